@@ -1,0 +1,1 @@
+"""An SRE agent for self-hosted LLM servers: from log event to verified fix."""

@@ -1,0 +1,1 @@
+"""The things that fill the ports, named for the thing."""

@@ -1,0 +1,1 @@
+"""How events travel: an embedded durable queue, or Pub/Sub."""

@@ -1,0 +1,1 @@
+"""Who adds a word: any OpenAI-compatible endpoint."""

@@ -1,0 +1,1 @@
+"""How people are told: console, Slack, webhooks."""

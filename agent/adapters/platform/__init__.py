@@ -1,0 +1,1 @@
+"""What runs the servers: rehearsal, Cloud Run, a host."""

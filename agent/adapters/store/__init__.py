@@ -1,0 +1,1 @@
+"""Where incidents live: SQLite, Firestore, memory."""

@@ -1,0 +1,1 @@
+"""The words of the trade and the rules of their life; pure."""

@@ -1,0 +1,1 @@
+"""Who wakes us: envelopes, command line, web."""

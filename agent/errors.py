@@ -1,0 +1,72 @@
+"""Every error the service raises on purpose, as one tree split by who must act.
+
+    SreError
+    |- InputRejected        the sender: the body, file, flag or name can never work as it is
+    |  `- SettingsRejected  the operator: all mistakes of the settings at once
+    |- StateConflict        a rival: somebody else wrote first; load again and look
+    |- PolicyRefused        a human: the change is not allowed, or the approval does not cover it
+    |- DependencyFailed     a dependency: store, bus, platform, notifier; another try may help
+    `- ModelMisbehaved      the model: its answer is not usable; the rules decide alone
+
+Bugs are not in the tree; they are assertions.
+"""
+
+from typing import ClassVar
+
+
+class SreError(Exception):
+    """Says what happened, why, and how to mend it; cannot be built without all three.
+
+    Args:
+        what: The thing that did not happen, in one clause, values with ``!r``, never a secret.
+        why: The reason, as far as known.
+        mend: What the reader can do now.
+
+    Attributes:
+        redeliver: True when another delivery of the same message can help.
+        exit_code: What the command line ends with.
+    """
+
+    redeliver: ClassVar[bool] = False
+    exit_code: ClassVar[int] = 2
+
+    def __init__(self, what: str, *, why: str, mend: str) -> None:
+        super().__init__(what)
+        self.what = what
+        self.why = why
+        self.mend = mend
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.why}. {self.mend}"
+
+
+class InputRejected(SreError):
+    """The input can never work as it is: refuse it, keep it for a person, do not try again."""
+
+
+class SettingsRejected(InputRejected):
+    """The settings do not make a service; lists every mistake."""
+
+
+class StateConflict(SreError):
+    """A rival wrote first; load again and decide anew."""
+
+    redeliver = True
+    exit_code = 3
+
+
+class PolicyRefused(SreError):
+    """A person must decide: not allowed, expired, not covered by the approval, or in doubt."""
+
+
+class DependencyFailed(SreError):
+    """Something we depend on did not answer or answered wrongly; another delivery may help."""
+
+    redeliver = True
+    exit_code = 3
+
+
+class ModelMisbehaved(SreError):
+    """The model's answer is not usable; never repaired, the rules decide alone."""
+
+    exit_code = 3

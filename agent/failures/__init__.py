@@ -1,0 +1,1 @@
+"""What broke? The matcher, and the precedence of cause over consequence; pure."""

@@ -1,0 +1,1 @@
+"""What the stages need from the world, named for the need."""
