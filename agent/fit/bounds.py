@@ -1,0 +1,49 @@
+"""A quantity that is known between two ends, with a best estimate inside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+GIB = 2**30
+MIB = 2**20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bounds:
+    """Low end, best estimate and high end of one quantity, all in the same unit (bytes unless the name says otherwise).
+
+    Raises:
+        AssertionError: If the ends are out of order; that is a bug of the caller.
+    """
+
+    low: int
+    best: int
+    high: int
+
+    def __post_init__(self) -> None:
+        assert self.low <= self.best <= self.high, f"bounds out of order: {self}"
+
+    @classmethod
+    def exactly(cls, value: int) -> Bounds:
+        """A quantity that is known."""
+        return cls(low=value, best=value, high=value)
+
+    @classmethod
+    def around(cls, value: int, *, below: float, above: float) -> Bounds:
+        """A quantity known to a share: ``below`` and ``above`` are fractions of the value."""
+        return cls(low=int(value * (1 - below)), best=value, high=int(value * (1 + above)))
+
+    @property
+    def is_exact(self) -> bool:
+        """True when both ends agree."""
+        return self.low == self.high
+
+    def __add__(self, other: Bounds) -> Bounds:
+        return Bounds(low=self.low + other.low, best=self.best + other.best, high=self.high + other.high)
+
+    def __sub__(self, other: Bounds) -> Bounds:
+        return Bounds(low=self.low - other.high, best=self.best - other.best, high=self.high - other.low)
+
+    def at_least(self, floor: int) -> Bounds:
+        """The same quantity, no part of it under ``floor``."""
+        return Bounds(low=max(floor, self.low), best=max(floor, self.best), high=max(floor, self.high))

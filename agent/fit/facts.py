@@ -1,0 +1,259 @@
+"""What the prediction knows about models, accelerators and vLLM versions, as parsed values with units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from agent.fit.bounds import Bounds
+
+
+class TensorGroup(StrEnum):
+    """The parts of a checkpoint that are sharded, quantised or offloaded alike."""
+
+    EMBEDDINGS = "embeddings"
+    PER_LAYER_EMBEDDINGS = "per_layer_embeddings"
+    LM_HEAD = "lm_head"
+    ATTENTION = "attention"
+    MLP = "mlp"
+    EXPERTS = "experts"
+    PER_LAYER_PROJECTIONS = "per_layer_projections"
+    VISION = "vision"
+    AUDIO = "audio"
+    OTHER = "other"
+
+
+class AttentionKind(StrEnum):
+    """How a layer remembers: everything, a window, or a state of fixed size."""
+
+    FULL = "full"
+    SLIDING = "sliding"
+    RECURRENT = "recurrent"
+    LATENT = "latent"
+
+
+class AcceleratorKind(StrEnum):
+    """Which of vLLM's memory rules apply."""
+
+    CUDA = "cuda"
+    TPU = "tpu"
+    CPU = "cpu"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecurrentState:
+    """Per-sequence state of one linear-attention layer (gated delta net), in elements at TP 1.
+
+    Attributes:
+        conv_elements: Rolling convolution state, in the model's dtype.
+        ssm_elements: Recurrent state.
+        ssm_bytes_per_element: Width of the recurrent state (vLLM keeps it in fp32 unless told otherwise).
+        weight_params: Parameters of the layer's projections.
+    """
+
+    conv_elements: int
+    ssm_elements: int
+    ssm_bytes_per_element: int
+    weight_params: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LayerGroup:
+    """Decoder layers that are alike in attention and feed-forward shape.
+
+    Attributes:
+        count: Number of layers.
+        kind: How they remember.
+        heads: Query heads.
+        kv_heads: Key/value heads before tensor parallelism.
+        head_dim: Elements per head.
+        window_tokens: Sliding window; None for full attention.
+        owns_kv: False for layers that reuse the KV cache of an earlier layer.
+        keys_are_values: The checkpoint stores no V projection (vLLM still builds its slot, and caches both).
+        has_bias: Q, K and V projections carry a bias.
+        gated_output: The query projection is twice as wide, its other half gates the output (Qwen 3.5 and later).
+        intermediate: Width of the dense feed-forward; 0 if the layer has none.
+        experts: Number of experts; 0 for a dense layer.
+        expert_intermediate: Width of one expert.
+        shared_intermediate: Width of the expert that every token takes; 0 if there is none.
+        active_experts: Experts that one token visits.
+        latent_elements: Cached elements per token of latent attention (rank + rope part), else 0.
+        attention_params: Overrides the parameters counted from heads, for shapes this grammar cannot say.
+        recurrent: State of a recurrent layer.
+    """
+
+    count: int
+    kind: AttentionKind
+    heads: int
+    kv_heads: int
+    head_dim: int
+    window_tokens: int | None = None
+    owns_kv: bool = True
+    keys_are_values: bool = False
+    has_bias: bool = False
+    gated_output: bool = False
+    intermediate: int = 0
+    experts: int = 0
+    expert_intermediate: int = 0
+    shared_intermediate: int = 0
+    active_experts: int = 0
+    latent_elements: int = 0
+    attention_params: int | None = None
+    recurrent: RecurrentState | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TowerFacts:
+    """An encoder for images or sound, replicated on every rank unless ``sharded``.
+
+    Attributes:
+        params: Parameters of tower and projector.
+        tokens_per_item: Language-model tokens of the largest item that vLLM profiles; 0 if unknown.
+        profile_bytes_per_batch: Activation peak of one profiled encoder batch; None: estimated.
+        sharded: True when the tower is split under tensor parallelism.
+    """
+
+    params: int
+    tokens_per_item: int = 0
+    profile_bytes_per_batch: int | None = None
+    sharded: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QuantFacts:
+    """How a checkpoint's tensors are stored.
+
+    Attributes:
+        scheme: "bf16", "fp8", "nvfp4", "w4a16", "awq", "gptq", "mxfp4", "w8a8", "w8a16" ...
+        bytes_per_param: Bytes of one parameter in the quantised groups, scales included.
+        groups: The tensor groups that are quantised; all others are 2 bytes.
+        base_bytes_per_param: Bytes of one parameter elsewhere (2: bf16 and fp16).
+        certainty: 0..1 share by which the quantised groups may be off: 0.0 read, 0.03 assumed.
+    """
+
+    scheme: str
+    bytes_per_param: float
+    groups: frozenset[TensorGroup]
+    base_bytes_per_param: int = 2
+    uncertainty: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelFacts:
+    """One checkpoint: its architecture and how it is stored.
+
+    Attributes:
+        name: Hugging Face id or the name given by ``models add``.
+        family: "gemma-4", "qwen3" ...; checkpoints of one family and size differ by quantisation.
+        size: "31B", "26B-A4B" ...
+        architecture: vLLM's architecture class.
+        hidden, vocab, max_position: Sizes of the text model, in elements and tokens.
+        layers: The decoder.
+        tied: Output head and embedding are one tensor.
+        head_built_before_tying: vLLM allocates the output head and ties it later (a transient at load).
+        per_layer_hidden: Width of Gemma's per-layer embeddings; 0 without.
+        rope_cache_bytes: Buffers of cosines and sines, replicated.
+        norm_params: Norms, routers, scalars and biases: replicated, never quantised.
+        vision, audio: Towers; None without.
+        quant: How it is stored.
+        min_vllm: First version with this architecture; "" if older than all known.
+        measured_bytes: Exact bytes per tensor group read from the checkpoint's headers; wins over arithmetic.
+        checkpoint_bytes: Size of all tensors on disk, None if unknown.
+        served_bytes: vLLM's printed load at TP 1, where the stored layout is not public ((low, high) when rounded).
+        unmodelled: Why the memory of this model cannot be computed; "" if it can.
+        assumptions: What was assumed to arrive at these facts.
+        sources: Where the facts come from, each with its date.
+    """
+
+    name: str
+    family: str
+    size: str
+    architecture: str
+    hidden: int
+    vocab: int
+    max_position: int
+    layers: tuple[LayerGroup, ...]
+    quant: QuantFacts
+    tied: bool = False
+    head_built_before_tying: bool = False
+    per_layer_hidden: int = 0
+    rope_cache_bytes: int = 0
+    norm_params: int = 0
+    vision: TowerFacts | None = None
+    audio: TowerFacts | None = None
+    min_vllm: str = ""
+    measured_bytes: tuple[tuple[TensorGroup, int], ...] = ()
+    checkpoint_bytes: int | None = None
+    served_bytes: Bounds | None = None
+    unmodelled: str = ""
+    assumptions: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+
+    @property
+    def layer_count(self) -> int:
+        """Decoder layers, all kinds."""
+        return sum(group.count for group in self.layers)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AcceleratorFacts:
+    """One GPU, chip or CPU as vLLM sees it.
+
+    Attributes:
+        name: Contract name, "nvidia-l4".
+        kind: Whose memory rules apply.
+        total_bytes: Device memory as vLLM prints it (cudaMemGetInfo), not as sold; for a CPU the host's, if known.
+        compute_capability: (major, minor) of a CUDA device; None otherwise.
+        bandwidth_bytes_per_s: Memory bandwidth by data sheet.
+        pcie_bytes_per_s: Host to device, measured or by generation; None without a bus.
+        context_bytes: Memory taken before vLLM starts (CUDA context, desktop), lowering what is free.
+        source: Where the figures come from.
+        date: When they were read, ISO.
+    """
+
+    name: str
+    kind: AcceleratorKind
+    total_bytes: Bounds
+    compute_capability: tuple[int, int] | None
+    bandwidth_bytes_per_s: int | None
+    pcie_bytes_per_s: int | None
+    context_bytes: Bounds
+    source: str
+    date: str
+
+    def supports(self, capability: tuple[int, int]) -> bool:
+        """True when the device has at least this compute capability."""
+        return self.compute_capability is not None and self.compute_capability >= capability
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VersionRules:
+    """What one vLLM version does with memory.
+
+    Attributes:
+        version: "0.26.0".
+        default_utilisation: Of ``--gpu-memory-utilization``.
+        graph_estimate_subtracted: The budget gives up an estimate for CUDA graphs.
+        tokens_from_concurrency: "KV cache size" is concurrency x length, not blocks x block size.
+        counts_in_flight_batches: Sliding windows are sized for every batch in flight.
+        reserves_null_block: One block is held back when one request's need is checked.
+        keeps_large_blocks_whole: Allocator blocks of 20 MiB and more are never split (int4 models lose memory).
+        raises_batch_to_mm_item: Default batched tokens grow to the largest multimodal item.
+        offloads_towers_first: CPU offload takes vision and audio towers before layer 0.
+        harmless_flags: Flags known to leave device memory alone.
+        assumptions: What was assumed because this exact version was not read.
+        source: Where the rules were read.
+    """
+
+    version: str
+    default_utilisation: float
+    graph_estimate_subtracted: bool
+    tokens_from_concurrency: bool
+    counts_in_flight_batches: bool
+    reserves_null_block: bool
+    keeps_large_blocks_whole: bool
+    raises_batch_to_mm_item: bool
+    offloads_towers_first: bool
+    harmless_flags: frozenset[str] = field(default_factory=frozenset)
+    assumptions: tuple[str, ...] = ()
+    source: str = ""

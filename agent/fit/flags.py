@@ -1,0 +1,325 @@
+"""The vLLM flags of one server: the ones that move memory typed, all others kept word for word."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, cast
+
+from agent.errors import InputRejected
+
+AUTO = -1
+"""``--max-model-len auto``: vLLM shortens the context until one request fits."""
+
+_MEND = "Write flags as vLLM takes them, shell-quoted: --max-model-len 8192 --limit-mm-per-prompt '{\"image\":0}'"
+_DECIMAL = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_BINARY = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SpeculativeFlags:
+    """The memory-relevant part of ``--speculative-config``.
+
+    Attributes:
+        method: "mtp", "eagle3", "draft_model", "ngram" ...; "" when not given.
+        model: Draft checkpoint; "" when the method needs none or it is not given.
+        tokens: Tokens guessed per step.
+        draft_tensor_parallel_size: None: as the target.
+    """
+
+    method: str = ""
+    model: str = ""
+    tokens: int = 0
+    draft_tensor_parallel_size: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OtherFlag:
+    """A flag that this module does not type: name without dashes (hyphens inside), value as written or None."""
+
+    name: str
+    value: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Flags:
+    """One server's flags; None means "not given, the version's default rules".
+
+    Sizes are in tokens unless the name says bytes or GiB. ``kv_cache_space_gib`` is the environment variable
+    VLLM_CPU_KVCACHE_SPACE, which may stand before the flags.
+    """
+
+    tensor_parallel_size: int | None = None
+    pipeline_parallel_size: int | None = None
+    data_parallel_size: int | None = None
+    gpu_memory_utilization: float | None = None
+    max_model_len: int | None = None
+    max_num_seqs: int | None = None
+    max_num_batched_tokens: int | None = None
+    kv_cache_dtype: str | None = None
+    dtype: str | None = None
+    quantization: str | None = None
+    block_size: int | None = None
+    enforce_eager: bool | None = None
+    cpu_offload_gb: float | None = None
+    kv_cache_memory_bytes: int | None = None
+    num_gpu_blocks_override: int | None = None
+    async_scheduling: bool | None = None
+    enable_chunked_prefill: bool | None = None
+    enable_prefix_caching: bool | None = None
+    enable_expert_parallel: bool | None = None
+    language_model_only: bool | None = None
+    skip_mm_profiling: bool | None = None
+    disable_chunked_mm_input: bool | None = None
+    disable_hybrid_kv_cache_manager: bool | None = None
+    disable_sliding_window: bool | None = None
+    limit_mm_per_prompt: tuple[tuple[str, int], ...] | None = None
+    max_cudagraph_capture_size: int | None = None
+    cudagraph_capture_sizes: tuple[int, ...] | None = None
+    cudagraph_mode: str | None = None
+    compilation_level: int | None = None
+    speculative_config: SpeculativeFlags | None = None
+    kv_cache_space_gib: float | None = None
+    others: tuple[OtherFlag, ...] = ()
+
+    @property
+    def tp(self) -> int:
+        """Tensor-parallel size, 1 unless given."""
+        return self.tensor_parallel_size or 1
+
+    @property
+    def pp(self) -> int:
+        """Pipeline-parallel size, 1 unless given."""
+        return self.pipeline_parallel_size or 1
+
+    @property
+    def world(self) -> int:
+        """Devices one replica needs."""
+        return self.tp * self.pp
+
+
+def parse_flags(flags: str | Sequence[str]) -> Flags:
+    """Read vLLM flags from one shell-quoted string or a list of words.
+
+    Args:
+        flags: ``--flag value`` and ``--flag=value``, dashes or underscores, vLLM's short forms, JSON values and dotted
+            JSON keys (``--speculative-config.model X``); the words ``vllm serve MODEL`` and environment assignments
+            may stand first. The last of two equal flags wins, as in vLLM.
+
+    Returns:
+        The typed flags, and all others in their order.
+
+    Raises:
+        InputRejected: If the quoting is broken, a value does not parse or is out of range, or a word has no flag.
+    """
+    words = _words(flags)
+    values: dict[str, Any] = {}
+    others: list[OtherFlag] = []
+    for name, inline, following in _pairs(words, values):
+        _take(name, inline, following, values, others)
+    _check_ranges(values)
+    return Flags(**values, others=tuple(others))
+
+
+def human_int(text: str) -> int:
+    """Read 8192, 25.6k (decimal), 32K (binary) or ``auto`` / -1, as vLLM's own command line does.
+
+    Source: vllm/utils/argparse_utils.py human_readable_int_or_auto, version 0.32.0, read 2026-11-21.
+    """
+    text = text.strip()
+    if text.lower() == "auto":
+        return AUTO
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([kKmMgGtT])", text)
+    if match is None:
+        return int(text)
+    number, suffix = match.groups()
+    return int(float(number) * _DECIMAL[suffix]) if suffix in _DECIMAL else int(number) * _BINARY[suffix]
+
+
+def _words(flags: str | Sequence[str]) -> list[str]:
+    if not isinstance(flags, str):
+        return list(flags)
+    try:
+        return shlex.split(flags)
+    except ValueError as error:
+        raise InputRejected(f"flags {flags!r} were not read", why=str(error).lower(), mend=_MEND) from error
+
+
+def _pairs(words: list[str], values: dict[str, Any]) -> Iterator[tuple[str, str | None, list[str]]]:
+    """Yield (name, inline value, words up to the next flag); consumes what may stand before the first flag."""
+    at = 0
+    while at < len(words) and not words[at].startswith("-"):
+        name, equals, value = words[at].partition("=")
+        if equals and re.fullmatch(r"[A-Z][A-Z0-9_]*", name):
+            if name == "VLLM_CPU_KVCACHE_SPACE":
+                values["kv_cache_space_gib"] = _parsed(name, value, float)
+        elif words[at] not in {"vllm", "serve"} and words[at - 1 if at else 0] != "serve":
+            raise InputRejected(f"the word {words[at]!r} was not read", why="it follows no flag", mend=_MEND)
+        at += 1
+    while at < len(words):
+        name, equals, inline = words[at].partition("=")
+        end = at + 1
+        while end < len(words) and not _is_flag(words[end]):
+            end += 1
+        yield name, inline if equals else None, words[at + 1 : end]
+        at = end
+
+
+def _is_flag(word: str) -> bool:
+    return word.startswith("-") and not re.fullmatch(r"-\d+(\.\d+)?", word)
+
+
+def _take(name: str, inline: str | None, following: list[str], values: dict[str, Any], others: list[OtherFlag]) -> None:
+    key = _SHORT.get(name, name.lstrip("-").replace("_", "-"))
+    key, dot, rest = key.partition(".")
+    key = _RENAMED.get(key, key)
+    given = [inline, *following] if inline is not None else following
+    if dot:
+        _merge(key, rest, _single(name, given), values, others)
+    elif key in _BOOLEANS or key.removeprefix("no-") in _BOOLEANS:
+        values[key.removeprefix("no-").replace("-", "_")] = _boolean(name, given) != key.startswith("no-")
+    elif key in _SCALARS:
+        values[key.replace("-", "_")] = _parsed(name, _single(name, given), _SCALARS[key])
+    elif key == "cudagraph-capture-sizes":
+        values["cudagraph_capture_sizes"] = tuple(_parsed(name, word, int) for word in given)
+    elif key in _OBJECTS:
+        _OBJECTS[key](name, _json(name, _single(name, given)), values)
+    elif key == "optimization-level":
+        values["compilation_level"] = _parsed(name, _single(name, given), int)
+    elif re.fullmatch(r"O[0-3]", key):
+        values["compilation_level"] = int(key[1:])
+    else:
+        others.append(OtherFlag(name=key, value=" ".join(given) if given else None))
+
+
+def _single(name: str, given: list[str]) -> str:
+    if len(given) == 1:
+        return given[0]
+    why = "it has no value" if not given else f"it has {len(given)} values, {given!r}"
+    raise InputRejected(f"flag {name!r} was not read", why=why, mend=_MEND)
+
+
+def _boolean(name: str, given: list[str]) -> bool:
+    if not given:
+        return True
+    word = _single(name, given).lower()
+    if word in {"true", "1", "false", "0"}:
+        return word in {"true", "1"}
+    raise InputRejected(f"flag {name!r} was not read", why=f"{given[0]!r} is neither true nor false", mend=_MEND)
+
+
+def _parsed(name: str, text: str, parse: Callable[[str], Any]) -> Any:
+    try:
+        return parse(text)
+    except (ValueError, OverflowError) as error:
+        kind = "number" if parse in {int, float, human_int} else "value of this flag"
+        raise InputRejected(f"flag {name!r} was not read", why=f"{text!r} is no {kind}", mend=_MEND) from error
+
+
+def _json(name: str, text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        why = f"{text!r} is not JSON (quotes are easily lost in a deploy command)"
+        raise InputRejected(f"flag {name!r} was not read", why=why, mend=_MEND) from error
+    if not isinstance(value, dict):
+        raise InputRejected(f"flag {name!r} was not read", why=f"{text!r} is not a JSON object", mend=_MEND)
+    return cast("dict[str, Any]", value)
+
+
+def _merge(key: str, path: str, text: str, values: dict[str, Any], others: list[OtherFlag]) -> None:
+    """Dotted keys: ``--speculative-config.model X`` adds one key to the object."""
+    if key not in _OBJECTS:
+        others.append(OtherFlag(name=f"{key}.{path}", value=text))
+        return
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = text
+    _OBJECTS[key](f"--{key}.{path}", {path: value}, values)
+
+
+def _limit_mm(name: str, given: dict[str, Any], values: dict[str, Any]) -> None:
+    counts = dict(values.get("limit_mm_per_prompt") or ())
+    for kind, limit in given.items():
+        count = limit.get("count") if isinstance(limit, dict) else limit
+        if not isinstance(count, int) or count < 0:
+            raise InputRejected(f"flag {name!r} was not read", why=f"{kind!r} is {limit!r}, want a count", mend=_MEND)
+        counts[kind] = count
+    values["limit_mm_per_prompt"] = tuple(sorted(counts.items()))
+
+
+def _speculative(name: str, given: dict[str, Any], values: dict[str, Any]) -> None:
+    before = values.get("speculative_config") or SpeculativeFlags()
+    merged = {field.name: getattr(before, field.name) for field in fields(before)}
+    names = {"num_speculative_tokens": "tokens", "draft_tensor_parallel_size": "draft_tensor_parallel_size"}
+    for key, value in given.items():
+        target = names.get(key, key)
+        if target not in merged:
+            continue
+        wanted = str if target in {"method", "model"} else int
+        if value is not None and (not isinstance(value, wanted) or isinstance(value, bool)):
+            raise InputRejected(f"flag {name!r} was not read", why=f"{key!r} is {value!r}", mend=_MEND)
+        merged[target] = value if value is not None else merged[target]
+    values["speculative_config"] = SpeculativeFlags(**merged)
+
+
+def _compilation(name: str, given: dict[str, Any], values: dict[str, Any]) -> None:
+    sizes = given.get("cudagraph_capture_sizes")
+    if sizes is not None:
+        if not isinstance(sizes, list) or not all(isinstance(size, int) for size in sizes):
+            raise InputRejected(f"flag {name!r} was not read", why=f"capture sizes are {sizes!r}", mend=_MEND)
+        values["cudagraph_capture_sizes"] = tuple(sizes)
+    for key, target in (("max_cudagraph_capture_size", "max_cudagraph_capture_size"), ("mode", "compilation_level")):
+        if isinstance(given.get(key), int):
+            values[target] = given[key]
+    if "cudagraph_mode" in given:
+        values["cudagraph_mode"] = str(given["cudagraph_mode"]).upper()
+
+
+def _check_ranges(values: dict[str, Any]) -> None:
+    for name, (low, high) in _RANGES.items():
+        value = values.get(name)
+        if value is None or (name == "max_model_len" and value == AUTO):
+            continue
+        if not low <= value <= high:
+            flag = "--" + name.replace("_", "-")
+            want = f"{low} to {high}" if high < _MANY else f"at least {low}"
+            raise InputRejected(f"flag {flag} was refused", why=f"{value!r} is out of range, want {want}", mend=_MEND)
+
+
+def _word(text: str) -> str:
+    if not text.strip():
+        raise ValueError(text)
+    return text.strip().lower()
+
+
+_MANY = 2**62
+_SHORT = {"-tp": "tensor-parallel-size", "-pp": "pipeline-parallel-size", "-dp": "data-parallel-size",
+          "-q": "quantization", "-cc": "compilation-config", "-sc": "speculative-config", "-O": "optimization-level",
+          "-ep": "enable-expert-parallel"}  # fmt: skip
+_RENAMED = {"kv-cache-memory": "kv-cache-memory-bytes", "cuda-graph-sizes": "cudagraph-capture-sizes"}
+_BOOLEANS = frozenset({
+    "enforce-eager", "async-scheduling", "enable-chunked-prefill", "enable-prefix-caching", "enable-expert-parallel",
+    "language-model-only", "skip-mm-profiling", "disable-chunked-mm-input", "disable-hybrid-kv-cache-manager",
+    "disable-sliding-window",
+})  # fmt: skip
+_SCALARS: dict[str, Callable[[str], Any]] = {
+    "tensor-parallel-size": int, "pipeline-parallel-size": int, "data-parallel-size": int,
+    "gpu-memory-utilization": float, "max-model-len": human_int, "max-num-seqs": human_int,
+    "max-num-batched-tokens": human_int, "kv-cache-dtype": _word, "dtype": _word, "quantization": _word,
+    "block-size": int, "cpu-offload-gb": float, "kv-cache-memory-bytes": human_int, "num-gpu-blocks-override": int,
+    "max-cudagraph-capture-size": int,
+}  # fmt: skip
+_OBJECTS: dict[str, Callable[[str, dict[str, Any], dict[str, Any]], None]] = {
+    "limit-mm-per-prompt": _limit_mm, "speculative-config": _speculative, "compilation-config": _compilation,
+}  # fmt: skip
+_RANGES: dict[str, tuple[float, float]] = {
+    "tensor_parallel_size": (1, 4096), "pipeline_parallel_size": (1, 4096), "data_parallel_size": (1, 4096),
+    "gpu_memory_utilization": (1e-6, 1.0), "max_model_len": (1, _MANY), "max_num_seqs": (1, _MANY),
+    "max_num_batched_tokens": (1, _MANY), "block_size": (1, 65536), "cpu_offload_gb": (0, _MANY),
+    "kv_cache_memory_bytes": (1, _MANY), "num_gpu_blocks_override": (1, _MANY), "kv_cache_space_gib": (0, _MANY),
+}  # fmt: skip
