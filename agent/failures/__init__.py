@@ -1,1 +1,1 @@
-"""What broke? The matcher, and the precedence of cause over consequence; pure."""
+"""What broke? Log text in, one failure class with its numbers and fixes out; pure."""

@@ -1,0 +1,122 @@
+"""The words of a structured log record: a LogEntry, a Kubernetes event or pod, any logger's JSON, as lines of text."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from agent.failures.text import clean
+
+MAX_DEPTH = 32
+MAX_JSON_CHARS = 2_000_000
+
+_MESSAGE_KEYS = (
+    "message",
+    "msg",
+    "log",
+    "Log_s",
+    "Log",
+    "Msg",
+    "text",
+    "textPayload",
+    "MESSAGE",
+    "line",
+    "event",
+    "body",
+)
+_REASON_KEYS = ("reason", "Reason_s", "Reason", "error", "exception", "stack_trace", "detail", "details", "err")
+
+
+def entry_lines(entry: Mapping[str, Any]) -> list[str]:
+    """The text of one structured record, as lines without terminal colours.
+
+    Args:
+        entry: A Cloud Logging LogEntry (textPayload, jsonPayload or protoPayload, httpRequest), a Kubernetes
+            event or pod, a Container Apps row, or any JSON object that a logger wrote.
+
+    Returns:
+        Lines, possibly none. Every string of the payload is kept; those that name a reason or a message come
+        first and stand on one line, so that a phrase that spans both is found.
+    """
+    parts: list[str] = []
+    text = entry.get("textPayload")
+    if isinstance(text, str):
+        parts.append(text)
+    payload = entry.get("jsonPayload")
+    if isinstance(payload, Mapping):
+        parts.append(_object_text(payload))
+    proto = entry.get("protoPayload")
+    if isinstance(proto, Mapping):
+        status = proto.get("status")
+        if isinstance(status, Mapping) and isinstance(status.get("message"), str):
+            parts.append(status["message"])
+        parts.append(_object_text({key: value for key, value in proto.items() if key != "status"}))
+    request = entry.get("httpRequest")
+    if isinstance(request, Mapping):
+        words = [str(request.get(key, "")) for key in ("requestMethod", "requestUrl")]
+        parts.append(f"HTTP {' '.join(words)} status {request.get('status', '')}")
+    if not parts:
+        parts.append(_object_text(entry))
+    return [line for part in parts for line in clean(part).splitlines() if line.strip()]
+
+
+def log_lines(text: str) -> list[str]:
+    """Lines of a log in which some or all lines may be JSON records; whole-text JSON is taken apart too.
+
+    A line that is not JSON, or is cut off, stays as it is.
+    """
+    whole = _parse(text) if text.lstrip()[:1] in {"{", "["} else None
+    if isinstance(whole, Mapping):
+        return entry_lines(whole)
+    if isinstance(whole, list) and whole:
+        return [line for item in whole for line in _item_lines(item)]
+    lines: list[str] = []
+    for line in clean(text).replace("\r\n", "\n").replace("\r", "\n").split("\n"):
+        entry = _parse(line) if line.lstrip()[:1] == "{" and line.rstrip()[-1:] == "}" else None
+        if isinstance(entry, Mapping):
+            lines.extend(entry_lines(entry))
+        else:
+            lines.append(line)
+    return lines
+
+
+def _item_lines(item: object) -> list[str]:
+    if isinstance(item, Mapping):
+        return entry_lines(item)
+    return clean(str(item)).splitlines()
+
+
+def _parse(text: str) -> object:
+    if len(text) > MAX_JSON_CHARS:
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _object_text(value: Mapping[str, Any]) -> str:
+    head = [str(value[key]) for key in (*_REASON_KEYS, *_MESSAGE_KEYS) if isinstance(value.get(key), str)]
+    rest = [
+        line
+        for key, item in value.items()
+        if key not in _MESSAGE_KEYS + _REASON_KEYS or not isinstance(item, str)
+        for line in _leaves(key, item, 0)
+    ]
+    return "\n".join([": ".join(head), *rest] if head else rest)
+
+
+def _leaves(key: str, value: object, depth: int) -> Iterator[str]:
+    if depth > MAX_DEPTH:
+        return
+    if isinstance(value, Mapping):
+        plain = {name: item for name, item in value.items() if isinstance(item, str | int | float)}
+        if plain:
+            yield f"{key}: " + ", ".join(f"{name}: {item}" for name, item in plain.items())
+        for name, item in value.items():
+            if name not in plain:
+                yield from _leaves(str(name), item, depth + 1)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _leaves(key, item, depth + 1)
+    elif value is not None:
+        yield f"{key}: {value}"

@@ -1,0 +1,57 @@
+"""Numbers and names out of the log: the fields of a signature, searched near its line first."""
+
+from collections.abc import Mapping, Sequence
+
+import re2
+
+from agent.failures.finding import Value
+
+NEAR_LINES = 12
+MAX_SEARCH_CHARS = 262_144
+"""Of a longer log only the lines around the decisive one and its head are searched."""
+
+_compiled: dict[str, "re2._Regexp"] = {}
+
+
+def measure(patterns: Mapping[str, str], lines: Sequence[str], index: int) -> dict[str, Value]:
+    """Extract the fields of a signature.
+
+    Args:
+        patterns: Field name to RE2 pattern with exactly one group; linear time on any input.
+        lines: The whole text.
+        index: The decisive line; the line itself is searched first, then the lines after it, then before it,
+            then the text from its start.
+
+    Returns:
+        Fields that were found; whole numbers as int, decimals as float, thousands separators dropped.
+    """
+    near = "\n".join(lines[index : index + NEAR_LINES])
+    before = "\n".join(lines[max(0, index - NEAR_LINES) : index])
+    whole = ""
+    found: dict[str, Value] = {}
+    for name, pattern in patterns.items():
+        regex = _compile(pattern)
+        match = regex.search(near) or regex.search(before)
+        if match is None:
+            whole = whole or "\n".join(lines)[:MAX_SEARCH_CHARS]
+            match = regex.search(whole)
+        if match is not None and match.group(1):
+            found[name] = _value(match.group(1))
+    return found
+
+
+def _compile(pattern: str) -> "re2._Regexp":
+    regex = _compiled.get(pattern)
+    if regex is None:
+        regex = _compiled[pattern] = re2.compile(pattern)
+    return regex
+
+
+def _value(text: str) -> Value:
+    plain = text.replace(",", "").strip()
+    digits = plain.removeprefix("-")
+    if digits.isascii() and digits.isdigit() and len(digits) <= 18:
+        return int(plain)
+    if digits.isascii() and digits.count(".") == 1 and digits.replace(".", "").isdigit() and len(digits) <= 24:
+        return float(plain)
+    return text.strip()[:200]

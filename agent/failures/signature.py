@@ -1,0 +1,127 @@
+"""A signature is one recognisable failure text: the phrases that never change, and what they mean."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+WILDCARD = "<*>"
+"""Stands in a phrase for anything that varies within one line."""
+
+
+class FailureClass(StrEnum):
+    """The closed list of what can be wrong; ``UNKNOWN`` is an answer, never a guess."""
+
+    GPU_OOM_WEIGHTS = "gpu_oom_weights"
+    GPU_OOM_PROFILE = "gpu_oom_profile"
+    GPU_OOM_RUNTIME = "gpu_oom_runtime"
+    KV_CACHE_INSUFFICIENT = "kv_cache_insufficient"
+    GPU_MEMORY_OCCUPIED = "gpu_memory_occupied"
+    HOST_OOM = "host_oom"
+    STARTUP_PROBE_FAILED = "startup_probe_failed"
+    PORT_NOT_LISTENING = "port_not_listening"
+    WEIGHTS_UNREADABLE = "weights_unreadable"
+    MODEL_ACCESS_DENIED = "model_access_denied"
+    MODEL_NOT_FOUND = "model_not_found"
+    UNSUPPORTED_ARCHITECTURE = "unsupported_architecture"
+    UNSUPPORTED_DTYPE_OR_QUANT = "unsupported_dtype_or_quant"
+    CUDA_DRIVER_MISMATCH = "cuda_driver_mismatch"
+    NO_GPU_VISIBLE = "no_gpu_visible"
+    GPU_HARDWARE_FAULT = "gpu_hardware_fault"
+    SHM_TOO_SMALL = "shm_too_small"
+    NCCL_FAILURE = "nccl_failure"
+    TP_SHAPE_MISMATCH = "tp_shape_mismatch"
+    CONTEXT_LENGTH_EXCEEDED = "context_length_exceeded"
+    QUEUE_SATURATION = "queue_saturation"
+    TOOL_PARSER_ERROR = "tool_parser_error"
+    CHAT_TEMPLATE_ERROR = "chat_template_error"
+    QUOTA_EXCEEDED = "quota_exceeded"
+    IMAGE_PULL_FAILED = "image_pull_failed"
+    ENGINE_DEAD = "engine_dead"
+    ENGINE_HANG = "engine_hang"
+    ILLEGAL_MEMORY_ACCESS = "illegal_memory_access"
+    DISK_FULL = "disk_full"
+    TPU_HBM_OOM = "tpu_hbm_oom"
+    INVALID_FLAG = "invalid_flag"
+    NETWORK_TIMEOUT = "network_timeout"
+    BENIGN = "benign"
+    UNKNOWN = "unknown"
+
+
+class Phase(StrEnum):
+    """How far a server had come; it decides what an out-of-memory error means."""
+
+    UNKNOWN = "unknown"
+    CONFIG = "config"
+    LOADING = "loading"
+    PROFILING = "profiling"
+    GRAPH_CAPTURE = "graph_capture"
+    READY = "ready"
+    SERVING = "serving"
+
+
+class Role(StrEnum):
+    """What a line says about the trouble; the order of precedence is CAUSE, CONSEQUENCE, BENIGN, PHASE."""
+
+    CAUSE = "cause"
+    CONSEQUENCE = "consequence"
+    BENIGN = "benign"
+    PHASE = "phase"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Signature:
+    """One entry of the catalogue.
+
+    Attributes:
+        id: Name, unique in the catalogue.
+        failure_class: The class where the phase says nothing else.
+        class_by_phase: The class for a phase, where the phase decides.
+        role: Cause, consequence of an earlier one, harmless look-alike, or phase marker.
+        phrases: Literal texts, any one is enough; ASCII case is ignored, ``<*>`` is anything within the line.
+        context: Phrases of which at least one must stand somewhere in the same text; empty asks for none.
+        unless: Phrases that veto on the same line.
+        unless_text: Phrases that veto when they stand anywhere in the text.
+        fields: Field name, with its unit, to an RE2 pattern with one group.
+        phase: The phase that the text itself proves; UNKNOWN if none.
+        near: The phase holds for the traceback around the line only, not for all that follows.
+        platforms: Where it occurs; empty is everywhere.
+        versions: vLLM versions whose source carries the text, or what else was read.
+        precedence: 0..100; of several signatures in one text the highest wins, then the earliest.
+        confidence: 0..1, that the class is right when the phrase stands in the text.
+        certain: The text alone decides class and first fix.
+        fixes: Fix actions, best first.
+        fixes_by_phase: Fix actions for a phase, where the phase decides.
+        decide: Name of the rule that orders the fixes by the numbers in the log; empty for none.
+        title: A line for people.
+        what: What it is.
+        recognise: How to recognise it, and what it is not.
+        mend: What to do.
+        source: Where the text was read.
+        date: When it was read, ISO.
+    """
+
+    id: str
+    failure_class: FailureClass
+    role: Role
+    phrases: tuple[str, ...]
+    fixes: tuple[str, ...]
+    class_by_phase: Mapping[Phase, FailureClass]
+    context: tuple[str, ...] = ()
+    unless: tuple[str, ...] = ()
+    unless_text: tuple[str, ...] = ()
+    fields: Mapping[str, str]
+    phase: Phase = Phase.UNKNOWN
+    near: bool = False
+    platforms: tuple[str, ...] = ()
+    versions: str = ""
+    precedence: int = 70
+    confidence: float = 0.9
+    certain: bool = True
+    fixes_by_phase: Mapping[Phase, tuple[str, ...]]
+    decide: str = ""
+    title: str
+    what: str = ""
+    recognise: str = ""
+    mend: str = ""
+    source: str
+    date: str

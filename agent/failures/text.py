@@ -1,0 +1,66 @@
+"""Log text as lines: terminal colours and envelopes gone, and which lines tell most when nothing is known."""
+
+import re
+
+MAX_LINE_CHARS = 16_384
+"""Longer lines are cut: no failure text known to us needs more, and a hostile line costs no more than this."""
+
+_ANSI = re.compile(
+    r"\x1b\[[0-9;?]{0,16}[ -/]?[@-~]|\x1b\][^\x07\x1b]{0,512}(?:\x07|\x1b\\)|\x1b[@-Z\\-_]|[\x00\x07\x08]"
+)
+_CARET = re.compile(r"(?:\^\[|\\u001b|\\x1b|\\033|␛)\[[0-9;]{0,16}m")
+
+_EXCEPTION = re.compile(
+    r"(?:^|[\s:(\]])([A-Za-z_][\w.]{0,80}(?:Error|Exception|Interrupt|Exit|Failure|Timeout))\b:?\s*(\S.{0,400})?"
+)
+_LOUD = re.compile(
+    r"\b(?:ERROR|CRITICAL|FATAL|PANIC|EMERG|SEVERE|[Ff]atal|[Pp]anic|[Ff]ailed|[Ff]ailure|[Cc]annot|[Uu]nable to"
+    r"|[Dd]enied|[Rr]efused|[Kk]illed|[Cc]rash\w*|[Aa]bort\w*|[Tt]imed? ?out|[Nn]ot found|[Ee]xceeded|[Ii]nvalid)\b"
+)
+_QUIET = re.compile(r"\b(?:INFO|DEBUG|TRACE)\b|^I\d{4} ")
+_FRAME = re.compile(r'^\s*(?:\([\w ]{1,40}=\d+\)\s*)?(?:ERROR .{0,40}\] )?\s*(?:File "|at |\^+$|Traceback )')
+
+
+def clean(text: str) -> str:
+    """The text without terminal colours, also where an exporter has spelled the escape character out."""
+    if "\x1b" in text or "\x00" in text or "\x08" in text or "\x07" in text:
+        text = _ANSI.sub("", text)
+    if "[" in text and ("^[" in text or "\\u001b" in text or "\\x1b" in text or "\\033" in text or "␛" in text):
+        text = _CARET.sub("", text)
+    return text
+
+
+def split_lines(text: str) -> list[str]:
+    """Lines of a log, cleaned, each at most ``MAX_LINE_CHARS`` long; a carriage return ends a line too."""
+    return [line[:MAX_LINE_CHARS] for line in clean(text).replace("\r\n", "\n").replace("\r", "\n").split("\n")]
+
+
+def telling_lines(lines: list[str], *, most: int = 5) -> list[int]:
+    """Indexes of the lines that say most about an unknown trouble, most telling first.
+
+    An exception with its words comes before a loud line, the last exception before earlier ones, and
+    traceback frames and progress lines come last.
+    """
+
+    def weight(index: int) -> tuple[int, int]:
+        line = lines[index]
+        if not line.strip():
+            return (-1, 0)
+        if _FRAME.search(line):
+            return (0, index)
+        score = 1
+        if _EXCEPTION.search(line):
+            score = 4
+        elif _LOUD.search(line):
+            score = 3
+        if _QUIET.search(line):
+            score = min(score, 2)
+        return (score, index)
+
+    ranked = sorted(range(len(lines)), key=weight, reverse=True)
+    return [index for index in ranked[:most] if lines[index].strip()]
+
+
+def looks_loud(line: str) -> bool:
+    """Whether a line that the catalogue does not know may be a failure."""
+    return bool((_EXCEPTION.search(line) or _LOUD.search(line)) and not _QUIET.search(line))

@@ -1,0 +1,143 @@
+"""Of all signatures in a text, which is the first cause, and how sure that is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agent.failures.directions import RULES
+from agent.failures.finding import EvidenceLine, Finding
+from agent.failures.measure import measure
+from agent.failures.phases import Mark, Timeline
+from agent.failures.signature import FailureClass, Phase, Role, Signature
+from agent.failures.text import looks_loud, telling_lines
+
+UNKNOWN_CONFIDENCE = 0.2
+CERTAIN_FROM = 0.8
+ELSEWHERE_PENALTY = 25
+"""Taken from the precedence of a signature that belongs to another platform than the one given."""
+
+MOST_EVIDENCE = 6
+MAX_EVIDENCE_CHARS = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sighting:
+    """A signature that stands in the line at ``index``."""
+
+    index: int
+    signature: Signature
+
+
+def judge(lines: Sequence[str], sightings: Sequence[Sighting], *, whole_log: bool, platform: str | None) -> Finding:
+    """Choose among sightings; see :meth:`agent.failures.match.Matcher.classify` for the arguments."""
+    timeline = Timeline(
+        marks=[
+            Mark(index=sighting.index, phase=sighting.signature.phase, near=sighting.signature.near)
+            for sighting in sightings
+            if sighting.signature.role is Role.PHASE
+        ]
+    )
+    troubles = [
+        sighting
+        for sighting in sightings
+        if sighting.signature.role in {Role.CAUSE, Role.CONSEQUENCE}
+        and not (sighting.signature.role is Role.CAUSE and timeline.came_up_after(sighting.index))
+    ]
+    if troubles:
+        return _trouble(lines, troubles, timeline, whole_log=whole_log, platform=platform)
+    return _harmless(lines, sightings, timeline) or _unknown(lines)
+
+
+def _trouble(
+    lines: Sequence[str], troubles: Sequence[Sighting], timeline: Timeline, *, whole_log: bool, platform: str | None
+) -> Finding:
+    ranked = sorted(troubles, key=lambda sighting: (-_rank(sighting.signature, platform), sighting.index))
+    best = ranked[0]
+    entry = best.signature
+    phase = entry.phase if entry.phase is not Phase.UNKNOWN else timeline.phase_at(best.index)
+    class_ = entry.class_by_phase.get(phase, entry.failure_class)
+    fields = measure(entry.fields, lines, best.index)
+    fixes = (RULES[entry.decide](fields, phase) if entry.decide else None) or entry.fixes_by_phase.get(
+        phase, entry.fixes
+    )
+    rivals = {
+        rival.signature.failure_class
+        for rival in ranked[1:]
+        if rival.signature.role is Role.CAUSE
+        and rival.signature.precedence >= entry.precedence
+        and rival.signature.failure_class is not entry.failure_class
+    }
+    confidence = entry.confidence
+    open_phase = bool(entry.class_by_phase) and phase is Phase.UNKNOWN
+    if open_phase:
+        confidence = min(confidence, 0.55)
+    if rivals:
+        confidence = min(confidence, 0.7)
+    if entry.role is Role.CONSEQUENCE and not whole_log:
+        confidence = min(confidence, 0.6)
+    return Finding(
+        class_=class_,
+        signature=entry.id,
+        confidence=confidence,
+        certain=entry.certain and confidence >= CERTAIN_FROM and class_ is not FailureClass.UNKNOWN,
+        benign=False,
+        fields=fields,
+        evidence=_evidence(lines, ranked),
+        fix_actions=fixes,
+        phase=phase,
+        consequence=entry.role is Role.CONSEQUENCE,
+        precedence=entry.precedence,
+        also_seen=tuple(dict.fromkeys(s.signature.id for s in ranked if s.signature.id != entry.id))[:8],
+    )
+
+
+def _rank(entry: Signature, platform: str | None) -> int:
+    elsewhere = bool(platform and entry.platforms and platform not in entry.platforms)
+    base = 1000 if entry.role is Role.CAUSE else 0
+    return base + entry.precedence - (ELSEWHERE_PENALTY if elsewhere else 0)
+
+
+def _evidence(lines: Sequence[str], ranked: Sequence[Sighting]) -> tuple[EvidenceLine, ...]:
+    first = ranked[0].signature.id
+    order = [s.index for s in ranked if s.signature.id == first][:2] + [s.index for s in ranked]
+    return tuple(
+        EvidenceLine(index=index, text=lines[index].strip()[:MAX_EVIDENCE_CHARS])
+        for index in list(dict.fromkeys(order))[:MOST_EVIDENCE]
+    )
+
+
+def _harmless(lines: Sequence[str], sightings: Sequence[Sighting], timeline: Timeline) -> Finding | None:
+    known = {sighting.index for sighting in sightings}
+    loud = [index for index, line in enumerate(lines) if index not in known and looks_loud(line)]
+    scary = [sighting for sighting in sightings if sighting.signature.role is Role.BENIGN]
+    survived = [sighting for sighting in sightings if sighting.signature.role is Role.CAUSE]
+    if not scary and not timeline.is_progress:
+        return None
+    if loud and not timeline.ended_up:
+        return None
+    best = max(scary, key=lambda sighting: (sighting.signature.precedence, -sighting.index), default=None)
+    markers = [sighting for sighting in sightings if sighting.signature.role is Role.PHASE]
+    shown = [*scary[:3], *survived[:2]] or markers[-3:]
+    return Finding(
+        class_=FailureClass.BENIGN,
+        signature=best.signature.id if best else "healthy_progress",
+        confidence=0.7 if loud else (best.signature.confidence if best else 0.85),
+        certain=not loud and (best is None or best.signature.certain),
+        benign=True,
+        evidence=tuple(EvidenceLine(index=s.index, text=lines[s.index].strip()[:MAX_EVIDENCE_CHARS]) for s in shown),
+        fix_actions=("none_benign",),
+        phase=timeline.marker_at(len(lines)),
+        precedence=best.signature.precedence if best else 0,
+    )
+
+
+def _unknown(lines: Sequence[str]) -> Finding:
+    telling = telling_lines(list(lines))
+    return Finding(
+        class_=FailureClass.UNKNOWN,
+        signature=None,
+        confidence=UNKNOWN_CONFIDENCE if telling else 0.0,
+        certain=False,
+        benign=False,
+        evidence=tuple(EvidenceLine(index=index, text=lines[index].strip()[:MAX_EVIDENCE_CHARS]) for index in telling),
+        fix_actions=("collect_container_logs",),
+    )
