@@ -1,0 +1,76 @@
+"""A diagnosis is what broke and why, with the evidence for it, who says so, and what is still unknown."""
+
+from enum import StrEnum
+
+from pydantic import AwareDatetime, Field
+
+from agent.core.value import Value, digest
+
+
+class Voice(StrEnum):
+    """Who says so."""
+
+    RULES = "rules"
+    MODEL = "model"
+    BOTH = "both"
+    DIFFER = "differ"  # rules and model name different classes; the rules decide where they are certain
+
+
+class Evidence(Value):
+    """One line that counts, by the signal it stands in; ``line`` is untrusted text."""
+
+    signal: str
+    line: str
+    decisive: bool = False
+
+
+class ModelWord(Value):
+    """What Gemma added: never an action, never a number about memory."""
+
+    class_: str
+    root_cause: str
+    cited: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    prompt: str  # name, version and digest of the prompt
+    model: str
+    tokens: int = 0
+    took_s: float = 0.0
+
+
+class Diagnosis(Value):
+    """What broke.
+
+    Attributes:
+        class_: One of the closed list of failure classes, or ``unknown``.
+        root_cause: One sentence for a person.
+        certain: Whether it may lead to a plan without a model and without waiting.
+        provisional: True for the first word, which may change while more is heard.
+        log_read: Whether the instance's own log from its start was read.
+        fields: Numbers read from the log, units in their names.
+        fix_actions: The catalogue's fixes, best first.
+    """
+
+    class_: str
+    signature: str | None
+    root_cause: str
+    confidence: float = Field(ge=0, le=1)
+    certain: bool
+    provisional: bool
+    log_read: bool
+    voice: Voice = Voice.RULES
+    evidence: tuple[Evidence, ...] = ()
+    fields: dict[str, str | int | float] = Field(default_factory=dict)
+    fix_actions: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    model_word: ModelWord | None = None
+    made_at: AwareDatetime
+
+    @property
+    def decisive(self) -> Evidence | None:
+        """The one line to show first."""
+        return next((e for e in self.evidence if e.decisive), self.evidence[0] if self.evidence else None)
+
+    @property
+    def says(self) -> str:
+        """A digest of what a person is told and a plan rests on; equal words need no new plan."""
+        return digest([self.class_, self.signature, self.certain, self.fields, self.fix_actions])

@@ -1,0 +1,50 @@
+"""The life of an incident as a table: which phase may follow which, and what is already true in each."""
+
+from enum import StrEnum
+
+
+class Phase(StrEnum):
+    """Where an incident stands; the comment says what is already true in the world."""
+
+    OPEN = "OPEN"  # at least one signal is stored; nobody has been told
+    DIAGNOSED = "DIAGNOSED"  # people have the first word; it may be provisional
+    PLANNED = "PLANNED"  # a plan is stored with its digest; nobody has been asked
+    ASKED = "ASKED"  # people can see the plan and answer until it expires
+    APPROVED = "APPROVED"  # a signed decision is stored; nothing has been changed
+    APPLYING = "APPLYING"  # the intent is stored; the platform may have been called
+    VERIFYING = "VERIFYING"  # the platform finished, well or badly; we are measuring
+    RESOLVED = "RESOLVED"  # the service answers real completions; the end
+    ROLLING_BACK = "ROLLING_BACK"  # the change did not help; putting the prior template back is ordered
+    ROLLED_BACK = "ROLLED_BACK"  # the prior template and traffic are back, read back and compared
+    REFUSED = "REFUSED"  # approved, but something differed at the last look; nothing was changed
+    REJECTED = "REJECTED"  # a person said no; nothing was changed
+    EXPIRED = "EXPIRED"  # nobody answered in time; nothing was changed
+    SUPERSEDED = "SUPERSEDED"  # a better diagnosis withdrew the plan before anybody answered
+    ESCALATED = "ESCALATED"  # a person has it with everything known; we do no more; the end
+    SELF_RECOVERED = "SELF_RECOVERED"  # healthy again or the alert closed before a decision; the end
+
+
+_P = Phase
+
+NEXT: dict[Phase, frozenset[Phase]] = {
+    _P.OPEN: frozenset({_P.DIAGNOSED, _P.SELF_RECOVERED}),
+    _P.DIAGNOSED: frozenset({_P.PLANNED, _P.SELF_RECOVERED}),
+    _P.PLANNED: frozenset({_P.ASKED, _P.SELF_RECOVERED}),
+    _P.ASKED: frozenset({_P.APPROVED, _P.REJECTED, _P.EXPIRED, _P.SUPERSEDED, _P.SELF_RECOVERED}),
+    _P.APPROVED: frozenset({_P.APPLYING, _P.REFUSED}),
+    _P.APPLYING: frozenset({_P.VERIFYING}),
+    _P.VERIFYING: frozenset({_P.RESOLVED, _P.ROLLING_BACK}),
+    _P.ROLLING_BACK: frozenset({_P.ROLLED_BACK, _P.ESCALATED}),
+    _P.ROLLED_BACK: frozenset({_P.PLANNED, _P.ESCALATED}),
+    _P.REFUSED: frozenset({_P.PLANNED, _P.ESCALATED}),
+    _P.REJECTED: frozenset({_P.PLANNED, _P.ESCALATED}),
+    _P.EXPIRED: frozenset({_P.PLANNED, _P.ESCALATED}),
+    _P.SUPERSEDED: frozenset({_P.PLANNED, _P.ESCALATED}),
+    _P.RESOLVED: frozenset(),
+    _P.ESCALATED: frozenset(),
+    _P.SELF_RECOVERED: frozenset(),
+}
+
+ENDS = frozenset(phase for phase, after in NEXT.items() if not after)
+BEFORE_DECISION = frozenset({_P.OPEN, _P.DIAGNOSED, _P.PLANNED, _P.ASKED})
+CHANGED = frozenset({_P.APPLYING, _P.VERIFYING, _P.ROLLING_BACK})  # a change of ours may stand in the world

@@ -1,0 +1,93 @@
+"""A plan is a proposal that can be checked: typed actions, the exact difference, the proof, the price, the way back."""
+
+from enum import StrEnum
+
+from pydantic import AwareDatetime, Field
+
+from agent.core.action import Action, Difference, ForPerson
+from agent.core.serving import Target
+from agent.core.value import Value, digest
+
+
+class Risk(StrEnum):
+    """How much could go wrong."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+class Rollout(StrEnum):
+    """How the change comes up."""
+
+    IN_PLACE = "in_place"  # no spare accelerator, or the service is dead anyway
+    STAGED = "staged"  # a new revision without traffic first, then the traffic
+    BY_PERSON = "by_person"  # we only watch
+
+
+class FitWord(Value):
+    """What the arithmetic says of one configuration; None everywhere means that it was not computed.
+
+    Attributes:
+        report: The report with the keys of the contract, bytes per GPU.
+        sentence: The same for a person.
+    """
+
+    fits: bool | None = None
+    reason: str = "unknown"
+    sentence: str = "fit: not computed"
+    report: dict[str, object] | None = None
+
+
+class Plan(Value):
+    """What would be done; never changed after it was made.
+
+    Attributes:
+        ordinal: The first plan of an incident is 1.
+        proposal: The actions alone, as a digest: two plans with one proposal are the same remedy.
+        cost_before_usd_per_h: None where the price is unknown.
+        undo: How it will be undone, one sentence.
+        silence: What happens if nobody answers, one sentence.
+        policy: Digest of the policy in force.
+        asked_by: Who started a live replay or asked for advice; may not approve.
+    """
+
+    id: str
+    incident: str
+    run: str
+    ordinal: int
+    cause: str
+    why: str
+    actions: tuple[Action, ...] = Field(min_length=1)
+    difference: tuple[Difference, ...]
+    target: Target
+    rollout: Rollout
+    fit_before: FitWord = FitWord()
+    fit_after: FitWord = FitWord()
+    cost_before_usd_per_h: float | None = None
+    cost_after_usd_per_h: float | None = None
+    decode_tokens_per_s: float | None = None
+    risk: Risk
+    risk_reasons: tuple[str, ...] = ()
+    undo: str
+    silence: str
+    notes: tuple[str, ...] = ()
+    policy: str = ""
+    asked_by: str | None = None
+    made_at: AwareDatetime
+    expires_at: AwareDatetime
+
+    @property
+    def digest(self) -> str:
+        """What an approval covers: every byte of the plan."""
+        return digest(self)
+
+    @property
+    def proposal(self) -> str:
+        """What would be done, whoever asks and whenever."""
+        return digest([a.model_dump(mode="json") for a in self.actions])
+
+    @property
+    def by_person(self) -> bool:
+        """Whether nothing in it can be done by us."""
+        return all(isinstance(action, ForPerson) for action in self.actions)

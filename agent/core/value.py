@@ -1,0 +1,40 @@
+"""The base of every value: frozen, keyword-only, and the same after a trip through JSON."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Value(BaseModel):
+    """A frozen value; a change makes a new one with ``with_(...)``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    def with_(self, **changes: Any) -> Self:
+        """Return a copy with some fields replaced, validated like a new value."""
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        return type(self)(**(fields | changes))
+
+
+def canonical(data: Any) -> bytes:
+    """Return the one JSON form of ``data``: sorted keys, no blanks, UTF-8; what digests are taken over."""
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+
+
+def digest(data: Any) -> str:
+    """Return the SHA-256 of the canonical form of ``data``, 64 hex digits.
+
+    Args:
+        data: A value, or anything JSON can say.
+    """
+    if isinstance(data, BaseModel):
+        data = data.model_dump(mode="json")
+    return hashlib.sha256(canonical(data)).hexdigest()
+
+
+def short_id(prefix: str, data: Mapping[str, Any]) -> str:
+    """Return a name derived from ``data`` alone, so that two workers who make it make the same one."""
+    return f"{prefix}-{digest(dict(data))[:12]}"

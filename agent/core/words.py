@@ -1,0 +1,74 @@
+"""The words of a container's command line: reading and changing one flag, leaving every other word as it was."""
+
+import re
+
+_VALUE = re.compile(r"^(?!-)|^-\d")  # a word that is no flag, or a negative number
+_ALIASES = {"tp": "tensor-parallel-size", "pp": "pipeline-parallel-size", "q": "quantization"}
+
+
+def canonical_name(word: str) -> str:
+    """Return a flag's name without dashes, ``_`` as ``-``, short forms spelled out."""
+    name = word.lstrip("-").split("=", 1)[0].replace("_", "-")
+    return _ALIASES.get(name, name)
+
+
+def flag_map(args: tuple[str, ...]) -> dict[str, str]:
+    """Return flags by name, the last one winning as in vLLM; a switch has the value ``""``.
+
+    Args:
+        args: The container's words, verbatim; ``--flag value`` and ``--flag=value`` both count.
+    """
+    flags: dict[str, str] = {}
+    for index, word in enumerate(args):
+        if _is_flag(word):
+            flags[canonical_name(word)] = _value(args, index)
+    return flags
+
+
+def with_flag(args: tuple[str, ...], name: str, value: str | None) -> tuple[str, ...]:
+    """Return the words with one flag set in place, added at the end, or (``value`` None) taken away.
+
+    A flag given several times is left once, at its last place. Setting ``--x`` removes ``--no-x``, and the reverse.
+    """
+    wanted = canonical_name(name)
+    opposite = wanted.removeprefix("no-") if wanted.startswith("no-") else f"no-{wanted}"
+    words: list[str] = []
+    place: int | None = None
+    index = 0
+    while index < len(args):
+        word = args[index]
+        width = 2 if _is_flag(word) and "=" not in word and _has_value(args, index) else 1
+        if _is_flag(word) and canonical_name(word) in {wanted, opposite}:
+            place = len(words)
+        else:
+            words.extend(args[index : index + width])
+        index += width
+    if value is not None:
+        new = [f"--{wanted}"] if value == "" else [f"--{wanted}", value]
+        at = len(words) if place is None else place
+        words[at:at] = new
+    return tuple(words)
+
+
+def served_model(command: tuple[str, ...], args: tuple[str, ...]) -> str | None:
+    """Return the model that the words serve: after ``serve``, or in ``--model``; None where neither stands."""
+    words = (*command, *args)
+    if "serve" in words:
+        after = words.index("serve") + 1
+        if after < len(words) and not words[after].startswith("-"):
+            return words[after]
+    return flag_map(args).get("model")
+
+
+def _is_flag(word: str) -> bool:
+    return bool(re.match(r"^--?[A-Za-z]", word))
+
+
+def _has_value(args: tuple[str, ...], index: int) -> bool:
+    return index + 1 < len(args) and bool(_VALUE.match(args[index + 1]))
+
+
+def _value(args: tuple[str, ...], index: int) -> str:
+    if "=" in args[index]:
+        return args[index].split("=", 1)[1]
+    return args[index + 1] if _has_value(args, index) else ""

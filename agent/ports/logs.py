@@ -1,0 +1,42 @@
+"""The logs: what an instance itself printed since its start, which no sink lets through."""
+
+from typing import Protocol
+
+from pydantic import AwareDatetime
+
+from agent.core.value import Value
+
+
+class LogLine(Value):
+    """One line with its time; untrusted text."""
+
+    at: AwareDatetime
+    text: str
+
+
+class InstanceLog(Value):
+    """An instance's log from its start.
+
+    Attributes:
+        complete: Whether the start was reached; otherwise the phase may be unknown.
+    """
+
+    service: str
+    revision: str | None
+    instance: str | None
+    lines: tuple[LogLine, ...]
+    complete: bool
+
+
+class Logs(Protocol):
+    """Reads logs within a budget of calls."""
+
+    def instance_log(
+        self, service: str, *, revision: str | None, instance: str | None, until: AwareDatetime, limit: int = 2000
+    ) -> InstanceLog | None:
+        """Return the log of the instance, or None where there is none to read.
+
+        Raises:
+            DependencyFailed: It could not be read; the diagnosis stays provisional.
+        """
+        ...

@@ -1,0 +1,107 @@
+"""The platform: what runs the servers, and can bring up another configuration."""
+
+from typing import Protocol
+
+from agent.core.action import Action
+from agent.core.serving import Live
+from agent.core.value import Value
+from agent.core.verification import Measurement
+
+
+class Order(Value):
+    """One change to make, with everything that makes it safe to try again.
+
+    Attributes:
+        etag: As read once before the intent was stored; the platform refuses when the service changed since.
+        revision: The name of the revision to make; a second try with it finds the first.
+        effect_key: Stamped on the revision.
+        staged: New revision without traffic first.
+    """
+
+    service: str
+    incident: str
+    effect_key: str
+    revision: str
+    etag: str
+    actions: tuple[Action, ...]
+    staged: bool = False
+
+
+class Restore(Value):
+    """A prior template and traffic to put back byte by byte."""
+
+    service: str
+    incident: str
+    effect_key: str
+    revision: str
+    etag: str
+    template: str
+    traffic: str
+
+
+class Operation(Value):
+    """Work under way on the platform.
+
+    Attributes:
+        done: Whether it has ended.
+        ok: Whether it ended well; None while it runs or where nobody knows (``says`` tells why).
+    """
+
+    name: str
+    done: bool
+    ok: bool | None
+    says: str = ""
+
+
+class Platform(Protocol):
+    """Describes and changes services of one platform.
+
+    Every method raises DependencyFailed when the platform does not answer, PolicyRefused when it denies
+    (permission, quota), InputRejected for a service it does not have.
+    """
+
+    def describe(self, service: str) -> Live:
+        """Return the service as it is now."""
+        ...
+
+    def validate(self, order: Order) -> None:
+        """Let the platform check a change without making it.
+
+        Raises:
+            InputRejected: The platform would refuse it, with its words.
+        """
+        ...
+
+    def apply(self, order: Order) -> Operation:
+        """Start the change and return at once.
+
+        Calling again with the same order changes nothing twice: a revision with the effect's stamp is ours.
+
+        Raises:
+            StateConflict: The service changed since ``etag`` was read, and not by this effect.
+        """
+        ...
+
+    def find(self, service: str, effect_key: str) -> Operation | None:
+        """Return the operation of an effect read back by its stamp, or None where there is no trace of it."""
+        ...
+
+    def operation(self, name: str) -> Operation:
+        """Return how far an operation has come."""
+        ...
+
+    def restore(self, order: Restore) -> Operation:
+        """Start putting a prior template and traffic back; the same promises as ``apply``."""
+        ...
+
+    def shift(self, service: str, *, revision: str, etag: str, effect_key: str) -> Operation:
+        """Give all traffic to a revision that was brought up without."""
+        ...
+
+    def restored(self, service: str, *, template: str, traffic: str) -> bool:
+        """Whether template and traffic equal the prior ones, but for revision name and stamp."""
+        ...
+
+    def measure(self, service: str, revision: str) -> tuple[Measurement, ...]:
+        """Measure a revision: ready, one real completion, token counters, speed."""
+        ...

@@ -1,0 +1,133 @@
+"""The store of incidents: state, outgoing messages and timeline commit together, or not at all."""
+
+from datetime import datetime
+from typing import Protocol
+
+from pydantic import AwareDatetime, Field
+
+from agent.core.incident import Event, Incident
+from agent.core.plan import Plan
+from agent.core.signal import Signal
+from agent.core.value import Value
+from agent.ports.bus import Message
+
+
+class Accepted(Value):
+    """What became of a signal.
+
+    Attributes:
+        new: False when its key had been stored before.
+        count: Signals of the incident so far, where the store counted; None where it did not look.
+    """
+
+    new: bool
+    count: int | None
+
+
+class Change(Value):
+    """Everything one stage writes, in one transaction.
+
+    Attributes:
+        incident: The new state; its ``version`` is the one that was read, the store adds one.
+        heads: Head keys to point at this incident (see :func:`head_key`).
+        signals: Signals to store with it.
+        messages: Outgoing messages, published by whoever drains the outbox.
+        events: Lines for the timeline.
+        plan: A new plan to keep for ever.
+    """
+
+    incident: Incident
+    heads: tuple[str, ...] = ()
+    signals: tuple[Signal, ...] = ()
+    messages: tuple[Message, ...] = ()
+    events: tuple[Event, ...] = ()
+    plan: Plan | None = None
+
+
+class Query(Value):
+    """Which incidents to list, newest first."""
+
+    run: str | None = None
+    service: str | None = None
+    open_only: bool = False
+    limit: int = Field(default=50, ge=1, le=1000)
+    before: AwareDatetime | None = None
+
+
+class IncidentStore(Protocol):
+    """Incidents and what belongs to them.
+
+    Every method raises DependencyFailed when the store does not answer; then nothing was written,
+    or everything was, and the caller loads again to see which.
+    """
+
+    def accept(self, signal: Signal, incident_id: str) -> Accepted:
+        """Store a signal once, by its key, without touching the incident."""
+        ...
+
+    def knows(self, signal_key: str) -> str | None:
+        """Return the incident in which a signal with that key is stored."""
+        ...
+
+    def head(self, key: str) -> str | None:
+        """Return the newest incident for a head key."""
+        ...
+
+    def load(self, incident_id: str) -> Incident:
+        """Return the incident as last committed.
+
+        Raises:
+            InputRejected: There is none with that id.
+        """
+        ...
+
+    def signals(self, incident_id: str, limit: int = 2000) -> tuple[Signal, ...]:
+        """Return stored signals by their own time; where there are more than ``limit``, the first and the last half."""
+        ...
+
+    def commit(self, change: Change) -> Incident:
+        """Write everything in ``change`` or nothing; return the incident with its new version.
+
+        Version 0 creates.
+
+        Raises:
+            StateConflict: Somebody else wrote first.
+        """
+        ...
+
+    def outbox(self, incident_id: str) -> tuple[Message, ...]:
+        """Return what was committed and not yet marked as sent, oldest first."""
+        ...
+
+    def sent(self, message_ids: tuple[str, ...]) -> None:
+        """Mark messages as sent; marking twice is harmless."""
+        ...
+
+    def unsent(self, limit: int = 100) -> tuple[str, ...]:
+        """Return incidents whose outbox is not empty."""
+        ...
+
+    def due(self, now: datetime, limit: int = 100) -> tuple[str, ...]:
+        """Return open incidents whose ``due_at`` has come, the longest waiting first."""
+        ...
+
+    def latest_time(self) -> datetime | None:
+        """Return the highest time ever committed, against clocks that step back."""
+        ...
+
+    def incidents(self, query: Query) -> tuple[Incident, ...]:
+        """List incidents, newest first."""
+        ...
+
+    def timeline(self, incident_id: str) -> tuple[Event, ...]:
+        """Return the timeline in the order it was committed."""
+        ...
+
+    def plan(self, plan_id: str) -> Plan | None:
+        """Return a plan as it was made; plans are never changed."""
+        ...
+
+
+def head_key(run: str, service: str, revision: str | None) -> str:
+    """Return the key under which the newest incident of a service, or of one of its revisions, is found."""
+    return f"{run}|{service}|{revision or ''}"
