@@ -1,0 +1,115 @@
+"""From what a person writes as a checkpoint's place to a reader of its files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote, urlsplit
+
+from agent.adapters.checkpoint.http import HttpCheckpoint
+from agent.adapters.checkpoint.local import LocalCheckpoint
+from agent.errors import InputRejected
+from agent.ports.checkpoint import CheckpointFiles
+
+_BUCKET: Final = re.compile(r"gs://([a-z0-9][a-z0-9._-]{1,220}[a-z0-9])(?:/(.*))?")
+_REPO: Final = re.compile(r"hf:([\w.-]{1,96}(?:/[\w.-]{1,96})?)(?:@([\w./-]{1,128}))?", re.ASCII)
+
+
+def _nothing(_path: str) -> str | None:
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Locator:
+    """Knows the addresses and how to ask for the caller's tokens.
+
+    Attributes:
+        mounts: From a path inside a service ("/mnt/models/x") to where its volume lies ("gs://bucket/x"); None
+            for a path that no service mounts.
+        google_token: The caller's access token for Cloud Storage; None reads what is public.
+        hub_token: The caller's token for the hub.
+        storage_url, hub_url: Addresses of Cloud Storage and of the hub.
+    """
+
+    mounts: Callable[[str], str | None] = _nothing
+    google_token: Callable[[], str | None] | None = None
+    hub_token: Callable[[], str | None] | None = None
+    storage_url: str = "https://storage.googleapis.com"
+    hub_url: str = "https://huggingface.co"
+
+    def open(self, source: str) -> CheckpointFiles:
+        """Find the reader for a place.
+
+        Args:
+            source: A folder, gs://bucket/folder, hf:owner/name[@revision], or the https address of a folder or
+                of its config.json.
+
+        Returns:
+            A reader; close it when done.
+
+        Raises:
+            InputRejected: No such folder, or a place that is written wrongly.
+        """
+        if source.startswith("gs://"):
+            return self._bucket(source)
+        if source.startswith("hf:"):
+            return self._hub(source)
+        if "://" in source:
+            folder = source.rpartition("/")[0] if source.endswith((".json", ".safetensors")) else source
+            return HttpCheckpoint(folder)
+        folder_here = Path(source)
+        if folder_here.is_dir():
+            return LocalCheckpoint(folder_here)
+        if folder_here.is_file():
+            return LocalCheckpoint(folder_here.parent)
+        volume = self.mounts(source)
+        if volume is not None and volume.startswith("gs://"):
+            return self._bucket(volume)
+        raise InputRejected(
+            f"no checkpoint was found at {source!r}",
+            why="it is no folder here, and no service mounts a volume there",
+            mend="give a folder, gs://bucket/folder, hf:owner/name or an https address",
+        )
+
+    def _bucket(self, source: str) -> CheckpointFiles:
+        match = _BUCKET.fullmatch(source.rstrip("/"))
+        if match is None or ".." in source:
+            raise _unreadable(source, "gs://bucket/folder")
+        folder = quote((match[2] or "").strip("/"))
+        base = "/".join(part for part in (self.storage_url, match[1], folder) if part)
+        return HttpCheckpoint(base, source=source.rstrip("/"), token=self.google_token)
+
+    def _hub(self, source: str) -> CheckpointFiles:
+        match = _REPO.fullmatch(source)
+        if match is None or ".." in source:
+            raise _unreadable(source, "hf:owner/name or hf:owner/name@revision")
+        base = f"{self.hub_url}/{match[1]}/resolve/{quote(match[2] or 'main', safe='')}"
+        return HttpCheckpoint(base, source=source, token=self.hub_token)
+
+
+def name_of(source: str) -> str:
+    """The name a profile gets when none is given: the repository, else the last folder.
+
+    Args:
+        source: As in :meth:`Locator.open`.
+
+    Raises:
+        InputRejected: The source has no folder to be named after.
+    """
+    match = _REPO.fullmatch(source)
+    if match is not None:
+        return match[1]
+    path = urlsplit(source).path if "://" in source else str(Path(source).absolute())
+    parts = [part for part in path.split("/") if part]
+    if parts and parts[-1].endswith((".json", ".safetensors")):
+        parts.pop()
+    if not parts:
+        raise _unreadable(source, "a name as well: --name NAME")
+    return parts[-1]
+
+
+def _unreadable(source: str, want: str) -> InputRejected:
+    return InputRejected(f"the place {source[:200]!r} was not read", why=f"want {want}", mend="write it like that")

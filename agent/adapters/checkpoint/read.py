@@ -1,0 +1,96 @@
+"""Read a checkpoint's profile: config.json, the index, and the header of every shard; nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from agent.adapters.checkpoint.names import plain
+from agent.errors import InputRejected
+from agent.fit.checkpoint import ModelProfile, profile_of
+from agent.fit.config_reader import MAX_CONFIG_BYTES
+from agent.fit.facts import ModelFacts
+from agent.fit.safetensors import PREFIX_BYTES, SafetensorsHeader, header_length, parse_header
+from agent.fit.strict_json import strict_object
+from agent.ports.checkpoint import CheckpointFileMissing, CheckpointFiles
+
+MAX_INDEX_BYTES: Final = 32 * 2**20
+MAX_SHARDS: Final = 1024
+MAX_ALL_HEADERS_BYTES: Final = 256 * 2**20
+_SINGLE: Final = "model.safetensors"
+_INDEX: Final = "model.safetensors.index.json"
+
+
+def read_profile(
+    files: CheckpointFiles, *, name: str, read_at: str, bundled: Iterable[ModelFacts] = ()
+) -> ModelProfile:
+    """Read one checkpoint.
+
+    Args:
+        files: Its files.
+        name: Name for the profile.
+        read_at: ISO 8601, UTC.
+        bundled: The catalogue's models, to borrow from and to contradict.
+
+    Returns:
+        The profile. For n shards 2 n + 2 ranges were read.
+
+    Raises:
+        InputRejected: A file is hostile, damaged or missing, or the index names tensors that no shard holds.
+        DependencyFailed: The source does not answer.
+    """
+    config = _whole(files, "config.json", MAX_CONFIG_BYTES)
+    shards, promised = _shards(files)
+    headers = list(_headers(files, shards))
+    held = {tensor.name for header in headers for tensor in header.tensors}
+    missing = promised - held
+    if missing:
+        raise InputRejected(
+            f"the checkpoint at {files.source!r} was refused",
+            why=f"its index names {len(missing)} tensors that no file holds, {min(missing)[:120]!r} among them",
+            mend="download it again: a shard is from another version",
+        )
+    return profile_of(name=name, source=files.source, read_at=read_at, config=config, headers=headers, bundled=bundled)
+
+
+def _whole(files: CheckpointFiles, name: str, most: int) -> bytes:
+    piece = files.read(name, start=0, length=most + 1)
+    if len(piece.data) > most:
+        raise InputRejected(
+            f"{name!r} of {files.source!r} was refused", why=f"it has more than {most} bytes", mend="name the folder"
+        )
+    return piece.data
+
+
+def _shards(files: CheckpointFiles) -> tuple[list[str], frozenset[str]]:
+    """Shard names, and the tensors that the index promises."""
+    try:
+        index = strict_object(_whole(files, _INDEX, MAX_INDEX_BYTES), what=f"{_INDEX} of {files.source!r}")
+    except CheckpointFileMissing:
+        return [_SINGLE], frozenset()
+    weights = index.get("weight_map")
+    if not isinstance(weights, dict) or not all(isinstance(shard, str) for shard in weights.values()):
+        raise InputRejected(f"the {_INDEX} was refused", why="its weight_map is no map of names", mend="download again")
+    shards = sorted({plain(shard) for shard in weights.values()})
+    if not 1 <= len(shards) <= MAX_SHARDS or not all(shard.endswith(".safetensors") for shard in shards):
+        why = f"it names {len(shards)} files, want 1..{MAX_SHARDS} that end in .safetensors"
+        raise InputRejected(f"the {_INDEX} was refused", why=why, mend="use a safetensors checkpoint")
+    return shards, frozenset(weights)
+
+
+def _headers(files: CheckpointFiles, shards: Iterable[str]) -> Iterator[SafetensorsHeader]:
+    read = 0
+    for shard in shards:
+        first = files.read(shard, start=0, length=PREFIX_BYTES)
+        length = header_length(first.data, file=shard, file_bytes=first.file_bytes)
+        read += length
+        if read > MAX_ALL_HEADERS_BYTES:
+            why = f"its headers are larger than {MAX_ALL_HEADERS_BYTES} bytes together"
+            raise InputRejected(
+                f"the checkpoint at {files.source!r} was refused", why=why, mend="look at its publisher"
+            )
+        piece = files.read(shard, start=PREFIX_BYTES, length=length)
+        if len(piece.data) != length:
+            why = f"its header ends after {len(piece.data)} of {length} bytes"
+            raise InputRejected(f"{shard!r} of {files.source!r} was refused", why=why, mend="download it again")
+        yield parse_header(piece.data, file=shard, file_bytes=first.file_bytes)
