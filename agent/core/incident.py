@@ -62,6 +62,7 @@ class Incident(Value):
         revision: The revision in trouble that we did not make; None until a signal names one.
         episode: The first trouble of a revision is 1, a recurrence the next.
         quiet_since: When the last signal that mattered came, UTC.
+        heard: How often something new was heard; ``weighed`` is how much of it the diagnosis rests on.
         due_at: When time alone will make something due; None when only a signal or a person can.
         linked_to: The incident this one follows (recurrence, or the revision before).
         live_replay: Whether a replay may change services (``--live``); meaningless for the live run.
@@ -82,6 +83,8 @@ class Incident(Value):
     quiet_since: AwareDatetime
     due_at: AwareDatetime | None = None
     signal_count: int = 0
+    heard: int = 0
+    weighed: int = 0
     joined: tuple[Joined, ...] = ()
     alerts_open: tuple[str, ...] = ()
     healthy_at: AwareDatetime | None = None

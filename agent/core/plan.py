@@ -45,6 +45,7 @@ class Plan(Value):
     Attributes:
         ordinal: The first plan of an incident is 1.
         proposal: The actions alone, as a digest: two plans with one proposal are the same remedy.
+        prior_template: Digest of the template that an undo puts back; empty where there is none.
         cost_before_usd_per_h: None where the price is unknown.
         undo: How it will be undone, one sentence.
         silence: What happens if nobody answers, one sentence.
@@ -61,6 +62,7 @@ class Plan(Value):
     actions: tuple[Action, ...] = Field(min_length=1)
     difference: tuple[Difference, ...]
     target: Target
+    prior_template: str = ""
     rollout: Rollout
     fit_before: FitWord = FitWord()
     fit_after: FitWord = FitWord()

@@ -48,8 +48,8 @@ class Lease(Value):
 class ControlStore(Protocol):
     """What stands between an approval and an effect. Doubt refuses: unreadable means no."""
 
-    def claim(self, incident: str, plan: str, decision_id: str) -> str:
-        """Record the first decision of a plan; return the id of the one that was recorded, ours or the winner's."""
+    def claim(self, incident: str, plan: str, decision: str) -> str:
+        """Record the first decision of a plan (its whole JSON); return the one that is held, ours or the winner's."""
         ...
 
     def use_receipt(self, decision_id: str, effect_key: str, *, service: str, at: datetime) -> bool:

@@ -1,0 +1,241 @@
+"""What could be done about a diagnosis: for each fix of the catalogue, typed actions with their values."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from agent.core.action import (
+    Action,
+    ForPerson,
+    Restart,
+    SetConcurrency,
+    SetEnv,
+    SetFlag,
+    SetLivenessProbe,
+    SetModel,
+    SetResources,
+    SetScaling,
+    SetStartupProbe,
+)
+from agent.core.diagnosis import Diagnosis
+from agent.core.fitting import Fits
+from agent.core.plan import FitWord
+from agent.core.runbook import instruction
+from agent.core.serving import Live, Probe, ServingConfig
+from agent.core.words import flag_map
+
+MEMORY_CLASSES = frozenset(
+    {"gpu_oom_weights", "gpu_oom_profile", "gpu_oom_runtime", "kv_cache_insufficient", "tpu_hbm_oom"}
+)
+PROBE_MARGIN = 1.5  # the next start may read from a colder cache; measured loads of one model differ that much
+MAX_DELAY_S = 240  # the highest initial delay and period that every document of Cloud Run allows
+READY_TIMEOUT = "VLLM_ENGINE_READY_TIMEOUT_S"
+L4_SHAPES_MIB = (16_384, 24_576, 32_768)  # memory an L4 service may have with 4, 6 and 8 vCPU
+TAKEN_FLAG_VALUES = frozenset({"lower", "up"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """Something that could be done.
+
+    Attributes:
+        word: The arithmetic's word, where the candidate came from it; None to compute it.
+        rank: The lower the better; the order of the catalogue within.
+    """
+
+    actions: tuple[Action, ...]
+    why: str
+    word: FitWord | None = None
+    notes: tuple[str, ...] = ()
+    cost_usd_per_h: float | None = None
+    decode_tokens_per_s: float | None = None
+
+
+def candidates(service: str, diagnosis: Diagnosis, live: Live | None, fits: Fits) -> Iterator[Candidate]:
+    """Yield what could be done, best first; a person's runbook always comes last.
+
+    Args:
+        service: The service in trouble.
+        diagnosis: What broke, with the catalogue's fixes, best first.
+        live: The service as it is, or None where we have no adapter for its platform.
+        fits: The arithmetic.
+    """
+    if live is not None:
+        if diagnosis.class_ in MEMORY_CLASSES:
+            yield from _by_fit(service, live.config, fits)
+        for fix in diagnosis.fix_actions:
+            yield from _typed(service, fix, diagnosis, live, fits)
+    yield _by_person(service, diagnosis, live)
+
+
+def _by_fit(service: str, config: ServingConfig, fits: Fits) -> Iterator[Candidate]:
+    for option in fits.options(service, config):
+        actions: tuple[Action, ...] = tuple(SetFlag(name=n, value=v) for n, v in option.flags.items())
+        if option.model is not None:
+            actions = (SetModel(model=option.model), *actions)
+        if actions:
+            yield Candidate(
+                actions=actions,
+                why=f"the arithmetic says that it fits: {option.word.sentence}",
+                word=option.word,
+                notes=(option.note,) if option.note else (),
+                cost_usd_per_h=option.cost_usd_per_h,
+                decode_tokens_per_s=option.decode_tokens_per_s,
+            )
+
+
+def _typed(service: str, fix: str, diagnosis: Diagnosis, live: Live, fits: Fits) -> Iterator[Candidate]:
+    words = fix.split()
+    if words[0] == "set_flag" and len(words) >= 2:
+        yield from _flag(words[1], words[2] if len(words) > 2 else "", diagnosis, live.config)
+        return
+    make = _MAKERS.get(words[0])
+    if make is not None:
+        yield from make(service, diagnosis, live, fits)
+
+
+def _flag(name: str, direction: str, diagnosis: Diagnosis, config: ServingConfig) -> Iterator[Candidate]:
+    value = _value_for(name, direction, diagnosis, config)
+    if value is not None:
+        yield Candidate(
+            actions=(SetFlag(name=name.replace("_", "-"), value=value),),
+            why=f"--{name.replace('_', '-')} {value or 'on'} answers {diagnosis.class_}",
+        )
+
+
+def _value_for(name: str, direction: str, diagnosis: Diagnosis, config: ServingConfig) -> str | None:
+    """Return a value that the log or the configuration gives a reason for; None where there is none."""
+    if direction and direction not in TAKEN_FLAG_VALUES:
+        return "" if direction in {"true", "on"} else direction
+    if name == "enforce_eager":
+        return ""
+    if name == "max_model_len" and direction == "lower":
+        return _text(_number(diagnosis, "estimated_max_model_len", "estimated_max_model_len_tokens", "max_tokens"))
+    if name == "max_num_seqs" and direction == "lower":
+        now = flag_map(config.args).get("max-num-seqs", "256")
+        return str(max(1, int(now) // 4)) if now.isdigit() and int(now) > 1 else None
+    if name == "gpu_memory_utilization" and direction == "lower":
+        return _share_of_free(diagnosis)
+    return None
+
+
+def _share_of_free(diagnosis: Diagnosis) -> str | None:
+    free, total = _number(diagnosis, "free_gib"), _number(diagnosis, "total_gib")
+    if not free or not total or free >= total:
+        return None
+    share = math.floor((free / total - 0.01) * 100) / 100
+    return f"{share:.2f}" if share > 0 else None
+
+
+def _number(diagnosis: Diagnosis, *names: str) -> float | None:
+    for name in names:
+        value = diagnosis.fields.get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return value
+    return None
+
+
+def _text(value: float | None) -> str | None:
+    return str(int(value)) if value and value >= 1 else None
+
+
+def _startup_probe(service: str, diagnosis: Diagnosis, live: Live, fits: Fits) -> Iterator[Candidate]:
+    config = live.config
+    seen = _seen_start_s(diagnosis)
+    needed = fits.start_up_s(service, config, seen_s=seen)
+    old = config.startup_probe or Probe()
+    if needed is None:
+        needed, why = old.budget_s * 2.0, f"twice the {old.budget_s} s it had; how long the start takes is not known"
+    else:
+        why = f"the start needs about {needed:,.0f} s, the probe allowed {old.budget_s:,} s"
+    budget = min(math.ceil(needed * PROBE_MARGIN), 1800)
+    if budget <= old.budget_s:
+        return
+    probe = _probe_for(old, budget)
+    yield Candidate(
+        actions=(SetStartupProbe(probe=probe), SetEnv(name=READY_TIMEOUT, value=str(probe.budget_s))), why=why
+    )
+
+
+def _probe_for(old: Probe, budget_s: int) -> Probe:
+    """A probe with that budget: it asks often, so that a start that is ready early is not kept waiting."""
+    period = 15
+    delay = min(MAX_DELAY_S, budget_s // 4)
+    timeout = min(old.timeout_s, 10)
+    return old.with_(
+        initial_delay_s=delay,
+        period_s=period,
+        timeout_s=timeout,
+        failure_threshold=math.ceil((budget_s - delay) / period),
+    )
+
+
+def _seen_start_s(diagnosis: Diagnosis) -> float | None:
+    parts = [
+        _number(diagnosis, name)
+        for name in ("load_seconds", "weights_load_s", "load_s", "compile_s", "compile_seconds", "warm_up_s")
+    ]
+    seen = [p for p in parts if p]
+    return sum(seen) if seen else _number(diagnosis, "start_up_s", "startup_seconds")
+
+
+def _liveness_probe(_s: str, _d: Diagnosis, live: Live, _f: Fits) -> Iterator[Candidate]:
+    old = live.config.liveness_probe
+    if old is not None:
+        relaxed = old.with_(failure_threshold=max(old.failure_threshold * 3, 3), timeout_s=max(old.timeout_s, 5))
+        relaxed = relaxed.with_(period_s=max(relaxed.period_s, relaxed.timeout_s))
+        yield Candidate(
+            actions=(SetLivenessProbe(probe=relaxed),), why="the server is busy, not dead; it gets longer to answer"
+        )
+
+
+def _memory(_s: str, diagnosis: Diagnosis, live: Live, _f: Fits) -> Iterator[Candidate]:
+    now = live.config.memory_mib
+    used = _number(diagnosis, "used_mib", "memory_used_mib")
+    if now is None:
+        return
+    larger = [m for m in L4_SHAPES_MIB if m > max(now, used or 0)]
+    if larger:
+        cpu = max(live.config.cpu or 4, larger[0] / 4096)
+        yield Candidate(
+            actions=(SetResources(cpu=float(cpu), memory_mib=larger[0]),),
+            why=f"the container needs more than its {now:,} MiB",
+        )
+
+
+def _scale_out(_s: str, _d: Diagnosis, live: Live, _f: Fits) -> Iterator[Candidate]:
+    config = live.config
+    seqs = flag_map(config.args).get("max-num-seqs", "")
+    held = int(seqs) if seqs.isdigit() else None
+    if held and config.concurrency and config.concurrency < held:
+        yield Candidate(
+            actions=(SetConcurrency(concurrency=held),),
+            why=f"the platform queues at {config.concurrency} requests, the server takes {held} (--max-num-seqs)",
+        )
+    most = config.max_instances or 1
+    yield Candidate(
+        actions=(SetScaling(min_instances=config.min_instances, max_instances=most + 1),),
+        why=f"one more instance than {most}; it needs accelerator quota and doubles what a busy hour costs",
+    )
+
+
+def _restart(_s: str, diagnosis: Diagnosis, _l: Live, _f: Fits) -> Iterator[Candidate]:
+    yield Candidate(actions=(Restart(),), why=f"a fresh start clears {diagnosis.class_}; it does not mend its cause")
+
+
+_MAKERS: dict[str, Callable[[str, Diagnosis, Live, Fits], Iterator[Candidate]]] = {
+    "increase_startup_probe": _startup_probe,
+    "relax_liveness_probe": _liveness_probe,
+    "increase_memory_limit": _memory,
+    "scale_out": _scale_out,
+    "restart": _restart,
+}
+
+
+def _by_person(service: str, diagnosis: Diagnosis, live: Live | None) -> Candidate:
+    fix = diagnosis.fix_actions[0] if diagnosis.fix_actions else "collect_container_logs"
+    text, commands, undo = instruction(fix, service, diagnosis.class_, live.platform if live else None)
+    return Candidate(
+        actions=(ForPerson(action=fix, instruction=text, commands=commands, undo=undo),),
+        why="this is for a person to do; we say what, and watch for the service to be healthy",
+    )

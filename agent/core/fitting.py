@@ -1,0 +1,54 @@
+"""What planning asks of the arithmetic, as a protocol: planning stays free of catalogues and files."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from agent.core.plan import FitWord
+from agent.core.serving import ServingConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitOption:
+    """One change that fits.
+
+    Attributes:
+        flags: vLLM flags by name with their new value; None removes, an empty string sets a switch.
+        note: What it costs the user, in words.
+        model: Another checkpoint, where the option needs one.
+    """
+
+    flags: Mapping[str, str | None]
+    word: FitWord
+    note: str
+    cost_usd_per_h: float | None = None
+    decode_tokens_per_s: float | None = None
+    model: str | None = None
+
+
+class Fits(Protocol):
+    """The arithmetic, bound to the catalogues and to what is known of the watched services."""
+
+    def word(self, service: str, config: ServingConfig) -> FitWord:
+        """Return what the arithmetic says of a configuration; ``fit: not computed`` where it cannot."""
+        ...
+
+    def cost_usd_per_h(self, config: ServingConfig) -> float | None:
+        """Return the price of one instance, or None where it is unknown."""
+        ...
+
+    def decode_tokens_per_s(self, service: str, config: ServingConfig) -> float | None:
+        """Return the expected decode speed of one sequence, or None where it is unknown."""
+        ...
+
+    def options(self, service: str, config: ServingConfig) -> tuple[FitOption, ...]:
+        """Return ranked changes that fit, the least change first."""
+        ...
+
+    def allocation(self, service: str, config: ServingConfig | None, gib: float) -> str | None:
+        """Name the tensor or buffer of that size, or None where none matches."""
+        ...
+
+    def start_up_s(self, service: str, config: ServingConfig, *, seen_s: float | None) -> float | None:
+        """Return the start-up time to allow, seconds, from size and load rate or from what was seen."""
+        ...

@@ -1,0 +1,150 @@
+"""How a plan comes to be: the first candidate that fits, is allowed, changes something and was not tried."""
+
+from dataclasses import dataclass
+
+from agent.core.action import Action, Difference, ForPerson, Restart, applied, difference
+from agent.core.candidates import Candidate, candidates
+from agent.core.fitting import Fits
+from agent.core.incident import Incident
+from agent.core.phase import Phase
+from agent.core.plan import FitWord, Risk, Rollout
+from agent.core.policy import Mode, Policy
+from agent.core.serving import Live, ServingConfig
+from agent.core.value import digest
+from agent.core.verification import Verdict
+from agent.errors import PolicyRefused
+
+NEVER_AGAIN = frozenset({Verdict.NOT_RECOVERED, Verdict.INCONCLUSIVE, Phase.REJECTED})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proposal:
+    """A candidate with its proof, price and risk; what a plan is made of."""
+
+    actions: tuple[Action, ...]
+    difference: tuple[Difference, ...]
+    why: str
+    rollout: Rollout
+    fit_before: FitWord
+    fit_after: FitWord
+    cost_before_usd_per_h: float | None
+    cost_after_usd_per_h: float | None
+    decode_tokens_per_s: float | None
+    risk: Risk
+    risk_reasons: tuple[str, ...]
+    undo: str
+    notes: tuple[str, ...]
+
+
+def propose(incident: Incident, live: Live | None, fits: Fits, policy: Policy) -> Proposal | None:
+    """Return the best proposal, or None where nothing is left.
+
+    What was tried for this cause and failed, or was rejected, does not come again. What helped once and did
+    not last comes after everything else. What does not fit never comes.
+    """
+    diagnosis = incident.diagnosis
+    assert diagnosis is not None
+    own = [r for r in incident.remedies if r.cause == incident.cause]
+    never = {r.proposal for r in own if r.ended in NEVER_AGAIN}
+    last = {r.proposal for r in own if r.ended == Verdict.RECOVERED}
+    kept: list[tuple[int, Proposal]] = []
+    for candidate in candidates(incident.service, diagnosis, live, fits):
+        key = digest([a.model_dump(mode="json") for a in candidate.actions])
+        if key in never:
+            continue
+        proposal = _proposal(incident, live, candidate, fits, policy)
+        if proposal is not None:
+            kept.append((_rank(proposal, tried=key in last), proposal))
+    return min(kept, key=lambda pair: pair[0])[1] if kept else None
+
+
+def _rank(proposal: Proposal, *, tried: bool) -> int:
+    by_person = isinstance(proposal.actions[0], ForPerson)
+    return 10 * tried + 4 * by_person + 2 * (proposal.fit_after.fits is None)
+
+
+def _proposal(
+    incident: Incident, live: Live | None, candidate: Candidate, fits: Fits, policy: Policy
+) -> Proposal | None:
+    if isinstance(candidate.actions[0], ForPerson) or live is None:
+        return _for_person(live, candidate, fits, incident.service)
+    after = applied(live.config, candidate.actions)
+    changed = difference(live.config, after)
+    restart = any(isinstance(a, Restart) for a in candidate.actions)
+    if (not changed and not restart) or policy.mode(incident.service, candidate.actions) is Mode.NEVER:
+        return None
+    try:
+        policy.check(candidate.actions)
+    except PolicyRefused:
+        return None
+    word = candidate.word or fits.word(incident.service, after)
+    if word.fits is False:
+        return None
+    before = fits.word(incident.service, live.config)
+    risk, reasons = _risk(incident, live, word, before)
+    staged = bool(live.spare_accelerator) and live.ready is not False
+    return Proposal(
+        actions=candidate.actions,
+        difference=changed,
+        why=candidate.why,
+        rollout=Rollout.STAGED if staged else Rollout.IN_PLACE,
+        fit_before=before,
+        fit_after=word,
+        cost_before_usd_per_h=fits.cost_usd_per_h(live.config),
+        cost_after_usd_per_h=_cost(fits, after, candidate),
+        decode_tokens_per_s=candidate.decode_tokens_per_s or fits.decode_tokens_per_s(incident.service, after),
+        risk=risk,
+        risk_reasons=reasons,
+        undo=_undo(live),
+        notes=candidate.notes,
+    )
+
+
+def _cost(fits: Fits, after: ServingConfig, candidate: Candidate) -> float | None:
+    own = fits.cost_usd_per_h(after)
+    return own if own is not None else candidate.cost_usd_per_h
+
+
+def _for_person(live: Live | None, candidate: Candidate, fits: Fits, service: str) -> Proposal | None:
+    if not isinstance(candidate.actions[0], ForPerson):
+        return None
+    word = fits.word(service, live.config) if live is not None else FitWord()
+    cost = fits.cost_usd_per_h(live.config) if live is not None else None
+    return Proposal(
+        actions=candidate.actions,
+        difference=(),
+        why=candidate.why,
+        rollout=Rollout.BY_PERSON,
+        fit_before=word,
+        fit_after=word,
+        cost_before_usd_per_h=cost,
+        cost_after_usd_per_h=cost,
+        decode_tokens_per_s=None,
+        risk=Risk.MEDIUM,
+        risk_reasons=("a person does it",),
+        undo=candidate.actions[0].undo or "as the person who did it sees fit",
+        notes=candidate.notes,
+    )
+
+
+def _risk(incident: Incident, live: Live, word: FitWord, before: FitWord) -> tuple[Risk, tuple[str, ...]]:
+    reasons = []
+    diagnosis = incident.diagnosis
+    assert diagnosis is not None
+    unproven = word.fits is None and (before.fits is not True or word.report is None)
+    if unproven:
+        reasons.append(word.sentence)
+    if not diagnosis.certain:
+        reasons.append("the cause is not certain")
+    if live.ready:
+        reasons.append("the service answers now and is replaced in place" if not live.spare_accelerator else "")
+    reasons = [r for r in reasons if r]
+    if unproven or not diagnosis.certain:
+        return Risk.HIGH, tuple(reasons)
+    return (Risk.MEDIUM if reasons else Risk.LOW), tuple(reasons)
+
+
+def _undo(live: Live) -> str:
+    serving = live.latest_ready_revision
+    state = f"{serving} served before it" if serving and live.ready else "it did not serve before either"
+    return f"the template of generation {live.generation} is put back byte by byte, and the traffic as it was; {state}"

@@ -1,0 +1,59 @@
+"""What only a person may do, said exactly: the instruction and the quoted commands of the platform."""
+
+import shlex
+
+_SAYS = {
+    "fix_quota": "Ask for the quota that the message names, or lower the number of instances to what is allowed.",
+    "fix_auth_token": "Give the service a token that may read this model, and accept the model's licence with it.",
+    "fix_mount_permissions": "Give the service account read access to the bucket or folder that holds the weights.",
+    "fix_image_or_driver": "Use an image whose CUDA version the driver supports, or move to nodes with a newer driver.",
+    "fix_network": "Let the service reach the host that the message names, or bring the files along.",
+    "fix_network_nccl": "Check the links between the workers: interface names, shared memory, firewalls, P2P.",
+    "fix_command_line": "Correct the command line; the message names the word that was not understood.",
+    "fix_cache_path": "Point the cache to a folder that is writable and large enough.",
+    "fix_probe_path": "Point the probe to /health on the port that the server listens on.",
+    "redownload_weights": "Fetch the checkpoint again and compare its checksums; the files are cut or changed.",
+    "increase_disk": "Give the machine more disk, or clear old caches and images.",
+    "set_shm_size": "Start the container with a larger /dev/shm (docker: --shm-size 10g; Kubernetes: an emptyDir).",
+    "change_accelerator": "Use a larger accelerator; see sre-agent advise for which one fits.",
+    "change_model_or_quantization": "Use a smaller or quantised checkpoint; see sre-agent advise for which one fits.",
+    "change_zone": "Use a zone that has the accelerator.",
+    "upgrade_version": "Use a vLLM version that supports this model.",
+    "collect_container_logs": "Read the container's own log from its start; the cause stands above the last lines.",
+    "none_client_side": "Nothing is wrong with the server: the client must change its request.",
+    "none_code_bug": "This is a defect of the server's code: report it with the log, or go back to the last version.",
+}
+
+_LOGS = {
+    "cloud_run": ("gcloud run services logs read {service} --limit 2000", ""),
+    "kubernetes": ("kubectl logs deployment/{service} --previous --tail 2000", ""),
+    "container_apps": ("az containerapp logs show --name {service} --type console --tail 300", ""),
+    "tpu_vm": ("docker logs --tail 2000 {service}", ""),
+    "ec2": ("docker logs --tail 2000 {service}", ""),
+    "host": ("journalctl -u {service} -n 2000", ""),
+}
+
+
+def instruction(fix: str, service: str, class_: str, platform: str | None) -> tuple[str, tuple[str, ...], str]:
+    """Return the instruction, commands to read first, and how to undo it.
+
+    Args:
+        fix: A fix action of the catalogue's vocabulary.
+        service: The service in trouble; quoted in commands.
+        class_: The failure class.
+        platform: The platform, where it is known.
+
+    Returns:
+        Sentence, quoted commands, undo; the commands are read by a person and never run by us.
+    """
+    words = fix.split()
+    said = _SAYS.get(words[0])
+    if words[0] == "set_flag" and len(words) > 1:
+        value = f" {words[2]}" if len(words) > 2 else ""
+        said = f"Change --{words[1].replace('_', '-')}{value} and start the server again."
+    elif words[0] == "set_env" and len(words) > 1:
+        said = f"Set the environment variable {words[1]} and start the server again."
+    text = said or f"Look into {class_}: {fix.replace('_', ' ')}."
+    command, undo = _LOGS.get(platform or "", ("", ""))
+    commands = (command.format(service=shlex.quote(service)),) if command else ()
+    return text, commands, undo or "put the former setting back"

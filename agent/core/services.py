@@ -1,0 +1,219 @@
+"""What is watched: the services of ``services.toml``, what their owners need, and which names are our own."""
+
+import tomllib
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from agent.core.value import Value
+from agent.errors import InputRejected, SettingsRejected
+
+Platform = Literal["cloud_run", "host", "kubernetes", "container_apps", "tpu_vm", "ec2"]
+
+# Where a resource's labels carry the name of the service; the first that is there counts.
+NAME_LABELS = (
+    "service_name",  # cloud_run_revision
+    "ContainerAppName_s",  # Container Apps, Log Analytics
+    "ContainerAppName",
+    "node_id",  # tpu_worker
+    "app",  # Kubernetes
+    "job",  # Prometheus
+)
+
+
+class Needs(Value):
+    """What the owner cannot do without; None means that it was not said.
+
+    Attributes:
+        context: Tokens of one request, prompt and answer together.
+        users: Requests at the same time.
+        tokens_per_s: Tokens per second that one user must see at least.
+        usd_per_h: What the service may cost at most, USD per hour of one instance.
+    """
+
+    context: int | None = Field(default=None, gt=0)
+    users: int | None = Field(default=None, gt=0)
+    tokens_per_s: float | None = Field(default=None, gt=0)
+    usd_per_h: float | None = Field(default=None, gt=0)
+
+
+class Service(Value):
+    """One watched service.
+
+    Attributes:
+        platform: Where it really runs, in a rehearsal too.
+        model: Hugging Face id of the model, whatever path it is served from.
+        checkpoint: ``gs://...``, a Hugging Face id, or a path inside the container; None means the model's id.
+        mounts: Bucket by mount path, so that a mounted checkpoint can be read from outside.
+        vllm: Version of vLLM in the image, None where nobody said.
+        owner: The owner's channel, such as ``slack:#llm`` or ``console``.
+        labels: Further resource labels that name this service in signals.
+        scenario: A rehearsal: path of the scenario file, relative to this file. None in earnest.
+    """
+
+    name: str = Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")
+    platform: Platform
+    project: str | None = None
+    location: str | None = None
+    model: str = Field(min_length=1)
+    checkpoint: str | None = None
+    mounts: dict[str, str] = Field(default_factory=dict)
+    accelerator: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")
+    accelerator_count: int = Field(default=1, ge=1, le=1024)
+    vllm: str | None = Field(default=None, pattern=r"^v?\d+\.\d+(\.\d+)?\S*$")
+    needs: Needs = Needs()
+    owner: str = Field(min_length=1)
+    labels: dict[str, str] = Field(default_factory=dict)
+    scenario: str | None = None
+
+    @field_validator("mounts")
+    @classmethod
+    def _mounts(cls, mounts: dict[str, str]) -> dict[str, str]:
+        for path, bucket in mounts.items():
+            if not path.startswith("/") or not bucket.startswith("gs://"):
+                raise ValueError(f"{path!r} = {bucket!r}, want an absolute path and gs://BUCKET")
+        return mounts
+
+    @model_validator(mode="after")
+    def _readable(self) -> Self:
+        if self.platform == "cloud_run" and not (self.project and self.location):
+            raise ValueError("a cloud_run service needs project and location")
+        mounted = self.checkpoint is not None and self.checkpoint.startswith("/")
+        if mounted and self.platform != "host" and self._resolved(self.checkpoint or "") is None:
+            raise ValueError(f"checkpoint {self.checkpoint!r} lies under none of mounts {sorted(self.mounts)}")
+        return self
+
+    @property
+    def checkpoint_uri(self) -> str:
+        """Where the checkpoint can be read: ``gs://``, a local path on a host, or a Hugging Face id."""
+        place = self.checkpoint or self.model
+        return self._resolved(place) or place
+
+    def _resolved(self, path: str) -> str | None:
+        """Resolve a path through the longest mount above it; None where none is."""
+        for mount in sorted(self.mounts, key=len, reverse=True):
+            if path == mount or path.startswith(mount.rstrip("/") + "/"):
+                return self.mounts[mount].rstrip("/") + path[len(mount.rstrip("/")) :]
+        return None
+
+
+class Services(Value):
+    """Every watched service, and the names that are never a source of signals because they are ours."""
+
+    services: tuple[Service, ...]
+    own: tuple[str, ...] = ()
+
+    def watched(self, name: str | None) -> Service | None:
+        """Return the service of that name, or None where it is not watched."""
+        return next((s for s in self.services if s.name == name), None)
+
+    def service(self, name: str) -> Service:
+        """Return the service of that name.
+
+        Raises:
+            InputRejected: It is not watched.
+        """
+        found = self.watched(name)
+        if found is None:
+            raise InputRejected(
+                f"service {name!r} is unknown",
+                why=f"services.toml watches {', '.join(s.name for s in self.services) or 'nothing'}",
+                mend="add it to services.toml, or name one of those",
+            )
+        return found
+
+    def by_labels(self, labels: Mapping[str, str]) -> Service | None:
+        """Return the service that a resource's labels point at, or None.
+
+        Args:
+            labels: The resource's own labels. Project and location, where they are given, must agree.
+        """
+        name = next((labels[key] for key in NAME_LABELS if labels.get(key)), None)
+        named = self.watched(name)
+        if named is not None:
+            return named if _agrees(named, labels) else None
+        marked = (s for s in self.services if s.labels and s.labels.items() <= labels.items())
+        return next((s for s in marked if _agrees(s, labels)), None)
+
+    def is_own(self, name: str | None) -> bool:
+        """Whether a name is one of our own services, whose log entries are dropped."""
+        return name in self.own
+
+
+def _agrees(service: Service, labels: Mapping[str, str]) -> bool:
+    said = ((service.project, labels.get("project_id")), (service.location, labels.get("location")))
+    return all(ours is None or theirs is None or ours == theirs for ours, theirs in said)
+
+
+def parse_services(source: str | Mapping[str, Any], accelerators: frozenset[str] | None = None) -> Services:
+    """Return what is watched.
+
+    Args:
+        source: The text of ``services.toml``, or the same as a dict: tables ``[[service]]``, list ``own``.
+        accelerators: Names that the catalogue knows; None leaves the names unchecked.
+
+    Raises:
+        SettingsRejected: With every mistake at once.
+    """
+    data = _table(source) if isinstance(source, str) else source
+    mistakes = [f"{key!r} is no setting, want 'service' or 'own'" for key in data if key not in {"service", "own"}]
+    entries = data.get("service", [])
+    if not isinstance(entries, list) or not entries:
+        mistakes.append("there is no [[service]]")
+        entries = []
+    services: list[Service] = []
+    for number, entry in enumerate(entries, start=1):
+        name = entry.get("name", f"number {number}") if isinstance(entry, Mapping) else f"number {number}"
+        try:
+            services.append(Service.model_validate(entry))
+        except ValidationError as error:
+            mistakes += [f"service {name!r}: {_mistake(e)}" for e in error.errors()]
+    mistakes += _across(services, accelerators)
+    own = data.get("own", [])
+    if not isinstance(own, list) or not all(isinstance(name, str) and name for name in own):
+        mistakes.append(f"own is {own!r}, want a list of names")
+        own = []
+    mistakes += [f"service {s.name!r} is both watched and our own" for s in services if s.name in own]
+    if mistakes:
+        raise _rejected(mistakes)
+    return Services(services=tuple(services), own=tuple(own))
+
+
+def _table(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _rejected([f"not TOML: {error}"]) from error
+
+
+def _across(services: list[Service], accelerators: frozenset[str] | None) -> list[str]:
+    names = [s.name for s in services]
+    twice = [f"service {n!r} stands {names.count(n)} times" for n in sorted(set(names)) if names.count(n) > 1]
+    unknown = [
+        f"service {s.name!r}: accelerator is {s.accelerator!r}, want one of {', '.join(sorted(accelerators))}"
+        for s in services
+        if accelerators is not None and s.accelerator not in accelerators
+    ]
+    return twice + unknown
+
+
+def _mistake(error: Mapping[str, Any]) -> str:
+    place = ".".join(str(part) for part in error["loc"])
+    said = str(error["msg"]).removeprefix("Value error, ")
+    if error["type"] == "missing":
+        return f"{place} is unset"
+    if error["type"] == "extra_forbidden":
+        return f"{place} is no setting"
+    if not place:
+        return said
+    return f"{place} is {error.get('input')!r}: {said}"
+
+
+def _rejected(mistakes: list[str]) -> SettingsRejected:
+    count = f"{len(mistakes)} mistake{'' if len(mistakes) == 1 else 's'}"
+    return SettingsRejected(
+        f"services.toml was not read: {count}",
+        why="; ".join(mistakes),
+        mend="mend them all; examples/ holds files that are right",
+    )

@@ -1,0 +1,100 @@
+"""The world of a stage: the ports it may use and the knowledge that was read once."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from agent.core.fitting import Fits
+from agent.core.incident import Times
+from agent.core.policy import Policy
+from agent.core.serving import Live
+from agent.failures.match import Matcher
+from agent.ports.bus import Bus, Topic
+from agent.ports.clock import Clock
+from agent.ports.control import ControlStore
+from agent.ports.logs import Logs
+from agent.ports.model import Model
+from agent.ports.notifier import Notifier
+from agent.ports.platform import Platform
+from agent.ports.store import IncidentStore
+
+
+class Owner(StrEnum):
+    """The functions that own stages."""
+
+    INTAKE = "on_log_event"
+    INCIDENT = "on_incident"
+    DECIDE = "decide"
+    DECISION = "on_decision"
+    TICK = "on_tick"
+
+
+TOPIC_OF: dict[Owner, Topic] = {
+    Owner.INCIDENT: Topic.INCIDENTS,
+    Owner.DECISION: Topic.DECISIONS,
+}
+
+
+class Cards(Protocol):
+    """Remembers where an incident's message stands, by notifier."""
+
+    def card(self, incident_id: str, notifier: str) -> str | None:
+        """Return the reference of the message, or None."""
+        ...
+
+    def keep_card(self, incident_id: str, notifier: str, reference: str) -> None:
+        """Keep the reference."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Knowledge:
+    """What was read once at the start.
+
+    Attributes:
+        redact: Takes secrets out of a text.
+        titles: A line for people by signature.
+    """
+
+    matcher: Matcher
+    titles: Mapping[str, str]
+    redact: Callable[[str], str]
+    policy: Policy
+    fits: Fits
+    times: Times
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """What a stage may use.
+
+    Attributes:
+        owner: Which function we are; a stage runs only in its owner.
+        platform_of: The platform of a watched service; None where we have no adapter for it.
+        model: None without an endpoint.
+        receipt_key: Held by `decide` and `on_decision` only.
+    """
+
+    owner: Owner
+    store: IncidentStore
+    control: ControlStore | None
+    cards: Cards
+    bus: Bus
+    platform_of: Callable[[str], Platform | None]
+    logs: Logs
+    notifiers: Mapping[str, Notifier]
+    model: Model | None
+    clock: Clock
+    knowledge: Knowledge
+    receipt_key: bytes | None = None
+
+    def control_store(self) -> ControlStore:
+        """Return the control store of an owner that has one."""
+        assert self.control is not None, f"{self.owner} has no control store"
+        return self.control
+
+    def live(self, service: str) -> Live | None:
+        """Describe a service, or None where there is no adapter for its platform."""
+        platform = self.platform_of(service)
+        return platform.describe(service) if platform is not None else None

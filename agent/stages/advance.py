@@ -1,0 +1,75 @@
+"""Which function owns which stage, and the loop that runs what is due and ours."""
+
+from collections.abc import Callable
+
+from agent.core.incident import Incident
+from agent.core.step import Step, due_step
+from agent.errors import StateConflict
+from agent.ports.world import Owner, World
+from agent.stages.commit import drain
+from agent.stages.decision_to_execution import begin_execution, call_platform
+from agent.stages.diagnosis_to_plan import diagnosis_to_plan
+from agent.stages.execution_to_verification import execution_to_verification, watch_operation
+from agent.stages.incident_to_diagnosis import incident_to_diagnosis
+from agent.stages.outcome_to_plan import outcome_to_plan
+from agent.stages.plan_to_decision import ask, expire
+from agent.stages.reason import Did
+from agent.stages.verification_to_outcome import shift_traffic, undo, verification_to_outcome, watch_undo
+
+Stage = Callable[[World, Incident], Did]
+
+STAGE_OF: dict[Step, tuple[Owner, Stage]] = {
+    Step.DIAGNOSE: (Owner.INCIDENT, incident_to_diagnosis),
+    Step.PLAN: (Owner.INCIDENT, diagnosis_to_plan),
+    Step.ASK: (Owner.INCIDENT, ask),
+    Step.REPLAN: (Owner.INCIDENT, outcome_to_plan),
+    Step.EXPIRE: (Owner.TICK, expire),
+    Step.WATCH: (Owner.TICK, watch_operation),
+    Step.MEASURE: (Owner.TICK, execution_to_verification),
+    Step.CONCLUDE: (Owner.TICK, verification_to_outcome),
+    Step.WATCH_UNDO: (Owner.TICK, watch_undo),
+    Step.BEGIN: (Owner.DECISION, begin_execution),
+    Step.CALL: (Owner.DECISION, call_platform),
+    Step.SHIFT: (Owner.DECISION, shift_traffic),
+    Step.UNDO: (Owner.DECISION, undo),
+}
+
+STEPS = 20  # more in one call would be a loop that never rests
+RIVALS = 5
+
+
+def advance(world: World, incident_id: str) -> tuple[Did, ...]:
+    """Run the stages that are due and ours, one after the other, each in its own transaction.
+
+    What earlier runs committed and did not send is sent first; a state written by a rival is loaded again.
+
+    Returns:
+        What each run did.
+
+    Raises:
+        StateConflict: Rivals wrote first several times in a row; deliver again.
+        DependencyFailed: A port did not answer; what was committed stays, deliver again.
+    """
+    drain(world, incident_id)
+    done: list[Did] = []
+    rivals = 0
+    while len(done) < STEPS:
+        incident = world.store.load(incident_id)
+        step = due_step(incident, world.clock.now())
+        if step is None:
+            break
+        owner, stage = STAGE_OF[step]
+        if owner is not world.owner:
+            done.append(Did.NOT_OURS)
+            break
+        try:
+            did = stage(world, incident)
+        except StateConflict:
+            rivals += 1
+            if rivals >= RIVALS:
+                raise
+            continue
+        done.append(did)
+        if did is Did.WAITING:
+            break
+    return tuple(done)

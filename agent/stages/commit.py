@@ -1,0 +1,91 @@
+"""Saving what a stage decided: state, timeline and the messages that wake the next function, in one transaction."""
+
+from datetime import datetime
+from typing import Any
+
+from agent.core.incident import Event, Incident
+from agent.core.plan import Plan
+from agent.core.signal import LIVE, Signal
+from agent.core.step import Step, due_step
+from agent.core.value import canonical
+from agent.ports.bus import Message, Topic
+from agent.ports.store import Change
+from agent.ports.world import World
+
+DECISION_STEPS = frozenset({Step.BEGIN, Step.CALL, Step.SHIFT, Step.UNDO})
+INCIDENT_STEPS = frozenset({Step.DIAGNOSE, Step.PLAN, Step.ASK, Step.REPLAN})
+
+
+def save(
+    world: World,
+    incident: Incident,
+    what: str,
+    *,
+    now: datetime,
+    by: str = "agent",
+    tell: bool = True,
+    wake: bool = True,
+    heads: tuple[str, ...] = (),
+    signals: tuple[Signal, ...] = (),
+    plan: Plan | None = None,
+) -> Incident:
+    """Commit a new state with its line of the timeline and its messages, then send them.
+
+    Args:
+        world: The ports.
+        incident: The new state, with the version that was read.
+        what: The line of the timeline; empty writes none.
+        now: The time of this run.
+        by: Who did it.
+        tell: Whether people should see the new state.
+        wake: Whether the function that owns the next step is woken.
+        heads: Head keys that point at this incident from now on.
+        signals: Signals stored with it.
+        plan: A new plan.
+
+    Returns:
+        The committed incident.
+
+    Raises:
+        StateConflict: Somebody else wrote first; nothing was written.
+    """
+    change = Change(
+        incident=incident,
+        heads=heads,
+        signals=signals,
+        messages=_messages(incident, now, tell=tell, wake=wake),
+        events=(Event(at=now, phase=incident.phase, what=what, by=by),) if what else (),
+        plan=plan,
+    )
+    committed = world.store.commit(change)
+    drain(world, committed.id)
+    return committed
+
+
+def drain(world: World, incident_id: str) -> None:
+    """Send what was committed and not yet sent; every function does so before it acknowledges."""
+    for message in world.store.outbox(incident_id):
+        world.bus.publish(message)
+        world.store.sent((message.id,))
+
+
+def _messages(incident: Incident, now: datetime, *, tell: bool, wake: bool) -> tuple[Message, ...]:
+    step = due_step(incident, now)
+    messages = []
+    if wake and step in DECISION_STEPS:
+        messages.append(message_for(incident, Topic.DECISIONS, "order"))
+    elif wake and step in INCIDENT_STEPS:
+        messages.append(message_for(incident, Topic.INCIDENTS, "wake"))
+    if tell and (incident.notify or incident.run == LIVE):
+        messages.append(message_for(incident, Topic.INCIDENTS, "tell"))
+    return tuple(messages)
+
+
+def message_for(incident: Incident, topic: Topic, kind: str, **more: Any) -> Message:
+    """Return a message about an incident, named by the version that it follows."""
+    return Message(
+        id=f"{incident.id}.{incident.version + 1}.{kind}",
+        topic=topic,
+        data=canonical({"kind": kind, "incident": incident.id, **more}).decode(),
+        attributes={"run": incident.run, "kind": kind, "incident": incident.id},
+    )

@@ -1,0 +1,201 @@
+"""An approved plan is looked at once more, its intent is stored, and the platform is called at most once."""
+
+from datetime import datetime, timedelta
+
+from agent.core.decision import Answer, check_receipt
+from agent.core.execution import Effect, EffectKind, EffectState, Execution, effect_key, revision_name
+from agent.core.incident import Incident
+from agent.core.phase import Phase
+from agent.core.plan import Plan, Rollout
+from agent.core.serving import Live
+from agent.core.value import canonical
+from agent.core.verification import Check, Measurement, Verification
+from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
+from agent.ports.platform import Operation, Order, Platform
+from agent.ports.store import head_key
+from agent.ports.world import World
+from agent.stages.commit import save
+from agent.stages.effects import kill_switch_says, room_at
+from agent.stages.reason import Did
+
+
+def begin_execution(world: World, incident: Incident) -> Did:
+    """Check receipt, policy, kill switch, limits and live state; then store the intent.
+
+    Any doubt refuses, and the reason is kept. Too many changes lately is no doubt: it waits.
+    """
+    now = max(world.clock.now(), incident.phase_at)
+    plan, decision = incident.plan, incident.decision
+    assert plan is not None
+    assert decision is not None
+    try:
+        _may(world, incident, plan, now)
+        if plan.by_person:
+            return _hand_over(world, incident, plan, now)
+        live = _same_state(world, plan)
+    except PolicyRefused as refusal:
+        save(world, incident.move(Phase.REFUSED, now=now, due_at=now, ended_why=str(refusal)), str(refusal), now=now)
+        return Did.MOVED
+    free_at = room_at(world, plan.target.service, now)
+    if free_at is not None:
+        if incident.due_at != free_at:
+            what = f"waits until {free_at:%H:%M:%S} UTC: the limit of changes is reached"
+            save(world, incident.with_(due_at=free_at), what, now=now, wake=False)
+        return Did.WAITING
+    _intend(world, incident, plan, live, now)
+    return Did.MOVED
+
+
+def _may(world: World, incident: Incident, plan: Plan, now: datetime) -> None:
+    decision = incident.decision
+    assert decision is not None
+    assert world.receipt_key is not None, f"{world.owner} may not execute"
+    check_receipt(decision, plan, world.receipt_key)
+    if decision.answer is not Answer.APPROVE:
+        raise _no(plan, "the decision is a rejection", "look at the incident")
+    if now >= decision.expires_at:
+        raise _no(plan, f"the approval expired at {decision.expires_at:%H:%M:%S} UTC", "approve the next plan")
+    if plan.policy != world.knowledge.policy.digest:
+        raise _no(plan, "the policy changed after the approval", "look at the new plan and approve it")
+    if not incident.may_change and not plan.by_person:
+        raise _no(plan, "it belongs to a replay that changes nothing", "replay with --live")
+    world.knowledge.policy.check(plan.actions)
+    stopped = kill_switch_says(world)
+    if stopped:
+        raise _no(plan, stopped, "turn the kill switch off, then approve the next plan")
+
+
+def _same_state(world: World, plan: Plan) -> Live:
+    live = world.live(plan.target.service)
+    if live is None:
+        raise _no(plan, "there is no adapter for its platform", "do it by hand")
+    if live.target != plan.target:
+        raise _no(
+            plan,
+            f"{plan.target.service!r} changed since the plan was made "
+            f"(generation {plan.target.generation}, now {live.generation})",
+            "look at the new plan and approve it",
+        )
+    return live
+
+
+def _intend(world: World, incident: Incident, plan: Plan, live: Live, now: datetime) -> None:
+    key = effect_key(incident.id, plan.digest, EffectKind.APPLY)
+    revision = revision_name(plan.target.service, key)
+    traffic = canonical([t.model_dump(mode="json") for t in live.traffic]).decode()
+    effect = Effect(key=key, kind=EffectKind.APPLY, etag=live.etag, revision=revision, intended_at=now)
+    execution = Execution(
+        plan=plan.id,
+        effects=(effect,),
+        revision_before=live.latest_ready_revision,
+        revision_after=revision,
+        prior_template=live.template,
+        prior_traffic=traffic,
+        prior_ready=live.ready,
+    )
+    world.control_store().keep_prior(key, live.template, traffic)
+    moved = incident.move(Phase.APPLYING, now=now, due_at=now, execution=execution)
+    heads = (head_key(incident.run, incident.service, revision),)
+    save(world, moved, f"intends revision {revision}", now=now, heads=heads)
+
+
+def _hand_over(world: World, incident: Incident, plan: Plan, now: datetime) -> Did:
+    """A person does it; we watch for a later sign of health."""
+    execution = Execution(
+        plan=plan.id, effects=(), revision_before=None, prior_template="", prior_traffic="", prior_ready=None
+    )
+    until = now + timedelta(seconds=world.knowledge.times.cool_off_s)
+    moved = incident.move(Phase.APPLYING, now=now, execution=execution).move(
+        Phase.VERIFYING, now=now, verification=Verification(since=now, until=until), due_at=now
+    )
+    save(world, moved, "a person does this; watching for a healthy signal", now=now)
+    return Did.MOVED
+
+
+def call_platform(world: World, incident: Incident) -> Did:
+    """Make the change whose intent is stored, or find that it was made already.
+
+    The etag is the one of the intent; it is never read again, so that a change by somebody else ends this one.
+    """
+    now = max(world.clock.now(), incident.phase_at)
+    execution, plan = incident.execution, incident.plan
+    assert execution is not None
+    assert plan is not None
+    effect = execution.effect(EffectKind.APPLY)
+    platform = world.platform_of(incident.service)
+    assert effect is not None
+    assert platform is not None
+    found = platform.find(incident.service, effect.key)
+    if found is None:
+        refusal = _last_look(world, incident, effect, now)
+        if refusal:
+            return _not_called(world, incident, effect, refusal, now)
+        try:
+            found = _apply(platform, incident, plan, effect)
+        except (StateConflict, InputRejected, PolicyRefused) as error:
+            return _not_called(world, incident, effect, str(error), now)
+    return _started(world, incident, effect, found, now)
+
+
+def _last_look(world: World, incident: Incident, effect: Effect, now: datetime) -> str:
+    """Return why the call must not be made, or nothing; the receipt is spent here."""
+    stopped = kill_switch_says(world)
+    if stopped:
+        return stopped
+    assert incident.decision is not None
+    control = world.control_store()
+    try:
+        first = control.use_receipt(incident.decision.id, effect.key, service=incident.service, at=now)
+    except SreError as error:
+        return f"the control store did not answer: {error.why}"
+    return "" if first else "the approval was used before, for another effect"
+
+
+def _apply(platform: Platform, incident: Incident, plan: Plan, effect: Effect) -> Operation:
+    order = Order(
+        service=incident.service,
+        incident=incident.id,
+        effect_key=effect.key,
+        revision=effect.revision,
+        etag=effect.etag,
+        actions=plan.actions,
+        staged=plan.rollout is Rollout.STAGED,
+    )
+    try:
+        return platform.apply(order)
+    except (DependencyFailed, StateConflict):
+        found = platform.find(incident.service, effect.key)
+        if found is None:
+            raise
+        return found
+
+
+def _started(world: World, incident: Incident, effect: Effect, operation: Operation, now: datetime) -> Did:
+    assert incident.execution is not None
+    started = effect.with_(state=EffectState.STARTED, operation=operation.name)
+    due = now + timedelta(seconds=world.knowledge.times.poll_s)
+    changed = incident.with_(execution=incident.execution.with_effect(started), due_at=due)
+    world.control_store().append(
+        at=now, kind="effect.apply", incident=incident.id, who="on_decision", body=f"{effect.key} {effect.revision}"
+    )
+    save(world, changed, f"revision {effect.revision} is coming up", now=now)
+    return Did.NOTED
+
+
+def _not_called(world: World, incident: Incident, effect: Effect, why: str, now: datetime) -> Did:
+    assert incident.execution is not None
+    failed = effect.with_(state=EffectState.FAILED, message=why, finished_at=now)
+    measured = Measurement(check=Check.READY, good=False, says=f"not applied: {why}", at=now)
+    moved = incident.move(
+        Phase.VERIFYING,
+        now=now,
+        due_at=now,
+        execution=incident.execution.with_effect(failed),
+        verification=Verification(since=now, until=now, measurements=(measured,)),
+    )
+    save(world, moved, f"not applied: {why}", now=now)
+    return Did.MOVED
+
+
+def _no(plan: Plan, why: str, mend: str) -> PolicyRefused:
+    return PolicyRefused(f"plan {plan.id!r} was not applied", why=why, mend=mend)

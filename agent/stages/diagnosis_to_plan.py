@@ -1,0 +1,79 @@
+"""A settled diagnosis gets a plan: the first remedy that fits, is allowed and was not tried before."""
+
+from datetime import datetime, timedelta
+
+from agent.core.incident import Incident, plan_id
+from agent.core.phase import Phase
+from agent.core.plan import Plan
+from agent.core.planning import Proposal, propose
+from agent.core.serving import Live, Target
+from agent.core.value import digest
+from agent.ports.world import World
+from agent.stages.commit import save
+from agent.stages.reason import Did
+
+
+def diagnosis_to_plan(world: World, incident: Incident) -> Did:
+    """Make the first plan of a diagnosis, once it is settled.
+
+    Raises:
+        DependencyFailed: The platform did not describe the service; it is tried again.
+    """
+    now = max(world.clock.now(), incident.phase_at)
+    times = world.knowledge.times
+    if not times.settled(incident, now):
+        due = times.settles_at(incident)
+        if incident.due_at != due:
+            save(world, incident.with_(due_at=due), "", now=now, tell=False, wake=False)
+        return Did.WAITING
+    plan = next_plan(world, incident, now)
+    assert plan is not None, "a first plan always exists: a person can look"
+    store_plan(world, incident, plan, now)
+    return Did.MOVED
+
+
+def next_plan(world: World, incident: Incident, now: datetime) -> Plan | None:
+    """Return the best plan that was neither tried nor refused, or None where nothing is left."""
+    live = world.live(incident.service)
+    knowledge = world.knowledge
+    proposal = propose(incident, live, knowledge.fits, knowledge.policy)
+    return None if proposal is None else _plan(world, incident, live, proposal, now)
+
+
+def store_plan(world: World, incident: Incident, plan: Plan, now: datetime) -> Incident:
+    """Save the plan and move on to asking."""
+    planned = incident.move(Phase.PLANNED, now=now, plan=plan, plans_made=plan.ordinal, due_at=now)
+    cleared = planned.with_(decision=None, execution=None, verification=None)
+    return save(world, cleared, f"plan {plan.id}: {plan.why}", now=now, tell=False, plan=plan)
+
+
+def _plan(world: World, incident: Incident, live: Live | None, proposal: Proposal, now: datetime) -> Plan:
+    ordinal = incident.plans_made + 1
+    none = Target(service=incident.service, uid="", generation=0, digest="")
+    return Plan(
+        id=plan_id(incident.id, ordinal),
+        incident=incident.id,
+        run=incident.run,
+        ordinal=ordinal,
+        cause=incident.cause,
+        why=proposal.why,
+        actions=proposal.actions,
+        difference=proposal.difference,
+        target=live.target if live is not None else none,
+        prior_template=digest(live.template) if live is not None else "",
+        rollout=proposal.rollout,
+        fit_before=proposal.fit_before,
+        fit_after=proposal.fit_after,
+        cost_before_usd_per_h=proposal.cost_before_usd_per_h,
+        cost_after_usd_per_h=proposal.cost_after_usd_per_h,
+        decode_tokens_per_s=proposal.decode_tokens_per_s,
+        risk=proposal.risk,
+        risk_reasons=proposal.risk_reasons,
+        undo=proposal.undo,
+        silence="If nobody answers, nothing is changed and the trouble goes on; a person is told when it expires.",
+        notes=proposal.notes,
+        policy=world.knowledge.policy.digest,
+        asked_by=incident.started_by,
+        made_at=now,
+        expires_at=now + timedelta(seconds=world.knowledge.times.approval_s),
+    )

@@ -1,0 +1,143 @@
+"""An execution is watched until it ends, then measured until a verdict can be given."""
+
+from datetime import datetime, timedelta
+
+from agent.core.execution import EffectKind, EffectState
+from agent.core.incident import Incident
+from agent.core.joining import Meaning, meaning
+from agent.core.phase import Phase
+from agent.core.signal import Signal
+from agent.core.verification import Check, Measurement, Verdict, Verification, judge
+from agent.errors import DependencyFailed, InputRejected, PolicyRefused
+from agent.ports.world import World
+from agent.stages.commit import save
+from agent.stages.reason import Did
+
+KEPT_MEASUREMENTS = 200
+
+
+def watch_operation(world: World, incident: Incident) -> Did:
+    """Ask how the rollout is doing; when it has ended, well or badly, begin to measure."""
+    now = max(world.clock.now(), incident.phase_at)
+    effect = incident.execution.effect(EffectKind.APPLY) if incident.execution else None
+    platform = world.platform_of(incident.service)
+    assert effect is not None
+    assert platform is not None
+    assert effect.operation is not None
+    operation = platform.operation(effect.operation)
+    times = world.knowledge.times
+    late = now >= effect.intended_at + timedelta(seconds=times.rollout_limit_s)
+    if not operation.done and not late:
+        return _look_again(world, incident, now)
+    good = operation.ok if operation.done else None
+    says = operation.says or ("the rollout ended" if operation.done else "the rollout did not end in time")
+    ended = effect.with_(
+        state=EffectState.FAILED if good is False else EffectState.DONE, message=says[:2000], finished_at=now
+    )
+    assert incident.execution is not None
+    moved = incident.move(
+        Phase.VERIFYING,
+        now=now,
+        due_at=now,
+        execution=incident.execution.with_effect(ended),
+        verification=Verification(
+            since=now,
+            ready_at=now if good else None,
+            until=now + timedelta(seconds=times.verify_s if good else 0),
+            measurements=(Measurement(check=Check.READY, good=good, says=says[:2000], at=now),),
+        ),
+    )
+    save(world, moved, f"rollout ended: {says[:300]}", now=now)
+    return Did.MOVED
+
+
+def execution_to_verification(world: World, incident: Incident) -> Did:
+    """Measure once more and give a verdict where one can be given.
+
+    No measurement is no success: what could not be measured by the end of the window is INCONCLUSIVE.
+    """
+    now = max(world.clock.now(), incident.phase_at)
+    verification = incident.verification
+    assert verification is not None
+    assert incident.plan is not None
+    fresh = _by_person(world, incident, now) if incident.plan.by_person else _measured(world, incident, now)
+    kept = (*verification.measurements, *fresh)[-KEPT_MEASUREMENTS:]
+    seen = verification.with_(measurements=kept)
+    if incident.plan.by_person:
+        verdict, why = _judge_person(seen, over=now >= seen.until)
+    else:
+        verdict, why = judge(seen, over=now >= seen.until)
+    if verdict is None:
+        changed = incident.with_(verification=seen)
+        return _look_again(world, changed, now)
+    judged = incident.with_(verification=seen.with_(verdict=verdict, why=why), due_at=now)
+    save(world, judged, f"verdict {verdict}: {why[:300]}", now=now)
+    return Did.NOTED
+
+
+def _look_again(world: World, incident: Incident, now: datetime) -> Did:
+    due = now + timedelta(seconds=world.knowledge.times.poll_s)
+    save(world, incident.with_(due_at=due), "", now=now, tell=False, wake=False)
+    return Did.WAITING
+
+
+def _measured(world: World, incident: Incident, now: datetime) -> tuple[Measurement, ...]:
+    revision = incident.execution.revision_after if incident.execution else None
+    assert incident.verification is not None
+    newest = incident.verification.latest(Check.READY)
+    if revision is None or (newest is not None and newest.good is False):
+        return ()
+    return (*_asked(world, incident, revision, now), _silence(world, incident, revision, now))
+
+
+def _asked(world: World, incident: Incident, revision: str, now: datetime) -> tuple[Measurement, ...]:
+    platform = world.platform_of(incident.service)
+    assert platform is not None
+    try:
+        return platform.measure(incident.service, revision)
+    except (DependencyFailed, InputRejected, PolicyRefused) as error:
+        return (Measurement(check=Check.COMPLETION, good=None, says=str(error)[:2000], at=now),)
+
+
+def _silence(world: World, incident: Incident, revision: str, now: datetime) -> Measurement:
+    """Whether the new revision has said nothing of a failure; its signals were stored as evidence."""
+    loud = [s for s in world.store.signals(incident.id) if s.revision == revision and _fails(world, s)]
+    if loud:
+        return Measurement(check=Check.SILENCE, good=False, says=f"it failed again: {loud[0].text[:300]}", at=now)
+    return Measurement(check=Check.SILENCE, good=True, says="no line of a failure from the new revision", at=now)
+
+
+def _fails(world: World, signal: Signal) -> bool:
+    finding = world.knowledge.matcher.classify(signal.text, whole_log=False, platform=signal.platform)
+    return meaning(signal, finding) is Meaning.FAILURE
+
+
+def _by_person(world: World, incident: Incident, now: datetime) -> tuple[Measurement, ...]:
+    """A later sign of health, after the last failure."""
+    assert incident.verification is not None
+    healthy = incident.healthy_at
+    if healthy is not None and healthy >= incident.verification.since and not incident.alerts_open:
+        return (Measurement(check=Check.HEALTHY_SIGNAL, good=True, says="a healthy signal came", at=now),)
+    return _ready_again(world, incident, now)
+
+
+def _ready_again(world: World, incident: Incident, now: datetime) -> tuple[Measurement, ...]:
+    """Where the platform can be asked: ready now, on another generation than the plan saw."""
+    platform = world.platform_of(incident.service)
+    assert incident.plan is not None
+    if platform is None:
+        return ()
+    try:
+        live = platform.describe(incident.service)
+    except (DependencyFailed, InputRejected, PolicyRefused):
+        return ()
+    if live.ready and live.generation != incident.plan.target.generation:
+        return (Measurement(check=Check.HEALTHY_SIGNAL, good=True, says="changed by hand, and ready", at=now),)
+    return ()
+
+
+def _judge_person(verification: Verification, *, over: bool) -> tuple[Verdict | None, str]:
+    newest = verification.latest(Check.HEALTHY_SIGNAL)
+    if newest is not None and newest.good:
+        return Verdict.RECOVERED, newest.says
+    return (Verdict.INCONCLUSIVE, "no healthy signal came in time") if over else (None, "")

@@ -1,0 +1,118 @@
+"""An incident gets its diagnosis: the rules over every signal and the instance's own log, in milliseconds."""
+
+from datetime import datetime
+
+from agent.core.diagnosing import diagnose
+from agent.core.diagnosis import Diagnosis
+from agent.core.incident import Incident
+from agent.core.joining import joined
+from agent.core.phase import Phase
+from agent.core.signal import AlertState, Signal, in_order
+from agent.errors import DependencyFailed, InputRejected
+from agent.ports.logs import InstanceLog
+from agent.ports.world import World
+from agent.stages.commit import save
+from agent.stages.reason import Did
+
+
+def incident_to_diagnosis(world: World, incident: Incident) -> Did:
+    """Weigh everything that was heard; the first word goes out at once.
+
+    A better diagnosis withdraws a plan that nobody has answered yet.
+    """
+    now = max(world.clock.now(), incident.phase_at)
+    signals = world.store.signals(incident.id)
+    weighed = weigh(world, incident, signals, now)
+    why = _recovered(weighed, signals)
+    if why:
+        save(world, weighed.move(Phase.SELF_RECOVERED, now=now, due_at=None, ended_why=why), why, now=now)
+        return Did.MOVED
+    return _next(world, incident, weighed, now)
+
+
+def weigh(world: World, incident: Incident, signals: tuple[Signal, ...], now: datetime) -> Incident:
+    """Return the incident with a diagnosis over everything that was heard so far."""
+    log = _instance_log(world, incident, signals)
+    diagnosis = _named(world, incident, _diagnosis(world, incident, signals, log, now))
+    return incident.with_(
+        diagnosis=diagnosis,
+        weighed=incident.heard,
+        joined=joined(signals, world.knowledge.matcher, cause=diagnosis.class_),
+        alerts_open=_open_alerts(signals),
+    )
+
+
+def _next(world: World, incident: Incident, weighed: Incident, now: datetime) -> Did:
+    assert weighed.diagnosis is not None
+    says = f"{weighed.diagnosis.class_}: {weighed.diagnosis.root_cause}"
+    if incident.phase is Phase.OPEN:
+        due = world.knowledge.times.settles_at(weighed)
+        save(world, weighed.move(Phase.DIAGNOSED, now=now, due_at=due), says, now=now)
+        return Did.MOVED
+    same = incident.diagnosis is not None and incident.diagnosis.says == weighed.diagnosis.says
+    if same or incident.phase is Phase.DIAGNOSED:
+        save(world, weighed, "" if same else says, now=now, tell=not same)
+        return Did.NOTED
+    asked = weighed if incident.phase is Phase.ASKED else weighed.move(Phase.ASKED, now=now)
+    withdrawn = asked.move(Phase.SUPERSEDED, now=now, due_at=now)
+    save(world, withdrawn, f"plan withdrawn, new cause: {says}", now=now)
+    return Did.MOVED
+
+
+def _instance_log(world: World, incident: Incident, signals: tuple[Signal, ...]) -> InstanceLog | None:
+    """Read the log of the instance that failed first; without it the diagnosis stays provisional."""
+    ordered = in_order(signals)
+    speaker = next((s for s in ordered if s.instance), next((s for s in ordered if s.revision), None))
+    if speaker is None:
+        return None
+    try:
+        return world.logs.instance_log(
+            incident.service, revision=speaker.revision, instance=speaker.instance, until=ordered[-1].at
+        )
+    except (DependencyFailed, InputRejected):
+        return None
+
+
+def _diagnosis(
+    world: World, incident: Incident, signals: tuple[Signal, ...], log: InstanceLog | None, now: datetime
+) -> Diagnosis:
+    redact = world.knowledge.redact
+    lines = tuple(redact("\n".join(line.text for line in log.lines)).split("\n")) if log and log.lines else None
+    return diagnose(
+        signals,
+        lines,
+        log_complete=log is not None and log.complete,
+        platform=incident.platform,
+        matcher=world.knowledge.matcher,
+        titles=dict(world.knowledge.titles),
+        now=now,
+    )
+
+
+def _named(world: World, incident: Incident, diagnosis: Diagnosis) -> Diagnosis:
+    """Add which tensor a failed allocation was, where its size tells."""
+    gib = diagnosis.fields.get("requested_gib")
+    if not isinstance(gib, int | float) or not diagnosis.class_.startswith(("gpu_oom", "tpu_hbm")):
+        return diagnosis
+    name = world.knowledge.fits.allocation(incident.service, None, float(gib))
+    return diagnosis.with_(root_cause=f"{diagnosis.root_cause} {name}") if name else diagnosis
+
+
+def _open_alerts(signals: tuple[Signal, ...]) -> tuple[str, ...]:
+    closed = {s.alert_id for s in signals if s.alert_state is AlertState.CLOSED}
+    return tuple(sorted({s.alert_id for s in signals if s.alert_id and s.alert_id not in closed}))
+
+
+def _recovered(incident: Incident, signals: tuple[Signal, ...]) -> str:
+    """Say why the trouble is over by itself, or nothing.
+
+    A closed alert ends what an alert opened. A rollout that failed in the log stays in trouble though a
+    metric calmed down: its bad template is still in the service.
+    """
+    alerts = [s for s in signals if s.alert_state is not None]
+    if not alerts or incident.alerts_open or in_order(signals)[0].alert_state is None:
+        return ""
+    closed_at = max(s.at for s in alerts)
+    if any(s.at > closed_at for s in signals if s.alert_state is None):
+        return ""
+    return "every alert of this incident closed before anything was decided; the plan is withdrawn"

@@ -1,0 +1,57 @@
+"""What did not end well gets its next plan, or goes to a person with everything known."""
+
+from datetime import datetime
+
+from agent.core.incident import Incident, Remedy
+from agent.core.phase import Phase
+from agent.core.verification import Verdict
+from agent.ports.world import World
+from agent.stages.commit import save
+from agent.stages.diagnosis_to_plan import next_plan, store_plan
+from agent.stages.incident_to_diagnosis import weigh
+from agent.stages.reason import Did
+from agent.stages.remedies import tried
+
+FAILED = frozenset({Verdict.NOT_RECOVERED.value, Verdict.INCONCLUSIVE.value})
+UNANSWERED_LIMIT = 2
+REFUSED_LIMIT = 3
+
+
+def outcome_to_plan(world: World, incident: Incident) -> Did:
+    """Plan anew with everything learned, or escalate.
+
+    Two failed remedies of one fingerprint are enough; so are two plans that nobody answered.
+    """
+    now = max(world.clock.now(), incident.phase_at)
+    weighed = weigh(world, incident, world.store.signals(incident.id), now)
+    known = weighed.with_(remedies=tried(incident, now))
+    why = _enough(known, world.knowledge.policy.remedies_per_fingerprint)
+    plan = None if why else next_plan(world, known, now)
+    if plan is None:
+        return _escalate(world, known, why or "nothing is left that fits, is allowed and was not tried", now)
+    store_plan(world, known, plan, now)
+    return Did.MOVED
+
+
+def _enough(incident: Incident, limit: int) -> str:
+    own = [r for r in incident.remedies if r.cause == incident.cause]
+    failed = _count(own, FAILED)
+    if failed >= limit:
+        return f"{failed} remedies for {incident.cause} did not help"
+    if _count(own, {Phase.EXPIRED.value}, incident.id) >= UNANSWERED_LIMIT:
+        return f"{UNANSWERED_LIMIT} plans were not answered"
+    if _count(own, {Phase.REFUSED.value}, incident.id) >= REFUSED_LIMIT:
+        return f"{REFUSED_LIMIT} approved plans were refused at the last look; the last time: {incident.ended_why}"
+    if incident.phase is Phase.REFUSED and "kill switch" in incident.ended_why:
+        return incident.ended_why
+    return ""
+
+
+def _count(remedies: list[Remedy], ends: frozenset[str] | set[str], incident: str | None = None) -> int:
+    return sum(1 for r in remedies if r.ended in ends and incident in {None, r.incident})
+
+
+def _escalate(world: World, incident: Incident, why: str, now: datetime) -> Did:
+    moved = incident.move(Phase.ESCALATED, now=now, due_at=None, ended_why=why)
+    save(world, moved, f"escalated: {why}", now=now)
+    return Did.MOVED

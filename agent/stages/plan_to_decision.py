@@ -1,0 +1,197 @@
+"""A plan is asked about, answered once, or expires; the answer is signed over exactly that plan."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from agent.core.decision import Answer, Channel, Decision, sign
+from agent.core.incident import Incident
+from agent.core.phase import Phase
+from agent.core.plan import Plan
+from agent.errors import InputRejected, PolicyRefused, StateConflict
+from agent.ports.world import World
+from agent.stages.commit import save
+from agent.stages.reason import Did
+
+RIVALS = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Word:
+    """What somebody said about a plan, as the channel heard it.
+
+    Attributes:
+        plan_digest: The digest that was shown to them; None where the channel shows the plan itself.
+        verified: Whether the channel proved who they are.
+    """
+
+    plan: str
+    answer: Answer
+    who: str
+    channel: Channel
+    verified: bool
+    why: str = ""
+    plan_digest: str | None = None
+
+
+def ask(world: World, incident: Incident) -> Did:
+    """Show the plan to people and wait for one answer."""
+    now = max(world.clock.now(), incident.phase_at)
+    plan = _plan_of(incident)
+    asked = incident.move(Phase.ASKED, now=now, due_at=plan.expires_at)
+    save(world, asked, f"asked about plan {plan.id}, until {plan.expires_at:%H:%M:%S} UTC", now=now)
+    return Did.MOVED
+
+
+def expire(world: World, incident: Incident) -> Did:
+    """Close a plan that nobody answered in time."""
+    now = max(world.clock.now(), incident.phase_at)
+    plan = _plan_of(incident)
+    if now < plan.expires_at:
+        return Did.WAITING
+    save(world, incident.move(Phase.EXPIRED, now=now, due_at=now), f"plan {plan.id} expired unanswered", now=now)
+    return Did.MOVED
+
+
+def plan_to_decision(world: World, word: Word) -> Decision:
+    """Record one answer to one plan and order what follows from it.
+
+    Returns:
+        The signed decision; for a repeated identical answer, the one that was recorded first.
+
+    Raises:
+        InputRejected: There is no such plan.
+        PolicyRefused: The plan is not the one to decide, it expired, or who asks may not decide.
+        StateConflict: Somebody was faster; the message names who.
+    """
+    plan = world.store.plan(word.plan)
+    if plan is None:
+        raise InputRejected(
+            f"plan {word.plan!r} was not decided", why="there is none with that id", mend="see: sre-agent incidents"
+        )
+    incident = world.store.load(plan.incident)
+    if incident.decision is not None and incident.decision.plan == plan.id:
+        return _repeated(incident.decision, word)
+    now = max(world.clock.now(), incident.phase_at)
+    _check(incident, plan, word)
+    if now >= plan.expires_at:
+        raise _refused(plan, f"it expired at {plan.expires_at:%Y-%m-%d %H:%M:%S} UTC", "wait for the next plan")
+    decision = _first(world, _signed(world, plan, word, now))
+    try:
+        _record(world, incident, decision)
+    except StateConflict:
+        _record_again(world, decision)
+    return _repeated(decision, word)
+
+
+def _first(world: World, decision: Decision) -> Decision:
+    """Claim the plan for this decision and return the one that holds it: ours, or the winner's.
+
+    The claim holds the whole decision, so that whoever comes next finishes what a dead writer began.
+    """
+    assert world.receipt_key is not None, f"{world.owner} may not decide"
+    control = world.control_store()
+    mine = decision.model_dump_json()
+    held = control.claim(decision.incident, decision.plan, mine)
+    if held == mine:
+        control.append(
+            at=decision.at,
+            kind=f"decision.{decision.answer}",
+            incident=decision.incident,
+            who=decision.who,
+            body=mine,
+        )
+        return decision
+    return Decision.model_validate_json(held)
+
+
+def _record_again(world: World, decision: Decision) -> None:
+    """The incident was written meanwhile (a count, a signal, the same decision): look again, once per rival."""
+    for _ in range(RIVALS):
+        incident = world.store.load(decision.incident)
+        if incident.decision is not None and incident.decision.plan == decision.plan:
+            return
+        if incident.phase is not Phase.ASKED or incident.plan is None or incident.plan.id != decision.plan:
+            raise PolicyRefused(
+                f"plan {decision.plan!r} was not decided",
+                why=f"the plan was withdrawn at that moment, the incident is {incident.phase}",
+                mend=f"look at what came instead: sre-agent incidents show {incident.id}",
+            )
+        try:
+            _record(world, incident, decision)
+        except StateConflict:
+            continue
+        return
+    raise StateConflict(
+        f"plan {decision.plan!r} is not recorded yet",
+        why="others write to its incident at this moment",
+        mend=f"say it again: sre-agent approve {decision.plan}",
+    )
+
+
+def _record(world: World, incident: Incident, decision: Decision) -> None:
+    approved = decision.answer is Answer.APPROVE
+    phase = Phase.APPROVED if approved else Phase.REJECTED
+    moved = incident.move(phase, now=decision.at, decision=decision, due_at=decision.at)
+    how = f" through {decision.channel}" + ("" if decision.verified else ", not verified")
+    what = f"plan {decision.plan} {'approved' if approved else 'rejected'} by {decision.who}{how}"
+    save(world, moved, what + (f": {decision.why}" if decision.why else ""), now=decision.at, by=decision.who)
+
+
+def _check(incident: Incident, plan: Plan, word: Word) -> None:
+    current = incident.plan
+    if current is None or current.id != plan.id or incident.phase is not Phase.ASKED:
+        newer = f"; plan {current.id!r} has taken its place" if current and current.id != plan.id else ""
+        mend = f"sre-agent approve {current.id}" if newer and current else f"sre-agent incidents show {incident.id}"
+        raise _refused(plan, f"the incident is {incident.phase}{newer}", mend)
+    if word.plan_digest is not None and word.plan_digest != plan.digest:
+        why = f"what was shown had digest {word.plan_digest[:8]!r}, the plan has {plan.digest[:8]!r}"
+        raise _refused(plan, why, f"look at the plan again: sre-agent incidents show {incident.id}")
+    if word.answer is Answer.APPROVE and plan.asked_by is not None and plan.asked_by == word.who:
+        raise _refused(plan, f"{word.who!r} started this run, and who asks does not approve", "ask somebody else")
+    if word.answer is Answer.APPROVE and not incident.may_change and not plan.by_person:
+        raise _refused(
+            plan,
+            "it belongs to a replay, which changes nothing",
+            f"replay it with --live, or decide on {incident.run!r}",
+        )
+
+
+def _signed(world: World, plan: Plan, word: Word, now: datetime) -> Decision:
+    assert world.receipt_key is not None, f"{world.owner} may not decide"
+    return sign(
+        Decision(
+            plan=plan.id,
+            plan_digest=plan.digest,
+            incident=plan.incident,
+            answer=word.answer,
+            who=word.who,
+            verified=word.verified,
+            channel=word.channel,
+            why=word.why,
+            at=now,
+            expires_at=plan.expires_at,
+            target=plan.target,
+            policy=plan.policy,
+            prior_template=plan.prior_template,
+        ),
+        world.receipt_key,
+    )
+
+
+def _repeated(decision: Decision, word: Word) -> Decision:
+    if decision.answer is word.answer and decision.who == word.who:
+        return decision
+    raise StateConflict(
+        f"plan {decision.plan!r} was not decided again",
+        why=f"{decision.who} said {decision.answer} through {decision.channel} at {decision.at:%H:%M:%S} UTC",
+        mend=f"see what follows: sre-agent incidents show {decision.incident}",
+    )
+
+
+def _plan_of(incident: Incident) -> Plan:
+    assert incident.plan is not None, f"{incident.phase} without a plan"
+    return incident.plan
+
+
+def _refused(plan: Plan, why: str, mend: str) -> PolicyRefused:
+    return PolicyRefused(f"plan {plan.id!r} was not decided", why=why, mend=mend)

@@ -1,0 +1,194 @@
+"""A signal finds its incident, or opens one; the same signal again changes nothing."""
+
+from dataclasses import dataclass
+
+from agent.core.incident import KEPT_SIGNALS, Incident, Joined, incident_id
+from agent.core.joining import Meaning, belongs, first_line, linked, meaning
+from agent.core.signal import AlertState, Signal, alert_key
+from agent.errors import StateConflict
+from agent.failures.finding import Finding
+from agent.ports.store import head_key
+from agent.ports.world import World
+from agent.stages.commit import drain, save
+from agent.stages.reason import Did
+
+UNCLAIMED = "unclaimed"  # closings that came before what they close
+RIVALS = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opening:
+    """How incidents of a run are opened; the live run tells people and may change services."""
+
+    live_replay: bool = False
+    notify: bool = True
+    started_by: str | None = None
+
+
+def signal_to_incident(world: World, signal: Signal, opening: Opening | None = None) -> Did:
+    """Store a signal once, in the incident it belongs to.
+
+    Args:
+        world: The ports.
+        signal: The observation, as intake made it.
+        opening: How a new incident of this run is opened.
+
+    Raises:
+        StateConflict: Rivals wrote first several times in a row; deliver again.
+    """
+    signal = signal.with_(text=world.knowledge.redact(signal.text))
+    known = world.store.knows(signal.key)
+    if known is not None:
+        if known != UNCLAIMED:
+            drain(world, known)
+        return Did.DUPLICATE
+    finding = world.knowledge.matcher.classify(signal.text, whole_log=False, platform=signal.platform)
+    for _ in range(RIVALS):
+        try:
+            return _place(world, signal, finding, opening or Opening())
+        except StateConflict:
+            continue
+    raise StateConflict(
+        f"signal {signal.key[:12]!r} was not stored",
+        why=f"others wrote to the incidents of {signal.service!r} {RIVALS} times in a row",
+        mend="nothing to do: it is delivered again",
+    )
+
+
+def _place(world: World, signal: Signal, finding: Finding, opening: Opening) -> Did:
+    what = meaning(signal, finding)
+    home, before = _home(world, signal)
+    if home is None:
+        if what in {Meaning.FAILURE, Meaning.UNEXPLAINED} and not _closed_already(world, signal):
+            return _open(world, signal, finding, before, opening)
+        if signal.alert_state is not None:
+            world.store.accept(signal, UNCLAIMED)
+        return Did.HARMLESS
+    if what is Meaning.NOTHING:
+        return Did.HARMLESS
+    return _join(world, home, signal, finding, what)
+
+
+def _home(world: World, signal: Signal) -> tuple[Incident | None, Incident | None]:
+    """Return the incident that the signal belongs to, and the one before it."""
+    cool_off_s = world.knowledge.times.cool_off_s
+    own = world.store.head(head_key(signal.run, signal.service, signal.revision))
+    if own is not None:
+        incident = world.store.load(own)
+        return (incident, None) if belongs(incident, signal, cool_off_s=cool_off_s) else (None, incident)
+    latest = world.store.head(head_key(signal.run, signal.service, None))
+    if latest is None:
+        return None, None
+    incident = world.store.load(latest)
+    adopts = incident.revision is None and belongs(incident, signal, cool_off_s=cool_off_s)
+    return (incident, None) if adopts else (None, incident)
+
+
+def _closed_already(world: World, signal: Signal) -> bool:
+    if signal.alert_state is not AlertState.OPEN or signal.alert_id is None:
+        return False
+    started = signal.fields.get("started_at", "")
+    closed = alert_key(signal.run, alert_id=signal.alert_id, state=AlertState.CLOSED, started_at=started)
+    return world.store.knows(closed) is not None
+
+
+def _open(world: World, signal: Signal, finding: Finding, before: Incident | None, opening: Opening) -> Did:
+    now = world.clock.now()
+    same = before is not None and before.revision == signal.revision
+    episode = before.episode + 1 if before is not None and same else 1
+    follows = linked(before, signal.at, cool_off_s=world.knowledge.times.cool_off_s)
+    incident = Incident(
+        id=incident_id(signal.run, signal.service, signal.revision, episode),
+        run=signal.run,
+        service=signal.service,
+        platform=signal.platform,
+        revision=signal.revision,
+        episode=episode,
+        opened_at=now,
+        phase_at=now,
+        quiet_since=now,
+        due_at=now,
+        signal_count=1,
+        heard=1,
+        joined=(_entry(signal, finding),),
+        alerts_open=_alerts((), signal),
+        linked_to=before.id if before is not None and follows else None,
+        remedies=before.remedies if before is not None and follows else (),
+        live_replay=opening.live_replay,
+        notify=opening.notify,
+        started_by=opening.started_by,
+    )
+    save(
+        world,
+        incident,
+        f"opened by: {first_line(signal.text)}" + (f" (follows {incident.linked_to})" if incident.linked_to else ""),
+        now=now,
+        tell=False,
+        heads=_heads(signal, incident),
+        signals=(signal,),
+    )
+    return Did.OPENED
+
+
+def _heads(signal: Signal, incident: Incident) -> tuple[str, ...]:
+    service = head_key(signal.run, signal.service, None)
+    return tuple(dict.fromkeys((service, head_key(signal.run, signal.service, incident.revision))))
+
+
+def _join(world: World, incident: Incident, signal: Signal, finding: Finding, what: Meaning) -> Did:
+    entry = _entry(signal, finding)
+    same = any(_same(entry, j) for j in incident.joined)
+    if incident.ended or (same and signal.alert_state is None and what is Meaning.FAILURE):
+        return _count(world, incident, signal)
+    now = max(world.clock.now(), incident.quiet_since)
+    adopted = incident.revision is None and signal.revision is not None
+    kept = incident.joined if same else (*incident.joined, entry)[:KEPT_SIGNALS]
+    changed = incident.with_(
+        revision=signal.revision if adopted else incident.revision,
+        signal_count=incident.signal_count + 1,
+        heard=incident.heard + 1,
+        joined=kept,
+        alerts_open=_alerts(incident.alerts_open, signal),
+        quiet_since=incident.quiet_since if what is Meaning.HEALTH else now,
+        healthy_at=max(signal.at, incident.healthy_at or signal.at) if what is Meaning.HEALTH else incident.healthy_at,
+        due_at=now,
+    )
+    heads = (head_key(signal.run, signal.service, signal.revision),) if adopted else ()
+    save(world, changed, f"heard: {first_line(signal.text)}", now=now, tell=False, heads=heads, signals=(signal,))
+    return Did.JOINED
+
+
+def _count(world: World, incident: Incident, signal: Signal) -> Did:
+    """One more of the same costs one row; the incident is written at powers of two only."""
+    accepted = world.store.accept(signal, incident.id)
+    count = accepted.count
+    if accepted.new and count is not None and count & (count - 1) == 0 and not incident.ended:
+        now = max(world.clock.now(), incident.quiet_since)
+        save(world, incident.with_(signal_count=count, quiet_since=now), "", now=now, tell=False, wake=False)
+    return Did.COUNTED if accepted.new else Did.DUPLICATE
+
+
+def _entry(signal: Signal, finding: Finding) -> Joined:
+    line = finding.evidence[0].text if finding.evidence else first_line(signal.text)
+    return Joined(
+        signal=signal.key[:12],
+        at=signal.at,
+        class_=finding.class_,
+        signature=finding.signature,
+        revision=signal.revision,
+        line=line,
+        reason="not weighed yet",
+    )
+
+
+def _same(one: Joined, other: Joined) -> bool:
+    known = one.signature is not None or one.line == other.line
+    return known and (one.class_, one.signature, one.revision) == (other.class_, other.signature, other.revision)
+
+
+def _alerts(held: tuple[str, ...], signal: Signal) -> tuple[str, ...]:
+    if signal.alert_id is None:
+        return held
+    if signal.alert_state is AlertState.CLOSED:
+        return tuple(a for a in held if a != signal.alert_id)
+    return tuple(sorted({*held, signal.alert_id}))
