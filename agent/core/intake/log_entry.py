@@ -1,0 +1,173 @@
+"""A Cloud Logging LogEntry, as a sink publishes it or an export writes it."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from agent.core.intake.kube import event_fields, event_text, replica_set, workload
+from agent.core.intake.origin import Ignored, IgnoredBecause, Origin, Reading, platform_of, signal
+from agent.core.intake.wire import facts, first_time, name, names, part, text
+from agent.core.signal import Signal, Source, log_key
+from agent.core.value import digest
+from agent.failures.entry_text import entry_lines
+
+SHAPE = "log entry"
+
+_SOURCES = {
+    "run.googleapis.com/varlog/system": Source.PLATFORM_LOG,
+    "run.googleapis.com/requests": Source.REQUEST_LOG,
+    "cloudaudit.googleapis.com/system_event": Source.AUDIT_LOG,
+    "cloudaudit.googleapis.com/activity": Source.AUDIT_LOG,
+    "events": Source.PLATFORM_LOG,
+}
+_MESSAGE = ("message", "msg", "log", "text", "event")
+_TRACE = ("stack_trace", "exc_info", "exception", "traceback", "error")
+
+
+def read_log_entry(entry: Mapping[str, Any], reading: Reading) -> list[Signal | Ignored]:
+    """Return the signal of one entry; its text decides what it is about, never its severity.
+
+    Raises:
+        InputRejected: It names no service, or has no time.
+    """
+    log = unquote(text(entry, "logName").rpartition("/logs/")[2])
+    at = first_time(entry.get("timestamp"), entry.get("receiveTimestamp"))
+    said, more = _payload(entry)
+    origin = _origin(entry)
+    if not said.strip():
+        return [Ignored(because=IgnoredBecause.EMPTY, what=log[:80])]
+    resource, labels = part(entry, "resource", "labels"), part(entry, "labels")
+    pod = name(resource.get("pod_name"))
+    return [
+        signal(
+            origin,
+            reading,
+            key=_key(entry, reading.run, at),
+            source=_source(entry, log),
+            at=at,
+            said=said,
+            revision=name(resource.get("revision_name")) or (replica_set(pod) if pod else None),
+            instance=_instance(resource, labels, pod),
+            severity=text(entry, "severity"),
+            fields=facts(log=log, container=labels.get("container_name") or resource.get("container_name")) | more,
+        )
+    ]
+
+
+def is_log_entry(body: Mapping[str, Any]) -> bool:
+    """Whether a body is a LogEntry."""
+    return (
+        "logName" in body
+        or "textPayload" in body
+        or "jsonPayload" in body
+        or "protoPayload" in body
+        or ("httpRequest" in body and "resource" in body)
+    )
+
+
+def _key(entry: Mapping[str, Any], run: str, at: datetime | None) -> str:
+    """Two exports of one entry write its time with more or fewer digits; the moment is the same."""
+    insert_id = text(entry, "insertId") or digest({k: v for k, v in entry.items() if k != "receiveTimestamp"})
+    return log_key(run, log_name=text(entry, "logName"), insert_id=insert_id, timestamp=at.isoformat() if at else "")
+
+
+def _source(entry: Mapping[str, Any], log: str) -> Source:
+    if found := _SOURCES.get(log):
+        return found
+    if log.startswith("cloudaudit.googleapis.com/") or "protoPayload" in entry:
+        return Source.AUDIT_LOG
+    if "httpRequest" in entry and "jsonPayload" not in entry:
+        return Source.REQUEST_LOG
+    return Source.APP_LOG
+
+
+def _origin(entry: Mapping[str, Any]) -> Origin:
+    resource, mine = part(entry, "resource", "labels"), part(entry, "labels")
+    kind = text(part(entry, "resource"), "type")
+    pod = name(resource.get("pod_name"))
+    return Origin(
+        shape=SHAPE,
+        platform=platform_of(kind),
+        names=names(
+            resource.get("service_name"),
+            resource.get("worker_pool_name"),
+            resource.get("job_name"),
+            pod and workload(pod),
+            mine.get("k8s-pod/app"),
+            mine.get("k8s-pod/app_kubernetes_io/name"),
+            resource.get("node_id"),
+            resource.get("container_name"),
+            mine.get("compute.googleapis.com/resource_name"),
+            resource.get("instance_id"),
+        ),
+        project=text(resource, "project_id"),
+        location=text(resource, "location", "zone"),
+        namespace=text(resource, "namespace_name"),
+        labels=mine,
+    )
+
+
+def _instance(resource: Mapping[str, Any], labels: Mapping[str, Any], pod: str | None) -> str | None:
+    node, worker = name(resource.get("node_id")), name(resource.get("worker_id"))
+    if node:
+        return f"{node}/{worker}"[:253] if worker else node
+    return name(labels.get("instanceId")) or pod or name(resource.get("instance_id"))
+
+
+def _payload(entry: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+    """Return what the entry says, and the small facts beside it."""
+    request = part(entry, "httpRequest")
+    fields = _request_fields(request)
+    if said := text(entry, "textPayload"):
+        return said, fields
+    if payload := part(entry, "jsonPayload"):
+        said, more = _json_payload(payload)
+        return said, fields | more
+    if proto := part(entry, "protoPayload"):
+        said, more = _audit(proto)
+        return said, fields | more
+    if request:
+        return f"HTTP {fields.get('method', '?')} {fields.get('path', '?')} status {fields.get('status', '?')}", fields
+    return "", fields
+
+
+def _json_payload(payload: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+    if "involvedObject" in payload:
+        return event_text(payload), event_fields(payload)
+    traces = [text(payload, key) for key in _TRACE]
+    words = [word for word in (text(payload, *_MESSAGE), *traces) if word]
+    if not words:
+        words = entry_lines({"jsonPayload": payload})
+    return "\n".join(words), facts(logger=text(payload, "logger", "name"), reason=payload.get("reason"))
+
+
+def _audit(proto: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+    """Say how a call on the platform ended; request and response bodies stay out, they hold whole configurations."""
+    status = part(proto, "status")
+    method, resource = text(proto, "methodName"), text(proto, "resourceName")
+    said = text(status, "message") or f"{method or 'a call'} on {resource or 'an unnamed resource'}" + (
+        f" failed with code {status['code']}" if status.get("code") else ""
+    )
+    who = part(proto, "authenticationInfo")
+    return said, facts(method=method, resource=resource, code=status.get("code"), principal=who.get("principalEmail"))
+
+
+def _request_fields(request: Mapping[str, Any]) -> dict[str, str]:
+    if not request:
+        return {}
+    return facts(
+        status=request.get("status"),
+        method=request.get("requestMethod"),
+        path=_path(text(request, "requestUrl")),
+        latency=request.get("latency"),
+        agent=request.get("userAgent"),
+    )
+
+
+def _path(url: str) -> str:
+    """Return a URL's path; its query may hold secrets."""
+    try:
+        return urlsplit(url).path
+    except ValueError:
+        return ""

@@ -1,0 +1,186 @@
+"""Where a body comes from, whether we watch that, and whether it is ourselves."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from agent.core.intake.wire import cut, missing
+from agent.core.signal import LIVE, AlertState, Signal, Source
+from agent.core.value import Value
+
+OWN_PREFIX = "sre-"
+MANAGED_BY = "goog-managed-by"  # the label of Cloud Run services that are functions: ours
+
+CLOUD_RUN = "cloud_run"
+KUBERNETES = "kubernetes"
+TPU_VM = "tpu_vm"
+CONTAINER_APPS = "container_apps"
+EC2 = "ec2"
+HOST = "host"
+UNKNOWN = "unknown"
+
+_BY_RESOURCE = {"cloud_run": CLOUD_RUN, "k8s": KUBERNETES, "tpu": TPU_VM, "gce": HOST}
+
+
+class Place(Value):
+    """What a body calls its service, for looking up which watched service that is.
+
+    Attributes:
+        service: The name in the body: Cloud Run service, workload of a pod, TPU node, container app, alert label.
+        project: Cloud project, account or subscription; empty where the body names none.
+        location: Region or zone; empty where the body names none.
+        namespace: Kubernetes namespace or Container Apps environment; empty elsewhere.
+    """
+
+    service: str
+    platform: str
+    project: str = ""
+    location: str = ""
+    namespace: str = ""
+
+
+Watched = Callable[[Place], str | None]
+"""Returns the watched service's name, or None where it is not watched. Asked once per candidate name."""
+
+
+def everything(place: Place) -> str | None:
+    """Watch all there is, under the names in the bodies; for replays without a list of services."""
+    return place.service
+
+
+class IgnoredBecause(StrEnum):
+    """Why a well-formed body became no signal; it is acknowledged, never quarantined."""
+
+    OWN_SERVICE = "own_service"  # our own functions: a signal from them would feed on itself
+    NOT_WATCHED = "not_watched"  # a service that is not in our care
+    TEST = "test"  # a test notification
+    NO_VERDICT = "no_verdict"  # neither open nor closed: acknowledged, or data are missing
+    EMPTY = "empty"  # an entry without a word
+    MALFORMED = "malformed"  # one alert of several; the others became signals
+
+
+class Ignored(Value):
+    """A body, or one alert of it, that became no signal.
+
+    Attributes:
+        what: The name that decided; untrusted text.
+    """
+
+    because: IgnoredBecause
+    what: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What the reader of a body must know from elsewhere.
+
+    Attributes:
+        run: ``live`` or the id of a replay.
+        watched: Looks a place up.
+        own_services: Names of our own services beside those with ``OWN_PREFIX``.
+        service: The service of bodies that name none (a bare pod status, a plain log).
+        received_at: The time of bodies that have none, UTC.
+    """
+
+    run: str = LIVE
+    watched: Watched = everything
+    own_services: frozenset[str] = frozenset()
+    service: str | None = None
+    received_at: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """Where a body says that it comes from.
+
+    Attributes:
+        names: Candidates for the service's name, the best first.
+        labels: Labels that may say it is one of our functions.
+    """
+
+    shape: str
+    platform: str
+    names: tuple[str, ...]
+    project: str = ""
+    location: str = ""
+    namespace: str = ""
+    labels: Mapping[str, Any] = field(default_factory=dict)
+
+
+def platform_of(resource_type: str) -> str:
+    """Return the platform of a Cloud Logging or Monitoring resource type, such as ``cloud_run_revision``."""
+    return next((known for start, known in _BY_RESOURCE.items() if resource_type.startswith(start)), UNKNOWN)
+
+
+def service_of(origin: Origin, reading: Reading) -> str | Ignored:
+    """Return the watched service that a body is about, or why it is none.
+
+    Raises:
+        InputRejected: The body names no service and neither does the reading.
+    """
+    candidates = origin.names or ((reading.service,) if reading.service else ())
+    if not candidates:
+        raise missing(origin.shape, "service name")
+    if is_own(candidates[0], origin.labels, reading.own_services):
+        return Ignored(because=IgnoredBecause.OWN_SERVICE, what=candidates[0])
+    for candidate in candidates:
+        place = Place(
+            service=candidate,
+            platform=origin.platform,
+            project=origin.project,
+            location=origin.location,
+            namespace=origin.namespace,
+        )
+        if found := reading.watched(place):
+            return found
+    return Ignored(because=IgnoredBecause.NOT_WATCHED, what=candidates[0])
+
+
+def is_own(service: str, labels: Mapping[str, Any], own_services: frozenset[str]) -> bool:
+    """Whether a service is one of ours; then nothing it says may open an incident."""
+    return service.startswith(OWN_PREFIX) or service in own_services or labels.get(MANAGED_BY) == "cloudfunctions"
+
+
+def signal(
+    origin: Origin,
+    reading: Reading,
+    *,
+    key: str,
+    source: Source,
+    at: datetime | None,
+    said: str,
+    revision: str | None = None,
+    instance: str | None = None,
+    severity: str = "",
+    alert_id: str | None = None,
+    alert_state: AlertState | None = None,
+    fields: dict[str, str] | None = None,
+) -> Signal | Ignored:
+    """Return the signal of a body, or why it is none.
+
+    Raises:
+        InputRejected: No service, or no time of its own and none of its arrival.
+    """
+    service = service_of(origin, reading)
+    if isinstance(service, Ignored):
+        return service
+    happened = at or reading.received_at
+    if happened is None:
+        raise missing(origin.shape, "time")
+    return Signal(
+        key=key,
+        run=reading.run,
+        source=source,
+        service=service,
+        platform=origin.platform,
+        revision=revision,
+        instance=instance,
+        at=happened,
+        severity=severity.upper()[:32] or "DEFAULT",
+        text=cut(said),
+        alert_id=alert_id,
+        alert_state=alert_state,
+        fields=fields or {},
+    )

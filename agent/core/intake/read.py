@@ -1,0 +1,99 @@
+"""A body from outside becomes signals, or a refusal that says what is wrong and who can mend it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from agent.core.intake.alertmanager import read_alertmanager
+from agent.core.intake.azure import SCHEMA, is_container_apps_row, read_azure_alert, read_container_apps_row
+from agent.core.intake.eventbridge import read_eventbridge
+from agent.core.intake.kube import read_event, read_pod
+from agent.core.intake.log_entry import is_log_entry, read_log_entry
+from agent.core.intake.monitoring import read_monitoring
+from agent.core.intake.no_event import refuse_known
+from agent.core.intake.origin import Ignored, Reading
+from agent.core.intake.tpu import is_queued_resource, read_queued_resource
+from agent.core.intake.wire import shown
+from agent.core.signal import Signal
+from agent.core.value import Value
+from agent.errors import InputRejected
+from agent.strict_json import read_object
+
+BODY_LIMIT = 1_048_576  # bytes; a log entry has at most 256 KB, an audit entry 512 KB
+
+Reader = Callable[[Mapping[str, Any], Reading], list[Signal | Ignored]]
+
+SHAPES: tuple[tuple[str, Callable[[Mapping[str, Any]], bool], Reader], ...] = (
+    ("log_entry", is_log_entry, read_log_entry),
+    ("monitoring", lambda body: isinstance(body.get("incident"), Mapping), read_monitoring),
+    ("alertmanager", lambda body: "alerts" in body and ("groupKey" in body or "receiver" in body), read_alertmanager),
+    ("azure_alert", lambda body: body.get("schemaId") == SCHEMA, read_azure_alert),
+    ("container_apps", is_container_apps_row, read_container_apps_row),
+    ("eventbridge", lambda body: "detail-type" in body, read_eventbridge),
+    ("tpu", is_queued_resource, read_queued_resource),
+    ("kubernetes_event", lambda body: "involvedObject" in body, read_event),
+    (
+        "pod",
+        lambda body: body.get("kind") == "Pod" or "containerStatuses" in body or "initContainerStatuses" in body,
+        read_pod,
+    ),
+)
+"""The accepted shapes by name, asked in this order."""
+
+
+class Taken(Value):
+    """What became of a body.
+
+    Attributes:
+        shape: The shape's name in ``SHAPES``.
+        signals: What it says about watched services, in the order of the body.
+        ignored: What became no signal, and why; a body with nothing else is acknowledged, never quarantined.
+    """
+
+    shape: str
+    signals: tuple[Signal, ...] = ()
+    ignored: tuple[Ignored, ...] = ()
+
+
+def signals_from(body: bytes, reading: Reading) -> Taken:
+    """Return the signals of one body: a log entry, an alert of any kind, a platform's status.
+
+    Args:
+        body: JSON as it arrived, at most ``BODY_LIMIT`` bytes, without its Pub/Sub envelope.
+        reading: What must be known from elsewhere.
+
+    Raises:
+        InputRejected: It can never become a signal: not JSON, an unknown shape, or one that is no event.
+    """
+    return signals_of(read_object(body, what="body", limit=BODY_LIMIT), reading)
+
+
+def signals_of(body: Mapping[str, Any], reading: Reading) -> Taken:
+    """Return the signals of a body that was read with :mod:`agent.strict_json` already.
+
+    Raises:
+        InputRejected: As in :func:`signals_from`.
+    """
+    name, reader = shape_of(body)
+    found = reader(body, reading)
+    return Taken(
+        shape=name,
+        signals=tuple(item for item in found if isinstance(item, Signal)),
+        ignored=tuple(item for item in found if isinstance(item, Ignored)),
+    )
+
+
+def shape_of(body: Mapping[str, Any]) -> tuple[str, Reader]:
+    """Return the name and the reader of a body's shape.
+
+    Raises:
+        InputRejected: It is known to be no event, or not known at all.
+    """
+    for name, fits, reader in SHAPES:
+        if fits(body):
+            return name, reader
+    refuse_known(body)
+    raise InputRejected(
+        "the body became no signal",
+        why=f"its shape is unknown, its keys are {shown(sorted(body)[:8])}",
+        mend=f"send one of: {', '.join(name for name, _, _ in SHAPES)}",
+    )

@@ -1,0 +1,72 @@
+"""A TPU queued resource as the API shows it: its states reach no log, so the body itself is the event (facts 5.2)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from agent.core.intake.origin import TPU_VM, Ignored, Origin, Reading, signal
+from agent.core.intake.wire import facts, first_time, missing, name, names, part, rows, text
+from agent.core.signal import Signal, Source, log_key
+
+SHAPE = "TPU queued resource"
+
+_BAD = frozenset({"FAILED", "SUSPENDED", "SUSPENDING"})
+
+
+def is_queued_resource(body: Mapping[str, Any]) -> bool:
+    """Whether a body is a TPU queued resource."""
+    return "/queuedResources/" in text(body, "name") or ("tpu" in body and "queueingPolicy" in body)
+
+
+def read_queued_resource(body: Mapping[str, Any], reading: Reading) -> list[Signal | Ignored]:
+    """Return the signal of its state; the start-up script may hold secrets and stays out.
+
+    The body has no time of its own state: the time of arrival counts, else that of its making.
+
+    Raises:
+        InputRejected: No name or no state.
+    """
+    whole, state = text(body, "name"), part(body, "state")
+    value = text(state, "state")
+    if not whole or not value:
+        raise missing(SHAPE, "state" if whole else "name", state.get("state") if whole else body.get("name"))
+    queued = whole.rpartition("/")[2]
+    specs = [row for row in rows(part(body, "tpu"), "nodeSpec") if isinstance(row, Mapping)]
+    node = next((found for row in specs if (found := name(row.get("nodeId")))), None)
+    error = part(state, "failedData", "error")
+    segments = whole.split("/")
+    made = first_time(body.get("createTime"))
+    said = f"TPU queued resource {queued} is {value}"
+    by = text(state, "stateInitiator")
+    if words := text(error, "message"):
+        said += f": {words}"
+    elif by and value in _BAD:
+        said += f", initiated by the {by.lower()}"
+    return [
+        signal(
+            Origin(
+                shape=SHAPE,
+                platform=TPU_VM,
+                names=names(node, queued),
+                project=segments[1] if len(segments) > 1 else "",
+                location=segments[3] if len(segments) > 3 else "",
+            ),
+            reading,
+            key=log_key(
+                reading.run,
+                log_name=whole,
+                insert_id=f"{value}/{text(error, 'message')}",
+                timestamp=made.isoformat() if made else "",
+            ),
+            source=Source.PLATFORM_LOG,
+            at=reading.received_at or made,
+            said=said,
+            instance=node,
+            severity="ERROR" if value in _BAD else "INFO",
+            fields=facts(
+                state=value,
+                initiator=by,
+                code=error.get("code"),
+                accelerator_type=part(specs[0], "node").get("acceleratorType") if specs else None,
+            ),
+        )
+    ]
