@@ -1,0 +1,55 @@
+"""Whether a value looks made by chance, or like the names, numbers and paths that logs are full of."""
+
+import re
+
+LOOKED_AT = 256
+"""Characters of a value that are judged; the rest cannot make it less random."""
+
+_CHUNK = re.compile(r"[A-Za-z0-9]+")
+_RUN = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_HEX = re.compile(r"(?:0[xX])?[0-9a-fA-F]+")
+_UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+_POD = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*-[bcdf-hj-np-tv-z0-9]{5,10}-[bcdf-hj-np-tv-z0-9]{5}")
+_DIGEST_LENGTHS = frozenset({32, 40, 64, 96, 128})
+
+
+def looks_random(value: str, *, letters_per_run: float = 3.4) -> bool:
+    """Say whether a value looks made by chance.
+
+    Args:
+        value: The bare value, without quotes.
+        letters_per_run: Most letters per run of one kind that pass for chance. Words are long runs, chance makes short
+            ones: 62 signs give 1.7 on average, 36 signs 2.5; names of classes have five and more.
+
+    Returns:
+        True if some part of at least seven letters and digits reads like neither word, number, identifier nor digest.
+        Hexadecimal digests of the usual lengths, UUIDs and Kubernetes pod names are not random here: they name things.
+        Not promised: a secret made of words ("correct-horse") is not told from a name.
+    """
+    head = value[:LOOKED_AT]
+    if is_digest(head) or is_uuid(head) or _POD.fullmatch(head):
+        return False
+    return any(not _wordy(chunk, letters_per_run) for chunk in _CHUNK.findall(head))
+
+
+def is_digest(value: str) -> bool:
+    """Say whether a value is a number, an address or a checksum in hexadecimal."""
+    return bool(_HEX.fullmatch(value)) and (value[:2] in {"0x", "0X"} or len(value) in _DIGEST_LENGTHS)
+
+
+def is_uuid(value: str) -> bool:
+    """Say whether a value is a UUID."""
+    return bool(_UUID.fullmatch(value))
+
+
+def _wordy(chunk: str, letters_per_run: float) -> bool:
+    if len(chunk) < 7 or chunk.isdigit() or is_digest(chunk):
+        return True
+    runs = _RUN.findall(chunk)
+    if len(runs) == 1:
+        return len(chunk) < 10 or _vowels(chunk) >= 0.2
+    return len(chunk) / len(runs) >= (letters_per_run if len(chunk) >= 10 else 2.3)
+
+
+def _vowels(letters: str) -> float:
+    return sum(letter in "aeiouyAEIOUY" for letter in letters) / len(letters)

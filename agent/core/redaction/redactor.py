@@ -1,0 +1,160 @@
+"""Takes secrets out of texts, lines and log entries."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from agent.core.redaction.chance import looks_random
+from agent.core.redaction.rules import SecretRules
+from agent.core.redaction.scan import Scanner
+from agent.core.redaction.spans import Span, replaced, united
+from agent.core.redaction.stream import RedactionStream
+
+ROUNDS = 8
+"""Passes at most: what one pass takes out can lay bare the edge of the next secret; two are the rule."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Redacted:
+    """A text without its secrets.
+
+    Attributes:
+        text: The text, each secret replaced by ``[redacted:KIND]``.
+        found: The kinds, one per replacement, in the order in which they were made.
+    """
+
+    text: str
+    found: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One replacement in one of many entries: its index and the kind."""
+
+    index: int
+    kind: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RedactedLines:
+    """Many entries without their secrets, as many as went in and in their order."""
+
+    lines: tuple[str, ...]
+    found: tuple[Finding, ...]
+
+
+class Redactor:
+    """Replaces secrets by ``[redacted:KIND]``, whole and for good.
+
+    The same text always gives the same result, a result gives itself, and time is linear in the length of the text
+    whatever stands in it. Nothing of a found secret stays, neither its first letters nor its length.
+
+    Not promised: a secret without any known form, name or context (a bare 40-digit hexadecimal number is taken for a
+    revision); one that was encoded, encrypted, written backwards or interleaved with other signs; a short word used as
+    a password in a sentence. More than a secret may be taken (rests of a header line, values of test keys).
+
+    Args:
+        rules: Validated rules, from the catalogue.
+    """
+
+    def __init__(self, rules: SecretRules) -> None:
+        self._scanner = Scanner(rules)
+        self.dated = rules.dated
+
+    def redact(self, text: str) -> Redacted:
+        """Redact one text.
+
+        Args:
+            text: Any text, lone surrogates included, of any length; may have many lines.
+        """
+        data = text.encode("utf-8", "surrogatepass")
+        kinds: list[str] = []
+        for _ in range(ROUNDS):
+            spans = self._scanner.spans(data)
+            if not spans:
+                break
+            kinds += [span.kind for span in spans]
+            data = replaced(data, spans)
+        return Redacted(text=data.decode("utf-8", "surrogatepass") if kinds else text, found=tuple(kinds))
+
+    def redact_lines(self, lines: Iterable[str]) -> RedactedLines:
+        """Redact log entries together: much faster than one by one, and halves in neighbouring entries are found.
+
+        Args:
+            lines: Entries in their order; an entry may itself have several lines.
+
+        Returns:
+            As many entries; each that held part of a secret carries its mark, each other is the same object as before.
+        """
+        entries = tuple(lines)
+        found: list[Finding] = []
+        for _ in range(ROUNDS):
+            pieces = self._pieces(entries)
+            if not pieces:
+                break
+            changed = list(entries)
+            for index, spans in pieces.items():
+                data = entries[index].encode("utf-8", "surrogatepass")
+                changed[index] = replaced(data, spans).decode("utf-8", "surrogatepass")
+                found += [Finding(index=index, kind=span.kind) for span in spans]
+            entries = tuple(changed)
+        return RedactedLines(lines=entries, found=tuple(found))
+
+    def spans(self, text: str) -> tuple[tuple[int, int, int], ...]:
+        """Return (since, start, end) of what a first pass finds, in letters; `since` is where the name before it begins."""
+        data = text.encode("utf-8", "surrogatepass")
+        spans = self._scanner.spans(data)
+
+        def letters(position: int) -> int:
+            return len(data[:position].decode("utf-8", "surrogatepass"))
+
+        return tuple((letters(span.since), letters(span.start), letters(span.end)) for span in spans)
+
+    def stream(self) -> RedactionStream:
+        """Begin a text that arrives in chunks."""
+        return RedactionStream(self)
+
+    def _pieces(self, entries: Sequence[str]) -> dict[int, list[Span]]:
+        """Return spans by entry, in bytes of that entry."""
+        encoded = [entry.encode("utf-8", "surrogatepass") for entry in entries]
+        pieces: dict[int, list[Span]] = {}
+        spans = self._scanner.spans(b"\n".join(encoded))
+        if spans:
+            starts = list(accumulate((len(each) + 1 for each in encoded), initial=0))
+            for span in spans:
+                _cut(pieces, span, starts, gap=1)
+        glued = self._scanner.glued(b"".join(encoded)) if len(encoded) > 1 else ()
+        if glued:
+            starts = list(accumulate((len(each) for each in encoded), initial=0))
+            for span in glued:
+                _adopt(pieces, span, starts, encoded)
+        return pieces
+
+
+def _cut(pieces: dict[int, list[Span]], span: Span, starts: Sequence[int], *, gap: int) -> None:
+    """Share a span among the entries that it runs over."""
+    index = bisect_right(starts, span.start) - 1
+    while index < len(starts) - 1 and starts[index] < span.end:
+        low = max(span.start, starts[index]) - starts[index]
+        high = min(span.end, starts[index + 1] - gap) - starts[index]
+        if low < high:
+            one = Span(start=low, end=high, kind=span.kind, rank=span.rank, since=low)
+            pieces.setdefault(index, []).append(one)
+        index += 1
+
+
+def _adopt(pieces: dict[int, list[Span]], span: Span, starts: Sequence[int], encoded: Sequence[bytes]) -> None:
+    """Take over a span across a seam, unless it is a whole secret with a stranger's first word behind it."""
+    first = bisect_right(starts, span.start) - 1
+    if span.end <= starts[first + 1]:
+        return
+    known = any(each.start <= span.start - starts[first] for each in pieces.get(first, ()))
+    if known:
+        behind = encoded[first + 1][: span.end - starts[first + 1]].decode("latin-1")
+        if not looks_random(behind):
+            return
+    shares: dict[int, list[Span]] = {}
+    _cut(shares, span, starts, gap=0)
+    for index, parts in shares.items():
+        pieces[index] = united([*pieces.get(index, ()), *parts])

@@ -1,0 +1,139 @@
+"""Finds secrets in bytes: one prefilter pass, then linear-time confirmation around what it hit."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ahocorasick_rs
+import re2
+
+from agent.core.redaction.assignments import Assignments
+from agent.core.redaction.chance import looks_random
+from agent.core.redaction.rules import SecretRules, TokenFormat
+from agent.core.redaction.spans import Span, fresh, united, whole_letters
+
+_EDGE = r"(?:\b|_|\\+[nrtbfv]|\\+u[0-9a-fA-F]{4}|%[0-9a-fA-F]{2}|\x1b\[[0-9;]*m)"
+"""Where a token may begin: at a word's edge, or right behind an escape whose letter only seems to belong to it."""
+
+
+def compiled(pattern: str) -> Any:
+    """Compile RE2 source over bytes, one byte a sign; linear in the text whatever the pattern.
+
+    Raises:
+        re2.error: The source is not RE2.
+    """
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
+    options.max_mem = 64 << 20
+    options.log_errors = False
+    return re2.compile(pattern.encode(), options)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Confirmer:
+    """A token format, compiled."""
+
+    form: TokenFormat
+    pattern: Any
+    groups: tuple[int, ...]
+
+    @classmethod
+    def of(cls, form: TokenFormat) -> "_Confirmer":
+        source = f"{_EDGE}(?P<secret>{form.pattern})" if form.edge else form.pattern
+        pattern = compiled(source)
+        names = pattern.groupindex
+        groups = tuple(names[name] for name in (b"secret", b"second") if name in names)
+        return cls(form=form, pattern=pattern, groups=groups or (0,))
+
+    def spans(self, data: bytes, hits: Sequence[tuple[int, int]]) -> Iterator[Span]:
+        """Search around hits; windows move forward only, so each byte is read once per format."""
+        done = 0
+        for start, end in hits:
+            position = max(done, start - self.form.back)
+            until = min(len(data), end + self.form.reach)
+            while position < until and end > position:
+                found = self.pattern.search(data, position, until)
+                if found is None:
+                    done = max(done, start)
+                    break
+                position = done = max(found.end(), position + 1)
+                yield from self._span(data, found, until)
+
+    def _span(self, data: bytes, found: Any, until: int) -> Iterator[Span]:
+        for group in self.groups:
+            start, end = found.span(group)
+            if start < 0 or end <= start:
+                continue
+            if end == until:
+                end = run_end(data, end)
+            if not self.form.random or looks_random(data[start : start + 256].decode("latin-1")):
+                yield Span(start=start, end=end, kind=self.form.kind, rank=0, since=found.start())
+
+
+_RUN = compiled(r"[^\s'\"<>,;]*")
+
+
+def run_end(data: bytes, position: int) -> int:
+    """Return where the unbroken run of a value ends that a window cut off at `position`."""
+    found = _RUN.match(data, position)
+    return int(found.end()) if found else position
+
+
+class Scanner:
+    """Compiled rules; finds spans in bytes.
+
+    Args:
+        rules: Validated rules.
+    """
+
+    def __init__(self, rules: SecretRules) -> None:
+        self._confirmers = tuple(_Confirmer.of(form) for form in rules.formats)
+        self._across = tuple(each.form.across for each in self._confirmers)
+        self._assignments = Assignments(rules, compiled)
+        words = [(word, index) for index, each in enumerate(self._confirmers) for word in each.form.keywords] + [
+            (word, -1 - index) for index, service in enumerate(rules.services) for word in service.words
+        ]
+        self._owners: list[list[int]] = []
+        spelled: dict[str, int] = {}
+        for word, owner in words:
+            if word not in spelled:
+                spelled[word] = len(self._owners)
+                self._owners.append([])
+            self._owners[spelled[word]].append(owner)
+        self._own_sieve = [index for index, each in enumerate(self._confirmers) if not each.form.keywords]
+        self._sieve = compiled("|".join(f"(?:{rules.formats[index].pattern})" for index in self._own_sieve) or r"\z.")
+        self._prefilter = ahocorasick_rs.BytesAhoCorasick([word.encode() for word in spelled])
+
+    def spans(self, data: bytes) -> list[Span]:
+        """Return where secrets stand, in order, without overlap; marks of an earlier pass are left alone.
+
+        Args:
+            data: UTF-8 (lone surrogates allowed) of any length.
+
+        Returns:
+            Spans in bytes, widened to whole letters. Time is linear in the length, with a factor bounded by the rules.
+        """
+        found = list(self._formats(data, across_only=False))
+        found += self._assignments.named(data)
+        return fresh(data, united(whole_letters(data, span) for span in found))
+
+    def glued(self, data: bytes) -> list[Span]:
+        """Return spans of those formats whose halves may stand in two entries, for entries that were joined bare."""
+        found = list(self._formats(data, across_only=True))
+        return fresh(data, united(whole_letters(data, span) for span in found))
+
+    def _formats(self, data: bytes, *, across_only: bool) -> Iterator[Span]:
+        hits: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+        for word, start, end in self._prefilter.find_matches_as_indexes(data.lower(), overlapping=True):
+            for owner in self._owners[word]:
+                hits[owner].append((start, end))
+        for found in self._sieve.finditer(data):
+            for owner in self._own_sieve:
+                hits[owner].append(found.span())
+        for owner, places in hits.items():
+            if owner < 0:
+                if not across_only:
+                    yield from self._assignments.of_service(-1 - owner, data, places)
+            elif self._across[owner] or not across_only:
+                yield from self._confirmers[owner].spans(data, places)
