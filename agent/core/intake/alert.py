@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from agent.core.intake.origin import Ignored, Origin, Reading, signal
+from agent.core.intake.wire import facts
 from agent.core.signal import AlertState, Signal, Source, alert_key
 
 
@@ -22,7 +23,8 @@ def alert(
 ) -> Signal | Ignored:
     """Return the signal of one state of one alert.
 
-    ``started_at`` tells two firings of one alert apart; it is empty where ``alert_id`` does that.
+    ``started_at`` tells two firings of one alert apart and is the same at its opening and its closing; it is empty
+    where ``alert_id`` does that. It stands in the fields too, so that a closing can be found before its opening.
 
     Raises:
         InputRejected: No service is named, or no time is known.
@@ -39,5 +41,5 @@ def alert(
         instance=instance,
         alert_id=alert_id[:512],
         alert_state=state,
-        fields=fields,
+        fields=(fields or {}) | facts(started_at=started_at),
     )

@@ -83,7 +83,7 @@ def _one(item: object, body: Mapping[str, Any], reading: Reading) -> Signal | Ig
 
 def _moment(said: str) -> str:
     at = first_time(said)
-    return at.isoformat() if at else said[:64]
+    return at.isoformat() if at else ""
 
 
 def _origin(labels: Mapping[str, Any], pod: str | None) -> Origin:
@@ -109,4 +109,5 @@ def _origin(labels: Mapping[str, Any], pod: str | None) -> Origin:
         namespace=text(labels, "namespace"),
         project=text(labels, "project_id"),
         location=text(labels, "location", "region", "zone"),
+        labels=labels,
     )

@@ -42,7 +42,7 @@ def read_azure_alert(body: Mapping[str, Any], reading: Reading) -> list[Signal |
             reading,
             alert_id=alert_id,
             state=state,
-            started_at=text(essentials, "firedDateTime")[:64],
+            started_at=at.isoformat() if (at := first_time(fired)) else "",
             at=first_time(resolved, fired) if state is AlertState.CLOSED else first_time(fired),
             said=": ".join(filter(None, (rule, about))) or "an alert without words",
             severity=text(essentials, "severity"),
@@ -74,6 +74,7 @@ def read_container_apps_row(row: Mapping[str, Any], reading: Reading) -> list[Si
         platform=CONTAINER_APPS,
         names=names(row.get("ContainerAppName_s"), row.get("ContainerAppName")),
         namespace=text(row, "EnvironmentName_s", "EnvironmentName"),
+        labels=row,
     )
     return [
         signal(
@@ -114,5 +115,6 @@ def _alert_origin(essentials: Mapping[str, Any], sizes: Mapping[str, str]) -> Or
         shape=ALERT,
         platform=CONTAINER_APPS if named else UNKNOWN,
         names=(*named, *names(*items)),
+        labels=sizes,
         project=next((target.split("/")[2] for target in targets if target.count("/") > 2), ""),
     )

@@ -44,6 +44,7 @@ def read_eventbridge(body: Mapping[str, Any], reading: Reading) -> list[Signal |
         names=names(sizes.get("ServiceName"), sizes.get("service"), sizes.get("InstanceId"), alarm),
         project=text(body, "account"),
         location=text(body, "region"),
+        labels=sizes,
     )
     about = text(config, "description")
     return [
@@ -52,13 +53,18 @@ def read_eventbridge(body: Mapping[str, Any], reading: Reading) -> list[Signal |
             reading,
             alert_id=next((item for item in rows(body, "resources") if isinstance(item, str)), alarm),
             state=state,
-            started_at=text(now, "timestamp")[:64],
+            started_at=_moment(now if state is AlertState.OPEN else part(detail, "previousState")),
             at=first_time(now.get("timestamp"), body.get("time")),
             said=": ".join(filter(None, (alarm, about, text(now, "reason")))),
             instance=name(sizes.get("InstanceId")),
             fields=facts(alarm=alarm, state=value, before=part(detail, "previousState").get("value")),
         )
     ]
+
+
+def _moment(state: Mapping[str, Any]) -> str:
+    at = first_time(state.get("timestamp"))
+    return at.isoformat() if at else ""
 
 
 def _dimensions(detail: Mapping[str, Any]) -> dict[str, str]:

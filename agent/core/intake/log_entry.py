@@ -104,7 +104,8 @@ def _origin(entry: Mapping[str, Any]) -> Origin:
         project=text(resource, "project_id"),
         location=text(resource, "location", "zone"),
         namespace=text(resource, "namespace_name"),
-        labels=mine,
+        labels=resource,
+        marks=mine,
     )
 
 

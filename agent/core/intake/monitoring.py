@@ -79,7 +79,8 @@ def _origin(incident: Mapping[str, Any], labels: Mapping[str, Any], pod: str | N
         project=text(labels, "project_id") or text(incident, "scoping_project_id"),
         location=text(labels, "location", "zone"),
         namespace=text(labels, "namespace_name"),
-        labels=part(incident, "metadata", "user_labels"),
+        labels={**users, **labels},
+        marks=part(incident, "metadata", "user_labels"),
     )
 
 

@@ -6,6 +6,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from pydantic import Field
+
 from agent.core.intake.wire import cut, missing
 from agent.core.signal import LIVE, AlertState, Signal, Source
 from agent.core.value import Value
@@ -32,6 +34,7 @@ class Place(Value):
         project: Cloud project, account or subscription; empty where the body names none.
         location: Region or zone; empty where the body names none.
         namespace: Kubernetes namespace or Container Apps environment; empty elsewhere.
+        labels: The resource's or alert's own labels, as they stand in the body.
     """
 
     service: str
@@ -39,6 +42,7 @@ class Place(Value):
     project: str = ""
     location: str = ""
     namespace: str = ""
+    labels: dict[str, str] = Field(default_factory=dict)
 
 
 Watched = Callable[[Place], str | None]
@@ -97,7 +101,8 @@ class Origin:
 
     Attributes:
         names: Candidates for the service's name, the best first.
-        labels: Labels that may say it is one of our functions.
+        labels: The labels of the resource, for the lookup.
+        marks: The labels that may say it is one of our functions.
     """
 
     shape: str
@@ -107,6 +112,7 @@ class Origin:
     location: str = ""
     namespace: str = ""
     labels: Mapping[str, Any] = field(default_factory=dict)
+    marks: Mapping[str, Any] = field(default_factory=dict)
 
 
 def platform_of(resource_type: str) -> str:
@@ -123,8 +129,9 @@ def service_of(origin: Origin, reading: Reading) -> str | Ignored:
     candidates = origin.names or ((reading.service,) if reading.service else ())
     if not candidates:
         raise missing(origin.shape, "service name")
-    if is_own(candidates[0], origin.labels, reading.own_services):
+    if is_own(candidates[0], origin.marks, reading.own_services):
         return Ignored(because=IgnoredBecause.OWN_SERVICE, what=candidates[0])
+    labels = {key: value for key, value in origin.labels.items() if isinstance(value, str)}
     for candidate in candidates:
         place = Place(
             service=candidate,
@@ -132,15 +139,16 @@ def service_of(origin: Origin, reading: Reading) -> str | Ignored:
             project=origin.project,
             location=origin.location,
             namespace=origin.namespace,
+            labels=labels,
         )
         if found := reading.watched(place):
             return found
     return Ignored(because=IgnoredBecause.NOT_WATCHED, what=candidates[0])
 
 
-def is_own(service: str, labels: Mapping[str, Any], own_services: frozenset[str]) -> bool:
+def is_own(service: str, marks: Mapping[str, Any], own_services: frozenset[str]) -> bool:
     """Whether a service is one of ours; then nothing it says may open an incident."""
-    return service.startswith(OWN_PREFIX) or service in own_services or labels.get(MANAGED_BY) == "cloudfunctions"
+    return service.startswith(OWN_PREFIX) or service in own_services or marks.get(MANAGED_BY) == "cloudfunctions"
 
 
 def signal(

@@ -1,0 +1,16 @@
+"""Which watched service a place is: by its name, or by labels that the owner marked it with."""
+
+from agent.core.intake.origin import Place, Watched
+from agent.core.services import Services
+
+
+def watching(services: Services) -> Watched:
+    """Return the lookup for what ``services.toml`` watches; project and location must agree where both are given."""
+
+    def find(place: Place) -> str | None:
+        where = {"project_id": place.project, "location": place.location}
+        where = {key: value for key, value in where.items() if value}
+        found = services.by_labels({"service_name": place.service} | where) or services.by_labels(place.labels | where)
+        return found.name if found else None
+
+    return find

@@ -1,0 +1,118 @@
+"""What becomes of a delivery: errors turn into acknowledge, redeliver or quarantine here and nowhere else."""
+
+from collections.abc import Callable
+
+from agent.errors import DependencyFailed, SreError, StateConflict
+from agent.ports.bus import Delivery, Outcome, Quarantine
+
+HANDLED_FAILURES = 5  # of one message, then it is quarantined; the bus's own attempts count more than these
+
+_BUSY_CODES = frozenset({408, 429, 504})
+
+Handle = Callable[[Delivery], None]
+Report = Callable[[Delivery, Exception, Outcome], None]
+
+
+def receive(
+    delivery: Delivery,
+    handle: Handle,
+    quarantine: Quarantine,
+    *,
+    drained: Callable[[], bool] | None = None,
+    report: Report | None = None,
+) -> Outcome:
+    """Handle a delivery and say what becomes of it; never raises for anything that ``handle`` does.
+
+    | ``handle`` raises | outcome |
+    |---|---|
+    | nothing | ACK |
+    | StateConflict: a rival wrote first and goes on | ACK once our own entries are drained, else RETRY |
+    | an error that no further delivery can help | QUARANTINED at once |
+    | a time-out, "too many requests" | RETRY; it says nothing about the message and is not counted |
+    | DependencyFailed, or a bug | RETRY; the fifth time QUARANTINED |
+
+    Args:
+        delivery: What arrived.
+        handle: Does the work, and returns only after its commit.
+        quarantine: Counts failures and keeps what can never succeed. What it cannot keep is not acknowledged.
+        drained: Publishes what this delivery's incident has in its outbox and says whether it is empty now.
+        report: Told of every failure and its outcome, for the log.
+    """
+    try:
+        handle(delivery)
+    except Exception as error:  # noqa: BLE001 - a bug must cost one message at most, never the queue
+        outcome = _settled(error, delivery, quarantine, drained)
+        if report is not None:
+            report(delivery, error, outcome)
+        return outcome
+    return Outcome.ACK
+
+
+def refused(delivery: Delivery, error: SreError, quarantine: Quarantine, *, report: Report | None = None) -> Outcome:
+    """Quarantine a delivery that could not even be read.
+
+    Returns:
+        QUARANTINED, or RETRY where the quarantine did not take it.
+    """
+    outcome = _put_away(delivery, error, quarantine)
+    if report is not None:
+        report(delivery, error, outcome)
+    return outcome
+
+
+def is_busy(error: BaseException) -> bool:
+    """Whether a failure only says "later": a time-out or a rate limit, here or in what caused it.
+
+    Foreign errors are known by ``TimeoutError``, a name that ends in Timeout or TimeoutError, or an HTTP code
+    408, 429 or 504 (google.api_core and openai carry one as ``code`` or ``status_code``).
+    """
+    seen: BaseException | None = error
+    for _ in range(8):
+        if seen is None:
+            return False
+        if isinstance(seen, TimeoutError) or type(seen).__name__.endswith(("Timeout", "TimeoutError")):
+            return True
+        if any(_code(seen, key) in _BUSY_CODES for key in ("code", "status_code")):
+            return True
+        seen = seen.__cause__
+    return False
+
+
+def _settled(
+    error: Exception, delivery: Delivery, quarantine: Quarantine, drained: Callable[[], bool] | None
+) -> Outcome:
+    if isinstance(error, StateConflict):
+        return _after_conflict(drained)
+    if isinstance(error, SreError) and not error.redeliver:
+        return _put_away(delivery, error, quarantine)
+    if isinstance(error, DependencyFailed | TimeoutError) and is_busy(error):
+        return Outcome.RETRY
+    try:
+        failures = quarantine.failed(delivery, _reason(error))
+    except Exception:  # noqa: BLE001 - not counted, so not acknowledged
+        return Outcome.RETRY
+    return _put_away(delivery, error, quarantine) if failures >= HANDLED_FAILURES else Outcome.RETRY
+
+
+def _after_conflict(drained: Callable[[], bool] | None) -> Outcome:
+    try:
+        return Outcome.ACK if drained is not None and drained() else Outcome.RETRY
+    except Exception:  # noqa: BLE001 - what was not drained is not acknowledged
+        return Outcome.RETRY
+
+
+def _put_away(delivery: Delivery, error: Exception, quarantine: Quarantine) -> Outcome:
+    try:
+        quarantine.put(delivery, _reason(error))
+    except Exception:  # noqa: BLE001 - what was not kept is not acknowledged
+        return Outcome.RETRY
+    return Outcome.QUARANTINED
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:1000]
+
+
+def _code(error: BaseException, key: str) -> object:
+    code = getattr(error, key, None)
+    return code if isinstance(code, int) else None
