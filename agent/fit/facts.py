@@ -109,12 +109,14 @@ class TowerFacts:
     Attributes:
         params: Parameters of tower and projector.
         tokens_per_item: Language-model tokens of the largest item that vLLM profiles; 0 if unknown.
+        image_tokens: Language-model tokens of the largest image.
         profile_bytes_per_batch: Activation peak of one profiled encoder batch; None: estimated.
         sharded: True when the tower is split under tensor parallelism.
     """
 
     params: int
     tokens_per_item: int = 0
+    image_tokens: int = 0
     profile_bytes_per_batch: int | None = None
     sharded: bool = False
 
@@ -128,7 +130,7 @@ class QuantFacts:
         bytes_per_param: Bytes of one parameter in the quantised groups, scales included.
         groups: The tensor groups that are quantised; all others are 2 bytes.
         base_bytes_per_param: Bytes of one parameter elsewhere (2: bf16 and fp16).
-        certainty: 0..1 share by which the quantised groups may be off: 0.0 read, 0.03 assumed.
+        uncertainty: Share by which the quantised groups may be off: 0.0 read, 0.05 assumed from the name.
     """
 
     scheme: str
@@ -202,24 +204,30 @@ class AcceleratorFacts:
     Attributes:
         name: Contract name, "nvidia-l4".
         kind: Whose memory rules apply.
-        total_bytes: Device memory as vLLM prints it (cudaMemGetInfo), not as sold; for a CPU the host's, if known.
+        total_bytes: Device memory as vLLM prints it (cudaMemGetInfo), not as sold; None for a CPU (the host's).
         compute_capability: (major, minor) of a CUDA device; None otherwise.
         bandwidth_bytes_per_s: Memory bandwidth by data sheet.
         pcie_bytes_per_s: Host to device, measured or by generation; None without a bus.
         context_bytes: Memory taken before vLLM starts (CUDA context, desktop), lowering what is free.
         source: Where the figures come from.
         date: When they were read, ISO.
+        unified: CPU and GPU share this memory.
+        small_batch: vLLM's default batch stays small although the card is large.
+        default_batched_tokens: The platform's own default batch, None for the general rule.
     """
 
     name: str
     kind: AcceleratorKind
-    total_bytes: Bounds
+    total_bytes: Bounds | None
     compute_capability: tuple[int, int] | None
     bandwidth_bytes_per_s: int | None
     pcie_bytes_per_s: int | None
     context_bytes: Bounds
     source: str
     date: str
+    unified: bool = False
+    small_batch: bool = False
+    default_batched_tokens: int | None = None
 
     def supports(self, capability: tuple[int, int]) -> bool:
         """True when the device has at least this compute capability."""
@@ -240,6 +248,7 @@ class VersionRules:
         keeps_large_blocks_whole: Allocator blocks of 20 MiB and more are never split (int4 models lose memory).
         raises_batch_to_mm_item: Default batched tokens grow to the largest multimodal item.
         offloads_towers_first: CPU offload takes vision and audio towers before layer 0.
+        very_large_card_batch: Cards of 160 GiB and more get 16,384 batched tokens.
         harmless_flags: Flags known to leave device memory alone.
         assumptions: What was assumed because this exact version was not read.
         source: Where the rules were read.
@@ -254,6 +263,7 @@ class VersionRules:
     keeps_large_blocks_whole: bool
     raises_batch_to_mm_item: bool
     offloads_towers_first: bool
+    very_large_card_batch: bool = False
     harmless_flags: frozenset[str] = field(default_factory=frozenset)
     assumptions: tuple[str, ...] = ()
     source: str = ""

@@ -1,0 +1,163 @@
+"""One entry of the memory prediction's data files, turned into a value or refused with its mistake."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from agent.fit.bounds import GIB, Bounds
+from agent.fit.facts import (
+    AcceleratorFacts,
+    AcceleratorKind,
+    AttentionKind,
+    LayerGroup,
+    ModelFacts,
+    QuantFacts,
+    RecurrentState,
+    TensorGroup,
+    TowerFacts,
+    VersionRules,
+)
+
+
+class EntryRejected(Exception):
+    """An entry of a data file breaks a rule; the loader gathers these."""
+
+
+def scheme_from_entry(name: str, entry: Mapping[str, Any]) -> QuantFacts:
+    """A storage scheme: bytes per parameter and the groups it usually covers."""
+    bytes_per_param = float(entry["bytes_per_param"])
+    if not 0.1 < bytes_per_param <= 4:
+        raise EntryRejected(f"bytes_per_param is {bytes_per_param}")
+    return QuantFacts(
+        scheme=name,
+        bytes_per_param=bytes_per_param,
+        groups=frozenset(TensorGroup(group) for group in entry["groups"]),
+        base_bytes_per_param=int(entry["base_bytes_per_param"]),
+        uncertainty=float(entry["uncertainty"]),
+    )
+
+
+def model_from_entry(entry: Mapping[str, Any], schemes: Mapping[str, QuantFacts]) -> ModelFacts:
+    """A model as its publisher stores it (``stored``, bf16 unless named)."""
+    layers = tuple(_layer(layer) for layer in entry["layers"])
+    if not layers or not entry["source"] or not entry["date"]:
+        raise EntryRejected("it needs layers, a source and a date")
+    for key in ("hidden", "vocab", "max_position"):
+        if int(entry[key]) <= 0:
+            raise EntryRejected(f"{key} is {entry[key]!r}")
+    return ModelFacts(
+        name=entry["name"],
+        family=entry["family"],
+        size=entry["size"],
+        architecture=entry["architecture"],
+        hidden=int(entry["hidden"]),
+        vocab=int(entry["vocab"]),
+        max_position=int(entry["max_position"]),
+        layers=layers,
+        quant=_stored(entry, schemes),
+        tied=bool(entry.get("tied", False)),
+        head_built_before_tying=bool(entry.get("head_built_before_tying", False)),
+        per_layer_hidden=int(entry.get("per_layer_hidden", 0)),
+        rope_cache_bytes=int(entry["rope_cache_bytes"]),
+        norm_params=int(entry["norm_params"]),
+        vision=_tower(entry.get("vision")),
+        audio=_tower(entry.get("audio")),
+        min_vllm=str(entry.get("min_vllm", "")),
+        unmodelled=str(entry.get("unmodelled", "")),
+        sources=(f"{entry['name']}: {entry['source']} ({entry['date']})",),
+    )
+
+
+def variant_of(base: ModelFacts, entry: Mapping[str, Any], schemes: Mapping[str, QuantFacts]) -> ModelFacts:
+    """Another checkpoint of the same architecture, stored otherwise."""
+    known = schemes.get(entry["scheme"])
+    if known is None and "served_gib" not in entry:
+        raise EntryRejected(f"variant {entry['id']!r} has an unknown scheme {entry['scheme']!r}")
+    quant = known or replace(base.quant, scheme=entry["scheme"])
+    quant = replace(
+        quant,
+        bytes_per_param=float(entry.get("bytes_per_param", quant.bytes_per_param)),
+        groups=frozenset(TensorGroup(group) for group in entry["groups"]) if "groups" in entry else quant.groups,
+        uncertainty=float(entry.get("uncertainty", 0.0)),
+    )
+    served = None
+    if "served_gib" in entry:
+        low, high = (int(gib * GIB) for gib in entry["served_gib"])
+        served = Bounds(low=low, best=(low + high) // 2, high=high)
+    source = f"{entry['id']}: {entry['source']}" if entry.get("source") else f"{entry['id']}: published quantisation"
+    return replace(base, name=entry["id"], quant=quant, served_bytes=served, sources=(*base.sources, source))
+
+
+def accelerator_from_entry(entry: Mapping[str, Any]) -> AcceleratorFacts:
+    """An accelerator; memory in GiB in the file, bytes in the value."""
+    kind = AcceleratorKind(entry["kind"])
+    total = entry["total_gib"]
+    if (total is None) != (kind is AcceleratorKind.CPU) or not entry["source"] or not entry["date"]:
+        raise EntryRejected("it needs its memory (all but cpu), a source and a date")
+    capability = entry["compute_capability"]
+    return AcceleratorFacts(
+        name=entry["name"],
+        kind=kind,
+        total_bytes=_gib(total) if total is not None else None,
+        compute_capability=None if capability is None else (int(capability[0]), int(capability[1])),
+        bandwidth_bytes_per_s=_per_s(entry["bandwidth_gb_per_s"]),
+        pcie_bytes_per_s=_per_s(entry["pcie_gb_per_s"]),
+        context_bytes=_gib(entry["context_gib"]),
+        source=entry["source"],
+        date=entry["date"],
+        unified=bool(entry.get("unified", False)),
+        small_batch=bool(entry.get("small_batch", False)),
+        default_batched_tokens=entry.get("default_batched_tokens"),
+    )
+
+
+def version_from_entry(entry: Mapping[str, Any], harmless: frozenset[str]) -> VersionRules:
+    """One version's rules; the list of harmless flags is common to all."""
+    if not 0 < float(entry["default_utilisation"]) <= 1 or str(entry["version"]).count(".") != 2:
+        raise EntryRejected("it needs a version of three numbers and a utilisation between 0 and 1")
+    return VersionRules(
+        version=str(entry["version"]),
+        default_utilisation=float(entry["default_utilisation"]),
+        graph_estimate_subtracted=bool(entry["graph_estimate_subtracted"]),
+        tokens_from_concurrency=bool(entry["tokens_from_concurrency"]),
+        counts_in_flight_batches=bool(entry["counts_in_flight_batches"]),
+        reserves_null_block=bool(entry["reserves_null_block"]),
+        keeps_large_blocks_whole=bool(entry["keeps_large_blocks_whole"]),
+        raises_batch_to_mm_item=bool(entry["raises_batch_to_mm_item"]),
+        offloads_towers_first=bool(entry["offloads_towers_first"]),
+        very_large_card_batch=bool(entry["very_large_card_batch"]),
+        harmless_flags=harmless,
+        source=f"{entry['source']} ({entry['date']})",
+    )
+
+
+def _layer(entry: Mapping[str, Any]) -> LayerGroup:
+    state = entry.get("recurrent")
+    fields = {key: value for key, value in entry.items() if key not in {"kind", "recurrent"}}
+    layer = LayerGroup(
+        kind=AttentionKind(entry["kind"]), recurrent=None if state is None else RecurrentState(**state), **fields
+    )
+    if layer.count <= 0 or (layer.kind is AttentionKind.SLIDING) != (layer.window_tokens is not None):
+        raise EntryRejected(f"layers {entry!r} need a count, and a window exactly when they slide")
+    return layer
+
+
+def _stored(entry: Mapping[str, Any], schemes: Mapping[str, QuantFacts]) -> QuantFacts:
+    name = entry.get("stored", "bf16")
+    quant = schemes[name]
+    return replace(quant, groups=frozenset({TensorGroup.EXPERTS})) if name == "mxfp4" else quant
+
+
+def _tower(entry: Mapping[str, Any] | None) -> TowerFacts | None:
+    return None if entry is None else TowerFacts(**entry)
+
+
+def _gib(values: Any) -> Bounds:
+    low, best, high = (int(value * GIB) for value in values)
+    return Bounds(low=low, best=best, high=high)
+
+
+def _per_s(gigabytes: float | None) -> int | None:
+    return None if gigabytes is None else int(gigabytes * 10**9)

@@ -1,0 +1,258 @@
+"""The data of the memory prediction: models, accelerators and vLLM versions, read whole, checked, and found by name."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from importlib import resources
+from typing import Any, cast
+
+from agent.catalogue.fit_entries import (
+    EntryRejected,
+    accelerator_from_entry,
+    model_from_entry,
+    scheme_from_entry,
+    variant_of,
+    version_from_entry,
+)
+from agent.errors import InputRejected
+from agent.fit.facts import AcceleratorFacts, ModelFacts, QuantFacts, VersionRules
+
+_NOISE = frozenset(
+    ["it", "instruct", "hf", "chat", "ct", "qat", "awq", "gptq", "int4", "int8", "nvfp4", "fp4", "fp8", "mxfp4", "dynamic", "w4a16", "w8a8", "w8a16", "4bit", "8bit", "bit", "bnb", "autoround", "quantized", "marlin", "unsloth", "base", "meta", "block", "static", "g128", "g32", "bf16", "fp16", "bfloat16", "mobile", "local", "mount", "g64", "compressed", "tensors", "text", "asym", "sym", "w4", "a16"]
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QuantScheme:
+    """A way to store weights and the name fragments that announce it."""
+
+    facts: QuantFacts
+    patterns: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelCatalogue:
+    """Every bundled checkpoint by lower-case name."""
+
+    by_name: Mapping[str, ModelFacts]
+    by_shape: Mapping[tuple[str, ...], ModelFacts]
+    schemes: Mapping[str, QuantScheme]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Canonical names, sorted."""
+        return tuple(sorted({facts.name for facts in self.by_name.values()}))
+
+    def find(self, name: str) -> ModelFacts:
+        """Facts of one checkpoint.
+
+        Args:
+            name: A Hugging Face id, an alias, or a path whose last part is such a name. The id of a known size with a
+                quantisation in its name that is not listed is answered by a stated assumption.
+
+        Raises:
+            InputRejected: If the name belongs to no known model.
+        """
+        wanted = name.strip().rstrip("/").lower()
+        if found := self.by_name.get(wanted) or self.by_name.get(last := wanted.rsplit("/", 1)[-1]):
+            return found
+        if found := self.by_shape.get(_shape(last)):
+            return self._requantised(name, last, found)
+        close = difflib.get_close_matches(last, [known.rsplit("/", 1)[-1] for known in self.by_name], n=3, cutoff=0.5)
+        raise InputRejected(
+            f"model {name!r} is not known",
+            why=f"it is none of the {len(self.names)} bundled checkpoints nor their quantisations",
+            mend=(f"Nearest names: {', '.join(close)}. " if close else "")
+            + "Add a checkpoint with: sre-agent models add PATH|gs://...|hf:REPO",
+        )
+
+    def find_draft(self, name: str) -> ModelFacts | None:
+        """Facts of a speculative draft model; None where no name is given or it is not known."""
+        if not name:
+            return None
+        try:
+            return self.find(name)
+        except InputRejected:
+            return None
+
+    def _requantised(self, name: str, last: str, base: ModelFacts) -> ModelFacts:
+        told = f"{name} is taken as {base.name}"
+        for key, scheme in self.schemes.items():
+            if any(re.search(rf"(?<![a-z0-9]){re.escape(word)}(?![a-z0-9])", last) for word in scheme.patterns):
+                if key == base.quant.scheme:
+                    break
+                note = (
+                    f"{told} stored as {key} in {', '.join(sorted(scheme.facts.groups)) or 'all tensors'}, by its name"
+                )
+                return replace(
+                    base,
+                    name=name,
+                    quant=replace(scheme.facts, uncertainty=max(0.03, scheme.facts.uncertainty)),
+                    checkpoint_bytes=None,
+                    served_bytes=None,
+                    assumptions=(*base.assumptions, note),
+                )
+        return replace(base, name=name, assumptions=(*base.assumptions, told))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FitCatalogue:
+    """All data the prediction takes."""
+
+    models: ModelCatalogue
+    accelerators: Mapping[str, AcceleratorFacts]
+    versions: tuple[VersionRules, ...]
+
+    def accelerator(self, name: str) -> AcceleratorFacts:
+        """Facts of one accelerator by contract name or alias.
+
+        Raises:
+            InputRejected: If the name is not known.
+        """
+        key = re.sub(r"[\s_]+", "-", name.strip().lower())
+        if found := self.accelerators.get(key):
+            return found
+        known = sorted({facts.name for facts in self.accelerators.values()})
+        close = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
+        raise InputRejected(
+            f"accelerator {name!r} is not known",
+            why=f"known are {', '.join(known)}",
+            mend=f"Did you mean {close[0]}?" if close else "Name one of these.",
+        )
+
+    def rules(self, version: str | None) -> VersionRules:
+        """The rules of one vLLM version: "0.21", "0.21.0", "v0.21.0"; None is the newest known.
+
+        Between known versions the lower one's rules are returned with an assumption that says so.
+
+        Raises:
+            InputRejected: If the text is no version.
+        """
+        if version is None:
+            return self.versions[-1]
+        match = re.match(r"v?(\d+)\.(\d+)(?:\.(\d+))?(.*)", str(version).strip())
+        if match is None:
+            known = ", ".join(rules.version for rules in self.versions)
+            raise InputRejected(
+                f"vLLM version {version!r} was not read", why="it is no version", mend=f"Known: {known}."
+            )
+        wanted = (int(match[1]), int(match[2]), int(match[3] or 0))
+        lower = [rules for rules in self.versions if _numbers(rules.version) <= wanted]
+        chosen = lower[-1] if lower else self.versions[0]
+        if _numbers(chosen.version)[:2] == wanted[:2] and not match[4]:
+            return chosen
+        note = f"the rules of vLLM {chosen.version} hold for {'.'.join(map(str, wanted))}{match[4]}, which was not read"
+        return replace(chosen, assumptions=(*chosen.assumptions, note))
+
+
+def load_fit_catalogue(folder: Any = None) -> FitCatalogue:
+    """Read and validate the three data files.
+
+    Args:
+        folder: A path-like object with ``/`` and ``read_text`` that holds them; the bundled ones when None.
+
+    Raises:
+        InputRejected: Every mistake of the file at once, each with the entry's name.
+    """
+    root = folder if folder is not None else resources.files("agent.catalogue")
+    models = _load_models(_document(root, "models.json"))
+    accelerators = _load_accelerators(_document(root, "accelerators.json"))
+    versions = _load_versions(_document(root, "vllm_versions.json"))
+    return FitCatalogue(models=models, accelerators=accelerators, versions=versions)
+
+
+def _document(root: Any, name: str) -> dict[str, Any]:
+    try:
+        return cast("dict[str, Any]", json.loads((root / name).read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        raise InputRejected(f"catalogue {name!r} was not read", why=str(error), mend="Restore the file.") from error
+
+
+def _load_models(document: dict[str, Any]) -> ModelCatalogue:
+    mistakes: list[str] = []
+    schemes: dict[str, QuantScheme] = {}
+    for key, entry in document.get("schemes", {}).items():
+        with _gather(mistakes, key):
+            schemes[key] = QuantScheme(facts=scheme_from_entry(key, entry), patterns=tuple(entry["patterns"]))
+    by_name: dict[str, ModelFacts] = {}
+    by_shape: dict[tuple[str, ...], ModelFacts] = {}
+    for entry in document.get("models", []):
+        with _gather(mistakes, str(entry.get("name"))):
+            base = model_from_entry(entry, {key: scheme.facts for key, scheme in schemes.items()})
+            for name in (entry["name"], *entry["aliases"]):
+                _enter(by_name, name, base)
+                by_shape.setdefault(_shape(name.rsplit("/", 1)[-1].lower()), base)
+            for variant in entry["variants"]:
+                facts = variant_of(base, variant, {key: scheme.facts for key, scheme in schemes.items()})
+                _enter(by_name, variant["id"], facts)
+    _refuse(mistakes, "models.json")
+    return ModelCatalogue(by_name=by_name, by_shape=by_shape, schemes=schemes)
+
+
+def _enter(by_name: dict[str, ModelFacts], name: str, facts: ModelFacts) -> None:
+    by_name[name.lower()] = facts
+    by_name.setdefault(name.rsplit("/", 1)[-1].lower(), facts)
+
+
+def _load_accelerators(document: dict[str, Any]) -> dict[str, AcceleratorFacts]:
+    mistakes: list[str] = []
+    found: dict[str, AcceleratorFacts] = {}
+    for entry in document.get("accelerators", []):
+        with _gather(mistakes, str(entry.get("name"))):
+            facts = accelerator_from_entry(entry)
+            for name in (facts.name, *entry["aliases"]):
+                if name in found:
+                    raise EntryRejected(f"the name {name!r} is taken twice")
+                found[name] = facts
+    _refuse(mistakes, "accelerators.json")
+    return found
+
+
+def _load_versions(document: dict[str, Any]) -> tuple[VersionRules, ...]:
+    mistakes: list[str] = []
+    versions: list[VersionRules] = []
+    harmless = frozenset(document.get("harmless_flags", {}).get("names", ()))
+    for entry in document.get("versions", []):
+        with _gather(mistakes, str(entry.get("version"))):
+            versions.append(version_from_entry(entry, harmless))
+    if not versions:
+        mistakes.append("it names no version")
+    _refuse(mistakes, "vllm_versions.json")
+    return tuple(sorted(versions, key=lambda rules: _numbers(rules.version)))
+
+
+class _gather:
+    """Collects an entry's mistake, so that all are told at once."""
+
+    def __init__(self, mistakes: list[str], name: str) -> None:
+        self._mistakes, self._name = mistakes, name
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> bool:
+        if isinstance(error, (KeyError, TypeError, ValueError, AssertionError, EntryRejected)):
+            self._mistakes.append(f"{self._name}: {type(error).__name__ if not str(error) else error}")
+            return True
+        return False
+
+
+def _refuse(mistakes: Iterable[str], name: str) -> None:
+    if told := list(mistakes):
+        raise InputRejected(f"catalogue {name!r} was refused", why="; ".join(told), mend="Mend these entries.")
+
+
+def _numbers(version: str) -> tuple[int, int, int]:
+    major, minor, patch = version.split(".")
+    return int(major), int(minor), int(patch)
+
+
+def _shape(name: str) -> tuple[str, ...]:
+    """What is left of a name without packaging words: ("gemma", "4", "31b")."""
+    words = re.split(r"[-_\s]+|\.(?!\d)|(?<!\d)\.", re.sub(r"\([^)]*\)", "", name))
+    kept = (word for word in words if word and word not in _NOISE)
+    return tuple(part for word in kept for part in re.sub(r"^([a-z]{3,})(\d)", r"\1 \2", word).split())

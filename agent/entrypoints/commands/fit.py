@@ -1,0 +1,117 @@
+"""The fit command: does this model fit this accelerator with these flags, one question or a file of them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from agent.catalogue.load_fit import FitCatalogue, load_fit_catalogue
+from agent.errors import InputRejected, SreError
+from agent.fit.predict import predict
+from agent.fit.question import KEYS, Question, question_from
+from agent.fit.report import FitReport
+
+_LONGEST_ROW = 1_000_000
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the contract's flags."""
+    parser.add_argument("--model", metavar="M", help="Hugging Face id, path, or a name given by `models add`")
+    parser.add_argument("--accelerator", metavar="A", help="nvidia-l4, tpu-v6e, cpu ...")
+    parser.add_argument("--count", metavar="N", help="devices (default: what the flags need)")
+    parser.add_argument("--flags", metavar="TEXT", default="", help="vLLM flags, one shell-quoted string")
+    parser.add_argument("--vllm", metavar="V", help="vLLM version (default: the newest known)")
+    parser.add_argument("--need-context", metavar="N", help="tokens that one request must have")
+    parser.add_argument("--need-users", metavar="N", help="requests of that context at once")
+    parser.add_argument("--batch", metavar="ROWS.jsonl", help="answer every row of a file (- for standard input)")
+    parser.add_argument("--svg", metavar="FILE", help="write the memory bar as SVG")
+    parser.add_argument("--json", action="store_true", help="JSON alone on standard output")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Answer one question or a file of them; a file's answers are always JSON Lines.
+
+    Returns:
+        One question: 0 if it fits, 1 if not or unknown. A file: 0 when every row was answered, error rows too.
+
+    Raises:
+        InputRejected: If a name, number or flag cannot be read (one question), or the file cannot be read.
+    """
+    if args.batch is not None:
+        return _run_batch(args.batch)
+    if not args.model or not args.accelerator:
+        raise InputRejected(
+            "there is no question", why="--model and --accelerator are needed", mend="Or give --batch ROWS.jsonl"
+        )
+    from agent.fit.bar import svg_bar, text_report
+
+    report = answer(question_from({key: getattr(args, key, None) for key in KEYS}), load_fit_catalogue())
+    if args.svg:
+        _write(args.svg, svg_bar(report))
+    if args.json:
+        print(json.dumps(report.to_contract()))
+    people = sys.stderr if args.json else sys.stdout
+    print(
+        text_report(report, model=args.model, accelerator=args.accelerator, colour=people.isatty()),
+        file=people,
+    )
+    return 0 if report.fits else 1
+
+
+def answer(question: Question, catalogue: FitCatalogue) -> FitReport:
+    """Look the names up and predict.
+
+    Raises:
+        InputRejected: If model, accelerator or version is not known, or the configuration is impossible.
+    """
+    draft_name = question.flags.speculative_config.model if question.flags.speculative_config else ""
+    return predict(
+        catalogue.models.find(question.model),
+        catalogue.accelerator(question.accelerator),
+        question.count,
+        question.flags,
+        catalogue.rules(question.vllm),
+        draft=catalogue.models.find_draft(draft_name),
+        needs=question.needs,
+    )
+
+
+def _run_batch(source: str) -> int:
+    catalogue = load_fit_catalogue()
+    for number, line in _lines(source):
+        row: object = None
+        try:
+            row = json.loads(line)
+            if not isinstance(row, dict):
+                raise InputRejected(f"row {number} was not read", why="it is no JSON object", mend=f"Keys: {KEYS}")
+            found = answer(question_from(cast("Mapping[str, Any]", row)), catalogue).to_contract()
+        except SreError as error:
+            found = {"error": str(error)}
+        except (ValueError, RecursionError) as error:
+            found = {"error": f"row {number} was not read: {error}. Give one JSON object a line."}
+        name = row.get("id", number) if isinstance(row, dict) else number
+        print(json.dumps({"id": name, **found}))
+    return 0
+
+
+def _lines(source: str) -> Iterator[tuple[int, str]]:
+    try:
+        text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputRejected(f"rows {source!r} were not read", why=str(error), mend="Give a JSON Lines file.") from error
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip():
+            yield number, line[:_LONGEST_ROW]
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputRejected(
+            f"the picture {path!r} was not written", why=str(error), mend="Give another file."
+        ) from error

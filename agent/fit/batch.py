@@ -1,0 +1,105 @@
+"""What vLLM fills in for flags that were not given: batch sizes, context, utilisation, captured graph sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agent.fit.bounds import GIB
+from agent.fit.facts import AcceleratorFacts, AcceleratorKind, ModelFacts, TensorGroup, VersionRules
+from agent.fit.flags import AUTO, Flags
+from agent.fit.weights import tower_is_built
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Effective:
+    """The values a server runs with.
+
+    Attributes:
+        max_model_len: Context, tokens (the model's own when not given or automatic).
+        auto_length: vLLM shortens the context by itself.
+        max_num_batched_tokens: Tokens of one step.
+        max_num_seqs: Sequences of one step.
+        utilisation: Share of device memory.
+        captured: Batch sizes of CUDA graphs; 0 without graphs.
+        item_tokens: Largest multimodal item, which must fit in one step; 0 if none or chunkable.
+        batch_given: ``max_num_batched_tokens`` stood among the flags.
+    """
+
+    max_model_len: int
+    auto_length: bool
+    max_num_batched_tokens: int
+    max_num_seqs: int
+    utilisation: float
+    captured: int
+    item_tokens: int
+    batch_given: bool
+
+
+def effective(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, rules: VersionRules) -> Effective:
+    """Fill in the version's defaults.
+
+    Source: vllm/engine/arg_utils.py get_batch_defaults and _set_default_max_num_seqs_and_batched_tokens_args,
+    vllm/config/vllm.py for capture sizes, version 0.32.0, read 2026-11-21.
+    """
+    length = flags.max_model_len if flags.max_model_len not in {None, AUTO} else model.max_position
+    assert length is not None
+    default_batch, default_seqs = _defaults(accelerator, flags, rules)
+    item = _item_tokens(model, flags)
+    batch, seqs = flags.max_num_batched_tokens, flags.max_num_seqs or default_seqs
+    if batch is None:
+        batch = max(length, default_batch) if flags.enable_chunked_prefill is False else default_batch
+        batch = max(batch, item) if rules.raises_batch_to_mm_item else batch
+        batch = min(seqs * length, batch)
+    if flags.max_num_seqs is None:
+        seqs = min(seqs, batch)
+    return Effective(
+        max_model_len=length,
+        auto_length=flags.max_model_len == AUTO,
+        max_num_batched_tokens=batch,
+        max_num_seqs=seqs,
+        utilisation=flags.gpu_memory_utilization or rules.default_utilisation,
+        captured=captured_sizes(flags, seqs, batch) if accelerator.kind is AcceleratorKind.CUDA else 0,
+        item_tokens=item,
+        batch_given=flags.max_num_batched_tokens is not None,
+    )
+
+
+def captured_sizes(flags: Flags, seqs: int, batched_tokens: int) -> int:
+    """How many batch sizes are captured: 1, 2, 4, then steps of 8 up to 256 and of 16 up to min(512, 2 x seqs)."""
+    if flags.enforce_eager or flags.cudagraph_mode == "NONE" or flags.compilation_level == 0:
+        return 0
+    if flags.cudagraph_capture_sizes is not None:
+        return len({size for size in flags.cudagraph_capture_sizes if size <= batched_tokens})
+    largest = min(flags.max_cudagraph_capture_size or min(512, 2 * seqs), batched_tokens)
+    sizes = {size for size in (1, 2, 4) if size <= largest}
+    sizes |= set(range(8, min(largest + 1, 256), 8)) | set(range(256, largest + 1, 16))
+    return len(sizes)
+
+
+def _defaults(accelerator: AcceleratorFacts, flags: Flags, rules: VersionRules) -> tuple[int, int]:
+    if accelerator.kind is AcceleratorKind.CPU:
+        return 2048 * flags.world, 128 * flags.world
+    if accelerator.default_batched_tokens is not None:
+        return accelerator.default_batched_tokens, 256
+    total = accelerator.total_bytes.best if accelerator.total_bytes else 0
+    if rules.very_large_card_batch and total >= 160 * GIB:
+        return 16384, 1024
+    if total >= 70 * GIB and not accelerator.small_batch:
+        return 8192, 1024
+    return 2048, 256
+
+
+def _item_tokens(model: ModelFacts, flags: Flags) -> int:
+    """Gemma 4 attends to an image, a video or a sound as a whole, so an item cannot be split over steps.
+
+    Source: vllm/model_executor/models/gemma4_mm.py get_mm_max_tokens_per_item, version 0.32.0, read 2026-11-21.
+    """
+    if model.family != "gemma-4":
+        return 0
+    limits = dict(flags.limit_mm_per_prompt or ())
+    largest = 0
+    if model.vision is not None and tower_is_built(TensorGroup.VISION, model.vision, flags):
+        largest = model.vision.tokens_per_item if limits.get("video", 1) else model.vision.image_tokens
+    if model.audio is not None and tower_is_built(TensorGroup.AUDIO, model.audio, flags):
+        largest = max(largest, model.audio.tokens_per_item)
+    return largest

@@ -1,0 +1,72 @@
+"""Activations, non-torch memory and CUDA graphs: calibrated on recorded start-ups, always with bounds."""
+
+from __future__ import annotations
+
+from agent.fit.batch import Effective
+from agent.fit.bounds import GIB, Bounds
+from agent.fit.facts import ModelFacts, TensorGroup
+from agent.fit.flags import Flags
+from agent.fit.weights import tower_is_built
+
+SAMPLER_BYTES_PER_LOGIT = 14.5
+ENCODER_BATCH_BYTES = int(0.63 * GIB)
+ITEM_TOKENS = 2496
+
+SOURCE = (
+    "activations, non-torch memory and graphs: calibrated on recorded start-ups (residual = budget - weights - pool), "
+    "bounds cover them; not derived"
+)
+
+
+def activation_peak(model: ModelFacts, flags: Flags, run: Effective) -> Bounds:
+    """Highest activation of the profile run over the weights, bytes per device.
+
+    The largest of three passes counts: the encoder over a full batch of items, the widest feed-forward of one step, and
+    the sampler over ``max_num_seqs`` rows of logits. Calibration: 14.5 bytes per logit, 0.63 GiB per encoder batch,
+    four feed-forward buffers; 0.1 GiB for everything else.
+    """
+    batch = run.max_num_batched_tokens
+    widest = max(
+        max(
+            layer.intermediate,
+            layer.active_experts * layer.expert_intermediate + layer.shared_intermediate,
+            model.hidden,
+        )
+        for layer in model.layers
+    )
+    forward = 4 * batch * widest * 2 // flags.tp
+    sampler = int(SAMPLER_BYTES_PER_LOGIT * min(run.max_num_seqs, batch) * model.vocab)
+    best = max(forward, sampler, _encoder(model, flags, batch)) + GIB // 10
+    return Bounds(low=int(best * 0.6), best=best, high=int(best * 1.2) + GIB // 2)
+
+
+def non_torch(flags: Flags) -> Bounds:
+    """Libraries' own memory that grows while starting: cuBLAS, attention workspaces, NCCL buffers with TP."""
+    best = GIB // 4 + (GIB // 5 if flags.world > 1 else 0)
+    return Bounds(low=best // 4, best=best, high=best + int(0.35 * GIB) + (GIB // 2 if flags.world > 1 else 0))
+
+
+def graph_estimate(run: Effective) -> Bounds:
+    """What versions from 0.21 subtract for graphs before they are captured."""
+    return _graphs(run, base=0.08, per_size=0.0125)
+
+
+def graph_memory(run: Effective) -> Bounds:
+    """What the captured graphs take in the end."""
+    return _graphs(run, base=0.05, per_size=0.011)
+
+
+def _graphs(run: Effective, *, base: float, per_size: float) -> Bounds:
+    if not run.captured:
+        return Bounds.exactly(0)
+    best = int((base + per_size * run.captured) * GIB)
+    return Bounds(low=int(best * 0.3), best=best, high=int(best * 1.5) + GIB // 8)
+
+
+def _encoder(model: ModelFacts, flags: Flags, batch: int) -> int:
+    tower = model.vision
+    if tower is None or flags.skip_mm_profiling or not tower_is_built(TensorGroup.VISION, tower, flags):
+        return 0
+    if tower.profile_bytes_per_batch is not None:
+        return tower.profile_bytes_per_batch * max(1, batch // (tower.tokens_per_item or ITEM_TOKENS))
+    return ENCODER_BATCH_BYTES

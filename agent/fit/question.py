@@ -1,0 +1,87 @@
+"""One question "does it fit", read from a command line or a row of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agent.errors import InputRejected
+from agent.fit.flags import Flags, parse_flags
+from agent.fit.needs import Needs
+
+KEYS = ("id", "model", "accelerator", "count", "flags", "vllm", "need_context", "need_users")
+_MEND = 'A row looks like {"id":"a","model":"google/gemma-4-31B-it","accelerator":"nvidia-l4","count":1,"flags":""}'
+_MOST_DEVICES = 65536
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Question:
+    """A model, an accelerator and flags; names are not looked up yet.
+
+    Attributes:
+        count: Devices present; what the flags need when not given.
+        vllm: Version text, None for the newest known.
+    """
+
+    model: str
+    accelerator: str
+    count: int
+    flags: Flags
+    vllm: str | None
+    needs: Needs
+
+
+def question_from(row: Mapping[str, Any]) -> Question:
+    """Read one question; unknown keys are ignored, numbers may be text.
+
+    Args:
+        row: Keys of ``KEYS``; ``model`` and ``accelerator`` are needed.
+
+    Raises:
+        InputRejected: If a key is missing, of the wrong type or out of range, or the flags do not parse.
+    """
+    flags = row.get("flags") or ""
+    if not isinstance(flags, (str, list)) or (isinstance(flags, list) and not all(isinstance(w, str) for w in flags)):
+        raise InputRejected(f"flags {flags!r} were not read", why="they are no text", mend=_MEND)
+    parsed = parse_flags(flags)
+    count = _whole(row, "count", parsed.world)
+    assert count is not None
+    if not 1 <= count <= _MOST_DEVICES:
+        raise InputRejected(
+            f"count is {count}", why="a model needs at least one device", mend="Give a count of 1 or more."
+        )
+    context, users = _whole(row, "need_context", None), _whole(row, "need_users", None)
+    for name, value in (("need_context", context), ("need_users", users)):
+        if value is not None and value < 1:
+            raise InputRejected(f"{name} is {value}", why="it must be 1 or more", mend="Leave it out or raise it.")
+    version = row.get("vllm")
+    if version is not None and not isinstance(version, (str, int, float)):
+        raise InputRejected(f"vllm {version!r} was not read", why="it is no version", mend=_MEND)
+    return Question(
+        model=_text(row, "model"),
+        accelerator=_text(row, "accelerator"),
+        count=count,
+        flags=parsed,
+        vllm=None if version is None or not str(version).strip() else str(version),
+        needs=Needs(context_tokens=context, users=users or 1),
+    )
+
+
+def _text(row: Mapping[str, Any], key: str) -> str:
+    value = row.get(key)
+    if not isinstance(value, str) or not value.strip():
+        raise InputRejected(f"{key} {value!r} was not read", why="a name is needed", mend=_MEND)
+    return value.strip()
+
+
+def _whole(row: Mapping[str, Any], key: str, default: int | None) -> int | None:
+    value = row.get(key)
+    if value is None:
+        return default
+    try:
+        if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
+            raise ValueError(value)
+        return int(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputRejected(f"{key} {value!r} was not read", why="it is no whole number", mend=_MEND) from error
