@@ -1,0 +1,66 @@
+# Two commands are enough: `make run` and `make test`. Both set up everything they need below this folder.
+SHELL := /bin/bash
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+PORT ?= 8080
+EXAMPLE ?= examples/gemma4-26b-l4-startup-probe
+STATE ?= state
+PYTEST_ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test check types imports unit soak simulate bench lock tools docs clean
+
+help: ## Say what there is
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
+
+install: $(VENV)/.installed ## Set up .venv (done by run and test when needed)
+
+$(VENV)/.installed: requirements.txt requirements-dev.txt pyproject.toml
+	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer found. Install one, or name it: make PYTHON=/path/to/python3.12"; exit 2; }
+	@echo "== setting up $(VENV) with $$($(PYTHON) --version) (about half a minute) =="
+	@$(PYTHON) -m venv $(VENV) || { echo "This Python has no venv module; on Debian and Ubuntu: apt install python3-venv"; exit 2; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt -r requirements-dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+run: install ## Start the whole service on this machine and show a real recorded incident
+	@echo "== starting; the console will be at http://127.0.0.1:$(PORT) (stop with Ctrl-C) =="
+	@STORE=sqlite:$(STATE) $(BIN)/sre-agent up --port $(PORT) --example $(EXAMPLE)
+
+test: check unit ## Everything that CI runs
+	@echo "== all checks passed =="
+
+check: install types imports ## Style, types, import contracts
+	@echo "== style ==" && $(BIN)/ruff check -q . && $(BIN)/ruff format --check -q .
+
+types: install
+	@echo "== types ==" && $(BIN)/mypy
+
+imports: install
+	@echo "== import contracts ==" && $(BIN)/lint-imports --no-logo 2>&1 | tail -n 4; test $${PIPESTATUS[0]} -eq 0
+
+unit: install tools
+	@echo "== tests (some minutes; skipped ones say why) ==" && $(BIN)/pytest -n 2 --dist loadgroup -rs $(PYTEST_ARGS)
+
+tools: ## Under CI=true: install the browser that the page tests drive
+	@if [ -n "$$CI" ] && ! command -v chromium >/dev/null 2>&1; then \
+		echo "== installing Chromium for the page tests =="; \
+		apt-get update -qq >/dev/null && apt-get install -y -qq --no-install-recommends chromium >/dev/null; fi
+
+soak: install ## The large counts of the promises (long)
+	@SOAK=1 $(BIN)/pytest -n 2 --dist loadgroup -rs tests/simulation tests/journeys
+
+simulate: install ## Replay one seed: make simulate SEED=4711
+	@$(BIN)/python -m tests.simulation.replay_seed $(SEED)
+
+bench: install ## Paired speed ratios beside peers
+	@for b in benchmarks/*.py; do echo "== $$b =="; $(BIN)/python $$b || exit 1; done
+
+lock: install ## Write requirements*.txt anew from requirements*.in
+	@$(BIN)/pip-compile -q --no-emit-index-url --no-emit-find-links --strip-extras requirements.in
+	@$(BIN)/pip-compile -q --no-emit-index-url --no-emit-find-links --strip-extras requirements-dev.in
+
+clean: ## Remove what was set up and what was stored
+	@rm -rf $(VENV) state .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info

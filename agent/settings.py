@@ -1,0 +1,235 @@
+"""The settings: raw words of the environment to valid values, read once, all mistakes told at once."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, SecretStr
+
+from agent.core.incident import Times
+from agent.core.value import Value
+from agent.errors import SettingsRejected
+
+
+class Settings(Value):
+    """Everything that differs between two installations.
+
+    Attributes:
+        store: ``sqlite:FOLDER`` (embedded: state, control and queue stand in that folder) or ``firestore:PROJECT``.
+        bus: ``embedded`` or ``pubsub:PROJECT``.
+        platform: ``rehearsal:FOLDER`` (a folder of examples/), ``cloud_run:PROJECT`` or ``host``.
+        services: The file of watched services; None takes the rehearsal's own.
+        policy: The policy file; None is the default policy, in which nothing is automatic.
+        receipt_key: Signs decisions; embedded installations keep one in a file beside the store.
+        compression: Divides waits in a rehearsal; screens say so.
+    """
+
+    store: str = "sqlite:state"
+    bus: str = "embedded"
+    platform: str = "rehearsal:examples/gemma4-26b-l4-startup-probe"
+    services: Path | None = None
+    policy: Path | None = None
+    receipt_key: SecretStr | None = None
+    times: Times = Times()
+    compression: float = Field(default=1.0, ge=1)
+    kill_switch: bool = False
+    rehearse_by_fit: bool = False
+    model_endpoints: tuple[str, ...] = ()
+    model_name: str | None = None
+    model_api_key: SecretStr | None = None
+    gemma_when: str = "always"
+    gemma_wake: str = "uncertain"
+    model_may_ask: bool = True
+    slack_token: SecretStr | None = None
+    slack_signing_secret: SecretStr | None = None
+    slack_channel: str | None = None
+    webhook_urls: tuple[str, ...] = ()
+    webhook_secrets: tuple[SecretStr, ...] = ()
+    ingest_secrets: Mapping[str, SecretStr] = Field(default_factory=dict)
+    public_url: str = "http://127.0.0.1:8080"
+    iap_audience: str | None = None
+    log_json: bool = False
+
+    @property
+    def embedded(self) -> bool:
+        """Whether state lives in files of this machine."""
+        return self.store.startswith("sqlite:")
+
+    @property
+    def state(self) -> Path:
+        """The folder of the embedded state."""
+        return Path(self.store.removeprefix("sqlite:"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Word:
+    """One environment variable: where it goes, how it is read, what it wants."""
+
+    field: str
+    read: Callable[[str], Any]
+    want: str
+
+
+def _seconds(raw: str) -> float:
+    value = float(raw)
+    if not 0 < value < 1e9:
+        raise ValueError(raw)
+    return value
+
+
+def _factor(raw: str) -> float:
+    value = float(raw)
+    if not 1 <= value <= 1e6:
+        raise ValueError(raw)
+    return value
+
+
+def _one_of(*words: str) -> Callable[[str], str]:
+    def read(raw: str) -> str:
+        if raw not in words:
+            raise ValueError(raw)
+        return raw
+
+    return read
+
+
+def _scheme(*schemes: str) -> Callable[[str], str]:
+    def read(raw: str) -> str:
+        head, colon, rest = raw.partition(":")
+        bare = {s for s in schemes if not s.endswith(":")}
+        if raw in bare or (colon and rest and f"{head}:" in schemes):
+            return raw
+        raise ValueError(raw)
+
+    return read
+
+
+def _switch(raw: str) -> bool:
+    known = {"1": True, "true": True, "on": True, "0": False, "false": False, "off": False, "": False}
+    if raw.lower() not in known:
+        raise ValueError(raw)
+    return known[raw.lower()]
+
+
+def _file(raw: str) -> Path:
+    path = Path(raw)
+    if not path.is_file():
+        raise ValueError(raw)
+    return path
+
+
+def _secret(raw: str) -> SecretStr:
+    if not raw:
+        raise ValueError(raw)
+    return SecretStr(raw)
+
+
+def _list(raw: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in raw.split(",") if part.strip())
+
+
+def _pairs(raw: str) -> dict[str, SecretStr]:
+    pairs = [part.split("=", 1) for part in _list(raw)]
+    if any(len(pair) != 2 or not all(pair) for pair in pairs):
+        raise ValueError(raw)
+    return {name: SecretStr(secret) for name, secret in pairs}
+
+
+WORDS: dict[str, _Word] = {
+    "STORE": _Word(field="store", read=_scheme("sqlite:", "firestore:"), want="sqlite:<folder> | firestore:<project>"),
+    "BUS": _Word(field="bus", read=_scheme("embedded", "pubsub:"), want="embedded | pubsub:<project>"),
+    "PLATFORM": _Word(
+        field="platform",
+        read=_scheme("rehearsal:", "cloud_run:", "host"),
+        want="rehearsal:<folder> | cloud_run:<project> | host",
+    ),
+    "SERVICES": _Word(field="services", read=_file, want="the path of services.toml"),
+    "POLICY": _Word(field="policy", read=_file, want="the path of policy.toml"),
+    "RECEIPT_KEY": _Word(field="receipt_key", read=_secret, want="a secret of 32 bytes or more"),
+    "KILL_SWITCH": _Word(field="kill_switch", read=_switch, want="on | off"),
+    "REHEARSAL_COMPRESSION": _Word(field="compression", read=_factor, want="a factor >= 1"),
+    "REHEARSE_BY_FIT": _Word(field="rehearse_by_fit", read=_switch, want="on | off"),
+    "APPROVAL_TTL_S": _Word(field="times.approval_s", read=_seconds, want="seconds > 0"),
+    "COOL_OFF_S": _Word(field="times.cool_off_s", read=_seconds, want="seconds > 0"),
+    "VERIFY_WINDOW_S": _Word(field="times.verify_s", read=_seconds, want="seconds > 0"),
+    "QUIET_S": _Word(field="times.quiet_s", read=_seconds, want="seconds > 0"),
+    "SETTLE_S": _Word(field="times.settle_s", read=_seconds, want="seconds > 0"),
+    "POLL_S": _Word(field="times.poll_s", read=_seconds, want="seconds > 0"),
+    "LEASE_S": _Word(field="times.lease_s", read=_seconds, want="seconds > 0"),
+    "MODEL_ENDPOINTS": _Word(field="model_endpoints", read=_list, want="base URLs, separated by commas"),
+    "MODEL_NAME": _Word(field="model_name", read=str, want="a model name"),
+    "MODEL_API_KEY": _Word(field="model_api_key", read=_secret, want="a secret"),
+    "GEMMA_WHEN": _Word(
+        field="gemma_when", read=_one_of("always", "uncertain", "never"), want="always | uncertain | never"
+    ),
+    "GEMMA_WAKE": _Word(
+        field="gemma_wake", read=_one_of("always", "uncertain", "never"), want="always | uncertain | never"
+    ),
+    "GEMMA_MAY_ASK": _Word(field="model_may_ask", read=_switch, want="on | off"),
+    "SLACK_TOKEN": _Word(field="slack_token", read=_secret, want="a bot token"),
+    "SLACK_SIGNING_SECRET": _Word(field="slack_signing_secret", read=_secret, want="the app's signing secret"),
+    "SLACK_CHANNEL": _Word(field="slack_channel", read=str, want="a channel id"),
+    "WEBHOOK_URLS": _Word(field="webhook_urls", read=_list, want="https URLs, separated by commas"),
+    "WEBHOOK_SECRETS": _Word(
+        field="webhook_secrets", read=lambda raw: tuple(SecretStr(s) for s in _list(raw)), want="whsec_ secrets"
+    ),
+    "INGEST_SECRETS": _Word(field="ingest_secrets", read=_pairs, want="source=secret pairs, separated by commas"),
+    "PUBLIC_URL": _Word(field="public_url", read=str, want="the URL under which people reach the console"),
+    "IAP_AUDIENCE": _Word(field="iap_audience", read=str, want="the audience of the IAP assertion"),
+    "LOG_JSON": _Word(field="log_json", read=_switch, want="on | off"),
+}
+
+
+def read_settings(environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings:
+    """Read the settings.
+
+    Args:
+        environ: The environment; the process's own when None.
+        overrides: Fields that the command line sets.
+
+    Raises:
+        SettingsRejected: Every mistake at once; secrets are never shown.
+    """
+    env = os.environ if environ is None else environ  # noqa: TID251 - the one place that reads it
+    fields: dict[str, Any] = {}
+    times: dict[str, float] = {}
+    mistakes: list[str] = []
+    for name, word in WORDS.items():
+        raw = env.get(name)
+        if raw is None:
+            continue
+        try:
+            value = word.read(raw)
+        except ValueError:
+            shown = "set to something else" if word.read is _secret or "SECRET" in name or "KEY" in name else repr(raw)
+            mistakes.append(f"{name} is {shown}, want {word.want}")
+            continue
+        if word.field.startswith("times."):
+            times[word.field.removeprefix("times.")] = value
+        else:
+            fields[word.field] = value
+    settings = Settings(**(fields | {"times": Times(**times)} | overrides)) if not mistakes else None
+    mistakes += _together(settings) if settings is not None else []
+    if mistakes or settings is None:
+        raise SettingsRejected(
+            f"{len(mistakes)} setting{'s' * (len(mistakes) > 1)}",
+            why="; ".join(mistakes),
+            mend="see docs/settings.md, or run: sre-agent doctor",
+        )
+    return settings
+
+
+def _together(settings: Settings) -> list[str]:
+    """Mistakes that only two settings together make."""
+    mistakes = []
+    if not settings.embedded and settings.services is None:
+        mistakes.append("SERVICES is unset, want the path of services.toml")
+    if not settings.embedded and settings.bus == "embedded":
+        mistakes.append("BUS is 'embedded' with a cloud store, want pubsub:<project>")
+    if settings.receipt_key is not None and len(settings.receipt_key.get_secret_value()) < 32:
+        mistakes.append("RECEIPT_KEY is too short, want a secret of 32 bytes or more")
+    if bool(settings.slack_token) != bool(settings.slack_channel):
+        mistakes.append("SLACK_TOKEN and SLACK_CHANNEL go together, one of them is unset")
+    return mistakes

@@ -1,0 +1,61 @@
+"""Changing one flag leaves every other word as it was."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.core.words import flag_map, served_model, with_flag
+
+ARGS = ("serve", "/mnt/models/gemma", "--max-model-len", "32768", "--enforce-eager",
+        "--limit-mm-per-prompt", '{"image":4}', "--kv_cache_dtype=fp8", "-tp", "2")  # fmt: skip
+
+
+def test_flags_are_read_in_both_spellings() -> None:
+    """Value behind a blank, behind an equal sign, a switch, an underscore and a short form."""
+    assert flag_map(ARGS) == {
+        "max-model-len": "32768",
+        "enforce-eager": "",
+        "limit-mm-per-prompt": '{"image":4}',
+        "kv-cache-dtype": "fp8",
+        "tensor-parallel-size": "2",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "want"),
+    [
+        ("max_model_len", "8192", (*ARGS[:2], "--max-model-len", "8192", *ARGS[4:])),
+        ("max-model-len", None, (*ARGS[:2], *ARGS[4:])),
+        ("enforce-eager", None, (*ARGS[:4], *ARGS[5:])),
+        ("language-model-only", "", (*ARGS, "--language-model-only")),
+        ("kv-cache-dtype", "auto", (*ARGS[:7], "--kv-cache-dtype", "auto", *ARGS[8:])),
+        ("no-enforce-eager", "", (*ARGS[:4], "--no-enforce-eager", *ARGS[5:])),
+    ],
+    ids=["in place", "removed", "switch removed", "switch added", "equal sign", "opposite"],
+)
+def test_one_flag_is_changed_in_its_place(name: str, value: str | None, want: tuple[str, ...]) -> None:
+    """Everything else stays, byte by byte."""
+    assert with_flag(ARGS, name, value) == want
+
+
+def test_a_flag_given_twice_is_left_once() -> None:
+    """vLLM takes the last one; two would hide the change."""
+    assert with_flag(("--port", "1", "--x", "--port", "2"), "port", "3") == ("--x", "--port", "3")
+
+
+def test_the_model_is_found_in_both_places() -> None:
+    """After serve, or in --model."""
+    assert served_model(("vllm",), ARGS) == "/mnt/models/gemma"
+    assert served_model((), ("--model=google/gemma-4-31B-it",)) == "google/gemma-4-31B-it"
+    assert served_model((), ("--port", "1")) is None
+
+
+WORD = st.text(alphabet='abc{}":,0123456789./', min_size=1, max_size=12)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["--alpha", "--beta", "--gamma"]), WORD), max_size=6), WORD)
+def test_setting_then_reading_gives_the_value_and_keeps_the_rest(pairs: list[tuple[str, str]], value: str) -> None:
+    """For any words: the flag has the value, and every other flag what it had."""
+    args = tuple(word for pair in pairs for word in pair)
+    changed = flag_map(with_flag(args, "delta", value))
+    assert changed == flag_map(args) | {"delta": value}
