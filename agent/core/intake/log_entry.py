@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -31,7 +32,7 @@ def read_log_entry(entry: Mapping[str, Any], reading: Reading) -> list[Signal | 
     Raises:
         InputRejected: It names no service, or has no time.
     """
-    log = unquote(text(entry, "logName").rpartition("/logs/")[2])
+    log = _log_id(text(entry, "logName"))
     at = first_time(entry.get("timestamp"), entry.get("receiveTimestamp"))
     said, more = _payload(entry)
     origin = _origin(entry)
@@ -66,9 +67,16 @@ def is_log_entry(body: Mapping[str, Any]) -> bool:
     )
 
 
+@lru_cache(maxsize=256)
+def _log_id(log_name: str) -> str:
+    return unquote(log_name.rpartition("/logs/")[2])
+
+
 def _key(entry: Mapping[str, Any], run: str, at: datetime | None) -> str:
     """Two exports of one entry write its time with more or fewer digits; the moment is the same."""
-    insert_id = text(entry, "insertId") or digest({k: v for k, v in entry.items() if k != "receiveTimestamp"})
+    insert_id = text(entry, "insertId") or digest(
+        {key: said for key, said in entry.items() if key != "receiveTimestamp"}
+    )
     return log_key(run, log_name=text(entry, "logName"), insert_id=insert_id, timestamp=at.isoformat() if at else "")
 
 
@@ -85,27 +93,32 @@ def _source(entry: Mapping[str, Any], log: str) -> Source:
 def _origin(entry: Mapping[str, Any]) -> Origin:
     resource, mine = part(entry, "resource", "labels"), part(entry, "labels")
     kind = text(part(entry, "resource"), "type")
-    pod = name(resource.get("pod_name"))
     return Origin(
         shape=SHAPE,
         platform=platform_of(kind),
-        names=names(
-            resource.get("service_name"),
-            resource.get("worker_pool_name"),
-            resource.get("job_name"),
-            pod and workload(pod),
-            mine.get("k8s-pod/app"),
-            mine.get("k8s-pod/app_kubernetes_io/name"),
-            resource.get("node_id"),
-            resource.get("container_name"),
-            mine.get("compute.googleapis.com/resource_name"),
-            resource.get("instance_id"),
-        ),
+        names=_names(resource, mine),
         project=text(resource, "project_id"),
         location=text(resource, "location", "zone"),
         namespace=text(resource, "namespace_name"),
         labels=resource,
         marks=mine,
+    )
+
+
+def _names(resource: Mapping[str, Any], mine: Mapping[str, Any]) -> tuple[str, ...]:
+    if service := name(resource.get("service_name")):
+        return (service,)
+    pod = name(resource.get("pod_name"))
+    return names(
+        resource.get("worker_pool_name"),
+        resource.get("job_name"),
+        pod and workload(pod),
+        mine.get("k8s-pod/app"),
+        mine.get("k8s-pod/app_kubernetes_io/name"),
+        resource.get("node_id"),
+        resource.get("container_name"),
+        mine.get("compute.googleapis.com/resource_name"),
+        resource.get("instance_id"),
     )
 
 
