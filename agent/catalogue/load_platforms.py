@@ -1,0 +1,183 @@
+"""The data on platforms: shapes with prices, load rates, probe limits; read whole, checked, and passed on as values."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from math import isfinite
+from typing import Any, Final, TypeVar
+
+from agent.errors import InputRejected
+from agent.fit.bounds import GIB, Bounds
+from agent.fit.price import HOUR_S, Shape
+from agent.fit.startup import LoadRate, ProbeLimits, WarmUp
+
+_DATE: Final = re.compile(r"20\d\d-[01]\d-[0-3]\d")
+_SHAPE_KEYS: Final = frozenset({
+    "name", "platform", "accelerator", "count", "vcpus", "memory_gib", "usd_per_h", "gpu_usd_per_s", "vcpu_usd_per_s",
+    "gib_usd_per_s", "sleeps", "region", "as_of", "source",
+})  # fmt: skip
+_MB: Final = 10**6
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlatformCatalogue:
+    """Everything known of platforms.
+
+    Attributes:
+        shapes: What can be rented, in the table's order.
+        load_rates: By storage.
+        warm_up: What a start takes beyond loading.
+        probe_limits: By platform.
+    """
+
+    shapes: tuple[Shape, ...]
+    load_rates: Mapping[str, LoadRate]
+    warm_up: WarmUp
+    probe_limits: Mapping[str, ProbeLimits]
+
+
+def load_platform_catalogue(folder: Any = None) -> PlatformCatalogue:
+    """Read and check prices.toml and startup.toml.
+
+    Args:
+        folder: A path-like object that holds them; the bundled ones when None.
+
+    Returns:
+        The values.
+
+    Raises:
+        InputRejected: All mistakes of a file at once, each with its entry's name.
+    """
+    root = folder if folder is not None else resources.files("agent.catalogue")
+    prices, starts = _document(root, "prices.toml"), _document(root, "startup.toml")
+    shapes = _entries(prices, "prices.toml", "shapes", "name", _shape)
+    rates = _entries(starts, "startup.toml", "load_rates", "storage", _rate)
+    limits = _entries(starts, "startup.toml", "probe_limits", "platform", _limits)
+    warm = _entries(
+        {"warm_up": [{"name": "warm_up", **starts.get("warm_up", {})}]}, "startup.toml", "warm_up", "name", _warm
+    )
+    return PlatformCatalogue(
+        shapes=tuple(shapes.values()), load_rates=rates, warm_up=warm["warm_up"], probe_limits=limits
+    )
+
+
+def _document(root: Any, name: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads((root / name).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputRejected(f"catalogue {name!r} was not read", why=str(error), mend="restore the file") from error
+
+
+def _entries(
+    document: Mapping[str, Any], file: str, key: str, name_key: str, parse: Callable[[Mapping[str, Any]], _Value]
+) -> dict[str, _Value]:
+    found: dict[str, _Value] = {}
+    mistakes: list[str] = []
+    seen: set[str] = set()
+    for entry in document.get(key, []):
+        name = str(entry.get(name_key, "an entry without a name"))
+        try:
+            if name in seen:
+                mistakes.append(f"{name}: stands twice")
+            seen.add(name)
+            found[name] = parse(entry)
+        except (KeyError, TypeError, ValueError, AssertionError) as error:
+            mistakes.append(f"{name}: {'needs ' + str(error) if isinstance(error, KeyError) else error}")
+    if not found and not mistakes:
+        mistakes.append(f"it has no {key}")
+    if mistakes:
+        raise InputRejected(f"catalogue {file!r} was refused", why="; ".join(mistakes), mend="mend these entries")
+    return found
+
+
+def _shape(entry: Mapping[str, Any]) -> Shape:
+    strange = set(entry) - _SHAPE_KEYS
+    if strange:
+        msg = f"unknown keys {sorted(strange)}"
+        raise ValueError(msg)
+    count, vcpus, memory_gib = (_number(entry, key) for key in ("count", "vcpus", "memory_gib"))
+    if count < 1 or not isinstance(entry["sleeps"], bool):
+        msg = "count must be at least 1 and sleeps a truth"
+        raise ValueError(msg)
+    return Shape(
+        name=entry["name"],
+        platform=entry["platform"],
+        accelerator=entry["accelerator"],
+        count=int(count),
+        vcpus=int(vcpus),
+        memory_bytes=int(memory_gib * GIB),
+        usd_per_h=_price(entry, count, vcpus, memory_gib),
+        sleeps=entry["sleeps"],
+        region=entry["region"],
+        as_of=_date(entry["as_of"]),
+        source=_told(entry["source"]),
+    )
+
+
+def _price(entry: Mapping[str, Any], count: float, vcpus: float, memory_gib: float) -> float | None:
+    rates = [key for key in ("gpu_usd_per_s", "vcpu_usd_per_s", "gib_usd_per_s") if key in entry]
+    if "usd_per_h" in entry:
+        if rates:
+            msg = "it has a price and rates, want one of them"
+            raise ValueError(msg)
+        return _number(entry, "usd_per_h")
+    if not rates:
+        return None
+    gpu, vcpu, gib = (_number(entry, key) for key in ("gpu_usd_per_s", "vcpu_usd_per_s", "gib_usd_per_s"))
+    return round((gpu * count + vcpu * vcpus + gib * memory_gib) * HOUR_S, 4)
+
+
+def _number(entry: Mapping[str, Any], key: str) -> float:
+    value = entry[key]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or value < 0:
+        msg = f"{key} is {value!r}, want a number of at least 0"
+        raise ValueError(msg)
+    return float(value)
+
+
+def _rate(entry: Mapping[str, Any]) -> LoadRate:
+    low, best, high = (int(_number(entry, f"{end}_mb_per_s") * _MB) for end in ("low", "best", "high"))
+    return LoadRate(
+        storage=entry["storage"],
+        bytes_per_s=Bounds(low=low, best=best, high=high),
+        source=_told(entry["source"]),
+        date=_date(entry["date"]),
+    )
+
+
+def _warm(entry: Mapping[str, Any]) -> WarmUp:
+    compiled, rest = (Bounds(low=ends[0], best=ends[1], high=ends[2]) for ends in (entry["compile_s"], entry["rest_s"]))
+    return WarmUp(compile_s=compiled, rest_s=rest, source=_told(entry["source"]))
+
+
+def _limits(entry: Mapping[str, Any]) -> ProbeLimits:
+    keys = ("max_initial_delay_s", "max_period_s", "max_failures", "max_product_s")
+    delay, period, failures, product = (int(_number(entry, key)) if key in entry else None for key in keys)
+    return ProbeLimits(
+        platform=entry["platform"],
+        max_initial_delay_s=delay,
+        max_period_s=period,
+        max_failures=failures,
+        max_product_s=product,
+        source=_told(entry["source"]),
+        date=_date(entry["date"]),
+    )
+
+
+def _date(text: Any) -> str:
+    if not isinstance(text, str) or not _DATE.fullmatch(text):
+        msg = f"{text!r} is no date"
+        raise ValueError(msg)
+    return text
+
+
+def _told(text: Any) -> str:
+    if not isinstance(text, str) or len(text) < 8:
+        msg = f"{text!r} is no source"
+        raise ValueError(msg)
+    return text

@@ -1,0 +1,122 @@
+"""What it costs: dollars per hour of a shape, per million tokens, and with the hours it sleeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agent.errors import InputRejected
+
+HOUR_S = 3600
+DAY_S = 86_400
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shape:
+    """One thing that can be rented, and its price.
+
+    Attributes:
+        name: "cloud-run-l4".
+        platform: "cloud_run", "gke", "container_apps", "ec2", "tpu_vm", "gce".
+        accelerator: Contract name, "nvidia-l4".
+        count: Devices in it.
+        vcpus: Of the instance; 0 if not stated.
+        memory_bytes: Host memory; 0 if not stated.
+        usd_per_h: Price of one running hour; None if unknown.
+        sleeps: Costs nothing while no instance runs.
+        region: Where the price holds.
+        as_of: Date of the price, ISO.
+        source: Where it stands, and how sure that is.
+    """
+
+    name: str
+    platform: str
+    accelerator: str
+    count: int
+    vcpus: int
+    memory_bytes: int
+    usd_per_h: float | None
+    sleeps: bool
+    region: str
+    as_of: str
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Usage:
+    """How a service is used.
+
+    Attributes:
+        busy_share: Share of the day in which requests run, 0..1.
+        wakes_per_day: Cold starts a day.
+        startup_s: Seconds of one cold start, paid for.
+        idle_tail_s: Seconds an idle instance is kept, and paid for, before it is stopped.
+    """
+
+    busy_share: float
+    wakes_per_day: float = 0.0
+    startup_s: float = 0.0
+    idle_tail_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.busy_share <= 1 or min(self.wakes_per_day, self.startup_s, self.idle_tail_s) < 0:
+            raise InputRejected(
+                f"the usage {self} was refused",
+                why="a share is 0..1, times are not negative",
+                mend="give hours a day / 24",
+            )
+
+
+def find_shapes(
+    shapes: Sequence[Shape], accelerator: str, count: int, *, platform: str | None = None
+) -> tuple[Shape, ...]:
+    """Shapes with at least so many of an accelerator, the table's order kept (its first is the usual choice).
+
+    Args:
+        shapes: The price table.
+        accelerator: Contract name.
+        count: Devices needed.
+        platform: Only this one's; None takes all.
+
+    Returns:
+        Exact counts first, then larger ones; () if nobody here rents it.
+    """
+    fitting = [
+        shape
+        for shape in shapes
+        if shape.accelerator == accelerator and shape.count >= count and platform in {None, shape.platform}
+    ]
+    return tuple(sorted(fitting, key=lambda shape: shape.count))
+
+
+def usd_per_million_tokens(usd_per_h: float | None, tokens_per_s: float | None) -> float | None:
+    """Price of a million generated tokens on a busy server.
+
+    Args:
+        usd_per_h: None if unknown.
+        tokens_per_s: All sequences together; None if unknown.
+
+    Returns:
+        None if either is unknown or nothing is generated.
+    """
+    if usd_per_h is None or not tokens_per_s:
+        return None
+    return usd_per_h / (tokens_per_s * HOUR_S) * 1_000_000
+
+
+def idle_adjusted_usd_per_h(shape: Shape, usage: Usage) -> float | None:
+    """Average price of an hour, asleep or not.
+
+    Args:
+        shape: A shape that never sleeps costs its full price whatever its use.
+        usage: Busy share, cold starts, and what each costs.
+
+    Returns:
+        Dollars; None if the price is unknown.
+    """
+    if shape.usd_per_h is None:
+        return None
+    if not shape.sleeps:
+        return shape.usd_per_h
+    awake = usage.busy_share + usage.wakes_per_day * (usage.startup_s + usage.idle_tail_s) / DAY_S
+    return shape.usd_per_h * min(1.0, awake)
