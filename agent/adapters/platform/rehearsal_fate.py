@@ -1,0 +1,132 @@
+"""The fate of a start in a rehearsal: what the record says, what the arithmetic says, or that nobody knows."""
+
+from collections.abc import Callable
+from typing import Literal
+
+from agent.adapters.platform.rehearsal_book import Fate, RevisionRow
+from agent.adapters.platform.rehearsal_scenario import LIVE, Basis, Measured, Outcome, Result, Scenario
+from agent.core.serving import ServingConfig
+from agent.core.value import Value
+from agent.core.verification import Check, Measurement
+from agent.ports.clock import Clock
+
+NOT_SEEN = "computed, not recorded"
+
+
+class Computed(Value):
+    """What the arithmetic says of a start; ``came_up`` None where it cannot tell."""
+
+    came_up: bool | None
+    says: str
+    after_s: float = 0
+    tokens_per_s: float | None = None
+
+
+Compute = Callable[[ServingConfig], Computed]
+
+
+def fate_of(scenario: Scenario, config: ServingConfig, compute: Compute | None) -> Fate:
+    """Return what will become of a start.
+
+    Args:
+        scenario: The record.
+        config: What would be started.
+        compute: Asked where nothing is on record; None where only records count.
+    """
+    outcome = scenario.outcome_of(config)
+    if outcome is not None:
+        return _on_record(outcome)
+    if scenario.is_live(config):
+        return fate_of_live(scenario)
+    computed = compute(config) if compute is not None else None
+    if computed is not None and computed.came_up is not None:
+        return Fate(
+            result=Result.CAME_UP if computed.came_up else Result.FAILED,
+            basis=Basis.COMPUTED,
+            after_s=computed.after_s or scenario.unknown_after_s,
+            message="" if computed.came_up else f"{NOT_SEEN}: {computed.says}",
+            word=f"{NOT_SEEN}: {computed.says}",
+        )
+    near = scenario.nearest(config)
+    differs = f"; the nearest record differs in {', '.join(near[:4])}" if near else ""
+    return Fate(
+        result=Result.UNKNOWN,
+        basis=Basis.NONE,
+        after_s=scenario.unknown_after_s,
+        word=f"not recorded: no start of this configuration is on record{differs}",
+    )
+
+
+def _on_record(outcome: Outcome) -> Fate:
+    how = "recorded" if outcome.basis is Basis.RECORDED else "follows from a record"
+    return Fate(
+        result=outcome.result,
+        basis=outcome.basis,
+        after_s=outcome.after_s,
+        crashes_after_s=outcome.crashes_after_s,
+        message=outcome.message,
+        word=f"{how}: {outcome.name}",
+        outcome=outcome.name,
+    )
+
+
+def fate_of_live(scenario: Scenario) -> Fate:
+    """Return the fate of the revision that stands when the rehearsal opens."""
+    results = {True: Result.CAME_UP, False: Result.FAILED, None: Result.UNKNOWN}
+    return Fate(
+        result=results[scenario.live.ready],
+        basis=Basis.RECORDED,
+        after_s=scenario.unknown_after_s,
+        message=scenario.live.message,
+        word="recorded: as the rehearsal opened",
+        outcome=LIVE,
+    )
+
+
+def measurements(scenario: Scenario, row: RevisionRow, clock: Clock, compression: float) -> tuple[Measurement, ...]:
+    """Return what the record lets us measure of a revision now; None wherever nothing is on record."""
+    now = clock.now()
+    fate = row.fate
+    note = rehearsed(compression)
+
+    def said(check: Check, *, good: bool | None, says: str, value: float | None = None) -> Measurement:
+        return Measurement(check=check, good=good, says=f"{says} ({note})", value=value, at=now)
+
+    if now < row.ends_at:
+        return (said(Check.READY, good=None, says=f"{row.name} is starting"),)
+    if fate.result == Result.FAILED:
+        return (said(Check.READY, good=False, says=f"{row.name} did not come up: {fate.message or fate.word}"),)
+    if fate.result == Result.UNKNOWN:
+        return tuple(
+            said(c, good=None, says=fate.word) for c in (Check.READY, Check.COMPLETION, Check.TOKENS, Check.SPEED)
+        )
+    if fate.crashes_after_s is not None and (now - row.ends_at).total_seconds() >= fate.crashes_after_s / compression:
+        return (said(Check.READY, good=False, says=f"{row.name} was ready and died: {fate.message or fate.word}"),)
+    ready = said(Check.READY, good=True, says=f"{row.name} is ready, {fate.word}")
+    if fate.basis == Basis.COMPUTED:
+        return (ready, *(said(c, good=True, says=fate.word) for c in (Check.COMPLETION, Check.TOKENS)))
+    return (ready, *(said(m.check, good=m.good, says=m.says, value=m.value) for m in _recorded(scenario, row)))
+
+
+def _recorded(scenario: Scenario, row: RevisionRow) -> tuple[Measured, ...]:
+    start = scenario.start(row.fate.outcome)
+    kept = start.measured if start is not None else ()
+    by_check = {m.check: m.with_(good=_good(scenario, m)) for m in kept}
+    wanted: tuple[Literal[Check.COMPLETION, Check.TOKENS, Check.SPEED], ...] = (
+        Check.COMPLETION,
+        Check.TOKENS,
+        Check.SPEED,
+    )
+    return tuple(by_check.get(c, Measured(check=c, says=f"no {c} is on record")) for c in wanted)
+
+
+def _good(scenario: Scenario, measured: Measured) -> bool | None:
+    """A speed is judged by what the owner needs, everything else as it was recorded."""
+    if measured.check is not Check.SPEED or measured.value is None or scenario.needs_tokens_per_s is None:
+        return measured.good
+    return measured.value >= scenario.needs_tokens_per_s
+
+
+def rehearsed(compression: float) -> str:
+    """Return the words that stand beside everything a rehearsal says."""
+    return "rehearsal" if compression == 1 else f"rehearsal, time compressed {compression:g} times"

@@ -1,0 +1,316 @@
+"""One suite for every platform: what apply, find, restore, shift and describe promise."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from agent.adapters.platform.rehearsal import RehearsalPlatform
+from agent.adapters.platform.rehearsal_scenario import Scenario
+from agent.core.action import Restart, SetConcurrency, SetFlag, SetScaling, SetStartupProbe, applied
+from agent.core.serving import EnvVar, Probe, ServingConfig
+from agent.core.value import canonical
+from agent.core.verification import Check
+from agent.errors import InputRejected, StateConflict
+from agent.ports.platform import Operation, Order, Platform, Restore
+
+SERVICE = "gemma"
+CONFIG = ServingConfig(
+    image="vllm/vllm-openai:v0.32.0",
+    args=("serve", "/mnt/models/gemma", "--max-model-len=8192", "--gpu-memory-utilization", "0.90"),
+    env=(EnvVar(name="HF_HUB_OFFLINE", value="1"), EnvVar(name="VLLM_API_KEY", secret="vllm-api-key")),
+    cpu=8,
+    memory_mib=32768,
+    accelerator="nvidia-l4",
+    max_instances=1,
+    concurrency=16,
+    startup_probe=Probe(kind="http", path="/health", port=8080, period_s=15, timeout_s=5, failure_threshold=56),
+)
+GOOD = SetFlag(name="max-model-len", value="4096")
+BAD = SetFlag(name="max-model-len", value="65536")
+
+
+class Watch:
+    """A clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.time = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        return self.time
+
+
+@dataclass
+class World:
+    """A platform that runs CONFIG, on which GOOD comes up and BAD fails; ``wait`` lets rollouts end."""
+
+    platform: Platform
+    wait: Callable[[], None]
+    again: Callable[[], Platform]
+
+
+def rehearsal(tmp_path: Path) -> World:
+    watch = Watch()
+    scenario = Scenario.model_validate(
+        {
+            "service": SERVICE,
+            "platform": "cloud_run",
+            "title": "contract",
+            "source": "made for the contract suite",
+            "live": {"revision": "gemma-00001-abc", "ready": True, "config": CONFIG.model_dump(mode="json")},
+            "free": ["concurrency", "max_instances"],
+            "outcome": [
+                {
+                    "name": "shorter",
+                    "result": "came_up",
+                    "after_s": 300,
+                    "when": {"flag max-model-len": "= 4096"},
+                    "source": "made",
+                    "measured": [{"check": "completion", "good": True, "says": "answered"}],
+                },
+                {
+                    "name": "longer",
+                    "result": "failed",
+                    "after_s": 300,
+                    "when": {"flag max-model-len": "= 65536"},
+                    "source": "made",
+                    "message": "the container did not start",
+                },
+            ],
+        }
+    )
+
+    def open_it() -> RehearsalPlatform:
+        return RehearsalPlatform(tmp_path / "world.db", {SERVICE: scenario}, watch)
+
+    def wait() -> None:
+        watch.time += timedelta(seconds=400)
+
+    return World(platform=open_it(), wait=wait, again=open_it)
+
+
+WORLDS = {"rehearsal": rehearsal}
+
+
+@pytest.fixture(params=sorted(WORLDS))
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
+    return WORLDS[request.param](tmp_path)
+
+
+def order(world: World, *actions: object, key: str = "k1", staged: bool = False, etag: str | None = None) -> Order:
+    return Order(
+        service=SERVICE,
+        incident="inc-1",
+        effect_key=key,
+        revision=f"gemma-sre-{key}",
+        etag=etag or world.platform.describe(SERVICE).etag,
+        actions=actions or (GOOD,),
+        staged=staged,
+    )
+
+
+def traffic_json(world: World) -> str:
+    return canonical([t.model_dump(mode="json") for t in world.platform.describe(SERVICE).traffic]).decode()
+
+
+def ended(world: World, operation: Operation) -> Operation:
+    world.wait()
+    return world.platform.operation(operation.name)
+
+
+def test_describe_after_apply_equals_what_the_actions_say(world: World) -> None:
+    """The platform makes of the actions what core makes of them, and touches nothing else."""
+    actions = (
+        GOOD,
+        SetFlag(name="enforce-eager", value=""),
+        SetStartupProbe(probe=Probe(kind="http", path="/health", port=8080, period_s=30, timeout_s=5)),
+        SetScaling(min_instances=1, max_instances=2),
+        SetConcurrency(concurrency=4),
+    )
+    before = world.platform.describe(SERVICE)
+    world.platform.apply(order(world, *actions))
+    after = world.platform.describe(SERVICE)
+    assert after.config == applied(before.config, actions)
+    assert after.uid == before.uid
+    assert after.generation > before.generation
+    assert after.etag != before.etag
+
+
+def test_the_same_order_twice_is_one_change(world: World) -> None:
+    """A retry with the etag of the first try finds the first try, whatever became of the service since."""
+    one = order(world)
+    first = world.platform.apply(one)
+    generation = world.platform.describe(SERVICE).generation
+    assert world.platform.apply(one).name == first.name
+    world.wait()
+    again = world.platform.apply(one)
+    assert (again.name, again.done, again.ok) == (first.name, True, True)
+    assert world.platform.describe(SERVICE).generation == generation
+    assert list(world.platform.describe(SERVICE).stamps.values()) == ["k1"]
+
+
+def test_a_stale_etag_is_refused(world: World) -> None:
+    """The service changed since the etag was read, by another effect: nothing happens."""
+    stale = world.platform.describe(SERVICE).etag
+    world.platform.apply(order(world, key="k1"))
+    before = world.platform.describe(SERVICE)
+    with pytest.raises(StateConflict):
+        world.platform.apply(order(world, BAD, key="k2", etag=stale))
+    assert world.platform.describe(SERVICE) == before
+    assert world.platform.find(SERVICE, "k2") is None
+
+
+def test_a_foreign_revision_of_that_name_is_a_conflict(world: World) -> None:
+    """A revision of the wanted name without our stamp is somebody else's."""
+    world.platform.apply(order(world, key="k1"))
+    foreign = order(world, BAD, key="k2").with_(revision="gemma-sre-k1")
+    with pytest.raises(StateConflict):
+        world.platform.apply(foreign)
+
+
+def test_an_effect_is_found_by_its_stamp(world: World) -> None:
+    """The answer was lost: the stamp leads back to the operation, also after both sides were started again."""
+    assert world.platform.find(SERVICE, "k1") is None
+    started = world.platform.apply(order(world))
+    found = world.again().find(SERVICE, "k1")
+    assert found is not None
+    assert found.name == started.name
+    assert world.again().describe(SERVICE).stamps == {"gemma-sre-k1": "k1"}
+
+
+def test_an_operation_runs_then_ends_well(world: World) -> None:
+    """While a start runs nobody knows how it ends; then the new revision is the latest ready one."""
+    started = world.platform.apply(order(world))
+    assert (started.done, started.ok) == (False, None)
+    live = world.platform.describe(SERVICE)
+    assert live.reconciling
+    assert live.ready is None
+    assert live.latest_ready_revision == "gemma-00001-abc"
+    assert (ended(world, started).done, ended(world, started).ok) == (True, True)
+    live = world.platform.describe(SERVICE)
+    assert (live.ready, live.reconciling) == (True, False)
+    assert live.latest_ready_revision == live.latest_created_revision == "gemma-sre-k1"
+
+
+def test_a_failed_start_leaves_the_traffic_and_keeps_the_bad_template(world: World) -> None:
+    """The last ready revision goes on serving; the next change would inherit what failed."""
+    finished = ended(world, world.platform.apply(order(world, BAD)))
+    assert (finished.done, finished.ok) == (True, False)
+    assert "the container did not start" in finished.says
+    live = world.platform.describe(SERVICE)
+    assert live.ready is False
+    assert live.latest_ready_revision == "gemma-00001-abc"
+    assert live.latest_created_revision == "gemma-sre-k1"
+    assert "--max-model-len" in live.config.args
+    assert live.config == applied(CONFIG, (BAD,))
+
+
+def test_restore_puts_the_prior_template_back_byte_by_byte(world: World) -> None:
+    """But for the revision's name and the stamp; doing it twice is one change."""
+    before = world.platform.describe(SERVICE)
+    traffic = traffic_json(world)
+    ended(world, world.platform.apply(order(world, BAD)))
+    assert not world.platform.restored(SERVICE, template=before.template, traffic=traffic)
+    undo = Restore(
+        service=SERVICE,
+        incident="inc-1",
+        effect_key="u1",
+        revision="gemma-sre-u1",
+        etag=world.platform.describe(SERVICE).etag,
+        template=before.template,
+        traffic=traffic,
+    )
+    first = world.platform.restore(undo)
+    assert world.platform.restore(undo).name == first.name
+    assert ended(world, first).ok is True
+    after = world.platform.describe(SERVICE)
+    assert world.platform.restored(SERVICE, template=before.template, traffic=traffic)
+    assert (after.config, after.traffic) == (before.config, before.traffic)
+    assert after.stamps["gemma-sre-u1"] == "u1"
+    assert after.latest_ready_revision == "gemma-sre-u1"
+
+
+def test_restored_sees_one_changed_byte(world: World) -> None:
+    """A template that differs in one value is not restored, nor is other traffic."""
+    live = world.platform.describe(SERVICE)
+    other = live.template.replace("8192", "8193")
+    assert other != live.template
+    assert world.platform.restored(SERVICE, template=live.template, traffic=traffic_json(world))
+    assert not world.platform.restored(SERVICE, template=other, traffic=traffic_json(world))
+    elsewhere = json.dumps([{"revision": "gemma-00001-abc", "percent": 100, "tag": None}])
+    assert not world.platform.restored(SERVICE, template=live.template, traffic=elsewhere)
+
+
+def test_a_restore_with_a_stale_etag_is_refused(world: World) -> None:
+    """Undoing follows the same rule as changing."""
+    before = world.platform.describe(SERVICE)
+    traffic = traffic_json(world)
+    world.platform.apply(order(world))
+    undo = Restore(
+        service=SERVICE,
+        incident="inc-1",
+        effect_key="u1",
+        revision="gemma-sre-u1",
+        etag=before.etag,
+        template=before.template,
+        traffic=traffic,
+    )
+    with pytest.raises(StateConflict):
+        world.platform.restore(undo)
+
+
+def test_a_staged_revision_gets_no_traffic_until_the_shift(world: World) -> None:
+    """First it comes up beside the old one, then all traffic goes to it, once."""
+    ended(world, world.platform.apply(order(world, staged=True)))
+    live = world.platform.describe(SERVICE)
+    assert {t.revision for t in live.traffic if t.percent} == {"gemma-00001-abc"}
+    first = world.platform.shift(SERVICE, revision="gemma-sre-k1", etag=live.etag, effect_key="s1")
+    world.wait()
+    assert world.platform.shift(SERVICE, revision="gemma-sre-k1", etag=live.etag, effect_key="s1").name == first.name
+    live = world.platform.describe(SERVICE)
+    serving = {t.revision or live.latest_ready_revision for t in live.traffic if t.percent}
+    assert serving == {"gemma-sre-k1"}
+    assert sum(t.percent for t in live.traffic) == 100
+
+
+def test_validate_changes_nothing_and_refuses_what_apply_would(world: World) -> None:
+    """An initial delay beyond the platform's limit is refused in words; a good change passes silently."""
+    before = world.platform.describe(SERVICE)
+    world.platform.validate(order(world))
+    too_long = Probe(kind="http", path="/health", port=8080, initial_delay_s=900, period_s=60, timeout_s=5)
+    with pytest.raises(InputRejected):
+        world.platform.validate(order(world, SetStartupProbe(probe=too_long)))
+    assert world.platform.describe(SERVICE) == before
+
+
+def test_measuring_tells_ready_starting_and_failed_apart(world: World) -> None:
+    """Ready is None while it starts, True when it serves, False when it failed."""
+    started = world.platform.apply(order(world))
+    assert ready(world, "gemma-sre-k1") is None
+    ended(world, started)
+    assert ready(world, "gemma-sre-k1") is True
+    ended(world, world.platform.apply(order(world, BAD, key="k2")))
+    assert ready(world, "gemma-sre-k2") is False
+
+
+def ready(world: World, revision: str) -> bool | None:
+    newest = [m for m in world.platform.measure(SERVICE, revision) if m.check is Check.READY]
+    return newest[-1].good
+
+
+def test_a_restart_makes_a_new_revision_of_the_same_configuration(world: World) -> None:
+    """Nothing differs but name and stamp."""
+    before = world.platform.describe(SERVICE)
+    assert ended(world, world.platform.apply(order(world, Restart()))).ok is True
+    after = world.platform.describe(SERVICE)
+    assert after.config == before.config
+    assert after.latest_ready_revision == "gemma-sre-k1"
+
+
+def test_an_unknown_service_is_refused(world: World) -> None:
+    """A service that the platform does not have is the caller's mistake."""
+    with pytest.raises(InputRejected):
+        world.platform.describe("somebody-else")
