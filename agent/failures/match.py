@@ -1,76 +1,75 @@
 """The matcher: which signatures stand in a text, and which of them is the first cause."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from agent.failures.finding import Finding, LineMatch
-from agent.failures.phrase import parse_phrase
+from agent.failures.phrase import Phrase, parse_phrase
 from agent.failures.prefilter import Prefilter
 from agent.failures.signature import Role, Signature
 from agent.failures.text import clean, split_lines
 from agent.failures.verdict import Sighting, judge
 
 MEMO_ENTRIES = 4096
+"""Distinct combinations of literals remembered; a hostile log can make no more."""
+
 _ROLE_ORDER = {Role.CAUSE: 3, Role.CONSEQUENCE: 2, Role.BENIGN: 1, Role.PHASE: 0}
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Compiled:
+    """An entry with its phrases taken apart."""
+
+    entry: Signature
+    phrases: tuple[Phrase, ...]
+    vetoes: tuple[Phrase, ...]
+    context: tuple[Phrase, ...]
+    text_vetoes: tuple[Phrase, ...]
+    line_match: LineMatch
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Candidate:
+    """An entry that may stand in a line, and what must still be checked there."""
+
+    compiled: Compiled
+    unconfirmed: tuple[Phrase, ...]
+
+    def stands_in(self, line: bytes) -> bool:
+        """Whether the entry stands in the lower-case line; an empty ``unconfirmed`` says a phrase does already."""
+        if self.unconfirmed and not any(phrase.stands_in(line) for phrase in self.unconfirmed):
+            return False
+        return not any(veto.stands_in(line) for veto in self.compiled.vetoes)
+
+
 class Matcher:
-    """The compiled catalogue; make it with :func:`compile_catalogue`. It holds no state between calls.
+    """The compiled catalogue; make it with :func:`compile_catalogue`. Its memory does not change what it says.
 
     Args:
         entries: Validated signatures with unique ids.
     """
 
     def __init__(self, entries: Sequence[Signature]) -> None:
-        self.entries = tuple(entries)
-        texts: dict[str, int] = {}
-        self._asserts: list[list[Signature]] = []
-        self._vetoes: list[set[str]] = []
-        self._context: dict[str, frozenset[int]] = {}
-        self._unless_text: dict[str, frozenset[int]] = {}
-        for entry in self.entries:
-            own = [self._number(texts, phrase) for phrase in entry.phrases]
-            for number in dict.fromkeys(own):
-                self._asserts[number].append(entry)
-            for phrase in entry.unless:
-                self._vetoes[self._number(texts, phrase)].add(entry.id)
-            self._context[entry.id] = frozenset(self._number(texts, phrase) for phrase in entry.context)
-            self._unless_text[entry.id] = frozenset(self._number(texts, phrase) for phrase in entry.unless_text)
-        self._prefilter = Prefilter([parse_phrase(text) for text in texts])
-        self._lines = {
-            entry.id: LineMatch(
-                signature=entry.id,
-                class_=entry.failure_class,
-                role=entry.role,
-                phase=entry.phase,
-                precedence=entry.precedence,
-                certain=entry.certain and not entry.context and not entry.class_by_phase,
-            )
-            for entry in self.entries
-        }
-
-    def _number(self, texts: dict[str, int], phrase: str) -> int:
-        number = texts.setdefault(phrase.lower(), len(texts))
-        if number == len(self._asserts):
-            self._asserts.append([])
-            self._vetoes.append(set())
-        return number
+        self.compiled = tuple(_compile(entry) for entry in entries)
+        anchors: dict[bytes, list[tuple[int, Phrase]]] = {}
+        for number, compiled in enumerate(self.compiled):
+            for phrase in compiled.phrases:
+                anchors.setdefault(phrase.anchor, []).append((number, phrase))
+        self._owners = list(anchors.values())
+        self._prefilter = Prefilter(list(anchors))
+        self._memo: dict[tuple[int, ...], tuple[Candidate, ...]] = {}
 
     def scan(self, lines: Iterable[str]) -> Iterator[tuple[int, LineMatch]]:
         """Yield (index, what the line is) for every line that the catalogue knows, in order.
 
-        Linear in the input, memory bounded by one chunk; fit for storms. Signatures that need context
-        from other lines are reported by their own line alone, with ``certain`` False.
+        Linear in the input, memory bounded by one chunk; fit for storms. Colours are not removed here.
+        Signatures that need context from other lines are reported by their own line alone, not certain.
         """
-        memo: dict[tuple[int, ...], LineMatch | None] = {}
-        for index, phrases in self._prefilter.scan(lines):
-            try:
-                match = memo[phrases]
-            except KeyError:
-                if len(memo) >= MEMO_ENTRIES:
-                    memo.clear()
-                match = memo[phrases] = self._strongest(phrases)
-            if match is not None:
-                yield index, match
+        for index, literals, line in self._prefilter.scan(lines):
+            for candidate in self._memo.get(literals) or self._candidates(literals):
+                if candidate.stands_in(line):
+                    yield index, candidate.compiled.line_match
+                    break
 
     def line(self, text: str) -> LineMatch | None:
         """What one log line is by itself; None if the catalogue does not know it."""
@@ -89,36 +88,70 @@ class Matcher:
             A finding; ``unknown`` with the most telling lines where the catalogue knows nothing.
         """
         lines = split_lines(text)
-        sightings: list[Sighting] = []
-        present: set[int] = set()
-        for index, phrases in self._prefilter.scan(lines):
-            present.update(phrases)
-            sightings.extend(Sighting(index=index, signature=entry) for entry in self._entries_of(phrases))
-        valid = [
-            sighting
-            for sighting in sightings
-            if (not self._context[sighting.signature.id] or self._context[sighting.signature.id] & present)
-            and not self._unless_text[sighting.signature.id] & present
+        found: list[tuple[int, Compiled]] = [
+            (index, candidate.compiled)
+            for index, literals, line in self._prefilter.scan(lines)
+            for candidate in self._memo.get(literals) or self._candidates(literals)
+            if candidate.stands_in(line)
         ]
-        return judge(lines, valid, whole_log=whole_log, platform=platform)
+        lowered = "\n".join(lines).encode("utf-8", "surrogatepass").lower()
+        valid: dict[str, bool] = {}
+        for _, compiled in found:
+            if compiled.entry.id not in valid:
+                valid[compiled.entry.id] = _fits_text(compiled, lowered)
+        sightings = [
+            Sighting(index=index, signature=compiled.entry) for index, compiled in found if valid[compiled.entry.id]
+        ]
+        return judge(lines, sightings, whole_log=whole_log, platform=platform)
 
-    def _entries_of(self, phrases: tuple[int, ...]) -> list[Signature]:
-        vetoed = {name for number in phrases for name in self._vetoes[number]}
-        found: dict[str, Signature] = {}
-        for number in phrases:
-            for entry in self._asserts[number]:
-                if entry.id not in vetoed:
-                    found.setdefault(entry.id, entry)
-        return list(found.values())
-
-    def _strongest(self, phrases: tuple[int, ...]) -> LineMatch | None:
-        entries = self._entries_of(phrases)
-        if not entries:
-            return None
-        best = max(entries, key=lambda entry: (_ROLE_ORDER[entry.role], entry.precedence))
-        return self._lines[best.id]
+    def _candidates(self, literals: tuple[int, ...]) -> tuple[Candidate, ...]:
+        """Entries that may stand in a line with these literals, strongest first."""
+        phrases: dict[int, list[Phrase]] = {}
+        for literal in dict.fromkeys(literals):
+            for number, phrase in self._owners[literal]:
+                phrases.setdefault(number, []).append(phrase)
+        candidates = [
+            Candidate(
+                compiled=self.compiled[number],
+                unconfirmed=() if any(len(phrase.parts) == 1 for phrase in found) else tuple(found),
+            )
+            for number, found in phrases.items()
+        ]
+        candidates.sort(key=lambda candidate: _strength(candidate.compiled.entry), reverse=True)
+        if len(self._memo) >= MEMO_ENTRIES:
+            self._memo.clear()
+        self._memo[literals] = tuple(candidates)
+        return self._memo[literals]
 
 
 def compile_catalogue(entries: Iterable[Signature]) -> Matcher:
     """Build the matcher; takes some milliseconds, do it once per process."""
     return Matcher(tuple(entries))
+
+
+def _compile(entry: Signature) -> Compiled:
+    return Compiled(
+        entry=entry,
+        phrases=tuple(parse_phrase(text) for text in entry.phrases),
+        vetoes=tuple(parse_phrase(text, at_least=1) for text in entry.unless),
+        context=tuple(parse_phrase(text, at_least=1) for text in entry.context),
+        text_vetoes=tuple(parse_phrase(text, at_least=1) for text in entry.unless_text),
+        line_match=LineMatch(
+            signature=entry.id,
+            class_=entry.failure_class,
+            role=entry.role,
+            phase=entry.phase,
+            precedence=entry.precedence,
+            certain=entry.certain and not entry.context and not entry.unless_text and not entry.class_by_phase,
+        ),
+    )
+
+
+def _strength(entry: Signature) -> tuple[int, int]:
+    return _ROLE_ORDER[entry.role], entry.precedence
+
+
+def _fits_text(compiled: Compiled, text: bytes) -> bool:
+    if compiled.context and not any(phrase.stands_in(text) for phrase in compiled.context):
+        return False
+    return not any(phrase.stands_in(text) for phrase in compiled.text_vetoes)

@@ -2,12 +2,14 @@
 
 import re
 from dataclasses import dataclass
-from itertools import pairwise
 
 from agent.failures.signature import WILDCARD
 
+MIN_ANCHOR_BYTES = 4
+"""A shorter literal would be found in every other line and cost more than it tells."""
 
-@dataclass(frozen=True, kw_only=True)
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Phrase:
     """Literal parts in order, lower case, UTF-8.
 
@@ -19,39 +21,35 @@ class Phrase:
     parts: tuple[bytes, ...]
     anchor: bytes
 
-    def stands_in(self, line: bytes) -> bool:
-        """Whether all parts stand in the lower-case line, in order, without overlap."""
+    def stands_in(self, text: bytes) -> bool:
+        """Whether all parts stand in the lower-case text, in order, without overlap; linear in the text."""
         at = 0
         for part in self.parts:
-            at = line.find(part, at)
+            at = text.find(part, at)
             if at < 0:
                 return False
             at += len(part)
         return True
 
 
-def parse_phrase(text: str) -> Phrase:
+def parse_phrase(text: str, *, at_least: int = MIN_ANCHOR_BYTES) -> Phrase:
     """Take a catalogue phrase apart.
 
     Args:
         text: Literal text, ``<*>`` for gaps; ASCII case does not matter.
+        at_least: Bytes that the longest literal part must have.
 
     Raises:
-        ValueError: The text holds a line break, no literal, or only parts of fewer than 4 bytes.
+        ValueError: The text holds a line break, or no literal part of ``at_least`` bytes.
     """
     if "\n" in text:
         raise ValueError("holds a line break")
     parts = tuple(part.encode().lower() for part in text.split(WILDCARD) if part.strip())
-    if not parts or max(map(len, parts)) < 4:
-        raise ValueError("has no literal part of 4 bytes or more")
+    if not parts or max(map(len, parts)) < at_least:
+        raise ValueError(f"has no literal part of {at_least} bytes or more")
     return Phrase(parts=parts, anchor=max(parts, key=len))
 
 
 def phrase_pattern(phrase: Phrase) -> str:
-    """The same phrase as a regular expression over one lower-case line; a slow second opinion for tests."""
+    """The same phrase as a regular expression over one lower-case line: the slow way, for comparison."""
     return ".*?".join(re.escape(part.decode()) for part in phrase.parts)
-
-
-def gaps_between(phrase: Phrase) -> int:
-    """How many gaps the phrase has."""
-    return sum(1 for _ in pairwise(phrase.parts))

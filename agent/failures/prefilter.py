@@ -1,4 +1,4 @@
-"""All phrases of the catalogue are searched at once, many lines in one pass."""
+"""All literals of the catalogue are searched at once, many lines in one pass."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,84 +6,60 @@ from itertools import accumulate, islice
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation
 
-from agent.failures.phrase import Phrase
-
 CHUNK_LINES = 4096
 """Lines searched in one pass: long enough to spread the cost of a call, short enough to bound memory."""
 
-MEMO_ENTRIES = 4096
-"""Distinct combinations of literals remembered; a hostile log can make no more."""
+CHUNK_CHARS = 4_000_000
+"""A chunk ends after this many characters too, so that long lines cannot swell it."""
+
+Hit = tuple[int, tuple[int, ...], bytes]
 
 
 class Prefilter:
-    """Finds which phrases stand in which lines.
+    """Finds which literals stand in which lines.
 
     Args:
-        phrases: In the order of their owners; the position is the phrase's number.
+        literals: Distinct, lower case, UTF-8, no line break inside, at least one.
     """
 
-    def __init__(self, phrases: Sequence[Phrase]) -> None:
-        anchors: dict[bytes, list[int]] = {}
-        for number, phrase in enumerate(phrases):
-            anchors.setdefault(phrase.anchor, []).append(number)
-        self._phrases = phrases
-        self._owners = [tuple(numbers) for numbers in anchors.values()]
-        self._search = BytesAhoCorasick(list(anchors), implementation=Implementation.DFA)
-        self._plain = {
-            literal
-            for literal, numbers in enumerate(self._owners)
-            if all(len(phrases[number].parts) == 1 for number in numbers)
-        }
+    def __init__(self, literals: Sequence[bytes]) -> None:
+        self._search = BytesAhoCorasick(literals, implementation=Implementation.DFA)
 
-    def scan(self, lines: Iterable[str]) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """Yield (line index, phrase numbers in ascending order) for every line that holds a phrase.
+    def scan(self, lines: Iterable[str]) -> Iterator[Hit]:
+        """Yield (line index, literal numbers as they end, the line in lower case) for lines that hold a literal.
 
-        Memory is bounded by one chunk of lines, whatever the length of the input.
+        ASCII case does not matter. Memory is bounded by one chunk of lines, whatever the length of the input.
         """
-        source = iter(lines)
         first = 0
-        memo: dict[tuple[int, ...], tuple[int, ...]] = {}
-        while chunk := list(islice(source, CHUNK_LINES)):
-            yield from self._scan_chunk(chunk, first, memo)
+        for chunk in _chunks(lines):
+            yield from self._scan_chunk(chunk, first)
             first += len(chunk)
 
-    def _scan_chunk(
-        self, chunk: list[str], first: int, memo: dict[tuple[int, ...], tuple[int, ...]]
-    ) -> Iterator[tuple[int, tuple[int, ...]]]:
+    def _scan_chunk(self, chunk: list[str], first: int) -> Iterator[Hit]:
         data, starts = _join(chunk)
-        current = -1
-        end = 0
+        at = -1
+        start = end = 0
         literals: list[int] = []
-        for literal, start, _ in self._search.find_matches_as_indexes(data, overlapping=True):
-            if start >= end:
+        for literal, found, _ in self._search.find_matches_as_indexes(data, overlapping=True):
+            if found >= end:
                 if literals:
-                    found = self._confirm(data, starts[current], end, literals, memo)
-                    if found:
-                        yield first + current, found
+                    yield first + at, tuple(literals), data[start : end - 1]
                     literals = []
-                current = bisect_right(starts, start) - 1
-                end = starts[current + 1]
+                at = bisect_right(starts, found, at + 1) - 1
+                start, end = starts[at], starts[at + 1]
             literals.append(literal)
         if literals:
-            found = self._confirm(data, starts[current], end, literals, memo)
-            if found:
-                yield first + current, found
+            yield first + at, tuple(literals), data[start : end - 1]
 
-    def _confirm(
-        self, data: bytes, start: int, end: int, literals: list[int], memo: dict[tuple[int, ...], tuple[int, ...]]
-    ) -> tuple[int, ...]:
-        key = tuple(literals)
-        known = memo.get(key)
-        if known is not None:
-            return known
-        wanted = {number for literal in set(literals) for number in self._owners[literal]}
-        if self._plain.issuperset(literals):
-            if len(memo) >= MEMO_ENTRIES:
-                memo.clear()
-            memo[key] = found = tuple(sorted(wanted))
-            return found
-        line = data[start:end]
-        return tuple(sorted(number for number in wanted if self._phrases[number].stands_in(line)))
+
+def _chunks(lines: Iterable[str]) -> Iterator[list[str]]:
+    source = iter(lines)
+    while chunk := list(islice(source, CHUNK_LINES)):
+        while sum(map(len, chunk)) > CHUNK_CHARS and len(chunk) > 1:
+            half = len(chunk) // 2
+            yield from _chunks(chunk[:half])
+            chunk = chunk[half:]
+        yield chunk
 
 
 def _join(chunk: list[str]) -> tuple[bytes, list[int]]:

@@ -1,12 +1,13 @@
 """Of all signatures in a text, which is the first cause, and how sure that is."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agent.failures.directions import RULES
-from agent.failures.finding import EvidenceLine, Finding
+from agent.failures.case import Case, Ruling
+from agent.failures.finding import EvidenceLine, Finding, Value
 from agent.failures.measure import measure
 from agent.failures.phases import Mark, Timeline
+from agent.failures.rules import RULES
 from agent.failures.signature import FailureClass, Phase, Role, Signature
 from agent.failures.text import looks_loud, telling_lines
 
@@ -14,6 +15,10 @@ UNKNOWN_CONFIDENCE = 0.2
 CERTAIN_FROM = 0.8
 ELSEWHERE_PENALTY = 25
 """Taken from the precedence of a signature that belongs to another platform than the one given."""
+
+RULE_LINES = 60
+MAX_RULE_CHARS = 65_536
+"""What a rule may look at around the decisive line."""
 
 MOST_EVIDENCE = 6
 MAX_EVIDENCE_CHARS = 500
@@ -56,9 +61,9 @@ def _trouble(
     phase = entry.phase if entry.phase is not Phase.UNKNOWN else timeline.phase_at(best.index)
     class_ = entry.class_by_phase.get(phase, entry.failure_class)
     fields = measure(entry.fields, lines, best.index)
-    fixes = (RULES[entry.decide](fields, phase) if entry.decide else None) or entry.fixes_by_phase.get(
-        phase, entry.fixes
-    )
+    ruling = _ruling(lines, best, ranked, fields=fields, phase=phase, platform=platform)
+    class_ = ruling.class_ or class_
+    fixes = ruling.fixes or entry.fixes_by_phase.get(phase, entry.fixes)
     rivals = {
         rival.signature.failure_class
         for rival in ranked[1:]
@@ -66,7 +71,7 @@ def _trouble(
         and rival.signature.precedence >= entry.precedence
         and rival.signature.failure_class is not entry.failure_class
     }
-    confidence = entry.confidence
+    confidence = entry.confidence if ruling.confidence is None else ruling.confidence
     open_phase = bool(entry.class_by_phase) and phase is Phase.UNKNOWN
     if open_phase:
         confidence = min(confidence, 0.55)
@@ -87,6 +92,30 @@ def _trouble(
         consequence=entry.role is Role.CONSEQUENCE,
         precedence=entry.precedence,
         also_seen=tuple(dict.fromkeys(s.signature.id for s in ranked if s.signature.id != entry.id))[:8],
+    )
+
+
+def _ruling(
+    lines: Sequence[str],
+    best: Sighting,
+    ranked: Sequence[Sighting],
+    *,
+    fields: Mapping[str, Value],
+    phase: Phase,
+    platform: str | None,
+) -> Ruling:
+    if not best.signature.decide:
+        return Ruling()
+    around = lines[max(0, best.index - RULE_LINES) : best.index + RULE_LINES]
+    return RULES[best.signature.decide](
+        Case(
+            line=lines[best.index].lower(),
+            text="\n".join(around)[:MAX_RULE_CHARS].lower(),
+            fields=fields,
+            phase=phase,
+            also=frozenset(sighting.signature.id for sighting in ranked),
+            platform=platform,
+        )
     )
 
 

@@ -1,0 +1,33 @@
+"""The rules that a catalogue entry may name in ``decide``."""
+
+from collections.abc import Mapping
+
+from agent.failures import rules_build, rules_memory, rules_platform
+from agent.failures.case import Rule
+
+RULES: Mapping[str, Rule] = {
+    function.__name__: function
+    for function in (
+        rules_build.architecture,
+        rules_build.context,
+        rules_build.dtype,
+        rules_build.flag,
+        rules_build.import_failure,
+        rules_build.tool_parser,
+        rules_build.weights_shape,
+        rules_memory.cache_blocks,
+        rules_memory.gpu_oom,
+        rules_memory.hbm,
+        rules_memory.occupied,
+        rules_memory.one_request,
+        rules_platform.hardware,
+        rules_platform.illegal,
+        rules_platform.image_pull,
+        rules_platform.liveness,
+        rules_platform.network,
+        rules_platform.nccl,
+        rules_platform.no_gpu,
+        rules_platform.saturation,
+        rules_platform.startup_probe,
+    )
+}

@@ -1,0 +1,86 @@
+"""Builds, flags and requests: which value or package the message names."""
+
+import re
+
+from agent.failures.case import Case, Fixes, Ruling
+from agent.failures.signature import FailureClass
+
+_FLAG_FIXES: tuple[tuple[str, Fixes], ...] = (
+    ("limit-mm-per-prompt", ("set_flag limit_mm_per_prompt", "fix_command_line")),
+    ("limit_mm_per_prompt", ("set_flag limit_mm_per_prompt", "fix_command_line")),
+    ("kv-cache-dtype", ("set_flag kv_cache_dtype auto", "fix_command_line")),
+    ("cache_dtype", ("set_flag kv_cache_dtype auto", "fix_command_line")),
+    ("argument --dtype", ("set_flag dtype auto", "fix_command_line")),
+    ("tool-call-parser", ("set_flag tool_call_parser", "fix_command_line")),
+)
+
+
+def import_failure(case: Case) -> Ruling:
+    """A missing or broken package; NVIDIA libraries are the driver's, an unknown name in transformers is age."""
+    if case.has("libcuda", "libcudart", "libcublas", "libnvidia"):
+        return Ruling(class_=FailureClass.CUDA_DRIVER_MISMATCH, fixes=("fix_image_or_driver",))
+    if case.has("from 'transformers", "module 'transformers"):
+        return Ruling(fixes=("upgrade_version", "fix_image_or_driver"))
+    return Ruling()
+
+
+def architecture(case: Case) -> Ruling:
+    """'Not supported' after an import or environment failure is that failure, not a missing architecture."""
+    hidden = {"hidden_import_failure"} & case.also
+    if hidden and case.mentions("failed to be inspected", "error in inspecting", "error raised in subprocess"):
+        return Ruling(fixes=("fix_image_or_driver", "upgrade_version"), confidence=0.75)
+    return Ruling()
+
+
+def dtype(case: Case) -> Ruling:
+    """The message names the dtypes that would do."""
+    supported = re.search(r"supported dtypes: \[?torch\.(\w{4,10})", case.line)
+    if supported:
+        return Ruling(fixes=(f"set_flag dtype {_short(supported.group(1))}", "change_model_or_quantization"))
+    if case.has(
+        "does not support float16", "float16 is not supported", "only supports bfloat16", "only support bfloat16"
+    ):
+        return Ruling(fixes=("set_flag dtype bfloat16", "set_flag dtype auto", "change_accelerator"))
+    if case.has("only supports float16", "must be float16", "torch.bfloat16 is not supported"):
+        return Ruling(fixes=("set_flag dtype half", "change_model_or_quantization"))
+    return Ruling()
+
+
+def _short(name: str) -> str:
+    return {"float16": "half"}.get(name, name)
+
+
+def flag(case: Case) -> Ruling:
+    """A flag with a fix of its own gets it; all others are corrected on the command line."""
+    if case.has("unrecognized arguments"):
+        return Ruling()
+    for word, fixes in _FLAG_FIXES:
+        if word in case.line:
+            return Ruling(fixes=fixes)
+    return Ruling()
+
+
+def context(case: Case) -> Ruling:
+    """Where the client asks for more than the model can ever take, only the client can mend it."""
+    limit, asked = case.number("max_model_len"), case.number("prompt_tokens")
+    if limit and asked and limit >= 131_072:
+        return Ruling(fixes=("none_client_side", "set_flag max_model_len up"))
+    return Ruling()
+
+
+def tool_parser(case: Case) -> Ruling:
+    """Streaming and reasoning faults are bugs of a version; all else is the wrong parser first."""
+    if case.has("reasoning parser", "extract_reasoning", "streaming"):
+        return Ruling(fixes=("upgrade_version", "set_flag tool_call_parser", "none_code_bug"), confidence=0.7)
+    return Ruling()
+
+
+def weights_shape(case: Case) -> Ruling:
+    """A missing name is a version that names layers otherwise; a size that does not fit is a file that does not belong."""
+    if case.has("keyerror", "no module or parameter named"):
+        return Ruling(
+            class_=FailureClass.UNSUPPORTED_ARCHITECTURE,
+            fixes=("upgrade_version", "change_model_or_quantization", "none_code_bug"),
+            confidence=0.6,
+        )
+    return Ruling()

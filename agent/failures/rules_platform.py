@@ -1,0 +1,147 @@
+"""Probes, images, devices and load: which neighbour in the log tells the case."""
+
+from agent.failures.case import Case, Ruling
+from agent.failures.signature import FailureClass, Phase
+
+_REGISTRY_UNREACHABLE = (
+    "i/o timeout",
+    "connection reset",
+    "connection refused",
+    "no such host",
+    "tls handshake",
+    "timeout",
+    "context deadline exceeded",
+    "unexpected eof",
+    "x509",
+    "no route to host",
+)
+_REGISTRY_REFUSES = (
+    "unauthorized",
+    "authentication required",
+    "403 forbidden",
+    "no basic auth",
+    "must have permission",
+)
+_OUTAGE = (
+    "server error",
+    "bad gateway",
+    "service unavailable",
+    "incompleteread",
+    "connection reset",
+    "remote end closed",
+    "gateway time",
+)
+
+
+def startup_probe(case: Case) -> Ruling:
+    """A refused or cancelled connection is a port where nothing listens; a 404 is a wrong path; else too slow."""
+    if case.mentions("statuscode: 404", "status code 404", "statuscode: 401", "statuscode: 405"):
+        return Ruling(fixes=("fix_probe_path", "increase_startup_probe"), confidence=0.8)
+    if case.mentions(
+        "status cancelled", "error_connection_failed", "container called exit(1", "container called exit(2"
+    ):
+        return Ruling(
+            class_=FailureClass.PORT_NOT_LISTENING,
+            fixes=("collect_container_logs", "set_flag port", "increase_startup_probe"),
+            confidence=0.55,
+        )
+    if case.mentions("connection refused") and case.phase is Phase.UNKNOWN and not case.mentions("loading"):
+        return Ruling(confidence=0.5)
+    if case.phase in {Phase.LOADING, Phase.PROFILING, Phase.GRAPH_CAPTURE}:
+        return Ruling(fixes=("increase_startup_probe", "fix_cache_path"), confidence=0.85)
+    return Ruling()
+
+
+def liveness(case: Case) -> Ruling:
+    """A liveness probe that fails while the model loads is a start-up window too short; on a 503 the engine died."""
+    if case.mentions("statuscode: 503", "status 503", "statuscode: 500"):
+        return Ruling(class_=FailureClass.ENGINE_DEAD, fixes=("restart", "collect_container_logs"), confidence=0.55)
+    if case.mentions("statuscode: 404"):
+        return Ruling(class_=FailureClass.STARTUP_PROBE_FAILED, fixes=("fix_probe_path",), confidence=0.7)
+    if case.phase in {Phase.CONFIG, Phase.LOADING, Phase.PROFILING, Phase.GRAPH_CAPTURE}:
+        return Ruling(
+            class_=FailureClass.STARTUP_PROBE_FAILED,
+            fixes=("increase_startup_probe", "relax_liveness_probe"),
+            confidence=0.75,
+        )
+    if case.mentions("connection refused") and case.phase is Phase.UNKNOWN:
+        return Ruling(
+            class_=FailureClass.STARTUP_PROBE_FAILED,
+            fixes=("increase_startup_probe", "relax_liveness_probe", "collect_container_logs"),
+            confidence=0.5,
+        )
+    return Ruling()
+
+
+def image_pull(case: Case) -> Ruling:
+    """Credentials, the network or the name: the registry's answer says which."""
+    if case.mentions("docker: command not found", "cannot connect to the docker daemon"):
+        return Ruling(fixes=("fix_image_or_driver", "fix_command_line"))
+    if case.mentions("not found", "manifest unknown", "name unknown", "invalid reference", "no matching manifest"):
+        return Ruling(fixes=("fix_image_or_driver", "fix_auth_token", "upgrade_version"))
+    if case.mentions("toomanyrequests", "rate limit"):
+        return Ruling(fixes=("fix_auth_token", "fix_network", "fix_image_or_driver"))
+    if case.mentions(*_REGISTRY_UNREACHABLE):
+        return Ruling(fixes=("fix_network", "fix_image_or_driver"))
+    if case.mentions(*_REGISTRY_REFUSES):
+        return Ruling(fixes=("fix_auth_token", "fix_image_or_driver"))
+    return Ruling()
+
+
+def no_gpu(case: Case) -> Ruling:
+    """A device that was there and is gone wants a restart; one that never was wants runtime or driver."""
+    if case.has("nvml: unknown error", "nvmlerror_unknown") or (
+        case.has("failed to initialize nvml") and case.mentions("unknown error")
+    ):
+        return Ruling(fixes=("restart", "fix_image_or_driver"))
+    if case.has("driver/library version mismatch"):
+        return Ruling(class_=FailureClass.CUDA_DRIVER_MISMATCH)
+    if case.mentions("requirement error", "unsatisfied condition", "error 803", "error 804", "too old"):
+        return Ruling(class_=FailureClass.CUDA_DRIVER_MISMATCH, fixes=("fix_image_or_driver",), confidence=0.85)
+    return Ruling()
+
+
+def hardware(case: Case) -> Ruling:
+    """Faults of the bus or the host's memory translation are the machine's set-up as much as the card."""
+    if case.mentions("io_page_fault", "iommu"):
+        return Ruling(fixes=("fix_image_or_driver", "restart", "fix_network_nccl"))
+    return Ruling()
+
+
+def nccl(case: Case) -> Ruling:
+    """A collective that timed out is a rank that stopped; a failure at once is transport, or shared memory."""
+    if case.mentions("watchdog caught collective", "collective operation timeout", "connection closed by remote peer"):
+        return Ruling(fixes=("restart", "fix_network_nccl", "none_code_bug"), confidence=0.75)
+    if case.mentions("unhandled system error", "ncclsystemerror") and not case.mentions("socket", "net/ib", "ibv_"):
+        return Ruling(fixes=("set_shm_size", "fix_network_nccl"), confidence=0.7)
+    if case.mentions("duplicate gpu detected"):
+        return Ruling(fixes=("set_flag tensor_parallel_size", "fix_network_nccl"))
+    if case.mentions("libnccl.so", "failed to load nccl"):
+        return Ruling(fixes=("fix_image_or_driver", "upgrade_version"))
+    return Ruling()
+
+
+def illegal(case: Case) -> Ruling:
+    """Neuron and ROCm faults come from compiled code too; a plain segmentation fault says least."""
+    if case.has("segmentation fault", "sigsegv", "segfault", "exit code 139", "exit code: -11", "signal 11"):
+        return Ruling(confidence=0.65)
+    return Ruling(fixes=("none_code_bug", "upgrade_version", "restart", "set_flag enforce_eager"))
+
+
+def saturation(case: Case) -> Ruling:
+    """Probe time-outs under load want patience, full caches want instances, time-outs of clients both."""
+    if case.mentions("liveness", "health check", "/health", "probe"):
+        return Ruling(fixes=("relax_liveness_probe", "scale_out", "increase_startup_probe"))
+    usage, waiting = case.number("kv_usage_percent"), case.number("waiting_requests")
+    if usage is not None and waiting is not None and usage >= 85 and waiting > 0:
+        return Ruling(confidence=0.85)
+    if case.has("kv cache usage"):
+        return Ruling(confidence=0.7)
+    return Ruling()
+
+
+def network(case: Case) -> Ruling:
+    """An outage of the hub passes; an address that does not resolve or a refused route does not."""
+    if case.mentions(*_OUTAGE):
+        return Ruling(fixes=("restart", "fix_network", "fix_cache_path"))
+    return Ruling()
