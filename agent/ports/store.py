@@ -91,7 +91,8 @@ class IncidentStore(Protocol):
         Version 0 creates.
 
         Raises:
-            StateConflict: Somebody else wrote first.
+            StateConflict: Somebody else wrote first: another version stands, one of the signals is stored already,
+                or the plan's id was given to another plan. Nothing was written.
         """
         ...
 
@@ -100,11 +101,11 @@ class IncidentStore(Protocol):
         ...
 
     def sent(self, message_ids: tuple[str, ...]) -> None:
-        """Mark messages as sent; marking twice is harmless."""
+        """Mark messages as sent; marking twice is harmless, and so is a mark that is lost: it is sent once more."""
         ...
 
     def unsent(self, limit: int = 100) -> tuple[str, ...]:
-        """Return incidents whose outbox is not empty."""
+        """Return incidents whose outbox is not empty, the longest waiting first."""
         ...
 
     def due(self, now: datetime, limit: int = 100) -> tuple[str, ...]:
@@ -112,7 +113,7 @@ class IncidentStore(Protocol):
         ...
 
     def latest_time(self) -> datetime | None:
-        """Return the highest time ever committed, against clocks that step back."""
+        """Return the highest :func:`committed_at` of all commits, against clocks that step back."""
         ...
 
     def incidents(self, query: Query) -> tuple[Incident, ...]:
@@ -131,3 +132,10 @@ class IncidentStore(Protocol):
 def head_key(run: str, service: str, revision: str | None) -> str:
     """Return the key under which the newest incident of a service, or of one of its revisions, is found."""
     return f"{run}|{service}|{revision or ''}"
+
+
+def committed_at(change: Change) -> datetime:
+    """Return the latest time that our own clock gave to a change; the times of signals are their sources' own."""
+    incident = change.incident
+    own = (incident.opened_at, incident.phase_at, incident.quiet_since)
+    return max(*own, *(event.at for event in change.events))

@@ -1,0 +1,40 @@
+"""What a writer is told who came second; the same words from every store."""
+
+from agent.errors import InputRejected, StateConflict
+
+
+def stale(incident_id: str, *, read: int, stored: int | None) -> StateConflict:
+    """Another version of the incident stands than the one that was read."""
+    why = "there is none" if stored is None else f"version {stored} stands"
+    return StateConflict(
+        f"incident {incident_id!r} was not written",
+        why=f"version {read} was read and {why}",
+        mend="load it again and decide anew",
+    )
+
+
+def signal_stored(key: str, incident_id: str) -> StateConflict:
+    """A signal of the change came in by another way meanwhile."""
+    return StateConflict(
+        f"incident {incident_id!r} was not written",
+        why=f"its signal {key[:12]!r} is stored already",
+        mend="look where the signal is before it is placed again",
+    )
+
+
+def plan_stored(plan_id: str, incident_id: str) -> StateConflict:
+    """Another plan has this id; plans are never changed."""
+    return StateConflict(
+        f"incident {incident_id!r} was not written",
+        why=f"plan {plan_id!r} exists and says something else",
+        mend="load the incident again and give the new plan a new id",
+    )
+
+
+def missing(incident_id: str) -> InputRejected:
+    """There is no such incident."""
+    return InputRejected(
+        f"incident {incident_id!r} was not found",
+        why="the store has none with that id",
+        mend="list them: sre-agent incidents",
+    )

@@ -1,0 +1,57 @@
+-- name: claim_add
+INSERT INTO claims (plan, incident, decision) VALUES (:plan, :incident, :decision) ON CONFLICT (plan) DO NOTHING;
+
+-- name: claim
+SELECT decision FROM claims WHERE plan = :plan;
+
+-- name: receipt_add
+INSERT INTO receipts (decision, effect, service, at) VALUES (:decision, :effect, :service, :at)
+ON CONFLICT (decision) DO NOTHING;
+
+-- name: receipt
+SELECT effect FROM receipts WHERE decision = :decision;
+
+-- name: changes_of_service
+SELECT at FROM receipts WHERE service = :service AND at >= :since ORDER BY at;
+
+-- name: changes
+SELECT at FROM receipts WHERE at >= :since ORDER BY at;
+
+-- name: kill_switch
+SELECT is_on, who, why, at FROM kill_switch;
+
+-- name: kill_switch_set
+INSERT INTO kill_switch (one, is_on, who, why, at) VALUES (1, :is_on, :who, :why, :at)
+ON CONFLICT (one) DO UPDATE SET is_on = excluded.is_on, who = excluded.who, why = excluded.why, at = excluded.at;
+
+-- name: prior_add
+INSERT INTO priors (effect, template, traffic) VALUES (:effect, :template, :traffic) ON CONFLICT (effect) DO NOTHING;
+
+-- name: prior
+SELECT template, traffic FROM priors WHERE effect = :effect;
+
+-- name: lease
+SELECT holder, token, ends_at FROM leases WHERE name = :name;
+
+-- name: lease_set
+INSERT INTO leases (name, holder, token, ends_at) VALUES (:name, :holder, :token, :ends_at)
+ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, token = excluded.token, ends_at = excluded.ends_at;
+
+-- name: lease_release
+UPDATE leases SET ends_at = 0 WHERE name = :name AND token = :token;
+
+-- name: latest_raise
+INSERT INTO latest (one, at) VALUES (1, :at) ON CONFLICT (one) DO UPDATE SET at = excluded.at WHERE at < excluded.at;
+
+-- name: latest
+SELECT at FROM latest;
+
+-- name: audit_last
+SELECT number, at, kind, incident, who, body, chain FROM audit ORDER BY number DESC LIMIT 1;
+
+-- name: audit_add
+INSERT INTO audit (number, at, kind, incident, who, body, chain)
+VALUES (:number, :at, :kind, :incident, :who, :body, :chain);
+
+-- name: audit_newest
+SELECT number, at, kind, incident, who, body, chain FROM audit ORDER BY number DESC LIMIT :limit;
