@@ -1,0 +1,71 @@
+"""Which service a body is about, whether it is watched, and that ours never is."""
+
+import pytest
+
+from agent.core.intake.origin import Ignored, IgnoredBecause, Reading
+from agent.core.intake.read import signals_of
+
+
+def because(taken):
+    assert taken.signals == ()
+    return [item.because for item in taken.ignored]
+
+
+@pytest.mark.parametrize("name", ["sre-ingest", "sre-", "gemma4-vllm"])
+def test_our_own_services_are_never_a_source(sample, name):
+    """By prefix or by the list of our own, an error of ours cannot open an incident."""
+    entry = sample("log_vllm_engine_dead")
+    entry["resource"]["labels"]["service_name"] = name
+    taken = signals_of(entry, Reading(own_services=frozenset({"gemma4-vllm"})))
+    assert because(taken) == [IgnoredBecause.OWN_SERVICE]
+
+
+def test_a_function_is_ours_by_its_label_whatever_its_name(sample):
+    """The label that Cloud Functions put on their services decides too, for alerts as well."""
+    entry = sample("log_vllm_engine_dead")
+    entry["labels"]["goog-managed-by"] = "cloudfunctions"
+    assert because(signals_of(entry, Reading())) == [IgnoredBecause.OWN_SERVICE]
+    body = sample("monitoring_alert_v1_2_open_cloud_run")
+    body["incident"]["metadata"]["user_labels"] = {"goog-managed-by": "cloudfunctions"}
+    assert because(signals_of(body, Reading())) == [IgnoredBecause.OWN_SERVICE]
+
+
+def test_being_watched_does_not_make_ours_a_source(sample):
+    """Even a lookup that would take it does not get asked."""
+    entry = sample("log_vllm_engine_dead")
+    entry["resource"]["labels"]["service_name"] = "sre-ingest"
+    assert because(signals_of(entry, Reading(watched=lambda place: "gemma"))) == [IgnoredBecause.OWN_SERVICE]
+
+
+def test_a_service_that_is_not_watched_is_ignored_with_its_name(sample):
+    """Acknowledged, not quarantined: nothing is wrong with the body."""
+    taken = signals_of(sample("log_vllm_engine_dead"), Reading(watched=lambda place: None))
+    assert taken.ignored == (Ignored(because=IgnoredBecause.NOT_WATCHED, what="gemma4-vllm"),)
+
+
+def test_the_lookup_is_asked_with_everything_that_tells_services_apart(sample):
+    """Name, platform, project, location and labels; its answer is the signal's service."""
+    asked = []
+
+    def watched(place):
+        asked.append(place)
+        return "gemma"
+
+    (signal,) = signals_of(sample("log_vllm_engine_dead"), Reading(watched=watched)).signals
+    assert signal.service == "gemma"
+    (place,) = asked
+    assert (place.service, place.platform, place.project, place.location) == (
+        "gemma4-vllm",
+        "cloud_run",
+        "example-project",
+        "us-central1",
+    )
+    assert place.labels["revision_name"] == "gemma4-vllm-00007-abc"
+
+
+def test_an_alert_may_be_watched_under_any_of_its_names(sample):
+    """Where the first candidate is not watched the next is asked, such as the model's name."""
+    body = sample("alertmanager_webhook_v4")
+    watched = {"google/gemma-4-31B-it": "gemma"}
+    (signal,) = signals_of(body, Reading(watched=lambda place: watched.get(place.service))).signals
+    assert signal.service == "gemma"
