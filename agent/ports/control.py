@@ -5,6 +5,7 @@ from typing import Protocol
 
 from pydantic import AwareDatetime
 
+from agent.core.audit import AuditRow
 from agent.core.value import Value
 
 
@@ -22,18 +23,6 @@ class KillSwitch(Value):
     by: str = ""
     why: str = ""
     at: AwareDatetime | None = None
-
-
-class AuditRow(Value):
-    """One line of the append-only record; ``chain`` is a digest over the row and the chain before it."""
-
-    number: int
-    at: AwareDatetime
-    kind: str
-    incident: str
-    who: str
-    body: str
-    chain: str
 
 
 class Lease(Value):
@@ -85,7 +74,11 @@ class ControlStore(Protocol):
         ...
 
     def acquire(self, name: str, holder: str, *, for_s: float, now: datetime) -> Lease | None:
-        """Take or renew a lease; None while another holds it."""
+        """Take or renew a lease; None while another holds it.
+
+        A renewal before the end keeps its token; after the end even the same holder gets a new one. Time is the later
+        of ``now`` and the highest that any holder brought.
+        """
         ...
 
     def holds(self, lease: Lease, now: datetime) -> bool:
@@ -101,5 +94,5 @@ class ControlStore(Protocol):
         ...
 
     def audit(self, limit: int = 1000) -> tuple[AuditRow, ...]:
-        """Return the record, oldest first."""
+        """Return the newest ``limit`` rows of the record, oldest first; see :func:`agent.core.audit.verify`."""
         ...

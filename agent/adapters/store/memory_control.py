@@ -1,0 +1,102 @@
+"""The control database in memory: for tests, simulations and replays that keep nothing."""
+
+import threading
+from datetime import datetime, timedelta
+
+from agent.core.audit import AuditRow, next_row
+from agent.core.signal import later
+from agent.ports.control import KillSwitch, Lease, Limits
+
+
+class MemoryControlStore:
+    """Keeps the promises of :class:`agent.ports.control.ControlStore` until the process ends."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._claims: dict[str, str] = {}
+        self._receipts: dict[str, tuple[str, str, datetime]] = {}  # effect, service, time by decision
+        self._switch = KillSwitch(on=False)
+        self._priors: dict[str, tuple[str, str]] = {}
+        self._leases: dict[str, Lease] = {}
+        self._latest: datetime | None = None
+        self._audit: list[AuditRow] = []
+
+    def claim(self, incident: str, plan: str, decision_id: str) -> str:  # noqa: ARG002 - a plan's id is enough here
+        """Record the first decision of a plan; see the port."""
+        with self._lock:
+            return self._claims.setdefault(plan, decision_id)
+
+    def use_receipt(self, decision_id: str, effect_key: str, *, service: str, at: datetime) -> bool:
+        """Record that a receipt starts an effect; see the port."""
+        with self._lock:
+            return self._receipts.setdefault(decision_id, (effect_key, service, at))[0] == effect_key
+
+    def limits(self, service: str, since: datetime) -> Limits:
+        """Return the changes since a time, oldest first; see the port."""
+        with self._lock:
+            uses = [(at, of) for _, of, at in self._receipts.values() if at >= since]
+        return Limits(
+            service_changes=tuple(sorted(at for at, of in uses if of == service)),
+            all_changes=tuple(sorted(at for at, _ in uses)),
+        )
+
+    def kill_switch(self) -> KillSwitch:
+        """Read the switch; off where nobody ever touched it."""
+        with self._lock:
+            return self._switch
+
+    def set_kill_switch(self, switch: KillSwitch) -> None:
+        """Turn it on or off; see the port."""
+        with self._lock:
+            self._switch = switch
+
+    def keep_prior(self, effect_key: str, template: str, traffic: str) -> None:
+        """Keep what stood before an effect; see the port."""
+        with self._lock:
+            self._priors.setdefault(effect_key, (template, traffic))
+
+    def prior(self, effect_key: str) -> tuple[str, str] | None:
+        """Return template and traffic as they were before an effect; see the port."""
+        with self._lock:
+            return self._priors.get(effect_key)
+
+    def acquire(self, name: str, holder: str, *, for_s: float, now: datetime) -> Lease | None:
+        """Take or renew a lease; see the port."""
+        with self._lock:
+            at = self._latest = later(now, self._latest) or now
+            held = self._leases.get(name)
+            running = held is not None and at < held.until
+            if held is not None and running and held.holder != holder:
+                return None
+            token = held.token + (0 if running else 1) if held is not None else 1
+            lease = Lease(name=name, holder=holder, token=token, until=at + timedelta(seconds=for_s))
+            self._leases[name] = lease
+            return lease
+
+    def holds(self, lease: Lease, now: datetime) -> bool:
+        """Whether the lease is still the newest one and not over; see the port."""
+        with self._lock:
+            held = self._leases.get(lease.name)
+            at = later(now, self._latest) or now
+        ours = held is not None and (held.holder, held.token) == (lease.holder, lease.token)
+        return ours and held is not None and at < held.until
+
+    def release(self, lease: Lease) -> None:
+        """Give it back early; a lease that somebody else took meanwhile stays theirs."""
+        with self._lock:
+            held = self._leases.get(lease.name)
+            if held is not None and held.token == lease.token:
+                self._leases[lease.name] = held.with_(until=held.until - timedelta(days=36_500))
+
+    def append(self, *, at: datetime, kind: str, incident: str, who: str, body: str) -> AuditRow:
+        """Add a row to the record; see the port."""
+        with self._lock:
+            last = self._audit[-1] if self._audit else None
+            row = next_row(last, at=at, kind=kind, incident=incident, who=who, body=body)
+            self._audit.append(row)
+            return row
+
+    def audit(self, limit: int = 1000) -> tuple[AuditRow, ...]:
+        """Return the newest rows of the record, oldest first; see the port."""
+        with self._lock:
+            return tuple(self._audit[-limit:])

@@ -1,0 +1,128 @@
+"""The control database in a SQLite file of its own, that only the deciding and executing functions write."""
+
+import sqlite3
+from datetime import datetime
+from typing import Final
+
+from agent.adapters.store.named_sql import queries
+from agent.adapters.store.sqlite_database import SqliteDatabase
+from agent.adapters.store.sqlite_time import from_us, to_us
+from agent.core.audit import AuditRow, next_row
+from agent.ports.control import KillSwitch, Lease, Limits
+
+SQL: Final = queries("control")
+
+
+class SqliteControlStore:
+    """Keeps the promises of :class:`agent.ports.control.ControlStore`; every write is on the disk when it returns.
+
+    Args:
+        database: A control database.
+    """
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+
+    def claim(self, incident: str, plan: str, decision_id: str) -> str:
+        """Record the first decision of a plan; see the port."""
+        row = {"plan": plan, "incident": incident, "decision": decision_id}
+        with self._database.writing() as db:
+            db.execute(SQL["claim_add"], row)
+            return str(db.execute(SQL["claim"], {"plan": plan}).fetchone()[0])
+
+    def use_receipt(self, decision_id: str, effect_key: str, *, service: str, at: datetime) -> bool:
+        """Record that a receipt starts an effect; see the port."""
+        row = {"decision": decision_id, "effect": effect_key, "service": service, "at": to_us(at)}
+        with self._database.writing() as db:
+            db.execute(SQL["receipt_add"], row)
+            return bool(db.execute(SQL["receipt"], {"decision": decision_id}).fetchone()[0] == effect_key)
+
+    def limits(self, service: str, since: datetime) -> Limits:
+        """Return the changes since a time, oldest first; see the port."""
+        asked = {"service": service, "since": to_us(since)}
+        with self._database.reading() as db:
+            of_service = db.execute(SQL["changes_of_service"], asked).fetchall()
+            of_all = db.execute(SQL["changes"], asked).fetchall()
+        return Limits(
+            service_changes=tuple(from_us(at) for (at,) in of_service),
+            all_changes=tuple(from_us(at) for (at,) in of_all),
+        )
+
+    def kill_switch(self) -> KillSwitch:
+        """Read the switch; off where nobody ever touched it."""
+        with self._database.reading() as db:
+            row = db.execute(SQL["kill_switch"]).fetchone()
+        if row is None:
+            return KillSwitch(on=False)
+        is_on, by, why, at = row
+        return KillSwitch(on=bool(is_on), by=by, why=why, at=None if at is None else from_us(at))
+
+    def set_kill_switch(self, switch: KillSwitch) -> None:
+        """Turn it on or off; see the port."""
+        at = None if switch.at is None else to_us(switch.at)
+        with self._database.writing() as db:
+            db.execute(SQL["kill_switch_set"], {"is_on": int(switch.on), "who": switch.by, "why": switch.why, "at": at})
+
+    def keep_prior(self, effect_key: str, template: str, traffic: str) -> None:
+        """Keep what stood before an effect; see the port."""
+        with self._database.writing() as db:
+            db.execute(SQL["prior_add"], {"effect": effect_key, "template": template, "traffic": traffic})
+
+    def prior(self, effect_key: str) -> tuple[str, str] | None:
+        """Return template and traffic as they were before an effect; see the port."""
+        with self._database.reading() as db:
+            row = db.execute(SQL["prior"], {"effect": effect_key}).fetchone()
+        return None if row is None else (str(row[0]), str(row[1]))
+
+    def acquire(self, name: str, holder: str, *, for_s: float, now: datetime) -> Lease | None:
+        """Take or renew a lease; see the port."""
+        with self._database.writing() as db:
+            db.execute(SQL["latest_raise"], {"at": to_us(now)})
+            at = _later(db, now)
+            found = db.execute(SQL["lease"], {"name": name}).fetchone()
+            held_by, token, ends_at = found or ("", 0, 0)
+            if ends_at <= at:
+                token += 1
+            elif held_by != holder:
+                return None
+            until = at + round(for_s * 1_000_000)
+            db.execute(SQL["lease_set"], {"name": name, "holder": holder, "token": token, "ends_at": until})
+        return Lease(name=name, holder=holder, token=token, until=from_us(until))
+
+    def holds(self, lease: Lease, now: datetime) -> bool:
+        """Whether the lease is still the newest one and not over; see the port."""
+        with self._database.reading() as db:
+            found = db.execute(SQL["lease"], {"name": lease.name}).fetchone()
+            at = _later(db, now)
+        return found is not None and found[:2] == (lease.holder, lease.token) and at < found[2]
+
+    def release(self, lease: Lease) -> None:
+        """Give it back early; a lease that somebody else took meanwhile stays theirs."""
+        with self._database.writing() as db:
+            db.execute(SQL["lease_release"], {"name": lease.name, "token": lease.token})
+
+    def append(self, *, at: datetime, kind: str, incident: str, who: str, body: str) -> AuditRow:
+        """Add a row to the record; see the port."""
+        with self._database.writing() as db:
+            last = db.execute(SQL["audit_last"]).fetchone()
+            before = _audit_row(last) if last else None
+            row = next_row(before, at=at, kind=kind, incident=incident, who=who, body=body)
+            db.execute(SQL["audit_add"], dict(row) | {"at": to_us(row.at)})
+        return row
+
+    def audit(self, limit: int = 1000) -> tuple[AuditRow, ...]:
+        """Return the newest rows of the record, oldest first; see the port."""
+        with self._database.reading() as db:
+            rows = db.execute(SQL["audit_newest"], {"limit": limit}).fetchall()
+        return tuple(_audit_row(row) for row in reversed(rows))
+
+
+def _later(db: sqlite3.Connection, now: datetime) -> int:
+    """The later of ``now`` and the highest time that a holder brought, microseconds."""
+    row = db.execute(SQL["latest"]).fetchone()
+    return max(to_us(now), row[0] if row else 0)
+
+
+def _audit_row(row: tuple[int, int, str, str, str, str, str]) -> AuditRow:
+    number, at, kind, incident, who, body, chain = row
+    return AuditRow(number=number, at=from_us(at), kind=kind, incident=incident, who=who, body=body, chain=chain)
