@@ -64,6 +64,7 @@ def model_from_entry(entry: Mapping[str, Any], schemes: Mapping[str, QuantFacts]
         norm_params=int(entry["norm_params"]),
         vision=_tower(entry.get("vision")),
         audio=_tower(entry.get("audio")),
+        mtp=_layer(entry["mtp"]) if "mtp" in entry else None,
         min_vllm=str(entry.get("min_vllm", "")),
         unmodelled=str(entry.get("unmodelled", "")),
         sources=(f"{entry['name']}: {entry['source']} ({entry['date']})",),
@@ -128,6 +129,7 @@ def version_from_entry(entry: Mapping[str, Any], harmless: frozenset[str]) -> Ve
         raises_batch_to_mm_item=bool(entry["raises_batch_to_mm_item"]),
         offloads_towers_first=bool(entry["offloads_towers_first"]),
         very_large_card_batch=bool(entry["very_large_card_batch"]),
+        caches_recurrent_prefixes=bool(entry["caches_recurrent_prefixes"]),
         harmless_flags=harmless,
         source=f"{entry['source']} ({entry['date']})",
     )

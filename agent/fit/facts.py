@@ -49,12 +49,14 @@ class RecurrentState:
         ssm_elements: Recurrent state.
         ssm_bytes_per_element: Width of the recurrent state (vLLM keeps it in fp32 unless told otherwise).
         weight_params: Parameters of the layer's projections.
+        conv_elements_per_token: What one more guessed token adds to the convolution state.
     """
 
     conv_elements: int
     ssm_elements: int
     ssm_bytes_per_element: int
     weight_params: int
+    conv_elements_per_token: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -157,6 +159,7 @@ class ModelFacts:
         rope_cache_bytes: Buffers of cosines and sines, replicated.
         norm_params: Norms, routers, scalars and biases: replicated, never quantised.
         vision, audio: Towers; None without.
+        mtp: The layer that guesses tokens (multi-token prediction), loaded and cached only when asked for.
         quant: How it is stored.
         min_vllm: First version with this architecture; "" if older than all known.
         measured_bytes: Exact bytes per tensor group read from the checkpoint's headers; wins over arithmetic.
@@ -183,6 +186,7 @@ class ModelFacts:
     norm_params: int = 0
     vision: TowerFacts | None = None
     audio: TowerFacts | None = None
+    mtp: LayerGroup | None = None
     min_vllm: str = ""
     measured_bytes: tuple[tuple[TensorGroup, int], ...] = ()
     checkpoint_bytes: int | None = None
@@ -249,6 +253,7 @@ class VersionRules:
         raises_batch_to_mm_item: Default batched tokens grow to the largest multimodal item.
         offloads_towers_first: CPU offload takes vision and audio towers before layer 0.
         very_large_card_batch: Cards of 160 GiB and more get 16,384 batched tokens.
+        caches_recurrent_prefixes: Prefix caching is on by default for recurrent layers too.
         harmless_flags: Flags known to leave device memory alone.
         assumptions: What was assumed because this exact version was not read.
         source: Where the rules were read.
@@ -264,6 +269,7 @@ class VersionRules:
     raises_batch_to_mm_item: bool
     offloads_towers_first: bool
     very_large_card_batch: bool = False
+    caches_recurrent_prefixes: bool = False
     harmless_flags: frozenset[str] = field(default_factory=frozenset)
     assumptions: tuple[str, ...] = ()
     source: str = ""

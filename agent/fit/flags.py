@@ -62,6 +62,7 @@ class Flags:
     kv_cache_dtype: str | None = None
     dtype: str | None = None
     quantization: str | None = None
+    mamba_ssm_cache_dtype: str | None = None
     block_size: int | None = None
     enforce_eager: bool | None = None
     cpu_offload_gb: float | None = None
@@ -301,7 +302,11 @@ _MANY = 2**62
 _SHORT = {"-tp": "tensor-parallel-size", "-pp": "pipeline-parallel-size", "-dp": "data-parallel-size",
           "-q": "quantization", "-cc": "compilation-config", "-sc": "speculative-config", "-O": "optimization-level",
           "-ep": "enable-expert-parallel"}  # fmt: skip
-_RENAMED = {"kv-cache-memory": "kv-cache-memory-bytes", "cuda-graph-sizes": "cudagraph-capture-sizes"}
+_RENAMED = {
+    "kv-cache-memory": "kv-cache-memory-bytes",
+    "device-memory-utilization": "gpu-memory-utilization",
+    "cuda-graph-sizes": "cudagraph-capture-sizes",
+}
 _BOOLEANS = frozenset({
     "enforce-eager", "async-scheduling", "enable-chunked-prefill", "enable-prefix-caching", "enable-expert-parallel",
     "language-model-only", "skip-mm-profiling", "disable-chunked-mm-input", "disable-hybrid-kv-cache-manager",
@@ -310,7 +315,7 @@ _BOOLEANS = frozenset({
 _SCALARS: dict[str, Callable[[str], Any]] = {
     "tensor-parallel-size": int, "pipeline-parallel-size": int, "data-parallel-size": int,
     "gpu-memory-utilization": float, "max-model-len": human_int, "max-num-seqs": human_int,
-    "max-num-batched-tokens": human_int, "kv-cache-dtype": _word, "dtype": _word, "quantization": _word,
+    "max-num-batched-tokens": human_int, "kv-cache-dtype": _word, "mamba-ssm-cache-dtype": _word, "dtype": _word, "quantization": _word,
     "block-size": int, "cpu-offload-gb": float, "kv-cache-memory-bytes": human_int, "num-gpu-blocks-override": int,
     "max-cudagraph-capture-size": int,
 }  # fmt: skip

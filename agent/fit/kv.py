@@ -105,6 +105,12 @@ def cache_bytes_per_element(kv_cache_dtype: str | None, base_bytes: int) -> int:
     return 4 if kv_cache_dtype == "float32" else 1
 
 
+def own_mtp(model: ModelFacts, flags: Flags) -> LayerGroup | None:
+    """The model's own guessing layer where the flags ask for it; None with an outside draft model."""
+    asked = flags.speculative_config
+    return model.mtp if asked is not None and "mtp" in asked.method and not asked.model else None
+
+
 def stage_layers(layers: tuple[LayerGroup, ...], pp: int) -> tuple[LayerGroup, ...]:
     """The layers of the fullest pipeline stage, each kind's share rounded up."""
     return layers if pp == 1 else tuple(replace(layer, count=-(-layer.count // pp)) for layer in layers)
@@ -128,7 +134,12 @@ def plan_layout(
 
     Source: vllm/v1/core/kv_cache_utils.py, version 0.32.0, read 2026-11-21.
     """
-    layers = stage_layers(model.layers, flags.pp) + (draft.layers if draft is not None else ())
+    guessing = own_mtp(model, flags)
+    layers = (
+        *stage_layers(model.layers, flags.pp),
+        *((guessing,) if guessing is not None else ()),
+        *(draft.layers if draft is not None else ()),
+    )
     caches = _merged(layers, flags, block_tokens, bytes_per_element)
     if flags.disable_hybrid_kv_cache_manager:
         caches = tuple(replace(cache, kind=AttentionKind.FULL, window_tokens=None) for cache in caches)
@@ -177,7 +188,10 @@ def _page_bytes(layer: LayerGroup, flags: Flags, block: int, width: int) -> int:
         return block * layer.latent_elements * width
     if layer.recurrent is not None:
         state = layer.recurrent
-        return (state.conv_elements * 2 + state.ssm_elements * state.ssm_bytes_per_element) // flags.tp
+        guessed = flags.speculative_config.tokens if flags.speculative_config else 0
+        width_bytes = 2 if (flags.mamba_ssm_cache_dtype or "").endswith("16") else state.ssm_bytes_per_element
+        conv = state.conv_elements + guessed * state.conv_elements_per_token
+        return (conv * 2 + state.ssm_elements * width_bytes) // flags.tp
     heads = max(1, layer.kv_heads // flags.tp)
     scales = 2 * 4 if (flags.kv_cache_dtype or "").endswith("per_token_head") else 0
     return block * heads * (2 * layer.head_dim * width + scales)

@@ -65,7 +65,7 @@ def fill_pool(
     blocks = Bounds(low=held.low // one, best=held.best // one, high=held.high // one)
     reserved = one if rules.reserves_null_block else 0
     flight = in_flight(rules, flags, run.max_num_batched_tokens)
-    spare = spare_states(flags)
+    spare = spare_states(flags, rules)
     longest = layout.longest(max(0, held.best - reserved) // one, run.max_model_len, flight, spare_states=spare)
     length = max(1, longest) if run.auto_length else run.max_model_len
     need = layout.blocks_per_request(length, flight, spare_states=spare)
@@ -95,7 +95,11 @@ def fill_pool(
     )
 
 
-def spare_states(flags: Flags) -> int:
-    """Further state blocks of recurrent layers: one to align prefixes when they are cached, one per guessed token."""
+def spare_states(flags: Flags, rules: VersionRules) -> int:
+    """Further state blocks of recurrent layers: one to align prefixes when they are cached, one per guessed token.
+
+    Source: vllm/v1/kv_cache_interface.py MambaSpec.max_memory_usage_bytes, version 0.32.0, read 2026-11-21.
+    """
     guessed = flags.speculative_config.tokens if flags.speculative_config else 0
-    return (1 if flags.enable_prefix_caching else 0) + guessed
+    cached = rules.caches_recurrent_prefixes if flags.enable_prefix_caching is None else flags.enable_prefix_caching
+    return int(cached) + guessed

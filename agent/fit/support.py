@@ -8,6 +8,7 @@ from agent.errors import InputRejected
 from agent.fit.batch import Effective
 from agent.fit.facts import AcceleratorFacts, AcceleratorKind, ModelFacts, VersionRules
 from agent.fit.flags import Flags
+from agent.fit.kv import own_mtp
 from agent.fit.needs import Needs
 
 _BF16 = (8, 0)
@@ -154,7 +155,7 @@ def _judge_flags(
         if other.name not in rules.harmless_flags and name not in rules.harmless_flags:
             doubts.append(f"what --{other.name} does to memory is not modelled")
     speculative = flags.speculative_config
-    if speculative is not None and draft is None and speculative.method not in _DRAFTLESS:
+    if speculative is not None and draft is None and not _is_counted(model, flags, speculative.method):
         doubts.append(f"the memory of the draft model {speculative.model or speculative.method!r} is not known")
     if (flags.kv_cache_dtype or "").endswith("per_token_head") and not rules.reserves_null_block:
         if len({(layer.head_dim, layer.kv_heads) for layer in model.layers}) > 1:
@@ -167,6 +168,10 @@ def _judge_flags(
         notes.append("pipeline stages are taken as even; the first one, with embedding and towers, is shown")
     if flags.quantization is not None and model.quant.scheme == "bf16" and flags.quantization not in {"auto", "none"}:
         doubts.append(f"quantising while loading (--quantization {flags.quantization}) is not modelled")
+
+
+def _is_counted(model: ModelFacts, flags: Flags, method: str) -> bool:
+    return method in _DRAFTLESS or own_mtp(model, flags) is not None
 
 
 def _older(version: str, floor: str) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from agent.fit.bounds import MIB, Bounds
 from agent.fit.facts import AttentionKind, LayerGroup, ModelFacts, TensorGroup, TowerFacts, VersionRules
 from agent.fit.flags import Flags
-from agent.fit.kv import stage_layers
+from agent.fit.kv import own_mtp, stage_layers
 
 _MODALITIES = {TensorGroup.VISION: ("image", "video"), TensorGroup.AUDIO: ("audio",)}
 
@@ -120,6 +120,9 @@ def device_tensors(model: ModelFacts, flags: Flags) -> Iterator[Tensor]:
         for _ in range(layer.count):
             yield from _layer_tensors(model, layer, tp, index)
             index += 1
+    if (guessing := own_mtp(model, flags)) is not None:
+        yield from _layer_tensors(model, guessing, tp, index)
+        yield Tensor(group=TensorGroup.OTHER, params=2 * hidden * hidden, stored_params=2 * hidden * hidden)
 
 
 def _layer_tensors(model: ModelFacts, layer: LayerGroup, tp: int, index: int) -> Iterator[Tensor]:
