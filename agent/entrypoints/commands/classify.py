@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from agent.entrypoints.records import Record, read_records, read_source
+from agent.entrypoints.classified_records import Record, read_records, read_source
 from agent.failures.finding import Finding
 
 
