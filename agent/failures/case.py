@@ -1,7 +1,7 @@
 """Where one error text has several remedies or classes, the numbers and neighbours in the log decide."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from agent.failures.finding import Value
 from agent.failures.signature import FailureClass, Phase
@@ -20,6 +20,8 @@ class Case:
         phase: How far the server had come.
         also: Ids of other signatures in the text.
         platform: The platform if known.
+        repeats: How many lines carry the decisive signature.
+        progress_after: A line after the last of them shows progress: tokens, or another phase.
     """
 
     line: str
@@ -28,6 +30,8 @@ class Case:
     phase: Phase
     also: frozenset[str] = frozenset()
     platform: str | None = None
+    repeats: int = 1
+    progress_after: bool = False
 
     def gib(self, name: str) -> float | None:
         """A field in GiB, taken from NAME_gib or NAME_mib."""
@@ -58,7 +62,6 @@ class Ruling:
     fixes: Fixes = ()
     class_: FailureClass | None = None
     confidence: float | None = None
-    also_fields: Mapping[str, Value] = field(default_factory=dict)
 
 
 Rule = Callable[[Case], Ruling]

@@ -35,11 +35,11 @@ class Candidate:
     compiled: Compiled
     unconfirmed: tuple[Phrase, ...]
 
-    def stands_in(self, line: bytes) -> bool:
-        """Whether the entry stands in the lower-case line; an empty ``unconfirmed`` says a phrase does already."""
+    def stands_in(self, line: bytes, raw: bytes) -> bool:
+        """Whether the entry stands in the line; an empty ``unconfirmed`` says that a phrase does already."""
         if self.unconfirmed and not any(phrase.stands_in(line) for phrase in self.unconfirmed):
             return False
-        return not any(veto.stands_in(line) for veto in self.compiled.vetoes)
+        return not any(veto.stands_in(raw) for veto in self.compiled.vetoes)
 
 
 class Matcher:
@@ -65,9 +65,9 @@ class Matcher:
         Linear in the input, memory bounded by one chunk; fit for storms. Colours are not removed here.
         Signatures that need context from other lines are reported by their own line alone, not certain.
         """
-        for index, literals, line in self._prefilter.scan(lines):
+        for index, literals, line, raw in self._prefilter.scan(lines):
             for candidate in self._memo.get(literals) or self._candidates(literals):
-                if candidate.stands_in(line):
+                if candidate.stands_in(line, raw):
                     yield index, candidate.compiled.line_match
                     break
 
@@ -90,9 +90,9 @@ class Matcher:
         lines = split_lines(text)
         found: list[tuple[int, Compiled]] = [
             (index, candidate.compiled)
-            for index, literals, line in self._prefilter.scan(lines)
+            for index, literals, line, raw in self._prefilter.scan(lines)
             for candidate in self._memo.get(literals) or self._candidates(literals)
-            if candidate.stands_in(line)
+            if candidate.stands_in(line, raw)
         ]
         lowered = "\n".join(lines).encode("utf-8", "surrogatepass").lower()
         valid: dict[str, bool] = {}
@@ -133,7 +133,7 @@ def _compile(entry: Signature) -> Compiled:
     return Compiled(
         entry=entry,
         phrases=tuple(parse_phrase(text) for text in entry.phrases),
-        vetoes=tuple(parse_phrase(text, at_least=1) for text in entry.unless),
+        vetoes=tuple(parse_phrase(text, at_least=1, fold=False) for text in entry.unless),
         context=tuple(parse_phrase(text, at_least=1) for text in entry.context),
         text_vetoes=tuple(parse_phrase(text, at_least=1) for text in entry.unless_text),
         line_match=LineMatch(

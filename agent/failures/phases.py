@@ -52,17 +52,25 @@ class Timeline:
         return Phase.SERVING if phase is Phase.READY else phase
 
     def came_up_after(self, index: int) -> bool:
-        """Whether the run that wrote ``index`` while starting became ready afterwards."""
-        if self.marker_at(index) is Phase.SERVING:
+        """Whether the run that wrote ``index`` while it started became ready afterwards.
+
+        With no marker above the line only "ready" proves it: tokens may be those of a server that runs on.
+        """
+        before = self.marker_at(index)
+        if before is Phase.SERVING:
             return False
         for mark in self.marks:
             if mark.index <= index or mark.near:
                 continue
-            if mark.phase in _UP:
-                return True
             if mark.phase is Phase.CONFIG:
                 return False
+            if mark.phase is Phase.READY or (mark.phase is Phase.SERVING and before in _STARTING):
+                return True
         return False
+
+    def progress_after(self, index: int) -> bool:
+        """Whether any marker stands below the line."""
+        return any(mark.index > index and not mark.near for mark in self.marks)
 
     @property
     def ended_up(self) -> bool:

@@ -11,7 +11,7 @@ MIN_ANCHOR_BYTES = 4
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Phrase:
-    """Literal parts in order, lower case, UTF-8.
+    """Literal parts in order, UTF-8.
 
     Attributes:
         parts: At least one part, none empty, no line break inside.
@@ -22,7 +22,7 @@ class Phrase:
     anchor: bytes
 
     def stands_in(self, text: bytes) -> bool:
-        """Whether all parts stand in the lower-case text, in order, without overlap; linear in the text."""
+        """Whether all parts stand in the text, in order, without overlap; linear in the text."""
         at = 0
         for part in self.parts:
             at = text.find(part, at)
@@ -32,19 +32,20 @@ class Phrase:
         return True
 
 
-def parse_phrase(text: str, *, at_least: int = MIN_ANCHOR_BYTES) -> Phrase:
+def parse_phrase(text: str, *, at_least: int = MIN_ANCHOR_BYTES, fold: bool = True) -> Phrase:
     """Take a catalogue phrase apart.
 
     Args:
         text: Literal text, ``<*>`` for gaps; ASCII case does not matter.
         at_least: Bytes that the longest literal part must have.
+        fold: Put the parts into lower case.
 
     Raises:
         ValueError: The text holds a line break, or no literal part of ``at_least`` bytes.
     """
     if "\n" in text:
         raise ValueError("holds a line break")
-    parts = tuple(part.encode().lower() for part in text.split(WILDCARD) if part.strip())
+    parts = tuple(part.encode().lower() if fold else part.encode() for part in text.split(WILDCARD) if part.strip())
     if not parts or max(map(len, parts)) < at_least:
         raise ValueError(f"has no literal part of {at_least} bytes or more")
     return Phrase(parts=parts, anchor=max(parts, key=len))

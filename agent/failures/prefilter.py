@@ -12,7 +12,8 @@ CHUNK_LINES = 4096
 CHUNK_CHARS = 4_000_000
 """A chunk ends after this many characters too, so that long lines cannot swell it."""
 
-Hit = tuple[int, tuple[int, ...], bytes]
+Hit = tuple[int, tuple[int, ...], bytes, bytes]
+"""Line index, literal numbers, the line in lower case, the line as it is."""
 
 
 class Prefilter:
@@ -26,7 +27,7 @@ class Prefilter:
         self._search = BytesAhoCorasick(literals, implementation=Implementation.DFA)
 
     def scan(self, lines: Iterable[str]) -> Iterator[Hit]:
-        """Yield (line index, literal numbers as they end, the line in lower case) for lines that hold a literal.
+        """Yield a hit for every line that holds a literal; literal numbers stand in the order in which they end.
 
         ASCII case does not matter. Memory is bounded by one chunk of lines, whatever the length of the input.
         """
@@ -36,20 +37,20 @@ class Prefilter:
             first += len(chunk)
 
     def _scan_chunk(self, chunk: list[str], first: int) -> Iterator[Hit]:
-        data, starts = _join(chunk)
+        raw, data, starts = _join(chunk)
         at = -1
         start = end = 0
         literals: list[int] = []
         for literal, found, _ in self._search.find_matches_as_indexes(data, overlapping=True):
             if found >= end:
                 if literals:
-                    yield first + at, tuple(literals), data[start : end - 1]
+                    yield first + at, tuple(literals), data[start : end - 1], raw[start : end - 1]
                     literals = []
                 at = bisect_right(starts, found, at + 1) - 1
                 start, end = starts[at], starts[at + 1]
             literals.append(literal)
         if literals:
-            yield first + at, tuple(literals), data[start : end - 1]
+            yield first + at, tuple(literals), data[start : end - 1], raw[start : end - 1]
 
 
 def _chunks(lines: Iterable[str]) -> Iterator[list[str]]:
@@ -62,14 +63,14 @@ def _chunks(lines: Iterable[str]) -> Iterator[list[str]]:
         yield chunk
 
 
-def _join(chunk: list[str]) -> tuple[bytes, list[int]]:
-    """One lower-case buffer with a line feed after every line, and where each line starts (one more at the end)."""
+def _join(chunk: list[str]) -> tuple[bytes, bytes, list[int]]:
+    """One buffer with a line feed between lines, as it is and in lower case, and where each line starts, and the end."""
     text = "\n".join(chunk)
     if text.isascii():
-        data = text.encode().lower()
+        raw = text.encode()
         lengths: Iterable[int] = map(len, chunk)
     else:
         encoded = [line.encode("utf-8", "surrogatepass") for line in chunk]
-        data = b"\n".join(encoded).lower()
+        raw = b"\n".join(encoded)
         lengths = map(len, encoded)
-    return data, list(accumulate((length + 1 for length in lengths), initial=0))
+    return raw, raw.lower(), list(accumulate((length + 1 for length in lengths), initial=0))

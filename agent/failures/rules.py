@@ -20,6 +20,7 @@ RULES: Mapping[str, Rule] = {
         rules_memory.hbm,
         rules_memory.occupied,
         rules_memory.one_request,
+        rules_platform.broadcast,
         rules_platform.hardware,
         rules_platform.illegal,
         rules_platform.image_pull,

@@ -76,8 +76,16 @@ def tool_parser(case: Case) -> Ruling:
 
 
 def weights_shape(case: Case) -> Ruling:
-    """A missing name is a version that names layers otherwise; a size that does not fit is a file that does not belong."""
-    if case.has("keyerror", "no module or parameter named"):
+    """A name that is missing is a version or scheme that names layers otherwise; a size is a file that does not belong."""
+    if case.mentions(
+        "quantiz", "awq", "gptq", "compressed_tensors", "compressed-tensors", "qwix", "nvfp4", "bitsandbytes"
+    ):
+        return Ruling(
+            class_=FailureClass.UNSUPPORTED_DTYPE_OR_QUANT,
+            fixes=("change_model_or_quantization", "upgrade_version", "none_code_bug"),
+            confidence=0.6,
+        )
+    if case.has("keyerror", "no module or parameter named", "unexpected weight"):
         return Ruling(
             class_=FailureClass.UNSUPPORTED_ARCHITECTURE,
             fixes=("upgrade_version", "change_model_or_quantization", "none_code_bug"),

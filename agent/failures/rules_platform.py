@@ -45,6 +45,14 @@ def startup_probe(case: Case) -> Ruling:
             fixes=("collect_container_logs", "set_flag port", "increase_startup_probe"),
             confidence=0.55,
         )
+    if case.has("readiness probe failed", "probe of readiness failed") and case.has(
+        "deadline exceeded", "timeout", "timed out"
+    ):
+        return Ruling(
+            class_=FailureClass.QUEUE_SATURATION,
+            fixes=("relax_liveness_probe", "scale_out", "increase_startup_probe"),
+            confidence=0.5,
+        )
     if case.mentions("connection refused") and case.phase is Phase.UNKNOWN and not case.mentions("loading"):
         return Ruling(confidence=0.5)
     if case.phase in {Phase.LOADING, Phase.PROFILING, Phase.GRAPH_CAPTURE}:
@@ -145,3 +153,14 @@ def network(case: Case) -> Ruling:
     if case.mentions(*_OUTAGE):
         return Ruling(fixes=("restart", "fix_network", "fix_cache_path"))
     return Ruling()
+
+
+def broadcast(case: Case) -> Ruling:
+    """Workers that wait are harmless while something compiles or loads, and hang when the notice repeats with no progress."""
+    working = case.mentions("torch.compile takes", "compiling a graph", "loading safetensors", "capturing cuda graph")
+    dead = case.mentions("timed out", "enginedead", "died unexpectedly")
+    if dead or (case.repeats > 1 and not case.progress_after):
+        return Ruling(confidence=0.7)
+    if case.progress_after or working:
+        return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.8)
+    return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.5)

@@ -79,7 +79,7 @@ class Signature:
         role: Cause, consequence of an earlier one, harmless look-alike, or phase marker.
         phrases: Literal texts, any one is enough; ASCII case is ignored, ``<*>`` is anything within the line.
         context: Phrases of which at least one must stand somewhere in the same text; empty asks for none.
-        unless: Phrases that veto on the same line.
+        unless: Phrases that veto on the same line; here case matters, so that ``INFO`` is the level and no word.
         unless_text: Phrases that veto when they stand anywhere in the text.
         fields: Field name, with its unit, to an RE2 pattern with one group.
         phase: The phase that the text itself proves; UNKNOWN if none.

@@ -17,7 +17,9 @@ _LOUD = re.compile(
     r"\b(?:ERROR|CRITICAL|FATAL|PANIC|EMERG|SEVERE|[Ff]atal|[Pp]anic|[Ff]ailed|[Ff]ailure|[Cc]annot|[Uu]nable to"
     r"|[Dd]enied|[Rr]efused|[Kk]illed|[Cc]rash\w*|[Aa]bort\w*|[Tt]imed? ?out|[Nn]ot found|[Ee]xceeded|[Ii]nvalid)\b"
 )
-_QUIET = re.compile(r"\b(?:INFO|DEBUG|TRACE)\b|^I\d{4} ")
+_QUIET = re.compile(
+    r"\b(?:INFO|DEBUG|TRACE|WARNING|WARN|[Ii]gnor(?:e|ed|ing))\b|^[IWD]\d{4} |(?:User|Future|Deprecation)Warning"
+)
 _FRAME = re.compile(r'^\s*(?:\([\w ]{1,40}=\d+\)\s*)?(?:ERROR .{0,40}\] )?\s*(?:File "|at |\^+$|Traceback )')
 
 

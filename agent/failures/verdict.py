@@ -44,12 +44,17 @@ def judge(lines: Sequence[str], sightings: Sequence[Sighting], *, whole_log: boo
     troubles = [
         sighting
         for sighting in sightings
-        if sighting.signature.role in {Role.CAUSE, Role.CONSEQUENCE}
-        and not (sighting.signature.role is Role.CAUSE and timeline.came_up_after(sighting.index))
+        if sighting.signature.role in {Role.CAUSE, Role.CONSEQUENCE} and not _survived(sighting, timeline)
     ]
     if troubles:
         return _trouble(lines, troubles, timeline, whole_log=whole_log, platform=platform)
     return _harmless(lines, sightings, timeline) or _unknown(lines)
+
+
+def _survived(sighting: Sighting, timeline: Timeline) -> bool:
+    """Whether a trouble of start-up was overcome: its run became ready afterwards."""
+    entry = sighting.signature
+    return entry.role is Role.CAUSE and entry.phase is not Phase.SERVING and timeline.came_up_after(sighting.index)
 
 
 def _trouble(
@@ -61,7 +66,7 @@ def _trouble(
     phase = entry.phase if entry.phase is not Phase.UNKNOWN else timeline.phase_at(best.index)
     class_ = entry.class_by_phase.get(phase, entry.failure_class)
     fields = measure(entry.fields, lines, best.index)
-    ruling = _ruling(lines, best, ranked, fields=fields, phase=phase, platform=platform)
+    ruling = _ruling(lines, best, ranked, timeline, fields=fields, phase=phase, platform=platform)
     class_ = ruling.class_ or class_
     fixes = ruling.fixes or entry.fixes_by_phase.get(phase, entry.fixes)
     rivals = {
@@ -84,7 +89,7 @@ def _trouble(
         signature=entry.id,
         confidence=confidence,
         certain=entry.certain and confidence >= CERTAIN_FROM and class_ is not FailureClass.UNKNOWN,
-        benign=False,
+        benign=class_ is FailureClass.BENIGN,
         fields=fields,
         evidence=_evidence(lines, ranked),
         fix_actions=fixes,
@@ -99,6 +104,7 @@ def _ruling(
     lines: Sequence[str],
     best: Sighting,
     ranked: Sequence[Sighting],
+    timeline: Timeline,
     *,
     fields: Mapping[str, Value],
     phase: Phase,
@@ -115,6 +121,10 @@ def _ruling(
             phase=phase,
             also=frozenset(sighting.signature.id for sighting in ranked),
             platform=platform,
+            repeats=sum(1 for sighting in ranked if sighting.signature.id == best.signature.id),
+            progress_after=timeline.progress_after(
+                max(sighting.index for sighting in ranked if sighting.signature.id == best.signature.id)
+            ),
         )
     )
 
