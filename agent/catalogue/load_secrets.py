@@ -32,6 +32,7 @@ class _Format(_Strict):
     back: int = Field(default=64, ge=0, le=20_000)
     reach: int = Field(default=1024, ge=0, le=20_000)
     random: bool = False
+    named: bool = False
     across: bool = True
     source: str = Field(pattern="^https://")
     basis: str = Field(pattern="^(documented|described)$")
@@ -118,6 +119,7 @@ def _format(row: _Format) -> TokenFormat:
         back=row.back,
         reach=row.reach,
         random=row.random,
+        named=row.named,
         across=row.across,
         source=row.source,
     )

@@ -19,9 +19,8 @@ _HIDING_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _VISIBLE_CONTROLS = frozenset("\n\t")
 _MARKS_IN_A_ROW = 3
 
-_SCHEME = re.compile(r"(?i)\b([a-z][a-z0-9+.-]{0,30}):(?=//)")
 _OPAQUE_SCHEME = re.compile(
-    r"(?i)\b(mailto|tel|sms|javascript|data|vbscript|slack|facetime|callto|xmpp|magnet|file):(?=\S)"
+    r"(?i)(mailto|(?:java|vb)script|\b(?:tel|sms|data|slack|facetime|callto|xmpp|magnet|file)):(?=\S)"
 )
 _SLASHED = re.compile(r"(?<![\w\]:/.])//(?=[\w\[])")
 _HOST = re.compile(
@@ -144,7 +143,7 @@ def _selects_variation(sign: str) -> bool:
 
 
 def _defanged(text: str) -> str:
-    text = _SCHEME.sub(r"\1[:]", text)
+    text = text.replace("://", "[:]//")
     text = _OPAQUE_SCHEME.sub(r"\1[:]", text)
     text = _SLASHED.sub("[/]/", text)
     text = _WWW.sub("www[.]", text)

@@ -4,26 +4,22 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from agent.core.redaction.chance import is_digest, is_uuid, looks_random
+from agent.core.redaction.chance import is_digest, is_fill_in, is_placeholder, is_uuid, looks_random
 from agent.core.redaction.rules import SecretRules, ServiceName
-from agent.core.redaction.spans import Span
+from agent.core.redaction.spans import WEAK, Span
 
 _SIGN = r"(?:=>|->|\|\||:{1,3}=?|\?=|[=>,]|%3[AaDd])"
 _GAP = r"[\x20\t\w.\x80-\xff-]{0,40}[\s'\"\\`\x80-\xff]{0,6}"
-_TAIL = _GAP + _SIGN + r"[\s'\"`=\\]{0,6}([\w.=~+/%-]{8,}[\w.=~+/%:-]*)"
+_TAIL = _GAP + _SIGN + r"[\s'\"`=\\]{0,6}([\w.=~+/%-]{8})"
+_RUN = r"[\w.=~+/%:-]*"
 _BARE = r"(?:\[redacted:[a-z0-9-]+\]|[^\s'\"`,;&<>()\[\]{}\\])+"
 _STRONG_TAIL = (
     r"['\"\\\]]{0,4}\s{0,3}(?:=>|:=|[:=]|%3[AaDd])\s{0,3}(?:[\[(]\s?)?b?"
     r"(?:\\*\"([^\"\n]{4,})\"|\\*'([^'\n]{4,})'|(" + _BARE + r"))"
 )
-_PLACEHOLDER = re.compile(
-    r"[$%<{*].*|\.{3}|[x*•.#-]+|none|null|true|false|nil|undefined|unset|empty|not[ _]?set|redacted|hidden|masked|secretstr"
-    r"|.*\*{3}.*|(?:os|self|cls|args|config|settings|request|req|kwargs|env)\..*",
-    re.IGNORECASE,
-)
 _IDENTIFIER = re.compile(r"[A-Za-z_]+(?:[.][A-Za-z_]+)*|[0-9.,]{1,9}|[0-9]+(?:\.[0-9]+)*%?")
 _BESIDE_A_MAKER = 4.2
-"""Letters per run that still pass for chance where a maker's name stands before; "CamelCaseNames" have five and more."""
+"""Letters per run that still pass for chance behind a maker's name; names of classes have five and more."""
 _NAME, _WEAK_VALUE = 1, 2
 _TAIL_VALUE = 1
 _VALUES = (2, 3, 4)
@@ -42,6 +38,7 @@ class Assignments:
     def __init__(self, rules: SecretRules, compiled: Callable[[str], Any]) -> None:
         self._services = rules.services
         self._tail = compiled(_TAIL)
+        self._run = compiled(_RUN)
         self._weak = compiled(f"(?i)({'|'.join(rules.weak)}){_TAIL}")
         self._strong = compiled(f"(?i)({'|'.join(rules.strong)}){_STRONG_TAIL}")
 
@@ -52,20 +49,21 @@ class Assignments:
             quoted = start != found.span(_BARE_GROUP)[0]
             if _believed(data, found.start(), start, end, quoted=quoted):
                 yield Span(start=start, end=end, kind="credential", rank=2, since=found.start())
-        position = 0
+        position = run_end = 0
         while (found := self._weak.search(data, position)) is not None:
             start, end = found.span(_WEAK_VALUE)
+            run_end = end = run_end if end <= run_end else self._run.match(data, start).end()
             value = data[start : min(end, start + 256)].decode("latin-1").rstrip(":.")
             # The value may itself hold the next name ("api: auth.token=..."), so the search goes on inside a dull one.
             position = max(start, found.end(_NAME))
             if looks_random(value) or (_is_token(data, found) and is_digest(value)):
                 position = end
-                yield Span(start=start, end=end, kind="random-value", rank=3, since=found.start())
+                yield Span(start=start, end=end, kind="random-value", rank=WEAK, since=found.start())
 
     def of_service(self, index: int, data: bytes, places: Sequence[tuple[int, int]]) -> Iterator[Span]:
         """Yield values beside the name of one maker."""
         service = self._services[index]
-        done = 0
+        done = run_end = 0
         for since, after in places:
             if after < done:
                 continue
@@ -73,6 +71,7 @@ class Assignments:
             if found is None:
                 continue
             start, end = found.span(_TAIL_VALUE)
+            run_end = end = run_end if end <= run_end else self._run.match(data, start).end()
             done = start
             if _fits(service, data[start : min(end, start + 256)].decode("latin-1")):
                 done = end
@@ -85,10 +84,12 @@ def _is_token(data: bytes, found: Any) -> bool:
 
 def _believed(data: bytes, since: int, start: int, end: int, *, quoted: bool) -> bool:
     value = data[start : min(end, start + 256)].decode("latin-1")
-    if len(value) < 4 or _PLACEHOLDER.fullmatch(value):
+    if len(value) < 4 or is_placeholder(value):
         return False
     if quoted or looks_random(value):
         return True
+    if is_fill_in(value):
+        return False
     environment = _UPPER_NAME.search(data, max(0, since - 1), start) is not None and data[since : since + 1].isupper()
     return environment or not _IDENTIFIER.fullmatch(value)
 

@@ -5,6 +5,14 @@ import re
 LOOKED_AT = 256
 """Characters of a value that are judged; the rest cannot make it less random."""
 
+_PLACEHOLDER = re.compile(
+    r"[$%<{*].*|\.{3}|[x*•.#-]+|none|null|true|false|nil|undefined|unset|empty"
+    r"|not[ _]?set|redacted|hidden|masked|secretstr|.*\*{3}.*"
+    r"|(?:os|self|cls|args|config|settings|request|req|kwargs|env)\..*",
+    re.IGNORECASE,
+)
+_FILL_IN = re.compile(r"[A-Z]+(?:_[A-Z]+)*")
+_SHORT_HEX = re.compile(r"[0-9a-f]{7,16}")
 _CHUNK = re.compile(r"[A-Za-z0-9]+")
 _RUN = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _HEX = re.compile(r"(?:0[xX])?[0-9a-fA-F]+")
@@ -23,7 +31,7 @@ def looks_random(value: str, *, letters_per_run: float = 3.4) -> bool:
 
     Returns:
         True if some part of at least seven letters and digits reads like neither word, number, identifier nor digest.
-        Hexadecimal digests of the usual lengths, UUIDs and Kubernetes pod names are not random here: they name things.
+        Hexadecimal digests of the usual lengths, their first digits, UUIDs and Kubernetes pod names name things here.
         Not promised: a secret made of words ("correct-horse") is not told from a name.
     """
     head = value[:LOOKED_AT]
@@ -37,13 +45,23 @@ def is_digest(value: str) -> bool:
     return bool(_HEX.fullmatch(value)) and (value[:2] in {"0x", "0X"} or len(value) in _DIGEST_LENGTHS)
 
 
+def is_placeholder(value: str) -> bool:
+    """Say whether a value only says what to fill in, or that there is none."""
+    return bool(_PLACEHOLDER.fullmatch(value))
+
+
+def is_fill_in(value: str) -> bool:
+    """Say whether a value is the name that a usage line shows for it: ``API_KEY``."""
+    return len(value) < 32 and bool(_FILL_IN.fullmatch(value))
+
+
 def is_uuid(value: str) -> bool:
     """Say whether a value is a UUID."""
     return bool(_UUID.fullmatch(value))
 
 
 def _wordy(chunk: str, letters_per_run: float) -> bool:
-    if len(chunk) < 7 or chunk.isdigit() or is_digest(chunk):
+    if len(chunk) < 7 or chunk.isdigit() or is_digest(chunk) or _SHORT_HEX.fullmatch(chunk):
         return True
     runs = _RUN.findall(chunk)
     if len(runs) == 1:

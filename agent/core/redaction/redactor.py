@@ -8,11 +8,14 @@ from itertools import accumulate
 from agent.core.redaction.chance import looks_random
 from agent.core.redaction.rules import SecretRules
 from agent.core.redaction.scan import Scanner
-from agent.core.redaction.spans import Span, replaced, united
+from agent.core.redaction.spans import WEAK, Span, replaced, united
 from agent.core.redaction.stream import RedactionStream
 
 ROUNDS = 8
 """Passes at most: what one pass takes out can lay bare the edge of the next secret; two are the rule."""
+
+_LIKELY_WHOLE = 16
+"""Bytes of a secret after which a rest that reads like a word is taken for the next entry's own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,22 +90,23 @@ class Redactor:
         Returns:
             As many entries; each that held part of a secret carries its mark, each other is the same object as before.
         """
-        entries = tuple(lines)
+        clean = list(lines)
         found: list[Finding] = []
+        blocks = [(0, len(clean))]
         for _ in range(ROUNDS):
-            pieces = self._pieces(entries)
-            if not pieces:
-                break
-            changed = list(entries)
-            for index, spans in pieces.items():
-                data = entries[index].encode("utf-8", "surrogatepass")
-                changed[index] = replaced(data, spans).decode("utf-8", "surrogatepass")
-                found += [Finding(index=index, kind=span.kind) for span in spans]
-            entries = tuple(changed)
-        return RedactedLines(lines=entries, found=tuple(found))
+            changed: list[int] = []
+            for low, high in blocks:
+                for offset, spans in self._pieces(clean[low:high]).items():
+                    index = low + offset
+                    data = clean[index].encode("utf-8", "surrogatepass")
+                    clean[index] = replaced(data, spans).decode("utf-8", "surrogatepass")
+                    found += [Finding(index=index, kind=span.kind) for span in spans]
+                    changed.append(index)
+            blocks = _around(changed, len(clean))
+        return RedactedLines(lines=tuple(clean), found=tuple(found))
 
     def spans(self, text: str) -> tuple[tuple[int, int, int], ...]:
-        """Return (since, start, end) of what a first pass finds, in letters; `since` is where the name before it begins."""
+        """Return (since, start, end) of what a first pass finds, in letters; at `since` the name before it begins."""
         data = text.encode("utf-8", "surrogatepass")
         spans = self._scanner.spans(data)
 
@@ -132,6 +136,27 @@ class Redactor:
         return pieces
 
 
+def _random_throughout(shares: dict[int, list[Span]], encoded: Sequence[bytes]) -> bool:
+    parts = [
+        encoded[index][each.start : each.end].decode("latin-1") for index, spans in shares.items() for each in spans
+    ]
+    return (
+        len(parts) > 1 and any(map(looks_random, parts)) and all(len(each) < 7 or looks_random(each) for each in parts)
+    )
+
+
+def _around(changed: Sequence[int], count: int) -> list[tuple[int, int]]:
+    """Return what is to be looked at again: changed entries with a neighbour each side, as [low, high) blocks."""
+    blocks: list[tuple[int, int]] = []
+    for index in sorted(changed):
+        low, high = max(0, index - 1), min(count, index + 2)
+        if blocks and low <= blocks[-1][1]:
+            blocks[-1] = (blocks[-1][0], high)
+        else:
+            blocks.append((low, high))
+    return blocks
+
+
 def _cut(pieces: dict[int, list[Span]], span: Span, starts: Sequence[int], *, gap: int) -> None:
     """Share a span among the entries that it runs over."""
     index = bisect_right(starts, span.start) - 1
@@ -145,16 +170,19 @@ def _cut(pieces: dict[int, list[Span]], span: Span, starts: Sequence[int], *, ga
 
 
 def _adopt(pieces: dict[int, list[Span]], span: Span, starts: Sequence[int], encoded: Sequence[bytes]) -> None:
-    """Take over a span across a seam, unless it is a whole secret with a stranger's first word behind it."""
-    first = bisect_right(starts, span.start) - 1
+    """Take over a span across a seam, without the first word of a stranger that only stands behind a whole secret."""
+    first = bisect_right(starts, span.since) - 1
     if span.end <= starts[first + 1]:
         return
-    known = any(each.start <= span.start - starts[first] for each in pieces.get(first, ()))
-    if known:
-        behind = encoded[first + 1][: span.end - starts[first + 1]].decode("latin-1")
-        if not looks_random(behind):
-            return
     shares: dict[int, list[Span]] = {}
     _cut(shares, span, starts, gap=0)
+    last = max(shares)
+    rest = shares[last][0]
+    known = any(span.start < starts[first] + each.end for each in pieces.get(first, ()))
+    whole = known or span.end - span.start - (rest.end - rest.start) >= _LIKELY_WHOLE
+    if whole and not looks_random(encoded[last][rest.start : rest.end].decode("latin-1")):
+        del shares[last]
+    if span.rank == WEAK and not _random_throughout(shares, encoded):
+        return
     for index, parts in shares.items():
         pieces[index] = united([*pieces.get(index, ()), *parts])

@@ -18,6 +18,7 @@ class TokenFormat:
         back: Bytes before a keyword in which the pattern is looked for.
         reach: Bytes after the end of a keyword in which the pattern is looked for.
         random: True where the value must also look made by chance.
+        named: True where a value that only says what to fill in (API_KEY, $KEY, None) is left.
         across: True where halves in two neighbouring log entries are joined.
         source: Page of the maker.
     """
@@ -29,6 +30,7 @@ class TokenFormat:
     back: int = 64
     reach: int = 1024
     random: bool = False
+    named: bool = False
     across: bool = True
     source: str
 

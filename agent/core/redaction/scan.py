@@ -9,7 +9,7 @@ import ahocorasick_rs
 import re2
 
 from agent.core.redaction.assignments import Assignments
-from agent.core.redaction.chance import looks_random
+from agent.core.redaction.chance import is_fill_in, is_placeholder, looks_random
 from agent.core.redaction.rules import SecretRules, TokenFormat
 from agent.core.redaction.spans import Span, fresh, united, whole_letters
 
@@ -47,17 +47,20 @@ class _Confirmer:
         return cls(form=form, pattern=pattern, groups=groups or (0,))
 
     def spans(self, data: bytes, hits: Sequence[tuple[int, int]]) -> Iterator[Span]:
-        """Search around hits; windows move forward only, so each byte is read once per format."""
-        done = 0
+        """Search around hits; windows that overlap are one, so that each byte is read once."""
+        low = high = -1
         for start, end in hits:
-            position = max(done, start - self.form.back)
-            until = min(len(data), end + self.form.reach)
-            while position < until and end > position:
-                found = self.pattern.search(data, position, until)
-                if found is None:
-                    done = max(done, start)
-                    break
-                position = done = max(found.end(), position + 1)
+            if start - self.form.back <= high:
+                high = max(high, end + self.form.reach)
+                continue
+            yield from self._searched(data, low, high)
+            low, high = start - self.form.back, end + self.form.reach
+        yield from self._searched(data, low, high)
+
+    def _searched(self, data: bytes, low: int, high: int) -> Iterator[Span]:
+        until = min(len(data), high)
+        if until > 0:
+            for found in self.pattern.finditer(data, max(0, low), until):
                 yield from self._span(data, found, until)
 
     def _span(self, data: bytes, found: Any, until: int) -> Iterator[Span]:
@@ -67,8 +70,13 @@ class _Confirmer:
                 continue
             if end == until:
                 end = run_end(data, end)
-            if not self.form.random or looks_random(data[start : start + 256].decode("latin-1")):
+            if self._counts(data[start : min(end, start + 256)].decode("latin-1")):
                 yield Span(start=start, end=end, kind=self.form.kind, rank=0, since=found.start())
+
+    def _counts(self, value: str) -> bool:
+        if self.form.named and (is_placeholder(value) or is_fill_in(value)):
+            return False
+        return not self.form.random or looks_random(value)
 
 
 _RUN = compiled(r"[^\s'\"<>,;]*")
@@ -119,8 +127,9 @@ class Scanner:
         return fresh(data, united(whole_letters(data, span) for span in found))
 
     def glued(self, data: bytes) -> list[Span]:
-        """Return spans of those formats whose halves may stand in two entries, for entries that were joined bare."""
+        """Return spans of what may stand halved in two entries, for entries that were joined without a line end."""
         found = list(self._formats(data, across_only=True))
+        found += self._assignments.named(data)
         return fresh(data, united(whole_letters(data, span) for span in found))
 
     def _formats(self, data: bytes, *, across_only: bool) -> Iterator[Span]:

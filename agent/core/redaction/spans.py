@@ -10,6 +10,10 @@ MARK = re.compile(rb"\[redacted:[a-z0-9-]{1,64}\]")
 _MARKS_ONLY = re.compile(rb"(?:\[redacted:[a-z0-9-]{1,64}\])+")
 
 
+WEAK = 3
+"""Rank of a value that only its looks and a weak name give away."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Span:
     """One secret, in bytes of the text that was scanned.
