@@ -1,11 +1,14 @@
 """The control database in memory: for tests, simulations and replays that keep nothing."""
 
 import threading
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from agent.core.audit import AuditRow, next_row
 from agent.core.signal import later
 from agent.ports.control import KillSwitch, Lease, Limits
+
+_OVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class MemoryControlStore:
@@ -86,7 +89,7 @@ class MemoryControlStore:
         with self._lock:
             held = self._leases.get(lease.name)
             if held is not None and held.token == lease.token:
-                self._leases[lease.name] = held.with_(until=held.until - timedelta(days=36_500))
+                self._leases[lease.name] = held.with_(until=_OVER)
 
     def append(self, *, at: datetime, kind: str, incident: str, who: str, body: str) -> AuditRow:
         """Add a row to the record; see the port."""

@@ -1,0 +1,177 @@
+"""What every control store promises: one decision, one use, one holder, and a record of it."""
+
+from datetime import timedelta, timezone
+
+import pytest
+
+from agent.core.audit import Soundness, verify
+from agent.ports.control import KillSwitch
+
+
+class TestClaims:
+    def test_the_first_decision_of_a_plan_stays(self, control):
+        assert control.claim("inc-a", "p-1", "yes") == "yes"
+        assert control.claim("inc-a", "p-1", "no") == "yes"
+        assert control.claim("inc-a", "p-1", "yes") == "yes"
+        assert control.claim("inc-a", "p-2", "no") == "no"
+
+    def test_of_many_deciders_exactly_one_is_recorded(self, open_control, make):
+        """Every racer is told the same winner, and the winner is one of them."""
+        handles = [open_control() for _ in range(5)]
+        for plan in range(20):
+            told = make.together(10, lambda n, plan=plan: handles[n % 5].claim("inc", f"p-{plan}", f"d-{n}"))
+            assert len(set(told)) == 1
+            assert told[0] in {f"d-{n}" for n in range(10)}
+
+
+class TestReceipts:
+    def test_a_receipt_starts_one_effect_however_often_it_is_tried(self, control, make):
+        use = [control.use_receipt("d-1", "e-1", service="gemma", at=make.at(n)) for n in range(3)]
+        assert use == [True, True, True]
+        assert not control.use_receipt("d-1", "e-2", service="gemma", at=make.at(9))
+        assert control.limits("gemma", make.T0).all_changes == (make.T0,)
+
+    def test_one_racer_gets_the_receipt(self, open_control, make):
+        handles = [open_control() for _ in range(4)]
+        for n in range(10):
+            won = make.together(4, lambda w, n=n: handles[w].use_receipt(f"d-{n}", f"e-{w}", service="s", at=make.T0))
+            assert won.count(True) == 1
+
+    def test_limits_tell_the_changes_of_the_service_and_of_all(self, control, make):
+        for n, service in enumerate(["a", "b", "a"]):
+            control.use_receipt(f"d-{n}", f"e-{n}", service=service, at=make.at(n))
+        limits = control.limits("a", make.at(0))
+        assert limits.service_changes == (make.at(0), make.at(2))
+        assert limits.all_changes == (make.at(0), make.at(1), make.at(2))
+        assert control.limits("a", make.at(0.5)).service_changes == (make.at(2),)
+        assert control.limits("c", make.at(0)).service_changes == ()
+
+
+class TestKillSwitch:
+    def test_it_is_off_until_somebody_turns_it_on(self, control):
+        assert control.kill_switch() == KillSwitch(on=False)
+
+    def test_every_handle_sees_it_at_once_with_who_and_why(self, open_control, make):
+        one, other = open_control(), open_control()
+        on = KillSwitch(on=True, by="ana", why="too many changes", at=make.T0)
+        one.set_kill_switch(on)
+        assert other.kill_switch() == on
+        other.set_kill_switch(KillSwitch(on=False, by="ben", at=make.at(1)))
+        assert not one.kill_switch().on
+
+
+class TestPriors:
+    def test_what_stood_before_an_effect_is_kept_byte_by_byte_and_never_replaced(self, open_control):
+        template = '{"b": 1.0, "a": "\u202e \\u0000"}  \r\n'
+        open_control().keep_prior("e-1", template, "[]")
+        control = open_control()
+        control.keep_prior("e-1", "{}", "other")
+        assert control.prior("e-1") == (template, "[]")
+        assert control.prior("e-2") is None
+
+
+class TestLeases:
+    def test_one_holds_it_until_it_ends(self, control, make):
+        lease = control.acquire("inc-a", "w1", for_s=120, now=make.at(0))
+        assert lease.until == make.at(120)
+        assert control.acquire("inc-a", "w2", for_s=120, now=make.at(119.9)) is None
+        assert control.holds(lease, make.at(119.9))
+        assert not control.holds(lease, make.at(120))
+        assert control.acquire("inc-a", "w2", for_s=120, now=make.at(120)).token > lease.token
+        assert control.acquire("inc-b", "w2", for_s=120, now=make.at(120))
+
+    def test_the_holder_renews_under_its_token(self, control, make):
+        first = control.acquire("x", "w1", for_s=100, now=make.at(0))
+        again = control.acquire("x", "w1", for_s=100, now=make.at(50))
+        assert (again.token, again.until) == (first.token, make.at(150))
+        assert control.holds(first, make.at(120))
+
+    def test_a_paused_worker_is_fenced_when_it_wakes(self, control, make):
+        """Its lease ended and another took it: even when that one gave it back, the old token is worth nothing."""
+        paused = control.acquire("x", "w1", for_s=10, now=make.at(0))
+        taken = control.acquire("x", "w2", for_s=10, now=make.at(11))
+        assert not control.holds(paused, make.at(12))
+        assert not control.holds(paused, make.at(5))
+        control.release(paused)
+        assert control.holds(taken, make.at(12))
+        control.release(taken)
+        assert not control.holds(taken, make.at(12))
+        assert not control.holds(paused, make.at(5))
+
+    def test_even_the_same_holder_gets_a_new_token_after_the_end(self, control, make):
+        """A thread of the same name that slept over the end cannot be told from one that did not."""
+        slept = control.acquire("x", "w1", for_s=10, now=make.at(0))
+        fresh = control.acquire("x", "w1", for_s=10, now=make.at(10))
+        assert fresh.token > slept.token
+        assert not control.holds(slept, make.at(11))
+
+    def test_tokens_grow_with_every_holder(self, control, make):
+        tokens = []
+        for n in range(5):
+            lease = control.acquire("x", f"w{n}", for_s=10, now=make.at(n))
+            tokens.append(lease.token)
+            control.release(lease)
+        assert tokens == sorted(set(tokens))
+
+    @pytest.mark.parametrize("step_s", [600, -600], ids=["ahead", "behind"])
+    def test_clocks_that_lie_never_make_two_holders(self, control, make, step_s):
+        """Two workers, one of them ten minutes off: at no moment does each believe in its lease."""
+        mine = control.acquire("x", "right", for_s=120, now=make.at(0))
+        theirs = control.acquire("x", "wrong", for_s=120, now=make.at(1 + step_s))
+        for seconds in (1, 60, 119, 121):
+            held = [
+                control.holds(mine, make.at(seconds)),
+                theirs is not None and control.holds(theirs, make.at(seconds + step_s)),
+            ]
+            assert held.count(True) <= 1
+
+    def test_a_clock_that_stepped_back_does_not_make_a_lease_live_longer(self, control, make):
+        control.acquire("other", "w9", for_s=1, now=make.at(1000))
+        lease = control.acquire("x", "w1", for_s=120, now=make.at(400))
+        assert lease.until == make.at(1120)
+        assert not control.holds(lease, make.at(1120))
+
+    def test_one_racer_gets_a_free_lease(self, open_control, make):
+        handles = [open_control() for _ in range(4)]
+        for n in range(10):
+            got = make.together(4, lambda w, n=n: handles[w].acquire(f"l{n}", f"w{w}", for_s=9, now=make.T0))
+            assert sum(lease is not None for lease in got) == 1
+
+    def test_nobody_holds_what_was_never_taken(self, control, make):
+        lease = control.acquire("x", "w1", for_s=9, now=make.T0)
+        assert not control.holds(lease.with_(name="y"), make.T0)
+        assert not control.holds(lease.with_(token=lease.token + 1), make.T0)
+        assert not control.holds(lease.with_(holder="w2"), make.T0)
+
+
+class TestRecord:
+    def test_rows_are_numbered_and_chained(self, open_control, make):
+        written = []
+        for n in range(6):
+            row = open_control().append(
+                at=make.at(-n), kind="effect.apply", incident="inc-a", who="ana", body=f"{n} \u202e'"
+            )
+            written.append(row)
+        control = open_control()
+        rows = control.audit()
+        assert rows == tuple(written)
+        assert [r.number for r in rows] == [1, 2, 3, 4, 5, 6]
+        assert verify(rows).soundness is Soundness.SOUND
+        assert control.audit(2) == rows[-2:]
+
+    def test_a_time_with_another_offset_keeps_the_chain(self, control, make):
+        east = timezone(timedelta(hours=9))
+        control.append(at=make.at(0.000001).astimezone(east), kind="k", incident="i", who="w", body="b")
+        assert verify(control.audit()).soundness is Soundness.SOUND
+
+    def test_racing_writers_make_one_chain(self, open_control, make):
+        handles = [open_control() for _ in range(4)]
+        make.together(
+            4,
+            lambda n: [
+                handles[n].append(at=make.T0, kind="k", incident="i", who=f"w{n}", body=str(i)) for i in range(8)
+            ],
+        )
+        rows = handles[0].audit()
+        assert len(rows) == 32
+        assert verify(rows).soundness is Soundness.SOUND

@@ -1,0 +1,112 @@
+"""Values and a clock for the contracts of stores and buses."""
+
+import threading
+from datetime import UTC, datetime, timedelta
+
+from agent.core.action import Difference, SetFlag
+from agent.core.incident import Event, Incident
+from agent.core.phase import Phase
+from agent.core.plan import FitWord, Plan, Risk, Rollout
+from agent.core.serving import Target
+from agent.core.signal import Signal, Source
+from agent.ports.bus import Message, Topic
+from agent.ports.store import Change
+
+T0 = datetime(2026, 11, 21, 6, 0, tzinfo=UTC)
+
+
+def at(seconds: float) -> datetime:
+    return T0 + timedelta(seconds=seconds)
+
+
+class FakeClock:
+    """A clock that stands until it is set."""
+
+    def __init__(self) -> None:
+        self.time = T0
+
+    def now(self) -> datetime:
+        return self.time
+
+    def go(self, seconds: float) -> None:
+        self.time += timedelta(seconds=seconds)
+
+
+def incident(id_: str = "inc-a", **fields) -> Incident:
+    opened = fields.pop("opened_at", T0)
+    whole = {
+        "service": "gemma",
+        "platform": "cloud_run",
+        "phase_at": opened,
+        "quiet_since": opened,
+        "opened_at": opened,
+    }
+    return Incident(id=id_, **(whole | fields))
+
+
+def signal(key: str = "k1", **fields) -> Signal:
+    whole = {
+        "source": Source.APP_LOG,
+        "service": "gemma",
+        "platform": "cloud_run",
+        "at": T0,
+        "text": "CUDA out of memory",
+    }
+    return Signal(key=key, **(whole | fields))
+
+
+def message(id_: str = "m1", **fields) -> Message:
+    whole = {"topic": Topic.INCIDENTS, "data": '{"kind":"wake"}', "attributes": {"run": "live", "incident": "inc-a"}}
+    return Message(id=id_, **(whole | fields))
+
+
+def event(what: str, seconds: float = 0, phase: Phase = Phase.OPEN) -> Event:
+    return Event(at=at(seconds), phase=phase, what=what)
+
+
+def plan(id_: str = "p-a-1", **fields) -> Plan:
+    whole = {
+        "incident": "inc-a",
+        "run": "live",
+        "ordinal": 1,
+        "cause": "oom_load",
+        "why": "8,192 tokens fit, 32,768 do not",
+        "actions": (SetFlag(name="max-model-len", value="8192"),),
+        "difference": (Difference(path="flag --max-model-len", before="32768", after="8192"),),
+        "target": Target(service="gemma", uid="u1", generation=3, digest="d" * 64),
+        "rollout": Rollout.IN_PLACE,
+        "fit_after": FitWord(
+            fits=True, reason="fits", sentence="fits", report={"weights_bytes": 2**34, "ranges": [1, 2.5]}
+        ),
+        "cost_before_usd_per_h": 0.71,
+        "risk": Risk.LOW,
+        "undo": "the prior template is put back",
+        "silence": "nothing is changed",
+        "made_at": T0,
+        "expires_at": at(1800),
+    }
+    return Plan(id=id_, **(whole | fields))
+
+
+def change(of: Incident | None = None, **fields) -> Change:
+    return Change(incident=of or incident(), **fields)
+
+
+def together(count: int, work) -> list:
+    """Run ``work(n)`` in ``count`` threads that begin at the same moment; return what each returned or raised."""
+    begin = threading.Barrier(count)
+    results: list = [None] * count
+
+    def run(number: int) -> None:
+        begin.wait()
+        try:
+            results[number] = work(number)
+        except Exception as error:  # noqa: BLE001 - the caller looks at what was raised
+            results[number] = error
+
+    threads = [threading.Thread(target=run, args=(n,)) for n in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
