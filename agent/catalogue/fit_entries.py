@@ -57,6 +57,7 @@ def model_from_entry(entry: Mapping[str, Any], schemes: Mapping[str, QuantFacts]
         max_position=int(entry["max_position"]),
         layers=layers,
         quant=_stored(entry, schemes),
+        other_positions=tuple(int(positions) for positions in entry.get("other_positions", ())),
         tied=bool(entry.get("tied", False)),
         head_built_before_tying=bool(entry.get("head_built_before_tying", False)),
         per_layer_hidden=int(entry.get("per_layer_hidden", 0)),
@@ -130,6 +131,7 @@ def version_from_entry(entry: Mapping[str, Any], harmless: frozenset[str]) -> Ve
         offloads_towers_first=bool(entry["offloads_towers_first"]),
         very_large_card_batch=bool(entry["very_large_card_batch"]),
         caches_recurrent_prefixes=bool(entry["caches_recurrent_prefixes"]),
+        pads_unequal_pages=bool(entry["pads_unequal_pages"]),
         harmless_flags=harmless,
         source=f"{entry['source']} ({entry['date']})",
     )

@@ -22,7 +22,54 @@ from agent.errors import InputRejected
 from agent.fit.facts import AcceleratorFacts, ModelFacts, QuantFacts, VersionRules
 
 _NOISE = frozenset(
-    ["it", "instruct", "hf", "chat", "ct", "qat", "awq", "gptq", "int4", "int8", "nvfp4", "fp4", "fp8", "mxfp4", "dynamic", "w4a16", "w8a8", "w8a16", "4bit", "8bit", "bit", "bnb", "autoround", "quantized", "marlin", "unsloth", "base", "meta", "block", "static", "g128", "g32", "bf16", "fp16", "bfloat16", "mobile", "local", "mount", "g64", "compressed", "tensors", "text", "asym", "sym", "w4", "a16"]
+    [
+        "it",
+        "instruct",
+        "hf",
+        "chat",
+        "ct",
+        "qat",
+        "awq",
+        "gptq",
+        "int4",
+        "int8",
+        "nvfp4",
+        "fp4",
+        "fp8",
+        "mxfp4",
+        "dynamic",
+        "w4a16",
+        "w8a8",
+        "w8a16",
+        "4bit",
+        "8bit",
+        "bit",
+        "bnb",
+        "autoround",
+        "quantized",
+        "marlin",
+        "unsloth",
+        "base",
+        "meta",
+        "block",
+        "static",
+        "g128",
+        "g32",
+        "bf16",
+        "fp16",
+        "bfloat16",
+        "mobile",
+        "local",
+        "mount",
+        "g64",
+        "compressed",
+        "tensors",
+        "text",
+        "asym",
+        "sym",
+        "w4",
+        "a16",
+    ]
 )
 
 
@@ -146,7 +193,7 @@ class FitCatalogue:
         if _numbers(chosen.version)[:2] == wanted[:2] and not match[4]:
             return chosen
         note = f"the rules of vLLM {chosen.version} hold for {'.'.join(map(str, wanted))}{match[4]}, which was not read"
-        return replace(chosen, assumptions=(*chosen.assumptions, note))
+        return replace(chosen, assumptions=(*chosen.assumptions, note), is_unread=not lower)
 
 
 def load_fit_catalogue(folder: Any = None) -> FitCatalogue:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from math import ceil, hypot
 
 GIB = 2**30
 MIB = 2**20
@@ -47,3 +49,19 @@ class Bounds:
     def at_least(self, floor: int) -> Bounds:
         """The same quantity, no part of it under ``floor``."""
         return Bounds(low=max(floor, self.low), best=max(floor, self.best), high=max(floor, self.high))
+
+    def negated(self) -> Bounds:
+        """The same quantity taken away."""
+        return Bounds(low=-self.high, best=-self.best, high=-self.low)
+
+
+def independent_sum(terms: Iterable[Bounds]) -> Bounds:
+    """Sum of quantities whose errors have nothing to do with each other: the ends add in quadrature.
+
+    Four terms that are each at their worst at once are rarer than any one of them; adding the ends would make every
+    tight configuration "unknown". With one uncertain term this is the plain sum.
+    """
+    known = list(terms)
+    best = sum(term.best for term in known)
+    below, above = hypot(*(term.best - term.low for term in known)), hypot(*(term.high - term.best for term in known))
+    return Bounds(low=best - ceil(below), best=best, high=best + ceil(above))

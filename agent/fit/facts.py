@@ -152,6 +152,7 @@ class ModelFacts:
         size: "31B", "26B-A4B" ...
         architecture: vLLM's architecture class.
         hidden, vocab, max_position: Sizes of the text model, in elements and tokens.
+        other_positions: Context lengths of sibling checkpoints that people call by the same name.
         layers: The decoder.
         tied: Output head and embedding are one tensor.
         head_built_before_tying: vLLM allocates the output head and ties it later (a transient at load).
@@ -179,6 +180,7 @@ class ModelFacts:
     max_position: int
     layers: tuple[LayerGroup, ...]
     quant: QuantFacts
+    other_positions: tuple[int, ...] = ()
     tied: bool = False
     head_built_before_tying: bool = False
     per_layer_hidden: int = 0
@@ -254,7 +256,9 @@ class VersionRules:
         offloads_towers_first: CPU offload takes vision and audio towers before layer 0.
         very_large_card_batch: Cards of 160 GiB and more get 16,384 batched tokens.
         caches_recurrent_prefixes: Prefix caching is on by default for recurrent layers too.
+        pads_unequal_pages: KV pages that do not divide each other are padded; before, such models were refused.
         harmless_flags: Flags known to leave device memory alone.
+        is_unread: Older than every version that was read; the rules are those of the oldest one.
         assumptions: What was assumed because this exact version was not read.
         source: Where the rules were read.
     """
@@ -270,6 +274,8 @@ class VersionRules:
     offloads_towers_first: bool
     very_large_card_batch: bool = False
     caches_recurrent_prefixes: bool = False
+    pads_unequal_pages: bool = False
+    is_unread: bool = False
     harmless_flags: frozenset[str] = field(default_factory=frozenset)
     assumptions: tuple[str, ...] = ()
     source: str = ""

@@ -12,7 +12,7 @@ from agent.fit.kv import CPU_BLOCK_TOKENS, cache_bytes_per_element, plan_layout
 from agent.fit.needs import Needs
 from agent.fit.pool import fill_pool
 from agent.fit.report import FitReason, FitReport, Overheads
-from agent.fit.steps import decide, step
+from agent.fit.steps import Step, decide
 from agent.fit.support import Verdict, assumptions_of
 from agent.fit.weights import plan_weights
 
@@ -38,13 +38,13 @@ def predict_on_cpu(
     weights = plan_weights(model, flags, rules, batched_tokens=run.max_num_batched_tokens).loaded
     width = cache_bytes_per_element(flags.kv_cache_dtype, model.quant.base_bytes_per_param)
     block = flags.block_size or CPU_BLOCK_TOKENS
-    layout = plan_layout(model, flags, block_tokens=block, bytes_per_element=width, draft=draft)
+    layout = plan_layout(model, flags, block_tokens=block, bytes_per_element=width, rules=rules, draft=draft)
     space = int(flags.kv_cache_space_gib * GIB) if flags.kv_cache_space_gib else flags.kv_cache_memory_bytes
     pool = fill_pool(layout, Bounds.exactly(space or 0), flags, rules, run, needs)
     if not space:
         verdict = replace(verdict, doubts=(*verdict.doubts, _UNGIVEN))
-    usable = (pool.usable.high, pool.usable.best, pool.usable.low)
-    outcome = decide([step(FitReason.ONE_REQUEST, [(pool.demand_bytes, have) for have in usable])], verdict)
+    demand = Bounds.exactly(pool.demand_bytes)
+    outcome = decide([Step(reason=FitReason.ONE_REQUEST, need=demand, margin=pool.usable - demand)], verdict)
     known = bool(space)
     return FitReport(
         fits=outcome.fits,

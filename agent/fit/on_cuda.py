@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from math import ceil
 
 from agent.fit.batch import Effective
-from agent.fit.bounds import GIB, Bounds
+from agent.fit.bounds import GIB, Bounds, independent_sum
 from agent.fit.facts import AcceleratorFacts, ModelFacts, VersionRules
 from agent.fit.flags import Flags
 from agent.fit.kv import BLOCK_TOKENS, cache_bytes_per_element, plan_layout
 from agent.fit.needs import Needs
-from agent.fit.overheads import SOURCE, activation_peak, graph_estimate, graph_memory, non_torch
+from agent.fit.overheads import SOURCE, activation_peak, graph_estimate, graph_memory, non_torch, unknown_draft
 from agent.fit.pool import Pool, fill_pool
 from agent.fit.report import FitReason, FitReport, Overheads
-from agent.fit.steps import Step, decide, step
-from agent.fit.support import Verdict, assumptions_of
+from agent.fit.steps import Step, decide
+from agent.fit.support import Verdict, assumptions_of, is_counted
 from agent.fit.weights import plan_weights
 
 ESTIMATE_ERROR_BYTES = GIB // 10
@@ -24,7 +24,7 @@ ESTIMATE_ERROR_BYTES = GIB // 10
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Terms:
-    """Every term of one device, as bounds; ``applied`` is the graph estimate the budget gives up."""
+    """Every term of one device, as bounds; ``applied`` is the graph estimate the budget gives up, ``draft`` an allowance."""
 
     total: Bounds
     context: Bounds
@@ -33,16 +33,23 @@ class Terms:
     activations: Bounds
     non_torch: Bounds
     graphs: Bounds
+    draft: Bounds
     applied: Bounds
     budget: Bounds
     given_pool: int | None
+
+    @property
+    def working(self) -> Bounds:
+        """Weights, activations and libraries at the peak of the profile run."""
+        return independent_sum((self.weights, self.activations, self.non_torch))
 
     @property
     def pool(self) -> Bounds:
         """Bytes for the KV cache; may be negative."""
         if self.given_pool is not None:
             return Bounds.exactly(self.given_pool)
-        return self.budget - self.weights - self.activations - self.non_torch - self.applied
+        spent = (self.weights, self.activations, self.non_torch, self.draft, self.applied)
+        return independent_sum((self.budget, *(term.negated() for term in spent)))
 
 
 def predict_on_cuda(
@@ -63,7 +70,7 @@ def predict_on_cuda(
     terms = _terms(model, accelerator, flags, rules, run, draft)
     width = cache_bytes_per_element(flags.kv_cache_dtype, model.quant.base_bytes_per_param)
     block = flags.block_size or BLOCK_TOKENS
-    layout = plan_layout(model, flags, block_tokens=block, bytes_per_element=width, draft=draft)
+    layout = plan_layout(model, flags, block_tokens=block, bytes_per_element=width, rules=rules, draft=draft)
     pool = fill_pool(layout, terms.pool, flags, rules, run, needs)
     outcome = decide(_steps(terms, pool, auto=run.auto_length), verdict)
     return FitReport(
@@ -123,56 +130,54 @@ def _terms(
         weights=weights,
         transient=plan.transient_bytes,
         activations=activation_peak(model, flags, run),
-        non_torch=non_torch(flags),
-        graphs=graph_memory(run),
-        applied=graph_estimate(run) if rules.graph_estimate_subtracted else Bounds.exactly(0),
+        non_torch=non_torch(accelerator, flags),
+        graphs=graph_memory(flags, run),
+        draft=unknown_draft(flags, counted=draft is not None or is_counted(model, flags)),
+        applied=graph_estimate(flags, run) if rules.graph_estimate_subtracted else Bounds.exactly(0),
         budget=Bounds(low=low, best=best, high=high),
         given_pool=flags.kv_cache_memory_bytes,
     )
 
 
 def _steps(terms: Terms, pool: Pool, *, auto: bool) -> list[Step]:
-    """The six steps of start-up in their order, each at the optimistic end, the best estimate and the pessimistic end."""
+    """The six steps of start-up in their order."""
     t = terms
-    totals = (t.total.high, t.total.best, t.total.low)
-    budgets = (t.budget.high, t.budget.best, t.budget.low)
-    contexts, weights = _ends(t.context), _ends(t.weights)
-    working = _ends(t.weights + t.activations + t.non_torch)
-    applied, usable = _ends(t.applied), (pool.usable.high, pool.usable.best, pool.usable.low)
-    capture = _capture_needs(t, contexts, budgets)
+    loading = independent_sum((t.weights, Bounds.exactly(t.transient), t.context))
+    profiling = independent_sum((t.weights, t.activations, t.non_torch, t.context))
     steps = [
-        step(FitReason.FREE_MEMORY, [(b, a - c) for b, a, c in zip(budgets, totals, contexts, strict=True)]),
-        step(
-            FitReason.LOAD_PEAK,
-            [(w + t.transient + c, a) for w, c, a in zip(weights, contexts, totals, strict=True)],
-        ),
-        step(FitReason.PROFILE, [(w + c, a) for w, c, a in zip(working, contexts, totals, strict=True)]),
+        Step(reason=FitReason.FREE_MEMORY, need=t.budget, margin=_unasked(t) - t.context),
+        Step(reason=FitReason.LOAD_PEAK, need=loading, margin=independent_sum((t.total, loading.negated()))),
+        Step(reason=FitReason.PROFILE, need=profiling, margin=independent_sum((t.total, profiling.negated()))),
     ]
     if t.given_pool is None:
-        steps.append(step(FitReason.NO_KV, [(w + g + 1, b) for w, g, b in zip(working, applied, budgets, strict=True)]))
+        need = independent_sum((t.working, t.applied, Bounds.exactly(1)))
+        steps.append(Step(reason=FitReason.NO_KV, need=need, margin=t.pool - Bounds.exactly(1)))
     if not auto or not pool.longest or pool.demand_bytes > pool.bytes_per_request:
-        steps.append(step(FitReason.ONE_REQUEST, [(pool.demand_bytes, have) for have in usable]))
-    steps.append(step(FitReason.GRAPH_CAPTURE, list(zip(capture, totals, strict=True))))
-    return steps
+        demand = Bounds.exactly(pool.demand_bytes)
+        steps.append(Step(reason=FitReason.ONE_REQUEST, need=demand, margin=pool.usable - demand))
+    return [*steps, _capture(t)]
 
 
-def _capture_needs(t: Terms, contexts: tuple[int, ...], budgets: tuple[int, ...]) -> tuple[int, ...]:
-    """Device memory in use once pool and graphs are there and the sampler is warmed up.
+def _unasked(t: Terms) -> Bounds:
+    """Memory of the device that the budget leaves alone."""
+    return Bounds(low=t.total.low - t.budget.low, best=t.total.best - t.budget.best, high=t.total.high - t.budget.high)
 
-    With a profiled pool that is the budget, less the estimate given up for graphs, plus the graphs: the terms that make
+
+def _capture(t: Terms) -> Step:
+    """Device memory once pool and graphs are there and the sampler is warmed up.
+
+    A profiled pool makes that the budget, less the estimate given up for graphs, plus the graphs: the terms that make
     up the pool cancel out. At the optimistic end the warm-up takes no activations again.
     """
     if t.given_pool is not None:
-        spent = _ends(t.weights + t.non_torch + t.graphs)
-        again = (0, t.activations.best, t.activations.high)
-        return tuple(s + t.given_pool + a + c for s, a, c in zip(spent, again, contexts, strict=True))
+        again = Bounds(low=0, best=t.activations.best, high=t.activations.high)
+        spent = (t.weights, t.non_torch, t.graphs, again, t.context, Bounds.exactly(t.given_pool))
+        need = independent_sum(spent)
+        return Step(reason=FitReason.GRAPH_CAPTURE, need=need, margin=independent_sum((t.total, need.negated())))
+    excess = t.graphs
     if t.applied.high:
-        excess = (min(0, t.graphs.low - t.applied.low), t.graphs.best - t.applied.best, ESTIMATE_ERROR_BYTES)
-    else:
-        excess = _ends(t.graphs)
-    unused = (t.activations.low, 0, 0)
-    return tuple(b - u + x + c for b, u, x, c in zip(budgets, unused, excess, contexts, strict=True))
-
-
-def _ends(bounds: Bounds) -> tuple[int, int, int]:
-    return bounds.low, bounds.best, bounds.high
+        best = t.graphs.best - t.applied.best
+        excess = Bounds(low=min(best, t.graphs.low - t.applied.low), best=best, high=ESTIMATE_ERROR_BYTES)
+    unused = Bounds(low=0, best=0, high=t.activations.low)
+    beyond = independent_sum((excess, t.context, unused.negated()))
+    return Step(reason=FitReason.GRAPH_CAPTURE, need=t.budget + beyond, margin=_unasked(t) - beyond)

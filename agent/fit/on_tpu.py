@@ -11,7 +11,7 @@ from agent.fit.flags import Flags
 from agent.fit.kv import cache_bytes_per_element
 from agent.fit.needs import Needs
 from agent.fit.report import FitReason, FitReport, Overheads
-from agent.fit.steps import Step, decide, step
+from agent.fit.steps import Step, decide
 from agent.fit.support import Verdict, assumptions_of
 from agent.fit.weights import device_tensors, plan_weights
 
@@ -132,15 +132,11 @@ def _used(model: ModelFacts, flags: Flags, rules: VersionRules, run: Effective) 
 
 
 def _steps(total: Bounds, budget: Bounds, used: Bounds, pool: ChipPool, need_blocks: int) -> list[Step]:
-    totals = (total.high, total.best, total.low)
-    budgets = (budget.high, budget.best, budget.low)
-    uses = (used.low, used.best, used.high)
-    kv = pool.bytes.at_least(0)
-    held = (kv.high, kv.best, kv.low)
-    programs = (_PROGRAMS.low, _PROGRAMS.best, _PROGRAMS.high)
+    demand = Bounds.exactly(need_blocks * pool.bytes_per_block)
+    left = Bounds(low=total.low - budget.low, best=total.best - budget.best, high=total.high - budget.high)
     return [
-        step(FitReason.LOAD_PEAK, list(zip(uses, totals, strict=True))),
-        step(FitReason.NO_KV, [(use + 1, have) for use, have in zip(uses, budgets, strict=True)]),
-        step(FitReason.ONE_REQUEST, [(need_blocks * pool.bytes_per_block, have) for have in held]),
-        step(FitReason.GRAPH_CAPTURE, [(b + p, t) for b, p, t in zip(budgets, programs, totals, strict=True)]),
+        Step(reason=FitReason.LOAD_PEAK, need=used, margin=total - used),
+        Step(reason=FitReason.NO_KV, need=used + Bounds.exactly(1), margin=budget - used - Bounds.exactly(1)),
+        Step(reason=FitReason.ONE_REQUEST, need=demand, margin=pool.bytes.at_least(0) - demand),
+        Step(reason=FitReason.GRAPH_CAPTURE, need=budget + _PROGRAMS, margin=left - _PROGRAMS),
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent.fit.batch import Effective
 from agent.fit.bounds import GIB, Bounds
-from agent.fit.facts import ModelFacts, TensorGroup
+from agent.fit.facts import AcceleratorFacts, ModelFacts, TensorGroup
 from agent.fit.flags import Flags
 from agent.fit.weights import tower_is_built
 
@@ -23,7 +23,8 @@ def activation_peak(model: ModelFacts, flags: Flags, run: Effective) -> Bounds:
 
     The largest of three passes counts: the encoder over a full batch of items, the widest feed-forward of one step, and
     the sampler over ``max_num_seqs`` rows of logits. Calibration: 14.5 bytes per logit, 0.63 GiB per encoder batch,
-    four feed-forward buffers; 0.1 GiB for everything else.
+    four feed-forward buffers; 0.1 GiB for everything else. The low end goes further down where the number of sequences
+    is a default: that is the flag which recorded commands most often leave out.
     """
     batch = run.max_num_batched_tokens
     widest = max(
@@ -37,30 +38,44 @@ def activation_peak(model: ModelFacts, flags: Flags, run: Effective) -> Bounds:
     forward = 4 * batch * widest * 2 // flags.tp
     sampler = int(SAMPLER_BYTES_PER_LOGIT * min(run.max_num_seqs, batch) * model.vocab)
     best = max(forward, sampler, _encoder(model, flags, batch)) + GIB // 10
-    return Bounds(low=int(best * 0.6), best=best, high=int(best * 1.2) + GIB // 2)
+    least = 0.6 if flags.max_num_seqs is not None else 0.35
+    return Bounds(low=int(best * least), best=best, high=int(best * 1.2) + 2 * GIB // 5)
 
 
-def non_torch(flags: Flags) -> Bounds:
-    """Libraries' own memory that grows while starting: cuBLAS, attention workspaces, NCCL buffers with TP."""
-    best = GIB // 4 + (GIB // 5 if flags.world > 1 else 0)
-    return Bounds(low=best // 4, best=best, high=best + int(0.35 * GIB) + (GIB // 2 if flags.world > 1 else 0))
+def non_torch(accelerator: AcceleratorFacts, flags: Flags) -> Bounds:
+    """Libraries' own memory that grows while starting: cuBLAS, attention workspaces, NCCL buffers with TP.
+
+    Where host and device share their memory, the host's own growth is counted too.
+    """
+    ranks = flags.world > 1
+    best = GIB // 4 + (GIB // 5 if ranks else 0)
+    spread = GIB // 4 + (GIB // 2 if ranks else 0) + (4 * GIB if accelerator.unified else 0)
+    return Bounds(low=best // 4, best=best, high=best + spread)
 
 
-def graph_estimate(run: Effective) -> Bounds:
+def unknown_draft(flags: Flags, *, counted: bool) -> Bounds:
+    """Allowance for a draft model that is not known: its weights, and the layers it adds to every block."""
+    if flags.speculative_config is None or counted:
+        return Bounds.exactly(0)
+    return Bounds(low=0, best=GIB // 4 // flags.tp, high=4 * GIB // flags.tp)
+
+
+def graph_estimate(flags: Flags, run: Effective) -> Bounds:
     """What versions from 0.21 subtract for graphs before they are captured."""
-    return _graphs(run, base=0.08, per_size=0.0125)
+    return _graphs(flags, run, base=0.08, per_size=0.0125)
 
 
-def graph_memory(run: Effective) -> Bounds:
+def graph_memory(flags: Flags, run: Effective) -> Bounds:
     """What the captured graphs take in the end."""
-    return _graphs(run, base=0.05, per_size=0.011)
+    return _graphs(flags, run, base=0.05, per_size=0.011)
 
 
-def _graphs(run: Effective, *, base: float, per_size: float) -> Bounds:
+def _graphs(flags: Flags, run: Effective, *, base: float, per_size: float) -> Bounds:
     if not run.captured:
         return Bounds.exactly(0)
     best = int((base + per_size * run.captured) * GIB)
-    return Bounds(low=int(best * 0.3), best=best, high=int(best * 1.5) + GIB // 8)
+    least = 0.3 if flags.max_num_seqs is not None else 0.1
+    return Bounds(low=int(best * least), best=best, high=int(best * 1.35) + GIB // 10)
 
 
 def _encoder(model: ModelFacts, flags: Flags, batch: int) -> int:

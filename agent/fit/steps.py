@@ -36,17 +36,6 @@ class Outcome:
     notes: tuple[str, ...]
 
 
-def step(reason: FitReason, ends: Sequence[tuple[int, int]]) -> Step:
-    """A step from its (need, have) at the optimistic end, the best estimate and the pessimistic end."""
-    needs = sorted(need for need, _ in ends)
-    margins = sorted(have - need for need, have in ends)
-    return Step(
-        reason=reason,
-        need=Bounds(low=needs[0], best=min(max(ends[1][0], needs[0]), needs[2]), high=needs[2]),
-        margin=Bounds(low=margins[0], best=ends[1][1] - ends[1][0], high=margins[2]),
-    )
-
-
 def decide(steps: Sequence[Step], verdict: Verdict) -> Outcome:
     """Compare every step at both ends.
 
@@ -67,13 +56,14 @@ def decide(steps: Sequence[Step], verdict: Verdict) -> Outcome:
     if verdict.refusals:
         fits, reason, notes = False, FitReason.UNSUPPORTED, verdict.refusals
     elif failed is not None and not verdict.doubts:
+        # what is merely left out would need more still
         fits, reason = False, failed.reason
     elif verdict.flag_refusals:
         fits, reason, notes = False, FitReason.UNSUPPORTED, verdict.flag_refusals
-    elif doubtful is not None or verdict.doubts:
+    elif doubtful is not None or verdict.doubts or verdict.left_out:
         fits, reason = None, FitReason.UNKNOWN
         at = () if doubtful is None else (f"the step {doubtful.reason.value} passes at one end of the ranges only",)
-        notes = (*at, *verdict.doubts)
+        notes = (*at, *verdict.doubts, *verdict.left_out)
     return Outcome(fits=fits, reason=reason, required=required, shortfall=_missing(failed or doubtful), notes=notes)
 
 

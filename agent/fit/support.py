@@ -24,13 +24,15 @@ class Verdict:
     Attributes:
         refusals: Nothing but other hardware, another version or another model helps: ``unsupported``.
         flag_refusals: One flag mends it: ``unsupported`` too, told only if memory does not already fail.
-        doubts: Make ``fits`` null.
+        doubts: Make ``fits`` null: what is not modelled may need more or less.
+        left_out: Make a "fits" null: what is not counted can only need more.
         notes: Assumptions only.
     """
 
     refusals: tuple[str, ...] = ()
     flag_refusals: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -77,7 +79,13 @@ def judge(
     refusals: list[str] = []
     mended: list[str] = []
     doubts: list[str] = []
+    left_out: list[str] = []
     notes: list[str] = []
+    if rules.is_unread:
+        doubts.append(f"vLLM before {rules.version} counts memory by other rules")
+    if flags.max_model_len is None and model.other_positions:
+        known = ", ".join(f"{positions:,}" for positions in (model.max_position, *model.other_positions))
+        left_out.append(f"max_model_len is not given and this model is published with {known} positions")
     if model.unmodelled:
         doubts.append(model.unmodelled)
     if model.min_vllm and _older(rules.version, model.min_vllm):
@@ -93,8 +101,14 @@ def judge(
     _judge_item(rules, run, mended, doubts, notes)
     if accelerator.kind is AcceleratorKind.CUDA:
         _judge_device(model, accelerator, flags, refusals, doubts, notes)
-    _judge_flags(model, flags, rules, doubts, notes, draft=draft)
-    return Verdict(refusals=tuple(refusals), flag_refusals=tuple(mended), doubts=tuple(doubts), notes=tuple(notes))
+    _judge_flags(model, flags, rules, doubts, left_out, notes, draft=draft)
+    return Verdict(
+        refusals=tuple(refusals),
+        flag_refusals=tuple(mended),
+        doubts=tuple(doubts),
+        left_out=tuple(left_out),
+        notes=tuple(notes),
+    )
 
 
 def _judge_item(rules: VersionRules, run: Effective, refusals: list[str], doubts: list[str], notes: list[str]) -> None:
@@ -146,6 +160,7 @@ def _judge_flags(
     flags: Flags,
     rules: VersionRules,
     doubts: list[str],
+    left_out: list[str],
     notes: list[str],
     *,
     draft: ModelFacts | None,
@@ -155,11 +170,11 @@ def _judge_flags(
         if other.name not in rules.harmless_flags and name not in rules.harmless_flags:
             doubts.append(f"what --{other.name} does to memory is not modelled")
     speculative = flags.speculative_config
-    if speculative is not None and draft is None and not _is_counted(model, flags, speculative.method):
-        doubts.append(f"the memory of the draft model {speculative.model or speculative.method!r} is not known")
-    if (flags.kv_cache_dtype or "").endswith("per_token_head") and not rules.reserves_null_block:
-        if len({(layer.head_dim, layer.kv_heads) for layer in model.layers}) > 1:
-            doubts.append("pages of unequal size cannot be laid out by this version without a patch")
+    if speculative is not None and draft is None and not is_counted(model, flags):
+        left_out.append(f"the memory of the draft model {speculative.model or speculative.method!r} is not known")
+    unequal = len({(layer.head_dim, layer.kv_heads) for layer in model.layers}) > 1
+    if unequal and (flags.kv_cache_dtype or "").endswith("per_token_head"):
+        doubts.append("pages of unequal size: older versions refuse them, patched ones lay them out without waste")
     if flags.dtype in {"float32", "float"}:
         doubts.append("weights in float32 are not modelled")
     if (flags.data_parallel_size or 1) > 1 and any(layer.experts for layer in model.layers):
@@ -170,8 +185,10 @@ def _judge_flags(
         doubts.append(f"quantising while loading (--quantization {flags.quantization}) is not modelled")
 
 
-def _is_counted(model: ModelFacts, flags: Flags, method: str) -> bool:
-    return method in _DRAFTLESS or own_mtp(model, flags) is not None
+def is_counted(model: ModelFacts, flags: Flags) -> bool:
+    """True when guessing tokens takes no memory beyond what is counted from the model's own facts."""
+    asked = flags.speculative_config
+    return asked is None or asked.method in _DRAFTLESS or own_mtp(model, flags) is not None
 
 
 def _older(version: str, floor: str) -> bool:

@@ -11,9 +11,11 @@ from typing import Any, cast
 
 from agent.catalogue.load_fit import FitCatalogue, load_fit_catalogue
 from agent.errors import InputRejected, SreError
+from agent.fit.facts import VersionRules
 from agent.fit.predict import predict
 from agent.fit.question import KEYS, Question, question_from
 from agent.fit.report import FitReport
+from agent.fit.versions import over_versions
 
 _LONGEST_ROW = 1_000_000
 
@@ -68,16 +70,18 @@ def answer(question: Question, catalogue: FitCatalogue) -> FitReport:
     Raises:
         InputRejected: If model, accelerator or version is not known, or the configuration is impossible.
     """
-    draft_name = question.flags.speculative_config.model if question.flags.speculative_config else ""
-    return predict(
-        catalogue.models.find(question.model),
-        catalogue.accelerator(question.accelerator),
-        question.count,
-        question.flags,
-        catalogue.rules(question.vllm),
-        draft=catalogue.models.find_draft(draft_name),
-        needs=question.needs,
-    )
+    asked = question.flags.speculative_config
+    model = catalogue.models.find(question.model)
+    accelerator = catalogue.accelerator(question.accelerator)
+    draft = catalogue.models.find_draft(asked.model if asked else "")
+
+    def by(rules: VersionRules) -> FitReport:
+        return predict(model, accelerator, question.count, question.flags, rules, draft=draft, needs=question.needs)
+
+    report = by(catalogue.rules(question.vllm))
+    if question.vllm is not None:
+        return report
+    return over_versions(report, [(rules.version, by(rules)) for rules in catalogue.versions])
 
 
 def _run_batch(source: str) -> int:
