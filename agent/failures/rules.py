@@ -14,6 +14,7 @@ RULES: Mapping[str, Rule] = {
         rules_build.flag,
         rules_build.import_failure,
         rules_build.tool_parser,
+        rules_build.unsupported,
         rules_build.weights_shape,
         rules_memory.cache_blocks,
         rules_memory.gpu_oom,
@@ -28,6 +29,8 @@ RULES: Mapping[str, Rule] = {
         rules_platform.network,
         rules_platform.nccl,
         rules_platform.no_gpu,
+        rules_platform.no_tokens,
+        rules_platform.nothing_listens,
         rules_platform.saturation,
         rules_platform.startup_probe,
     )

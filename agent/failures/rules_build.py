@@ -92,3 +92,17 @@ def weights_shape(case: Case) -> Ruling:
             confidence=0.6,
         )
     return Ruling()
+
+
+def unsupported(case: Case) -> Ruling:
+    """The words around 'not supported' say whether a number format, a flag or the model is meant."""
+    if case.has(
+        "fp8", "fp4", "int8", "int4", "bf16", "bfloat16", "float16", "dtype", "quant", "awq", "gptq", "kv cache", "gguf"
+    ):
+        return Ruling(
+            class_=FailureClass.UNSUPPORTED_DTYPE_OR_QUANT,
+            fixes=("change_model_or_quantization", "set_flag kv_cache_dtype auto", "change_accelerator"),
+        )
+    if case.has("--", "argument", "option", "flag", "config"):
+        return Ruling(class_=FailureClass.INVALID_FLAG, fixes=("fix_command_line", "upgrade_version"))
+    return Ruling()

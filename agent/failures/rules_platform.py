@@ -1,5 +1,7 @@
 """Probes, images, devices and load: which neighbour in the log tells the case."""
 
+import re
+
 from agent.failures.case import Case, Ruling
 from agent.failures.signature import FailureClass, Phase
 
@@ -35,6 +37,12 @@ _OUTAGE = (
 
 def startup_probe(case: Case) -> Ruling:
     """A refused or cancelled connection is a port where nothing listens; a 404 is a wrong path; else too slow."""
+    listens = re.search(r"(?:listening (?:at|on)|running on|serving on|server on)[^\n]{0,40}:(\d{2,5})\b", case.text)
+    probed = case.fields.get("port")
+    if listens and probed is not None and listens.group(1) != str(probed):
+        return Ruling(
+            class_=FailureClass.PORT_NOT_LISTENING, fixes=("set_flag port", "fix_probe_path"), confidence=0.85
+        )
     if case.mentions("statuscode: 404", "status code 404", "statuscode: 401", "statuscode: 405"):
         return Ruling(fixes=("fix_probe_path", "increase_startup_probe"), confidence=0.8)
     if case.mentions(
@@ -119,7 +127,7 @@ def hardware(case: Case) -> Ruling:
 def nccl(case: Case) -> Ruling:
     """A collective that timed out is a rank that stopped; a failure at once is transport, or shared memory."""
     if case.mentions("watchdog caught collective", "collective operation timeout", "connection closed by remote peer"):
-        return Ruling(fixes=("restart", "fix_network_nccl", "none_code_bug"), confidence=0.75)
+        return Ruling(fixes=("fix_network_nccl", "restart", "none_code_bug"), confidence=0.75)
     if case.mentions("unhandled system error", "ncclsystemerror") and not case.mentions("socket", "net/ib", "ibv_"):
         return Ruling(fixes=("set_shm_size", "fix_network_nccl"), confidence=0.7)
     if case.mentions("duplicate gpu detected"):
@@ -164,3 +172,23 @@ def broadcast(case: Case) -> Ruling:
     if case.progress_after or working:
         return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.8)
     return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.5)
+
+
+def nothing_listens(case: Case) -> Ruling:
+    """The platform's own words say whether time or the port is suspected; a log that loads steadily says time."""
+    if case.phase in {Phase.LOADING, Phase.PROFILING, Phase.GRAPH_CAPTURE}:
+        return Ruling(
+            class_=FailureClass.STARTUP_PROBE_FAILED, fixes=("increase_startup_probe", "fix_cache_path"), confidence=0.7
+        )
+    if case.has("within the allocated timeout", "timeout"):
+        return Ruling(fixes=("increase_startup_probe", "collect_container_logs", "set_flag port"))
+    if case.has("mismatch", "does not match"):
+        return Ruling(fixes=("set_flag port", "collect_container_logs"), confidence=0.8)
+    return Ruling()
+
+
+def no_tokens(case: Case) -> Ruling:
+    """Running requests without a token: one line may be a long prompt, a row of lines is a hang."""
+    if case.repeats < 2:
+        return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.5)
+    return Ruling(confidence=0.85 if case.repeats > 2 else 0.6)
