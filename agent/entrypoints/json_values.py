@@ -7,6 +7,7 @@ from typing import IO
 from agent.entrypoints.bytestream import CHUNK
 
 _TO_BRACKET = re.compile(rb'[^"{}\[\]]*+(?:"(?:[^"\\]++|\\.)*+"[^"{}\[\]]*+)*+([{}\[\]])', re.DOTALL)
+_NO_BRACKET = re.compile(rb'[^"{}\[\]]*+(?:"(?:[^"\\]++|\\.)*+"[^"{}\[\]]*+)*+', re.DOTALL)
 _BETWEEN = b" \t\r\n,"
 
 
@@ -63,6 +64,7 @@ class _Cutter:
         if bracket in b"[{":
             if self._depth == self._base:
                 yield from self._between(at)
+                self._dropping = False
             self._depth += 1
             return
         self._depth -= 1
@@ -70,6 +72,8 @@ class _Cutter:
             yield from self._value()
         elif self._depth < self._base:  # the array ends; what follows is read as values of their own
             yield from self._between(self._scanned - 1)
+            if not self._base:
+                yield self._line, bracket
             self._take(1)
             self._depth = self._base = 0
 
@@ -82,7 +86,7 @@ class _Cutter:
 
     def _between(self, at: int) -> Iterator[tuple[int, bytes | None]]:
         words = self._held[:at].strip(_BETWEEN)
-        if words:
+        if words and not self._dropping:
             yield self._line + self._lines_before(self._held), words[: self._limit]
         self._take(at)
 
@@ -91,14 +95,16 @@ class _Cutter:
         self._held, self._scanned = self._held[upto:], max(self._scanned - upto, 0)
 
     def _drop(self) -> Iterator[tuple[int, bytes | None]]:
-        """Forget what has been scanned of a value that is too long; an endless string has no scanned part."""
+        """Forget a value that is too long, but for what decides how its rest is scanned: an open string."""
         if not self._dropping:
             yield self._line, None
         self._dropping = True
-        if self._scanned:
-            self._take(self._scanned)
-        else:
-            self._take(len(self._held))
+        done = _NO_BRACKET.match(self._held, self._scanned)
+        string = self._held[done.end() :] if done else b""
+        escapes = len(string) - len(string.rstrip(b"\\"))
+        self._take(len(self._held))
+        if string:
+            self._held = b'"' + b"\\" * (escapes % 2)
 
     @staticmethod
     def _lines_before(held: bytes) -> int:

@@ -160,12 +160,14 @@ def _form(head: bytes) -> str:
         return "values" if after else "text"
     rows = [row.strip() for row in head.split(b"\n")]
     rows = [row for row in (rows[:-1] or rows) if row]
-    whole = sum(row.startswith((b'{"', b"{ ", b"{}")) and row.endswith(b"}") for row in rows)
-    if whole * 2 >= len(rows) > 0:
+    whole = [row.startswith((b'{"', b"{ ", b"{}")) and row.endswith(b"}") for row in rows]
+    if sum(whole) * 2 >= len(rows) > 0:
         return "lines"
-    if start[:1] == b"{" and after in {b'"', b"}"}:
-        return "values" if b"\n" in head.strip() else "lines"
-    return "text"
+    if start[:1] != b"{" or after not in {b'"', b"}"} or whole[0]:
+        return "text"
+    if len(rows) == 1:
+        return "lines"
+    return "values" if rows[1].startswith((b'"', b"}", b"{", b"[", b"]")) else "text"
 
 
 def _json_lines(plain: IO[bytes], origin: str) -> Iterator[Record]:

@@ -1,11 +1,16 @@
 """Which watched service a place is: by its name, or by labels that the owner marked it with."""
 
-from agent.core.intake.origin import Place, Watched
+from agent.core.intake.origin import Place, Watched, everything
 from agent.core.services import Services
 
 
 def watching(services: Services) -> Watched:
-    """Return the lookup for what ``services.toml`` watches; project and location must agree where both are given."""
+    """Return the lookup for what ``services.toml`` watches; project and location must agree where both are given.
+
+    Where nothing is listed, everything is watched under the name in the body.
+    """
+    if not services.services:
+        return everything
 
     def find(place: Place) -> str | None:
         where = {"project_id": place.project, "location": place.location}

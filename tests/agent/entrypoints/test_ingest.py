@@ -1,0 +1,144 @@
+"""Senders that post: their proof, their size, their shape, and only then a message."""
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+
+from agent.core.intake.origin import Reading
+from agent.core.intake.read import BODY_LIMIT, signals_from
+from agent.entrypoints.ingest import NotAuthenticated, Sender, TooLarge, answer_to, ingest
+from agent.errors import DependencyFailed, InputRejected
+from agent.ports.bus import Topic
+
+SAMPLES = Path(__file__).resolve().parents[2] / "data" / "samples"
+BODY = (SAMPLES / "alertmanager_webhook_v4.json").read_bytes()
+SECRET = b"0123456789abcdef-s3cret"
+
+
+def token_check(token):
+    if token == "broken":
+        raise ZeroDivisionError
+    if token == "unreachable":
+        raise DependencyFailed("no", why="down", mend="wait")
+    return token == "good"
+
+
+SENDERS = {
+    sender.name: sender
+    for sender in (
+        Sender(name="prom", shapes=frozenset({"alertmanager"}), header="X-Secret", secret=SECRET),
+        Sender(name="basic", shapes=frozenset({"alertmanager"}), user="am", secret=SECRET),
+        Sender(name="aws", shapes=frozenset({"eventbridge"}), oidc=token_check),
+    )
+}
+
+
+def send(name, headers, body=BODY, **reading):
+    return ingest(name, headers, body, senders=SENDERS, reading=Reading(**reading))
+
+
+def basic(user, secret):
+    return {"Authorization": "Basic " + base64.b64encode(f"{user}:".encode() + secret).decode()}
+
+
+@pytest.mark.parametrize(
+    ("name", "headers"),
+    [("prom", {"x-secret": SECRET.decode()}), ("basic", basic("am", SECRET))],
+    ids=["header", "basic"],
+)
+def test_a_proved_and_understood_body_becomes_one_message(name, headers):
+    """The body goes on as it came, so that the next function reads what the sender wrote."""
+    accepted = send(name, headers)
+    assert accepted.says == "accepted 1"
+    assert accepted.message.topic is Topic.ALERTS
+    assert accepted.message.data.encode() == BODY
+    assert accepted.message.attributes == {"run": "live", "kind": "alertmanager", "sender": name}
+    assert signals_from(accepted.message.data.encode(), Reading()).signals
+    assert send(name, headers).message.id == accepted.message.id
+
+
+WRONG = {
+    "unknown sender": ("nobody", {"x-secret": SECRET.decode()}),
+    "no header": ("prom", {}),
+    "empty secret": ("prom", {"x-secret": ""}),
+    "wrong secret": ("prom", {"x-secret": "0123456789abcdef-s3creT"}),
+    "longer secret": ("prom", {"x-secret": SECRET.decode() + "x"}),
+    "secret in another header": ("prom", {"authorization": SECRET.decode()}),
+    "not ASCII": ("prom", {"x-secret": "ÿ\udcff"}),
+    "other user": ("basic", basic("root", SECRET)),
+    "other password": ("basic", basic("am", b"x" * 20)),
+    "broken base64": ("basic", {"authorization": "Basic ä"}),
+    "another scheme": ("basic", {"authorization": "Bearer x"}),
+    "no token": ("aws", {"authorization": "Bearer "}),
+    "bad token": ("aws", {"authorization": "Bearer bad"}),
+    "secret where a token is due": ("aws", {"x-secret": SECRET.decode()}),
+}
+
+
+@pytest.mark.parametrize(("name", "headers"), WRONG.values(), ids=WRONG.keys())
+def test_without_the_senders_proof_nothing_is_read(name, headers):
+    """One answer for every mistake, whatever the body is; 401."""
+    with pytest.raises(NotAuthenticated) as refused:
+        send(name, headers, body=b"not even json")
+    assert answer_to(refused.value) == (401, "the request was not taken")
+    assert "secret" not in str(refused.value).replace("credential", "")
+
+
+def test_a_token_is_checked_by_its_issuer_and_doubt_refuses():
+    """A good token passes; a check that fails is not a pass."""
+    event = (SAMPLES / "eventbridge_cloudwatch_alarm.json").read_bytes()
+    assert send("aws", {"authorization": "bearer good"}, body=event).message
+    for token in ("broken", "unreachable"):
+        with pytest.raises(DependencyFailed) as failed:
+            send("aws", {"authorization": f"Bearer {token}"}, body=event)
+        assert answer_to(failed.value)[0] == 503
+
+
+def test_a_body_too_large_is_refused_before_anything_else():
+    """413, read or not, proved or not."""
+    with pytest.raises(TooLarge) as refused:
+        send("nobody", {}, body=b"x" * (BODY_LIMIT + 1))
+    assert answer_to(refused.value)[0] == 413
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"[]", b"{}", b'{"version":"4","alerts":[],"receiver":"x"}', (SAMPLES / "log_vllm_ready.json").read_bytes()],
+    ids=["nothing", "array", "no shape", "no alerts", "another shape"],
+)
+def test_a_body_that_this_sender_may_not_send_is_refused(body):
+    """400: the sender shall not try again. A sender of alerts cannot speak as a server's log."""
+    with pytest.raises(InputRejected) as refused:
+        send("prom", {"x-secret": SECRET.decode()}, body=body)
+    assert answer_to(refused.value)[0] == 400
+
+
+def test_what_nobody_watches_is_answered_and_not_published():
+    """The sender did nothing wrong."""
+    accepted = send("prom", {"x-secret": SECRET.decode()}, watched=lambda place: None)
+    assert (accepted.message, accepted.says) == (None, "ignored: not_watched")
+
+
+@pytest.mark.parametrize(
+    "proof",
+    [
+        {},
+        {"header": "x"},
+        {"header": "x", "secret": b"short"},
+        {"secret": SECRET},
+        {"header": "x", "secret": SECRET, "oidc": token_check},
+    ],
+    ids=["none", "no secret", "short", "nowhere", "two"],
+)
+def test_a_sender_without_a_real_check_cannot_be_made(proof):
+    """An empty secret would let everybody in."""
+    with pytest.raises(InputRejected, match="cannot be checked"):
+        Sender(name="x", shapes=frozenset(), **proof)
+
+
+def test_a_sender_does_not_show_its_secret():
+    """Neither in a log nor in a traceback."""
+    assert "s3cret" not in repr(SENDERS["prom"])
+    assert json.dumps(repr(SENDERS)).count("s3cret") == 0

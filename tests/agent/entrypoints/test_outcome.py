@@ -1,0 +1,128 @@
+"""Errors become acknowledge, redeliver or quarantine in one place."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from agent.adapters.bus.quarantine_memory import MemoryQuarantine
+from agent.entrypoints.outcome import HANDLED_FAILURES, is_busy, receive
+from agent.errors import DependencyFailed, InputRejected, ModelMisbehaved, PolicyRefused, StateConflict
+from agent.ports.bus import Delivery, Outcome, Topic
+
+DELIVERY = Delivery(topic=Topic.ALERTS, message_id="m1", data=b"{}")
+WHY = {"why": "because", "mend": "look"}
+
+
+class StoppedClock:
+    def now(self):
+        return datetime(2026, 11, 21, tzinfo=UTC)
+
+
+@pytest.fixture
+def quarantine():
+    return MemoryQuarantine(StoppedClock(), redact=lambda text: text)
+
+
+def failing(error):
+    def handle(delivery):
+        raise error
+
+    return handle
+
+
+def test_what_was_handled_is_acknowledged(quarantine):
+    """Nothing is counted and nothing is kept."""
+    assert receive(DELIVERY, lambda delivery: None, quarantine) is Outcome.ACK
+    assert quarantine.rows() == ()
+
+
+@pytest.mark.parametrize("kind", [InputRejected, PolicyRefused, ModelMisbehaved])
+def test_what_no_delivery_can_help_is_quarantined_at_once(quarantine, kind):
+    """With the whole reason, for a person."""
+    assert receive(DELIVERY, failing(kind("no", **WHY)), quarantine) is Outcome.QUARANTINED
+    (row,) = quarantine.rows()
+    assert row["reason"] == f"{kind.__name__}: no: because. look"
+
+
+@pytest.mark.parametrize(
+    "error", [DependencyFailed("no", **WHY), ZeroDivisionError("bug"), RecursionError(), MemoryError()]
+)
+def test_a_failing_dependency_or_a_bug_is_retried_until_the_fifth_time(quarantine, error):
+    """Four retries, then the message is put away so that it cannot block the others."""
+    outcomes = [receive(DELIVERY, failing(error), quarantine) for _ in range(HANDLED_FAILURES)]
+    assert outcomes == [Outcome.RETRY] * 4 + [Outcome.QUARANTINED]
+
+
+class TooManyRequests(Exception):
+    code = 429
+
+
+class APITimeoutError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("cause", [TimeoutError(), TooManyRequests(), APITimeoutError(), OSError("x")])
+def test_a_time_out_or_a_rate_limit_says_nothing_about_the_message(quarantine, cause):
+    """They are retried as long as it takes; another failure of a dependency is counted."""
+    error = DependencyFailed("no", **WHY)
+    error.__cause__ = cause
+    outcomes = {receive(DELIVERY, failing(error), quarantine) for _ in range(20)}
+    assert outcomes == (
+        {Outcome.RETRY, Outcome.QUARANTINED}
+        if isinstance(cause, OSError) and not isinstance(cause, TimeoutError)
+        else {Outcome.RETRY}
+    )
+
+
+def test_busy_is_seen_through_a_chain_and_a_ring_of_causes():
+    """The reason may stand several causes deep; a ring ends."""
+    inner, outer = ValueError(), DependencyFailed("no", **WHY)
+    outer.__cause__, inner.__cause__ = inner, TimeoutError()
+    assert is_busy(outer)
+    inner.__cause__ = outer
+    assert not is_busy(outer)
+
+
+@pytest.mark.parametrize(
+    ("drained", "outcome"),
+    [
+        (None, Outcome.RETRY),
+        (lambda: True, Outcome.ACK),
+        (lambda: False, Outcome.RETRY),
+        (lambda: 1 / 0, Outcome.RETRY),
+    ],
+    ids=["nothing to drain with", "drained", "not empty", "draining fails"],
+)
+def test_after_a_lost_race_the_outbox_decides(quarantine, drained, outcome):
+    """Acknowledged only once our own entries are out; never counted."""
+    for _ in range(10):
+        assert receive(DELIVERY, failing(StateConflict("no", **WHY)), quarantine, drained=drained) is outcome
+    assert quarantine.rows() == ()
+
+
+@pytest.mark.parametrize("error", [InputRejected("no", **WHY), ZeroDivisionError()])
+def test_what_could_not_be_kept_is_not_acknowledged(error):
+    """A quarantine that fails never loses a message."""
+
+    class Broken:
+        def failed(self, delivery, reason):
+            raise DependencyFailed("no", **WHY)
+
+        def put(self, delivery, reason):
+            raise DependencyFailed("no", **WHY)
+
+    assert receive(DELIVERY, failing(error), Broken()) is Outcome.RETRY
+
+
+def test_every_failure_is_reported_with_its_outcome(quarantine):
+    """A bug is swallowed for the queue's sake, not for the log's."""
+    told = []
+    bug = ZeroDivisionError("bug")
+    receive(DELIVERY, failing(bug), quarantine, report=lambda *what: told.append(what))
+    assert told == [(DELIVERY, bug, Outcome.RETRY)]
+
+
+def test_an_interrupt_is_no_failure_of_the_message(quarantine):
+    """Stopping the process goes through."""
+    with pytest.raises(KeyboardInterrupt):
+        receive(DELIVERY, failing(KeyboardInterrupt()), quarantine)
