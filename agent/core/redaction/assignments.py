@@ -17,7 +17,9 @@ _STRONG_TAIL = (
     r"['\"\\\]]{0,4}\s{0,3}(?:=>|:=|[:=]|%3[AaDd])\s{0,3}(?:[\[(]\s?)?b?"
     r"(?:\\*\"([^\"\n]{4,})\"|\\*'([^'\n]{4,})'|(" + _BARE + r"))"
 )
-_IDENTIFIER = re.compile(r"[A-Za-z_]+(?:[.][A-Za-z_]+)*|[0-9.,]{1,9}|[0-9]+(?:\.[0-9]+)*%?")
+_IDENTIFIER = re.compile(
+    r"[A-Za-z_]+(?:[.][A-Za-z_]+)*|[a-z]+_[a-z_]+\.[a-z][a-z0-9_]*|[0-9.,]{1,9}|[0-9]+(?:\.[0-9]+)*%?"
+)
 _BESIDE_A_MAKER = 4.2
 """Letters per run that still pass for chance behind a maker's name; names of classes have five and more."""
 _NAME, _WEAK_VALUE = 1, 2

@@ -18,6 +18,7 @@ _RUN = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _HEX = re.compile(r"(?:0[xX])?[0-9a-fA-F]+")
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _POD = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*-[bcdf-hj-np-tv-z0-9]{5,10}-[bcdf-hj-np-tv-z0-9]{5}")
+_NUMBER_TYPE = re.compile(r"(?i)(?:nv|mx)?(?:fp|bf|u?int|float)(?:4|8|16|32|64)")
 _DIGEST_LENGTHS = frozenset({32, 40, 64, 96, 128})
 
 
@@ -63,6 +64,7 @@ def is_uuid(value: str) -> bool:
 def _wordy(chunk: str, letters_per_run: float) -> bool:
     if len(chunk) < 7 or chunk.isdigit() or is_digest(chunk) or _SHORT_HEX.fullmatch(chunk):
         return True
+    chunk = _NUMBER_TYPE.sub("Type", chunk)  # kFp8StaticTensorSym is a name, however short its runs
     runs = _RUN.findall(chunk)
     if len(runs) == 1:
         return len(chunk) < 10 or _vowels(chunk) >= 0.2

@@ -17,6 +17,8 @@ def test_chance_is_seen(value):
     [
         *[
             "Gemma4ForConditionalGeneration",
+            "kFp8StaticTensorSym",
+            "kNvfp4Dynamic",
             "model.layers.0.mlp.experts.w13_weight",
             "2026-11-21T10",
             "float32-bf16",

@@ -186,6 +186,7 @@ ORDINARY = [
     "request 123e4567-e89b-12d3-a456-426614174000 took 1.2 s, key: 123e4567-e89b-12d3-a456-426614174000",
     "Using model google/gemma-4-31B-it-qat-w4a16-ct at revision 5f0b02c75b57c5855da9ae460ce51323ea669d8a",
     "tokenizer_revision=5f0b02c75b57c5855da9ae460ce51323ea669d8a, tokenizer='/srv/models/gemma-4-E4B-it'",
+    "unsupported quant_key = kFp8Static128BlockSym, activation_key=kInt8DynamicTokenSym, api_key=tensorizer_config.s3_access",
     "KeyError: 'model.layers.0.mlp.experts.w13_weight'",
     'Missing key(s) in state_dict: "model.language_model.layers.11.self_attn.q_proj.weight_packed"',
     "Avg generation throughput: 1234.5 tokens/s, Running: 3 reqs, GPU KV cache usage: 12.3%, Prefix cache hit rate: 0.0%",
