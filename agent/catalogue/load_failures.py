@@ -9,8 +9,8 @@ from typing import Any
 import re2
 
 from agent.errors import SettingsRejected
-from agent.failures.rules import RULES
 from agent.failures.phrase import MIN_ANCHOR_BYTES, parse_phrase
+from agent.failures.rules import RULES
 from agent.failures.signature import FailureClass, Phase, Role, Signature
 
 FOLDER = Path(__file__).parent / "failures"
@@ -35,7 +35,8 @@ _DATE = re2.compile(r"20\d\d-\d\d-\d\d")
 _TEXTS = ("phrases", "context", "unless", "unless_text")
 _KNOWN = {
     *_TEXTS, "id", "class", "class_by_phase", "role", "fields", "phase", "near", "platforms", "versions", "precedence",
-    "confidence", "certain", "fixes", "fixes_by_phase", "decide", "title", "what", "recognise", "mend", "source", "date",
+    "confidence", "certain", "fixes", "fixes_by_phase", "decide", "title", "what", "recognise", "mend", "source",
+    "date",
 }  # fmt: skip
 
 
@@ -118,9 +119,8 @@ def _read(path: Path, mistakes: list[str]) -> dict[str, Any]:
 
 def _classes(table: Mapping[str, Any], mistakes: list[str]) -> dict[FailureClass, ClassWords]:
     classes: dict[FailureClass, ClassWords] = {}
-    wanted: set[str] = set(FailureClass) - {FailureClass.UNKNOWN}
-    for name in sorted(wanted - set(table)):
-        mistakes.append(f"classes.toml: {name} is missing")
+    wanted = {str(class_) for class_ in FailureClass if class_ is not FailureClass.UNKNOWN}
+    mistakes.extend(f"classes.toml: {name} is missing" for name in sorted(wanted - set(table)))
     for name, words in table.items():
         if name not in wanted:
             mistakes.append(f"classes.toml: {name} is no class")
@@ -172,14 +172,11 @@ def _mistakes_of(entry: Mapping[str, Any], patterns: Mapping[str, str]) -> list[
 
 
 def _closed(entry: Mapping[str, Any]) -> list[str]:
-    found = []
     classes = set(FailureClass) - {FailureClass.UNKNOWN}
-    for value in (entry.get("class"), *entry.get("class_by_phase", {}).values()):
-        if value is not None and value not in classes:
-            found.append(f"{value!r} is no class")
-    for phase in (entry.get("phase", "unknown"), *entry.get("class_by_phase", {}), *entry.get("fixes_by_phase", {})):
-        if phase not in set(Phase):
-            found.append(f"{phase!r} is no phase")
+    named = (entry.get("class"), *entry.get("class_by_phase", {}).values())
+    found = [f"{value!r} is no class" for value in named if value is not None and value not in classes]
+    phases = (entry.get("phase", "unknown"), *entry.get("class_by_phase", {}), *entry.get("fixes_by_phase", {}))
+    found += [f"{phase!r} is no phase" for phase in phases if phase not in set(Phase)]
     if entry.get("role", "cause") not in set(Role):
         found.append(f"{entry['role']!r} is no role")
     found += [f"{name!r} is no platform" for name in entry.get("platforms", []) if name not in PLATFORMS]

@@ -13,7 +13,7 @@ from agent.failures.verdict import Sighting, judge
 MEMO_ENTRIES = 4096
 """Distinct combinations of literals remembered; a hostile log can make no more."""
 
-_ROLE_ORDER = {Role.CAUSE: 3, Role.CONSEQUENCE: 2, Role.BENIGN: 1, Role.PHASE: 0}
+_ROLE_ORDER = {role: -position for position, role in enumerate(Role)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -57,7 +57,7 @@ class Timeline:
         With no marker above the line only "ready" proves it: tokens may be those of a server that runs on.
         """
         before = self.marker_at(index)
-        if before is Phase.SERVING:
+        if before in {Phase.SERVING, Phase.STOPPING}:
             return False
         for mark in self.marks:
             if mark.index <= index or mark.near:
@@ -76,7 +76,7 @@ class Timeline:
     def ended_up(self) -> bool:
         """Whether the last marker says ready or serving."""
         last = next((mark.phase for mark in reversed(self.marks) if not mark.near), Phase.UNKNOWN)
-        return last in _UP
+        return last in _UP or (last is Phase.STOPPING and any(mark.phase in _UP for mark in self.marks))
 
     @property
     def is_progress(self) -> bool:

@@ -64,7 +64,7 @@ def _chunks(lines: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _join(chunk: list[str]) -> tuple[bytes, bytes, list[int]]:
-    """One buffer with a line feed between lines, as it is and in lower case, and where each line starts, and the end."""
+    """One buffer of all lines, as it is and in lower case, and where each line starts (one more for the end)."""
     text = "\n".join(chunk)
     if text.isascii():
         raw = text.encode()

@@ -32,6 +32,7 @@ RULES: Mapping[str, Rule] = {
         rules_platform.no_tokens,
         rules_platform.nothing_listens,
         rules_platform.saturation,
+        rules_platform.silent_death,
         rules_platform.startup_probe,
     )
 }

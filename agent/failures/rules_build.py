@@ -76,7 +76,7 @@ def tool_parser(case: Case) -> Ruling:
 
 
 def weights_shape(case: Case) -> Ruling:
-    """A name that is missing is a version or scheme that names layers otherwise; a size is a file that does not belong."""
+    """A missing name is a version or scheme that names layers otherwise; a size is a file that does not belong."""
     if case.mentions(
         "quantiz", "awq", "gptq", "compressed_tensors", "compressed-tensors", "qwix", "nvfp4", "bitsandbytes"
     ):

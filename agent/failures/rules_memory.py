@@ -22,6 +22,14 @@ RUNTIME_FIXES: Fixes = (
     "set_flag max_num_batched_tokens lower",
     "restart",
 )
+_BY_PHASE = {
+    Phase.CONFIG: LOADING_FIXES,
+    Phase.LOADING: LOADING_FIXES,
+    Phase.PROFILING: PROFILE_FIXES,
+    Phase.GRAPH_CAPTURE: PROFILE_FIXES,
+    Phase.READY: RUNTIME_FIXES,
+    Phase.SERVING: RUNTIME_FIXES,
+}
 OCCUPIED_FIXES: Fixes = ("restart", "set_flag gpu_memory_utilization lower")
 
 
@@ -29,23 +37,18 @@ def gpu_oom(case: Case) -> Ruling:
     """Out of device memory: the phase decides; without one, who holds the memory does.
 
     A card on which our own process and PyTorch hold next to nothing while nothing is free is held by somebody else.
-    Without a phase, a small block refused on a card that is nearly all PyTorch's is weight loading (layers are
-    tens to hundreds of MiB); a block of GiBs is a profile run or a long prompt.
+    Without a phase, a block of GiBs is a profile run or a long prompt, and anything smaller is taken for weight loading,
+    whose layers are tens to hundreds of MiB: a guess, and the answer says so by its confidence.
     """
     total, free, own = case.gib("gpu_total"), case.gib("gpu_free"), case.gib("process")
     held = case.gib("torch_allocated")
     mine = own if own is not None else held
     if total and free is not None and mine is not None and mine + free < 0.5 * total and free < 0.15 * total:
         return Ruling(class_=FailureClass.GPU_MEMORY_OCCUPIED, fixes=OCCUPIED_FIXES, confidence=0.8)
-    if case.phase in {Phase.CONFIG, Phase.LOADING}:
-        return Ruling(fixes=LOADING_FIXES)
-    if case.phase in {Phase.PROFILING, Phase.GRAPH_CAPTURE}:
-        return Ruling(fixes=PROFILE_FIXES)
-    if case.phase in {Phase.READY, Phase.SERVING}:
-        return Ruling(fixes=RUNTIME_FIXES)
+    known = _BY_PHASE.get(case.phase)
+    if known:
+        return Ruling(fixes=known)
     tried = case.gib("tried")
-    if tried is not None and tried < 1.0 and total and held and held > 0.8 * total:
-        return Ruling(class_=FailureClass.GPU_OOM_WEIGHTS, fixes=LOADING_FIXES)
     if tried is not None and tried >= 1.0:
         return Ruling(class_=FailureClass.GPU_OOM_PROFILE, fixes=PROFILE_FIXES)
     return Ruling(fixes=LOADING_FIXES)

@@ -164,7 +164,7 @@ def network(case: Case) -> Ruling:
 
 
 def broadcast(case: Case) -> Ruling:
-    """Workers that wait are harmless while something compiles or loads, and hang when the notice repeats with no progress."""
+    """Workers that wait are harmless while something compiles or loads; a notice that repeats with no progress is a hang."""
     working = case.mentions("torch.compile takes", "compiling a graph", "loading safetensors", "capturing cuda graph")
     dead = case.mentions("timed out", "enginedead", "died unexpectedly")
     if dead or (case.repeats > 1 and not case.progress_after):
@@ -192,3 +192,16 @@ def no_tokens(case: Case) -> Ruling:
     if case.repeats < 2:
         return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.5)
     return Ruling(confidence=0.85 if case.repeats > 2 else 0.6)
+
+
+def silent_death(case: Case) -> Ruling:
+    """A worker that ends while loading without a word of its own was mostly killed for host memory."""
+    loading = case.phase in {Phase.LOADING, Phase.PROFILING}
+    killed = case.mentions("exit code: none", "exit code: -9", "exitcode: -9", "sigkill")
+    if loading and killed and not case.also & {"engine_bug", "generic_assertion"}:
+        return Ruling(
+            class_=FailureClass.HOST_OOM,
+            fixes=("increase_memory_limit", "restart", "collect_container_logs"),
+            confidence=0.6,
+        )
+    return Ruling()

@@ -57,15 +57,21 @@ class Phase(StrEnum):
     GRAPH_CAPTURE = "graph_capture"
     READY = "ready"
     SERVING = "serving"
+    STOPPING = "stopping"
 
 
 class Role(StrEnum):
-    """What a line says about the trouble; the order of precedence is CAUSE, CONSEQUENCE, BENIGN, PHASE."""
+    """What a line says about the trouble; of several on one line the first of this list counts.
+
+    A HINT is words of a class without a known text. It speaks only where nothing better does: by itself it is no
+    incident, and never certain.
+    """
 
     CAUSE = "cause"
     CONSEQUENCE = "consequence"
     BENIGN = "benign"
     PHASE = "phase"
+    HINT = "hint"
 
 
 @dataclass(frozen=True, kw_only=True)

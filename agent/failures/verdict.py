@@ -23,6 +23,8 @@ MAX_RULE_CHARS = 65_536
 MOST_EVIDENCE = 6
 MAX_EVIDENCE_CHARS = 500
 
+_TROUBLE = frozenset({Role.CAUSE, Role.CONSEQUENCE, Role.HINT})
+
 
 @dataclass(frozen=True, kw_only=True)
 class Sighting:
@@ -41,11 +43,12 @@ def judge(lines: Sequence[str], sightings: Sequence[Sighting], *, whole_log: boo
             if sighting.signature.role is Role.PHASE
         ]
     )
-    troubles = [
-        sighting
-        for sighting in sightings
-        if sighting.signature.role in {Role.CAUSE, Role.CONSEQUENCE} and not _survived(sighting, timeline)
-    ]
+    troubles = [sighting for sighting in sightings if sighting.signature.role in _TROUBLE]
+    troubles = [s for s in troubles if not _survived(s, timeline) and not _ordered_stop(s, timeline)]
+    known = {sighting.index for sighting in sightings if sighting.signature.role in {Role.BENIGN, Role.PHASE}}
+    troubles = [s for s in troubles if s.signature.role is not Role.HINT or s.index not in known]
+    if timeline.ended_up and all(sighting.signature.role is Role.HINT for sighting in troubles):
+        troubles = []
     if troubles:
         return _trouble(lines, troubles, timeline, whole_log=whole_log, platform=platform)
     return _harmless(lines, sightings, timeline) or _unknown(lines)
@@ -54,7 +57,15 @@ def judge(lines: Sequence[str], sightings: Sequence[Sighting], *, whole_log: boo
 def _survived(sighting: Sighting, timeline: Timeline) -> bool:
     """Whether a trouble of start-up was overcome: its run became ready afterwards."""
     entry = sighting.signature
-    return entry.role is Role.CAUSE and entry.phase is not Phase.SERVING and timeline.came_up_after(sighting.index)
+    overcome = entry.role in {Role.CAUSE, Role.HINT} and entry.phase is not Phase.SERVING
+    return overcome and timeline.came_up_after(sighting.index)
+
+
+def _ordered_stop(sighting: Sighting, timeline: Timeline) -> bool:
+    """Whether an engine ended because somebody stopped the server: what follows a signal is no trouble."""
+    entry = sighting.signature
+    ended = entry.role in {Role.CONSEQUENCE, Role.HINT} and entry.failure_class is FailureClass.ENGINE_DEAD
+    return ended and timeline.marker_at(sighting.index) is Phase.STOPPING
 
 
 def _trouble(
@@ -82,7 +93,7 @@ def _trouble(
         confidence = min(confidence, 0.55)
     if rivals:
         confidence = min(confidence, 0.7)
-    if entry.role is Role.CONSEQUENCE and not whole_log:
+    if entry.role is not Role.CAUSE and not whole_log:
         confidence = min(confidence, 0.6)
     return Finding(
         class_=class_,
@@ -94,7 +105,7 @@ def _trouble(
         evidence=_evidence(lines, ranked),
         fix_actions=fixes,
         phase=phase,
-        consequence=entry.role is Role.CONSEQUENCE,
+        consequence=entry.role is not Role.CAUSE,
         precedence=entry.precedence,
         also_seen=tuple(dict.fromkeys(s.signature.id for s in ranked if s.signature.id != entry.id))[:8],
     )
@@ -131,7 +142,7 @@ def _ruling(
 
 def _rank(entry: Signature, platform: str | None) -> int:
     elsewhere = bool(platform and entry.platforms and platform not in entry.platforms)
-    base = 1000 if entry.role is Role.CAUSE else 0
+    base = 1000 if entry.role is Role.CAUSE else 0  # a cause explains every consequence, whatever their numbers
     return base + entry.precedence - (ELSEWHERE_PENALTY if elsewhere else 0)
 
 
