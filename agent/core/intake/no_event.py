@@ -52,7 +52,7 @@ _KNOWN = (
     ),
     (
         "a Slack interaction",
-        lambda body: body.get("type") in {"block_actions", "view_submission", "url_verification"},
+        lambda body: text(body, "type") in {"block_actions", "view_submission", "url_verification"},
         "let Slack post it to the decide function, which checks its signature",
     ),
     ("a Slack message that we send", lambda body: "channel" in body and "blocks" in body, "it goes out, never in"),

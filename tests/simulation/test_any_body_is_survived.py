@@ -1,0 +1,131 @@
+"""R8: any body is survived; a body that can never succeed is put away at once and never asked for again."""
+
+import contextlib
+import importlib.util
+import io
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from agent.adapters.bus.quarantine_memory import MemoryQuarantine
+from agent.core.intake.origin import Reading
+from agent.core.intake.read import signals_from
+from agent.entrypoints.ingest import Sender, ingest
+from agent.entrypoints.pubsub import receive_push
+from agent.entrypoints.records import records_in
+from agent.errors import InputRejected
+from agent.ports.bus import Outcome
+
+MUTANTS = 48  # of each sample
+PROMISED = 5000
+
+
+@pytest.fixture(scope="module")
+def bodies():
+    """Return the module that makes the bodies."""
+    spec = importlib.util.spec_from_file_location("bodies", Path(__file__).with_name("bodies.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield module
+    sys.modules.pop("bodies", None)
+
+
+class StoppedClock:
+    def now(self):
+        return datetime(2026, 11, 21, tzinfo=UTC)
+
+
+class Survived:
+    """Handles push requests as the intake function does, and counts what became of them."""
+
+    def __init__(self):
+        self.quarantine = MemoryQuarantine(StoppedClock(), redact=lambda text: text)
+        self.outcomes = dict.fromkeys(Outcome, 0)
+        self.failures = []
+        self.signals = 0
+
+    def handle(self, delivery):
+        taken = signals_from(delivery.data, Reading(received_at=delivery.published_at))
+        for signal in taken.signals:
+            assert signal.service.isascii()
+            assert type(signal).model_validate_json(signal.model_dump_json()) == signal
+        self.signals += len(taken.signals)
+
+    def push(self, headers, body):
+        outcome = receive_push(
+            headers,
+            body,
+            self.handle,
+            self.quarantine,
+            report=lambda delivery, error, outcome: (
+                isinstance(error, InputRejected) or self.failures.append((body, error))
+            ),
+        )
+        self.outcomes[outcome] += 1
+
+
+def judged(survived, count):
+    assert survived.failures == []
+    assert survived.outcomes[Outcome.RETRY] == 0
+    assert sum(survived.outcomes.values()) == count
+
+
+def test_our_own_bodies_and_mutants_of_every_sample_are_survived(bodies):
+    """Published payloads changed at a seeded place, and a set of our own, in every envelope: no bug, no redelivery."""
+    survived, count = Survived(), 0
+    for body in bodies.OWN:
+        for headers, request in bodies.ways(body):
+            survived.push(headers, request)
+            count += 1
+    for number, body in enumerate(bodies.samples()):
+        for seed in range(MUTANTS):
+            changed = bodies.mutated(body, f"{number}/{seed}")
+            headers, request = bodies.ways(changed)[seed % 4]
+            survived.push(headers, request)
+            count += 1
+    judged(survived, count)
+    assert survived.signals > 500, "mutations that all destroy the body would test nothing behind the parser"
+    assert survived.outcomes[Outcome.QUARANTINED] > 500
+    assert count > 3000
+
+
+@pytest.mark.shared
+def test_the_public_corpora_are_survived(bodies):
+    """JSONTestSuite in four envelopes and the naughty strings at five places: with the mutants, 5,000 bodies."""
+    found = bodies.suite()
+    if found is None:
+        assert os.environ.get("CI") != "true", "the corpora must be there in CI"  # noqa: TID251
+        pytest.skip("the public corpora stand outside the project")
+    documents, naughty = found
+    requests = [way for body in documents for way in bodies.ways(body)]
+    requests += [bodies.ways(body)[0] for text in naughty for body in bodies.carried(text)]
+    requests += [bodies.ways(text.encode("utf-8", "surrogatepass"))[2] for text in naughty]
+    survived = Survived()
+    for headers, request in requests:
+        survived.push(headers, request)
+    judged(survived, len(requests))
+    mutants = len(bodies.OWN) * 4 + len(bodies.samples()) * MUTANTS
+    assert len(requests) + mutants >= PROMISED
+
+
+def test_the_same_bodies_are_survived_by_the_other_doors(bodies):
+    """A sender's post and a replay's file refuse with the same typed error, row by row."""
+    sender = Sender(name="s", shapes=frozenset({"alertmanager", "log_entry"}), header="x", secret=b"0123456789abcdef")
+    for number, body in enumerate([*bodies.OWN, *bodies.samples()]):
+        changed = bodies.mutated(body, f"other/{number}") if number >= len(bodies.OWN) else body
+        with contextlib.suppress(InputRejected):
+            ingest("s", {"x": "0123456789abcdef"}, changed, senders={"s": sender}, reading=Reading())
+        assert list(records_in(io.BytesIO(changed), origin="x")) is not None
+
+
+def test_a_good_body_after_a_bad_one_goes_through(bodies):
+    """What is put away blocks nothing."""
+    survived = Survived()
+    for body in bodies.OWN:
+        survived.push(*bodies.ways(body)[0])
+    before = survived.signals
+    survived.push(*bodies.ways((bodies.DATA / "samples" / "log_container_exit.json").read_bytes())[0])
+    assert survived.signals == before + 1
