@@ -1,0 +1,117 @@
+"""One console: what every page of it is made with, who asks for it, and how it is answered."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from flask import Response, g, request
+from jinja2 import Environment
+
+from agent.core.decision import Decision
+from agent.core.incident import Incident
+from agent.core.plan import Plan
+from agent.entrypoints.web import forms, guard
+from agent.entrypoints.web.answering import Result
+from agent.entrypoints.web.identity import Identity, Person
+from agent.entrypoints.web.incident_page import Viewer
+from agent.entrypoints.web.render import render
+from agent.errors import InputRejected
+from agent.ports.world import World
+from agent.settings import Settings
+from agent.stages.plan_to_decision import Word
+
+Decide = Callable[[Word], Decision]
+
+REFRESH_S = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Console:
+    """What every page is made with."""
+
+    world: World
+    settings: Settings
+    identity: Identity
+    decide: Decide
+    form_key: bytes
+    pages: Environment
+    queue_age_s: Callable[[], float | None]
+    wait_factor: float = 1.0
+
+
+def who_asks(console: Console) -> Person:
+    """Return who sent the request at hand.
+
+    Raises:
+        PolicyRefused: Nobody that we know, or in local mode not from this machine.
+    """
+    if console.identity.local:
+        guard.check_local(request)
+    return console.identity.person(request.headers)
+
+
+def viewer_of(console: Console, person: Person) -> Viewer:
+    """The browser's cookie, given one if it has none; a form is good only together with it."""
+    cookie = request.cookies.get(forms.COOKIE, "")
+    if not 16 <= len(cookie) <= 64:
+        cookie = forms.new_cookie()
+        g.new_cookie = cookie
+    return Viewer(person=person, cookie=cookie, form_key=console.form_key)
+
+
+def answer_page(console: Console, person: Person, result: Result, *, plan: Plan | None = None) -> Response:
+    """Answer with the page of one result, and with the plan that is offered now where it is a newer one."""
+    incident = load_or_none(console, plan.incident) if plan is not None else None
+    current = incident.plan if incident is not None and not incident.ended else None
+    newer = current if current is not None and plan is not None and current.ordinal > plan.ordinal else None
+    now = console.world.clock.now()
+    response = page(console, "answer.html", person, now, answer=result, plan=plan, incident=incident, newer=newer)
+    response.status_code = result.status
+    return response
+
+
+def load_or_none(console: Console, incident_id: str) -> Incident | None:
+    """Return an incident, or None where there is none with that id."""
+    try:
+        return console.world.store.load(incident_id)
+    except InputRejected:
+        return None
+
+
+def page(
+    console: Console, name: str, person: Person, now: datetime, *, moving: bool = False, **context: Any
+) -> Response:
+    """Answer with one page; ``moving`` makes it read itself anew until the reader holds it still."""
+    still = request.args.get("still") == "1"
+    html = render(
+        console.pages,
+        name,
+        root=request.script_root,
+        person=person,
+        now=now,
+        banners=_banners(console.settings, max(console.wait_factor, console.settings.compression)),
+        refresh_s=REFRESH_S if moving and not still else 0,
+        still=still and moving,
+        **context,
+    )
+    response = Response(html, content_type="text/html; charset=utf-8")
+    cookie = g.pop("new_cookie", None)
+    if cookie is not None:
+        secure = not console.identity.local
+        response.set_cookie(forms.COOKIE, cookie, httponly=True, samesite="Lax", secure=secure, path="/")
+    return response
+
+
+def _banners(settings: Settings, factor: float) -> tuple[str, ...]:
+    rehearsal = settings.platform.startswith("rehearsal:")
+    said = []
+    if rehearsal and factor > 1:
+        said.append(f"Rehearsal: waits are divided by {factor:g}. No real service is changed.")
+    elif rehearsal:
+        said.append("Rehearsal: a stand-in platform answers as it was recorded. No real service is changed.")
+    if settings.rehearse_by_fit:
+        said.append("Configurations without a record are simulated: computed, not recorded.")
+    if settings.kill_switch:
+        said.append("The kill switch is on: nothing is changed, whatever is approved.")
+    return tuple(said)

@@ -1,0 +1,70 @@
+"""Forms that only our own page can send: a token over cookie, plan, digest and person, and the origin of the post."""
+
+import hashlib
+import hmac
+import secrets
+from urllib.parse import urlsplit
+
+from werkzeug.datastructures import Headers
+
+from agent.core.value import canonical
+from agent.ports.world import World
+
+COOKIE = "sre-console"
+COOKIE_BYTES = 18
+
+
+def form_key_of(world: World) -> bytes:
+    """Return a key for form tokens: derived where the world holds the receipt key, else this process's own.
+
+    With a key of its own a page is good for this process only; where several instances serve the console,
+    give them one key.
+    """
+    if world.receipt_key is None:
+        return secrets.token_bytes(32)
+    return hmac.new(world.receipt_key, b"console form tokens, 2026-11-21", hashlib.sha256).digest()
+
+
+def new_cookie() -> str:
+    """Return a fresh cookie value."""
+    return secrets.token_urlsafe(COOKIE_BYTES)
+
+
+def token(key: bytes, *, cookie: str, plan: str, plan_digest: str, who: str) -> str:
+    """Return the token of one form: good for this browser, this person and exactly this plan."""
+    body = canonical(["decide", cookie, plan, plan_digest, who])
+    return hmac.new(key, body, hashlib.sha256).hexdigest()
+
+
+def seal(key: bytes, *, plan: str, plan_digest: str) -> str:
+    """Return what a link in a message carries to show that we made it, for exactly this plan."""
+    return hmac.new(key, canonical(["link", plan, plan_digest]), hashlib.sha256).hexdigest()[:32]
+
+
+def plan_link(base_url: str, key: bytes, *, plan: str, plan_digest: str) -> str:
+    """Return the signed link of a plan's page; following it shows the plan and decides nothing."""
+    return f"{base_url.rstrip('/')}/plans/{plan}?seal={seal(key, plan=plan, plan_digest=plan_digest)}"
+
+
+def same(one: str, other: str) -> bool:
+    """Compare in constant time, whatever characters were sent."""
+    return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode("utf-8", "replace"))
+
+
+def foreign_post(headers: Headers, own_origin: str) -> str:
+    """Return why a post does not come from our own page, or nothing.
+
+    Args:
+        headers: The request's headers.
+        own_origin: ``scheme://host[:port]`` as people's browsers see us.
+    """
+    site = headers.get("Sec-Fetch-Site")
+    if site is not None and site != "same-origin":
+        return f"the browser says that it was sent from another site ({site[:20]!r})"
+    origin = headers.get("Origin")
+    if origin is None:
+        referer = urlsplit(headers.get("Referer", ""))
+        origin = f"{referer.scheme}://{referer.netloc}" if referer.netloc else None
+    if origin is None:
+        return "the browser does not say from which page it was sent"
+    return "" if origin == own_origin else "it was sent from another page than ours"

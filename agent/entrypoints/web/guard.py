@@ -1,0 +1,76 @@
+"""What stands before every page: who may ask, from where, and which headers every answer carries."""
+
+import ipaddress
+from urllib.parse import urlsplit
+
+from flask import Request, Response
+
+from agent.errors import PolicyRefused
+
+SECURITY_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    # "no-referrer" would make browsers send "Origin: null" with our own forms
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "X-Robots-Tag": "noindex, nofollow",
+}
+
+LOCAL_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+def with_headers(response: Response) -> Response:
+    """Return the answer with the headers of every answer; pages are never stored."""
+    for name, value in SECURITY_HEADERS.items():
+        response.headers[name] = value
+    response.headers.setdefault("Cache-Control", "no-store")
+    return response
+
+
+def check_local(request: Request) -> None:
+    """Refuse whatever does not come from this machine under this machine's name.
+
+    A name that an attacker owns can be made to point here (DNS rebinding); then the Host header carries that name.
+
+    Raises:
+        PolicyRefused: The host name or the sender is not this machine.
+    """
+    host = urlsplit(f"//{request.headers.get('Host', '')}")
+    try:
+        name = host.hostname or ""
+        _ = host.port
+    except ValueError:
+        name = ""
+    if name not in LOCAL_NAMES:
+        raise _not_here(f"it was asked for under the name {name[:60]!r}")
+    sender = request.remote_addr or ""
+    try:
+        near = ipaddress.ip_address(sender).is_loopback
+    except ValueError:
+        near = False
+    if not near:
+        raise _not_here(f"it was asked from {sender[:60]!r}")
+
+
+def own_origin(request: Request, *, local: bool, public_url: str) -> str:
+    """Return ``scheme://host[:port]`` as people's browsers see us.
+
+    Behind a proxy the request's own host is what the proxy made of it, so the setting decides.
+    """
+    if local:
+        return f"http://{request.headers.get('Host', '')}"
+    parts = urlsplit(public_url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _not_here(why: str) -> PolicyRefused:
+    return PolicyRefused(
+        "this console is for this machine only",
+        why=why,
+        mend="open http://127.0.0.1:<port>/ on the machine itself, or put the console behind IAP (IAP_AUDIENCE)",
+    )

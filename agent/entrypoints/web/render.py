@@ -1,0 +1,86 @@
+"""How pages are made: templates that escape by default, and outside text that is made harmless wherever it stands."""
+
+import hashlib
+from datetime import UTC, datetime
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
+from markupsafe import Markup
+
+from agent.core.safe_text import plain
+from agent.entrypoints.web import wording
+
+STYLE = files("agent.entrypoints.web").joinpath("static/console.css").read_text(encoding="utf-8")
+STYLE_PATH = f"/style-{hashlib.sha256(STYLE.encode()).hexdigest()[:12]}.css"
+TEXT_LIMIT = 4000
+
+
+def make_pages() -> Environment:
+    """Return the templates; whatever an expression gives is first made plain, then escaped, without being asked."""
+    pages = Environment(
+        loader=PackageLoader("agent.entrypoints.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_harmless,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    pages.filters |= {
+        "utc": utc,
+        "since": since,
+        "until": until,
+        "usd": usd,
+        "label": wording.label_of,
+        "tone": wording.tone_of,
+        "class_words": wording.class_words,
+    }
+    pages.globals |= {"style_path": STYLE_PATH, "voices": wording.VOICES, "rollouts": wording.ROLLOUTS}
+    return pages
+
+
+def _harmless(value: object) -> object:
+    """Neutralise every expression's text; only what a template itself made is left as it is."""
+    if isinstance(value, Markup):
+        return value
+    return "" if value is None else plain(str(value), limit=TEXT_LIMIT)
+
+
+def utc(at: datetime) -> str:
+    """Return an absolute time for people."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+@pass_context
+def since(context: Context, at: datetime) -> str:
+    """Return how long ago something was."""
+    seconds = (context["now"] - at).total_seconds()
+    return "just now" if seconds < 1 else f"{span(seconds)} ago"
+
+
+@pass_context
+def until(context: Context, at: datetime) -> str:
+    """Return how long it is until something, or that it is over."""
+    seconds = (at - context["now"]).total_seconds()
+    return f"in {span(seconds)}" if seconds > 0 else "over"
+
+
+def span(seconds: float) -> str:
+    """Return a length of time in at most two units."""
+    whole = int(seconds)
+    for unit_s, unit, below_s, below in ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 0, "")):
+        if whole >= unit_s:
+            rest = (whole % unit_s) // below_s if below_s else 0
+            return f"{whole // unit_s} {unit}" + (f" {rest} {below}" if rest else "")
+    return f"{max(whole, 1)} s"
+
+
+def usd(value: float | None) -> str:
+    """Return a price per hour; unknown says so."""
+    return "unknown" if value is None else f"{value:,.2f} USD/h"
+
+
+def render(pages: Environment, name: str, **context: Any) -> str:
+    """Return one page."""
+    return pages.get_template(name).render(**context)
