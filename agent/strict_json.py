@@ -45,12 +45,7 @@ def read_json(
         )
     try:
         _check_depth(raw, depth)
-        parsed = json.loads(
-            raw.decode("utf-8"),
-            object_pairs_hook=_without_duplicates,
-            parse_constant=None if allow_infinite else _refuse_constant,
-            parse_float=float if allow_infinite else _finite,
-        )
+        parsed = (_LENIENT if allow_infinite else _STRICT).decode(_text(raw))
         if _SURROGATE.search(raw):
             json.dumps(parsed, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
@@ -87,6 +82,14 @@ def _check_depth(raw: bytes, depth: int) -> None:
         raise ValueError(msg)
 
 
+def _text(raw: bytes) -> str:
+    text = raw.decode("utf-8")
+    if text.startswith("\ufeff"):
+        msg = "it begins with a byte-order mark (BOM)"
+        raise ValueError(msg)
+    return text
+
+
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
@@ -115,6 +118,10 @@ def _finite(text: str) -> float:
         msg = f"the number {text[:40]} is beyond a double"
         raise ValueError(msg)
     return number
+
+
+_STRICT = json.JSONDecoder(object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant, parse_float=_finite)
+_LENIENT = json.JSONDecoder(object_pairs_hook=_without_duplicates)
 
 
 def _says(error: ValueError) -> str:

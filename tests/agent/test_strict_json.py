@@ -115,3 +115,14 @@ def test_the_published_suite_is_judged_as_its_names_say():
         if (path.name[0] == "y" and took is duplicate) or (path.name[0] == "n" and took):
             wrong.append(path.name)
     assert wrong == []
+
+
+def test_half_a_document_is_no_document():
+    """Every byte prefix of an object is refused: nothing is ever completed or repaired."""
+    whole = json.dumps(
+        {"actions": [{"kind": "set_flag", "name": "max-model-len", "value": 32768}], "why": "é 😀"}, ensure_ascii=False
+    ).encode()
+    for end in range(len(whole)):
+        with pytest.raises(InputRejected):
+            read_object(whole[:end], what="plan", limit=65_536)
+    assert read_object(whole, what="plan", limit=65_536)["why"] == "é 😀"

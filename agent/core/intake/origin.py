@@ -6,8 +6,6 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from pydantic import Field
-
 from agent.core.intake.wire import cut, missing
 from agent.core.signal import LIVE, AlertState, Signal, Source
 from agent.core.value import Value
@@ -26,7 +24,8 @@ UNKNOWN = "unknown"
 _BY_RESOURCE = {"cloud_run": CLOUD_RUN, "k8s": KUBERNETES, "tpu": TPU_VM, "gce": HOST}
 
 
-class Place(Value):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
     """What a body calls its service, for looking up which watched service that is.
 
     Attributes:
@@ -42,7 +41,7 @@ class Place(Value):
     project: str = ""
     location: str = ""
     namespace: str = ""
-    labels: dict[str, str] = Field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 Watched = Callable[[Place], str | None]

@@ -15,7 +15,9 @@ def watching(services: Services) -> Watched:
     def find(place: Place) -> str | None:
         where = {"project_id": place.project, "location": place.location}
         where = {key: value for key, value in where.items() if value}
-        found = services.by_labels({"service_name": place.service} | where) or services.by_labels(place.labels | where)
+        found = services.by_labels({"service_name": place.service} | where) or services.by_labels(
+            {**place.labels, **where}
+        )
         return found.name if found else None
 
     return find
