@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from agent.fit.facts import AcceleratorFacts, ModelFacts, TensorGroup, VersionRules
+from agent.fit.facts import AcceleratorFacts, AcceleratorKind, ModelFacts, TensorGroup, VersionRules
 from agent.fit.flags import Flags
 from agent.fit.weights import plan_weights
 
@@ -21,6 +21,9 @@ _PCIE_SHARE: Final = (0.90, 1.10)
 _STEP_S: Final = (0.006, 0.0005)
 """Scheduling and launches of one step, worst and best. Seen: E2B on four v6e chips, 4.8 ms per token of which 0.7 ms
 are weights."""
+
+_EAGER_S_PER_LAYER: Final = (0.0003, 0.00005)
+"""What a layer's launches add without CUDA graphs, worst and best; assumed, some twenty kernels of 2.5 to 15 us."""
 
 _DECODER: Final = (TensorGroup.ATTENTION, TensorGroup.MLP, TensorGroup.EXPERTS, TensorGroup.PER_LAYER_PROJECTIONS)
 _TOWERS: Final = (TensorGroup.VISION, TensorGroup.AUDIO)
@@ -82,10 +85,16 @@ def decode_speed(
     bus = accelerator.pcie_bytes_per_s
     if offloaded and bus is None:
         return None
+    layers = model.layer_count if flags.enforce_eager and accelerator.kind is AcceleratorKind.CUDA else 0
     times = [
         flags.pp
-        * ((active - offloaded) / (accelerator.bandwidth_bytes_per_s * memory) + offloaded / ((bus or 1) * pcie) + step)
-        for memory, pcie, step in zip(_MEMORY_SHARE, _PCIE_SHARE, _STEP_S, strict=True)
+        * (
+            (active - offloaded) / (accelerator.bandwidth_bytes_per_s * memory)
+            + offloaded / ((bus or 1) * pcie)
+            + step
+            + layers * eager
+        )
+        for memory, pcie, step, eager in zip(_MEMORY_SHARE, _PCIE_SHARE, _STEP_S, _EAGER_S_PER_LAYER, strict=True)
     ]
     return DecodeSpeed(
         low=sequences / times[0],

@@ -1,0 +1,278 @@
+"""What to change: the smallest changes that fit, each proven and priced, or what rules all of them out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, replace
+from itertools import islice
+
+from agent.fit.advice import Advice, Change, Cost, Demand, Option, Reach
+from agent.fit.alternatives import Market, other_checkpoints, other_hardware
+from agent.fit.bounds import GIB
+from agent.fit.cost import concurrency_of, cost_of
+from agent.fit.facts import AcceleratorKind
+from agent.fit.flags import AUTO, Flags
+from agent.fit.obstacle import ruled_out
+from agent.fit.price import find_shapes
+from agent.fit.report import FitReport
+from agent.fit.search import Found, Prober, search_flags, spare_bytes
+from agent.fit.setup import Setup
+
+_ENOUGH_USERS = 4
+"""Full-length requests at once beyond which more of them does not outrank quality or speed."""
+
+_MOST_OPTIONS, _MOST_MARGINAL = 8, 3
+_MOST_ELSEWHERE, _LOOKED_AT_ELSEWHERE = 4, 14
+_LEVERS_ELSEWHERE = 2
+
+
+def advise(setup: Setup, demand: Demand, market: Market) -> Advice:
+    """Rank the changes that make a server fit and keep what the user needs.
+
+    Flags are searched exhaustively (see ``search_flags``), then other checkpoints of the family, then other hardware.
+    Nearer changes rank first, then fewer ones, then what they cost: context, users at once, quality, speed, dollars.
+    An option that another one beats in all of these is left out.
+
+    Args:
+        setup: What runs, or was tried.
+        demand: What has to be kept.
+        market: Other checkpoints, accelerators, and the price table.
+
+    Returns:
+        Options whose report says ``fits`` True at the pessimistic end; marginal ones apart. Where the setup fits and
+        keeps the demand as it is, only faster ways to serve it are listed, if it offloads.
+
+    Raises:
+        InputRejected: The setup is impossible whatever the memory: no device, or a parallelism that does not divide.
+    """
+    demand = _with_host(setup, demand, market)
+    prober = Prober(demand=demand)
+    current = prober.report(setup)
+    now = cost_of(setup, current, before=setup, demand=demand, shapes=market.shapes)
+    settled = prober.passes(setup) and keeps(now, demand)
+    if settled and not setup.flags.cpu_offload_gb:
+        return Advice(
+            current=current, options=(), marginal=(), ruled_out=None, searched=len(prober.asked), demand=demand
+        )
+    base = _floors(setup, demand)
+    found = list(_by_flags(base, setup, prober))
+    options = [_option(Reach.FLAGS, each, setup, demand, market) for each in found if each.certain]
+    kept = [option for option in options if keeps(option.cost, demand) and option.changes]
+    if settled:
+        kept = [option for option in kept if _faster(option.cost, now)]
+    near = _best(kept)
+    maybe = _marginal([each for each in found if not each.certain], near, setup, demand, market)
+    far: list[Option] = []
+    reason = None
+    if not settled:
+        hardware = other_hardware(base, market, platform=demand.platform)
+        far += _elsewhere(Reach.CHECKPOINT, other_checkpoints(base, market), setup, prober, market)
+        far += _elsewhere(Reach.HARDWARE, hardware, setup, prober, market)
+        reason = None if near else ruled_out(base, prober, options)
+    return Advice(
+        current=current,
+        options=(*near, *far),
+        marginal=maybe,
+        ruled_out=reason,
+        searched=len(prober.asked),
+        demand=demand,
+    )
+
+
+def keeps(cost: Cost, demand: Demand) -> bool:
+    """True if speed and price are within the demand; unknown ones are not."""
+    if demand.tokens_per_s is not None:
+        speed = cost.decode_tokens_per_s
+        if speed is None or speed[0] < demand.tokens_per_s:
+            return False
+    return demand.usd_per_h is None or (cost.usd_per_h is not None and cost.usd_per_h <= demand.usd_per_h)
+
+
+def changes_between(before: Setup, after: Setup) -> tuple[Change, ...]:
+    """Every difference of two setups: model, accelerator, count, then flags by name."""
+    found = [
+        Change(flag=name, before=old, after=new)
+        for name, old, new in (
+            ("model", before.model.name, after.model.name),
+            ("accelerator", before.accelerator.name, after.accelerator.name),
+            ("count", before.count, after.count),
+        )
+        if old != new
+    ]
+    for field in fields(Flags):
+        old, new = getattr(before.flags, field.name), getattr(after.flags, field.name)
+        if old != new and (old or new):  # an offload of 0 is no offload
+            found.append(Change(flag=field.name, before=old, after=new))
+    return tuple(found)
+
+
+def _with_host(setup: Setup, demand: Demand, market: Market) -> Demand:
+    """Offload pins host memory: the shape's, where the caller did not say."""
+    if demand.host_bytes is not None:
+        return demand
+    shapes = find_shapes(market.shapes, setup.accelerator.name, setup.count, platform=demand.platform)
+    known = next((shape.memory_bytes for shape in shapes if shape.count == setup.count and shape.memory_bytes), None)
+    return replace(demand, host_bytes=known)
+
+
+def _floors(setup: Setup, demand: Demand) -> Setup:
+    """What is searched from: no offload, and context and sequences at least as needed."""
+    flags = replace(setup.flags, cpu_offload_gb=None)
+    context, length = demand.needs.context_tokens, flags.max_model_len
+    if context is not None and length is not None and length != AUTO and length < context:
+        flags = replace(flags, max_model_len=context)
+    if flags.max_num_seqs is not None and flags.max_num_seqs < demand.needs.users:
+        flags = replace(flags, max_num_seqs=demand.needs.users)
+    return setup.with_flags(flags)
+
+
+def _by_flags(base: Setup, setup: Setup, prober: Prober) -> Iterator[Found]:
+    report = prober.report(base)
+    if report.fits is None and (report.shortfall_bytes is None or not report.shortfall_bytes.high):
+        return  # something is not modelled: no lever makes that known
+    if prober.passes(base):
+        yield Found(setup=base, report=prober.report(base), certain=True)
+        return
+    if prober.report(base).fits is not False and base != setup:
+        yield Found(setup=base, report=prober.report(base), certain=False)
+    yield from search_flags(base, prober)
+
+
+def _option(reach: Reach, found: Found, before: Setup, demand: Demand, market: Market) -> Option:
+    setup = found.setup
+    cost = cost_of(setup, found.report, before=before, demand=demand, shapes=market.shapes)
+    report = replace(found.report, decode_tokens_per_s=cost.decode_tokens_per_s, cost_usd_per_h=cost.usd_per_h)
+    return Option(
+        reach=reach,
+        changes=changes_between(before, setup) + _move(cost, demand),
+        model=setup.model.name,
+        accelerator=setup.accelerator.name,
+        count=setup.count,
+        flags=setup.flags,
+        fit=report,
+        cost=cost,
+        concurrency=concurrency_of(report),
+        note=_sureness(report, demand, setup) if found.certain else _doubt(report),
+    )
+
+
+def _move(cost: Cost, demand: Demand) -> tuple[Change, ...]:
+    """Hardware that the present platform does not rent is a move as well."""
+    if demand.platform is None or cost.platform in {"", demand.platform}:
+        return ()
+    return (Change(flag="platform", before=demand.platform, after=cost.platform),)
+
+
+def _sureness(report: FitReport, demand: Demand, setup: Setup) -> str:
+    spare = spare_bytes(report, demand) / GIB
+    words = f"fits at the pessimistic end of every term with {spare:.2f} GiB to spare; computed, not tried on hardware"
+    if setup.flags.cpu_offload_gb:
+        words += f"; needs {setup.flags.cpu_offload_gb:g} GiB of pinned host memory"
+    if setup.accelerator.kind is AcceleratorKind.TPU:
+        words += "; XLA's program memory is outside these rules"
+    return words
+
+
+def _doubt(report: FitReport) -> str:
+    short = report.shortfall_bytes
+    if short is None or not short.high:
+        return "cannot be told: " + (report.assumptions[0] if report.assumptions else "a term is not modelled")
+    best = "fits by the best estimate" if not short.best else f"misses {short.best / GIB:.2f} GiB by the best estimate"
+    return f"marginal: {best}, and misses {short.high / GIB:.2f} GiB at the pessimistic end ({report.assumptions[0]})"
+
+
+def _rank(option: Option, *, users: int = _ENOUGH_USERS) -> tuple[float, ...]:
+    cost = option.cost
+    speed = -cost.decode_tokens_per_s[0] if cost.decode_tokens_per_s else 0.0
+    price = cost.usd_per_h if cost.usd_per_h is not None else float("inf")
+    return (len(option.changes), -cost.context_tokens, -min(cost.users, users), cost.quality_rank, speed, price)
+
+
+def _best(options: Iterable[Option]) -> list[Option]:
+    """In order, without those that an earlier one equals or beats in everything.
+
+    Of options that change the same flags the first and the fastest are shown, and the fastest of all in any case.
+    """
+    kept: list[Option] = []
+    for option in sorted(options, key=_rank):
+        if not any(_beats(_rank(other), _rank(option)) for other in kept):
+            kept.append(option)
+    alike: dict[tuple[str, ...], list[Option]] = {}
+    for option in kept:
+        alike.setdefault(tuple(change.flag for change in option.changes), []).append(option)
+    chosen = [option for same in alike.values() for option in _ends(same)]
+    shown = sorted(chosen, key=_rank)[:_MOST_OPTIONS]
+    if kept and (fastest := _fastest(kept)) not in shown:
+        shown[-1] = fastest
+    return shown
+
+
+def _fastest(options: list[Option]) -> Option:
+    return min(options, key=lambda option: _rank(option)[4])
+
+
+def _ends(same: list[Option]) -> list[Option]:
+    fastest = _fastest(same)
+    return [same[0]] if fastest is same[0] else [same[0], fastest]
+
+
+def _beats(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    return all(a <= b for a, b in zip(one, other, strict=True))
+
+
+def _faster(cost: Cost, now: Cost) -> bool:
+    if cost.decode_tokens_per_s is None or now.decode_tokens_per_s is None:
+        return False
+    return cost.decode_tokens_per_s[0] > now.decode_tokens_per_s[1]
+
+
+def _marginal(
+    found: Iterable[Found], sure: list[Option], before: Setup, demand: Demand, market: Market
+) -> tuple[Option, ...]:
+    """What the best estimate lets through and the pessimistic end does not: smallest doubt first, fewest changes next.
+
+    Nothing that costs as much as a sure option is worth its doubt.
+    """
+    likely = [
+        _option(Reach.FLAGS, each, before, demand, market)
+        for each in {each.setup.flags: each for each in found}.values()
+        if _likely(each.report)
+    ]
+    worth = [
+        option
+        for option in likely
+        if keeps(option.cost, demand) and not any(_beats(_rank(known)[1:], _rank(option)[1:]) for known in sure)
+    ]
+    return tuple(sorted(worth, key=_doubt_rank)[:_MOST_MARGINAL])
+
+
+def _likely(report: FitReport) -> bool:
+    short = report.shortfall_bytes
+    return short is not None and not short.best and short.high > 0
+
+
+def _doubt_rank(option: Option) -> tuple[float, ...]:
+    short = option.fit.shortfall_bytes
+    return (round((short.high if short else 0) / GIB, 1), *_rank(option))
+
+
+def _elsewhere(reach: Reach, setups: Iterator[Setup], before: Setup, prober: Prober, market: Market) -> list[Option]:
+    """The first few that fit with at most two levers, ranked."""
+    options: list[Option] = []
+    for setup in islice(setups, _LOOKED_AT_ELSEWHERE):
+        found = _first_fitting(setup, prober)
+        if found is None:
+            continue
+        option = _option(reach, found, before, prober.demand, market)
+        if keeps(option.cost, prober.demand):
+            options.append(option)
+        if len(options) == _MOST_ELSEWHERE:
+            break
+    return sorted(options, key=lambda option: _rank(option, users=prober.demand.needs.users))
+
+
+def _first_fitting(setup: Setup, prober: Prober) -> Found | None:
+    if prober.passes(setup):
+        return Found(setup=setup, report=prober.report(setup), certain=True)
+    certain = (found for found in search_flags(setup, prober, most_levers=_LEVERS_ELSEWHERE) if found.certain)
+    return next((found for found in certain if not found.setup.flags.cpu_offload_gb), None)

@@ -1,0 +1,104 @@
+"""What an option costs the user: context, users at once, quality, speed, money."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import floor, sqrt
+
+from agent.fit.advice import Concurrency, Cost, Demand
+from agent.fit.bounds import GIB
+from agent.fit.facts import ModelFacts
+from agent.fit.flags import Flags
+from agent.fit.price import Shape, find_shapes, usd_per_million_tokens
+from agent.fit.report import FitReport
+from agent.fit.setup import Setup
+from agent.fit.weights import device_tensors
+
+_IMAGES, _CACHE, _STORED, _SMALLER = 2, 1, 3, 10
+"""Ranks of losses; only their order counts."""
+
+
+def cost_of(setup: Setup, report: FitReport, *, before: Setup, demand: Demand, shapes: Sequence[Shape]) -> Cost:
+    """Everything the user pays for one setup.
+
+    Args:
+        setup: The option.
+        report: Its fit report.
+        before: What runs now, to tell what is lost.
+        demand: Its platform, and whether images are used.
+        shapes: The price table.
+
+    Returns:
+        Known figures; None for unknown ones.
+    """
+    users = users_at_once(report)
+    shape = shape_of(setup, shapes, demand.platform)
+    moved = (setup.accelerator.name, setup.count) != (before.accelerator.name, before.count)
+    if shape is None and moved:
+        shape = shape_of(setup, shapes, None)  # other hardware may stand elsewhere
+    price = None if shape is None else shape.usd_per_h
+    together = setup.speed(users)
+    rank, words = _quality(setup, before, demand)
+    return Cost(
+        context_tokens=report.max_model_len or 0,
+        users=users,
+        quality=words,
+        quality_rank=rank,
+        decode_tokens_per_s=setup.speed(),
+        usd_per_h=price,
+        usd_per_million_tokens=_rounded(
+            usd_per_million_tokens(price, None if together is None else sqrt(together[0] * together[1]))
+        ),
+        platform="" if shape is None else shape.platform,
+        price_source="" if shape is None or price is None else f"{shape.name}, {shape.as_of}: {shape.source}",
+        host_bytes=int((setup.flags.cpu_offload_gb or 0) * GIB),
+    )
+
+
+def shape_of(setup: Setup, shapes: Sequence[Shape], platform: str | None) -> Shape | None:
+    """The usual shape with exactly these devices; a larger machine is another offer."""
+    found = find_shapes(shapes, setup.accelerator.name, setup.count, platform=platform)
+    return next((shape for shape in found if shape.count == setup.count), None)
+
+
+def users_at_once(report: FitReport) -> int:
+    """Requests of full length that run without queueing, at the pessimistic end; at least 1 where it fits."""
+    if report.max_concurrency is None or report.max_num_seqs is None:
+        return 1
+    return max(1, min(report.max_num_seqs, floor(report.max_concurrency[0])))
+
+
+def concurrency_of(report: FitReport) -> Concurrency:
+    """What to tell the platform: never more than ``max_num_seqs`` requests per instance.
+
+    Beyond ``queues_from`` requests of full length vLLM makes the rest wait; shorter ones share the pool.
+    """
+    return Concurrency(container=max(1, report.max_num_seqs or 1), queues_from=users_at_once(report))
+
+
+def parameters(model: ModelFacts) -> int:
+    """Parameters of the text model and its towers."""
+    return sum(tensor.stored_params for tensor in device_tensors(model, Flags()))
+
+
+def _quality(setup: Setup, before: Setup, demand: Demand) -> tuple[int, tuple[str, ...]]:
+    losses: list[tuple[int, str]] = []
+    model, old = setup.model, before.model
+    if model.name != old.name:
+        if (model.family, model.size) != (old.family, old.size):
+            share = parameters(model) / max(1, parameters(old))
+            losses.append((_SMALLER + max(0, int(20 * (1 - share))), f"another size: {model.size} for {old.size}"))
+        elif model.quant.bytes_per_param < old.quant.bytes_per_param:
+            told = f"weights as {model.quant.scheme} for {old.quant.scheme}"
+            losses.append((_STORED + int(2 * (old.quant.bytes_per_param - model.quant.bytes_per_param)), told))
+    if setup.flags.language_model_only and not before.flags.language_model_only and demand.images is not False:
+        losses.append((_IMAGES, "no images or sound: text only"))
+    narrow = (setup.flags.kv_cache_dtype or "auto").startswith("fp8")
+    if narrow and not (before.flags.kv_cache_dtype or "auto").startswith("fp8"):
+        losses.append((_CACHE, "KV cache in 8 bits"))
+    losses.sort(reverse=True)
+    return sum(rank for rank, _ in losses), tuple(words for _, words in losses)
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 2)

@@ -1,0 +1,83 @@
+"""Typed flags as the words of a command line, for people and for a revision's arguments."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import fields
+from typing import Final
+
+from agent.fit.flags import AUTO, Flags, SpeculativeFlags
+
+_ENVIRONMENT: Final = "kv_cache_space_gib"
+_UNTYPED: Final = frozenset({"others", _ENVIRONMENT, "compilation_level"})
+
+
+def flag_words(flags: Flags) -> tuple[str, ...]:
+    """Write flags as separate arguments, in a fixed order, untyped ones last and unchanged.
+
+    Args:
+        flags: Typed flags.
+
+    Returns:
+        Words that :func:`agent.fit.flags.parse_flags` reads back to equal flags. ``VLLM_CPU_KVCACHE_SPACE`` stands
+        first, as an assignment.
+    """
+    words: list[str] = []
+    if flags.kv_cache_space_gib is not None:
+        words.append(f"VLLM_CPU_KVCACHE_SPACE={_number(flags.kv_cache_space_gib)}")
+    for field in fields(flags):
+        value = getattr(flags, field.name)
+        if value is not None and field.name not in _UNTYPED:
+            words += _words(field.name.replace("_", "-"), value)
+    if flags.compilation_level is not None:
+        words += ["--compilation-config", _json({"mode": flags.compilation_level})]
+    for other in flags.others:
+        words += [f"--{other.name}"] if other.value is None else [f"--{other.name}", *other.value.split(" ")]
+    return tuple(words)
+
+
+def flag_line(flags: Flags) -> str:
+    """The same as one shell-quoted line."""
+    return shlex.join(flag_words(flags))
+
+
+def _words(name: str, value: object) -> list[str]:
+    if isinstance(value, bool):
+        return [f"--{name}" if value else f"--no-{name}"]
+    if name == "cudagraph-mode":
+        return ["--compilation-config", _json({"cudagraph_mode": value})]
+    if isinstance(value, tuple) and name != "limit-mm-per-prompt":
+        return [f"--{name}", *map(str, value)]
+    return [f"--{name}", _text(name, value)]
+
+
+def _text(name: str, value: object) -> str:
+    if isinstance(value, SpeculativeFlags):
+        return _json(_speculative(value))
+    if isinstance(value, tuple):
+        return _json(dict(value))
+    if name == "max-model-len" and value == AUTO:
+        return "auto"
+    return _number(value) if isinstance(value, float) else str(value)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value.is_integer() and value != 1 else repr(value)
+
+
+def _speculative(given: SpeculativeFlags) -> dict[str, object]:
+    found: dict[str, object] = {}
+    if given.method:
+        found["method"] = given.method
+    if given.model:
+        found["model"] = given.model
+    if given.tokens:
+        found["num_speculative_tokens"] = given.tokens
+    if given.draft_tensor_parallel_size is not None:
+        found["draft_tensor_parallel_size"] = given.draft_tensor_parallel_size
+    return found
