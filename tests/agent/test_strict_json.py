@@ -102,7 +102,7 @@ def test_no_bytes_raise_anything_else(raw):
 def test_the_published_suite_is_judged_as_its_names_say():
     """JSONTestSuite: y_ is read but for duplicate keys, n_ is refused, i_ does not crash."""
     if not SUITE.is_dir():
-        assert os.environ.get("CI") != "true", "the corpora must be there in CI"  # noqa: TID251
+        assert os.environ.get("CI") != "true", "the corpora must be there in CI"
         pytest.skip("JSONTestSuite stands outside the project")
     wrong = []
     for path in sorted(SUITE.glob("*.json")):

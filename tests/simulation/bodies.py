@@ -3,7 +3,7 @@
 import base64
 import copy
 import json
-import random  # noqa: TID251 - every draw comes from a printed seed
+import random
 from pathlib import Path
 
 DATA = Path(__file__).resolve().parents[1] / "data"

@@ -97,7 +97,7 @@ def test_the_public_corpora_are_survived(bodies):
     """JSONTestSuite in four envelopes and the naughty strings at five places: with the mutants, 5,000 bodies."""
     found = bodies.suite()
     if found is None:
-        assert os.environ.get("CI") != "true", "the corpora must be there in CI"  # noqa: TID251
+        assert os.environ.get("CI") != "true", "the corpora must be there in CI"
         pytest.skip("the public corpora stand outside the project")
     documents, naughty = found
     requests = [way for body in documents for way in bodies.ways(body)]
