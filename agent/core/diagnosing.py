@@ -1,5 +1,6 @@
 """How a diagnosis comes to be: the rules over everything that was heard, first causes over consequences."""
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from agent.core.diagnosis import Diagnosis, Evidence
@@ -9,50 +10,65 @@ from agent.failures.match import Matcher
 from agent.failures.signature import FailureClass
 
 UNKNOWN_LOG = "the instance's own log from its start was not read"
+SHOWN_NUMBERS = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogText:
+    """An instance's own log, redacted: the time and the text of each line, and whether it begins at the start."""
+
+    lines: tuple[tuple[datetime, str], ...]
+    complete: bool
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class _Told:
+    """One line of the whole story, by time; ``ref`` names the signal or the line of the log it stands in."""
+
+    at: datetime
+    place: int
+    ref: str
+    line: str
 
 
 def diagnose(
     signals: tuple[Signal, ...],
-    log_lines: tuple[str, ...] | None,
+    log: LogText | None,
     *,
-    log_complete: bool,
     platform: str,
     matcher: Matcher,
     titles: dict[str, str],
     now: datetime,
 ) -> Diagnosis:
-    """Return the deterministic diagnosis.
+    """Return the deterministic diagnosis; it depends on the set of signals and the log alone, not on their order.
 
     Args:
         signals: Everything the incident heard, in any order.
-        log_lines: The instance's own log, or None where it was not read.
-        log_complete: Whether that log begins at the instance's start.
+        log: The instance's own log, or None where it was not read.
         platform: Where the service runs.
         matcher: The compiled catalogue.
         titles: A line for people by signature.
         now: The time to date the diagnosis with.
     """
     ordered = in_order(signals)
-    texts = [signal.text for signal in ordered]
-    heard = matcher.classify("\n".join(texts), whole_log=False, platform=platform)
-    read = None
-    if log_lines is not None:
-        read = matcher.classify("\n".join(log_lines), whole_log=log_complete, platform=platform)
-    finding = _stronger(heard, read)
-    log_read = read is not None
-    unknown = () if log_read else (UNKNOWN_LOG,)
+    told = _story(ordered, log)
+    complete = log is not None and log.complete
+    finding = matcher.classify("\n".join(t.line for t in told), whole_log=complete, platform=platform)
+    unknown = () if complete else (UNKNOWN_LOG,)
     if finding.benign or finding.signature is None:
-        return _unexplained(ordered, log_read=log_read, unknown=unknown, now=now)
-    evidence = _from_log(finding) if finding is read else _from_signals(finding, ordered)
+        return _unexplained(ordered, log_read=log is not None, unknown=unknown, now=now)
     return Diagnosis(
         class_=finding.class_,
         signature=finding.signature,
         root_cause=_sentence(finding, titles),
-        confidence=finding.confidence if log_read else min(finding.confidence, 0.8),
-        certain=finding.certain and log_read,
-        provisional=not log_read,
-        log_read=log_read,
-        evidence=evidence,
+        confidence=finding.confidence,
+        certain=finding.certain and complete,
+        provisional=not complete,
+        log_read=log is not None,
+        evidence=tuple(
+            Evidence(signal=told[line.index].ref, line=line.text, decisive=number == 0)
+            for number, line in enumerate(finding.evidence)
+        ),
         fields=dict(finding.fields),
         fix_actions=finding.fix_actions,
         unknown=unknown,
@@ -60,52 +76,33 @@ def diagnose(
     )
 
 
-def _stronger(heard: Finding, read: Finding | None) -> Finding:
-    """The instance's own log decides unless it shows nothing, or only what followed from something else."""
-    if read is None:
-        return heard
-    rank = [(_rank(read), 1, read), (_rank(heard), 0, heard)]
-    return max(rank, key=lambda entry: entry[:2])[2]
-
-
-def _rank(finding: Finding) -> int:
-    if finding.signature is None or finding.benign:
-        return 0
-    return 1 if finding.consequence else 2
+def _story(ordered: tuple[Signal, ...], log: LogText | None) -> list[_Told]:
+    """Everything that was said, by time; a line that the instance's log holds already is told once."""
+    told = [
+        _Told(at=at, place=n, ref=f"log:{n}", line=part)
+        for n, (at, line) in enumerate(log.lines if log else (), start=1)
+        for part in line.splitlines() or [""]
+    ]
+    held = {t.line.strip() for t in told}
+    after = len(told)
+    for number, signal in enumerate(ordered, start=1):
+        told.extend(
+            _Told(at=signal.at, place=after + number, ref=f"s{number}", line=part)
+            for part in signal.text.splitlines() or [""]
+            if signal.source is not Source.APP_LOG or part.strip() not in held
+        )
+    return sorted(told, key=lambda t: (t.at, t.place))
 
 
 def _sentence(finding: Finding, titles: dict[str, str]) -> str:
     """The catalogue's title with the numbers that the log gave."""
     title = titles.get(finding.signature or "", f"{finding.class_} ({finding.signature})").rstrip(".")
     numbers = [f"{name.replace('_', ' ')} {_plain(value)}" for name, value in finding.fields.items()]
-    return f"{title} ({', '.join(numbers[:5])})." if numbers else f"{title}."
+    return f"{title} ({', '.join(numbers[:SHOWN_NUMBERS])})." if numbers else f"{title}."
 
 
 def _plain(value: object) -> str:
     return f"{value:,.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
-
-
-def _from_log(finding: Finding) -> tuple[Evidence, ...]:
-    return tuple(
-        Evidence(signal=f"log:{line.index + 1}", line=line.text, decisive=number == 0)
-        for number, line in enumerate(finding.evidence)
-    )
-
-
-def _from_signals(finding: Finding, ordered: tuple[Signal, ...]) -> tuple[Evidence, ...]:
-    starts: list[int] = []
-    lines = 0
-    for signal in ordered:
-        starts.append(lines)
-        lines += signal.text.count("\n") + 1
-    return tuple(
-        Evidence(
-            signal=f"s{max(n for n, start in enumerate(starts, start=1) if start <= line.index)}",
-            line=line.text,
-            decisive=number == 0,
-        )
-        for number, line in enumerate(finding.evidence)
-    )
 
 
 def _unexplained(ordered: tuple[Signal, ...], *, log_read: bool, unknown: tuple[str, ...], now: datetime) -> Diagnosis:
@@ -116,7 +113,7 @@ def _unexplained(ordered: tuple[Signal, ...], *, log_read: bool, unknown: tuple[
         root_cause="No rule recognises this; the lines that say most are below.",
         confidence=0.1,
         certain=False,
-        provisional=not log_read,
+        provisional=bool(unknown),
         log_read=log_read,
         evidence=tuple(
             Evidence(signal=f"s{n}", line=s.text[:500], decisive=i == 0) for i, (n, s) in enumerate(telling)

@@ -33,7 +33,7 @@ class Command(Protocol):
     run: Callable[[argparse.Namespace], int]
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:  # noqa: PLR0911 - one return for each way a command ends
     """Run one command.
 
     Args:

@@ -30,6 +30,7 @@ class Change(Value):
     Attributes:
         incident: The new state; its ``version`` is the one that was read, the store adds one.
         heads: Head keys to point at this incident (see :func:`head_key`).
+        seen: What head keys pointed at when this was decided; where one points elsewhere now, a rival was first.
         signals: Signals to store with it.
         messages: Outgoing messages, published by whoever drains the outbox.
         events: Lines for the timeline.
@@ -38,6 +39,7 @@ class Change(Value):
 
     incident: Incident
     heads: tuple[str, ...] = ()
+    seen: dict[str, str | None] = Field(default_factory=dict)
     signals: tuple[Signal, ...] = ()
     messages: tuple[Message, ...] = ()
     events: tuple[Event, ...] = ()

@@ -1,6 +1,9 @@
 """Which function owns which stage, and the loop that runs what is due and ours."""
 
+import time
 from collections.abc import Callable
+
+import structlog
 
 from agent.core.incident import Incident
 from agent.core.step import Step, due_step
@@ -15,6 +18,8 @@ from agent.stages.outcome_to_plan import outcome_to_plan
 from agent.stages.plan_to_decision import ask, expire
 from agent.stages.reason import Did
 from agent.stages.verification_to_outcome import shift_traffic, undo, verification_to_outcome, watch_undo
+
+log = structlog.get_logger(__name__)
 
 Stage = Callable[[World, Incident], Did]
 
@@ -63,7 +68,7 @@ def advance(world: World, incident_id: str) -> tuple[Did, ...]:
             done.append(Did.NOT_OURS)
             break
         try:
-            did = stage(world, incident)
+            did = _run(world, incident, step, stage)
         except StateConflict:
             rivals += 1
             if rivals >= RIVALS:
@@ -73,3 +78,21 @@ def advance(world: World, incident_id: str) -> tuple[Did, ...]:
         if did is Did.WAITING:
             break
     return tuple(done)
+
+
+def _run(world: World, incident: Incident, step: Step, stage: Stage) -> Did:
+    """Run one stage and write its one event of the log."""
+    began = time.perf_counter()
+    told = {"incident": incident.id, "service": incident.service, "run": incident.run, "stage": stage.__name__}
+    try:
+        did = stage(world, incident)
+    except StateConflict:
+        log.debug("stage.rival", **told, step=step.value)
+        raise
+    except Exception as error:
+        took_s = round(time.perf_counter() - began, 3)
+        log.warning("stage.failed", **told, step=step.value, error=type(error).__name__, took_s=took_s)
+        raise
+    write = log.debug if did is Did.WAITING else log.info
+    write("stage.finished", **told, step=step.value, reason=did.value, took_s=round(time.perf_counter() - began, 3))
+    return did

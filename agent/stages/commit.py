@@ -26,6 +26,7 @@ def save(
     tell: bool = True,
     wake: bool = True,
     heads: tuple[str, ...] = (),
+    seen: dict[str, str | None] | None = None,
     signals: tuple[Signal, ...] = (),
     plan: Plan | None = None,
 ) -> Incident:
@@ -40,6 +41,7 @@ def save(
         tell: Whether people should see the new state.
         wake: Whether the function that owns the next step is woken.
         heads: Head keys that point at this incident from now on.
+        seen: What head keys pointed at when this was decided.
         signals: Signals stored with it.
         plan: A new plan.
 
@@ -52,6 +54,7 @@ def save(
     change = Change(
         incident=incident,
         heads=heads,
+        seen=seen or {},
         signals=signals,
         messages=_messages(incident, now, tell=tell, wake=wake),
         events=(Event(at=now, phase=incident.phase, what=what, by=by),) if what else (),

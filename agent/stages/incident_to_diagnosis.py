@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from agent.core.diagnosing import diagnose
+from agent.core.diagnosing import LogText, diagnose
 from agent.core.diagnosis import Diagnosis
 from agent.core.incident import Incident
 from agent.core.joining import joined
@@ -76,17 +76,22 @@ def _instance_log(world: World, incident: Incident, signals: tuple[Signal, ...])
 def _diagnosis(
     world: World, incident: Incident, signals: tuple[Signal, ...], log: InstanceLog | None, now: datetime
 ) -> Diagnosis:
-    redact = world.knowledge.redact
-    lines = tuple(redact("\n".join(line.text for line in log.lines)).split("\n")) if log and log.lines else None
     return diagnose(
         signals,
-        lines,
-        log_complete=log is not None and log.complete,
+        _redacted(world, log) if log is not None and log.lines else None,
         platform=incident.platform,
         matcher=world.knowledge.matcher,
         titles=dict(world.knowledge.titles),
         now=now,
     )
+
+
+def _redacted(world: World, log: InstanceLog) -> LogText:
+    """Take secrets out of the log as a whole: one may be split over lines."""
+    clean = world.knowledge.redact("\n".join(line.text.replace("\n", " ") for line in log.lines)).split("\n")
+    if len(clean) != len(log.lines):  # a secret of several lines became one word: its lines share the first one's time
+        clean = (clean + [""] * len(log.lines))[: len(log.lines)]
+    return LogText(lines=tuple(zip((line.at for line in log.lines), clean, strict=True)), complete=log.complete)
 
 
 def _named(world: World, incident: Incident, diagnosis: Diagnosis) -> Diagnosis:

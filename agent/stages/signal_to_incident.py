@@ -57,10 +57,11 @@ def signal_to_incident(world: World, signal: Signal, opening: Opening | None = N
 
 def _place(world: World, signal: Signal, finding: Finding, opening: Opening) -> Did:
     what = meaning(signal, finding)
-    home, before = _home(world, signal)
+    seen = _seen(world, signal)
+    home, before = _home(world, signal, seen)
     if home is None:
         if what in {Meaning.FAILURE, Meaning.UNEXPLAINED} and not _closed_already(world, signal):
-            return _open(world, signal, finding, before, opening)
+            return _open(world, signal, finding, before, opening=opening, seen=seen)
         if signal.alert_state is not None:
             world.store.accept(signal, UNCLAIMED)
         return Did.HARMLESS
@@ -69,14 +70,20 @@ def _place(world: World, signal: Signal, finding: Finding, opening: Opening) -> 
     return _join(world, home, signal, finding, what)
 
 
-def _home(world: World, signal: Signal) -> tuple[Incident | None, Incident | None]:
+def _seen(world: World, signal: Signal) -> dict[str, str | None]:
+    """Return what the signal's revision and its service point at now."""
+    keys = dict.fromkeys(head_key(signal.run, signal.service, revision) for revision in (signal.revision, None))
+    return {key: world.store.head(key) for key in keys}
+
+
+def _home(world: World, signal: Signal, seen: dict[str, str | None]) -> tuple[Incident | None, Incident | None]:
     """Return the incident that the signal belongs to, and the one before it."""
     cool_off_s = world.knowledge.times.cool_off_s
-    own = world.store.head(head_key(signal.run, signal.service, signal.revision))
+    own = seen[head_key(signal.run, signal.service, signal.revision)]
     if own is not None:
         incident = world.store.load(own)
         return (incident, None) if belongs(incident, signal, cool_off_s=cool_off_s) else (None, incident)
-    latest = world.store.head(head_key(signal.run, signal.service, None))
+    latest = seen[head_key(signal.run, signal.service, None)]
     if latest is None:
         return None, None
     incident = world.store.load(latest)
@@ -92,7 +99,15 @@ def _closed_already(world: World, signal: Signal) -> bool:
     return world.store.knows(closed) is not None
 
 
-def _open(world: World, signal: Signal, finding: Finding, before: Incident | None, opening: Opening) -> Did:
+def _open(
+    world: World,
+    signal: Signal,
+    finding: Finding,
+    before: Incident | None,
+    *,
+    opening: Opening,
+    seen: dict[str, str | None],
+) -> Did:
     now = world.clock.now()
     same = before is not None and before.revision == signal.revision
     episode = before.episode + 1 if before is not None and same else 1
@@ -125,6 +140,7 @@ def _open(world: World, signal: Signal, finding: Finding, before: Incident | Non
         now=now,
         tell=False,
         heads=_heads(signal, incident),
+        seen=seen,
         signals=(signal,),
     )
     return Did.OPENED

@@ -38,3 +38,12 @@ def missing(incident_id: str) -> InputRejected:
         why="the store has none with that id",
         mend="list them: sre-agent incidents",
     )
+
+
+def head_moved(key: str, incident_id: str) -> StateConflict:
+    """Say that a head key points elsewhere than it did when the writer decided."""
+    return StateConflict(
+        f"incident {incident_id!r} was not written",
+        why=f"another incident of {key!r} was opened meanwhile",
+        mend="look again; the signal may belong to that one",
+    )

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from agent.adapters.store.body import from_text, to_text
-from agent.adapters.store.conflict import missing, plan_stored, signal_stored, stale
+from agent.adapters.store.conflict import head_moved, missing, plan_stored, signal_stored, stale
 from agent.core.incident import Event, Incident
 from agent.core.plan import Plan
 from agent.core.signal import Signal, in_order
@@ -146,6 +146,9 @@ class MemoryStore:
         stored = self._versions.get(incident.id)
         if (stored or 0) != incident.version:
             raise stale(incident.id, read=incident.version, stored=stored)
+        for key, before in change.seen.items():
+            if self._heads.get(key) != before:
+                raise head_moved(key, incident.id)
         keys = [signal.key for signal in change.signals]
         for place, key in enumerate(keys):
             if key in self._homes or key in keys[:place]:

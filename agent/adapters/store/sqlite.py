@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from agent.adapters.store.body import from_text, to_text
-from agent.adapters.store.conflict import missing, plan_stored, signal_stored, stale
+from agent.adapters.store.conflict import head_moved, missing, plan_stored, signal_stored, stale
 from agent.adapters.store.named_sql import queries
 from agent.adapters.store.sqlite_database import SqliteDatabase
 from agent.adapters.store.sqlite_time import from_us, to_us
@@ -82,6 +82,10 @@ class SqliteStore:
             if db.execute(SQL["incident_replace" if read else "incident_create"], row).rowcount == 0:
                 stored = db.execute(SQL["incident_version"], {"id": incident.id}).fetchone()
                 raise stale(incident.id, read=read, stored=stored[0] if stored else None)
+            for key, before in change.seen.items():
+                found = db.execute(SQL["head"], {"key": key}).fetchone()
+                if (found[0] if found else None) != before:
+                    raise head_moved(key, incident.id)
             _write_signals(db, change)
             _write_plan(db, change)
             db.executemany(SQL["head_set"], [{"key": k, "incident": incident.id} for k in change.heads])

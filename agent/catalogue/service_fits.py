@@ -1,0 +1,174 @@
+"""The arithmetic bound to the watched services: which model, accelerator and version each of them runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agent.catalogue.load_fit import FitCatalogue
+from agent.catalogue.load_platforms import PlatformCatalogue
+from agent.core.fitting import FitOption
+from agent.core.plan import FitWord
+from agent.core.services import Service, Services
+from agent.core.serving import ServingConfig
+from agent.core.words import served_model
+from agent.errors import InputRejected
+from agent.fit.allocation import name_allocation, printed_size
+from agent.fit.bounds import GIB, Bounds
+from agent.fit.facts import AcceleratorFacts, ModelFacts, VersionRules
+from agent.fit.flags import Flags, parse_flags
+from agent.fit.needs import Needs
+from agent.fit.predict import predict
+from agent.fit.price import find_shapes
+from agent.fit.report import FitReport
+from agent.fit.speed import decode_speed
+from agent.fit.startup import startup_time
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What a configuration of a service means to the arithmetic."""
+
+    model: ModelFacts
+    accelerator: AcceleratorFacts
+    count: int
+    flags: Flags
+    rules: VersionRules
+    needs: Needs
+
+
+class ServiceFits:
+    """Answers what planning asks of the arithmetic; a question it cannot answer is ``not computed``, never a guess.
+
+    Args:
+        services: The watched services.
+        fit: Models, accelerators and versions.
+        platforms: Prices, load rates and probe limits.
+    """
+
+    def __init__(self, services: Services, fit: FitCatalogue, platforms: PlatformCatalogue) -> None:
+        self._services = services
+        self._fit = fit
+        self._platforms = platforms
+
+    def word(self, service: str, config: ServingConfig) -> FitWord:
+        """Return what the arithmetic says of a configuration."""
+        try:
+            report = self.report(service, config)
+        except InputRejected as error:
+            return FitWord(sentence=f"fit: not computed ({error.what}: {error.why})")
+        return fit_word(report)
+
+    def report(self, service: str, config: ServingConfig) -> FitReport:
+        """Return the whole prediction.
+
+        Raises:
+            InputRejected: Model, accelerator, version or flags are not known to the arithmetic.
+        """
+        s = self.setting(service, config)
+        return predict(s.model, s.accelerator, s.count, s.flags, s.rules, needs=s.needs)
+
+    def setting(self, service: str, config: ServingConfig) -> Setting:
+        """Look up what a configuration means.
+
+        Raises:
+            InputRejected: As in ``report``.
+        """
+        watched = self._services.service(service)
+        flags = parse_flags(flag_words(config.args))
+        return Setting(
+            model=self._fit.models.find(self._model_name(watched, config)),
+            accelerator=self._fit.accelerator(config.accelerator or watched.accelerator),
+            count=max(config.accelerator_count, 1),
+            flags=flags,
+            rules=self._fit.rules(watched.vllm or _image_version(config.image)),
+            needs=Needs(context_tokens=watched.needs.context, users=watched.needs.users or 1),
+        )
+
+    def _model_name(self, watched: Service, config: ServingConfig) -> str:
+        """A path that is served is the model that services.toml names; another id is taken at its word."""
+        served = served_model(config.command, config.args)
+        if served is None or served.startswith(("/", "gs://", ".")) or served == watched.checkpoint:
+            return watched.model
+        return served
+
+    def cost_usd_per_h(self, config: ServingConfig) -> float | None:
+        """Return the price of one instance's running hour."""
+        if config.accelerator is None:
+            return None
+        shapes = find_shapes(self._platforms.shapes, config.accelerator, config.accelerator_count)
+        return next((s.usd_per_h for s in shapes if s.usd_per_h is not None), None)
+
+    def decode_tokens_per_s(self, service: str, config: ServingConfig) -> float | None:
+        """Return the expected decode speed of one sequence: the middle of the bounds, geometrically."""
+        try:
+            s = self.setting(service, config)
+            speed = decode_speed(s.model, s.accelerator, s.flags, s.rules)
+        except InputRejected:
+            return None
+        return (speed.low * speed.high) ** 0.5 if speed is not None else None
+
+    def options(self, service: str, config: ServingConfig) -> tuple[FitOption, ...]:
+        """Return ranked changes that fit, the least change first."""
+        del service, config
+        return ()
+
+    def allocation(self, service: str, config: ServingConfig | None, gib: float) -> str | None:
+        """Name the tensor or buffer of a failed size."""
+        try:
+            model = self._fit.models.find(self._services.service(service).model)
+            flags = parse_flags(flag_words(config.args)) if config is not None else None
+            named = name_allocation(printed_size(f"{gib:.2f} GiB"), model, flags=flags)
+        except InputRejected:
+            return None
+        return f"{gib:.2f} GiB is {named[0].formula}: {named[0].why}" if named else None
+
+    def start_up_s(self, service: str, config: ServingConfig, *, seen_s: float | None) -> float | None:
+        """Return the slow end of the start, seconds: what was seen, or size by load rate."""
+        try:
+            s = self.setting(service, config)
+        except InputRejected:
+            return seen_s
+        size = s.model.checkpoint_bytes
+        rate = self._platforms.load_rates.get("gcs-fuse") if any(v.bucket for v in config.volumes) else None
+        eager = bool(s.flags.enforce_eager)
+        computed = startup_time(size, rate.bytes_per_s if rate else None, self._platforms.warm_up, eager=eager)
+        known = [t for t in (seen_s, float(computed.high) if computed else None) if t]
+        return max(known, default=None)
+
+
+def flag_words(args: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the container's words without program and model: what vLLM's own parser reads as flags."""
+    first = next((n for n, word in enumerate(args) if word.startswith("-")), len(args))
+    return args[first:]
+
+
+def _image_version(image: str) -> str | None:
+    tag = image.rpartition(":")[2] if ":" in image.rpartition("/")[2] else ""
+    version = tag.removeprefix("v").split("-")[0].split("+")[0]
+    return version if version[:1].isdigit() and "." in version else None
+
+
+def fit_word(report: FitReport) -> FitWord:
+    """Return the report with one sentence for a person."""
+    return FitWord(fits=report.fits, reason=report.reason.value, sentence=sentence(report), report=report.to_contract())
+
+
+def sentence(report: FitReport) -> str:
+    """Say what the arithmetic found, in GiB per device."""
+    word = {True: "fits", False: "does not fit", None: "may or may not fit"}[report.fits]
+    parts = [f"{word} ({report.reason.value.replace('_', ' ')})" if report.fits is not True else word]
+    if report.required_bytes is not None and report.total_bytes is not None:
+        parts.append(f"needs {_gib(report.required_bytes)} of {_gib(report.total_bytes)} GiB at its highest")
+    if report.weights_bytes is not None:
+        parts.append(f"weights {_gib(report.weights_bytes)} GiB")
+    if report.fits is not False and report.kv_cache_bytes is not None:
+        parts.append(f"KV cache {_gib(report.kv_cache_bytes)} GiB")
+    if report.fits is False and report.shortfall_bytes is not None:
+        parts.append(f"{_gib(report.shortfall_bytes)} GiB short")
+    if report.fits and report.max_concurrency is not None and report.max_model_len is not None:
+        parts.append(f"{report.max_concurrency[1]:.1f} requests of {report.max_model_len:,} tokens at once")
+    return ", ".join(parts)
+
+
+def _gib(size: Bounds) -> str:
+    return f"{size.best / GIB:.2f}"

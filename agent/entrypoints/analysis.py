@@ -1,0 +1,146 @@
+"""A replay that only analyses: the whole path in memory, with a clock that does not wait."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from agent.bootstrap import Installation, in_memory, worker
+from agent.core.incident import Incident
+from agent.core.intake.plain import signals_of_text
+from agent.core.phase import Phase
+from agent.core.services import Services
+from agent.core.signal import Signal
+from agent.entrypoints.handlers import on_tick
+from agent.entrypoints.records import BadRecord, JsonRecord, Record, TextRecord
+from agent.entrypoints.service import entry_message, handlers
+from agent.errors import InputRejected
+from agent.ports.bus import Message
+from agent.ports.store import Query
+from agent.ports.world import Owner
+from agent.settings import Settings
+from agent.stages.signal_to_incident import Opening, signal_to_incident
+
+REST = frozenset({Phase.ASKED, Phase.RESOLVED, Phase.ESCALATED, Phase.SELF_RECOVERED})
+
+
+class SteppedClock:
+    """A clock that goes on only when it is told to.
+
+    Args:
+        start: Its first time, UTC.
+    """
+
+    def __init__(self, start: datetime) -> None:
+        self._now = start.astimezone(UTC)
+
+    def now(self) -> datetime:
+        """Return the present time."""
+        return self._now
+
+    def step(self, seconds: float) -> None:
+        """Let time go by."""
+        self._now += timedelta(seconds=seconds)
+
+
+@dataclass(kw_only=True)
+class Analysis:
+    """One analysis: feed it records, then let it settle.
+
+    Attributes:
+        run: The id of the replay; its incidents never join the live ones.
+    """
+
+    run: str
+    installation: Installation
+    clock: SteppedClock
+    _drive: Callable[[], int] = field(repr=False)
+
+    def feed_all(self, records: Iterable[Record], *, service: str) -> tuple[InputRejected, ...]:
+        """Take records in; return those that could not be read, the others went on.
+
+        Args:
+            records: Of the source, in order.
+            service: The service of plain logs.
+        """
+        bad: list[InputRejected] = []
+        for record in records:
+            try:
+                self._feed(record, service)
+            except InputRejected as error:
+                bad.append(error)
+        return (*bad, *(self._quarantined()))
+
+    def _feed(self, record: Record, service: str) -> None:
+        if isinstance(record, TextRecord):
+            if self.installation.kept is not None:
+                self.installation.kept.add(service, record.text, self.clock.now())
+            reading = self.installation.reading(self.run)
+            named = reading if reading.service else replace(reading, service=service)
+            found = signals_of_text(record.text, named=service, reading=named, at=self.clock.now())
+            self.take(tuple(s for s in found if isinstance(s, Signal)))
+        elif isinstance(record, JsonRecord) and set(record.value) == {"signal"}:
+            self.take((Signal.model_validate(record.value["signal"]).with_(run=self.run),))
+        else:
+            self.installation.bus.publish(message_of(record, {"run": self.run}))
+            self._drive()
+
+    def _quarantined(self) -> tuple[InputRejected, ...]:
+        return tuple(
+            InputRejected("a record became no signal", why=row["reason"], mend="see docs/intake.md for what is read")
+            for row in self.installation.quarantine.rows()
+        )
+
+    def take(self, signals: tuple[Signal, ...]) -> None:
+        """Take signals in that were made from a plain log."""
+        for signal in signals:
+            signal_to_incident(self.installation.worlds[Owner.INTAKE], signal, Opening(notify=False))
+        self._drive()
+
+    def settle(self, *, steps: int = 200) -> tuple[Incident, ...]:
+        """Let time go by until every incident has a plan or an end; return them, oldest first."""
+        for _ in range(steps):
+            self._drive()
+            on_tick(self.installation.worlds[Owner.TICK])
+            self._drive()
+            found = self.incidents()
+            if all(incident.phase in REST and incident.heard == incident.weighed for incident in found):
+                break
+            self.clock.step(1)
+        return self.incidents()
+
+    def incidents(self) -> tuple[Incident, ...]:
+        """Return the incidents of this run, oldest first."""
+        found = self.installation.store.incidents(Query(run=self.run, limit=1000))
+        return tuple(sorted(found, key=lambda i: (i.opened_at, i.id)))
+
+
+def message_of(record: Record, attributes: Mapping[str, str]) -> Message:
+    """Return a record as the message that its source would publish.
+
+    Raises:
+        InputRejected: The record could not be read.
+    """
+    if isinstance(record, BadRecord):
+        raise record.error
+    body = record.value if isinstance(record, JsonRecord) else {"textPayload": record.text}
+    return entry_message(body, attributes=attributes)
+
+
+@contextmanager
+def analysis(settings: Settings, *, run: str, now: datetime, services: Services | None = None) -> Iterator[Analysis]:
+    """Make an analysis in memory; what it writes is gone afterwards.
+
+    Args:
+        settings: Which platform and services; the store is not touched.
+        run: The id of the replay.
+        now: When the replay begins, UTC.
+        services: The watched services; read from the settings when None.
+    """
+    with TemporaryDirectory(prefix="sre-replay-") as folder:
+        clock = SteppedClock(now)
+        installation = in_memory(settings, clock=clock, state=Path(folder), services=services)
+        driver = worker(installation, handlers(installation), threads=1)
+        yield Analysis(run=run, installation=installation, clock=clock, _drive=driver.run_due)

@@ -1,0 +1,93 @@
+"""The incidents command: list them, show one, or tell its timeline."""
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+from agent.core.brief import headline, lines
+from agent.core.incident import Incident
+from agent.core.safe_text import terminal
+from agent.errors import InputRejected
+
+if TYPE_CHECKING:
+    from agent.ports.store import IncidentStore
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the contract's words."""
+    parser.add_argument("what", nargs="?", choices=["list", "show", "timeline"], default="list")
+    parser.add_argument("id", nargs="?", metavar="ID", help="the incident's id, for show and timeline")
+    parser.add_argument("--open", action="store_true", help="only those that have not ended")
+    parser.add_argument("--service", metavar="NAME", help="only those of one service")
+    parser.add_argument("--run", metavar="RUN", help="only those of one run: live, or a replay's id")
+    parser.add_argument("--json", action="store_true", help="JSON Lines on standard output")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show what was asked for.
+
+    Raises:
+        InputRejected: There is no incident with that id, or none was named.
+    """
+    from agent.entrypoints.deciding import installed
+
+    if args.what != "list" and not args.id:
+        raise InputRejected(
+            f"incidents {args.what} shows nothing", why="no incident is named", mend="see: sre-agent incidents list"
+        )
+    store = installed().store
+    if args.what == "list":
+        return _list(store, args)
+    incident = store.load(args.id)
+    if args.what == "timeline":
+        return _timeline(store, incident, as_json=args.json)
+    return _one(incident, as_json=args.json)
+
+
+def _list(store: "IncidentStore", args: argparse.Namespace) -> int:
+    from agent.ports.store import Query
+
+    found = store.incidents(Query(run=args.run, service=args.service, open_only=args.open))
+    for incident in found:
+        if args.json:
+            print(json.dumps(_row(incident)))
+        else:
+            run = "" if incident.run == "live" else f"  [{incident.run}]"
+            plan = f"  plan {incident.plan.id}" if incident.plan else ""
+            print(f"{incident.id}  {incident.opened_at:%Y-%m-%d %H:%M}  {terminal(headline(incident))}{plan}{run}")
+    if not found and not args.json:
+        print("no incidents; `sre-agent replay SOURCE` looks at recorded events, `sre-agent up` watches")
+    return 0
+
+
+def _row(incident: Incident) -> dict[str, object]:
+    return {
+        "id": incident.id,
+        "service": incident.service,
+        "run": incident.run,
+        "phase": incident.phase.value,
+        "class": incident.cause,
+        "opened_at": incident.opened_at.isoformat(),
+        "plan": incident.plan.id if incident.plan else None,
+    }
+
+
+def _one(incident: Incident, *, as_json: bool) -> int:
+    from agent.entrypoints.commands.replay import incident_json
+    from agent.entrypoints.deciding import now
+
+    if as_json:
+        print(json.dumps(incident_json(incident)))
+    else:
+        print("\n".join(lines(incident, now=now())))
+    return 0
+
+
+def _timeline(store: "IncidentStore", incident: Incident, *, as_json: bool) -> int:
+    for event in store.timeline(incident.id):
+        if as_json:
+            print(event.model_dump_json())
+        else:
+            by = "" if event.by == "agent" else f" ({terminal(event.by)})"
+            print(f"{event.at:%Y-%m-%d %H:%M:%S}  {event.phase:<14} {terminal(event.what)}{by}")
+    return 0

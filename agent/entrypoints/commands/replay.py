@@ -1,0 +1,116 @@
+"""The replay command: recorded events through the whole path, to look at, or for the running service."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from agent.core.brief import lines
+from agent.core.incident import Incident
+from agent.core.phase import Phase
+from agent.core.value import short_id
+from agent.entrypoints.records import Record
+from agent.errors import InputRejected
+
+OVER = frozenset({Phase.RESOLVED, Phase.SELF_RECOVERED})
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the contract's words."""
+    parser.add_argument(
+        "source", metavar="SOURCE", help="file | folder of examples/ | - | logging:FILTER | incident:ID"
+    )
+    parser.add_argument("--since", metavar="2h", help="how far back logging: reads (30m, 2h, 1d; default 1h)")
+    parser.add_argument("--publish", action="store_true", help="send to the running service, under a run of its own")
+    parser.add_argument(
+        "--live", action="store_true", help="let the replay change services, asking as always; publishes"
+    )
+    parser.add_argument("--notify", action="store_true", help="let the replay tell people; publishes")
+    parser.add_argument("--json", action="store_true", help="JSON Lines on standard output, one incident each")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Replay a source.
+
+    Returns:
+        0 when no incident stays open, 1 when one does.
+
+    Raises:
+        InputRejected: The source cannot be read.
+    """
+    from agent.entrypoints.analysis import analysis
+    from agent.entrypoints.replay_source import open_source
+
+    now = datetime.now(UTC)  # noqa: TID251 - the command line is where a replay gets its time
+    source = open_source(args.source, since=args.since, now=now)
+    name = short_id("replay", {"source": args.source, "at": now.isoformat()})
+    if args.publish or args.live or args.notify:
+        return _publish(source.records, args, name)
+    with analysis(source.settings, run=name, now=now, services=source.services) as found:
+        bad = found.feed_all(source.records, service=source.service)
+        incidents = found.settle()
+        for error in bad:
+            print(f"sre-agent replay: {error}", file=sys.stderr)
+        return _show(incidents, now=found.clock.now(), as_json=args.json)
+
+
+def _publish(records: Iterable[Record], args: argparse.Namespace, name: str) -> int:
+    """Send the records to the running service; it works on them, and this call does not wait for it."""
+    from agent.bootstrap import embedded
+    from agent.entrypoints.analysis import message_of
+    from agent.settings import read_settings
+
+    installation = embedded(read_settings())
+    attributes = {"run": name, "started_by": _operator()}
+    attributes |= {"live": "true"} if args.live else {}
+    attributes |= {"notify": "true"} if args.notify else {}
+    sent, refused = 0, 0
+    for record in records:
+        try:
+            message = message_of(record, attributes)
+        except InputRejected as error:
+            refused += 1
+            print(f"sre-agent replay: {error}", file=sys.stderr)
+            continue
+        installation.bus.publish(message)
+        sent += 1
+    print(f"{sent} events sent as run {name}" + (f", {refused} refused" if refused else ""), file=sys.stderr)
+    print(f"see what comes of them: sre-agent incidents list --run {name}", file=sys.stderr)
+    if args.json:
+        print(json.dumps({"run": name, "sent": sent, "refused": refused}))
+    return 0
+
+
+def _operator() -> str:
+    import getpass
+
+    return getpass.getuser()
+
+
+def _show(incidents: tuple[Incident, ...], *, now: datetime, as_json: bool) -> int:
+    for incident in incidents:
+        if as_json:
+            print(json.dumps(incident_json(incident)))
+        print("\n".join(lines(incident, now=now)), file=sys.stderr if as_json else sys.stdout)
+    if not incidents:
+        print("no incident: nothing in there needs anybody", file=sys.stderr if as_json else sys.stdout)
+    return 0 if all(i.phase in OVER for i in incidents) else 1
+
+
+def incident_json(incident: Incident) -> dict[str, object]:
+    """Return an incident for machines: what it is about first, then everything."""
+    diagnosis, plan = incident.diagnosis, incident.plan
+    return {
+        "id": incident.id,
+        "service": incident.service,
+        "revision": incident.revision,
+        "phase": incident.phase.value,
+        "class": incident.cause,
+        "cause": diagnosis.root_cause if diagnosis else None,
+        "certain": diagnosis.certain if diagnosis else False,
+        "evidence": [e.model_dump(mode="json") for e in diagnosis.evidence] if diagnosis else [],
+        "signals": [j.model_dump(mode="json") for j in incident.joined],
+        "plan": plan.model_dump(mode="json") | {"digest": plan.digest} if plan else None,
+        "incident": incident.model_dump(mode="json"),
+    }

@@ -1,0 +1,96 @@
+"""The up command: the whole service in this process, with its console on this machine."""
+
+import argparse
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent.errors import InputRejected
+
+if TYPE_CHECKING:
+    from werkzeug.serving import BaseWSGIServer
+
+    from agent.bootstrap import Installation
+
+THREADS = 4
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the contract's words."""
+    parser.add_argument("--port", type=int, default=8080, help="where the console listens on 127.0.0.1 (default 8080)")
+    parser.add_argument("--example", metavar="FOLDER", help="rehearse this recorded incident (a folder of examples/)")
+    parser.add_argument(
+        "--rehearse-by-fit", action="store_true", help="simulate starts that nobody recorded, by the arithmetic"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Start everything and go on until Ctrl-C or SIGTERM.
+
+    Raises:
+        InputRejected: The port or the example cannot be used.
+        DependencyFailed: The state cannot be opened.
+    """
+    from agent.bootstrap import embedded, worker
+    from agent.entrypoints.service import Ticker, handlers, publish_example
+    from agent.entrypoints.telemetry import configure_log
+    from agent.settings import read_settings
+
+    settings = read_settings(**_overrides(args))
+    configure_log(as_json=settings.log_json)
+    installation = embedded(settings)
+    server = _server(installation, args.port)
+    pool = worker(installation, handlers(installation), threads=THREADS)
+    ticker = Ticker(installation, every_s=max(installation.knowledge.times.poll_s / 2, 0.2))
+    stopping = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopping.set())
+    if args.example:
+        publish_example(installation, Path(args.example))
+    pool.start()
+    ticker.tick()
+    ticker.start()
+    threading.Thread(target=server.serve_forever, name="console", daemon=True).start()
+    _greet(args.port, installation)
+    stopping.wait()
+    print("stopping: the running work ends first", file=sys.stderr)
+    server.shutdown()
+    ticker.stop()
+    return 0 if pool.stop(timeout_s=20) else 3
+
+
+def _overrides(args: argparse.Namespace) -> dict[str, Any]:
+    found: dict[str, Any] = {"public_url": f"http://127.0.0.1:{args.port}"}
+    if args.example:
+        found["platform"] = f"rehearsal:{args.example}"
+    if args.rehearse_by_fit:
+        found["rehearse_by_fit"] = True
+    return found
+
+
+def _server(installation: "Installation", port: int) -> "BaseWSGIServer":
+    import logging
+
+    from werkzeug.serving import make_server
+
+    from agent.entrypoints.web.app import make_app
+    from agent.ports.world import Owner
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    app = make_app(installation.worlds[Owner.DECIDE], settings=installation.settings)
+    try:
+        return make_server("127.0.0.1", port, app, threaded=True)
+    except (OSError, SystemExit) as error:
+        raise InputRejected(
+            f"port {port} was not opened", why=str(error) or "it is in use", mend="name another: --port 8081"
+        ) from error
+
+
+def _greet(port: int, installation: "Installation") -> None:
+    print(f"console:  http://127.0.0.1:{port}/", file=sys.stderr)
+    print(f"watching: {', '.join(s.name for s in installation.services.services) or 'nothing'}", file=sys.stderr)
+    if installation.wait_factor > 1:
+        print(f"rehearsal: a recorded incident; waits are divided by {installation.wait_factor:g}", file=sys.stderr)
+    print("decide there, or with: sre-agent approve PLAN | reject PLAN --why TEXT   (Ctrl-C stops)", file=sys.stderr)

@@ -1,0 +1,132 @@
+"""The embedded service: the same handlers as the functions, driven by the queue and a tick in one process."""
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from pathlib import Path
+
+import structlog
+
+from agent.bootstrap import Installation
+from agent.core.intake.read import signals_from
+from agent.core.signal import LIVE, Signal
+from agent.core.value import canonical, digest
+from agent.entrypoints.handlers import on_event, on_order, on_tick
+from agent.entrypoints.outcome import receive
+from agent.errors import SreError
+from agent.ports.bus import Delivery, Message, Outcome, Topic
+from agent.ports.world import Owner
+
+log = structlog.get_logger(__name__)
+
+OWNER_OF: dict[Topic, Owner] = {
+    Topic.LOG_EVENTS: Owner.INTAKE,
+    Topic.ALERTS: Owner.INTAKE,
+    Topic.INCIDENTS: Owner.INCIDENT,
+    Topic.DECISIONS: Owner.DECISION,
+}
+
+
+def handlers(installation: Installation) -> dict[str, Callable[[Delivery], Outcome]]:
+    """Return who handles each subscription's deliveries."""
+    return {f"{topic}-sub": _handler(installation, topic) for topic in OWNER_OF}
+
+
+def read_signals(installation: Installation, delivery: Delivery) -> tuple[Signal, ...]:
+    """Turn a delivery into signals.
+
+    Raises:
+        InputRejected: The body can never become one.
+    """
+    run = delivery.attributes.get("run", LIVE)
+    return signals_from(delivery.data, installation.reading(run)).signals
+
+
+def _handler(installation: Installation, topic: Topic) -> Callable[[Delivery], Outcome]:
+    world = installation.worlds[OWNER_OF[topic]]
+
+    def handle(delivery: Delivery) -> None:
+        if OWNER_OF[topic] is Owner.INTAKE:
+            on_event(world, delivery, lambda d: read_signals(installation, d))
+        else:
+            on_order(world, delivery)
+
+    return lambda delivery: receive(delivery, handle, installation.quarantine, report=_report)
+
+
+def _report(delivery: Delivery, error: Exception, outcome: Outcome) -> None:
+    log.warning("delivery.failed", topic=delivery.topic, message=delivery.message_id, outcome=outcome, error=str(error))
+
+
+def publish_example(installation: Installation, folder: Path) -> int:
+    """Publish the recorded events of an example; those that were published before are noticed and kept once.
+
+    Returns:
+        How many events it has.
+    """
+    events = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines() if line.strip()]
+    for event in events:
+        installation.bus.publish(entry_message(event))
+    return len(events)
+
+
+def feed(installation: Installation, since: datetime | None) -> datetime | None:
+    """Publish what the rehearsal's sink let through since then; return where to go on.
+
+    An entry that was published already is noticed by its id, so that a restart may begin from the start.
+    """
+    if installation.rehearsal is None:
+        return since
+    for item in installation.rehearsal.new_log_entries(since):
+        installation.bus.publish(entry_message(item.entry))
+        since = item.at
+    return since
+
+
+def entry_message(entry: Mapping[str, object], *, attributes: Mapping[str, str] | None = None) -> Message:
+    """Return a log entry as the message that a sink would publish."""
+    body = canonical(entry).decode()
+    more = dict(attributes or {})
+    return Message(
+        id=f"entry-{digest([body, more])[:24]}", topic=Topic.LOG_EVENTS, data=body, attributes={"run": LIVE, **more}
+    )
+
+
+class Ticker:
+    """Runs the tick in a thread of its own; a tick that fails is logged, and the next one comes.
+
+    Args:
+        installation: The service.
+        every_s: Seconds between two ticks.
+    """
+
+    def __init__(self, installation: Installation, *, every_s: float) -> None:
+        self._installation = installation
+        self._every_s = every_s
+        self._stopping = threading.Event()
+        self._since: datetime | None = None
+        self._thread = threading.Thread(target=self._run, name="ticker", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread; once."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Let the running tick end."""
+        self._stopping.set()
+        self._thread.join(10)
+
+    def tick(self) -> None:
+        """Run one tick in the calling thread."""
+        self._since = feed(self._installation, self._since)
+        on_tick(self._installation.worlds[Owner.TICK])
+
+    def _run(self) -> None:
+        while not self._stopping.wait(self._every_s):
+            try:
+                self.tick()
+            except SreError as error:
+                log.warning("tick.failed", error=str(error))
+            except Exception:
+                log.exception("tick.broke")
