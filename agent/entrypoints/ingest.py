@@ -5,18 +5,27 @@ import binascii
 import hashlib
 import hmac
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agent.core.intake.origin import Reading
 from agent.core.intake.read import BODY_LIMIT, shape_of, signals_of
 from agent.core.intake.wire import shown
 from agent.core.signal import LIVE
 from agent.core.value import short_id
-from agent.errors import DependencyFailed, InputRejected, SreError
+from agent.errors import DependencyFailed, InputRejected, SettingsRejected, SreError
 from agent.ports.bus import Message, Topic
 from agent.strict_json import read_object
 
 SECRET_BYTES = 16  # the least length of a secret
+PROOF_HEADER = "x-sre-secret"
+SHAPES_OF: dict[str, frozenset[str]] = {
+    "alertmanager": frozenset({"alertmanager"}),
+    "azure": frozenset({"azure_alert", "container_apps"}),
+    "eventbridge": frozenset({"eventbridge"}),
+    "kubernetes": frozenset({"kubernetes_event", "pod"}),
+    "tpu": frozenset({"tpu"}),
+}
+"""The senders by kind; none of them may speak as Cloud Logging or Cloud Monitoring, which publish themselves."""
 
 Oidc = Callable[[str], bool]
 """Whether a bearer token is one of the sender's; raises DependencyFailed where that cannot be found out."""
@@ -32,36 +41,61 @@ class TooLarge(InputRejected):
 
 @dataclass(frozen=True, kw_only=True)
 class Sender:
-    """A sender that we know.
+    """A sender that we know; it has a secret or a token check, never both.
+
+    A secret comes as ``Authorization: Bearer SECRET``, as basic authentication with the sender's name as user, or in
+    the header ``X-Sre-Secret``: Alertmanager can send each of them, EventBridge the last two.
 
     Attributes:
         name: What stands in the path and in the message's attributes.
         shapes: The shapes it may send, names of :data:`agent.core.intake.read.SHAPES`.
-        header: The header that carries ``secret``, for senders that can set one.
-        user: The user of basic authentication with ``secret``; needs no ``header``.
         secret: Known to both sides; at least ``SECRET_BYTES`` bytes, not shown.
-        oidc: Checks a bearer token instead of a secret.
+        oidc: Checks a bearer token instead, such as Azure's secure webhook sends.
     """
 
     name: str
     shapes: frozenset[str]
-    header: str | None = None
-    user: str | None = None
-    secret: bytes | None = None
+    secret: bytes | None = field(default=None, repr=False)
     oidc: Oidc | None = None
 
     def __post_init__(self) -> None:
         """Refuse a sender whose check could be passed with nothing."""
-        by_secret = self.header is not None or self.user is not None
-        if by_secret == (self.oidc is not None) or (by_secret and len(self.secret or b"") < SECRET_BYTES):
+        if (self.secret is None) == (self.oidc is None) or (
+            self.secret is not None and len(self.secret) < SECRET_BYTES
+        ):
             raise InputRejected(
                 f"the sender {self.name!r} cannot be checked",
-                why=f"it needs a secret of {SECRET_BYTES} bytes with a header or a user, or a token check",
-                mend="set its secret, and one of header, user and token check",
+                why=f"it needs a secret of at least {SECRET_BYTES} bytes, or a token check",
+                mend="set one of the two",
             )
 
-    def __repr__(self) -> str:
-        return f"Sender({self.name!r})"
+
+def senders_of(secrets: Mapping[str, bytes], oidc: Mapping[str, Oidc] | None = None) -> dict[str, Sender]:
+    """Return the senders by name, each with the shapes that its kind sends.
+
+    Args:
+        secrets: Secret by name; a name is one of ``SHAPES_OF``.
+        oidc: Token check by name.
+
+    Raises:
+        SettingsRejected: With every unknown name and every short secret.
+    """
+    made: dict[str, Sender] = {}
+    mistakes: list[str] = []
+    checks = [(name, secret, None) for name, secret in secrets.items()]
+    for name, secret, check in [*checks, *((name, None, check) for name, check in (oidc or {}).items())]:
+        if name not in SHAPES_OF:
+            mistakes.append(f"{name!r} is no sender, want one of {', '.join(SHAPES_OF)}")
+            continue
+        try:
+            made[name] = Sender(name=name, shapes=SHAPES_OF[name], secret=secret, oidc=check)
+        except InputRejected as error:
+            mistakes.append(f"{name!r}: {error.why}")
+    if mistakes:
+        raise SettingsRejected(
+            f"{len(mistakes)} of the senders cannot be used", why="; ".join(mistakes), mend="set INGEST_SECRETS anew"
+        )
+    return made
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,18 +176,21 @@ def _permitted(sender: Sender, body: dict[str, object]) -> dict[str, object]:
 
 
 def _proved(sender: Sender | None, headers: Mapping[str, str]) -> bool:
-    """Compare in constant time, and against something where the sender is unknown."""
-    if sender is None:
-        _equal(headers.get("authorization", "").encode("utf-8", "replace"), b"\0" * SECRET_BYTES)
-        return False
-    if sender.oidc is not None:
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        return scheme.lower() == "bearer" and bool(token) and _token_holds(sender.oidc, token.strip())
-    secret = sender.secret or b""
-    if sender.header is not None:
-        shown_secret = headers.get(sender.header.lower(), "")
-        return _equal(shown_secret.encode("utf-8", "replace"), secret)
-    return _equal(_basic(headers.get("authorization", "")), f"{sender.user}:".encode() + secret)
+    """Compare in constant time and every way at once, and against something where the sender is unknown."""
+    scheme, _, credential = headers.get("authorization", "").partition(" ")
+    bearer = credential.strip() if scheme.lower() == "bearer" else ""
+    if sender is not None and sender.oidc is not None:
+        return bool(bearer) and _token_holds(sender.oidc, bearer)
+    secret = sender.secret if sender is not None else None
+    expected = secret or b"\0" * SECRET_BYTES
+    user = f"{sender.name if sender is not None else ''}:".encode()
+    basic = _basic(credential) if scheme.lower() == "basic" else b""
+    ways = (
+        _equal(bearer.encode("utf-8", "replace"), expected),
+        _equal(headers.get(PROOF_HEADER, "").encode("utf-8", "replace"), expected),
+        _equal(basic, user + expected),
+    )
+    return any(ways) and secret is not None
 
 
 def _token_holds(check: Oidc, token: str) -> bool:
@@ -167,10 +204,7 @@ def _token_holds(check: Oidc, token: str) -> bool:
         ) from error
 
 
-def _basic(header: str) -> bytes:
-    scheme, _, packed = header.partition(" ")
-    if scheme.lower() != "basic":
-        return b""
+def _basic(packed: str) -> bytes:
     try:
         return base64.b64decode(packed.strip(), validate=True)
     except (binascii.Error, ValueError):

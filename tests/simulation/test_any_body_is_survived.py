@@ -113,11 +113,11 @@ def test_the_public_corpora_are_survived(bodies):
 
 def test_the_same_bodies_are_survived_by_the_other_doors(bodies):
     """A sender's post and a replay's file refuse with the same typed error, row by row."""
-    sender = Sender(name="s", shapes=frozenset({"alertmanager", "log_entry"}), header="x", secret=b"0123456789abcdef")
+    sender = Sender(name="s", shapes=frozenset({"alertmanager", "log_entry"}), secret=b"0123456789abcdef")
     for number, body in enumerate([*bodies.OWN, *bodies.samples()]):
         changed = bodies.mutated(body, f"other/{number}") if number >= len(bodies.OWN) else body
         with contextlib.suppress(InputRejected):
-            ingest("s", {"x": "0123456789abcdef"}, changed, senders={"s": sender}, reading=Reading())
+            ingest("s", {"x-sre-secret": "0123456789abcdef"}, changed, senders={"s": sender}, reading=Reading())
         assert list(records_in(io.BytesIO(changed), origin="x")) is not None
 
 
