@@ -174,8 +174,8 @@ def _is_flag(word: str) -> bool:
 
 
 def _take(name: str, inline: str | None, following: list[str], values: dict[str, Any], others: list[OtherFlag]) -> None:
-    key = _SHORT.get(name, name.lstrip("-").replace("_", "-"))
-    key, dot, rest = key.partition(".")
+    head, dot, rest = name.partition(".")
+    key = _SHORT.get(head, head.lstrip("-").replace("_", "-"))
     key = _RENAMED.get(key, key)
     given = [inline, *following] if inline is not None else following
     if dot:

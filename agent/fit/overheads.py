@@ -57,7 +57,7 @@ def unknown_draft(flags: Flags, *, counted: bool) -> Bounds:
     """Allowance for a draft model that is not known: its weights, and the layers it adds to every block."""
     if flags.speculative_config is None or counted:
         return Bounds.exactly(0)
-    return Bounds(low=0, best=GIB // 4 // flags.tp, high=4 * GIB // flags.tp)
+    return Bounds(low=0, best=0, high=4 * GIB // flags.tp)
 
 
 def graph_estimate(flags: Flags, run: Effective) -> Bounds:

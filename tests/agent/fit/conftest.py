@@ -1,0 +1,62 @@
+"""Shared by the tests of the prediction: the bundled catalogue, and a short way to ask."""
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent.catalogue.load_fit import load_fit_catalogue
+from agent.fit.flags import parse_flags
+from agent.fit.predict import predict
+
+SHARED = Path(__file__).parents[4] / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def catalogue():
+    return load_fit_catalogue()
+
+
+@pytest.fixture(scope="session")
+def ask(catalogue):
+    """Predict from names: ask("google/gemma-4-31B-it", "nvidia-l4", "--flags", vllm=..., count=...)."""
+
+    def asked(model, accelerator, flags="", *, vllm=None, count=None, **more):
+        parsed = parse_flags(flags)
+        return predict(
+            catalogue.models.find(model),
+            catalogue.accelerator(accelerator),
+            count or parsed.world,
+            parsed,
+            catalogue.rules(vllm),
+            **more,
+        )
+
+    return asked
+
+
+@pytest.fixture(scope="session")
+def shared_data():
+    """The folder of recorded data beside the project; absent on a stranger's machine."""
+    if not SHARED.is_dir():
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"{SHARED} is absent under CI")
+        pytest.skip("the recorded data stands outside the project and is not here")
+    return SHARED
+
+
+@pytest.fixture(scope="session")
+def observed(shared_data):
+    """The module that asks recorded start-ups as questions."""
+    spec = importlib.util.spec_from_file_location("observed", Path(__file__).parent / "observed.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["observed"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def compared(observed, catalogue):
+    return [found for row in observed.rows() if (found := observed.compare(row, catalogue)) is not None]
