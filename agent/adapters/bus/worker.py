@@ -71,7 +71,8 @@ class Worker:
         self._stopping.set()
         ends = time.monotonic() + timeout_s
         for thread in self._threads:
-            thread.join(max(0.0, ends - time.monotonic()))
+            if thread.ident is not None:
+                thread.join(max(0.0, ends - time.monotonic()))
         return not any(thread.is_alive() for thread in self._threads)
 
     def run_due(self) -> int:

@@ -29,9 +29,16 @@ class _Handle:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
-        self.durable = True
+        self._durable: bool | None = True
         closing = weakref.finalize(self, connection.close)
         closing.atexit = False
+
+    def sync(self, *, durable: bool) -> None:
+        """Set how the next commit is written; where setting it fails, nothing is known and it is set again."""
+        if self._durable is not durable:
+            self._durable = None
+            self.connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            self._durable = durable
 
 
 class _Process:
@@ -103,9 +110,7 @@ class SqliteDatabase:
         try:
             with self._translating():
                 handle = self._handle()
-                if handle.durable is not durable:
-                    handle.connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-                    handle.durable = durable
+                handle.sync(durable=durable)
                 with self._transaction(handle, "BEGIN IMMEDIATE"):
                     yield handle.connection
         finally:
@@ -120,8 +125,8 @@ class SqliteDatabase:
     @contextmanager
     def _transaction(self, handle: _Handle, begin: str) -> Iterator[None]:
         connection = handle.connection
-        connection.execute(begin)
         try:
+            connection.execute(begin)
             yield
             connection.execute("COMMIT")
         except BaseException:

@@ -1,0 +1,129 @@
+"""One file for several threads and processes."""
+
+import gc
+import os
+import sqlite3
+import threading
+
+import pytest
+
+from agent.adapters.store.sqlite import SqliteStore
+from agent.adapters.store.sqlite_database import SqliteDatabase
+from agent.adapters.store.sqlite_schema import Kind
+from agent.errors import DependencyFailed
+from agent.ports.store import Query
+
+
+@pytest.fixture
+def database(tmp_path):
+    opened = SqliteDatabase(tmp_path / "s.db", Kind.STATE, busy_s=0.1)
+    yield opened
+    opened.close()
+
+
+def heads(database):
+    with database.reading() as db:
+        return [key for (key,) in db.execute("SELECT key FROM heads ORDER BY key")]
+
+
+def add(db, key):
+    db.execute("INSERT INTO heads VALUES (?, 'x')", (key,))
+
+
+def test_what_raises_inside_a_transaction_leaves_nothing(database):
+    def half(db):
+        add(db, "a")
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), database.writing() as db:
+        half(db)
+    assert heads(database) == []
+    with database.writing() as db:
+        add(db, "b")
+    assert heads(database) == ["b"]
+
+
+def test_a_reader_sees_one_state_while_others_write(database, make):
+    with database.reading() as db:
+        before = db.execute("SELECT COUNT(*) FROM heads").fetchone()
+
+        def write(_):
+            with database.writing() as other:
+                add(other, "a")
+
+        assert make.together(1, write) == [None]
+        assert db.execute("SELECT COUNT(*) FROM heads").fetchone() == before
+    assert heads(database) == ["a"]
+
+
+def test_accepted_events_are_synced_and_marks_are_not(database):
+    """2 is FULL, 1 is NORMAL: https://www.sqlite.org/pragma.html#pragma_synchronous."""
+    for durable, level in [(True, 2), (False, 1), (True, 2)]:
+        with database.writing(durable=durable) as db:
+            assert db.execute("PRAGMA synchronous").fetchone() == (level,)
+
+
+def test_each_thread_has_its_own_connection_and_gives_it_back(tmp_path, make):
+    opened = []
+
+    def counted(path, busy_s):
+        opened.append(sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False))
+        return opened[-1]
+
+    database = SqliteDatabase(tmp_path / "s.db", Kind.STATE, opened=counted)
+    make.together(3, lambda n: heads(database))
+    assert len(opened) == 4
+    gc.collect()
+    for connection in opened[1:]:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            connection.execute("SELECT 1")
+    assert heads(database) == []
+    database.close()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        opened[0].execute("SELECT 1")
+
+
+def test_a_writer_waits_for_a_writer_of_the_same_process_and_no_longer_than_told(database):
+    inside, leave = threading.Event(), threading.Event()
+
+    def hold():
+        with database.writing() as db:
+            add(db, "a")
+            inside.set()
+            leave.wait()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    inside.wait()
+    with pytest.raises(DependencyFailed, match="have been writing"), database.writing():
+        pass
+    leave.set()
+    holder.join()
+    with database.writing() as db:
+        add(db, "b")
+    assert heads(database) == ["a", "b"]
+
+
+def test_it_can_be_used_again_after_it_was_closed(database):
+    database.close()
+    with database.writing() as db:
+        add(db, "a")
+    assert heads(database) == ["a"]
+
+
+def test_a_child_of_a_fork_opens_its_own_connection(database, make):
+    """The parent's connection and its locks stay the parent's; both write, nothing is lost."""
+    store = SqliteStore(database)
+    store.commit(make.change(make.incident("inc-parent")))
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            store.commit(make.change(make.incident("inc-child")))
+            code = 0
+        finally:
+            os._exit(code)
+    store.commit(make.change(make.incident("inc-parent-2")))
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert {i.id for i in store.incidents(Query())} == {"inc-parent", "inc-child", "inc-parent-2"}
