@@ -1,0 +1,76 @@
+"""A whole service in memory on a stepped clock, driven by hand."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from agent.bootstrap import Installation, in_memory, worker
+from agent.core.decision import Answer, Channel, Decision
+from agent.core.incident import Incident
+from agent.entrypoints.analysis import SteppedClock
+from agent.entrypoints.handlers import on_tick
+from agent.entrypoints.service import feed, handlers, publish_example
+from agent.ports.store import Query
+from agent.ports.world import Owner
+from agent.settings import read_settings
+from agent.stages.plan_to_decision import Word, plan_to_decision
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Journey:
+    """One service and the people around it."""
+
+    def __init__(self, installation: Installation, clock: SteppedClock) -> None:
+        self.installation = installation
+        self.clock = clock
+        self.work = worker(installation, handlers(installation), threads=1).run_due
+        self._since: datetime | None = None
+
+    def go(self, seconds: float, *, step: float = 1.0) -> None:
+        """Let time go by, doing what becomes due."""
+        passed = 0.0
+        while passed < seconds:
+            self._since = feed(self.installation, self._since)
+            self.work()
+            on_tick(self.installation.worlds[Owner.TICK])
+            self.work()
+            self.clock.step(step)
+            passed += step
+
+    def until(self, reached: Callable[[Incident], bool], *, limit_s: float = 7200) -> Incident:
+        """Go on until the first incident is as wanted."""
+        for _ in range(int(limit_s)):
+            self.go(1)
+            found = self.incidents()
+            if found and reached(found[0]):
+                return found[0]
+        message = f"not reached in {limit_s} s: {[(i.phase, i.ended_why) for i in self.incidents()]}"
+        raise AssertionError(message)
+
+    def incidents(self) -> tuple[Incident, ...]:
+        """All incidents, oldest first."""
+        found = self.installation.store.incidents(Query(limit=1000))
+        return tuple(sorted(found, key=lambda i: (i.opened_at, i.id)))
+
+    def answer(self, plan: str, answer: Answer = Answer.APPROVE, *, who: str = "ada", why: str = "") -> Decision:
+        """Say yes or no."""
+        word = Word(plan=plan, answer=answer, who=who, channel=Channel.COMMAND_LINE, verified=False, why=why)
+        return plan_to_decision(self.installation.worlds[Owner.DECIDE], word)
+
+
+@pytest.fixture
+def journey(tmp_path: Path) -> Callable[[str], Journey]:
+    """Make a journey of an example: its recorded events are published, nothing has been handled yet."""
+
+    def make(example: str, **overrides: object) -> Journey:
+        folder = ROOT / "examples" / example
+        settings = read_settings({}, platform=f"rehearsal:{folder}", **overrides)
+        clock = SteppedClock(datetime(2026, 11, 21, 3, 0, tzinfo=UTC))
+        installation = in_memory(settings, clock=clock, state=tmp_path)
+        publish_example(installation, folder)
+        return Journey(installation, clock)
+
+    return make

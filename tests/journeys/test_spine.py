@@ -1,0 +1,123 @@
+"""From a recorded log event to a verified fix, or to an honest end."""
+
+from pathlib import Path
+
+import pytest
+
+from agent.core.decision import Answer
+from agent.core.phase import Phase
+from agent.core.verification import Verdict
+from agent.errors import InputRejected, PolicyRefused, StateConflict
+from agent.ports.control import KillSwitch
+
+ROOT = Path(__file__).resolve().parents[2]
+PROBE = "gemma4-26b-l4-startup-probe"
+
+
+def test_a_probe_that_was_too_short_ends_resolved(journey) -> None:
+    """The recorded probe failure becomes one incident, one plan, one revision, and a verified recovery."""
+    told = journey(PROBE)
+    asked = told.until(lambda i: i.phase is Phase.ASKED)
+    assert asked.plan is not None
+    assert [a.kind for a in asked.plan.actions][:1] == ["set_startup_probe"]
+    told.answer(asked.plan.id)
+    done = told.until(lambda i: i.ended)
+    assert done.phase is Phase.RESOLVED
+    assert done.verification is not None
+    assert done.verification.verdict is Verdict.RECOVERED
+    assert len(told.incidents()) == 1
+    live = told.installation.rehearsal.describe(done.service)
+    assert live.ready is True
+    assert len(live.stamps) == 1
+
+
+def test_nothing_changes_without_a_word(journey) -> None:
+    """Two unanswered plans, and a person has it; the service is as it was."""
+    told = journey(PROBE)
+    before = told.installation.rehearsal.describe("gemma4-26b-qat-l4")
+    ended = told.until(lambda i: i.ended, limit_s=3 * 1800)
+    assert ended.phase is Phase.ESCALATED
+    assert "not answered" in ended.ended_why
+    assert told.installation.rehearsal.describe(ended.service).target == before.target
+
+
+def test_a_rejected_plan_does_not_come_again(journey) -> None:
+    """The next plan is another one, or none."""
+    told = journey(PROBE)
+    first = told.until(lambda i: i.phase is Phase.ASKED).plan
+    told.answer(first.id, Answer.REJECT, why="not tonight")
+    after = told.until(lambda i: i.ended or (i.plan is not None and i.plan.id != first.id and i.phase is Phase.ASKED))
+    assert after.phase is Phase.ESCALATED or after.plan.proposal != first.proposal
+
+
+def test_a_second_answer_is_told_who_was_first(journey) -> None:
+    """One decision per plan; the loser learns who won."""
+    told = journey(PROBE)
+    plan = told.until(lambda i: i.phase is Phase.ASKED).plan
+    told.answer(plan.id, who="ada")
+    with pytest.raises(StateConflict, match="ada said approve"):
+        told.answer(plan.id, Answer.REJECT, who="grace")
+    assert told.answer(plan.id, who="ada").who == "ada"
+
+
+def test_an_expired_plan_cannot_be_approved(journey) -> None:
+    """After its time the answer is refused, and says so."""
+    told = journey(PROBE)
+    plan = told.until(lambda i: i.phase is Phase.ASKED).plan
+    told.clock.step(1801)
+    with pytest.raises(PolicyRefused, match="expired"):
+        told.answer(plan.id)
+
+
+def test_an_unknown_plan_is_an_error_of_the_asker(journey) -> None:
+    """No such plan: nothing happens."""
+    with pytest.raises(InputRejected, match="p-nothing-1"):
+        journey(PROBE).answer("p-nothing-1")
+
+
+def test_a_service_changed_by_hand_refuses_the_approval(journey) -> None:
+    """The approval covers one exact state; another generation is planned anew."""
+    from agent.core.action import SetConcurrency
+    from agent.ports.platform import Order
+
+    told = journey(PROBE)
+    plan = told.until(lambda i: i.phase is Phase.ASKED).plan
+    live = told.installation.rehearsal.describe(plan.target.service)
+    by_hand = Order(
+        service=live.service,
+        incident="by-hand",
+        effect_key="by-hand",
+        revision="by-hand-00006",
+        etag=live.etag,
+        actions=(SetConcurrency(concurrency=7),),
+    )
+    told.installation.rehearsal.apply(by_hand)
+    told.answer(plan.id)
+    again = told.until(lambda i: i.plan is not None and i.plan.id != plan.id)
+    assert any("changed since the plan was made" in e.what for e in told.installation.store.timeline(again.id))
+    stamps = told.installation.rehearsal.describe(live.service).stamps
+    assert set(stamps.values()) <= {"by-hand"}
+
+
+def test_the_kill_switch_stops_an_approved_plan(journey) -> None:
+    """Approved, but the switch is on: nothing is applied, and a person has it."""
+    told = journey(PROBE)
+    plan = told.until(lambda i: i.phase is Phase.ASKED).plan
+    told.installation.control.set_kill_switch(KillSwitch(on=True, by="grace", why="maintenance"))
+    told.answer(plan.id)
+    ended = told.until(lambda i: i.ended)
+    assert ended.phase is Phase.ESCALATED
+    assert "kill switch" in ended.ended_why
+    assert not told.installation.rehearsal.describe(ended.service).stamps
+
+
+def test_a_repeated_event_changes_nothing(journey) -> None:
+    """The same events again: the same incident, the same number of signals."""
+    from agent.entrypoints.service import publish_example
+
+    told = journey(PROBE)
+    asked = told.until(lambda i: i.phase is Phase.ASKED)
+    publish_example(told.installation, ROOT / "examples" / PROBE)
+    told.go(5)
+    assert told.incidents()[0].signal_count == asked.signal_count
+    assert len(told.incidents()) == 1
