@@ -23,6 +23,7 @@ _SOURCES = {
     "events": Source.PLATFORM_LOG,
 }
 _MESSAGE = ("message", "msg", "log", "text", "event")
+_NOWHERE = frozenset({"", "global", "generic_task", "generic_node", "project"})  # says nothing about the service
 _TRACE = ("stack_trace", "exc_info", "exception", "traceback", "error")
 
 
@@ -96,7 +97,7 @@ def _origin(entry: Mapping[str, Any]) -> Origin:
     return Origin(
         shape=SHAPE,
         platform=platform_of(kind),
-        names=_names(resource, mine),
+        names=_names(kind, resource, mine),
         project=text(resource, "project_id"),
         location=text(resource, "location", "zone"),
         namespace=text(resource, "namespace_name"),
@@ -105,7 +106,8 @@ def _origin(entry: Mapping[str, Any]) -> Origin:
     )
 
 
-def _names(resource: Mapping[str, Any], mine: Mapping[str, Any]) -> tuple[str, ...]:
+def _names(kind: str, resource: Mapping[str, Any], mine: Mapping[str, Any]) -> tuple[str, ...]:
+    """Name the service; a resource that is none (a node, a bucket) by itself, so that it is simply not watched."""
     if service := name(resource.get("service_name")):
         return (service,)
     pod = name(resource.get("pod_name"))
@@ -119,6 +121,8 @@ def _names(resource: Mapping[str, Any], mine: Mapping[str, Any]) -> tuple[str, .
         resource.get("container_name"),
         mine.get("compute.googleapis.com/resource_name"),
         resource.get("instance_id"),
+        resource.get("node_name"),
+        None if kind in _NOWHERE else kind,
     )
 
 

@@ -140,3 +140,27 @@ def test_a_text_too_long_keeps_its_head_and_its_tail(sample):
     assert len(found.text) <= TEXT_LIMIT
     assert found.text.startswith("head")
     assert found.text.endswith("ValueError: tail")
+
+
+@pytest.mark.parametrize(
+    ("resource", "because"),
+    [
+        ({"type": "k8s_node", "labels": {"node_name": "gpu-pool-1"}}, IgnoredBecause.NOT_WATCHED),
+        ({"type": "gcs_bucket", "labels": {"bucket_name": "b"}}, IgnoredBecause.NOT_WATCHED),
+    ],
+)
+def test_another_kind_of_resource_is_not_watched_and_not_taken_for_the_only_service(resource, because):
+    """A sink that lets too much through must not fill the quarantine, nor open incidents of the one service."""
+    entry = {"textPayload": "NotReady", "timestamp": "2026-11-20T10:15:32Z", "resource": resource}
+    found = one(entry, service="gemma", watched=lambda place: place.service if place.service == "gemma" else None)
+    assert found.because is because
+
+
+def test_a_global_resource_says_nothing_about_the_service():
+    """What client libraries write away from the cloud belongs to the service that the reading names."""
+    entry = {
+        "textPayload": "x",
+        "timestamp": "2026-11-20T10:15:32Z",
+        "resource": {"type": "global", "labels": {"project_id": "p"}},
+    }
+    assert one(entry, service="gemma").service == "gemma"

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.intake.origin import Reading
+from agent.core.intake.origin import IgnoredBecause, Reading
 from agent.core.intake.read import BODY_LIMIT, SHAPES, signals_from
+from agent.entrypoints.ingest import SHAPES_OF
 from agent.entrypoints.pubsub import delivery_from
 from agent.errors import InputRejected
 
@@ -82,3 +83,10 @@ def test_the_run_is_part_of_every_key():
     assert live.key == again.key
     assert live.key != replayed.key
     assert replayed.run == "r1"
+
+
+def test_the_guide_names_every_shape_reason_and_sender():
+    """docs/intake.md is what a refused operator is pointed to."""
+    guide = (DATA.parents[1] / "docs" / "intake.md").read_text()
+    named = [*(name for name, _, _ in SHAPES), *IgnoredBecause, *SHAPES_OF]
+    assert [word for word in named if f"`{word}`" not in guide] == []
