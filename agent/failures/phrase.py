@@ -8,6 +8,13 @@ from agent.failures.signature import WILDCARD
 MIN_ANCHOR_BYTES = 4
 """A shorter literal would be found in every other line and cost more than it tells."""
 
+COMMON = frozenset(
+    {b"error", b"failed", b"failure", b"invalid", b"timeout", b"timed out", b"not found", b"out of memory", b"cuda"}
+    | {b"cuda out of memory", b"no space left", b"no space left on device", b"not supported", b"is not supported"}
+    | {b"permission denied", b"connection refused", b"warning", b"cannot open shared object file", b"divisible"}
+)
+"""Words of ordinary logs: no anchor where a phrase has another part, for each find costs time."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Phrase:
@@ -15,7 +22,7 @@ class Phrase:
 
     Attributes:
         parts: At least one part, none empty, no line break inside.
-        anchor: The longest part; every occurrence of the phrase contains it.
+        anchor: The longest part that is no common word; every occurrence of the phrase contains it.
     """
 
     parts: tuple[bytes, ...]
@@ -48,7 +55,8 @@ def parse_phrase(text: str, *, at_least: int = MIN_ANCHOR_BYTES, fold: bool = Tr
     parts = tuple(part.encode().lower() if fold else part.encode() for part in text.split(WILDCARD) if part.strip())
     if not parts or max(map(len, parts)) < at_least:
         raise ValueError(f"has no literal part of {at_least} bytes or more")
-    return Phrase(parts=parts, anchor=max(parts, key=len))
+    rare = [part for part in parts if part.strip() not in COMMON and len(part) >= at_least]
+    return Phrase(parts=parts, anchor=max(rare or parts, key=len))
 
 
 def phrase_pattern(phrase: Phrase) -> str:

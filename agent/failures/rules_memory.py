@@ -37,8 +37,8 @@ def gpu_oom(case: Case) -> Ruling:
     """Out of device memory: the phase decides; without one, who holds the memory does.
 
     A card on which our own process and PyTorch hold next to nothing while nothing is free is held by somebody else.
-    Without a phase, a block of GiBs is a profile run or a long prompt, and anything smaller is taken for weight loading,
-    whose layers are tens to hundreds of MiB: a guess, and the answer says so by its confidence.
+    Without a phase, a block of GiBs is a profile run or a long prompt, and anything smaller is taken for weight
+    loading, whose layers are tens to hundreds of MiB: a guess, and the answer says so by its confidence.
     """
     total, free, own = case.gib("gpu_total"), case.gib("gpu_free"), case.gib("process")
     held = case.gib("torch_allocated")

@@ -5,6 +5,9 @@ import re
 from agent.failures.case import Case, Ruling
 from agent.failures.signature import FailureClass, Phase
 
+_LISTENS = re.compile(r"(?:listening (?:at|on)|running on|serving on|server on)[^\n]{0,40}:(\d{2,5})\b")
+_WRONG_PATH = ("statuscode: 404", "status code 404", "statuscode: 401", "statuscode: 405")
+_NOBODY_THERE = ("status cancelled", "error_connection_failed", "container called exit(1", "container called exit(2")
 _REGISTRY_UNREACHABLE = (
     "i/o timeout",
     "connection reset",
@@ -37,35 +40,33 @@ _OUTAGE = (
 
 def startup_probe(case: Case) -> Ruling:
     """A refused or cancelled connection is a port where nothing listens; a 404 is a wrong path; else too slow."""
-    listens = re.search(r"(?:listening (?:at|on)|running on|serving on|server on)[^\n]{0,40}:(\d{2,5})\b", case.text)
+    listens = _LISTENS.search(case.text)
     probed = case.fields.get("port")
     if listens and probed is not None and listens.group(1) != str(probed):
         return Ruling(
             class_=FailureClass.PORT_NOT_LISTENING, fixes=("set_flag port", "fix_probe_path"), confidence=0.85
         )
-    if case.mentions("statuscode: 404", "status code 404", "statuscode: 401", "statuscode: 405"):
+    if case.mentions(*_WRONG_PATH):
         return Ruling(fixes=("fix_probe_path", "increase_startup_probe"), confidence=0.8)
-    if case.mentions(
-        "status cancelled", "error_connection_failed", "container called exit(1", "container called exit(2"
-    ):
+    if case.mentions(*_NOBODY_THERE):
         return Ruling(
             class_=FailureClass.PORT_NOT_LISTENING,
             fixes=("collect_container_logs", "set_flag port", "increase_startup_probe"),
             confidence=0.55,
         )
-    if case.has("readiness probe failed", "probe of readiness failed") and case.has(
-        "deadline exceeded", "timeout", "timed out"
-    ):
+    if case.has("readiness probe", "probe of readiness") and case.has("deadline exceeded", "timeout", "timed out"):
         return Ruling(
             class_=FailureClass.QUEUE_SATURATION,
             fixes=("relax_liveness_probe", "scale_out", "increase_startup_probe"),
             confidence=0.5,
         )
-    if case.mentions("connection refused") and case.phase is Phase.UNKNOWN and not case.mentions("loading"):
-        return Ruling(confidence=0.5)
+    return _slow_start(case)
+
+
+def _slow_start(case: Case) -> Ruling:
     if case.phase in {Phase.LOADING, Phase.PROFILING, Phase.GRAPH_CAPTURE}:
         return Ruling(fixes=("increase_startup_probe", "fix_cache_path"), confidence=0.85)
-    return Ruling()
+    return Ruling(confidence=0.5 if case.mentions("connection refused") else None)
 
 
 def liveness(case: Case) -> Ruling:
@@ -164,7 +165,7 @@ def network(case: Case) -> Ruling:
 
 
 def broadcast(case: Case) -> Ruling:
-    """Workers that wait are harmless while something compiles or loads; a notice that repeats with no progress is a hang."""
+    """Workers that wait are harmless while something compiles or loads; repeated with no progress it is a hang."""
     working = case.mentions("torch.compile takes", "compiling a graph", "loading safetensors", "capturing cuda graph")
     dead = case.mentions("timed out", "enginedead", "died unexpectedly")
     if dead or (case.repeats > 1 and not case.progress_after):

@@ -1,0 +1,152 @@
+"""An index of compiled signatures: the prefilter's literals lead to the entries that may stand in a line."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from agent.failures.finding import LineMatch
+from agent.failures.phrase import Phrase, parse_phrase
+from agent.failures.prefilter import Prefilter
+from agent.failures.signature import Role, Signature
+
+MEMO_ENTRIES = 4096
+"""Distinct combinations of literals remembered; a hostile log can make no more."""
+
+_ROLE_ORDER = {role: -position for position, role in enumerate(Role)}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Compiled:
+    """An entry with its phrases taken apart.
+
+    Attributes:
+        plain_vetoes: Those of one part, ``gapped_vetoes`` the others; case matters.
+    """
+
+    entry: Signature
+    phrases: tuple[Phrase, ...]
+    plain_vetoes: tuple[bytes, ...]
+    gapped_vetoes: tuple[Phrase, ...]
+    context: tuple[Phrase, ...]
+    text_vetoes: tuple[Phrase, ...]
+    line_match: LineMatch
+
+    def stands_in(self, line: bytes, raw: bytes, unconfirmed: tuple[Phrase, ...]) -> bool:
+        """Whether the entry stands in a line; written as loops, for it runs on every line of a storm.
+
+        Args:
+            line: In lower case.
+            raw: As it is.
+            unconfirmed: Phrases of which one must stand there; empty where a phrase is known to.
+        """
+        for veto in self.plain_vetoes:
+            if veto in raw:
+                return False
+        for gapped in self.gapped_vetoes:
+            if gapped.stands_in(raw):
+                return False
+        if not unconfirmed:
+            return True
+        for phrase in unconfirmed:  # noqa: SIM110 - see above
+            if phrase.stands_in(line):
+                return True
+        return False
+
+    def fits_text(self, text: bytes) -> bool:
+        """Whether the whole lower-case text holds what the entry asks for elsewhere, and nothing that rules it out."""
+        if self.context and not any(phrase.stands_in(text) for phrase in self.context):
+            return False
+        return not any(phrase.stands_in(text) for phrase in self.text_vetoes)
+
+
+Candidates = tuple[tuple[Compiled, tuple[Phrase, ...]], ...]
+"""Entries that may stand in a line, strongest first, each with the phrases that must still be confirmed."""
+
+
+class Index:
+    """Signatures that are searched together.
+
+    Args:
+        compiled: At least one.
+    """
+
+    def __init__(self, compiled: Sequence[Compiled]) -> None:
+        self._compiled = sorted(compiled, key=lambda one: _strength(one.entry), reverse=True)
+        anchors: dict[bytes, list[tuple[int, Phrase]]] = {}
+        for number, one in enumerate(self._compiled):
+            for phrase in one.phrases:
+                anchors.setdefault(phrase.anchor, []).append((number, phrase))
+        self._owners = list(anchors.values())
+        self._prefilter = Prefilter(list(anchors))
+        self._memo: dict[tuple[int, ...], Candidates] = {}
+
+    def sightings(self, lines: Iterable[str]) -> Iterator[tuple[int, Compiled]]:
+        """Yield (line index, entry) for every entry that stands in a line, strongest first within a line."""
+        for index, literals, line, raw in self._prefilter.scan(lines):
+            for compiled, unconfirmed in self._memo.get(literals) or self._candidates(literals):
+                if compiled.stands_in(line, raw, unconfirmed):
+                    yield index, compiled
+
+    def strongest(self, lines: Iterable[str]) -> Iterator[tuple[int, LineMatch]]:
+        """Yield (line index, the strongest match of the line) for every line in which an entry stands."""
+        memo = self._memo
+        for index, literals, line, raw in self._prefilter.scan(lines):
+            for compiled, unconfirmed in memo.get(literals) or self._candidates(literals):
+                if compiled.stands_in(line, raw, unconfirmed):
+                    yield index, compiled.line_match
+                    break
+
+    def _candidates(self, literals: tuple[int, ...]) -> Candidates:
+        sure: set[int] = set()
+        doubtful: dict[int, list[Phrase]] = {}
+        for literal in set(literals):
+            for number, phrase in self._owners[literal]:
+                if len(phrase.parts) == 1:
+                    sure.add(number)
+                else:
+                    doubtful.setdefault(number, []).append(phrase)
+        candidates = tuple(
+            (self._compiled[number], () if number in sure else tuple(doubtful[number]))
+            for number in sorted(sure.union(doubtful))
+        )
+        if len(self._memo) >= MEMO_ENTRIES:
+            self._memo.clear()
+        self._memo[literals] = candidates
+        return candidates
+
+
+def compile_entry(entry: Signature) -> Compiled:
+    """Take the phrases of an entry apart, and leave out those that another of its phrases implies."""
+    vetoes = [parse_phrase(text, at_least=1, fold=False) for text in entry.unless]
+    return Compiled(
+        entry=entry,
+        phrases=_without_implied([parse_phrase(text) for text in entry.phrases]),
+        plain_vetoes=tuple(veto.anchor for veto in vetoes if len(veto.parts) == 1),
+        gapped_vetoes=tuple(veto for veto in vetoes if len(veto.parts) > 1),
+        context=tuple(parse_phrase(text, at_least=1) for text in entry.context),
+        text_vetoes=tuple(parse_phrase(text, at_least=1) for text in entry.unless_text),
+        line_match=LineMatch(
+            signature=entry.id,
+            class_=entry.failure_class,
+            role=entry.role,
+            phase=entry.phase,
+            precedence=entry.precedence,
+            certain=entry.certain and not entry.context and not entry.unless_text and not entry.class_by_phase,
+        ),
+    )
+
+
+def _without_implied(phrases: list[Phrase]) -> tuple[Phrase, ...]:
+    """Any phrase is enough, so one that contains a shorter one tells nothing more and only costs time."""
+    plain = {phrase.anchor for phrase in phrases if len(phrase.parts) == 1}
+    kept: dict[tuple[bytes, ...], Phrase] = {}
+    for phrase in phrases:
+        implied = any(
+            short in part and (short != part or len(phrase.parts) > 1) for short in plain for part in phrase.parts
+        )
+        if not implied:
+            kept.setdefault(phrase.parts, phrase)
+    return tuple(kept.values())
+
+
+def _strength(entry: Signature) -> tuple[int, int]:
+    return _ROLE_ORDER[entry.role], entry.precedence
