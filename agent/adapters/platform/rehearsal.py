@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.adapters.platform.rehearsal_book import Book, OperationRow, Page, RevisionRow, ServiceRow
-from agent.adapters.platform.rehearsal_fate import Compute, fate_of, fate_of_live, measurements, rehearsed
+from agent.adapters.platform.rehearsal_fate import Compute, crashed, fate_of, fate_of_live, measurements, rehearsed
 from agent.adapters.platform.rehearsal_limits import complaints
 from agent.adapters.platform.rehearsal_replay import entries_of, log_of
 from agent.adapters.platform.rehearsal_scenario import Result, Scenario
@@ -60,6 +60,11 @@ class RehearsalPlatform:
                 if page.service(scenario.service) is None:
                     self._open(page, scenario)
 
+    def takes_changes(self, service: str) -> bool:
+        """Whether the rehearsal stands in for this service's platform; elsewhere a person makes the changes."""
+        scenario = self._scenarios.get(service)
+        return scenario is not None and scenario.takes_changes
+
     def describe(self, service: str) -> Live:
         """Return the service as it is now."""
         scenario = self._scenario(service)
@@ -68,7 +73,11 @@ class RehearsalPlatform:
             row = _found(page.service(service))
             revisions = page.revisions(service)
             running = any(o.service == service for o in page.running())
-        note = rehearsed(self._factor(scenario))
+        factor = self._factor(scenario)
+        newest = next(r for r in revisions if r.name == row.latest_created)
+        if row.ready and crashed(newest, self._clock.now(), factor):
+            row = row.with_(ready=False, message=newest.fate.message)
+        note = rehearsed(factor)
         return Live(
             service=service,
             platform=scenario.platform,
@@ -89,10 +98,11 @@ class RehearsalPlatform:
 
     def validate(self, order: Order) -> None:
         """Check a change as Cloud Run would, without making it."""
-        self._scenario(order.service)
+        scenario = self._scenario(order.service)
         with self._book.writing() as page:
             row = _found(page.service(order.service))
-        wrong = complaints(wanted(row.template, order.actions))
+        config = wanted(row.template, order.actions)
+        wrong = complaints(config) if scenario.platform == "cloud_run" else ()
         if wrong:
             raise InputRejected(
                 f"the change of {order.service!r} was refused",
@@ -324,15 +334,14 @@ class RehearsalPlatform:
         return row
 
     def _scenario(self, service: str) -> Scenario:
-        scenario = self._scenarios.get(service)
-        if scenario is None or not scenario.takes_changes:
+        if not self.takes_changes(service):
             have = sorted(name for name, s in self._scenarios.items() if s.takes_changes)
             raise InputRejected(
                 f"the rehearsal has no service {service!r}",
                 why=f"it has scenarios for {', '.join(have) or 'nothing'}",
                 mend="name a scenario for it in services.toml",
             )
-        return scenario
+        return self._scenarios[service]
 
     def _factor(self, scenario: Scenario) -> float:
         return self._compression if self._compression is not None else scenario.compression

@@ -1,6 +1,7 @@
 """The fate of a start in a rehearsal: what the record says, what the arithmetic says, or that nobody knows."""
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Literal
 
 from agent.adapters.platform.rehearsal_book import Fate, RevisionRow
@@ -100,12 +101,18 @@ def measurements(scenario: Scenario, row: RevisionRow, clock: Clock, compression
         return tuple(
             said(c, good=None, says=fate.word) for c in (Check.READY, Check.COMPLETION, Check.TOKENS, Check.SPEED)
         )
-    if fate.crashes_after_s is not None and (now - row.ends_at).total_seconds() >= fate.crashes_after_s / compression:
+    if crashed(row, now, compression):
         return (said(Check.READY, good=False, says=f"{row.name} was ready and died: {fate.message or fate.word}"),)
     ready = said(Check.READY, good=True, says=f"{row.name} is ready, {fate.word}")
     if fate.basis == Basis.COMPUTED:
         return (ready, *(said(c, good=True, says=fate.word) for c in (Check.COMPLETION, Check.TOKENS)))
     return (ready, *(said(m.check, good=m.good, says=m.says, value=m.value) for m in _recorded(scenario, row)))
+
+
+def crashed(row: RevisionRow, now: datetime, compression: float) -> bool:
+    """Whether a revision that came up has died since, as it did on record."""
+    after_s = row.fate.crashes_after_s
+    return after_s is not None and (now - row.ends_at).total_seconds() >= after_s / compression
 
 
 def _recorded(scenario: Scenario, row: RevisionRow) -> tuple[Measured, ...]:

@@ -6,9 +6,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from agent.adapters.platform.rehearsal_book import RevisionRow
-from agent.adapters.platform.rehearsal_scenario import Recording, Scenario, moment
+from agent.adapters.platform.rehearsal_scenario import Recording, Result, Scenario, moment
 from agent.core.value import digest
 from agent.ports.logs import InstanceLog
+
+AFTERWARDS_S = 30  # what a platform and a server still say of a start after its end
 
 
 def log_of(scenario: Scenario, row: RevisionRow, *, now: datetime, compression: float) -> InstanceLog | None:
@@ -22,7 +24,7 @@ def log_of(scenario: Scenario, row: RevisionRow, *, now: datetime, compression: 
     lines = scenario.lines(recording)
     if not row.initial:
         shift = _Shift(recording, row, compression)
-        lines = tuple(line.with_(at=shift(line.at)) for line in lines)
+        lines = tuple(line.with_(at=shift(line.at)) for line in lines if _belongs(row, recording, line.at))
         lines = tuple(line for line in lines if line.at <= now)
     instance = scenario.live.instance if row.initial else instance_of(row.name)
     return InstanceLog(service=row.service, revision=row.name, instance=instance, lines=lines, complete=True)
@@ -31,12 +33,17 @@ def log_of(scenario: Scenario, row: RevisionRow, *, now: datetime, compression: 
 def entries_of(
     scenario: Scenario, row: RevisionRow, *, compression: float
 ) -> Iterator[tuple[str, datetime, dict[str, Any]]]:
-    """Yield the LogEntry objects that a sink will let through: an id, the time from which it can be read, the entry."""
+    """Yield the LogEntry objects that a sink will let through: an id, the time from which it can be read, the entry.
+
+    Alerts that stand among them are left out: they belong to the incident that was recorded.
+    """
     recording = _recording(scenario, row)
     if recording is None:
         return
     shift = _Shift(recording, row, compression)
     for number, entry in enumerate(scenario.events(recording)):
+        if "timestamp" not in entry or not _belongs(row, recording, moment(entry)):
+            continue
         at = shift(moment(entry))
         entry_id = digest([row.name, number])[:20]
         yield entry_id, at, _renamed(entry, recording, row, at, entry_id)
@@ -45,6 +52,13 @@ def entries_of(
 def instance_of(revision: str) -> str:
     """Return the id of the one instance that a rehearsed revision has."""
     return digest(["instance", revision])
+
+
+def _belongs(row: RevisionRow, recording: Recording, at: datetime) -> bool:
+    """Whether a moment is of the start; what a healthy revision met later in its life is not acted out again."""
+    if row.fate.result != Result.CAME_UP or row.fate.crashes_after_s is not None:
+        return True
+    return (at - recording.began_at).total_seconds() <= row.fate.after_s + AFTERWARDS_S
 
 
 class _Shift:

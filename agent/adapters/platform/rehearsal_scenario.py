@@ -83,8 +83,8 @@ class Outcome(Value):
         wrong = [f"{key} = {test!r}" for key, test in self.when.items() if mistaken(test)]
         if wrong:
             raise ValueError(f"no test: {', '.join(wrong)}; want '= x', '>= 1', 'absent', 'present' or 'any'")
-        if self.result is Result.FAILED and not self.message:
-            raise ValueError("a start that failed needs the platform's message")
+        if (self.result is Result.FAILED or self.crashes_after_s is not None) and not self.message:
+            raise ValueError("a start that failed or crashed needs the platform's message")
         if self.result is Result.FAILED and (self.measured or self.crashes_after_s is not None):
             raise ValueError("a start that failed has nothing measured")
         return self

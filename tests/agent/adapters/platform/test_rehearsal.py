@@ -4,6 +4,7 @@ import os
 import signal
 import sqlite3
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,14 +12,16 @@ import pytest
 from agent.adapters.logs.file import FileLogs
 from agent.adapters.platform.rehearsal import RehearsalPlatform
 from agent.adapters.platform.rehearsal_fate import Computed
-from agent.core.action import SetFlag, SetStartupProbe
+from agent.adapters.platform.rehearsal_scenario import load_scenario
+from agent.core.action import SetConcurrency, SetFlag, SetStartupProbe
 from agent.core.serving import Probe, Traffic
 from agent.core.value import canonical
 from agent.core.verification import Check
-from agent.errors import InputRejected
+from agent.errors import DependencyFailed, InputRejected
 from agent.ports.platform import Restore
 
 Open = Callable[..., RehearsalPlatform]
+EXAMPLES = Path(__file__).parents[4] / "examples"
 
 
 def probe(budget_s: int) -> SetStartupProbe:
@@ -277,9 +280,68 @@ def test_traffic_never_goes_to_a_revision_that_failed(
 def test_a_platform_without_a_stand_in_takes_no_changes(probe_scenario: Any, open_platform: Open) -> None:
     """Where a person makes the changes, the rehearsal does not pretend that we could."""
     platform = open_platform(probe_scenario.with_(takes_changes=False))
+    assert not platform.takes_changes(probe_scenario.service)
     with pytest.raises(InputRejected):
         platform.describe(probe_scenario.service)
     assert platform.recordings(probe_scenario.service)
+
+
+def test_ready_and_dead_again(probe_scenario: Any, open_platform: Open, order: Any, watch: Any) -> None:
+    """A start on record that came up and crashed 120 s later does so here, and is not ready any more."""
+    long = probe_scenario.outcome[1].with_(crashes_after_s=120, message="the container died")
+    platform = open_platform(probe_scenario.with_(outcome=(probe_scenario.outcome[0], long)))
+    service = probe_scenario.service
+    platform.apply(order(platform, service, probe(1740)))
+    watch.go(14)
+    assert by_check(platform, service, f"{service}-sre-k1")[Check.READY].good is True
+    assert platform.describe(service).ready is True
+    watch.go(2)
+    assert by_check(platform, service, f"{service}-sre-k1")[Check.READY].good is False
+    live = platform.describe(service)
+    assert live.ready is False
+    assert "the container died" in live.message
+
+
+def test_a_revision_put_back_does_not_meet_its_old_trouble_at_once(open_platform: Open, order: Any, watch: Any) -> None:
+    """What a healthy revision met hours after its start, alerts among it, is not part of the start."""
+    scenario = load_scenario(EXAMPLES / "gemma4-26b-l4-queue" / "scenario.toml")
+    platform = open_platform(scenario)
+    before = platform.describe(scenario.service)
+    platform.apply(order(platform, scenario.service, SetConcurrency(concurrency=8)))
+    watch.go(60)
+    since = watch.now()
+    undo = Restore(
+        service=scenario.service,
+        incident="inc-1",
+        effect_key="u1",
+        revision="back",
+        etag=platform.describe(scenario.service).etag,
+        template=before.template,
+        traffic=canonical([t.model_dump(mode="json") for t in before.traffic]).decode(),
+    )
+    started = platform.restore(undo)
+    watch.go(86_400)
+    assert platform.operation(started.name).ok is True
+    assert platform.new_log_entries(since) == ()
+    log = FileLogs(platform.recordings).instance_log(
+        scenario.service, revision="back", instance=None, until=watch.now()
+    )
+    assert "Application startup complete" in log.lines[-1].text
+
+
+def test_only_cloud_run_has_cloud_runs_limits(open_platform: Open, order: Any) -> None:
+    """A process on a host has no probe that a platform could refuse."""
+    scenario = load_scenario(EXAMPLES / "vllm-cpu-worker-killed" / "scenario.toml")
+    platform = open_platform(scenario)
+    long = SetStartupProbe(probe=Probe(kind="http", path="/health", port=8020, period_s=3600, timeout_s=5))
+    platform.validate(order(platform, scenario.service, long))
+
+
+def test_a_file_that_cannot_be_used_is_a_failed_dependency(probe_scenario: Any, tmp_path: Any, watch: Any) -> None:
+    """Another try may help; nothing was changed."""
+    (tmp_path / "world.db").write_bytes(b"this is no database, but long enough to look like one" * 40)
+    with pytest.raises(DependencyFailed, match=r"world\.db"):
+        RehearsalPlatform(tmp_path / "world.db", {probe_scenario.service: probe_scenario}, watch)
 
 
 def test_killed_at_any_statement_it_changed_all_or_nothing(
