@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from agent.fit.flag_words import flag_line
 from agent.fit.flags import Flags
 from agent.fit.needs import Needs
 from agent.fit.report import FitReport
@@ -154,6 +155,21 @@ class Option:
     concurrency: Concurrency
     note: str
 
+    def to_json(self) -> dict[str, Any]:
+        """As the command line prints it; ``flags`` is one shell-quoted line."""
+        return {
+            "reach": self.reach.value,
+            "changes": [change.to_json() for change in self.changes],
+            "model": self.model,
+            "accelerator": self.accelerator,
+            "count": self.count,
+            "flags": flag_line(self.flags),
+            "fit": self.fit.to_contract(),
+            "cost": self.cost.to_json(),
+            "concurrency": {"container": self.concurrency.container, "queues_from": self.concurrency.queues_from},
+            "note": self.note,
+        }
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RuledOut:
@@ -171,7 +187,7 @@ class Advice:
         current: Fit report of what runs now.
         options: Proposals, best first; every one fits at the pessimistic end and keeps the demand.
         marginal: What may work and may not; never a fix.
-        ruled_out: Set exactly when there are no options although something has to change.
+        ruled_out: Why flags alone do not do; None where they do, or where nothing has to change.
         searched: Predictions made.
         demand: What was kept.
     """
@@ -182,3 +198,14 @@ class Advice:
     ruled_out: RuledOut | None
     searched: int
     demand: Demand
+
+    def to_json(self) -> dict[str, Any]:
+        """As the command line prints it: proposals under ``options``, best first."""
+        ruled_out = self.ruled_out
+        return {
+            "current": self.current.to_contract(),
+            "options": [{"rank": rank, **option.to_json()} for rank, option in enumerate(self.options, start=1)],
+            "marginal": [option.to_json() for option in self.marginal],
+            "ruled_out": None if ruled_out is None else {"constraint": ruled_out.obstacle.value, "why": ruled_out.why},
+            "searched": self.searched,
+        }

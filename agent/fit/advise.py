@@ -101,7 +101,8 @@ def changes_between(before: Setup, after: Setup) -> tuple[Change, ...]:
     ]
     for field in fields(Flags):
         old, new = getattr(before.flags, field.name), getattr(after.flags, field.name)
-        if old != new and (old or new):  # an offload of 0 is no offload
+        same = old == new or (field.name == "cpu_offload_gb" and not old and not new)  # an offload of 0 is none
+        if not same:
             found.append(Change(flag=field.name, before=old, after=new))
     return tuple(found)
 

@@ -42,6 +42,35 @@ def flag_line(flags: Flags) -> str:
     return shlex.join(flag_words(flags))
 
 
+def flag_settings(before: Flags, after: Flags) -> dict[str, str | None]:
+    """The difference of two sets of flags, as an editor of a command line takes it.
+
+    Args:
+        before: What stands there.
+        after: What shall stand there.
+
+    Returns:
+        New value by flag name without dashes; "" sets a switch, None takes the flag away. A switch that turns into its
+        opposite gives both: the old one away, the new one set. Flags that are set inside a JSON flag
+        (``compilation-config``) are given as that flag.
+    """
+    old, new = _by_name(before), _by_name(after)
+    changed: dict[str, str | None] = {name: None for name in old if name not in new}
+    return changed | {name: value for name, value in new.items() if old.get(name, None) != value or name not in old}
+
+
+def _by_name(flags: Flags) -> dict[str, str]:
+    named: dict[str, list[str]] = {}
+    name = ""
+    for word in flag_words(flags):
+        if word.startswith("--"):
+            name = word[2:]
+            named[name] = []
+        elif name:
+            named[name].append(word)
+    return {name: " ".join(values) for name, values in named.items()}
+
+
 def _words(name: str, value: object) -> list[str]:
     if isinstance(value, bool):
         return [f"--{name}" if value else f"--no-{name}"]

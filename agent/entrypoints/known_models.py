@@ -1,0 +1,151 @@
+"""Which model a name means: a profile read from a checkpoint, a bundled entry, or a checkpoint read right now."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent.catalogue.load_fit import ModelCatalogue
+from agent.errors import InputRejected
+from agent.fit.checkpoint import ModelProfile
+from agent.fit.facts import ModelFacts
+from agent.ports.profiles import ProfileShelf
+
+if TYPE_CHECKING:
+    from agent.adapters.checkpoint.locate import Locator
+    from agent.settings import Settings
+
+_REMOTE = ("gs://", "hf:", "https://", "http://")
+
+
+class KnownModels:
+    """Finds models by every name the command line takes.
+
+    Args:
+        bundled: The catalogue's models.
+        shelf: Profiles that were added.
+        locator: Opens checkpoints; asked late, as it brings an HTTP client with it.
+        now: UTC time.
+    """
+
+    def __init__(
+        self,
+        bundled: ModelCatalogue,
+        shelf: ProfileShelf,
+        locator: Callable[[], Locator],
+        now: Callable[[], datetime],
+    ) -> None:
+        self._bundled = bundled
+        self._shelf = shelf
+        self._locator = locator
+        self._now = now
+
+    def find(self, name: str) -> ModelFacts:
+        """Facts of the model of a name.
+
+        A folder here is read at once. Otherwise a profile of this name or place wins over the bundled entry; an address
+        that neither knows is read where it lies.
+
+        Args:
+            name: A Hugging Face id, a name given by ``models add``, a folder, a mounted path, gs://, hf: or https://.
+
+        Raises:
+            InputRejected: Nobody knows it, or its checkpoint is hostile or incomplete.
+            DependencyFailed: Shelf or source do not answer.
+        """
+        if (Path(name) / "config.json").is_file():
+            return self.read(name, as_name=name).facts
+        profile = self.profile(name)
+        if profile is not None:
+            return profile.facts
+        try:
+            return self._bundled.find(name.removeprefix("hf:"))
+        except InputRejected:
+            if name.startswith(_REMOTE):
+                return self.read(name, as_name=name).facts
+            raise
+
+    def profile(self, name: str) -> ModelProfile | None:
+        """The added profile of this name, or of this place."""
+        place = name.rstrip("/")
+        return self._shelf.get(name) or next((held for held in self._shelf.list() if held.source == place), None)
+
+    def read(self, source: str, *, as_name: str) -> ModelProfile:
+        """Read a checkpoint; nothing is kept.
+
+        Raises:
+            InputRejected: See :func:`agent.adapters.checkpoint.read.read_profile`.
+            DependencyFailed: The source does not answer.
+        """
+        from agent.adapters.checkpoint.read import read_profile
+
+        files = self._locator().open(source)
+        try:
+            bundled = {facts.name: facts for facts in self._bundled.by_name.values()}.values()
+            return read_profile(files, name=as_name, read_at=self._now().isoformat(), bundled=bundled)
+        finally:
+            files.close()
+
+    def add(self, source: str, *, as_name: str) -> ModelProfile:
+        """Read a checkpoint and keep its profile under a name."""
+        profile = self.read(source, as_name=as_name)
+        self._shelf.put(profile)
+        return profile
+
+    def added(self) -> tuple[ModelProfile, ...]:
+        """All profiles that were added."""
+        return self._shelf.list()
+
+
+def known_models(bundled: ModelCatalogue, settings: Settings) -> KnownModels:
+    """Known models of an installation.
+
+    Args:
+        bundled: The catalogue's models.
+        settings: For the state's folder and the watched services' mounts.
+
+    Raises:
+        InputRejected: The store is in the cloud: profiles are kept beside the embedded store only.
+    """
+    from agent.adapters.clock import SystemClock
+    from agent.adapters.store.profiles_sqlite import SqliteProfileShelf
+
+    if not settings.embedded:
+        raise InputRejected(
+            "no profiles were looked up",
+            why=f"the store {settings.store!r} keeps none",
+            mend="use STORE=sqlite:<folder>",
+        )
+    shelf = SqliteProfileShelf(settings.state / "profiles.sqlite")
+    return KnownModels(bundled, shelf, lambda: _locator(settings), SystemClock().now)
+
+
+def _locator(settings: Settings) -> Locator:
+    from agent.adapters.checkpoint.locate import Locator
+    from agent.adapters.checkpoint.tokens import google_token
+
+    hub_token = os.environ.get("HF_TOKEN")  # noqa: TID251 - goes into the settings with the next of their words
+    return Locator(mounts=_mounts(settings), google_token=google_token, hub_token=lambda: hub_token)
+
+
+def _mounts(settings: Settings) -> Callable[[str], str | None]:
+    """Paths inside the watched services, by the longest mount above them."""
+
+    def resolve(path: str) -> str | None:
+        if settings.services is None:
+            return None
+        from agent.core.services import parse_services
+
+        mounts = {
+            mount.rstrip("/"): bucket.rstrip("/")
+            for service in parse_services(settings.services.read_text(encoding="utf-8")).services
+            for mount, bucket in service.mounts.items()
+        }
+        above = [mount for mount in mounts if path == mount or path.startswith(mount + "/")]
+        longest = max(above, key=len, default=None)
+        return None if longest is None else mounts[longest] + path[len(longest) :]
+
+    return resolve
