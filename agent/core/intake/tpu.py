@@ -29,27 +29,13 @@ def read_queued_resource(body: Mapping[str, Any], reading: Reading) -> list[Sign
     value = text(state, "state")
     if not whole or not value:
         raise missing(SHAPE, "state" if whole else "name", state.get("state") if whole else body.get("name"))
-    queued = whole.rpartition("/")[2]
     specs = [row for row in rows(part(body, "tpu"), "nodeSpec") if isinstance(row, Mapping)]
     node = next((found for row in specs if (found := name(row.get("nodeId")))), None)
     error = part(state, "failedData", "error")
-    segments = whole.split("/")
     made = first_time(body.get("createTime"))
-    said = f"TPU queued resource {queued} is {value}"
-    by = text(state, "stateInitiator")
-    if words := text(error, "message"):
-        said += f": {words}"
-    elif by and value in _BAD:
-        said += f", initiated by the {by.lower()}"
     return [
         signal(
-            Origin(
-                shape=SHAPE,
-                platform=TPU_VM,
-                names=names(node, queued),
-                project=segments[1] if len(segments) > 1 else "",
-                location=segments[3] if len(segments) > 3 else "",
-            ),
+            _origin(whole, node),
             reading,
             key=log_key(
                 reading.run,
@@ -59,14 +45,33 @@ def read_queued_resource(body: Mapping[str, Any], reading: Reading) -> list[Sign
             ),
             source=Source.PLATFORM_LOG,
             at=reading.received_at or made,
-            said=said,
+            said=_words(whole, value, state),
             instance=node,
             severity="ERROR" if value in _BAD else "INFO",
             fields=facts(
                 state=value,
-                initiator=by,
+                initiator=state.get("stateInitiator"),
                 code=error.get("code"),
                 accelerator_type=part(specs[0], "node").get("acceleratorType") if specs else None,
             ),
         )
     ]
+
+
+def _origin(whole: str, node: str | None) -> Origin:
+    segments = whole.split("/")
+    return Origin(
+        shape=SHAPE,
+        platform=TPU_VM,
+        names=names(node, segments[-1]),
+        project=segments[1] if len(segments) > 1 else "",
+        location=segments[3] if len(segments) > 3 else "",
+    )
+
+
+def _words(whole: str, value: str, state: Mapping[str, Any]) -> str:
+    said = f"TPU queued resource {whole.rpartition('/')[2]} is {value}"
+    if words := text(part(state, "failedData", "error"), "message"):
+        return f"{said}: {words}"
+    by = text(state, "stateInitiator")
+    return f"{said}, initiated by the {by.lower()}" if by and value in _BAD else said
