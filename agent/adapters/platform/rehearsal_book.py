@@ -49,6 +49,7 @@ class Fate(Value):
     Attributes:
         word: Why we say so, for people; every screen shows it.
         outcome: Name of the record, None where there is none.
+        tokens_per_s: A computed speed; a recorded one stands in the record.
     """
 
     result: str
@@ -58,6 +59,7 @@ class Fate(Value):
     message: str = ""
     word: str
     outcome: str | None = None
+    tokens_per_s: float | None = None
 
 
 class RevisionRow(Value):

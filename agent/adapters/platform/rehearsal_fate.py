@@ -47,6 +47,7 @@ def fate_of(scenario: Scenario, config: ServingConfig, compute: Compute | None) 
             after_s=computed.after_s or scenario.unknown_after_s,
             message="" if computed.came_up else f"{NOT_SEEN}: {computed.says}",
             word=f"{NOT_SEEN}: {computed.says}",
+            tokens_per_s=computed.tokens_per_s,
         )
     near = scenario.nearest(config)
     differs = f"; the nearest record differs in {', '.join(near[:4])}" if near else ""
@@ -105,7 +106,12 @@ def measurements(scenario: Scenario, row: RevisionRow, clock: Clock, compression
         return (said(Check.READY, good=False, says=f"{row.name} was ready and died: {fate.message or fate.word}"),)
     ready = said(Check.READY, good=True, says=f"{row.name} is ready, {fate.word}")
     if fate.basis == Basis.COMPUTED:
-        return (ready, *(said(c, good=True, says=fate.word) for c in (Check.COMPLETION, Check.TOKENS)))
+        speed = Measured(check=Check.SPEED, value=fate.tokens_per_s, says=_speed(fate.tokens_per_s))
+        return (
+            ready,
+            *(said(c, good=True, says=fate.word) for c in (Check.COMPLETION, Check.TOKENS)),
+            said(Check.SPEED, good=_good(scenario, speed), says=speed.says, value=speed.value),
+        )
     return (ready, *(said(m.check, good=m.good, says=m.says, value=m.value) for m in _recorded(scenario, row)))
 
 
@@ -132,6 +138,10 @@ def _good(scenario: Scenario, measured: Measured) -> bool | None:
     if measured.check is not Check.SPEED or measured.value is None or scenario.needs_tokens_per_s is None:
         return measured.good
     return measured.value >= scenario.needs_tokens_per_s
+
+
+def _speed(tokens_per_s: float | None) -> str:
+    return f"{NOT_SEEN}: " + (f"{tokens_per_s:.3g} tokens/s" if tokens_per_s is not None else "no speed")
 
 
 def rehearsed(compression: float) -> str:

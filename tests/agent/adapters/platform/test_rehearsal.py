@@ -131,6 +131,21 @@ def test_what_is_computed_is_marked_everywhere(
     assert all(mark in says for says in (ended.says, *(m.says for m in measured)))
 
 
+@pytest.mark.parametrize(("tokens_per_s", "good"), [(54.5, True), (3.0, False), (None, None)])
+def test_a_computed_speed_is_judged_by_what_the_owner_needs(
+    probe_scenario: Any, open_platform: Open, order: Any, watch: Any, tokens_per_s: float | None, good: bool | None
+) -> None:
+    """The owner of this service needs 20 tokens/s; no computed speed is no answer."""
+    platform = open_platform(
+        probe_scenario, compute=lambda _: Computed(came_up=True, says="fits", after_s=60, tokens_per_s=tokens_per_s)
+    )
+    platform.apply(order(platform, probe_scenario.service, SetFlag(name="max-model-len", value="8192")))
+    watch.go(60)
+    speed = by_check(platform, probe_scenario.service, f"{probe_scenario.service}-sre-k1")[Check.SPEED]
+    assert (speed.good, speed.value) == (good, tokens_per_s)
+    assert "computed, not recorded" in speed.says
+
+
 def test_a_record_is_stronger_than_the_arithmetic(
     probe_scenario: Any, open_platform: Open, order: Any, watch: Any
 ) -> None:
