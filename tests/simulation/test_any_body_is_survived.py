@@ -10,14 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from agent.adapters.bus.quarantine_memory import MemoryQuarantine
+from agent.bootstrap import in_memory
 from agent.core.intake.origin import Reading
 from agent.core.intake.read import signals_from
+from agent.core.services import Services
+from agent.entrypoints.handlers import on_event
 from agent.entrypoints.ingest import Sender, ingest
 from agent.entrypoints.pubsub import receive_push
 from agent.entrypoints.records import records_in
 from agent.errors import InputRejected
 from agent.ports.bus import Outcome
+from agent.ports.world import Owner
+from agent.settings import read_settings
 
 MUTANTS = 48  # of each sample
 PROMISED = 5000
@@ -39,20 +43,25 @@ class StoppedClock:
 
 
 class Survived:
-    """Handles push requests as the intake function does, and counts what became of them."""
+    """Handles push requests as the intake function does, on a store in memory, and counts what became of them."""
 
-    def __init__(self):
-        self.quarantine = MemoryQuarantine(StoppedClock(), redact=lambda text: text)
+    def __init__(self, folder):
+        settings = read_settings({}).with_(platform="none")
+        self.installation = in_memory(
+            settings, clock=StoppedClock(), state=folder / "state", services=Services(services=())
+        )
+        self.quarantine = self.installation.quarantine
         self.outcomes = dict.fromkeys(Outcome, 0)
         self.failures = []
         self.signals = 0
 
     def handle(self, delivery):
-        taken = signals_from(delivery.data, Reading(received_at=delivery.published_at))
-        for signal in taken.signals:
-            assert signal.service.isascii()
-            assert type(signal).model_validate_json(signal.model_dump_json()) == signal
-        self.signals += len(taken.signals)
+        on_event(self.installation.worlds[Owner.INTAKE], delivery, self.read)
+
+    def read(self, delivery):
+        found = signals_from(delivery.data, Reading(received_at=delivery.published_at)).signals
+        self.signals += len(found)
+        return found
 
     def push(self, headers, body):
         outcome = receive_push(
@@ -73,9 +82,9 @@ def judged(survived, count):
     assert sum(survived.outcomes.values()) == count
 
 
-def test_our_own_bodies_and_mutants_of_every_sample_are_survived(bodies):
+def test_our_own_bodies_and_mutants_of_every_sample_are_survived(bodies, tmp_path):
     """Published payloads changed at a seeded place, and a set of our own, in every envelope: no bug, no redelivery."""
-    survived, count = Survived(), 0
+    survived, count = Survived(tmp_path), 0
     for body in bodies.OWN:
         for headers, request in bodies.ways(body):
             survived.push(headers, request)
@@ -93,7 +102,7 @@ def test_our_own_bodies_and_mutants_of_every_sample_are_survived(bodies):
 
 
 @pytest.mark.shared
-def test_the_public_corpora_are_survived(bodies):
+def test_the_public_corpora_are_survived(bodies, tmp_path):
     """JSONTestSuite in four envelopes and the naughty strings at five places: with the mutants, 5,000 bodies."""
     found = bodies.suite()
     if found is None:
@@ -103,7 +112,7 @@ def test_the_public_corpora_are_survived(bodies):
     requests = [way for body in documents for way in bodies.ways(body)]
     requests += [bodies.ways(body)[0] for text in naughty for body in bodies.carried(text)]
     requests += [bodies.ways(text.encode("utf-8", "surrogatepass"))[2] for text in naughty]
-    survived = Survived()
+    survived = Survived(tmp_path)
     for headers, request in requests:
         survived.push(headers, request)
     judged(survived, len(requests))
@@ -121,9 +130,9 @@ def test_the_same_bodies_are_survived_by_the_other_doors(bodies):
         assert list(records_in(io.BytesIO(changed), origin="x")) is not None
 
 
-def test_a_good_body_after_a_bad_one_goes_through(bodies):
+def test_a_good_body_after_a_bad_one_goes_through(bodies, tmp_path):
     """What is put away blocks nothing."""
-    survived = Survived()
+    survived = Survived(tmp_path)
     for body in bodies.OWN:
         survived.push(*bodies.ways(body)[0])
     before = survived.signals
