@@ -359,7 +359,7 @@ def _rehearsal(settings: Settings, services: Services, clock: Clock) -> _Stage:
     platform = RehearsalPlatform(settings.state / "rehearsal.sqlite", scenarios, clock, compression=factor)
     own = max(s.compression for s in scenarios.values())
     return _Stage(
-        platform_of=lambda name: platform if name in scenarios else None,
+        platform_of=lambda name: platform if platform.takes_changes(name) else None,
         logs=FileLogs(platform.recordings),
         rehearsal=platform,
         factor=factor or own,

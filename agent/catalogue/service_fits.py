@@ -59,13 +59,13 @@ class ServiceFits:
         return fit_word(report)
 
     def report(self, service: str, config: ServingConfig) -> FitReport:
-        """Return the whole prediction.
+        """Return the whole prediction: whether it starts. What the owner needs beyond that is a matter of the search.
 
         Raises:
             InputRejected: Model, accelerator, version or flags are not known to the arithmetic.
         """
         s = self.setting(service, config)
-        return predict(s.model, s.accelerator, s.count, s.flags, s.rules, needs=s.needs)
+        return predict(s.model, s.accelerator, s.count, s.flags, s.rules)
 
     def setting(self, service: str, config: ServingConfig) -> Setting:
         """Look up what a configuration means.

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from agent.bootstrap import Installation, embedded
 from agent.core.decision import Answer, Channel, Decision
+from agent.entrypoints.telemetry import configure_log
 from agent.ports.world import Owner
 from agent.settings import read_settings
 from agent.stages.plan_to_decision import Word, plan_to_decision
@@ -17,6 +18,7 @@ def installed() -> Installation:
     Raises:
         SettingsRejected: The settings do not make one.
     """
+    configure_log(as_json=False, quiet=True)
     return embedded(read_settings())
 
 

@@ -11,11 +11,12 @@ SEVERITY = {"debug": "DEBUG", "info": "INFO", "warning": "WARNING", "error": "ER
 LABELS = ("incident", "stage", "run", "service")
 
 
-def configure_log(*, as_json: bool) -> None:
+def configure_log(*, as_json: bool, quiet: bool = False) -> None:
     """Choose how the log is written: to stderr, a line for people, or JSON with severity, trace and labels.
 
     Args:
         as_json: True in the cloud.
+        quiet: Only warnings and worse, for commands whose answer is what people want to see.
     """
     shared: list[Any] = [structlog.contextvars.merge_contextvars, structlog.processors.add_log_level]
     if as_json:
@@ -29,9 +30,9 @@ def configure_log(*, as_json: bool) -> None:
         last = [stamp, structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
     structlog.configure(
         processors=[*shared, *last],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING if quiet else logging.INFO),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=True,
+        cache_logger_on_first_use=False,
     )
 
 

@@ -1,5 +1,6 @@
 """A settled diagnosis gets a plan: the first remedy that fits, is allowed and was not tried before."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from agent.core.incident import Incident, plan_id
@@ -8,6 +9,7 @@ from agent.core.plan import Plan
 from agent.core.planning import Proposal, propose
 from agent.core.serving import Live, Target
 from agent.core.value import digest
+from agent.errors import InputRejected, PolicyRefused
 from agent.ports.world import World
 from agent.stages.commit import save
 from agent.stages.reason import Did
@@ -34,10 +36,21 @@ def diagnosis_to_plan(world: World, incident: Incident) -> Did:
 
 def next_plan(world: World, incident: Incident, now: datetime) -> Plan | None:
     """Return the best plan that was neither tried nor refused, or None where nothing is left."""
-    live = world.live(incident.service)
     knowledge = world.knowledge
+    live, refused = _described(world, incident.service)
     proposal = propose(incident, live, knowledge.fits, knowledge.policy)
-    return None if proposal is None else _plan(world, incident, live, proposal, now)
+    if proposal is None:
+        return None
+    noted = replace(proposal, notes=(*proposal.notes, refused)) if refused else proposal
+    return _plan(world, incident, live, noted, now)
+
+
+def _described(world: World, service: str) -> tuple[Live | None, str]:
+    """Describe the service; where the platform has none of that name or denies us, a person must do it."""
+    try:
+        return world.live(service), ""
+    except (InputRejected, PolicyRefused) as error:
+        return None, f"the service could not be read, so nothing can be changed by us: {error}"
 
 
 def store_plan(world: World, incident: Incident, plan: Plan, now: datetime) -> Incident:

@@ -41,7 +41,9 @@ def run(args: argparse.Namespace) -> int:
     """
     from agent.entrypoints.analysis import analysis
     from agent.entrypoints.replay_source import open_source
+    from agent.entrypoints.telemetry import configure_log
 
+    configure_log(as_json=False, quiet=True)
     now = datetime.now(UTC)  # noqa: TID251 - the command line is where a replay gets its time
     source = open_source(args.source, since=args.since, now=now)
     name = short_id("replay", {"source": args.source, "at": now.isoformat()})

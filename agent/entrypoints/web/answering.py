@@ -33,7 +33,7 @@ class Result(Value):
 
 
 def taken(plan: Plan, fate: Fate | None) -> Result | None:
-    """Return the page of an answer that was recorded, or None where the plan has none."""
+    """Return the page of an answer that was recorded, or None where nobody answered the plan."""
     if fate is None:
         return None
     who = fate.by + (" (not verified)" if fate.verified is False else "")
@@ -48,7 +48,7 @@ def taken(plan: Plan, fate: Fate | None) -> Result | None:
         says = f"Rejected by {who} at {_time(fate.at)}. Nothing was changed, and this remedy is not offered again."
         why = f"Reason given: {fate.why}" if fate.why else ""
         return Result(status=200, label="Rejected", title="Rejected", says=says, mend=why, tone=Tone.QUIET, moving=True)
-    return not_taken(plan, fate)
+    return None
 
 
 def failed(

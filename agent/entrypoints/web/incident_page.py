@@ -86,7 +86,7 @@ def incident_context(world: World, incident: Incident, viewer: Viewer, now: date
     plan, diagnosis = incident.plan, incident.diagnosis
     return {
         "incident": incident,
-        "words": wording.words_of(incident),
+        "words": wording.words_of(incident, now),
         "cause": cause_of(incident),
         "way": wording.way(incident),
         "decisive": diagnosis.decisive if diagnosis else None,

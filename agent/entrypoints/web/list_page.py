@@ -54,7 +54,7 @@ def list_context(world: World, asked: Asked, now: datetime) -> dict[str, Any]:
         "filtered": asked.filtered,
         "paged": asked.before is not None,
         "older": _older(asked, oldest) if older and oldest else "",
-        "moving": any(wording.moves(row.incident) for row in rows) or not (rows or asked.filtered),
+        "moving": any(wording.moves(row.incident, now) for row in rows) or not (rows or asked.filtered),
     }
 
 
@@ -77,12 +77,14 @@ def _both(world: World, query: Query) -> tuple[Incident, ...]:
 
 def _row(incident: Incident, now: datetime) -> Row:
     waits = incident.phase is Phase.ASKED and incident.plan is not None and now < incident.plan.expires_at
-    return Row(incident=incident, cause=cause_of(incident), words=wording.words_of(incident), waits=waits)
+    return Row(incident=incident, cause=cause_of(incident), words=wording.words_of(incident, now), waits=waits)
 
 
 def _order(row: Row) -> tuple[int, float]:
-    rank = 0 if row.waits else 1 if not row.incident.ended else 2
-    return rank, -row.incident.opened_at.timestamp()
+    """What waits first, the soonest to expire at the top; then what is open, then the ended, newest first."""
+    if row.waits and row.incident.plan is not None:
+        return 0, row.incident.plan.expires_at.timestamp()
+    return (2 if row.incident.ended else 1), -row.incident.opened_at.timestamp()
 
 
 def _older(asked: Asked, oldest: datetime) -> str:

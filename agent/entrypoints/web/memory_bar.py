@@ -35,6 +35,7 @@ class Bar(Value):
     total_gib: float
     end_x: float
     budget_x: float | None
+    budget_gib: float | None
     short_gib: float
 
     @property
@@ -72,6 +73,7 @@ def memory_bar(report: Mapping[str, object] | None) -> Bar | None:
         total_gib=total / GIB,
         end_x=total / whole * _WIDTH,
         budget_x=budget / whole * _WIDTH if budget and budget < total else None,
+        budget_gib=budget / GIB if budget else None,
         short_gib=max(short, 0) / GIB,
     )
 

@@ -31,7 +31,7 @@ def add_pages(app: Flask, console: Console) -> None:
             return answer_page(console, person, answering.missing("incident"))
         now = max(console.world.clock.now(), found.phase_at)
         context = incident_context(console.world, found, viewer_of(console, person), now)
-        return page(console, "incident.html", person, now, moving=wording.moves(found), **context)
+        return page(console, "incident.html", person, now, moving=wording.moves(found, now), **context)
 
     @app.get("/plans/<plan_id>")
     def plan(plan_id: str) -> Response:

@@ -1,6 +1,7 @@
 """How pages are made: templates that escape by default, and outside text that is made harmless wherever it stands."""
 
 import hashlib
+import re
 from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Any
@@ -15,6 +16,7 @@ from agent.entrypoints.web import wording
 STYLE = files("agent.entrypoints.web").joinpath("static/console.css").read_text(encoding="utf-8")
 STYLE_PATH = f"/style-{hashlib.sha256(STYLE.encode()).hexdigest()[:12]}.css"
 TEXT_LIMIT = 4000
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9._@+-]{1,320}")
 
 
 def make_pages() -> Environment:
@@ -34,7 +36,9 @@ def make_pages() -> Environment:
         "usd": usd,
         "label": wording.label_of,
         "tone": wording.tone_of,
+        "known_name": known_name,
         "class_words": wording.class_words,
+        "field_words": wording.field_words,
     }
     pages.globals |= {"style_path": STYLE_PATH, "voices": wording.VOICES, "rollouts": wording.ROLLOUTS}
     return pages
@@ -50,6 +54,11 @@ def _harmless(value: object) -> object:
 def utc(at: datetime) -> str:
     """Return an absolute time for people."""
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def known_name(name: str) -> object:
+    """Return the asker's own name as it is where it is plain ASCII: an address of theirs need not be disarmed."""
+    return Markup(name) if _PLAIN_NAME.fullmatch(name) else name  # noqa: S704 - the pattern lets no markup through
 
 
 @pass_context

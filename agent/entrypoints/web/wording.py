@@ -1,5 +1,6 @@
 """Plain words for people: what each phase means, who says so, and how far along an incident is."""
 
+from datetime import datetime
 from enum import StrEnum
 
 from agent.core.diagnosis import Voice
@@ -66,8 +67,6 @@ ROLLOUTS: dict[Rollout, str] = {
     Rollout.BY_PERSON: "by a person; we only watch",
 }
 
-RESTING = frozenset({Phase.ASKED})  # only a person or time moves it
-
 
 class StepState(StrEnum):
     """Where one step of the way stands."""
@@ -94,9 +93,11 @@ _WAY: tuple[tuple[str, frozenset[Phase]], ...] = (
 )
 
 
-def words_of(incident: Incident) -> PhaseWords:
-    """Return the words for where an incident stands."""
+def words_of(incident: Incident, now: datetime) -> PhaseWords:
+    """Return the words for where an incident stands; a plan nobody may answer any more does not wait."""
     label, says, tone = _WORDS[incident.phase]
+    if incident.phase is Phase.ASKED and incident.plan is not None and now >= incident.plan.expires_at:
+        label, says, tone = _WORDS[Phase.EXPIRED]
     if incident.plan is not None and incident.plan.by_person:
         says = _BY_PERSON_SAYS.get(incident.phase, says)
     return PhaseWords(label=label, says=says, tone=tone)
@@ -121,11 +122,21 @@ def way(incident: Incident) -> tuple[WayStep, ...]:
     return tuple(WayStep(label=label, state=state) for (label, _), state in zip(_WAY, states, strict=True))
 
 
-def moves(incident: Incident) -> bool:
-    """Whether the page changes soon without anybody doing anything."""
-    return not incident.ended and incident.phase not in RESTING
+def moves(incident: Incident, now: datetime) -> bool:
+    """Whether the page changes soon without anybody doing anything; a plan that waits does not."""
+    waits = incident.phase is Phase.ASKED and incident.plan is not None and now < incident.plan.expires_at
+    return not incident.ended and not waits
 
 
 def class_words(class_: str) -> str:
     """Return a failure class for people."""
     return class_.replace("_", " ")
+
+
+_UNITS = {"gib": "GiB", "mib": "MiB", "gb": "GB", "s": "s", "seconds": "s", "bytes": "bytes"}
+
+
+def field_words(name: str) -> str:
+    """Return a field's name for people, its unit in brackets."""
+    *words, last = name.split("_")
+    return f"{' '.join(words)} ({_UNITS[last]})" if words and last in _UNITS else name.replace("_", " ")
