@@ -1,0 +1,139 @@
+"""sre-agent eval: accuracy against a labelled corpus, by class, with confusions, and against an earlier run."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from agent.entrypoints.classified_records import Record, read_records, read_source
+from agent.errors import DependencyFailed, InputRejected
+from agent.failures.finding import Finding
+
+Classify = Callable[[Record], Finding]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Name the arguments of the contract."""
+    parser.add_argument("corpus", help="JSON lines with id, log, class and fix_action, or - for standard input")
+    parser.add_argument("--with", dest="which", choices=("rules", "model", "both"), default="rules")
+    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    parser.add_argument("--diff", metavar="PREVIOUS.json", help="the --json output of an earlier run")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Answer every labelled record and compare.
+
+    Returns:
+        0 when every row was answered, error rows too.
+
+    Raises:
+        InputRejected: The corpus or the earlier run cannot be read, or no row has a label.
+        DependencyFailed: A model is asked for and none is configured.
+    """
+    from agent.failures.score import changes, report
+
+    classify = _classifier(args.which)
+    records = list(read_records(read_source(args.corpus), name=args.corpus))
+    good = [record for record in records if not record.error and isinstance(record.row.get("class"), str)]
+    if not good:
+        raise InputRejected(
+            f"{args.corpus!r} was not scored", why="no row has both a log and a class", mend="give labelled JSON lines"
+        )
+    result = report([_label(record) for record in good], [_answer(record, classify(record)) for record in good])
+    result["with"] = args.which
+    result["errors"] = [
+        {"id": record.id, "error": record.error or "has no class"} for record in records if record not in good
+    ]
+    if args.diff:
+        result["changes"] = changes(_previous(args.diff), result)
+    print(json.dumps(result, ensure_ascii=False) if args.json else _for_people(result))
+    sys.stdout.flush()
+    return 0
+
+
+def _classifier(which: str) -> Classify:
+    """Rules alone, or what bootstrap offers for a model."""
+    if which != "rules":
+        from agent import bootstrap
+
+        made = getattr(bootstrap, "model_classifier", None)
+        if made is None:
+            raise DependencyFailed(
+                f"the corpus was not scored with {which!r}",
+                why="no model endpoint configured",
+                mend="configure a model, or use --with rules",
+            )
+        classify: Classify = made(which)
+        return classify
+    from agent.catalogue.load_failures import load_failures
+    from agent.failures.match import compile_catalogue
+
+    matcher = compile_catalogue(load_failures().signatures)
+    return lambda record: matcher.classify(record.log, whole_log=record.whole_log, platform=record.platform)
+
+
+def _label(record: Record) -> Any:
+    from agent.failures.score import label_of
+
+    return label_of(record.row, str(record.id))
+
+
+def _answer(record: Record, finding: Finding) -> Any:
+    from agent.failures.score import Answer
+
+    return Answer(
+        id=str(record.id),
+        class_=str(finding.class_),
+        signature=finding.signature,
+        confidence=round(finding.confidence, 3),
+        certain=finding.certain,
+        fix=finding.fix_actions[0] if finding.fix_actions else "",
+    )
+
+
+def _previous(path: str) -> Mapping[str, object]:
+    try:
+        before = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputRejected(
+            f"{path!r} was not compared", why=str(error), mend="give the output of eval --json"
+        ) from error
+    if not isinstance(before, dict):
+        raise InputRejected(f"{path!r} was not compared", why="is no object", mend="give the output of eval --json")
+    return before
+
+
+def _for_people(result: Mapping[str, Any]) -> str:
+    lines = [_figures(part, result[part]) for part in ("core", "all")]
+    lines.append(f"certain answers right {_share(result['certain'])}   unknown {result['unknown']}")
+    alarms = result["benign_false_alarms"]
+    lines.append(f"benign false alarms {len(alarms)} {' '.join(alarms)}".rstrip())
+    lines.append("\nclass                        right  total")
+    lines += [f"{name:<28} {row['right']:>5}  {row['total']:>5}" for name, row in result["by_class"].items()]
+    if result["confusions"]:
+        lines.append("\nconfusions")
+        lines += [f"{row['records']:>4}  {row['class']} taken for {row['answer']}" for row in result["confusions"]]
+    lines += [_change(row) for row in result.get("changes", [])]
+    lines += [f"not scored: {row['id']}: {row['error']}" for row in result["errors"]]
+    return "\n".join(lines)
+
+
+def _figures(part: str, figures: Mapping[str, Any]) -> str:
+    return f"{part:<5} class {_share(figures['class'])}   fix {_share(figures['fix'])}"
+
+
+def _change(row: Mapping[str, Any]) -> str:
+    before, now = row["before"] or {}, row["now"]
+    was, is_ = before.get("class_right"), now["class_right"]
+    sign = "new" if was is None else "better" if is_ > was else "worse" if is_ < was else "other"
+    moved = f"{before.get('answer', '-')} -> {now['answer']}, {before.get('fix', '-')} -> {now['fix']}"
+    return f"{sign:<7}{row['id']}: {moved}"
+
+
+def _share(row: Mapping[str, Any]) -> str:
+    if not row["total"]:
+        return "nothing to score"
+    low, high = row["interval_95"]
+    return f"{row['right']}/{row['total']} = {row['share']:.1%} [{low:.1%}, {high:.1%}]"
