@@ -43,7 +43,7 @@ LEAKS = {
         r"hf_[A-Za-z0-9]{20,}|AIza[0-9A-Za-z_-]{30,}|ya29\.|gh[pousr]_[A-Za-z0-9]{20,}|xox[baprs]-|eyJ[A-Za-z0-9_-]{20,}\."
     ),
     "key": re.compile(r"-----BEGIN|client_secret|private_key|Authorization:"),
-    "personal path": re.compile(r"/home/|/Users/|/work/|(?<!/var)/tmp/|C:\\\\"),
+    "personal path": re.compile(r"/(?:home|Users|root|work)/|(?<!/var)/tmp/|C:\\\\"),
     "somebody's project": re.compile(r"aisprint|glitnir|289270257791|happyfield|purplesmoke|wgcq55zbfq"),
     "subscription": re.compile(r"subscriptions/(?!00000000)"),
     "live address": re.compile(r"[a-z0-9-]+\.(a\.)?run\.app|azurecontainerapps\.io"),
