@@ -1,0 +1,90 @@
+"""Refusals, doubts and assumptions are told apart."""
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("model", "accelerator", "flags", "vllm"),
+    [
+        ("google/gemma-4-12B-it", "nvidia-h100-80gb", "--max-model-len 8192", "0.21"),
+        ("google/gemma-4-31B-it", "nvidia-b300", "--max-model-len 8192 --max-num-batched-tokens 1024", None),
+        ("google/gemma-4-31B-it", "nvidia-b300", "--max-model-len 8192 --kv-cache-dtype fp8_e5m2", None),
+        ("google/gemma-4-E2B-it", "nvidia-rtx-3090", "--max-model-len 8192 --kv-cache-dtype fp8", None),
+        ("google/gemma-4-E2B-it", "nvidia-t4", "--max-model-len 8192 --dtype half", None),
+        ("Qwen/Qwen3-8B", "nvidia-h100-80gb", "--max-model-len 131072", None),
+        ("Qwen/Qwen3-1.7B", "nvidia-t4", "--max-model-len 8192 --dtype bfloat16", None),
+        ("Qwen/Qwen3-8B", "nvidia-h100-80gb", "--max-num-seqs 512 --max-num-batched-tokens 256", None),
+    ],
+)
+def test_what_vllm_refuses_does_not_fit(ask, model, accelerator, flags, vllm):
+    report = ask(model, accelerator, flags, vllm=vllm)
+    assert (report.fits, report.reason) == (False, "unsupported")
+
+
+def test_memory_that_fails_for_certain_is_told_before_a_flag_that_is_refused(ask):
+    flags = "--max-model-len 131072 --max-num-batched-tokens 2048 --kv-cache-memory-bytes 2G"
+    report = ask("google/gemma-4-31B-it", "nvidia-b300", flags)
+    assert (report.fits, report.reason) == (False, "one_request")
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        "--enable-lora",
+        "--decode-context-parallel-size 2",
+        "--offload-group-size 4",
+        "--never-heard-of 3",
+        "--dtype float32",
+        "--quantization fp8",
+    ],
+)
+def test_a_flag_that_may_touch_memory_is_never_ignored(ask, flags):
+    report = ask("Qwen/Qwen3-1.7B", "nvidia-h100-80gb", f"--max-model-len 8192 {flags}")
+    assert (report.fits, report.reason) == (None, "unknown")
+    assert report.weights_bytes.best > 0
+
+
+@pytest.mark.parametrize(
+    "flags",
+    ["--port 8000", "--served-model-name a b", "--no-enable-log-requests", "--tool-call-parser gemma4", "--api-key x"],
+)
+def test_a_flag_that_leaves_memory_alone_changes_nothing(ask, flags):
+    plain, more = (ask("Qwen/Qwen3-1.7B", "nvidia-h100-80gb", f"--max-model-len 8192 {extra}") for extra in ("", flags))
+    assert plain == more
+
+
+def test_an_unknown_draft_model_makes_a_fit_unknown_and_leaves_a_misfit_certain(ask):
+    draft = "--speculative-config.model nobody/knows --speculative-config.num_speculative_tokens 3"
+    assert ask("Qwen/Qwen3-1.7B", "nvidia-h100-80gb", f"--max-model-len 8192 {draft}").fits is None
+    assert ask("google/gemma-4-31B-it", "nvidia-l4", f"--max-model-len 8192 {draft}").fits is False
+
+
+def test_guessing_from_the_prompt_takes_no_memory(ask):
+    flags = "--max-model-len 8192 --speculative-config.method ngram --speculative-config.num_speculative_tokens 3"
+    assert ask("Qwen/Qwen3-1.7B", "nvidia-h100-80gb", flags).fits is True
+
+
+def test_a_known_draft_model_is_counted(ask, catalogue):
+    flags = (
+        "--max-model-len 8192 --speculative-config.model Qwen/Qwen3-0.6B --speculative-config.num_speculative_tokens 3"
+    )
+    draft = catalogue.models.find("Qwen/Qwen3-0.6B")
+    alone, paired = (ask("Qwen/Qwen3-8B", "nvidia-h100-80gb", flags, draft=each) for each in (None, draft))
+    assert paired.fits is True
+    assert paired.weights_bytes.best - alone.weights_bytes.best > 10**9
+    assert paired.kv_bytes_per_request.best > alone.kv_bytes_per_request.best
+
+
+def test_versions_before_the_oldest_that_was_read_are_unknown(ask):
+    assert ask("meta-llama/Llama-3.1-8B", "nvidia-h100-80gb", "--max-model-len 8192", vllm="0.6.3").fits is None
+
+
+def test_a_size_published_with_two_contexts_needs_one_stated(ask):
+    assert ask("Qwen/Qwen3-30B-A3B", "nvidia-h100-80gb").fits is None
+    assert ask("Qwen/Qwen3-30B-A3B", "nvidia-h100-80gb", "--max-model-len 40960").fits is True
+
+
+def test_every_default_that_was_used_is_named(ask):
+    told = " ".join(ask("Qwen/Qwen3-8B", "nvidia-l4").assumptions)
+    for flag in ("max_model_len", "max_num_batched_tokens", "max_num_seqs", "gpu_memory_utilization"):
+        assert f"{flag} was not given" in told
