@@ -14,7 +14,8 @@ from agent.catalogue.load_platforms import load_platform_catalogue
 from agent.catalogue.load_secrets import load_secrets
 from agent.catalogue.service_fits import ServiceFits
 from agent.core.incident import Times
-from agent.core.intake.origin import Place, Reading, everything
+from agent.core.intake.origin import Reading, everything
+from agent.core.intake.watching import watching
 from agent.core.policy import Policy, parse_policy
 from agent.core.redaction.redactor import Redactor
 from agent.core.services import Services, parse_services
@@ -67,22 +68,11 @@ class Installation:
         """Return what intake must know: which services are watched, and which are our own."""
         return Reading(
             run=run,
-            watched=watched_in(self.services),
+            watched=watching(self.services) if self.services.services else everything,
             own_services=frozenset(self.services.own),
             received_at=self.clock.now(),
             service=self.services.services[0].name if len(self.services.services) == 1 else None,
         )
-
-
-def watched_in(services: Services) -> Callable[[Place], str | None]:
-    """Return the lookup from what a body calls a service to the name under which it is watched."""
-
-    def look(place: Place) -> str | None:
-        labels = {"service_name": place.service, "project_id": place.project, "location": place.location}
-        found = services.by_labels({k: v for k, v in labels.items() if v})
-        return found.name if found is not None else None
-
-    return look if services.services else everything
 
 
 @cache

@@ -7,8 +7,6 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent.errors import InputRejected
-
 if TYPE_CHECKING:
     from werkzeug.serving import BaseWSGIServer
 
@@ -73,19 +71,12 @@ def _overrides(args: argparse.Namespace) -> dict[str, Any]:
 def _server(installation: "Installation", port: int) -> "BaseWSGIServer":
     import logging
 
-    from werkzeug.serving import make_server
-
     from agent.entrypoints.web.app import make_app
+    from agent.entrypoints.web.serve import local_server
     from agent.ports.world import Owner
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    app = make_app(installation.worlds[Owner.DECIDE], settings=installation.settings)
-    try:
-        return make_server("127.0.0.1", port, app, threaded=True)
-    except (OSError, SystemExit) as error:
-        raise InputRejected(
-            f"port {port} was not opened", why=str(error) or "it is in use", mend="name another: --port 8081"
-        ) from error
+    return local_server(make_app(installation.worlds[Owner.DECIDE], settings=installation.settings), port=port)
 
 
 def _greet(port: int, installation: "Installation") -> None:

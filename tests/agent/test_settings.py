@@ -1,0 +1,51 @@
+"""Settings are read once, and all mistakes are told at once."""
+
+from pathlib import Path
+
+import pytest
+
+from agent.entrypoints.settings_page import page
+from agent.errors import SettingsRejected
+from agent.settings import read_settings
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_nothing_set_is_an_embedded_rehearsal() -> None:
+    """A newcomer sets nothing."""
+    settings = read_settings({})
+    assert settings.embedded
+    assert settings.platform.startswith("rehearsal:")
+
+
+def test_all_mistakes_are_told_at_once_and_secrets_never() -> None:
+    """One error names each variable, what it holds and what it wants; a secret's value is not shown."""
+    with pytest.raises(SettingsRejected) as refused:
+        read_settings({"APPROVAL_TTL_S": "ten", "STORE": "oracle:x", "INGEST_SECRETS": "hunter2hunter2"})
+    assert str(refused.value).startswith("3 settings: ")
+    assert "APPROVAL_TTL_S is 'ten', want seconds > 0" in str(refused.value)
+    assert "STORE is 'oracle:x', want sqlite:<folder> | firestore:<project>" in str(refused.value)
+    assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("env", "says"),
+    [
+        ({"RECEIPT_KEY": "short"}, "RECEIPT_KEY is too short"),
+        ({"STORE": "firestore:p"}, "SERVICES is unset"),
+        ({"SLACK_TOKEN": "x"}, "SLACK_TOKEN and SLACK_CHANNEL go together"),
+        ({"REHEARSAL_COMPRESSION": "0.5"}, "want a factor >= 1"),
+        ({"KILL_SWITCH": "maybe"}, "want on | off"),
+        ({"VERIFY_WINDOW_S": "nan"}, "want seconds > 0"),
+    ],
+    ids=["short key", "cloud without services", "half of Slack", "slower", "unclear switch", "not a number"],
+)
+def test_a_mistake_says_what_is_wanted(env: dict[str, str], says: str) -> None:
+    """Each kind of mistake, by its words."""
+    with pytest.raises(SettingsRejected, match=says.replace("|", r"\|")):
+        read_settings(env)
+
+
+def test_the_page_of_settings_is_current() -> None:
+    """docs/settings.md is what the code reads: write it with python -m agent.entrypoints.settings_page."""
+    assert (ROOT / "docs" / "settings.md").read_text() == page()
