@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Final
 
 from agent.adapters.store.named_sql import migrations
-from agent.adapters.store.sqlite_errors import FOREIGN, translated
+from agent.adapters.store.sqlite_errors import FOREIGN, DatabaseTimeout, translated
 from agent.adapters.store.sqlite_schema import Kind, prepare
 from agent.errors import DependencyFailed
 
 BUSY_S: Final = 5.0
+_MAKING: Final = threading.Lock()
 
 Connect = Callable[[str, float], sqlite3.Connection]
 
@@ -42,11 +43,7 @@ class _Handle:
 
 
 class _Process:
-    """What belongs to one process: its connections, and the lock that lets its writers queue in order.
-
-    A connection must not be used on the other side of a fork, nor closed there: https://www.sqlite.org/howtocorrupt.html
-    (section 2.6, read 2026-11-21).
-    """
+    """What belongs to one process: its connections, and the lock that lets its writers queue in order."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
@@ -56,7 +53,11 @@ class _Process:
 
 
 class SqliteDatabase:
-    """One file, one connection for each thread; usable after a fork.
+    """One file, one connection for each thread.
+
+    A file that is open must not be used by a child of a fork, not even through a new connection: SQLite's list of its
+    own locks is inherited, the locks are not (https://www.sqlite.org/howtocorrupt.html, section 2.6). Close it before
+    the fork; both sides may use it afterwards. Anything else is a bug, and an assertion.
 
     Args:
         path: The file; made with its folder, readable by its owner alone.
@@ -67,6 +68,8 @@ class SqliteDatabase:
     Raises:
         InputRejected: The file is of another kind, or was written by a newer program.
         DependencyFailed: The file cannot be opened or prepared.
+
+    Every method raises DatabaseTimeout, a DependencyFailed, where others write for longer than ``busy_s``.
     """
 
     def __init__(self, path: Path, kind: Kind, *, busy_s: float = BUSY_S, opened: Connect = connect) -> None:
@@ -75,7 +78,6 @@ class SqliteDatabase:
         self._busy_s = busy_s
         self._opened = opened
         self._process = _Process()
-        self._before_forks: list[_Process] = []
         self._make_file()
         with self._translating():
             self._handle()
@@ -121,6 +123,7 @@ class SqliteDatabase:
         process, self._process = self._current(), _Process()
         for handle in tuple(process.handles):
             handle.connection.close()
+        _LIVE.discard(self)
 
     @contextmanager
     def _transaction(self, handle: _Handle, begin: str) -> Iterator[None]:
@@ -151,7 +154,7 @@ class SqliteDatabase:
 
     def _current(self) -> _Process:
         if self._process.pid != os.getpid():
-            self._before_forks.append(self._process)  # kept, so that nothing closes the parent's connections
+            assert not self._process.handles, f"{str(self._path)!r} was open before the fork"
             self._process = _Process()
         return self._process
 
@@ -165,6 +168,8 @@ class SqliteDatabase:
         return handle
 
     def _open(self) -> _Handle:
+        assert self._path.resolve() not in _INHERITED, f"{str(self._path)!r} was open before the fork"
+        _LIVE.add(self)
         connection = self._opened(str(self._path), self._busy_s)
         try:
             prepare(connection, self._kind, migrations(self._kind.prefix), path=str(self._path), busy_s=self._busy_s)
@@ -174,9 +179,18 @@ class SqliteDatabase:
         return _Handle(connection)
 
     def _make_file(self) -> None:
+        """Make a file that only its owner may read; one that exists is left alone.
+
+        Opening and closing it here would take the locks of every connection of this process:
+        https://www.sqlite.org/howtocorrupt.html, section 2.2.
+        """
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+            with _MAKING:
+                if not self._path.exists():
+                    os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        except FileExistsError:
+            return  # another process was quicker
         except OSError as error:
             raise DependencyFailed(
                 f"the database {str(self._path)!r} was not opened",
@@ -184,9 +198,21 @@ class SqliteDatabase:
                 mend="let the process write the file and its folder",
             ) from error
 
-    def _busy(self) -> DependencyFailed:
-        return DependencyFailed(
+    def _busy(self) -> DatabaseTimeout:
+        return DatabaseTimeout(
             f"the database {str(self._path)!r} did not answer",
             why=f"other threads of this process have been writing for {self._busy_s:g} s",
             mend="it is tried again; if it stays, look at the disk",
         )
+
+
+_LIVE: weakref.WeakSet[SqliteDatabase] = weakref.WeakSet()
+_INHERITED: set[Path] = set()
+
+
+def _inherit() -> None:
+    """Note in the child of a fork which files it may not touch."""
+    _INHERITED.update(database.path.resolve() for database in _LIVE)
+
+
+os.register_at_fork(after_in_child=_inherit)

@@ -8,6 +8,13 @@ from agent.errors import DependencyFailed, InputRejected, SreError
 FOREIGN: Final = (sqlite3.Error, sqlite3.Warning, OverflowError, UnicodeEncodeError)
 """What sqlite3 raises, its own classes and Python's for values that it cannot hold."""
 
+_BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+
+
+class DatabaseTimeout(DependencyFailed):
+    """Others kept the file longer than we wait; says nothing about what was to be written."""
+
+
 _MEND: Final[dict[int, str]] = {
     sqlite3.SQLITE_BUSY: "it is tried again; if it stays, look which process keeps the file open",
     sqlite3.SQLITE_LOCKED: "it is tried again; if it stays, look which process keeps the file open",
@@ -43,7 +50,8 @@ def translated(error: BaseException, path: str) -> SreError:
             why=f"{name}: {_words(error)}",
             mend="send less, or other characters; it is not tried again",
         )
-    return DependencyFailed(
+    kind = DatabaseTimeout if primary in _BUSY else DependencyFailed
+    return kind(
         f"the database {path!r} did not answer",
         why=f"{name}: {_words(error)}",
         mend=_MEND.get(primary or -1, "look at the file and the log of the service"),

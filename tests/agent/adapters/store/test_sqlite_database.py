@@ -3,6 +3,8 @@
 import gc
 import os
 import sqlite3
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -111,19 +113,62 @@ def test_it_can_be_used_again_after_it_was_closed(database):
     assert heads(database) == ["a"]
 
 
-def test_a_child_of_a_fork_opens_its_own_connection(database, make):
-    """The parent's connection and its locks stay the parent's; both write, nothing is lost."""
-    store = SqliteStore(database)
-    store.commit(make.change(make.incident("inc-parent")))
+def in_fork(work):
+    """Run ``work()`` in the child of a fork; return its exit code: 0 done, 3 an assertion, 1 anything else."""
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            store.commit(make.change(make.incident("inc-child")))
+            work()
             code = 0
+        except AssertionError:
+            code = 3
         finally:
             os._exit(code)
-    store.commit(make.change(make.incident("inc-parent-2")))
     _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == 0
-    assert {i.id for i in store.incidents(Query())} == {"inc-parent", "inc-child", "inc-parent-2"}
+    return os.waitstatus_to_exitcode(status)
+
+
+def test_a_file_that_is_open_is_not_touched_by_the_child_of_a_fork(database, make):
+    """Neither through the parent's object nor through a new one: SQLite would believe in locks that nobody holds."""
+    store = SqliteStore(database)
+    assert in_fork(lambda: store.commit(make.change())) == 3
+    assert in_fork(lambda: SqliteDatabase(database.path, Kind.STATE)) == 3
+    assert in_fork(lambda: SqliteDatabase(database.path.with_name("other.db"), Kind.STATE)) == 0
+    assert store.incidents(Query()) == ()
+
+
+def test_a_file_that_was_closed_before_the_fork_serves_both_sides(database, make):
+    store = SqliteStore(database)
+    store.commit(make.change(make.incident("inc-before")))
+    database.close()
+    assert in_fork(lambda: store.commit(make.change(make.incident("inc-child")))) == 0
+    store.commit(make.change(make.incident("inc-parent")))
+    assert {i.id for i in store.incidents(Query())} == {"inc-before", "inc-child", "inc-parent"}
+
+
+PASSING = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1])
+connection.execute("SELECT COUNT(*) FROM heads").fetchone()
+connection.close()
+"""
+
+
+def test_opening_the_file_twice_here_does_not_let_another_process_take_its_log_away(tmp_path, make):
+    """A process that opens and closes the file beside SQLite loses its locks, and the next to leave deletes the log.
+
+    https://www.sqlite.org/howtocorrupt.html, section 2.2.
+    """
+    path = tmp_path / "s.db"
+    database = SqliteDatabase(path, Kind.STATE)
+    SqliteStore(database).commit(make.change())
+    second = SqliteDatabase(path, Kind.STATE)
+    subprocess.run([sys.executable, "-c", PASSING, str(path)], check=True)
+    assert path.with_name("s.db-wal").exists()
+    SqliteStore(second).commit(make.change(make.incident("inc-b")))
+    second.close()
+    database.close()
+    check = sqlite3.connect(path)
+    assert check.execute("SELECT id FROM incidents ORDER BY id").fetchall() == [("inc-a",), ("inc-b",)]
+    check.close()

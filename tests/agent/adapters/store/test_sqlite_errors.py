@@ -6,7 +6,7 @@ import pytest
 
 from agent.adapters.store.sqlite import SqliteStore
 from agent.adapters.store.sqlite_database import SqliteDatabase
-from agent.adapters.store.sqlite_errors import FOREIGN, translated
+from agent.adapters.store.sqlite_errors import FOREIGN, DatabaseTimeout, translated
 from agent.adapters.store.sqlite_schema import Kind
 from agent.errors import DependencyFailed, InputRejected, SreError
 
@@ -86,8 +86,14 @@ def test_a_file_that_is_no_database_is_named(tmp_path):
 
 
 def test_a_folder_in_place_of_the_file_is_named(tmp_path):
-    with pytest.raises(DependencyFailed, match="was not opened"):
+    with pytest.raises(DependencyFailed, match="SQLITE_CANTOPEN"):
         SqliteDatabase(tmp_path, Kind.STATE)
+
+
+def test_a_file_in_place_of_the_folder_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DependencyFailed, match=r"Not a directory|File exists|CANTOPEN"):
+        SqliteDatabase(tmp_path / "file" / "s.db", Kind.STATE)
 
 
 def test_a_damaged_page_is_told_apart(tmp_path):
@@ -120,7 +126,7 @@ def test_a_full_disk_leaves_nothing_behind_and_room_lets_it_go_on(database):
 def test_a_file_that_another_process_writes_is_busy_not_lost(database):
     rival = sqlite3.connect(database.path, isolation_level=None)
     rival.execute("BEGIN IMMEDIATE")
-    with pytest.raises(DependencyFailed, match="SQLITE_BUSY"):
+    with pytest.raises(DatabaseTimeout, match="SQLITE_BUSY"):
         SqliteStore(database).sent(("m",))
     assert SqliteStore(database).head("x") is None
     rival.execute("ROLLBACK")
