@@ -1,0 +1,15 @@
+"""The compiled catalogue, once per run."""
+
+import pytest
+from agent.catalogue.load_failures import FailureCatalogue, load_failures
+from agent.failures.match import Matcher, compile_catalogue
+
+
+@pytest.fixture(scope="session")
+def catalogue() -> FailureCatalogue:
+    return load_failures()
+
+
+@pytest.fixture(scope="session")
+def matcher(catalogue: FailureCatalogue) -> Matcher:
+    return compile_catalogue(catalogue.signatures)
