@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from agent.adapters.bus.worker import Worker
     from agent.adapters.logs.kept import KeptLogs
     from agent.adapters.platform.rehearsal import RehearsalPlatform
+    from agent.adapters.platform.rehearsal_fate import Compute
 
 DECIDERS = frozenset({Owner.DECIDE, Owner.DECISION})
 
@@ -98,6 +99,11 @@ def redact(text: str) -> str:
     return redactor().redact(text).text
 
 
+def service_fits(services: Services) -> ServiceFits:
+    """Return the arithmetic, bound to the watched services."""
+    return ServiceFits(services, load_fit_catalogue(), load_platform_catalogue())
+
+
 def knowledge(services: Services, policy: Policy, times: Times) -> Knowledge:
     """Return what was read once: catalogues, rules, policy, times."""
     return Knowledge(
@@ -105,7 +111,7 @@ def knowledge(services: Services, policy: Policy, times: Times) -> Knowledge:
         titles=titles(),
         redact=redact,
         policy=policy,
-        fits=ServiceFits(services, load_fit_catalogue(), load_platform_catalogue()),
+        fits=service_fits(services),
         times=times,
     )
 
@@ -346,7 +352,9 @@ def _rehearsal(settings: Settings, services: Services, clock: Clock) -> _Stage:
             mend="take a folder of examples/",
         )
     factor = settings.compression if settings.compression > 1 else None
-    platform = RehearsalPlatform(settings.state / "rehearsal.sqlite", scenarios, clock, compression=factor)
+    compute = _by_fit(services, next(iter(scenarios))) if settings.rehearse_by_fit else None
+    path = settings.state / "rehearsal.sqlite"
+    platform = RehearsalPlatform(path, scenarios, clock, compression=factor, compute=compute)
     own = max(s.compression for s in scenarios.values())
     return _Stage(
         platform_of=lambda name: platform if platform.takes_changes(name) else None,
@@ -354,6 +362,12 @@ def _rehearsal(settings: Settings, services: Services, clock: Clock) -> _Stage:
         rehearsal=platform,
         factor=factor or own,
     )
+
+
+def _by_fit(services: Services, service: str) -> "Compute":
+    from agent.adapters.platform.rehearsal_compute import by_fit
+
+    return by_fit(service, service_fits(services))
 
 
 def receipt_key(settings: Settings) -> bytes:

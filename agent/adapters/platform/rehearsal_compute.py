@@ -1,0 +1,32 @@
+"""A start that nobody recorded, simulated by the arithmetic; every screen says "computed, not recorded"."""
+
+from agent.adapters.platform.rehearsal_fate import Compute, Computed
+from agent.core.fitting import Fits
+from agent.core.serving import Probe, ServingConfig
+
+SLOWEST_S = 600.0  # assumed where neither size nor load rate is known
+
+
+def by_fit(service: str, fits: Fits) -> Compute:
+    """Return what simulates the starts of a service.
+
+    Args:
+        service: A watched service.
+        fits: The arithmetic.
+    """
+
+    def compute(config: ServingConfig) -> Computed:
+        word = fits.word(service, config)
+        if word.fits is None:
+            return Computed(came_up=None, says=word.sentence)
+        needed = fits.start_up_s(service, config, seen_s=None) or SLOWEST_S
+        budget = (config.startup_probe or Probe()).budget_s
+        if not word.fits:
+            return Computed(came_up=False, says=word.sentence, after_s=min(needed, budget))
+        if budget < needed:
+            says = f"{word.sentence}; but the start takes up to {needed:,.0f} s and the probe allows {budget:,} s"
+            return Computed(came_up=False, says=says, after_s=budget)
+        speed = fits.decode_tokens_per_s(service, config)
+        return Computed(came_up=True, says=word.sentence, after_s=needed, tokens_per_s=speed)
+
+    return compute
