@@ -220,21 +220,32 @@ def _loosened(setup: Setup, chosen: Sequence[Lever], prober: Prober) -> Iterator
 
 
 def _loosen(setup: Setup, chosen: Sequence[Lever], prober: Prober) -> Setup | None:
-    """The mildest settings of a set that fit at its strongest; None if one of its levers is not needed."""
+    """The mildest settings of a set that fit at its strongest; None if one of its levers is not needed.
+
+    Need is asked once, when the lever that hurts most is as mild as the others, at their strongest, let it be: what is
+    needed beside strong levers is needed beside mild ones.
+    """
     values: list[object] = [lever.strongest for lever in chosen]
-    for at in sorted(range(len(chosen)), key=lambda at: _LOOSENED.get(chosen[at].flag, len(_LOOSENED))):
-        low, high = 0, len(chosen[at].values) - 1
-        while low < high:
-            middle = (low + high) // 2
-            values[at] = chosen[at].values[middle]
-            if prober.passes(_pull(setup, chosen, values)):
-                high = middle
-            else:
-                low = middle + 1
-        values[at] = chosen[at].values[high]
+    order = sorted(range(len(chosen)), key=lambda at: _LOOSENED.get(chosen[at].flag, len(_LOOSENED)))
+    _let_go(setup, chosen, values, order[0], prober)
     for at in range(len(chosen)):
         without = [lever for index, lever in enumerate(chosen) if index != at]
         kept = [value for index, value in enumerate(values) if index != at]
         if prober.passes(_pull(setup, without, kept)):
             return None
+    for at in order[1:]:
+        _let_go(setup, chosen, values, at, prober)
     return _pull(setup, chosen, values)
+
+
+def _let_go(setup: Setup, chosen: Sequence[Lever], values: list[object], at: int, prober: Prober) -> None:
+    """Set one lever to its mildest value that still passes beside the others, by halving."""
+    low, high = 0, len(chosen[at].values) - 1
+    while low < high:
+        middle = (low + high) // 2
+        values[at] = chosen[at].values[middle]
+        if prober.passes(_pull(setup, chosen, values)):
+            high = middle
+        else:
+            low = middle + 1
+    values[at] = chosen[at].values[high]
