@@ -4,6 +4,8 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
+from pydantic import AwareDatetime
+
 from agent.core.incident import Incident
 from agent.core.phase import Phase
 from agent.core.value import Value
@@ -12,16 +14,17 @@ from agent.entrypoints.web.incident_page import cause_of
 from agent.ports.store import Query
 from agent.ports.world import World
 
-SHOWN = 50
+OPEN_SHOWN = 200
+ENDED_SHOWN = 50
 LOOKED_THROUGH = 500
 
 
 class Asked(Value):
-    """What of the list is asked for; ``before`` pages through what is older."""
+    """What of the list is asked for; ``before`` pages through what has ended longer ago."""
 
     service: str = ""
     open_only: bool = False
-    before: datetime | None = None
+    before: AwareDatetime | None = None
 
     @property
     def filtered(self) -> bool:
@@ -39,40 +42,38 @@ class Row(Value):
 
 
 def list_context(world: World, asked: Asked, now: datetime) -> dict[str, Any]:
-    """Return what the list is made of."""
-    found = _found(world, asked)
-    rows = sorted((_row(i, now) for i in found), key=_order)[:SHOWN]
-    oldest = min((row.incident.opened_at for row in rows), default=None)
-    older = len(found) > SHOWN and oldest is not None
+    """Return what the list is made of: every open incident on the first page, then the ended ones, page by page."""
+    still_open = () if asked.before else _matching(world, asked, Query(open_only=True, limit=OPEN_SHOWN))
+    looked = () if asked.open_only else _matching(world, asked, Query(before=asked.before, limit=LOOKED_THROUGH))
+    every_ended = tuple(i for i in looked if i.ended)
+    ended = every_ended[:ENDED_SHOWN]
+    rows = sorted((_row(i, now) for i in (*still_open, *ended)), key=_order)
+    further = ended[-1] if len(every_ended) > ENDED_SHOWN else looked[-1] if len(looked) == LOOKED_THROUGH else None
     return {
         "rows": rows,
         "waiting": sum(row.waits for row in rows),
-        "open_count": sum(not row.incident.ended for row in rows),
+        "open_count": len(still_open),
+        "cut": len(still_open) == OPEN_SHOWN,
         "service": asked.service,
-        "services": sorted({i.service for i in found}),
+        "services": sorted({row.incident.service for row in rows}),
         "open_only": asked.open_only,
         "filtered": asked.filtered,
         "paged": asked.before is not None,
-        "older": _older(asked, oldest) if older and oldest else "",
+        "older": _older(asked, further.opened_at) if further is not None else "",
         "moving": any(wording.moves(row.incident, now) for row in rows) or not (rows or asked.filtered),
     }
 
 
-def _found(world: World, asked: Asked) -> tuple[Incident, ...]:
-    """Open incidents are looked up by themselves, so that a thousand newer ends cannot hide one."""
-    exact = Query(service=asked.service or None, open_only=asked.open_only, before=asked.before, limit=SHOWN + 1)
-    found = _both(world, exact)
-    if found or not asked.service:
+def _matching(world: World, asked: Asked, query: Query) -> tuple[Incident, ...]:
+    """Look a service up by its whole name, which the store can; where nothing has it, by a part of it."""
+    if not asked.service:
+        return world.store.incidents(query)
+    found = world.store.incidents(query.with_(service=asked.service))
+    if found:
         return found
-    wide = _both(world, exact.with_(service=None, limit=LOOKED_THROUGH))
-    word = asked.service.casefold()
-    return tuple(i for i in wide if word in i.service.casefold())
-
-
-def _both(world: World, query: Query) -> tuple[Incident, ...]:
-    still_open = world.store.incidents(query.with_(open_only=True))
-    every = () if query.open_only else world.store.incidents(query)
-    return tuple({i.id: i for i in (*still_open, *every)}.values())
+    part = asked.service.casefold()
+    wide = world.store.incidents(query.with_(limit=LOOKED_THROUGH))
+    return tuple(i for i in wide if part in i.service.casefold())
 
 
 def _row(incident: Incident, now: datetime) -> Row:
@@ -89,9 +90,4 @@ def _order(row: Row) -> tuple[int, float]:
 
 def _older(asked: Asked, oldest: datetime) -> str:
     """The next page; ``+`` must not become a blank in the address."""
-    words = {"before": oldest.isoformat()}
-    if asked.service:
-        words["service"] = asked.service
-    if asked.open_only:
-        words["open"] = "1"
-    return urlencode(words)
+    return urlencode({"before": oldest.isoformat()} | ({"service": asked.service} if asked.service else {}))

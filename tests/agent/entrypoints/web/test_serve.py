@@ -1,0 +1,60 @@
+"""The same console behind werkzeug on this machine and behind functions-framework in the cloud."""
+
+import threading
+
+import functions_framework
+import pytest
+import requests
+
+from agent.entrypoints.web.app import make_app
+from agent.entrypoints.web.serve import as_function, local_server
+from agent.errors import InputRejected
+from agent.settings import Settings
+
+
+@pytest.fixture
+def served(stage):
+    server = local_server(make_app(stage.world, settings=Settings(platform="cloud_run:p")), port=0)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", server
+    server.shutdown()
+    server.server_close()
+
+
+def test_the_local_server_is_bound_to_this_machine_alone(served):
+    url, server = served
+    assert server.server_address[0] == "127.0.0.1"
+    answer = requests.get(url, timeout=5)
+    assert answer.status_code == 200
+    assert answer.headers["Server"] == "sre-agent"
+
+
+def test_a_port_that_is_taken_is_said_in_words(served, stage, capsys):
+    _, server = served
+    with pytest.raises(InputRejected, match="was not started on port"):
+        local_server(make_app(stage.world, settings=Settings()), port=server.server_port)
+
+
+def test_functions_framework_serves_every_path_and_the_form(stage, tmp_path, monkeypatch):
+    """The framework loads a source file and calls one function; the pages and the answer go through it."""
+    incident = stage.waiting()
+    held = as_function(make_app(stage.world, settings=Settings(platform="cloud_run:p"), operator="ada"))
+    source = tmp_path / "main.py"
+    source.write_text("HELD = None\n\ndef console(request):\n    return HELD(request)\n")
+    app = functions_framework.create_app("console", str(source), "http")
+    monkeypatch.setitem(app.view_functions["run"].__globals__, "__name__", "x")
+    import sys
+
+    monkeypatch.setattr(sys.modules["main"], "HELD", held)
+    client = app.test_client()
+    base = "http://127.0.0.1:8080"
+    assert client.get("/", base_url=base).status_code == 200
+    page = client.get(f"/plans/{incident.plan.id}", base_url=base)
+    assert page.headers["Content-Security-Policy"].startswith("default-src 'none'")
+    import re
+
+    form = re.search(r"<form method=\"post\".*?</form>", page.get_data(as_text=True), re.DOTALL)[0]
+    data = dict(re.findall(r'name="(\w+)" value="([^"]*)"', form))
+    answered = client.post(f"/plans/{incident.plan.id}/decision", data=data, base_url=base, headers={"Origin": base})
+    assert answered.status_code == 303
+    assert stage.world.store.load(incident.id).decision.answer == "approve"
