@@ -1,0 +1,91 @@
+"""The advise command, as a person and as a program call it."""
+
+import json
+
+import pytest
+
+from agent.entrypoints.cli import main
+from agent.fit.flags import parse_flags
+
+ON_L4 = ["advise", "--model", "google/gemma-4-31B-it-qat-w4a16-ct", "--accelerator", "nvidia-l4"]
+FAILED = "--max-model-len 4096 --kv-cache-dtype fp8 --gpu-memory-utilization 0.95"
+
+
+@pytest.fixture(autouse=True)
+def _own_state(tmp_path, monkeypatch):
+    monkeypatch.setenv("STORE", f"sqlite:{tmp_path / 'state'}")
+
+
+def ask(capsys, *words):
+    code = main([*ON_L4, *words])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def test_json_stands_alone_and_every_option_can_be_asked_of_fit_again(capsys):
+    code, out, err = ask(capsys, "--flags", FAILED, "--json")
+    answer = json.loads(out)
+    assert (code, err) == (0, "")
+    assert answer["current"]["reason"] == "load_peak"
+    here = [option for option in answer["options"] if option["reach"] == "flags"]
+    assert here
+    for option in here:
+        words = ["--model", option["model"], "--accelerator", option["accelerator"], "--count", str(option["count"])]
+        assert main(["fit", *words, "--flags", option["flags"], "--json"]) == 0
+        again = json.loads(capsys.readouterr().out)
+        assert again["fits"] is True
+        assert again["weights_bytes"] == option["fit"]["weights_bytes"]
+        before, after = parse_flags(FAILED), parse_flags(option["flags"])
+        assert {change["flag"] for change in option["changes"]} == {
+            name for name in before.__dataclass_fields__ if getattr(before, name) != getattr(after, name)
+        }
+
+
+def test_people_read_what_changes_what_it_costs_and_how_sure_it_is(capsys):
+    code, out, _ = ask(capsys, "--flags", FAILED, "--platform", "cloud_run")
+    assert code == 0
+    assert "does not fit: load_peak" in out
+    assert "cpu_offload_gb default ->" in out
+    assert "tokens/s, 1.42 USD/h (cloud-run-l4, 2026-08-01)" in out
+    assert "computed, not tried on hardware" in out
+    assert "may work and may not, so no fix:" in out
+    assert "per instance; from 2 of full length on they queue" in out
+
+
+def test_needs_are_kept_and_named_when_nothing_keeps_them(capsys):
+    code, out, _ = ask(capsys, "--flags", FAILED, "--need-tokens-per-s", "20", "--json")
+    answer = json.loads(out)
+    assert code == 0
+    assert answer["ruled_out"]["constraint"] == "speed"
+    assert all(option["cost"]["decode_tokens_per_s"][0] >= 20 for option in answer["options"])
+    _, out, _ = ask(capsys, "--flags", FAILED, "--need-context", "16384", "--need-users", "2", "--json")
+    for option in json.loads(out)["options"]:
+        assert option["cost"]["context_tokens"] >= 16384
+        assert option["cost"]["users"] >= 2
+
+
+def test_what_fits_needs_no_change(capsys):
+    words = ["--model", "google/gemma-4-E2B-it", "--accelerator", "nvidia-l4", "--flags", "--max-model-len 8192"]
+    assert main(["advise", *words]) == 0
+    assert "nothing has to change" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--flags", "--max-model-len many"], "'many' is no number"),
+        (["--flags", "", "--need-users", "0"], "need_users is 0"),
+        (["--flags", "", "--max-usd-per-h", "-1"], "--max-usd-per-h -1.0 was refused"),
+        (["--flags", "--tensor-parallel-size 2", "--count", "1"], "needs 2 devices"),
+        (["--flags", "", "--vllm", "new"], "is no version"),
+    ],
+)
+def test_bad_input_ends_with_2_and_says_why(capsys, words, told):
+    code, out, err = ask(capsys, *words)
+    assert (code, out) == (2, "")
+    assert told in err
+
+
+def test_an_unknown_model_is_told_how_to_add_it(capsys):
+    assert main(["advise", "--model", "nobody/nothing", "--accelerator", "nvidia-l4"]) == 2
+    assert "models add" in capsys.readouterr().err
