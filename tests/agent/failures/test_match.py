@@ -3,13 +3,14 @@
 import re
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from agent.catalogue.load_failures import FailureCatalogue
 from agent.failures.finding import Finding
 from agent.failures.match import Matcher
 from agent.failures.phrase import parse_phrase, phrase_pattern
 from agent.failures.signature import FailureClass, Phase, Role
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 896.00 MiB. GPU 0 has a total capacity of 22.05 GiB of which 123.00 MiB is free."
 
@@ -92,7 +93,9 @@ def test_the_first_cause_comes_before_its_consequences_in_any_order(matcher: Mat
 
 def test_no_cache_blocks_has_two_opposite_remedies_and_the_numbers_choose(matcher: Matcher) -> None:
     error = "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine."
-    shared = "non-default args: {'gpu_memory_utilization': 0.5}\nModel loading took 9.1 GiB\ntotal_gpu_memory (22.05GiB) x\n"
+    shared = (
+        "non-default args: {'gpu_memory_utilization': 0.5}\nModel loading took 9.1 GiB\ntotal_gpu_memory (22.05GiB) x\n"
+    )
     full = "non-default args: {'gpu_memory_utilization': 0.95}\nModel loading took 20.9 GiB\ntotal_gpu_memory (22.05GiB) x\n"
     assert classify(matcher, shared + error).fix_actions[0] == "set_flag gpu_memory_utilization up"
     assert classify(matcher, full + error).fix_actions[0] == "set_flag max_model_len lower"
@@ -112,7 +115,10 @@ def test_a_hidden_import_failure_is_not_a_missing_architecture(matcher: Matcher)
     ("text", "class_"),
     [
         ("RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 16.9G of 15.75G hbm.", "tpu_hbm_oom"),
-        ("google.api_core.exceptions.ResourceExhausted: 429 RESOURCE_EXHAUSTED: Quota exceeded for quota metric 'x'", "quota_exceeded"),
+        (
+            "google.api_core.exceptions.ResourceExhausted: 429 RESOURCE_EXHAUSTED: Quota exceeded for quota metric 'x'",
+            "quota_exceeded",
+        ),
         ("OSError: [Errno 28] No space left on device: '/root/.cache/huggingface'", "disk_full"),
         ("RuntimeError: unable to write to file </torch_12>: No space left on device /dev/shm/nccl-a", "shm_too_small"),
         ("NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus.", "gpu_hardware_fault"),
@@ -189,14 +195,7 @@ def test_words_without_a_known_text_are_never_certain_and_no_trouble_line(matche
 
 
 def test_colours_prefixes_and_interleaved_workers_do_not_hide_a_cause(matcher: Matcher) -> None:
-    text = "\n".join(
-        [
-            '(Worker_TP0 pid=3) \x1b[31mERROR\x1b[0m   File "/w/gpu_worker.py", line 1, in load_model',
-            '(Worker_TP1 pid=4) ERROR   File "/w/gpu_worker.py", line 1, in load_model',
-            "(Worker_TP0 pid=3) torch.OutOfMemory\x1b[0mError: CUDA out of memory. Tried to allocate 1.00 GiB.",
-            "(Worker_TP1 pid=4) INFO something else",
-        ]
-    )
+    text = '(Worker_TP0 pid=3) \x1b[31mERROR\x1b[0m   File "/w/gpu_worker.py", line 1, in load_model\n(Worker_TP1 pid=4) ERROR   File "/w/gpu_worker.py", line 1, in load_model\n(Worker_TP0 pid=3) torch.OutOfMemory\x1b[0mError: CUDA out of memory. Tried to allocate 1.00 GiB.\n(Worker_TP1 pid=4) INFO something else'
     found = classify(matcher, text)
     assert found.class_ is FailureClass.GPU_OOM_WEIGHTS
     assert "\x1b" not in found.evidence[0].text

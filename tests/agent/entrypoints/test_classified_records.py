@@ -1,0 +1,67 @@
+"""Records: told apart by content, one answer each, in order."""
+
+import json
+
+import pytest
+
+from agent.entrypoints.classified_records import Record, platform_of, read_records
+
+
+def read(text: str) -> list[Record]:
+    return list(read_records(text, name="file"))
+
+
+def test_json_lines_an_array_and_plain_text_are_told_apart_by_content() -> None:
+    rows = [{"id": "a", "log": "one"}, {"id": "b", "log": "two\nthree", "platform": "host"}]
+    for text in ("\n".join(map(json.dumps, rows)), json.dumps(rows), json.dumps(rows, indent=2)):
+        assert [(r.id, r.log, r.platform, r.whole_log) for r in read(text)] == [
+            ("a", "one", None, False),
+            ("b", "two\nthree", "host", True),
+        ]
+    [plain] = read("INFO started\nERROR ended")
+    assert (plain.id, plain.log, plain.whole_log) == ("file", "INFO started\nERROR ended", True)
+
+
+def test_a_log_entry_gives_its_insert_id_and_platform() -> None:
+    entry = {"insertId": "i1", "textPayload": "Killed", "resource": {"type": "cloud_run_revision"}}
+    [record] = read(json.dumps(entry))
+    assert (record.id, record.log, record.platform) == ("i1", "Killed", "cloud_run")
+
+
+@pytest.mark.parametrize(
+    ("row", "part"),
+    [
+        ("not json", "no JSON object"),
+        ('{"id": 1}', "neither"),
+        ('{"id": 2, "log": 5}', "want a string"),
+        ("[1]", "want an object"),
+        ("[" * 9999, "no"),
+    ],
+)
+def test_a_bad_row_is_told_and_the_rest_goes_on(row: str, part: str) -> None:
+    good = '{"id": "a", "log": "x"}'
+    records = read(f"{good}\n{row}\n{good}")
+    assert [bool(record.error) for record in records] == [False, True, False]
+    assert part in records[1].error or "deep" in records[1].error
+
+
+def test_a_log_of_json_entries_is_taken_apart() -> None:
+    log = "\n".join(json.dumps({"textPayload": text}) for text in ("one", "two"))
+    [record] = read(json.dumps({"id": "x", "log": log}))
+    assert record.log == "one\ntwo"
+
+
+def test_a_plain_log_that_begins_with_a_bracket_is_text() -> None:
+    [record] = read("[rank0]: Traceback (most recent call last)\n[rank0]: ValueError: no")
+    assert record.id == "file"
+
+
+def test_an_empty_source_is_one_empty_record() -> None:
+    assert [record.log for record in read("")] == [""]
+    assert read("[]") == []
+
+
+def test_platforms_by_resource() -> None:
+    assert platform_of({"resource": {"type": "k8s_pod"}}) == "kubernetes"
+    assert platform_of({"resource": {"type": "tpu_worker"}}) == "tpu_vm"
+    assert platform_of({"resource": "odd"}) is None

@@ -1,0 +1,64 @@
+"""The words of structured records."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agent.failures.entry_text import entry_lines, log_lines
+from agent.failures.match import Matcher
+
+
+def test_a_text_payload_is_taken_as_it_is_without_colours() -> None:
+    assert entry_lines({"textPayload": "\x1b[31mone\x1b[0m\ntwo", "insertId": "a"}) == ["one", "two"]
+
+
+def test_reason_and_message_of_an_event_stand_on_one_line() -> None:
+    event = {
+        "jsonPayload": {"reason": "FailedScheduling", "message": "0/3 nodes: Insufficient nvidia.com/gpu", "count": 3}
+    }
+    assert entry_lines(event)[0] == "FailedScheduling: 0/3 nodes: Insufficient nvidia.com/gpu"
+
+
+def test_a_pod_status_keeps_the_reason_of_a_terminated_container(matcher: Matcher) -> None:
+    pod = {"status": {"containerStatuses": [{"lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}]}}
+    found = matcher.classify("\n".join(entry_lines(pod)), whole_log=False, platform="kubernetes")
+    assert found.class_ == "host_oom"
+    assert found.fields["exit_code"] == 137
+
+
+def test_an_audit_entry_gives_its_status_first() -> None:
+    entry = {"protoPayload": {"methodName": "/Services.ReplaceService", "status": {"code": 9, "message": "not ready"}}}
+    assert entry_lines(entry)[0] == "not ready"
+
+
+def test_json_lines_within_a_log_are_taken_apart_and_a_cut_one_stays() -> None:
+    log = '{"textPayload": "first"}\nplain\n{"textPayload": "cut'
+    assert log_lines(log) == ["first", "plain", '{"textPayload": "cut']
+
+
+def test_deep_or_odd_json_is_survived() -> None:
+    deep: object = "leaf"
+    for _ in range(200):
+        deep = {"a": deep}
+    assert isinstance(entry_lines({"x": deep, "y": None, "z": [1, [2, {"q": "w"}]]}), list)
+    assert log_lines("[" * 100_000) == ["[" * 100_000]
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    ("name", "class_"),
+    [
+        ("log_memory_limit.json", "host_oom"),
+        ("audit_gpu_quota_rejected.json", "quota_exceeded"),
+        ("audit_gpu_quota_revision.json", "quota_exceeded"),
+        ("audit_mem_quota_rejected.json", "quota_exceeded"),
+        ("log_startup_probe_succeeded.json", "benign"),
+        ("log_instance_started.json", "benign"),
+        ("log_gcsfuse_permission_denied.json", "weights_unreadable"),
+    ],
+)
+def test_documented_payloads_are_recognised(matcher: Matcher, name: str, class_: str, shared_samples: Path) -> None:
+    sample = json.loads((shared_samples / name).read_text())
+    text = "\n".join(entry_lines(sample))
+    assert matcher.classify(text, whole_log=False, platform="cloud_run").class_ == class_

@@ -1,0 +1,50 @@
+"""The index: strongest first, vetoes mind case, implied phrases cost nothing."""
+
+from agent.catalogue.load_failures import FailureCatalogue
+from agent.failures.index import Index, compile_entry
+from agent.failures.signature import FailureClass, Phase, Role, Signature
+
+
+def signature(
+    name: str, *phrases: str, role: Role = Role.CAUSE, precedence: int = 70, unless: tuple[str, ...] = ()
+) -> Signature:
+    return Signature(
+        id=name, failure_class=FailureClass.HOST_OOM, class_by_phase={}, role=role, phrases=phrases, unless=unless,
+        fields={}, fixes=("restart",), fixes_by_phase={}, precedence=precedence, title=name, source="test", date="2026-11-21",
+        phase=Phase.UNKNOWN,
+    )  # fmt: skip
+
+
+def test_a_cause_comes_before_everything_else_and_then_precedence() -> None:
+    entries = [
+        signature("hint", "lamp", role=Role.HINT, precedence=99),
+        signature("weak", "lamp", precedence=10),
+        signature("strong", "lamp", precedence=20),
+        signature("benign", "lamp", role=Role.BENIGN, precedence=90),
+    ]
+    index = Index([compile_entry(entry) for entry in entries])
+    assert [one.entry.id for _, one in index.sightings(["the lamp"])] == ["strong", "weak", "benign", "hint"]
+    assert [match.signature for _, match in index.strongest(["the lamp"])] == ["strong"]
+
+
+def test_a_veto_minds_case_so_that_a_level_is_no_word() -> None:
+    index = Index([compile_entry(signature("a", "lamp is out", unless=("INFO", "ship<*>sank")))])
+    assert list(index.strongest(["INFO the lamp is out"])) == []
+    assert list(index.strongest(["ship and lamp is out: it sank"])) == []
+    assert [i for i, _ in index.strongest(["for your information: the LAMP is out"])] == [0]
+
+
+def test_a_phrase_that_another_implies_is_left_out() -> None:
+    compiled = compile_entry(
+        signature("a", "out of lamps", "Zork: out of lamps", "out of lamps<*>again", "other words")
+    )
+    assert [phrase.anchor for phrase in compiled.phrases] == [b"out of lamps", b"other words"]
+
+
+def test_one_index_answers_the_same_however_full_its_memory_is(catalogue: FailureCatalogue) -> None:
+    index = Index([compile_entry(entry) for entry in catalogue.signatures])
+    phrases = [phrase.replace("<*>", " ") for entry in catalogue.signatures for phrase in entry.phrases]
+    lines = [f"{a} and {b}" for a, b in zip(phrases, reversed(phrases), strict=True)]
+    first = list(index.strongest(lines))
+    index._memo.clear()
+    assert list(index.strongest(lines)) == first

@@ -1,0 +1,53 @@
+"""Builds, flags and requests: the message names what to change."""
+
+import pytest
+
+from agent.failures.match import Matcher
+
+
+@pytest.mark.parametrize(
+    ("text", "class_", "fix"),
+    [
+        (
+            "vllm serve: error: argument --limit-mm-per-prompt: Value {image:1} cannot be converted",
+            "invalid_flag",
+            "set_flag limit_mm_per_prompt",
+        ),
+        ("vllm: error: unrecognized arguments: --swap-space 4", "invalid_flag", "fix_command_line"),
+        (
+            "vllm: error: argument --kv-cache-dtype: invalid choice: 'int8'",
+            "invalid_flag",
+            "set_flag kv_cache_dtype auto",
+        ),
+        (
+            "ValueError: torch.bfloat16 is not supported for quantization method awq. Supported dtypes: [torch.float16]",
+            "unsupported_dtype_or_quant",
+            "set_flag dtype half",
+        ),
+        (
+            "ValueError: The model type 'gemma3' does not support float16. Reason: Numerical instability.",
+            "unsupported_dtype_or_quant",
+            "set_flag dtype bfloat16",
+        ),
+        (
+            "KeyError: 'model.layers.0.mlp.down_proj.qweight_type' in compressed_tensors",
+            "unsupported_dtype_or_quant",
+            "change_model_or_quantization",
+        ),
+        ("ImportError: libcudart.so.13: cannot open shared object file", "cuda_driver_mismatch", "fix_image_or_driver"),
+        ("ValueError: invalid literal for int() with base 10: 'GPU-6f7b'", "invalid_flag", "upgrade_version"),
+        (
+            "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens",
+            "context_length_exceeded",
+            "set_flag max_model_len up",
+        ),
+        (
+            '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
+            "tool_parser_error",
+            "set_flag tool_call_parser",
+        ),
+    ],
+)
+def test_the_message_names_what_to_change(matcher: Matcher, text: str, class_: str, fix: str) -> None:
+    found = matcher.classify(text, whole_log=False, platform=None)
+    assert (found.class_, found.fix_actions[0]) == (class_, fix)

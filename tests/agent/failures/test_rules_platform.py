@@ -1,0 +1,72 @@
+"""Probes, images, devices: the neighbours tell the case."""
+
+import pytest
+
+from agent.failures.finding import Finding
+from agent.failures.match import Matcher
+
+
+def classify(matcher: Matcher, text: str) -> Finding:
+    return matcher.classify(text, whole_log=True, platform=None)
+
+
+PROBE = 'Default STARTUP TCP probe failed 1 time consecutively for container "v" on port 8000. The instance was not started.'
+
+
+@pytest.mark.parametrize(
+    ("text", "class_", "fix"),
+    [
+        (PROBE + " Connection failed with status DEADLINE_EXCEEDED.", "startup_probe_failed", "increase_startup_probe"),
+        (PROBE + " Connection failed with status CANCELLED.", "port_not_listening", "collect_container_logs"),
+        (f"Uvicorn running on http://0.0.0.0:8080\n{PROBE}", "port_not_listening", "set_flag port"),
+        (
+            f"Starting to load model x\nLoading safetensors checkpoint shards: 40%\n{PROBE}",
+            "startup_probe_failed",
+            "increase_startup_probe",
+        ),
+        (
+            "Warning Unhealthy Startup probe failed: HTTP probe failed with statuscode: 404",
+            "startup_probe_failed",
+            "fix_probe_path",
+        ),
+        (
+            "Readiness probe failed: Get http://10.0.0.1:8000/health: context deadline exceeded",
+            "queue_saturation",
+            "relax_liveness_probe",
+        ),
+        (
+            "Starting to load model x\nLiveness probe failed: connection refused",
+            "startup_probe_failed",
+            "increase_startup_probe",
+        ),
+        ("Liveness probe failed: HTTP probe failed with statuscode: 503", "engine_dead", "restart"),
+        (
+            "Failed to pull image x: unexpected status: 401 Unauthorized: unauthorized: authentication required",
+            "image_pull_failed",
+            "fix_auth_token",
+        ),
+        ("Failed to pull image x: dial tcp 1.2.3.4:443: i/o timeout", "image_pull_failed", "fix_network"),
+        ("Failed to pull image x: manifest unknown", "image_pull_failed", "fix_image_or_driver"),
+        ("Failed to initialize NVML: Unknown Error", "no_gpu_visible", "restart"),
+        ("Failed to initialize NVML: Driver/library version mismatch", "cuda_driver_mismatch", "fix_image_or_driver"),
+        ("nvidia 0000:01:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT]", "gpu_hardware_fault", "fix_image_or_driver"),
+        (
+            "Starting to load model x\nWorker proc VllmWorker-0 died unexpectedly (exit code: -9)",
+            "host_oom",
+            "increase_memory_limit",
+        ),
+        (
+            "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3, Timeout(ms)=600000)",
+            "nccl_failure",
+            "fix_network_nccl",
+        ),
+        (
+            "requests.exceptions.HTTPError: 503 Server Error: Service Unavailable for url: https://huggingface.co/x",
+            "network_timeout",
+            "restart",
+        ),
+    ],
+)
+def test_the_neighbours_tell_the_case(matcher: Matcher, text: str, class_: str, fix: str) -> None:
+    found = classify(matcher, text)
+    assert (found.class_, found.fix_actions[0]) == (class_, fix)
