@@ -1,5 +1,7 @@
 """The same console behind werkzeug on this machine and behind functions-framework in the cloud."""
 
+import re
+import sys
 import threading
 
 import functions_framework
@@ -38,21 +40,15 @@ def test_a_port_that_is_taken_is_said_in_words(served, stage, capsys):
 def test_functions_framework_serves_every_path_and_the_form(stage, tmp_path, monkeypatch):
     """The framework loads a source file and calls one function; the pages and the answer go through it."""
     incident = stage.waiting()
-    held = as_function(make_app(stage.world, settings=Settings(platform="cloud_run:p"), operator="ada"))
     source = tmp_path / "main.py"
-    source.write_text("HELD = None\n\ndef console(request):\n    return HELD(request)\n")
-    app = functions_framework.create_app("console", str(source), "http")
-    monkeypatch.setitem(app.view_functions["run"].__globals__, "__name__", "x")
-    import sys
-
+    source.write_text("HELD = None\n\n\ndef console(request):\n    return HELD(request)\n")
+    client = functions_framework.create_app("console", str(source), "http").test_client()
+    held = as_function(make_app(stage.world, settings=Settings(platform="cloud_run:p"), operator="ada"))
     monkeypatch.setattr(sys.modules["main"], "HELD", held)
-    client = app.test_client()
     base = "http://127.0.0.1:8080"
     assert client.get("/", base_url=base).status_code == 200
     page = client.get(f"/plans/{incident.plan.id}", base_url=base)
     assert page.headers["Content-Security-Policy"].startswith("default-src 'none'")
-    import re
-
     form = re.search(r"<form method=\"post\".*?</form>", page.get_data(as_text=True), re.DOTALL)[0]
     data = dict(re.findall(r'name="(\w+)" value="([^"]*)"', form))
     answered = client.post(f"/plans/{incident.plan.id}/decision", data=data, base_url=base, headers={"Origin": base})

@@ -1,0 +1,359 @@
+"""The console in a real browser, with scripts switched off: read, approve, reject, and every way to come too late."""
+
+import importlib.util
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from agent.core.decision import Answer
+from agent.core.phase import Phase
+from agent.core.policy import Approver, Policy
+from agent.entrypoints.web.app import make_app
+from agent.entrypoints.web.identity import Person
+from agent.entrypoints.web.serve import local_server
+from agent.settings import Settings
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+WIDTHS = {"phone": 360, "desk": 1280}
+SCENES_FILE = Path(__file__).parents[1] / "agent" / "entrypoints" / "web" / "scenes.py"
+
+
+@pytest.fixture(scope="module")
+def scenes():
+    spec = importlib.util.spec_from_file_location("journey_scenes", SCENES_FILE)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["journey_scenes"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if path is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("no Chromium here: apt-get install --no-install-recommends chromium")
+        pytest.skip("no Chromium here; apt-get install chromium to run the page tests")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        # root has no sandbox to enter, and CI runs as root
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def serving(world, **more) -> Iterator[str]:
+    server = local_server(make_app(world, **({"settings": Settings(), "operator": "ada"} | more)), port=0)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@contextmanager
+def foreign_page(html: str) -> Iterator[int]:
+    """A page of somebody else on this machine, on a port of its own."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(html.encode())
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class Seen:
+    """A browser page that notes what it asked for and what it complained about."""
+
+    def __init__(self, chromium, *, width=1280, scripts=False, scheme="light"):
+        self.context = chromium.new_context(
+            viewport={"width": width, "height": 800}, java_script_enabled=scripts, color_scheme=scheme
+        )
+        self.page = self.context.new_page()
+        self.hosts, self.complaints = set(), []
+        self.page.on("request", lambda r: self.hosts.add(urlsplit(r.url).netloc))
+        self.page.on("console", lambda m: self.complaints.append(m.text))
+        self.page.set_default_timeout(10_000)
+
+
+@pytest.fixture
+def open_page(chromium):
+    with ExitStack() as stack:
+
+        def make(**more):
+            seen = Seen(chromium, **more)
+            stack.callback(seen.context.close)
+            return seen
+
+        yield make
+
+
+@pytest.fixture
+def stage(scenes):
+    return scenes.a_stage()
+
+
+@pytest.fixture
+def url(stage):
+    with serving(stage.world) as address:
+        yield address
+
+
+@pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS.keys())
+def test_from_the_list_to_an_approval(stage, url, open_page, width):
+    incident = stage.waiting()
+    seen = open_page(width=width)
+    page = seen.page
+    page.goto(url)
+    assert page.get_by_role("heading", level=1).inner_text() == "Incidents"
+    page.get_by_role("link", name="The startup probe gave up after 780 s").click()
+    assert "STARTUP HTTP probe failed" in page.get_by_label("The decisive log line").inner_text()
+    page.get_by_role("button", name="Approve and apply this change").click()
+    assert page.get_by_role("heading", level=1).inner_text() == "Approved"
+    assert "Approved by ada (not verified)" in page.get_by_role("status").inner_text()
+    assert stage.world.store.load(incident.id).phase is Phase.APPROVED
+    page.reload()
+    assert page.get_by_role("heading", level=1).inner_text() == "Approved"
+    page.get_by_role("link", name="Watch what happens").click()
+    assert page.locator("meta[http-equiv=refresh]").count() == 1
+    assert seen.hosts == {urlsplit(url).netloc}
+    assert seen.complaints == []
+
+
+@pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS.keys())
+def test_rejecting_asks_for_a_reason_and_keeps_it(stage, url, open_page, width):
+    incident = stage.waiting()
+    page = open_page(width=width).page
+    page.goto(f"{url}/incidents/{incident.id}")
+    page.get_by_text("Reject it instead").click()
+    page.get_by_role("button", name="Reject this plan").click()
+    assert stage.world.store.load(incident.id).phase is Phase.ASKED
+    page.get_by_role("textbox", name="Why not?").fill("the bucket is being moved")
+    page.get_by_role("button", name="Reject this plan").click()
+    assert page.get_by_role("heading", level=1).inner_text() == "Rejected"
+    assert stage.world.store.load(incident.id).decision.why == "the bucket is being moved"
+
+
+def test_coming_too_late(stage, url, open_page):
+    incident = stage.waiting()
+    page = open_page().page
+    page.goto(f"{url}/plans/{incident.plan.id}")
+    stage.clock.at = incident.plan.expires_at
+    page.get_by_role("button", name="Approve").click()
+    assert page.get_by_role("heading", level=1).inner_text() == "This plan has expired"
+    assert stage.world.store.load(incident.id).decision is None
+
+
+def test_somebody_was_faster(stage, url, open_page):
+    incident = stage.waiting()
+    page = open_page().page
+    page.goto(f"{url}/plans/{incident.plan.id}")
+    stage.said(incident, Answer.REJECT, who="maria", why="no")
+    page.get_by_role("button", name="Approve").click()
+    assert page.get_by_role("heading", level=1).inner_text() == "maria was faster"
+    assert stage.world.store.load(incident.id).decision.who == "maria"
+
+
+def test_the_plan_has_changed(stage, url, open_page, scenes):
+    incident = stage.waiting()
+    page = open_page().page
+    page.goto(f"{url}/plans/{incident.plan.id}")
+    stage.asked(stage.move(incident, Phase.SUPERSEDED, "more was learned"), scenes.memory_plan)
+    page.get_by_role("button", name="Approve").click()
+    assert page.get_by_role("heading", level=1).inner_text() == "This is not the plan any more"
+    page.get_by_role("link", name="Look at plan 2 and decide").click()
+    assert page.get_by_role("rowheader", name="flag --max-model-len").is_visible()
+    page.get_by_role("button", name="Approve").click()
+    assert page.get_by_role("heading", level=1).inner_text() == "Approved"
+
+
+class Proven:
+    """Somebody whose name is proven, as the proxy would."""
+
+    local = True
+
+    def person(self, headers):
+        return Person(name="eve@example.com", verified=True)
+
+
+def test_the_wrong_person_sees_why_and_has_no_button(scenes, open_page):
+    staged = scenes.a_stage(Policy(approvers=(Approver(name="A", email="ada@example.com", services=("gemma4-*",)),)))
+    incident = staged.waiting()
+    with serving(staged.world, identity=Proven()) as url:
+        page = open_page().page
+        page.goto(f"{url}/incidents/{incident.id}")
+        assert page.get_by_role("button").count() == 0
+        assert "names no approver" in page.locator(".decide").inner_text()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"], ids=["same site", "another site"])
+def test_a_foreign_page_cannot_press_the_button(stage, url, open_page, host):
+    """The attacker knows the plan and even a token of their own; the victim's browser sends the form by itself."""
+    incident = stage.waiting()
+    seen = open_page(scripts=True)
+    seen.page.goto(f"{url}/plans/{incident.plan.id}")
+    token = seen.page.locator("input[name=token]").first.get_attribute("value")
+    fields = {"answer": "approve", "digest": incident.plan.digest, "token": token}
+    inputs = "".join(f'<input name="{k}" value="{v}">' for k, v in fields.items())
+    html = (
+        f'<form method=post action="{url}/plans/{incident.plan.id}/decision">{inputs}</form>'
+        "<script>document.forms[0].submit()</script>"
+    )
+    with foreign_page(html) as port:
+        with seen.page.expect_navigation(url=f"{url}/**"):
+            seen.page.goto(f"http://{host}:{port}/")
+        assert "did not come from a fresh page of ours" in seen.page.get_by_role("heading", level=1).inner_text()
+    assert stage.world.store.load(incident.id).version == incident.version
+
+
+def test_a_foreign_page_cannot_frame_ours(stage, url, open_page):
+    """No invisible button under somebody else's."""
+    incident = stage.waiting()
+    seen = open_page(scripts=True)
+    with foreign_page(f'<iframe src="{url}/plans/{incident.plan.id}"></iframe>') as port:
+        seen.page.goto(f"http://127.0.0.1:{port}/")
+        seen.page.wait_for_load_state("networkidle")
+        frame = seen.page.frames[1]
+        assert frame.get_by_role("button").count() == 0
+        assert any("frame-ancestors" in c or "X-Frame-Options" in c for c in seen.complaints)
+
+
+HOSTILE = '<img src=x onerror="document.title=1"><script>document.title="got you"</script><a href=//evil.example>x</a>'
+
+
+def test_a_hostile_log_line_does_nothing_with_scripts_on(stage, url, open_page, scenes):
+    diagnosis = scenes.probe_diagnosis(
+        stage.clock.now(),
+        root_cause=f"{HOSTILE} https://evil.example \u202e",
+        evidence=(scenes.Evidence(signal="s1", line=HOSTILE, decisive=True),),
+    )
+    incident = stage.waiting(diagnosis=diagnosis, plan={"why": HOSTILE})
+    seen = open_page(scripts=True)
+    for path in ("/", f"/incidents/{incident.id}", f"/plans/{incident.plan.id}"):
+        seen.page.goto(url + path)
+        seen.page.wait_for_load_state("networkidle")
+        assert seen.page.locator("script, img, iframe, a[href*=evil]").count() == 0
+        assert "got you" not in seen.page.title()
+    assert seen.hosts == {urlsplit(url).netloc}
+    assert seen.complaints == []
+
+
+def every_page(stage, scenes) -> list[str]:
+    waits = stage.waiting("waits", make=scenes.memory_plan, diagnosis=scenes.memory_diagnosis(stage.clock.now()))
+    person = stage.waiting("person", make=scenes.person_plan)
+    measured = stage.verifying(stage.applying(stage.said(stage.waiting("measured"), Answer.APPROVE)), good=False)
+    gone = stage.escalated(stage.rolled_back(measured))
+    long = stage.waiting(
+        "long" * 15,
+        diagnosis=scenes.probe_diagnosis(
+            stage.clock.now(), root_cause="x" * 300, evidence=(scenes.Evidence(signal="s1", line="A" * 3000, decisive=True),)
+        ),
+        plan={"why": "y" * 300, "undo": "z" * 300},
+    )  # fmt: skip
+    stage.clock.at = waits.plan.expires_at.replace(second=0)
+    incidents = [f"/incidents/{i.id}?still=1" for i in (waits, person, gone, long)]
+    return ["/", "/?service=none", *incidents, f"/plans/{waits.plan.id}", f"/plans/{gone.plan.id}/answer", "/nowhere"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS.keys())
+def test_every_page_fits_its_screen_and_can_be_read(stage, url, open_page, scenes, width, scheme):
+    """Nothing is wider than the screen, nothing to press is smaller than a finger, no text has less contrast than 4.5."""
+    page = open_page(width=width, scripts=True, scheme=scheme).page
+    for path in every_page(stage, scenes):
+        page.goto(url + path)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+        faint = page.evaluate(CONTRAST)
+        assert not faint, (path, faint[:6])
+        small = page.evaluate(
+            "[...document.querySelectorAll('button, summary')].filter(b => b.offsetHeight < 32).length"
+        )
+        assert small == 0, path
+
+
+def test_a_screen_reader_hears_what_matters_in_order(stage, url, open_page, scenes):
+    """Names and roles of the accessibility tree at phone width, where the table is laid out as a list."""
+    incident = stage.waiting(make=scenes.memory_plan)
+    page = open_page(width=WIDTHS["phone"]).page
+    page.goto(f"{url}/incidents/{incident.id}")
+    heard = page.locator("body").aria_snapshot()
+    wanted = [
+        'link "Skip to the content"',
+        'heading "The startup probe gave up after 780 s',
+        "A plan waits for an answer.",
+        'list "How far it is"',
+        'heading "The line that decides"',
+        'heading "The plan"',
+        'table "The exact difference to the live configuration',
+        'columnheader "After"',
+        'rowheader "flag --max-model-len"',
+        'button "Approve and apply this change"',
+        'img "Now: Of 21.96 GiB: weights 19.57 GiB',
+        'heading "Why we think so"',
+        'heading "Timeline"',
+    ]
+    places = [heard.find(said) for said in wanted]
+    assert -1 not in places, [said for said, place in zip(wanted, places, strict=True) if place == -1]
+    assert places == sorted(places)
+
+
+def test_the_whole_way_by_keyboard(stage, url, open_page):
+    incident = stage.waiting()
+    page = open_page().page
+    page.goto(f"{url}/plans/{incident.plan.id}")
+    page.keyboard.press("Tab")
+    assert page.locator(":focus").inner_text() == "Skip to the content"
+    for _ in range(20):
+        if page.locator("button:focus").count():
+            break
+        page.keyboard.press("Tab")
+    assert page.locator("button:focus").inner_text() == "Approve and apply this change"
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    assert page.get_by_role("heading", level=1).inner_text() == "Approved"
+
+
+CONTRAST = """() => {
+  const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+  const rgba = colour => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data]; };
+  const light = ([r, g, b]) => [r, g, b].map(v => v / 255)
+    .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const ground = element => { for (let e = element; e; e = e.parentElement) {
+    const colour = rgba(getComputedStyle(e).backgroundColor); if (colour[3] > 250) return colour; }
+    return [255, 255, 255, 255]; };
+  const faint = [];
+  for (const element of document.querySelectorAll('body *')) {
+    const own = [...element.childNodes].some(n => n.nodeType === 3 && n.textContent.trim());
+    if (!own || !element.getClientRects().length) continue;
+    const [a, b] = [light(rgba(getComputedStyle(element).color)), light(ground(element))];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < 4.5) faint.push([element.tagName, element.className, element.textContent.slice(0, 40), ratio]);
+  }
+  return faint;
+}"""
