@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from agent.catalogue.load_fit import ModelCatalogue
 from agent.errors import InputRejected
@@ -15,8 +15,10 @@ from agent.fit.facts import ModelFacts
 from agent.ports.profiles import ProfileShelf
 
 if TYPE_CHECKING:
-    from agent.adapters.checkpoint.locate import Locator
     from agent.settings import Settings
+
+ReadCheckpoint = Callable[[str, str, Sequence[ModelFacts]], ModelProfile]
+"""Source, name for the profile, bundled models -> profile."""
 
 _REMOTE = ("gs://", "hf:", "https://", "http://")
 
@@ -27,21 +29,13 @@ class KnownModels:
     Args:
         bundled: The catalogue's models.
         shelf: Profiles that were added.
-        locator: Opens checkpoints; asked late, as it brings an HTTP client with it.
-        now: UTC time.
+        read: Reads the checkpoint at a place, under a name, beside the bundled models; keeps nothing.
     """
 
-    def __init__(
-        self,
-        bundled: ModelCatalogue,
-        shelf: ProfileShelf,
-        locator: Callable[[], Locator],
-        now: Callable[[], datetime],
-    ) -> None:
+    def __init__(self, bundled: ModelCatalogue, shelf: ProfileShelf, read: ReadCheckpoint) -> None:
         self._bundled = bundled
         self._shelf = shelf
-        self._locator = locator
-        self._now = now
+        self._read = read
 
     def find(self, name: str) -> ModelFacts:
         """Facts of the model of a name.
@@ -77,17 +71,12 @@ class KnownModels:
         """Read a checkpoint; nothing is kept.
 
         Raises:
-            InputRejected: See :func:`agent.adapters.checkpoint.read.read_profile`.
+            InputRejected: Its files are hostile, incomplete or not there.
             DependencyFailed: The source does not answer.
         """
-        from agent.adapters.checkpoint.read import read_profile
-
-        files = self._locator().open(source)
-        try:
-            bundled = {facts.name: facts for facts in self._bundled.by_name.values()}.values()
-            return read_profile(files, name=as_name, read_at=self._now().isoformat(), bundled=bundled)
-        finally:
-            files.close()
+        return self._read(
+            source, as_name, tuple({facts.name: facts for facts in self._bundled.by_name.values()}.values())
+        )
 
     def add(self, source: str, *, as_name: str) -> ModelProfile:
         """Read a checkpoint and keep its profile under a name."""
@@ -110,7 +99,6 @@ def known_models(bundled: ModelCatalogue, settings: Settings) -> KnownModels:
     Raises:
         InputRejected: The store is in the cloud: profiles are kept beside the embedded store only.
     """
-    from agent.adapters.clock import SystemClock
     from agent.adapters.store.profiles_sqlite import SqliteProfileShelf
 
     if not settings.embedded:
@@ -119,19 +107,30 @@ def known_models(bundled: ModelCatalogue, settings: Settings) -> KnownModels:
             why=f"the store {settings.store!r} keeps none",
             mend="use STORE=sqlite:<folder>",
         )
-    shelf = SqliteProfileShelf(settings.state / "profiles.sqlite")
-    return KnownModels(bundled, shelf, lambda: _locator(settings), SystemClock().now)
+    return KnownModels(bundled, SqliteProfileShelf(settings.state / "profiles.sqlite"), reader(settings))
 
 
-def _locator(settings: Settings) -> Locator:
-    from agent.adapters.checkpoint.locate import Locator
-    from agent.adapters.checkpoint.tokens import google_token
+def reader(settings: Settings) -> ReadCheckpoint:
+    """Reads checkpoints with the caller's own tokens, mounted paths through the watched services."""
 
-    hub_token = os.environ.get("HF_TOKEN")  # noqa: TID251 - goes into the settings with the next of their words
-    return Locator(mounts=_mounts(settings), google_token=google_token, hub_token=lambda: hub_token)
+    def read(source: str, name: str, bundled: Sequence[ModelFacts]) -> ModelProfile:
+        from agent.adapters.checkpoint.locate import Locator
+        from agent.adapters.checkpoint.read import read_profile
+        from agent.adapters.checkpoint.tokens import google_token
+        from agent.adapters.clock import SystemClock
+
+        hub_token = os.environ.get("HF_TOKEN")  # noqa: TID251 - goes into the settings with the next of their words
+        locator = Locator(mounts=mounts(settings), google_token=google_token, hub_token=lambda: hub_token)
+        files = locator.open(source)
+        try:
+            return read_profile(files, name=name, read_at=SystemClock().now().isoformat(), bundled=bundled)
+        finally:
+            files.close()
+
+    return read
 
 
-def _mounts(settings: Settings) -> Callable[[str], str | None]:
+def mounts(settings: Settings) -> Callable[[str], str | None]:
     """Paths inside the watched services, by the longest mount above them."""
 
     def resolve(path: str) -> str | None:
@@ -139,13 +138,36 @@ def _mounts(settings: Settings) -> Callable[[str], str | None]:
             return None
         from agent.core.services import parse_services
 
-        mounts = {
+        known = {
             mount.rstrip("/"): bucket.rstrip("/")
             for service in parse_services(settings.services.read_text(encoding="utf-8")).services
             for mount, bucket in service.mounts.items()
         }
-        above = [mount for mount in mounts if path == mount or path.startswith(mount + "/")]
+        above = [mount for mount in known if path == mount or path.startswith(mount + "/")]
         longest = max(above, key=len, default=None)
-        return None if longest is None else mounts[longest] + path[len(longest) :]
+        return None if longest is None else known[longest] + path[len(longest) :]
 
     return resolve
+
+
+def name_of(source: str) -> str:
+    """The name a profile gets when none is given: the repository, else the last folder.
+
+    Args:
+        source: A folder, gs://bucket/folder, hf:owner/name[@revision], or the https address of a folder or of its
+            config.json.
+
+    Raises:
+        InputRejected: The source has no folder to be named after.
+    """
+    if source.startswith("hf:"):
+        return source[3:].partition("@")[0]
+    path = urlsplit(source).path if "://" in source else str(Path(source).absolute())
+    parts = [part for part in path.split("/") if part]
+    if parts and parts[-1].endswith((".json", ".safetensors")):
+        parts.pop()
+    if not parts:
+        raise InputRejected(
+            f"the profile of {source[:200]!r} has no name", why="its place has no folder", mend="give one: --name NAME"
+        )
+    return parts[-1]

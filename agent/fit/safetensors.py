@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agent.errors import InputRejected
-from agent.fit.strict_json import strict_object
+from agent.strict_json import read_object
 
 PREFIX_BYTES: Final = 8
 MAX_HEADER_BYTES: Final = 32 * 2**20
 MAX_TENSORS: Final = 200_000
 MAX_NAME_CHARS: Final = 512
 MAX_DIMENSIONS: Final = 16
+_MEND: Final = "download it again or ask its publisher"
 
 BITS: Final[dict[str, int]] = {
     "BOOL": 8,
@@ -109,13 +110,13 @@ def parse_header(raw: bytes, *, file: str, file_bytes: int | None = None) -> Saf
         Every tensor with its size.
 
     Raises:
-        InputRejected: Anything the format forbids: see ``strict_object``; unknown dtype; a shape, offset or
-            name that is negative, fractional, huge or of another type; overlaps, holes, a size that does not
-            match shape and dtype, or an end that is not the file's.
+        InputRejected: Anything the format forbids: what :func:`agent.strict_json.read_object` refuses; an unknown
+            dtype; a shape, offset or name that is negative, fractional, huge or of another type; overlaps, holes,
+            a size that does not match shape and dtype, or an end that is not the file's.
     """
     if not raw.startswith(b"{"):
         raise _refused(file, "its header does not begin with '{'")
-    entries = strict_object(raw, what=f"header of {file!r}")
+    entries = read_object(raw, what=f"header of {file[:200]!r}", limit=MAX_HEADER_BYTES, mend=_MEND)
     metadata = entries.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         raise _refused(file, "its __metadata__ is not a map of strings")
@@ -158,6 +159,4 @@ def _is_size(value: object) -> bool:
 
 
 def _refused(file: str, why: str) -> InputRejected:
-    return InputRejected(
-        f"the safetensors file {file[:200]!r} was refused", why=why, mend="download it again or ask its publisher"
-    )
+    return InputRejected(f"the safetensors file {file[:200]!r} was refused", why=why, mend=_MEND)

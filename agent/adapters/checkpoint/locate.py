@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from agent.adapters.checkpoint.http import HttpCheckpoint
 from agent.adapters.checkpoint.local import LocalCheckpoint
@@ -88,27 +88,6 @@ class Locator:
             raise _unreadable(source, "hf:owner/name or hf:owner/name@revision")
         base = f"{self.hub_url}/{match[1]}/resolve/{quote(match[2] or 'main', safe='')}"
         return HttpCheckpoint(base, source=source, token=self.hub_token)
-
-
-def name_of(source: str) -> str:
-    """The name a profile gets when none is given: the repository, else the last folder.
-
-    Args:
-        source: As in :meth:`Locator.open`.
-
-    Raises:
-        InputRejected: The source has no folder to be named after.
-    """
-    match = _REPO.fullmatch(source)
-    if match is not None:
-        return match[1]
-    path = urlsplit(source).path if "://" in source else str(Path(source).absolute())
-    parts = [part for part in path.split("/") if part]
-    if parts and parts[-1].endswith((".json", ".safetensors")):
-        parts.pop()
-    if not parts:
-        raise _unreadable(source, "a name as well: --name NAME")
-    return parts[-1]
 
 
 def _unreadable(source: str, want: str) -> InputRejected:

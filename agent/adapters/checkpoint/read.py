@@ -11,8 +11,8 @@ from agent.fit.checkpoint import ModelProfile, profile_of
 from agent.fit.config_reader import MAX_CONFIG_BYTES
 from agent.fit.facts import ModelFacts
 from agent.fit.safetensors import PREFIX_BYTES, SafetensorsHeader, header_length, parse_header
-from agent.fit.strict_json import strict_object
 from agent.ports.checkpoint import CheckpointFileMissing, CheckpointFiles
+from agent.strict_json import read_object
 
 MAX_INDEX_BYTES: Final = 32 * 2**20
 MAX_SHARDS: Final = 1024
@@ -65,9 +65,10 @@ def _whole(files: CheckpointFiles, name: str, most: int) -> bytes:
 def _shards(files: CheckpointFiles) -> tuple[list[str], frozenset[str]]:
     """Shard names, and the tensors that the index promises."""
     try:
-        index = strict_object(_whole(files, _INDEX, MAX_INDEX_BYTES), what=f"{_INDEX} of {files.source!r}")
+        raw = _whole(files, _INDEX, MAX_INDEX_BYTES)
     except CheckpointFileMissing:
         return [_SINGLE], frozenset()
+    index = read_object(raw, what=f"{_INDEX} of {files.source!r}", limit=MAX_INDEX_BYTES, mend="download it again")
     weights = index.get("weight_map")
     if not isinstance(weights, dict) or not all(isinstance(shard, str) for shard in weights.values()):
         raise InputRejected(f"the {_INDEX} was refused", why="its weight_map is no map of names", mend="download again")

@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     bundled = load_fit_catalogue().models
     known = known_models(bundled, read_settings())
     if args.verb == "add":
-        from agent.adapters.checkpoint.locate import name_of
+        from agent.entrypoints.known_models import name_of
 
         profile = known.add(args.source, as_name=args.name or name_of(args.source))
         _say(_described(profile.facts, profile), as_json=args.json)

@@ -1,12 +1,10 @@
 """Names find their model: profiles before the bundled entries, mounts through services.toml."""
 
-from datetime import UTC, datetime
-
 import pytest
 
 from agent.adapters.checkpoint.locate import Locator
 from agent.catalogue.load_fit import load_fit_catalogue
-from agent.entrypoints.known_models import KnownModels, known_models
+from agent.entrypoints.known_models import KnownModels, mounts, name_of
 from agent.errors import InputRejected
 from agent.fit.checkpoint import ModelProfile
 from agent.settings import read_settings
@@ -51,7 +49,10 @@ def profile(name, source):
 
 
 def known(*profiles):
-    return KnownModels(BUNDLED, Shelf(*profiles), Locator, lambda: datetime(2026, 11, 21, tzinfo=UTC))
+    def read(source, name, bundled):
+        return profile(name, source)
+
+    return KnownModels(BUNDLED, Shelf(*profiles), read)
 
 
 def test_a_profile_wins_over_the_bundled_entry_of_its_name_and_is_found_by_its_place():
@@ -77,7 +78,37 @@ def test_a_mount_of_a_watched_service_leads_to_its_bucket(tmp_path):
     services = tmp_path / "services.toml"
     services.write_text(SERVICES)
     settings = read_settings({"STORE": f"sqlite:{tmp_path}", "SERVICES": str(services)})
-    locator = known_models(BUNDLED, settings)._locator()
-    assert locator.mounts("/mnt/models/gemma-x") == "gs://bucket-a/models/gemma-x"
-    assert locator.mounts("/mnt/modelsx/y") is None
-    assert locator.open("/mnt/models/gemma-x").source == "gs://bucket-a/models/gemma-x"
+    resolve = mounts(settings)
+    assert resolve("/mnt/models/gemma-x") == "gs://bucket-a/models/gemma-x"
+    assert resolve("/mnt/modelsx/y") is None
+    assert Locator(mounts=resolve).open("/mnt/models/gemma-x").source == "gs://bucket-a/models/gemma-x"
+
+
+def test_an_address_that_nobody_knows_is_read_where_it_lies():
+    assert known().find("gs://bucket/some/model-x").size == "E2B"
+
+
+def test_what_is_added_is_found_by_its_name_afterwards():
+    models = known()
+    models.add("gs://bucket/some/model-x", as_name="mine")
+    assert models.profile("mine").source == "gs://bucket/some/model-x"
+    assert [held.name for held in models.added()] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("hf:google/gemma-4-31B-it", "google/gemma-4-31B-it"),
+        ("hf:google/gemma-4-31B-it@main", "google/gemma-4-31B-it"),
+        ("gs://bucket/models/gemma-4-12B-it/", "gemma-4-12B-it"),
+        ("/mnt/models/gemma-4-26B-A4B-it-qat-w4a16-ct", "gemma-4-26B-A4B-it-qat-w4a16-ct"),
+        ("https://example.com/a/tiny/config.json", "tiny"),
+    ],
+)
+def test_a_profile_is_named_after_its_repository_or_folder(source, name):
+    assert name_of(source) == name
+
+
+def test_a_place_without_a_folder_asks_for_a_name():
+    with pytest.raises(InputRejected, match="--name"):
+        name_of("gs://bucket")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.adapters.checkpoint.locate import Locator, name_of
+from agent.adapters.checkpoint.locate import Locator
 from agent.adapters.checkpoint.read import read_profile
 from agent.errors import InputRejected
 
@@ -69,22 +69,3 @@ def test_a_mounted_path_is_read_where_its_volume_lies(site, make_files):
 def test_a_place_that_is_none_is_refused_with_how_to_write_it(source):
     with pytest.raises(InputRejected):
         read(Locator(), source)
-
-
-@pytest.mark.parametrize(
-    ("source", "name"),
-    [
-        ("hf:google/gemma-4-31B-it", "google/gemma-4-31B-it"),
-        ("hf:google/gemma-4-31B-it@main", "google/gemma-4-31B-it"),
-        ("gs://bucket/models/gemma-4-12B-it/", "gemma-4-12B-it"),
-        ("/mnt/models/gemma-4-26B-A4B-it-qat-w4a16-ct", "gemma-4-26B-A4B-it-qat-w4a16-ct"),
-        ("https://example.com/a/tiny/config.json", "tiny"),
-    ],
-)
-def test_a_profile_is_named_after_its_repository_or_folder(source, name):
-    assert name_of(source) == name
-
-
-def test_a_place_without_a_folder_asks_for_a_name():
-    with pytest.raises(InputRejected, match="--name"):
-        name_of("gs://bucket")
