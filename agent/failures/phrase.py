@@ -11,7 +11,16 @@ MIN_ANCHOR_BYTES = 4
 COMMON = frozenset(
     {b"error", b"failed", b"failure", b"invalid", b"timeout", b"timed out", b"not found", b"out of memory", b"cuda"}
     | {b"cuda out of memory", b"no space left", b"no space left on device", b"not supported", b"is not supported"}
-    | {b"permission denied", b"connection refused", b"warning", b"cannot open shared object file", b"divisible"}
+    | {
+        b"permission denied",
+        b"connection refused",
+        b"warning",
+        b"request",
+        b"kv cache",
+        b"checkpoint shards",
+        b"cannot open shared object file",
+        b"divisible",
+    }
 )
 """Words of ordinary logs: no anchor where a phrase has another part, for each find costs time."""
 
