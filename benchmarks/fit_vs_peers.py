@@ -117,7 +117,9 @@ def ask_hf_mem(python, questions):
     text = "\n".join(json.dumps(each) for each in questions)
     done = subprocess.run([python, "-c", THEIRS], input=text, stdout=subprocess.PIPE, text=True, check=True)
     answers = [json.loads(line) for line in done.stdout.splitlines()]
-    return {each["id"]: {**each, "length": asked["length"], "unpublished": asked["unpublished"]} for each, asked in zip(answers, questions, strict=True)}
+    asked = {each["id"]: each for each in questions}
+    told = ("length", "unpublished")
+    return {each["id"]: {**each, **{key: asked[each["id"]][key] for key in told}} for each in answers}
 
 
 def show(compared, rows, theirs):

@@ -20,6 +20,7 @@ from agent.catalogue.fit_entries import (
 )
 from agent.errors import InputRejected
 from agent.fit.facts import AcceleratorFacts, ModelFacts, QuantFacts, VersionRules
+from agent.fit.weights import stored_bytes
 
 _NOISE = frozenset(
     [
@@ -104,6 +105,9 @@ class ModelCatalogue:
         Raises:
             InputRejected: If the name belongs to no known model.
         """
+        return self._sized(self._found(name))
+
+    def _found(self, name: str) -> ModelFacts:
         wanted = name.strip().rstrip("/").lower()
         if found := self.by_name.get(wanted) or self.by_name.get(last := wanted.rsplit("/", 1)[-1]):
             return found
@@ -116,6 +120,12 @@ class ModelCatalogue:
             mend=(f"Nearest names: {', '.join(close)}. " if close else "")
             + "Add a checkpoint with: sre-agent models add PATH|gs://...|hf:REPO",
         )
+
+    def _sized(self, facts: ModelFacts) -> ModelFacts:
+        """Fill in the checkpoint's size where its layout is known: by arithmetic, hence late and only for one."""
+        if facts.checkpoint_bytes is not None or facts.served_bytes is not None:
+            return facts
+        return replace(facts, checkpoint_bytes=stored_bytes(facts))
 
     def find_draft(self, name: str) -> ModelFacts | None:
         """Facts of a speculative draft model; None where no name is given or it is not known."""
@@ -223,12 +233,12 @@ def _load_models(document: dict[str, Any]) -> ModelCatalogue:
     mistakes: list[str] = []
     schemes: dict[str, QuantScheme] = {}
     for key, entry in document.get("schemes", {}).items():
-        with _gather(mistakes, key):
+        with _Gathering(mistakes, key):
             schemes[key] = QuantScheme(facts=scheme_from_entry(key, entry), patterns=tuple(entry["patterns"]))
     by_name: dict[str, ModelFacts] = {}
     by_shape: dict[tuple[str, ...], ModelFacts] = {}
     for entry in document.get("models", []):
-        with _gather(mistakes, str(entry.get("name"))):
+        with _Gathering(mistakes, str(entry.get("name"))):
             base = model_from_entry(entry, {key: scheme.facts for key, scheme in schemes.items()})
             for name in (entry["name"], *entry["aliases"]):
                 _enter(by_name, name, base)
@@ -249,7 +259,7 @@ def _load_accelerators(document: dict[str, Any]) -> dict[str, AcceleratorFacts]:
     mistakes: list[str] = []
     found: dict[str, AcceleratorFacts] = {}
     for entry in document.get("accelerators", []):
-        with _gather(mistakes, str(entry.get("name"))):
+        with _Gathering(mistakes, str(entry.get("name"))):
             facts = accelerator_from_entry(entry)
             for name in (facts.name, *entry["aliases"]):
                 if name in found:
@@ -264,7 +274,7 @@ def _load_versions(document: dict[str, Any]) -> tuple[VersionRules, ...]:
     versions: list[VersionRules] = []
     harmless = frozenset(document.get("harmless_flags", {}).get("names", ()))
     for entry in document.get("versions", []):
-        with _gather(mistakes, str(entry.get("version"))):
+        with _Gathering(mistakes, str(entry.get("version"))):
             versions.append(version_from_entry(entry, harmless))
     if not versions:
         mistakes.append("it names no version")
@@ -272,7 +282,7 @@ def _load_versions(document: dict[str, Any]) -> tuple[VersionRules, ...]:
     return tuple(sorted(versions, key=lambda rules: _numbers(rules.version)))
 
 
-class _gather:
+class _Gathering:
     """Collects an entry's mistake, so that all are told at once."""
 
     def __init__(self, mistakes: list[str], name: str) -> None:

@@ -105,9 +105,8 @@ def svg_bar(report: FitReport, *, width: int = 720) -> str:
     for part in parts:
         wide = part.bytes / whole * width
         label = escape(f"{part.name}: {part.bytes / GIB:.2f} GiB")
-        shapes.append(
-            f'<rect x="{at:.1f}" y="0" width="{wide:.1f}" height="28" fill="{part.colour}"><title>{label}</title></rect>'
-        )
+        place = f'x="{at:.1f}" y="0" width="{wide:.1f}" height="28"'
+        shapes.append(f'<rect {place} fill="{part.colour}"><title>{label}</title></rect>')
         at += wide
     end = total / whole * width
     if end < width:

@@ -315,7 +315,8 @@ _BOOLEANS = frozenset({
 _SCALARS: dict[str, Callable[[str], Any]] = {
     "tensor-parallel-size": int, "pipeline-parallel-size": int, "data-parallel-size": int,
     "gpu-memory-utilization": float, "max-model-len": human_int, "max-num-seqs": human_int,
-    "max-num-batched-tokens": human_int, "kv-cache-dtype": _word, "mamba-ssm-cache-dtype": _word, "dtype": _word, "quantization": _word,
+    "max-num-batched-tokens": human_int, "kv-cache-dtype": _word, "mamba-ssm-cache-dtype": _word,
+    "dtype": _word, "quantization": _word,
     "block-size": int, "cpu-offload-gb": float, "kv-cache-memory-bytes": human_int, "num-gpu-blocks-override": int,
     "max-cudagraph-capture-size": int,
 }  # fmt: skip

@@ -40,7 +40,7 @@ def predict_on_cpu(
     block = flags.block_size or CPU_BLOCK_TOKENS
     layout = plan_layout(model, flags, block_tokens=block, bytes_per_element=width, rules=rules, draft=draft)
     space = int(flags.kv_cache_space_gib * GIB) if flags.kv_cache_space_gib else flags.kv_cache_memory_bytes
-    pool = fill_pool(layout, Bounds.exactly(space or 0), flags, rules, run, needs)
+    pool = fill_pool(layout, Bounds.exactly(space or 0), flags, rules, run=run, needs=needs)
     if not space:
         verdict = replace(verdict, doubts=(*verdict.doubts, _UNGIVEN))
     demand = Bounds.exactly(pool.demand_bytes)

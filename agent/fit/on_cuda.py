@@ -24,7 +24,7 @@ ESTIMATE_ERROR_BYTES = GIB // 10
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Terms:
-    """Every term of one device, as bounds; ``applied`` is the graph estimate the budget gives up, ``draft`` an allowance."""
+    """Every term of one device; ``applied`` is the graph estimate the budget gives up, ``draft`` an allowance."""
 
     total: Bounds
     context: Bounds
@@ -67,11 +67,11 @@ def predict_on_cuda(
 
     Source: vllm/v1/worker/gpu_worker.py determine_available_memory and v1/worker/utils.py request_memory.
     """
-    terms = _terms(model, accelerator, flags, rules, run, draft)
+    terms = _terms(model, accelerator, flags, rules, run=run, draft=draft)
     width = cache_bytes_per_element(flags.kv_cache_dtype, model.quant.base_bytes_per_param)
     block = flags.block_size or BLOCK_TOKENS
     layout = plan_layout(model, flags, block_tokens=block, bytes_per_element=width, rules=rules, draft=draft)
-    pool = fill_pool(layout, terms.pool, flags, rules, run, needs)
+    pool = fill_pool(layout, terms.pool, flags, rules, run=run, needs=needs)
     outcome = decide(_steps(terms, pool, auto=run.auto_length), verdict)
     return FitReport(
         fits=outcome.fits,
@@ -114,6 +114,7 @@ def _terms(
     accelerator: AcceleratorFacts,
     flags: Flags,
     rules: VersionRules,
+    *,
     run: Effective,
     draft: ModelFacts | None,
 ) -> Terms:

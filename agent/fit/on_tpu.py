@@ -8,7 +8,7 @@ from agent.fit.batch import Effective
 from agent.fit.bounds import GIB, Bounds
 from agent.fit.facts import AcceleratorFacts, ModelFacts, TensorGroup, VersionRules
 from agent.fit.flags import Flags
-from agent.fit.kv import cache_bytes_per_element
+from agent.fit.kv import cache_bytes_per_element, own_mtp
 from agent.fit.needs import Needs
 from agent.fit.report import FitReason, FitReport, Overheads
 from agent.fit.steps import Step, decide
@@ -49,10 +49,12 @@ def predict_on_tpu(
     draft: ModelFacts | None,
     needs: Needs,
 ) -> FitReport:
-    """One prediction for a chip; see ``predict``. A draft model is not modelled here (``judge`` makes it a doubt)."""
+    """One prediction for a chip; see ``predict``."""
     assert accelerator.total_bytes is not None
     total = accelerator.total_bytes
     used = _used(model, flags, rules, run)
+    if draft is not None:
+        used = used + _used(draft, flags, rules, run)
     budget = Bounds(
         low=int(total.low * run.utilisation),
         best=int(total.best * run.utilisation),
@@ -60,7 +62,8 @@ def predict_on_tpu(
     )
     pool = ChipPool(
         block_tokens=flags.block_size or block_tokens(run.max_model_len),
-        bytes_per_block=_bytes_per_block(model, flags, run),
+        bytes_per_block=_bytes_per_block(model, flags, run)
+        + (_bytes_per_block(draft, flags, run) if draft is not None else 0),
         bytes=Bounds.exactly(flags.kv_cache_memory_bytes) if flags.kv_cache_memory_bytes else budget - used,
     )
     need = -(-run.max_model_len // pool.block_tokens)
@@ -106,7 +109,8 @@ def _bytes_per_block(model: ModelFacts, flags: Flags, run: Effective) -> int:
     width = cache_bytes_per_element(flags.kv_cache_dtype, model.quant.base_bytes_per_param)
     packing = max(1, 4 // width)
     total = 0
-    for layer in model.layers:
+    guessing = own_mtp(model, flags)
+    for layer in (*model.layers, *((guessing,) if guessing is not None else ())):
         if not layer.owns_kv:
             continue
         rows = 2 * -(-layer.kv_heads // flags.tp)

@@ -44,7 +44,7 @@ class Pool:
 
 
 def fill_pool(
-    layout: KvLayout, kv_bytes: Bounds, flags: Flags, rules: VersionRules, run: Effective, needs: Needs
+    layout: KvLayout, kv_bytes: Bounds, flags: Flags, rules: VersionRules, *, run: Effective, needs: Needs
 ) -> Pool:
     """Cut a pool into blocks and ask what it holds.
 

@@ -79,9 +79,11 @@ def _whole(row: Mapping[str, Any], key: str, default: int | None) -> int | None:
     value = row.get(key)
     if value is None:
         return default
+    whole = not isinstance(value, bool) and (not isinstance(value, float) or value.is_integer())
     try:
-        if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
-            raise ValueError(value)
-        return int(value)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputRejected(f"{key} {value!r} was not read", why="it is no whole number", mend=_MEND) from error
+        number = int(value) if whole else None
+    except (TypeError, ValueError, OverflowError):
+        number = None
+    if number is None:
+        raise InputRejected(f"{key} {value!r} was not read", why="it is no whole number", mend=_MEND)
+    return number

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agent.errors import InputRejected
 from agent.fit.batch import Effective
-from agent.fit.facts import AcceleratorFacts, AcceleratorKind, ModelFacts, VersionRules
+from agent.fit.facts import AcceleratorFacts, AcceleratorKind, AttentionKind, ModelFacts, VersionRules
 from agent.fit.flags import Flags
 from agent.fit.kv import own_mtp
 from agent.fit.needs import Needs
@@ -14,6 +14,7 @@ from agent.fit.needs import Needs
 _BF16 = (8, 0)
 _FP8_CACHE = (8, 9)
 _SHARED_MEMORY = (8, 0)
+_NOT_ON_TPU = frozenset({AttentionKind.RECURRENT, AttentionKind.LATENT})
 _DRAFTLESS = frozenset({"ngram", "ngram_gpu", "suffix"})
 
 
@@ -22,8 +23,9 @@ class Verdict:
     """What is known before any byte is counted.
 
     Attributes:
-        refusals: Nothing but other hardware, another version or another model helps: ``unsupported``.
-        flag_refusals: One flag mends it: ``unsupported`` too, told only if memory does not already fail.
+        refusals: It stops before memory is looked at: ``unsupported``.
+        flag_refusals: ``unsupported`` too, but one flag mends it without touching the KV cache's shape: told only if
+            memory does not already fail.
         doubts: Make ``fits`` null: what is not modelled may need more or less.
         left_out: Make a "fits" null: what is not counted can only need more.
         notes: Assumptions only.
@@ -34,6 +36,17 @@ class Verdict:
     doubts: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Told:
+    """What was found so far; lists that the checks below add to."""
+
+    refusals: list[str] = field(default_factory=list)
+    mended: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 def check_shape(model: ModelFacts, accelerator: AcceleratorFacts, count: int, flags: Flags) -> None:
@@ -76,113 +89,102 @@ def judge(
 
     Source: vllm/config/model.py, platforms/cuda.py, v1/core/encoder_cache_manager.py; facts on Gemma 4's kernels.
     """
-    refusals: list[str] = []
-    mended: list[str] = []
-    doubts: list[str] = []
-    left_out: list[str] = []
-    notes: list[str] = []
+    told = _Told()
     if rules.is_unread:
-        doubts.append(f"vLLM before {rules.version} counts memory by other rules")
+        told.doubts.append(f"vLLM before {rules.version} counts memory by other rules")
+    if model.unmodelled:
+        told.doubts.append(model.unmodelled)
     if flags.max_model_len is None and model.other_positions:
         known = ", ".join(f"{positions:,}" for positions in (model.max_position, *model.other_positions))
-        left_out.append(f"max_model_len is not given and this model is published with {known} positions")
-    if model.unmodelled:
-        doubts.append(model.unmodelled)
+        told.left_out.append(f"max_model_len is not given and this model is published with {known} positions")
     if model.min_vllm and _older(rules.version, model.min_vllm):
-        refusals.append(f"{model.architecture} needs vLLM {model.min_vllm} or newer")
-    if run.max_model_len > model.max_position:
-        mended.append(f"max_model_len {run.max_model_len} is over the model's {model.max_position} positions")
-    if flags.enable_chunked_prefill is False and run.max_num_batched_tokens < run.max_model_len:
-        mended.append("without chunked prefill max_num_batched_tokens must reach max_model_len")
-    if run.max_num_batched_tokens < run.max_num_seqs:
-        mended.append(f"max_num_batched_tokens {run.max_num_batched_tokens} is under max_num_seqs {run.max_num_seqs}")
-    if needs.context_tokens is not None and not run.auto_length and needs.context_tokens > run.max_model_len:
-        mended.append(f"the needed context of {needs.context_tokens} is over max_model_len {run.max_model_len}")
-    _judge_item(rules, run, mended, doubts, notes)
+        told.refusals.append(f"{model.architecture} needs vLLM {model.min_vllm} or newer")
+    _judge_lengths(model, flags, run, needs, told)
+    _judge_item(rules, run, told)
     if accelerator.kind is AcceleratorKind.CUDA:
-        _judge_device(model, accelerator, flags, refusals, doubts, notes)
-    _judge_flags(model, flags, rules, doubts, left_out, notes, draft=draft)
+        _judge_device(model, accelerator, flags, told)
+    elif accelerator.kind is AcceleratorKind.TPU and any(layer.kind in _NOT_ON_TPU for layer in model.layers):
+        told.doubts.append("recurrent and latent layers on a TPU are not modelled")
+    _judge_flags(model, flags, rules, told, draft=draft)
     return Verdict(
-        refusals=tuple(refusals),
-        flag_refusals=tuple(mended),
-        doubts=tuple(doubts),
-        left_out=tuple(left_out),
-        notes=tuple(notes),
+        refusals=tuple(told.refusals),
+        flag_refusals=tuple(told.mended),
+        doubts=tuple(told.doubts),
+        left_out=tuple(told.left_out),
+        notes=tuple(told.notes),
     )
 
 
-def _judge_item(rules: VersionRules, run: Effective, refusals: list[str], doubts: list[str], notes: list[str]) -> None:
+def _judge_lengths(model: ModelFacts, flags: Flags, run: Effective, needs: Needs, told: _Told) -> None:
+    if run.max_model_len > model.max_position:
+        told.refusals.append(f"max_model_len {run.max_model_len} is over the model's {model.max_position} positions")
+    if flags.enable_chunked_prefill is False and run.max_num_batched_tokens < run.max_model_len:
+        told.refusals.append("without chunked prefill max_num_batched_tokens must reach max_model_len")
+    if run.max_num_batched_tokens < run.max_num_seqs:
+        under = f"max_num_batched_tokens {run.max_num_batched_tokens} is under max_num_seqs {run.max_num_seqs}"
+        told.refusals.append(under)
+    if needs.context_tokens is not None and not run.auto_length and needs.context_tokens > run.max_model_len:
+        told.refusals.append(f"the needed context of {needs.context_tokens} is over max_model_len {run.max_model_len}")
+
+
+def _judge_item(rules: VersionRules, run: Effective, told: _Told) -> None:
     if run.item_tokens <= run.max_num_batched_tokens:
         return
-    told = (
+    sentence = (
         f"one multimodal item of {run.item_tokens} tokens is larger than max_num_batched_tokens "
         f"{run.max_num_batched_tokens} and cannot be split"
     )
     if not rules.tokens_from_concurrency:
-        notes.append(f"{told}; start-ups of vLLM {rules.version} with such a batch were seen")
+        told.notes.append(f"{sentence}; start-ups of vLLM {rules.version} with such a batch were seen")
     elif run.batch_given or not rules.assumptions:
-        refusals.append(told)
+        told.mended.append(sentence)
     else:
-        doubts.append(f"{told}, unless this version raises the batch")
+        told.doubts.append(f"{sentence}, unless this version raises the batch")
 
 
-def _judge_device(
-    model: ModelFacts,
-    accelerator: AcceleratorFacts,
-    flags: Flags,
-    refusals: list[str],
-    doubts: list[str],
-    notes: list[str],
-) -> None:
+def _judge_device(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, told: _Told) -> None:
     gemma4 = model.family == "gemma-4"
     cache = flags.kv_cache_dtype or "auto"
     if gemma4 and not accelerator.supports(_SHARED_MEMORY):
-        refusals.append("Gemma 4's attention kernel needs 96 KiB of shared memory, this device has 64")
+        told.refusals.append("Gemma 4's attention kernel needs 96 KiB of shared memory, this device has 64")
     if not accelerator.supports(_BF16):
         if flags.dtype in {"bfloat16", "bf16"}:
-            refusals.append("bfloat16 needs compute capability 8.0")
+            told.refusals.append("bfloat16 needs compute capability 8.0")
         elif model.family in {"gemma-2", "gemma-3"} and flags.dtype in {None, "auto", "float16", "half"}:
-            notes.append("without bfloat16 vLLM runs Gemma in float32 or refuses float16")
-            doubts.append("Gemma is numerically unstable in float16 and this device has no bfloat16")
+            told.notes.append("without bfloat16 vLLM runs Gemma in float32 or refuses float16")
+            told.doubts.append("Gemma is numerically unstable in float16 and this device has no bfloat16")
         else:
-            notes.append("this device has no bfloat16; float16 is used, of the same size")
+            told.notes.append("this device has no bfloat16; float16 is used, of the same size")
     if cache.startswith("fp8") and not accelerator.supports(_FP8_CACHE):
         if gemma4 and cache != "fp8_per_token_head":
-            refusals.append("an fp8 KV cache for Gemma 4 (Triton) needs compute capability 8.9")
+            told.refusals.append("an fp8 KV cache for Gemma 4 (Triton) needs compute capability 8.9")
         else:
-            notes.append("an fp8 KV cache below compute capability 8.9 depends on the attention backend")
+            told.notes.append("an fp8 KV cache below compute capability 8.9 depends on the attention backend")
     if gemma4 and cache == "fp8_e5m2":
-        refusals.append("Gemma 4 refuses an fp8_e5m2 KV cache")
+        told.refusals.append("Gemma 4 refuses an fp8_e5m2 KV cache")
 
 
 def _judge_flags(
-    model: ModelFacts,
-    flags: Flags,
-    rules: VersionRules,
-    doubts: list[str],
-    left_out: list[str],
-    notes: list[str],
-    *,
-    draft: ModelFacts | None,
+    model: ModelFacts, flags: Flags, rules: VersionRules, told: _Told, *, draft: ModelFacts | None
 ) -> None:
     for other in flags.others:
         name = other.name.removeprefix("no-")
         if other.name not in rules.harmless_flags and name not in rules.harmless_flags:
-            doubts.append(f"what --{other.name} does to memory is not modelled")
+            told.doubts.append(f"what --{other.name} does to memory is not modelled")
     speculative = flags.speculative_config
     if speculative is not None and draft is None and not is_counted(model, flags):
-        left_out.append(f"the memory of the draft model {speculative.model or speculative.method!r} is not known")
+        told.left_out.append(f"the memory of the draft model {speculative.model or speculative.method!r} is not known")
     unequal = len({(layer.head_dim, layer.kv_heads) for layer in model.layers}) > 1
     if unequal and (flags.kv_cache_dtype or "").endswith("per_token_head"):
-        doubts.append("pages of unequal size: older versions refuse them, patched ones lay them out without waste")
+        told.doubts.append("pages of unequal size: older versions refuse them, patched ones lay them out without waste")
     if flags.dtype in {"float32", "float"}:
-        doubts.append("weights in float32 are not modelled")
+        told.doubts.append("weights in float32 are not modelled")
     if (flags.data_parallel_size or 1) > 1 and any(layer.experts for layer in model.layers):
-        doubts.append("experts over data-parallel ranks are not modelled")
+        told.doubts.append("experts over data-parallel ranks are not modelled")
     if flags.pp > 1:
-        notes.append("pipeline stages are taken as even; the first one, with embedding and towers, is shown")
+        told.notes.append("pipeline stages are taken as even; the first one, with embedding and towers, is shown")
     if flags.quantization is not None and model.quant.scheme == "bf16" and flags.quantization not in {"auto", "none"}:
-        doubts.append(f"quantising while loading (--quantization {flags.quantization}) is not modelled")
+        told.doubts.append(f"quantising while loading (--quantization {flags.quantization}) is not modelled")
 
 
 def is_counted(model: ModelFacts, flags: Flags) -> bool:

@@ -86,6 +86,11 @@ def plan_weights(model: ModelFacts, flags: Flags, rules: VersionRules, *, batche
     )
 
 
+def stored_bytes(model: ModelFacts) -> int:
+    """Size of all tensors of a checkpoint on disk, bytes; a stored copy of a tied head is not counted."""
+    return sum(int(tensor.stored_params * _width(model, tensor.group)) for tensor in device_tensors(model, Flags()))
+
+
 def head_bytes(model: ModelFacts, flags: Flags) -> int:
     """Bytes of the output head on one device, in the base width; the transient of models that tie it late."""
     return _padded_vocab(model.vocab, flags.tp) // flags.tp * model.hidden * model.quant.base_bytes_per_param
@@ -186,8 +191,10 @@ def _per_layer_buffer(model: ModelFacts, batched_tokens: int) -> int:
 
 
 def _rounding(size: int, *, whole: bool) -> int:
-    """Bytes the caching allocator loses on one block: large blocks come in 2 MiB steps, and the rest of a step is
-    given back only if it is over 1 MiB and, from 0.21, the block is under 20 MiB.
+    """Bytes the caching allocator loses on one block.
+
+    Large blocks come in 2 MiB steps, and the rest of a step is given back only if it is over 1 MiB and, from 0.21, the
+    block is under 20 MiB.
 
     Source: c10/cuda/CUDACachingAllocator round_size and should_split; gpu_worker.py ``_scoped_allocator_max_split``.
     """

@@ -5,16 +5,19 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
 from agent.catalogue.load_fit import FitCatalogue, load_fit_catalogue
 from agent.errors import InputRejected, SreError
-from agent.fit.facts import VersionRules
+from agent.fit.facts import ModelFacts, VersionRules
 from agent.fit.predict import predict
+from agent.fit.price import Shape, find_shapes
 from agent.fit.question import KEYS, Question, question_from
 from agent.fit.report import FitReport
+from agent.fit.speed import decode_speed
 from agent.fit.versions import over_versions
 
 _LONGEST_ROW = 1_000_000
@@ -51,48 +54,76 @@ def run(args: argparse.Namespace) -> int:
         )
     from agent.fit.bar import svg_bar, text_report
 
-    report = answer(question_from({key: getattr(args, key, None) for key in KEYS}), load_fit_catalogue())
+    report = Desk.open().answer(question_from({key: getattr(args, key, None) for key in KEYS}))
     if args.svg:
         _write(args.svg, svg_bar(report))
     if args.json:
         print(json.dumps(report.to_contract()))
     people = sys.stderr if args.json else sys.stdout
-    print(
-        text_report(report, model=args.model, accelerator=args.accelerator, colour=people.isatty()),
-        file=people,
-    )
+    print(text_report(report, model=args.model, accelerator=args.accelerator, colour=people.isatty()), file=people)
     return 0 if report.fits else 1
 
 
-def answer(question: Question, catalogue: FitCatalogue) -> FitReport:
-    """Look the names up and predict.
+@dataclass(frozen=True, kw_only=True)
+class Desk:
+    """Everything an answer looks up.
 
-    Raises:
-        InputRejected: If model, accelerator or version is not known, or the configuration is impossible.
+    Attributes:
+        catalogue: Bundled models, accelerators and versions.
+        find_model: Which model a name means; added profiles win over bundled entries.
+        shapes: What is rented where, for the price.
     """
-    asked = question.flags.speculative_config
-    model = catalogue.models.find(question.model)
-    accelerator = catalogue.accelerator(question.accelerator)
-    draft = catalogue.models.find_draft(asked.model if asked else "")
 
-    def by(rules: VersionRules) -> FitReport:
-        return predict(model, accelerator, question.count, question.flags, rules, draft=draft, needs=question.needs)
+    catalogue: FitCatalogue
+    find_model: Callable[[str], ModelFacts]
+    shapes: Sequence[Shape]
 
-    report = by(catalogue.rules(question.vllm))
-    if question.vllm is not None:
-        return report
-    return over_versions(report, [(rules.version, by(rules)) for rules in catalogue.versions])
+    @classmethod
+    def open(cls) -> Desk:
+        """Read the bundled data and find the installation's profiles; a store in the cloud keeps none."""
+        from agent.catalogue.load_platforms import load_platform_catalogue
+        from agent.entrypoints.known_models import known_models
+        from agent.settings import read_settings
+
+        catalogue, settings = load_fit_catalogue(), read_settings()
+        find = known_models(catalogue.models, settings).find if settings.embedded else catalogue.models.find
+        return cls(catalogue=catalogue, find_model=find, shapes=load_platform_catalogue().shapes)
+
+    def answer(self, question: Question) -> FitReport:
+        """Look the names up, predict, and add speed and price.
+
+        Raises:
+            InputRejected: If model, accelerator or version is not known, or the configuration is impossible.
+        """
+        model, rules = self.find_model(question.model), self.catalogue.rules(question.vllm)
+        accelerator = self.catalogue.accelerator(question.accelerator)
+        asked = question.flags.speculative_config
+        draft = self.catalogue.models.find_draft(asked.model if asked else "")
+
+        def by(rules: VersionRules) -> FitReport:
+            return predict(model, accelerator, question.count, question.flags, rules, draft=draft, needs=question.needs)
+
+        report = by(rules)
+        if question.vllm is None:
+            report = over_versions(report, [(each.version, by(each)) for each in self.catalogue.versions])
+        speed = decode_speed(model, accelerator, question.flags, rules)
+        rented = find_shapes(self.shapes, accelerator.name, question.count)
+        return replace(
+            report,
+            decode_tokens_per_s=speed.bounds if speed is not None else None,
+            cost_usd_per_h=next((shape.usd_per_h for shape in rented if shape.usd_per_h is not None), None),
+        )
 
 
 def _run_batch(source: str) -> int:
-    catalogue = load_fit_catalogue()
+    desk = Desk.open()
     for number, line in _lines(source):
         row: object = None
         try:
             row = json.loads(line)
             if not isinstance(row, dict):
                 raise InputRejected(f"row {number} was not read", why="it is no JSON object", mend=f"Keys: {KEYS}")
-            found = answer(question_from(cast("Mapping[str, Any]", row)), catalogue).to_contract()
+            found = desk.answer(question_from(cast("Mapping[str, Any]", row))).to_contract()
         except SreError as error:
             found = {"error": str(error)}
         except (ValueError, RecursionError) as error:

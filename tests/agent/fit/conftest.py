@@ -21,7 +21,7 @@ def catalogue():
 
 @pytest.fixture(scope="session")
 def ask(catalogue):
-    """Predict from names: ask("google/gemma-4-31B-it", "nvidia-l4", "--flags", vllm=..., count=...)."""
+    """Names go in, a prediction comes out."""
 
     def asked(model, accelerator, flags="", *, vllm=None, count=None, **more):
         parsed = parse_flags(flags)

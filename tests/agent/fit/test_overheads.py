@@ -2,9 +2,9 @@
 
 import pytest
 
+from agent.fit.batch import effective
 from agent.fit.bounds import GIB, independent_sum
 from agent.fit.flags import parse_flags
-from agent.fit.batch import effective
 from agent.fit.overheads import activation_peak, graph_estimate, graph_memory, non_torch, unknown_draft
 
 GEMMA_26B = "RedHatAI/gemma-4-26B-A4B-it-NVFP4"

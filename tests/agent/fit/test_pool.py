@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent.fit.bounds import GIB, Bounds
 from agent.fit.batch import effective
+from agent.fit.bounds import GIB, Bounds
 from agent.fit.flags import parse_flags
 from agent.fit.kv import plan_layout
 from agent.fit.needs import Needs
@@ -17,7 +17,7 @@ def filled(catalogue):
         width = 1 if parsed.kv_cache_dtype == "fp8" else 2
         layout = plan_layout(model, parsed, block_tokens=16, bytes_per_element=width, rules=rules)
         run = effective(model, catalogue.accelerator("nvidia-h100-80gb"), parsed, rules)
-        return fill_pool(layout, Bounds.exactly(int(gib * GIB)), parsed, rules, run, needs or Needs())
+        return fill_pool(layout, Bounds.exactly(int(gib * GIB)), parsed, rules, run=run, needs=needs or Needs())
 
     return asked
 

@@ -1,0 +1,37 @@
+"""Entries become values with units, or are refused."""
+
+import pytest
+
+from agent.catalogue.fit_entries import EntryRejected, accelerator_from_entry, scheme_from_entry, variant_of
+from agent.catalogue.load_fit import load_fit_catalogue
+from agent.fit.bounds import GIB
+
+CARD = {
+    "name": "x", "kind": "cuda", "total_gib": [1, 2, 3], "compute_capability": [8, 9], "bandwidth_gb_per_s": 300,
+    "pcie_gb_per_s": 12, "context_gib": [0, 0, 1], "source": "s", "date": "2026-11-21",
+}  # fmt: skip
+
+
+def test_gib_become_bytes_and_gb_per_s_bytes_per_s():
+    facts = accelerator_from_entry(CARD)
+    assert facts.total_bytes.best == 2 * GIB
+    assert facts.bandwidth_bytes_per_s == 300 * 10**9
+    assert facts.supports((8, 9))
+    assert not facts.supports((9, 0))
+
+
+@pytest.mark.parametrize("change", [{"source": ""}, {"date": ""}, {"total_gib": None}, {"kind": "cpu"}])
+def test_a_card_without_memory_source_or_date_is_refused(change):
+    with pytest.raises(EntryRejected):
+        accelerator_from_entry({**CARD, **change})
+
+
+def test_a_scheme_outside_all_bounds_is_refused():
+    with pytest.raises(EntryRejected):
+        scheme_from_entry("x", {"bytes_per_param": 0, "groups": [], "base_bytes_per_param": 2, "uncertainty": 0})
+
+
+def test_a_variant_of_an_unknown_scheme_is_refused():
+    base = load_fit_catalogue().models.find("Qwen/Qwen3-8B")
+    with pytest.raises(EntryRejected, match="unknown scheme"):
+        variant_of(base, {"id": "a/b", "scheme": "never"}, {})

@@ -1,0 +1,40 @@
+"""vLLM's CPU worker takes the KV space it is given."""
+
+from agent.fit.bounds import GIB
+
+
+def test_the_environment_wins_over_the_flag(ask):
+    both = ask("Qwen/Qwen3-0.6B", "cpu", "VLLM_CPU_KVCACHE_SPACE=1 --max-model-len 4096 --kv-cache-memory-bytes 8G")
+    assert both.kv_cache_bytes.best == GIB
+
+
+def test_blocks_have_128_tokens(ask):
+    assert ask("Qwen/Qwen3-0.6B", "cpu", "VLLM_CPU_KVCACHE_SPACE=1 --max-model-len 4096").kv_block_tokens == 128
+
+
+def test_a_request_too_long_for_the_space_does_not_fit_and_is_told_its_limit(ask):
+    """Recorded with vLLM 0.32: 1 GiB, 32 KiB a token, longest 32,640; here 112 KiB a token."""
+    report = ask("Qwen/Qwen3-0.6B", "cpu", "VLLM_CPU_KVCACHE_SPACE=1 --max-model-len 40960")
+    assert (report.fits, report.reason) == (False, "one_request")
+    assert report.estimated_max_model_len % 128 == 0
+    again = ask("Qwen/Qwen3-0.6B", "cpu", f"VLLM_CPU_KVCACHE_SPACE=1 --max-model-len {report.estimated_max_model_len}")
+    assert again.fits is True
+    assert (
+        ask(
+            "Qwen/Qwen3-0.6B", "cpu", f"VLLM_CPU_KVCACHE_SPACE=1 --max-model-len {report.estimated_max_model_len + 1}"
+        ).fits
+        is False
+    )
+
+
+def test_without_a_space_nothing_is_known(ask):
+    report = ask("Qwen/Qwen3-0.6B", "cpu", "--max-model-len 4096")
+    assert (report.fits, report.reason) == (None, "unknown")
+    assert report.kv_tokens is None
+
+
+def test_a_gemma_batch_under_a_video_item_is_refused_here_too(ask):
+    report = ask(
+        "google/gemma-4-E2B-it", "cpu", "VLLM_CPU_KVCACHE_SPACE=4 --max-model-len 4096 --max-num-batched-tokens 2048"
+    )
+    assert report.reason == "unsupported"

@@ -1,0 +1,64 @@
+"""CUDA devices: which step fails, and what each flag can and cannot mend."""
+
+import pytest
+
+from agent.fit.bounds import GIB
+
+
+@pytest.mark.parametrize(
+    ("model", "accelerator", "flags", "reason"),
+    [
+        ("Qwen/Qwen3-8B", "nvidia-l4", "--max-model-len 8192", "fits"),
+        ("Qwen/Qwen3-8B", "nvidia-l4", "--max-model-len 8192 --gpu-memory-utilization 1.0", "free_memory"),
+        ("Qwen/Qwen3-32B", "nvidia-l4", "--max-model-len 8192", "load_peak"),
+        ("Qwen/Qwen3-8B", "nvidia-l4", "--max-model-len 8192 --max-num-batched-tokens 200000", "profile"),
+        ("Qwen/Qwen3-8B", "nvidia-l4", "--max-model-len 8192 --gpu-memory-utilization 0.5", "no_kv"),
+        ("Qwen/Qwen3-8B", "nvidia-l4", "--max-model-len 40960 --gpu-memory-utilization 0.82", "one_request"),
+        ("Qwen/Qwen3-8B", "nvidia-l4", "--max-model-len 8192 --kv-cache-memory-bytes 12G", "graph_capture"),
+        ("Qwen/Qwen3-8B", "nvidia-l4", "--max-model-len 65536", "unsupported"),
+    ],
+)
+def test_each_step_is_told_by_its_name(ask, model, accelerator, flags, reason):
+    report = ask(model, accelerator, flags)
+    assert report.reason == reason
+    assert report.fits is (reason == "fits")
+    assert reason in {"fits", "unsupported"} or report.shortfall_bytes.best > 0
+
+
+def test_the_budget_never_helps_a_load(ask):
+    for share in (0.3, 0.6, 0.9):
+        assert (
+            ask("Qwen/Qwen3-32B", "nvidia-l4", f"--max-model-len 4096 --gpu-memory-utilization {share}").reason
+            == "load_peak"
+        )
+
+
+def test_eager_mode_gives_the_graph_estimate_back_from_0_21(ask):
+    for version, gains in (("0.19", False), ("0.21", True)):
+        graphs, eager = (
+            ask("Qwen/Qwen3-8B", "nvidia-l4", f"--max-model-len 8192 {more}", vllm=version)
+            for more in ("", "--enforce-eager")
+        )
+        assert (eager.kv_cache_bytes.best > graphs.kv_cache_bytes.best) is gains
+
+
+def test_tensor_parallelism_halves_weights_and_request(ask):
+    one, two = (ask("Qwen/Qwen3-8B", "nvidia-l40s", f"-tp {tp} --max-model-len 8192") for tp in (1, 2))
+    assert two.weights_bytes.best == pytest.approx(one.weights_bytes.best / 2, rel=0.01)
+    assert two.kv_bytes_per_request.best * 2 == one.kv_bytes_per_request.best
+
+
+def test_pipeline_stages_share_the_layers(ask):
+    one, two = (ask("Qwen/Qwen3-32B", "nvidia-l40s", f"-pp {pp} --max-model-len 8192") for pp in (1, 2))
+    assert one.reason == "load_peak"
+    assert two.weights_bytes.best < 0.6 * one.weights_bytes.best
+    assert any("pipeline stages" in told for told in two.assumptions)
+
+
+def test_a_smaller_batch_raises_printed_tokens_of_a_hybrid_model(ask):
+    flags = f"--max-model-len 32768 --kv-cache-memory-bytes {20 * GIB}"
+    large, small = (
+        ask("google/gemma-4-31B-it", "nvidia-b300", f"{flags} --max-num-batched-tokens {n}") for n in (16384, 4096)
+    )
+    assert small.kv_tokens.best > large.kv_tokens.best
+    assert small.num_gpu_blocks == large.num_gpu_blocks
