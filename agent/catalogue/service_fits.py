@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent.catalogue.load_fit import FitCatalogue
 from agent.catalogue.load_platforms import PlatformCatalogue
@@ -12,16 +12,25 @@ from agent.core.services import Service, Services
 from agent.core.serving import ServingConfig
 from agent.core.words import served_model
 from agent.errors import InputRejected
+from agent.fit.advice import Demand, Option, Reach
+from agent.fit.advise import advise
 from agent.fit.allocation import name_allocation, printed_size
+from agent.fit.alternatives import Market
 from agent.fit.bounds import GIB, Bounds
 from agent.fit.facts import AcceleratorFacts, ModelFacts, VersionRules
+from agent.fit.flag_words import flag_line, flag_settings
 from agent.fit.flags import Flags, parse_flags
 from agent.fit.needs import Needs
 from agent.fit.predict import predict
 from agent.fit.price import find_shapes
 from agent.fit.report import FitReport
+from agent.fit.setup import Setup
 from agent.fit.speed import decode_speed
 from agent.fit.startup import startup_time
+
+MIB = 2**20
+SPARE_BYTES = 512 * MIB  # more than any calibrated term was ever off (facts of the fit, section 4)
+PRICED_AS = {"cloud_run": "cloud_run", "container_apps": "container_apps", "ec2": "ec2", "tpu_vm": "tpu_vm"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,9 +117,32 @@ class ServiceFits:
         return (speed.low * speed.high) ** 0.5 if speed is not None else None
 
     def options(self, service: str, config: ServingConfig) -> tuple[FitOption, ...]:
-        """Return ranked changes that fit, the least change first."""
-        del service, config
-        return ()
+        """Return ranked changes that fit, the least change first: flags, then checkpoints, then hardware.
+
+        Where the present configuration should fit and failed all the same, an option must leave room to spare.
+        """
+        try:
+            setting = self.setting(service, config)
+            found = advise(_setup(setting), self._demand(service, config, setting), self._market())
+        except InputRejected:
+            return ()
+        return tuple(_option(setting.flags, option) for option in found.options)
+
+    def _demand(self, service: str, config: ServingConfig, setting: Setting) -> Demand:
+        watched = self._services.service(service)
+        now = self.report(service, config)
+        return Demand(
+            needs=setting.needs,
+            tokens_per_s=watched.needs.tokens_per_s,
+            usd_per_h=watched.needs.usd_per_h,
+            spare_bytes=SPARE_BYTES if now.fits else 0,
+            host_bytes=config.memory_mib * MIB if config.memory_mib is not None else None,
+            platform=PRICED_AS.get(watched.platform),
+        )
+
+    def _market(self) -> Market:
+        models = {facts.name: facts for facts in self._fit.models.by_name.values()}
+        return Market(models=tuple(models.values()), accelerators=self._fit.accelerators, shapes=self._platforms.shapes)
 
     def allocation(self, service: str, config: ServingConfig | None, gib: float) -> str | None:
         """Name the tensor or buffer of a failed size."""
@@ -134,6 +166,30 @@ class ServiceFits:
         computed = startup_time(size, rate.bytes_per_s if rate else None, self._platforms.warm_up, eager=eager)
         known = [t for t in (seen_s, float(computed.high) if computed else None) if t]
         return max(known, default=None)
+
+
+def _setup(setting: Setting) -> Setup:
+    return Setup(
+        model=setting.model,
+        accelerator=setting.accelerator,
+        count=setting.count,
+        flags=setting.flags,
+        rules=setting.rules,
+    )
+
+
+def _option(before: Flags, option: Option) -> FitOption:
+    speed = option.cost.decode_tokens_per_s
+    moved = option.reach is not Reach.FLAGS
+    return FitOption(
+        flags=flag_settings(before, option.flags),
+        word=fit_word(option.fit),
+        note="; ".join((*option.cost.quality, option.note)),
+        cost_usd_per_h=option.cost.usd_per_h,
+        decode_tokens_per_s=(speed[0] * speed[1]) ** 0.5 if speed is not None else None,
+        elsewhere=f"{option.model} on {option.count} x {option.accelerator}" if moved else None,
+        line=flag_line(replace(option.flags, others=tuple(o for o in option.flags.others if o.name != "model"))),
+    )
 
 
 def flag_words(args: tuple[str, ...]) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent.core.action import (
     Action,
@@ -12,13 +12,12 @@ from agent.core.action import (
     SetEnv,
     SetFlag,
     SetLivenessProbe,
-    SetModel,
     SetResources,
     SetScaling,
     SetStartupProbe,
 )
 from agent.core.diagnosis import Diagnosis
-from agent.core.fitting import Fits
+from agent.core.fitting import FitOption, Fits
 from agent.core.plan import FitWord
 from agent.core.runbook import instruction
 from agent.core.serving import Live, Probe, ServingConfig
@@ -69,19 +68,34 @@ def candidates(service: str, diagnosis: Diagnosis, live: Live | None, fits: Fits
 
 
 def _by_fit(service: str, config: ServingConfig, fits: Fits) -> Iterator[Candidate]:
+    """Flags that fit, then one move to another checkpoint or card for a person to make."""
+    elsewhere: list[FitOption] = []
     for option in fits.options(service, config):
-        actions: tuple[Action, ...] = tuple(SetFlag(name=n, value=v) for n, v in option.flags.items())
-        if option.model is not None:
-            actions = (SetModel(model=option.model), *actions)
-        if actions:
-            yield Candidate(
-                actions=actions,
-                why=f"the arithmetic says that it fits: {option.word.sentence}",
-                word=option.word,
-                notes=(option.note,) if option.note else (),
-                cost_usd_per_h=option.cost_usd_per_h,
-                decode_tokens_per_s=option.decode_tokens_per_s,
-            )
+        if option.elsewhere is not None:
+            elsewhere.append(option)
+            continue
+        if option.flags:
+            yield _fitting(tuple(SetFlag(name=n, value=v) for n, v in option.flags.items()), option)
+    if elsewhere:
+        best = elsewhere[0]
+        move = ForPerson(
+            action="change_model_or_quantization",
+            instruction=f"Serve {best.elsewhere} with: {best.line}",
+            undo="serve the former checkpoint on the former hardware again",
+        )
+        others = tuple(f"or {o.elsewhere}: {o.word.sentence}" for o in elsewhere[1:3])
+        yield replace(_fitting((move,), best), notes=(best.note, *others))
+
+
+def _fitting(actions: tuple[Action, ...], option: FitOption) -> Candidate:
+    return Candidate(
+        actions=actions,
+        why=f"the arithmetic says that it fits: {option.word.sentence}",
+        word=option.word,
+        notes=(option.note,) if option.note else (),
+        cost_usd_per_h=option.cost_usd_per_h,
+        decode_tokens_per_s=option.decode_tokens_per_s,
+    )
 
 
 def _typed(service: str, fix: str, diagnosis: Diagnosis, live: Live, fits: Fits) -> Iterator[Candidate]:
@@ -103,7 +117,9 @@ def _flag(name: str, direction: str, diagnosis: Diagnosis, config: ServingConfig
         )
 
 
-def _value_for(name: str, direction: str, diagnosis: Diagnosis, config: ServingConfig) -> str | None:
+def _value_for(  # noqa: PLR0911 - one answer for each flag
+    name: str, direction: str, diagnosis: Diagnosis, config: ServingConfig
+) -> str | None:
     """Return a value that the log or the configuration gives a reason for; None where there is none."""
     if direction and direction not in TAKEN_FLAG_VALUES:
         return "" if direction in {"true", "on"} else direction
@@ -111,12 +127,25 @@ def _value_for(name: str, direction: str, diagnosis: Diagnosis, config: ServingC
         return ""
     if name == "max_model_len" and direction == "lower":
         return _text(_number(diagnosis, "estimated_max_model_len", "estimated_max_model_len_tokens", "max_tokens"))
+    if name == "max_model_len" and direction == "up":
+        return _longer(diagnosis, config)
     if name == "max_num_seqs" and direction == "lower":
         now = flag_map(config.args).get("max-num-seqs", "256")
         return str(max(1, int(now) // 4)) if now.isdigit() and int(now) > 1 else None
     if name == "gpu_memory_utilization" and direction == "lower":
         return _share_of_free(diagnosis)
     return None
+
+
+def _longer(diagnosis: Diagnosis, config: ServingConfig) -> str | None:
+    """The shortest context, in steps of 1,024 tokens, that holds the request that was refused."""
+    now = flag_map(config.args).get("max-model-len", "")
+    asked = _number(diagnosis, "requested_tokens", "total_tokens")
+    if asked is None:
+        parts = [_number(diagnosis, name) for name in ("prompt_tokens", "output_tokens", "max_tokens")]
+        asked = sum(part for part in parts if part)
+    least = max(asked, (int(now) if now.isdigit() else 0) + 1)
+    return str(math.ceil(least / 1024) * 1024) if least > 1 else None
 
 
 def _share_of_free(diagnosis: Diagnosis) -> str | None:

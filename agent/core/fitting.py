@@ -15,7 +15,8 @@ class FitOption:
     Attributes:
         flags: vLLM flags by name with their new value; None removes, an empty string sets a switch.
         note: What it costs the user, in words.
-        model: Another checkpoint, where the option needs one.
+        elsewhere: Checkpoint and hardware, where other flags alone do not do; a person moves a service.
+        line: All flags of the option as one shell-quoted line.
     """
 
     flags: Mapping[str, str | None]
@@ -23,7 +24,8 @@ class FitOption:
     note: str
     cost_usd_per_h: float | None = None
     decode_tokens_per_s: float | None = None
-    model: str | None = None
+    elsewhere: str | None = None
+    line: str = ""
 
 
 class Fits(Protocol):

@@ -108,18 +108,18 @@ def _cost(fits: Fits, after: ServingConfig, candidate: Candidate) -> float | Non
 def _for_person(live: Live | None, candidate: Candidate, fits: Fits, service: str) -> Proposal | None:
     if not isinstance(candidate.actions[0], ForPerson):
         return None
-    word = fits.word(service, live.config) if live is not None else FitWord()
+    before = fits.word(service, live.config) if live is not None else FitWord()
     cost = fits.cost_usd_per_h(live.config) if live is not None else None
     return Proposal(
         actions=candidate.actions,
         difference=(),
         why=candidate.why,
         rollout=Rollout.BY_PERSON,
-        fit_before=word,
-        fit_after=word,
+        fit_before=before,
+        fit_after=candidate.word or before,
         cost_before_usd_per_h=cost,
-        cost_after_usd_per_h=cost,
-        decode_tokens_per_s=None,
+        cost_after_usd_per_h=candidate.cost_usd_per_h if candidate.word is not None else cost,
+        decode_tokens_per_s=candidate.decode_tokens_per_s,
         risk=Risk.MEDIUM,
         risk_reasons=("a person does it",),
         undo=candidate.actions[0].undo or "as the person who did it sees fit",

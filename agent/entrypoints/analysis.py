@@ -16,7 +16,7 @@ from agent.core.signal import Signal
 from agent.entrypoints.handlers import on_tick
 from agent.entrypoints.records import BadRecord, JsonRecord, Record, TextRecord
 from agent.entrypoints.service import entry_message, handlers
-from agent.errors import InputRejected
+from agent.errors import DependencyFailed, InputRejected
 from agent.ports.bus import Message
 from agent.ports.store import Query
 from agent.ports.world import Owner
@@ -106,10 +106,22 @@ class Analysis:
             on_tick(self.installation.worlds[Owner.TICK])
             self._drive()
             found = self.incidents()
-            if all(incident.phase in REST and incident.heard == incident.weighed for incident in found):
+            rested = all(incident.phase in REST and incident.heard == incident.weighed for incident in found)
+            if rested and not any(self.installation.bus.waiting().values()):
                 break
             self.clock.step(1)
+        self._all_taken()
         return self.incidents()
+
+    def _all_taken(self) -> None:
+        """Refuse to call a replay done while events of it wait for another try."""
+        left = sum(count for name, count in self.installation.bus.waiting().items() if "dead-letter" not in name)
+        if left:
+            raise DependencyFailed(
+                f"{left} events of the replay were not taken",
+                why="a part that the replay needs failed; its warnings stand above",
+                mend="mend that part, then replay again",
+            )
 
     def incidents(self) -> tuple[Incident, ...]:
         """Return the incidents of this run, oldest first."""
