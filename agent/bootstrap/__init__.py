@@ -1,0 +1,36 @@
+"""The composition root: reads the data once, chooses the adapters, and hands each function its world."""
+
+from agent.bootstrap.known import (
+    faster,
+    knowledge,
+    matcher,
+    read_policy,
+    read_services,
+    receipt_key,
+    redact,
+    redactor,
+    service_fits,
+    titles,
+)
+from agent.bootstrap.local import embedded, in_memory, worker
+from agent.bootstrap.outfit import Installation, Outfit
+from agent.bootstrap.place import cloud_log_entries
+
+__all__ = [
+    "Installation",
+    "Outfit",
+    "cloud_log_entries",
+    "embedded",
+    "faster",
+    "in_memory",
+    "knowledge",
+    "matcher",
+    "read_policy",
+    "read_services",
+    "receipt_key",
+    "redact",
+    "redactor",
+    "service_fits",
+    "titles",
+    "worker",
+]

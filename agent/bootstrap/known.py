@@ -1,0 +1,126 @@
+"""What is read once per process: catalogues, rules, policy, the watched services, and the key of the receipts."""
+
+import secrets
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent.catalogue.load_failures import load_failures
+from agent.catalogue.load_secrets import load_secrets
+from agent.core.fitting import Fits
+from agent.core.incident import Times
+from agent.core.policy import Policy, parse_policy
+from agent.core.redaction.redactor import Redactor
+from agent.core.services import Services, parse_services
+from agent.errors import SettingsRejected
+from agent.failures.match import Matcher, compile_catalogue
+from agent.ports.world import Knowledge
+from agent.settings import Settings
+
+if TYPE_CHECKING:
+    from agent.catalogue.service_fits import ServiceFits
+
+
+@cache
+def matcher() -> Matcher:
+    """Return the compiled failure catalogue; built once per process."""
+    return compile_catalogue(load_failures().signatures)
+
+
+@cache
+def titles() -> dict[str, str]:
+    """Return a line for people by signature."""
+    return {s.id: s.title for s in load_failures().signatures}
+
+
+@cache
+def redactor() -> Redactor:
+    """Return the compiled redactor; built once per process."""
+    return Redactor(load_secrets())
+
+
+def redact(text: str) -> str:
+    """Take the secrets out of a text."""
+    return redactor().redact(text).text
+
+
+def service_fits(services: Services) -> "ServiceFits":
+    """Return the arithmetic, bound to the watched services."""
+    from agent.catalogue.load_fit import load_fit_catalogue
+    from agent.catalogue.load_platforms import load_platform_catalogue
+    from agent.catalogue.service_fits import ServiceFits
+
+    return ServiceFits(services, load_fit_catalogue(), load_platform_catalogue())
+
+
+def knowledge(services: Services, policy: Policy, times: Times, *, fits: Fits | None = None) -> Knowledge:
+    """Return what was read once: catalogues, rules, policy, times.
+
+    Args:
+        services: The watched services.
+        policy: What may be done.
+        times: How long is waited for what.
+        fits: The arithmetic; loaded for the services when None.
+    """
+    return Knowledge(
+        matcher=matcher(),
+        titles=titles(),
+        redact=redact,
+        policy=policy,
+        fits=fits if fits is not None else service_fits(services),
+        times=times,
+    )
+
+
+def read_policy(settings: Settings) -> Policy:
+    """Return the policy file's policy, or the default, in which nothing is automatic."""
+    return parse_policy(settings.policy.read_text()) if settings.policy is not None else Policy()
+
+
+def read_services(settings: Settings) -> Services:
+    """Return the watched services: of the settings, or of the rehearsal's own file."""
+    path = settings.services
+    if path is None and settings.platform.startswith("rehearsal:"):
+        path = Path(settings.platform.removeprefix("rehearsal:")) / "services.toml"
+    if path is None:
+        return Services(services=())
+    try:
+        text = path.read_text()
+    except OSError as error:
+        raise SettingsRejected(
+            f"services file {str(path)!r} was not read", why=str(error), mend="name another with SERVICES"
+        ) from error
+    return parse_services(text)
+
+
+def faster(times: Times, factor: float) -> Times:
+    """Return the times of a rehearsal: every wait but the approval divided by the factor."""
+    if factor == 1:
+        return times
+    return times.with_(
+        quiet_s=times.quiet_s / factor,
+        settle_s=times.settle_s / factor,
+        verify_s=times.verify_s / factor,
+        poll_s=max(times.poll_s / factor, 0.2),
+    )
+
+
+def receipt_key(settings: Settings) -> bytes:
+    """Return the key that signs decisions: of the settings, or of a file that only its owner can read."""
+    if settings.receipt_key is not None:
+        return settings.receipt_key.get_secret_value().encode()
+    path = settings.state / "receipt.key"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.touch(mode=0o600, exist_ok=False)
+        path.write_bytes(secrets.token_bytes(32))
+    except FileExistsError:
+        pass
+    key = path.read_bytes()
+    if len(key) < 32:
+        raise SettingsRejected(
+            f"the key file {str(path)!r} was not used",
+            why="it is shorter than 32 bytes",
+            mend="remove it, or set RECEIPT_KEY",
+        )
+    return key

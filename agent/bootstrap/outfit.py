@@ -1,0 +1,153 @@
+"""Everything one process needs, put together from parts that were chosen before."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from agent.bootstrap.known import faster, knowledge, read_policy
+from agent.bootstrap.place import Place
+from agent.core.fitting import Fits
+from agent.core.intake.origin import Reading, everything
+from agent.core.intake.watching import watching
+from agent.core.services import Services
+from agent.core.signal import LIVE
+from agent.ports.bus import Bus, Quarantine
+from agent.ports.clock import Clock
+from agent.ports.control import ControlStore
+from agent.ports.notifier import Notifier
+from agent.ports.store import IncidentStore
+from agent.ports.world import Cards, Knowledge, Owner, World
+from agent.settings import Settings
+
+if TYPE_CHECKING:
+    from agent.adapters.bus.pulling import PullBus
+    from agent.adapters.logs.kept import KeptLogs
+    from agent.adapters.platform.rehearsal import RehearsalPlatform
+
+DECIDERS = frozenset({Owner.DECIDE, Owner.DECISION})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outfit:
+    """Everything one process needs, with one world for each function that it is.
+
+    Attributes:
+        rehearsal: The stand-in platform, where this is a rehearsal.
+        kept: Where plain logs of a replay are kept, where nothing else has them.
+        wait_factor: What waits are divided by; screens say so when it is above 1.
+    """
+
+    settings: Settings
+    services: Services
+    knowledge: Knowledge
+    store: IncidentStore
+    control: ControlStore
+    bus: Bus
+    quarantine: Quarantine
+    clock: Clock
+    worlds: Mapping[Owner, World]
+    rehearsal: "RehearsalPlatform | None" = None
+    kept: "KeptLogs | None" = None
+    wait_factor: float = 1.0
+
+    def reading(self, run: str = LIVE) -> Reading:
+        """Return what intake must know: which services are watched, and which are our own."""
+        return Reading(
+            run=run,
+            watched=watching(self.services) if self.services.services else everything,
+            own_services=frozenset(self.services.own),
+            received_at=self.clock.now(),
+            service=self.services.services[0].name if len(self.services.services) == 1 else None,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Installation(Outfit):
+    """The whole service in one process: every world, over a queue that is pulled from."""
+
+    bus: "PullBus"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """What was chosen for an outfit.
+
+    Attributes:
+        owners: The functions that this process is.
+        fits: The arithmetic; loaded for the watched services when None.
+        receipt_key: None where no owner decides or executes.
+    """
+
+    settings: Settings
+    services: Services
+    store: IncidentStore
+    control: ControlStore
+    cards: Cards
+    quarantine: Quarantine
+    clock: Clock
+    place: Place
+    receipt_key: bytes | None
+    owners: frozenset[Owner] = frozenset(Owner)
+    fits: Fits | None = None
+    notifiers: Mapping[str, Notifier] = field(default_factory=dict)
+
+
+def fitted_out(parts: Parts, bus: Bus) -> Outfit:
+    """Return the outfit of these parts, on a bus that only publishes."""
+    known, worlds = _worlds(parts, bus)
+    return Outfit(
+        settings=parts.settings,
+        services=parts.services,
+        knowledge=known,
+        store=parts.store,
+        control=parts.control,
+        bus=bus,
+        quarantine=parts.quarantine,
+        clock=parts.clock,
+        worlds=worlds,
+        rehearsal=parts.place.rehearsal,
+        kept=parts.place.kept,
+        wait_factor=parts.place.factor,
+    )
+
+
+def installed(parts: Parts, bus: "PullBus") -> Installation:
+    """Return the whole service of these parts, on a queue."""
+    known, worlds = _worlds(parts, bus)
+    return Installation(
+        settings=parts.settings,
+        services=parts.services,
+        knowledge=known,
+        store=parts.store,
+        control=parts.control,
+        bus=bus,
+        quarantine=parts.quarantine,
+        clock=parts.clock,
+        worlds=worlds,
+        rehearsal=parts.place.rehearsal,
+        kept=parts.place.kept,
+        wait_factor=parts.place.factor,
+    )
+
+
+def _worlds(parts: Parts, bus: Bus) -> tuple[Knowledge, dict[Owner, World]]:
+    policy = read_policy(parts.settings)
+    times = faster(parts.settings.times, parts.place.factor)
+    known = knowledge(parts.services, policy, times, fits=parts.fits)
+    return known, {
+        owner: World(
+            owner=owner,
+            store=parts.store,
+            control=parts.control if owner in DECIDERS else None,
+            cards=parts.cards,
+            bus=bus,
+            platform_of=parts.place.platform_of,
+            logs=parts.place.logs,
+            notifiers=parts.notifiers,
+            model=None,
+            clock=parts.clock,
+            knowledge=known,
+            receipt_key=parts.receipt_key if owner in DECIDERS else None,
+        )
+        for owner in parts.owners
+    }
