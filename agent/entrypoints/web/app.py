@@ -1,5 +1,6 @@
 """The console as a web application: pages to read, and one form that decides exactly one plan."""
 
+import getpass
 from collections.abc import Callable
 from http import HTTPStatus
 
@@ -30,7 +31,7 @@ def make_app(
     identity: Identity | None = None,
     decide: Decide | None = None,
     form_key: bytes | None = None,
-    operator: str = "operator",
+    operator: str | None = None,
     queue_age_s: Callable[[], float | None] | None = None,
     wait_factor: float = 1.0,
 ) -> Flask:
@@ -42,17 +43,25 @@ def make_app(
         identity: Who asks; None takes IAP where ``settings.iap_audience`` is set, else the operator of this machine.
         decide: Records an answer; None runs the stage here, for which the world must hold the receipt key.
         form_key: Signs forms and links; None derives it from the receipt key, or makes one for this process.
-        operator: The operator's name in local mode.
+        operator: The operator's name in local mode; None takes the name under which this process runs.
         queue_age_s: Age of the oldest waiting message, where the bus says.
         wait_factor: What a rehearsal's waits are divided by, where its scenario says more than the settings.
 
     Raises:
-        SettingsRejected: A cloud store without IAP would show and decide for everybody.
+        SettingsRejected: A cloud store without IAP, which would show and decide for everybody; or behind IAP no
+            public address to know our own forms by.
     """
+    asked_by = identity or _identity(world, settings, operator or _user())
+    if not asked_by.local and not settings.public_url.startswith("https://"):
+        raise SettingsRejected(
+            "the console was not started",
+            why=f"PUBLIC_URL is {settings.public_url!r}, and answers count only when they come from that address",
+            mend="set PUBLIC_URL to the https:// address under which people reach the console",
+        )
     console = Console(
         world=world,
         settings=settings,
-        identity=identity or _identity(world, settings, operator),
+        identity=asked_by,
         decide=decide or (lambda word: plan_to_decision(world, word)),
         form_key=form_key or forms.form_key_of(world),
         pages=make_pages(),
@@ -81,6 +90,13 @@ def _identity(world: World, settings: Settings, operator: str) -> Identity:
             mend="put the console behind Identity-Aware Proxy and set IAP_AUDIENCE",
         )
     return LocalOperator(operator)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a container's user may have no name
+        return "operator"
 
 
 def _add_plain_routes(app: Flask, console: Console) -> None:

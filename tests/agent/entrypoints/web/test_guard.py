@@ -2,8 +2,9 @@
 
 import pytest
 
+from agent.core.policy import Approver, Policy
 from agent.entrypoints.web.app import make_app
-from agent.entrypoints.web.identity import IapPerson
+from agent.entrypoints.web.identity import IapPerson, Person
 from agent.errors import SettingsRejected
 from agent.settings import Settings
 
@@ -73,10 +74,47 @@ def test_a_cloud_store_without_the_proxy_does_not_start(stage):
         make_app(stage.world, settings=cloud)
 
 
+def test_behind_the_proxy_without_a_public_address_it_does_not_start(stage):
+    cloud = Settings(store="firestore:p", bus="pubsub:p", platform="cloud_run:p", iap_audience="/projects/1/apps/2")
+    with pytest.raises(SettingsRejected, match=r"PUBLIC_URL is 'http://127.0.0.1:8080'"):
+        make_app(stage.world, settings=cloud)
+
+
+class Proxied:
+    """Somebody whom the proxy let in."""
+
+    local = False
+
+    def person(self, headers):
+        return Person(name="ada@example.com", verified=True)
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [("https://sre.example.com", 303), ("http://sre.example.com", 403), ("http://127.0.0.1:8080", 403), (None, 403)],
+    ids=["our public address", "not encrypted", "the inner address", "none"],
+)
+def test_behind_the_proxy_answers_count_from_the_public_address_only(scenes, browser_of, origin, status):
+    staged = scenes.a_stage(Policy(approvers=(Approver(name="A", email="ada@example.com", services=("gemma4-*",)),)))
+    incident = staged.waiting()
+    ada = browser_of(staged.world, settings=Settings(public_url="https://sre.example.com"), identity=Proxied())
+    assert "; Secure;" in ada.get(f"/plans/{incident.plan.id}").headers["Set-Cookie"]
+    ada.client.set_cookie("sre-console", "c" * 24, domain="127.0.0.1")
+    assert ada.answer(incident.plan, "approve", Origin=origin).status_code == status
+    decision = staged.world.store.load(incident.id).decision
+    assert (decision is not None and decision.verified) == (status == 303)
+
+
 def test_behind_the_proxy_nothing_is_shown_without_an_assertion(stage, browser_of):
     incident = stage.waiting()
     identity = IapPerson(audience="/projects/1/apps/2", keys=lambda _kid: None, clock=stage.clock)
-    settings = Settings(store="firestore:p", bus="pubsub:p", platform="cloud_run:p", iap_audience="/projects/1/apps/2")
+    settings = Settings(
+        store="firestore:p",
+        bus="pubsub:p",
+        platform="cloud_run:p",
+        iap_audience="/projects/1/apps/2",
+        public_url="https://sre.example.com",
+    )
     stranger = browser_of(
         stage.world,
         settings=settings,
