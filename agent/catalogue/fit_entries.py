@@ -66,6 +66,7 @@ def model_from_entry(entry: Mapping[str, Any], schemes: Mapping[str, QuantFacts]
         vision=_tower(entry.get("vision")),
         audio=_tower(entry.get("audio")),
         mtp=_layer(entry["mtp"]) if "mtp" in entry else None,
+        assistant_bytes=_gib(entry["assistant_gib"]) if "assistant_gib" in entry else None,
         min_vllm=str(entry.get("min_vllm", "")),
         unmodelled=str(entry.get("unmodelled", "")),
         sources=(f"{entry['name']}: {entry['source']} ({entry['date']})",),

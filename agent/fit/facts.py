@@ -162,6 +162,7 @@ class ModelFacts:
         vision, audio: Towers; None without.
         mtp: The layer that guesses tokens (multi-token prediction), loaded and cached only when asked for.
         quant: How it is stored.
+        assistant_bytes: Weights of its published assistant (a draft without a cache of its own); None: it has none.
         min_vllm: First version with this architecture; "" if older than all known.
         measured_bytes: Exact bytes per tensor group read from the checkpoint's headers; wins over arithmetic.
         checkpoint_bytes: Size of all tensors on disk, None if unknown.
@@ -189,6 +190,7 @@ class ModelFacts:
     vision: TowerFacts | None = None
     audio: TowerFacts | None = None
     mtp: LayerGroup | None = None
+    assistant_bytes: Bounds | None = None
     min_vllm: str = ""
     measured_bytes: tuple[tuple[TensorGroup, int], ...] = ()
     checkpoint_bytes: int | None = None

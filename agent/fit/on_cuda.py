@@ -11,11 +11,19 @@ from agent.fit.facts import AcceleratorFacts, ModelFacts, VersionRules
 from agent.fit.flags import Flags
 from agent.fit.kv import BLOCK_TOKENS, cache_bytes_per_element, plan_layout
 from agent.fit.needs import Needs
-from agent.fit.overheads import SOURCE, activation_peak, graph_estimate, graph_memory, non_torch, unknown_draft
+from agent.fit.overheads import (
+    SOURCE,
+    activation_peak,
+    assistant_weights,
+    draft_allowance,
+    graph_estimate,
+    graph_memory,
+    non_torch,
+)
 from agent.fit.pool import Pool, fill_pool
 from agent.fit.report import FitReason, FitReport, Overheads
 from agent.fit.steps import Step, decide
-from agent.fit.support import Verdict, assumptions_of, is_counted
+from agent.fit.support import Verdict, assumptions_of, is_assisted, is_counted
 from agent.fit.weights import plan_weights
 
 ESTIMATE_ERROR_BYTES = GIB // 10
@@ -121,7 +129,9 @@ def _terms(
     assert accelerator.total_bytes is not None
     total = accelerator.total_bytes
     plan = plan_weights(model, flags, rules, batched_tokens=run.max_num_batched_tokens)
-    weights = plan.loaded
+    weights, assisted = plan.loaded, draft is None and is_assisted(model, flags)
+    if assisted:
+        weights = independent_sum((weights, assistant_weights(model, flags)))
     if draft is not None:
         weights = weights + plan_weights(draft, flags, rules, batched_tokens=run.max_num_batched_tokens).loaded
     low, best, high = (ceil(part * run.utilisation) for part in (total.low, total.best, total.high))
@@ -133,7 +143,7 @@ def _terms(
         activations=activation_peak(model, flags, run),
         non_torch=non_torch(accelerator, flags),
         graphs=graph_memory(flags, run),
-        draft=unknown_draft(flags, counted=draft is not None or is_counted(model, flags)),
+        draft=draft_allowance(flags, assisted=assisted, counted=draft is not None or is_counted(model, flags)),
         applied=graph_estimate(flags, run) if rules.graph_estimate_subtracted else Bounds.exactly(0),
         budget=Bounds(low=low, best=best, high=high),
         given_pool=flags.kv_cache_memory_bytes,
@@ -180,5 +190,5 @@ def _capture(t: Terms) -> Step:
         best = t.graphs.best - t.applied.best
         excess = Bounds(low=min(best, t.graphs.low - t.applied.low), best=best, high=ESTIMATE_ERROR_BYTES)
     unused = Bounds(low=0, best=0, high=t.activations.low)
-    beyond = independent_sum((excess, t.context, unused.negated()))
+    beyond = independent_sum((excess, t.draft, t.context, unused.negated()))
     return Step(reason=FitReason.GRAPH_CAPTURE, need=t.budget + beyond, margin=_unasked(t) - beyond)

@@ -53,8 +53,23 @@ def non_torch(accelerator: AcceleratorFacts, flags: Flags) -> Bounds:
     return Bounds(low=best // 4, best=best, high=best + spread)
 
 
-def unknown_draft(flags: Flags, *, counted: bool) -> Bounds:
-    """Allowance for a draft model that is not known: its weights, and the layers it adds to every block."""
+def assistant_weights(model: ModelFacts, flags: Flags) -> Bounds:
+    """Weights of a Gemma 4 assistant, which guesses tokens from the target's own KV cache and adds none.
+
+    Source of the shared cache: vllm/model_executor/models/gemma4_mtp.py, version 0.32.0, read 2026-11-21.
+    """
+    whole = model.assistant_bytes or Bounds.exactly(0)
+    return Bounds(low=whole.low // flags.tp, best=whole.best // flags.tp, high=whole.high // flags.tp)
+
+
+def draft_allowance(flags: Flags, *, assisted: bool, counted: bool) -> Bounds:
+    """Allowance for what a draft model takes beyond counted weights and layers.
+
+    An assistant brings graphs and logits of its own; a draft model that is not known brings its weights and the layers
+    it adds to every block.
+    """
+    if assisted:
+        return Bounds(low=0, best=0, high=int(1.2 * GIB))
     if flags.speculative_config is None or counted:
         return Bounds.exactly(0)
     return Bounds(low=0, best=0, high=4 * GIB // flags.tp)

@@ -190,7 +190,16 @@ def _judge_flags(
 def is_counted(model: ModelFacts, flags: Flags) -> bool:
     """True when guessing tokens takes no memory beyond what is counted from the model's own facts."""
     asked = flags.speculative_config
-    return asked is None or asked.method in _DRAFTLESS or own_mtp(model, flags) is not None
+    if asked is None or asked.method in _DRAFTLESS or own_mtp(model, flags) is not None:
+        return True
+    return is_assisted(model, flags)
+
+
+def is_assisted(model: ModelFacts, flags: Flags) -> bool:
+    """True for a Gemma 4 with its assistant, a small decoder without a cache of its own."""
+    asked = flags.speculative_config
+    named = asked is not None and (asked.method == "mtp" or "assistant" in asked.model)
+    return named and model.assistant_bytes is not None
 
 
 def _older(version: str, floor: str) -> bool:

@@ -5,7 +5,7 @@ import pytest
 from agent.fit.batch import effective
 from agent.fit.bounds import GIB, independent_sum
 from agent.fit.flags import parse_flags
-from agent.fit.overheads import activation_peak, graph_estimate, graph_memory, non_torch, unknown_draft
+from agent.fit.overheads import activation_peak, draft_allowance, graph_estimate, graph_memory, non_torch
 
 GEMMA_26B = "RedHatAI/gemma-4-26B-A4B-it-NVFP4"
 
@@ -82,8 +82,18 @@ def test_ranks_add_communication_buffers(catalogue):
     assert non_torch(card, parse_flags("-tp 2")).best > non_torch(card, parse_flags("")).best
 
 
-def test_only_an_unknown_draft_gets_an_allowance():
+def test_only_a_draft_that_is_not_counted_gets_an_allowance():
     guessing = parse_flags("--speculative-config.model a/b")
-    assert unknown_draft(guessing, counted=False).high > 0
-    assert unknown_draft(guessing, counted=True).high == 0
-    assert unknown_draft(parse_flags(""), counted=False).high == 0
+    assert draft_allowance(guessing, assisted=False, counted=False).high > 0
+    assert draft_allowance(guessing, assisted=False, counted=True).high == 0
+    assert draft_allowance(parse_flags(""), assisted=False, counted=False).high == 0
+
+
+def test_an_assistant_weighs_what_was_printed_and_caches_nothing(ask):
+    """Recorded: 26B-A4B W4A16 prints 15.76 GiB alone and 16.55 with images and its assistant."""
+    draft = """--speculative-config '{"method":"mtp","model":"google/gemma-4-26B-A4B-it-assistant","num_speculative_tokens":4}'"""
+    flags = "--max-model-len 16384"
+    alone, paired = (ask("gemma-4-26B-A4B-it-W4A16", "nvidia-l40s", f"{flags} {more}") for more in ("", draft))
+    assert paired.weights_bytes.best / GIB == pytest.approx(16.55, rel=0.005)
+    assert paired.kv_bytes_per_request == alone.kv_bytes_per_request
+    assert paired.fits is True
