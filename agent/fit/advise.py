@@ -259,9 +259,10 @@ def _doubt_rank(option: Option) -> tuple[float, ...]:
 
 def _elsewhere(reach: Reach, setups: Iterator[Setup], before: Setup, prober: Prober, market: Market) -> list[Option]:
     """The first few that fit with at most two levers, ranked."""
+    light = Prober(demand=replace(prober.demand, host_bytes=0), asked=prober.asked)  # nobody moves house to offload
     options: list[Option] = []
     for setup in islice(setups, _LOOKED_AT_ELSEWHERE):
-        found = _first_fitting(setup, prober)
+        found = _first_fitting(setup, light)
         if found is None:
             continue
         option = _option(reach, found, before, prober.demand, market)
@@ -276,4 +277,4 @@ def _first_fitting(setup: Setup, prober: Prober) -> Found | None:
     if prober.passes(setup):
         return Found(setup=setup, report=prober.report(setup), certain=True)
     certain = (found for found in search_flags(setup, prober, most_levers=_LEVERS_ELSEWHERE) if found.certain)
-    return next((found for found in certain if not found.setup.flags.cpu_offload_gb), None)
+    return next(certain, None)

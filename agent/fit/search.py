@@ -85,7 +85,8 @@ def search_flags(setup: Setup, prober: Prober, *, most_levers: int = 7) -> Itera
     For each set, the strongest settings are tried first: memory falls with every lever, so a set that fails there
     fails everywhere, and so does every set with the same weights if the weights alone do not load. What remains is
     loosened lever by lever, those first that hurt most, and dropped if a lever turns out not to be needed. A set that
-    contains a fitting one is looked at only where it spares a graded lever (offload, context).
+    contains a fitting one is looked at only where it spares a graded lever (offload, context). Beyond sets of four, the
+    one with least offload is grown lever by lever as long as that spares more of it.
 
     Args:
         setup: What runs, with offload taken out and the demand's floors put in.
@@ -100,6 +101,7 @@ def search_flags(setup: Setup, prober: Prober, *, most_levers: int = 7) -> Itera
     fitting: dict[frozenset[Lever], Setup] = {}
     for size in range(1, most_levers + 1):
         if size > _ALWAYS and fitting:
+            yield from _further(setup, every, fitting, prober, most_levers)
             return
         for chosen in _sets(every, size, hopeless):
             usable = _usable(setup, chosen)
@@ -108,6 +110,30 @@ def search_flags(setup: Setup, prober: Prober, *, most_levers: int = 7) -> Itera
                 yield from found
                 if found and found[0].certain:
                     fitting[frozenset(chosen)] = found[0].setup
+
+
+def _further(
+    setup: Setup, every: Sequence[Lever], fitting: dict[frozenset[Lever], Setup], prober: Prober, most_levers: int
+) -> Iterator[Found]:
+    """Grow the set with the least offload greedily: harmless levers may spare what is left of it."""
+
+    def offload(held: Setup) -> float:
+        return held.flags.cpu_offload_gb or 0.0
+
+    best = min(fitting, key=lambda chosen: (offload(fitting[chosen]), len(chosen)))
+    while len(best) < most_levers and offload(fitting[best]):
+        names = {lever.flag for lever in best}
+        grown: dict[frozenset[Lever], Setup] = {}
+        for lever in every:
+            usable = _usable(setup, (*best, lever)) if lever.flag not in names else ()
+            if len(usable) == len(best) + 1:
+                found = list(_looked_at(setup, usable, prober))
+                yield from (each for each in found if each.certain)
+                grown |= {frozenset((*best, lever)): each.setup for each in found if each.certain}
+        least = min(grown, key=lambda chosen: offload(grown[chosen]), default=None)
+        if least is None or offload(grown[least]) >= offload(fitting[best]):
+            return
+        fitting, best = grown, least
 
 
 def _sets(every: Sequence[Lever], size: int, hopeless: set[frozenset[str]]) -> Iterator[tuple[Lever, ...]]:
