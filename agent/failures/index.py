@@ -42,7 +42,7 @@ class Compiled:
             if veto in raw:
                 return False
         for gapped in self.gapped_vetoes:
-            if gapped.stands_in(raw):
+            if gapped.anchor in raw and gapped.stands_in(raw):
                 return False
         if not unconfirmed:
             return True

@@ -34,5 +34,6 @@ RULES: Mapping[str, Rule] = {
         rules_platform.saturation,
         rules_platform.silent_death,
         rules_platform.startup_probe,
+        rules_platform.waiting,
     )
 }

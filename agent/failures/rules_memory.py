@@ -105,6 +105,8 @@ def hbm(case: Case) -> Ruling:
         "change_accelerator",
         "set_flag max_num_batched_tokens lower",
     )
+    if case.has("smem", "vmem"):
+        return Ruling(fixes=("set_flag max_model_len lower", "upgrade_version", "set_flag max_num_seqs lower"))
     if case.phase is Phase.LOADING and case.mentions("quantiz", "qwix"):
         return Ruling(fixes=("change_model_or_quantization", "change_accelerator", "set_flag tensor_parallel_size up"))
     if case.has("loading program", "at the bottom of memory") or case.phase in {Phase.GRAPH_CAPTURE, Phase.SERVING}:

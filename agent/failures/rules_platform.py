@@ -206,3 +206,10 @@ def silent_death(case: Case) -> Ruling:
             confidence=0.6,
         )
     return Ruling()
+
+
+def waiting(case: Case) -> Ruling:
+    """A queue in one line is a burst; in three and more, half a minute, it does not drain."""
+    if case.repeats < 2:
+        return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.5)
+    return Ruling(confidence=0.75 if case.repeats > 2 else 0.5)

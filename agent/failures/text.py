@@ -20,6 +20,7 @@ _LOUD = re.compile(
 _QUIET = re.compile(
     r"\b(?:INFO|DEBUG|TRACE|WARNING|WARN|[Ii]gnor(?:e|ed|ing))\b|^[IWD]\d{4} |(?:User|Future|Deprecation)Warning"
 )
+_NOTE = re.compile(r"(?:^|[\s(\[\"'=])(?:INFO|DEBUG|info|debug)\b|^[ID]\d{4} ")
 _FRAME = re.compile(r'^\s*(?:\([\w ]{1,40}=\d+\)\s*)?(?:ERROR .{0,40}\] )?\s*(?:File "|at |\^+$|Traceback )')
 
 
@@ -66,3 +67,9 @@ def telling_lines(lines: list[str], *, most: int = 5) -> list[int]:
 def looks_loud(line: str) -> bool:
     """Whether a line that the catalogue does not know may be a failure."""
     return bool((_EXCEPTION.search(line) or _LOUD.search(line)) and not _QUIET.search(line))
+
+
+def only_notes(lines: list[str]) -> bool:
+    """Whether every line says of itself that it is a note (INFO or DEBUG), and none names an exception."""
+    written = [line for line in lines if line.strip()]
+    return bool(written) and all(_NOTE.search(line[:200]) and not _EXCEPTION.search(line) for line in written)

@@ -9,7 +9,7 @@ from agent.failures.measure import measure
 from agent.failures.phases import Mark, Timeline
 from agent.failures.rules import RULES
 from agent.failures.signature import FailureClass, Phase, Role, Signature
-from agent.failures.text import looks_loud, telling_lines
+from agent.failures.text import looks_loud, only_notes, telling_lines
 
 UNKNOWN_CONFIDENCE = 0.2
 CERTAIN_FROM = 0.8
@@ -160,24 +160,33 @@ def _harmless(lines: Sequence[str], sightings: Sequence[Sighting], timeline: Tim
     loud = [index for index, line in enumerate(lines) if index not in known and looks_loud(line)]
     scary = [sighting for sighting in sightings if sighting.signature.role is Role.BENIGN]
     survived = [sighting for sighting in sightings if sighting.signature.role is Role.CAUSE]
-    if not scary and not timeline.is_progress:
+    notes = only_notes(list(lines))
+    if not scary and not timeline.is_progress and not notes:
         return None
-    if loud and not timeline.ended_up:
+    if loud and not timeline.ended_up and not notes:
         return None
     best = max(scary, key=lambda sighting: (sighting.signature.precedence, -sighting.index), default=None)
     markers = [sighting for sighting in sightings if sighting.signature.role is Role.PHASE]
     shown = [*scary[:3], *survived[:2]] or markers[-3:]
     return Finding(
         class_=FailureClass.BENIGN,
-        signature=best.signature.id if best else "healthy_progress",
-        confidence=0.7 if loud else (best.signature.confidence if best else 0.85),
-        certain=not loud and (best is None or best.signature.certain),
+        signature=best.signature.id if best else "healthy_progress" if timeline.is_progress else "only_notes",
+        confidence=_calm(best, timeline, loud=bool(loud)),
+        certain=not loud and (best.signature.certain if best else timeline.is_progress),
         benign=True,
         evidence=tuple(EvidenceLine(index=s.index, text=lines[s.index].strip()[:MAX_EVIDENCE_CHARS]) for s in shown),
         fix_actions=("none_benign",),
         phase=timeline.marker_at(len(lines)),
         precedence=best.signature.precedence if best else 0,
     )
+
+
+def _calm(best: Sighting | None, timeline: Timeline, *, loud: bool) -> float:
+    if loud:
+        return 0.7
+    if best is not None:
+        return best.signature.confidence
+    return 0.85 if timeline.is_progress else 0.5
 
 
 def _unknown(lines: Sequence[str]) -> Finding:
