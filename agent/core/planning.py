@@ -81,7 +81,7 @@ def _proposal(
     if word.fits is False:
         return None
     before = fits.word(incident.service, live.config)
-    risk, reasons = _risk(incident, live, word, before)
+    risk, reasons = _risk(incident, live, word, before, computed=candidate.word is not None)
     staged = bool(live.spare_accelerator) and live.ready is not False
     return Proposal(
         actions=candidate.actions,
@@ -127,7 +127,9 @@ def _for_person(live: Live | None, candidate: Candidate, fits: Fits, service: st
     )
 
 
-def _risk(incident: Incident, live: Live, word: FitWord, before: FitWord) -> tuple[Risk, tuple[str, ...]]:
+def _risk(
+    incident: Incident, live: Live, word: FitWord, before: FitWord, *, computed: bool
+) -> tuple[Risk, tuple[str, ...]]:
     reasons = []
     diagnosis = incident.diagnosis
     assert diagnosis is not None
@@ -136,6 +138,8 @@ def _risk(incident: Incident, live: Live, word: FitWord, before: FitWord) -> tup
         reasons.append(word.sentence)
     if not diagnosis.certain:
         reasons.append("the cause is not certain")
+    if computed:
+        reasons.append("computed, not tried on this hardware")
     if live.ready:
         reasons.append("the service answers now and is replaced in place" if not live.spare_accelerator else "")
     reasons = [r for r in reasons if r]
