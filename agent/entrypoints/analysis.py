@@ -56,7 +56,7 @@ class Analysis:
     run: str
     installation: Installation
     clock: SteppedClock
-    _drive: Callable[[], int] = field(repr=False)
+    drive: Callable[[], int] = field(repr=False)
 
     def feed_all(self, records: Iterable[Record], *, service: str) -> tuple[InputRejected, ...]:
         """Take records in; return those that could not be read, the others went on.
@@ -85,7 +85,7 @@ class Analysis:
             self.take((Signal.model_validate(record.value["signal"]).with_(run=self.run),))
         else:
             self.installation.bus.publish(message_of(record, {"run": self.run}))
-            self._drive()
+            self.drive()
 
     def _quarantined(self) -> tuple[InputRejected, ...]:
         return tuple(
@@ -97,14 +97,14 @@ class Analysis:
         """Take signals in that were made from a plain log."""
         for signal in signals:
             signal_to_incident(self.installation.worlds[Owner.INTAKE], signal, Opening(notify=False))
-        self._drive()
+        self.drive()
 
     def settle(self, *, steps: int = 200) -> tuple[Incident, ...]:
         """Let time go by until every incident has a plan or an end; return them, oldest first."""
         for _ in range(steps):
-            self._drive()
+            self.drive()
             on_tick(self.installation.worlds[Owner.TICK])
-            self._drive()
+            self.drive()
             found = self.incidents()
             rested = all(incident.phase in REST and incident.heard == incident.weighed for incident in found)
             if rested and not any(self.installation.bus.waiting().values()):
@@ -155,4 +155,4 @@ def analysis(settings: Settings, *, run: str, now: datetime, services: Services 
         clock = SteppedClock(now)
         installation = in_memory(settings, clock=clock, state=Path(folder), services=services)
         driver = worker(installation, handlers(installation), threads=1)
-        yield Analysis(run=run, installation=installation, clock=clock, _drive=driver.run_due)
+        yield Analysis(run=run, installation=installation, clock=clock, drive=driver.run_due)
