@@ -196,8 +196,8 @@ def no_tokens(case: Case) -> Ruling:
 
 
 def silent_death(case: Case) -> Ruling:
-    """A worker that ends while loading without a word of its own was mostly killed for host memory."""
-    loading = case.phase in {Phase.LOADING, Phase.PROFILING}
+    """A worker that ends during start-up without a word of its own was mostly killed for host memory."""
+    loading = case.phase in {Phase.LOADING, Phase.PROFILING, Phase.GRAPH_CAPTURE}
     killed = case.mentions("exit code: none", "exit code: -9", "exitcode: -9", "sigkill")
     if loading and killed and not case.also & {"engine_bug", "generic_assertion"}:
         return Ruling(

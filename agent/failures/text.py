@@ -69,7 +69,12 @@ def looks_loud(line: str) -> bool:
     return bool((_EXCEPTION.search(line) or _LOUD.search(line)) and not _QUIET.search(line))
 
 
+def is_note(line: str) -> bool:
+    """Whether a line says of itself that it is INFO or DEBUG."""
+    return bool(_NOTE.search(line[:200]))
+
+
 def only_notes(lines: list[str]) -> bool:
     """Whether every line says of itself that it is a note (INFO or DEBUG), and none names an exception."""
     written = [line for line in lines if line.strip()]
-    return bool(written) and all(_NOTE.search(line[:200]) and not _EXCEPTION.search(line) for line in written)
+    return bool(written) and all(is_note(line) and not _EXCEPTION.search(line) for line in written)

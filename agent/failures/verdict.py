@@ -9,7 +9,7 @@ from agent.failures.measure import measure
 from agent.failures.phases import Mark, Timeline
 from agent.failures.rules import RULES
 from agent.failures.signature import FailureClass, Phase, Role, Signature
-from agent.failures.text import looks_loud, only_notes, telling_lines
+from agent.failures.text import is_note, looks_loud, only_notes, telling_lines
 
 UNKNOWN_CONFIDENCE = 0.2
 CERTAIN_FROM = 0.8
@@ -46,7 +46,9 @@ def judge(lines: Sequence[str], sightings: Sequence[Sighting], *, whole_log: boo
     troubles = [sighting for sighting in sightings if sighting.signature.role in _TROUBLE]
     troubles = [s for s in troubles if not _survived(s, timeline) and not _ordered_stop(s, timeline)]
     known = {sighting.index for sighting in sightings if sighting.signature.role in {Role.BENIGN, Role.PHASE}}
-    troubles = [s for s in troubles if s.signature.role is not Role.HINT or s.index not in known]
+    troubles = [
+        s for s in troubles if s.signature.role is not Role.HINT or not (s.index in known or is_note(lines[s.index]))
+    ]
     if timeline.ended_up and all(sighting.signature.role is Role.HINT for sighting in troubles):
         troubles = []
     if troubles:
