@@ -1,0 +1,231 @@
+"""The first remedy that fits, is allowed, changes something and was not tried before."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from agent.core.action import ForPerson, Restart, SetConcurrency, SetFlag, SetScaling, SetStartupProbe
+from agent.core.diagnosis import Diagnosis
+from agent.core.fitting import FitOption
+from agent.core.incident import Incident, Remedy
+from agent.core.plan import FitWord, Risk, Rollout
+from agent.core.planning import propose
+from agent.core.policy import Mode, Policy, Rule
+from agent.core.serving import Live, Probe, ServingConfig
+from agent.core.value import digest
+from agent.core.verification import Verdict
+
+NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
+FITS = FitWord(fits=True, reason="fits", sentence="fits", report={"fits": True})
+NOT = FitWord(fits=False, reason="load_peak", sentence="does not fit", report={"fits": False})
+UNSURE = FitWord(fits=None, reason="unknown", sentence="may or may not fit", report={"fits": None})
+
+
+class Arithmetic:
+    """Answers as it is told; the flags decide."""
+
+    def __init__(self, *, options: tuple[FitOption, ...] = (), words: dict[str, FitWord] | None = None) -> None:
+        self._options = options
+        self._words = words or {}
+
+    def word(self, service: str, config: ServingConfig) -> FitWord:
+        return next((word for flag, word in self._words.items() if flag in config.args), FITS)
+
+    def cost_usd_per_h(self, config: ServingConfig) -> float | None:
+        return 1.42
+
+    def decode_tokens_per_s(self, service: str, config: ServingConfig) -> float | None:
+        return None
+
+    def options(self, service: str, config: ServingConfig) -> tuple[FitOption, ...]:
+        return self._options
+
+    def allocation(self, service: str, config: ServingConfig | None, gib: float) -> str | None:
+        return None
+
+    def start_up_s(self, service: str, config: ServingConfig, *, seen_s: float | None) -> float | None:
+        return seen_s
+
+
+def live(**changes: Any) -> Live:
+    config = ServingConfig(
+        args=("serve", "m", "--max-model-len", "32768", "--max-num-seqs", "8"),
+        concurrency=4,
+        max_instances=1,
+        memory_mib=16384,
+        cpu=4,
+        accelerator="nvidia-l4",
+        startup_probe=Probe(period_s=60, failure_threshold=10, timeout_s=60),
+    )
+    known = {"service": "s", "platform": "cloud_run", "config": config, "uid": "u", "generation": 5, "etag": "e"}
+    return Live(**(known | {"template": "{}", "ready": False} | changes))
+
+
+def incident(
+    class_: str, *fixes: str, certain: bool = True, remedies: tuple[Remedy, ...] = (), **fields: Any
+) -> Incident:
+    diagnosis = Diagnosis(
+        class_=class_,
+        signature="x",
+        root_cause="because",
+        confidence=0.9,
+        certain=certain,
+        provisional=False,
+        log_read=True,
+        fields=fields,
+        fix_actions=fixes,
+        made_at=NOW,
+    )
+    return Incident(
+        id="inc-1",
+        service="s",
+        platform="cloud_run",
+        opened_at=NOW,
+        phase_at=NOW,
+        quiet_since=NOW,
+        diagnosis=diagnosis,
+        remedies=remedies,
+    )
+
+
+def remedy(actions: tuple[Any, ...], cause: str, ended: str) -> Remedy:
+    proposal = digest([a.model_dump(mode="json") for a in actions])
+    return Remedy(proposal=proposal, cause=cause, ended=ended, at=NOW, incident="inc-0")
+
+
+def test_what_fits_is_proposed_before_what_the_catalogue_says() -> None:
+    """A memory failure takes the search's first option, with its proof and price."""
+    option = FitOption(flags={"max-num-seqs": "2"}, word=FITS, note="fewer at once", decode_tokens_per_s=5.0)
+    found = propose(incident("gpu_oom_weights", "restart"), live(), Arithmetic(options=(option,)), Policy())
+    assert found is not None
+    assert found.actions == (SetFlag(name="max-num-seqs", value="2"),)
+    assert found.fit_after == FITS
+    assert [(d.path, d.before, d.after) for d in found.difference] == [("flag --max-num-seqs", "8", "2")]
+    assert found.risk is Risk.MEDIUM
+    assert found.rollout is Rollout.IN_PLACE
+
+
+def test_what_does_not_fit_is_never_proposed() -> None:
+    """The log's own estimate is dropped where the arithmetic says that it does not fit."""
+    asked = incident("kv_cache_insufficient", "set_flag max_model_len lower", estimated_max_model_len=16000)
+    found = propose(asked, live(), Arithmetic(words={"16000": NOT}), Policy())
+    assert found is not None
+    assert isinstance(found.actions[0], ForPerson)
+
+
+def test_the_estimate_of_vllm_itself_is_taken_where_it_fits() -> None:
+    """max_model_len becomes what the log printed."""
+    asked = incident("kv_cache_insufficient", "set_flag max_model_len lower", estimated_max_model_len=16000)
+    found = propose(asked, live(), Arithmetic(), Policy())
+    assert found is not None
+    assert found.actions == (SetFlag(name="max-model-len", value="16000"),)
+
+
+def test_what_may_not_fit_comes_last_and_is_a_high_risk() -> None:
+    """Unsure is allowed behind what is sure, never before it."""
+    asked = incident("kv_cache_insufficient", "set_flag max_model_len lower", estimated_max_model_len=16000)
+    sure = FitOption(flags={"kv-cache-dtype": "fp8"}, word=FITS, note="")
+    unsure = Arithmetic(options=(sure,), words={"16000": UNSURE, "32768": UNSURE})
+    first = propose(asked, live(), unsure, Policy())
+    assert first is not None
+    assert first.actions == (SetFlag(name="kv-cache-dtype", value="fp8"),)
+    tried = asked.with_(remedies=(remedy(first.actions, "kv_cache_insufficient", Verdict.NOT_RECOVERED),))
+    second = propose(tried, live(), unsure, Policy())
+    assert second is not None
+    assert second.actions == (SetFlag(name="max-model-len", value="16000"),)
+    assert second.risk is Risk.HIGH
+
+
+@pytest.mark.parametrize("ended", [Verdict.NOT_RECOVERED, Verdict.INCONCLUSIVE, "REJECTED"])
+def test_what_failed_or_was_rejected_does_not_come_again(ended: str) -> None:
+    """A person follows."""
+    asked = incident("engine_dead", "restart", remedies=(remedy((Restart(),), "engine_dead", ended),))
+    found = propose(asked, live(), Arithmetic(), Policy())
+    assert found is not None
+    assert isinstance(found.actions[0], ForPerson)
+
+
+def test_a_remedy_of_another_cause_does_not_count() -> None:
+    """A restart that failed for a hang may help a dead engine."""
+    asked = incident("engine_dead", "restart", remedies=(remedy((Restart(),), "engine_hang", Verdict.NOT_RECOVERED),))
+    found = propose(asked, live(), Arithmetic(), Policy())
+    assert found is not None
+    assert found.actions == (Restart(),)
+
+
+def test_what_helped_and_did_not_last_is_not_first() -> None:
+    """A recurrence tries something else first."""
+    fixes = ("scale_out",)
+    asked = incident("queue_saturation", *fixes)
+    first = propose(asked, live(), Arithmetic(), Policy())
+    assert first is not None
+    assert first.actions == (SetConcurrency(concurrency=8),)
+    again = asked.with_(remedies=(remedy(first.actions, "queue_saturation", Verdict.RECOVERED),))
+    second = propose(again, live(), Arithmetic(), Policy())
+    assert second is not None
+    assert second.actions == (SetScaling(min_instances=0, max_instances=2),)
+
+
+def test_the_probe_gets_the_time_that_was_seen_and_the_engine_waits_along() -> None:
+    """787 s were needed, 600 s allowed: the new budget is longer, and the engine's own patience equals it."""
+    asked = incident("startup_probe_failed", "increase_startup_probe", start_up_s=787)
+    found = propose(asked, live(), Arithmetic(), Policy())
+    assert found is not None
+    probe = found.actions[0]
+    assert isinstance(probe, SetStartupProbe)
+    assert 787 * 1.2 < probe.probe.budget_s <= 1800
+    assert probe.probe.initial_delay_s <= 240
+    assert probe.probe.timeout_s <= probe.probe.period_s
+    patience = found.actions[1]
+    assert (patience.name, patience.value) == ("VLLM_ENGINE_READY_TIMEOUT_S", str(probe.probe.budget_s))
+
+
+def test_what_policy_forbids_is_not_proposed() -> None:
+    """Never means never; a person is asked instead."""
+    never = Policy(rules=(Rule(services=("s",), kinds=("restart",), mode=Mode.NEVER),))
+    found = propose(incident("engine_dead", "restart"), live(), Arithmetic(), never)
+    assert found is not None
+    assert isinstance(found.actions[0], ForPerson)
+
+
+def test_without_an_adapter_a_person_gets_the_instruction() -> None:
+    """No description, no change; the fix stands as words."""
+    found = propose(incident("quota_exceeded", "fix_quota"), None, Arithmetic(), Policy())
+    assert found is not None
+    assert found.rollout is Rollout.BY_PERSON
+    assert "quota" in found.actions[0].instruction.lower()
+
+
+def test_where_a_card_is_spare_the_new_revision_comes_up_beside_the_old() -> None:
+    """Staged only where the service answers now and an accelerator is free."""
+    calm = live(ready=True, spare_accelerator=True, latest_ready_revision="s-00004")
+    found = propose(incident("engine_hang", "restart"), calm, Arithmetic(), Policy())
+    assert found is not None
+    assert found.rollout is Rollout.STAGED
+
+
+def test_an_uncertain_cause_is_a_high_risk() -> None:
+    """Whatever the arithmetic says."""
+    found = propose(incident("engine_dead", "restart", certain=False), live(), Arithmetic(), Policy())
+    assert found is not None
+    assert found.risk is Risk.HIGH
+
+
+def test_a_flag_outside_the_allow_list_is_never_proposed() -> None:
+    """Even where the search would like it."""
+    option = FitOption(flags={"trust-remote-code": ""}, word=FITS, note="")
+    found = propose(incident("gpu_oom_weights"), live(), Arithmetic(options=(option,)), Policy())
+    assert found is not None
+    assert isinstance(found.actions[0], ForPerson)
+
+
+def test_another_checkpoint_is_for_a_person() -> None:
+    """We do not change images or checkpoints by ourselves; the instruction says which and how."""
+    option = FitOption(
+        flags={}, word=FITS, note="smaller", elsewhere="m2 on 1 x nvidia-l4", line="--max-model-len 4096"
+    )
+    found = propose(incident("gpu_oom_weights"), live(), Arithmetic(options=(replace(option),)), Policy())
+    assert found is not None
+    assert found.actions[0].instruction == "Serve m2 on 1 x nvidia-l4 with: --max-model-len 4096"
