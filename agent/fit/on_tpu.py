@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypedDict
 
 from agent.fit.batch import Effective
-from agent.fit.bounds import GIB, Bounds
+from agent.fit.bounds import GIB, Bounds, independent_sum
 from agent.fit.facts import AcceleratorFacts, ModelFacts, TensorGroup, VersionRules
 from agent.fit.flags import Flags
 from agent.fit.kv import cache_bytes_per_element, own_mtp
@@ -52,39 +53,22 @@ def predict_on_tpu(
     """One prediction for a chip; see ``predict``."""
     assert accelerator.total_bytes is not None
     total = accelerator.total_bytes
-    used = _used(model, flags, rules, run)
-    if draft is not None:
-        used = used + _used(draft, flags, rules, run)
-    budget = Bounds(
-        low=int(total.low * run.utilisation),
-        best=int(total.best * run.utilisation),
-        high=int(total.high * run.utilisation),
-    )
+    both = (model,) if draft is None else (model, draft)
+    used = independent_sum(_used(each, flags, rules, run) for each in both)
+    low, best, high = (int(part * run.utilisation) for part in (total.low, total.best, total.high))
+    budget = Bounds(low=low, best=best, high=high)
     pool = ChipPool(
         block_tokens=flags.block_size or block_tokens(run.max_model_len),
-        bytes_per_block=_bytes_per_block(model, flags, run)
-        + (_bytes_per_block(draft, flags, run) if draft is not None else 0),
+        bytes_per_block=sum(_bytes_per_block(each, flags, run) for each in both),
         bytes=Bounds.exactly(flags.kv_cache_memory_bytes) if flags.kv_cache_memory_bytes else budget - used,
     )
-    need = -(-run.max_model_len // pool.block_tokens)
     wanted = -(-(needs.context_tokens or run.max_model_len) // pool.block_tokens) * needs.users
-    blocks = pool.blocks
+    need = -(-run.max_model_len // pool.block_tokens)
     outcome = decide(_steps(total, budget, used, pool, max(need, wanted)), verdict)
-    tokens = Bounds(
-        low=blocks.low * pool.block_tokens, best=blocks.best * pool.block_tokens, high=blocks.high * pool.block_tokens
-    )
     return FitReport(
         fits=outcome.fits,
         reason=outcome.reason,
         weights_bytes=used,
-        kv_cache_bytes=pool.bytes.at_least(0),
-        kv_bytes_per_request=Bounds.exactly(need * pool.bytes_per_block),
-        num_gpu_blocks=blocks,
-        kv_block_tokens=pool.block_tokens,
-        kv_blocks_per_request=need,
-        kv_tokens=tokens,
-        kv_capacity_tokens=tokens,
-        max_concurrency=(blocks.low / need, blocks.best / need, blocks.high / need),
         overheads=Overheads(load_transient=Bounds.exactly(0), cuda_graphs=Bounds.exactly(0), non_torch=_PROGRAMS),
         budget_bytes=budget,
         total_bytes=total,
@@ -95,6 +79,35 @@ def predict_on_tpu(
         max_model_len=run.max_model_len,
         max_num_batched_tokens=run.max_num_batched_tokens,
         max_num_seqs=run.max_num_seqs,
+        **_printed(pool, need, run),
+    )
+
+
+class _Printed(TypedDict):
+    kv_cache_bytes: Bounds
+    kv_bytes_per_request: Bounds
+    num_gpu_blocks: Bounds
+    kv_block_tokens: int
+    kv_blocks_per_request: int
+    kv_tokens: Bounds
+    kv_capacity_tokens: Bounds
+    max_concurrency: tuple[float, float, float]
+    estimated_max_model_len: int
+
+
+def _printed(pool: ChipPool, need: int, run: Effective) -> _Printed:
+    """The pool's part of the report; every layer keeps every token, so tokens are blocks x block."""
+    blocks, each = pool.blocks, pool.block_tokens
+    tokens = Bounds(low=blocks.low * each, best=blocks.best * each, high=blocks.high * each)
+    return _Printed(
+        kv_cache_bytes=pool.bytes.at_least(0),
+        kv_bytes_per_request=Bounds.exactly(need * pool.bytes_per_block),
+        num_gpu_blocks=blocks,
+        kv_block_tokens=each,
+        kv_blocks_per_request=need,
+        kv_tokens=tokens,
+        kv_capacity_tokens=tokens,
+        max_concurrency=(blocks.low / need, blocks.best / need, blocks.high / need),
         estimated_max_model_len=min(run.max_model_len, tokens.best),
     )
 
