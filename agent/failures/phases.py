@@ -1,6 +1,6 @@
 """How far a server had come when a line was written, from phase markers and from traceback frames."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,12 +10,15 @@ LOOK_BACK_LINES = 200
 LOOK_AHEAD_LINES = 120
 """A traceback of one worker, interleaved with those of its neighbours, spans no more than this."""
 
+BELOW_LINES = 4
+"""A line of another process may be written a moment after the error that it belongs to."""
+
 _DEEPEST_FIRST = (Phase.GRAPH_CAPTURE, Phase.PROFILING, Phase.LOADING, Phase.SERVING)
 _STARTING = frozenset({Phase.CONFIG, Phase.LOADING, Phase.PROFILING, Phase.GRAPH_CAPTURE})
 _UP = frozenset({Phase.READY, Phase.SERVING})
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Mark:
     """A line that proves a phase; ``near`` for a traceback frame."""
 
@@ -24,31 +27,38 @@ class Mark:
     near: bool
 
 
-@dataclass(frozen=True, kw_only=True)
 class Timeline:
-    """The marks of one text, in order of lines."""
+    """The marks of one text; every question is answered in logarithmic time.
 
-    marks: Sequence[Mark]
+    Args:
+        marks: In the order of lines.
+    """
+
+    def __init__(self, marks: Sequence[Mark]) -> None:
+        markers = [mark for mark in marks if not mark.near]
+        frames = [mark for mark in marks if mark.near]
+        self._at = [mark.index for mark in markers]
+        self._phases = [mark.phase for mark in markers]
+        self._frame_at = [mark.index for mark in frames]
+        self._frame_phases = [mark.phase for mark in frames]
+        self._ahead = _what_follows(self._phases)
 
     def phase_at(self, index: int) -> Phase:
         """The phase of the line at ``index``: its traceback's frames decide before the marker above it."""
-        frames = [mark for mark in self.marks if mark.near]
-        for window in (
-            [mark.phase for mark in frames if index - LOOK_BACK_LINES <= mark.index <= index],
-            [mark.phase for mark in frames if index < mark.index <= index + LOOK_AHEAD_LINES],
-        ):
+        for first, last in ((index - LOOK_BACK_LINES, index), (index + 1, index + LOOK_AHEAD_LINES)):
+            window = self._frame_phases[bisect_left(self._frame_at, first) : bisect_right(self._frame_at, last)]
             found = next((phase for phase in _DEEPEST_FIRST if phase in window), None)
             if found is not None:
                 return found
-        return self.marker_at(index)
+        above = self.marker_at(index)
+        return above if above is not Phase.UNKNOWN else self._just_below(index)
 
     def marker_at(self, index: int) -> Phase:
         """The phase of the last marker at or above ``index``; READY counts as SERVING."""
-        markers = [mark for mark in self.marks if not mark.near]
-        at = bisect_right([mark.index for mark in markers], index)
+        at = bisect_right(self._at, index)
         if not at:
             return Phase.UNKNOWN
-        phase = markers[at - 1].phase
+        phase = self._phases[at - 1]
         return Phase.SERVING if phase is Phase.READY else phase
 
     def came_up_after(self, index: int) -> bool:
@@ -59,26 +69,42 @@ class Timeline:
         before = self.marker_at(index)
         if before in {Phase.SERVING, Phase.STOPPING}:
             return False
-        for mark in self.marks:
-            if mark.index <= index or mark.near:
-                continue
-            if mark.phase is Phase.CONFIG:
-                return False
-            if mark.phase is Phase.READY or (mark.phase is Phase.SERVING and before in _STARTING):
-                return True
-        return False
+        ready, serving = self._ahead[bisect_right(self._at, index)]
+        return ready or (serving and before in _STARTING)
 
     def progress_after(self, index: int) -> bool:
         """Whether any marker stands below the line."""
-        return any(mark.index > index and not mark.near for mark in self.marks)
+        return bool(self._at) and self._at[-1] > index
 
     @property
     def ended_up(self) -> bool:
-        """Whether the last marker says ready or serving."""
-        last = next((mark.phase for mark in reversed(self.marks) if not mark.near), Phase.UNKNOWN)
-        return last in _UP or (last is Phase.STOPPING and any(mark.phase in _UP for mark in self.marks))
+        """Whether the last marker says ready or serving, or an ordered stop after either."""
+        if not self._phases:
+            return False
+        last = self._phases[-1]
+        return last in _UP or (last is Phase.STOPPING and not _UP.isdisjoint(self._phases))
 
     @property
     def is_progress(self) -> bool:
         """Whether any marker shows a start-up or serving at all."""
-        return any(not mark.near and mark.phase in _STARTING | _UP for mark in self.marks)
+        return any(phase in _STARTING or phase in _UP for phase in self._phases)
+
+    def _just_below(self, index: int) -> Phase:
+        first = bisect_right(self._at, index)
+        below = self._phases[first : bisect_right(self._at, index + BELOW_LINES)]
+        found = next((phase for phase in below if phase in _STARTING or phase in _UP), Phase.UNKNOWN)
+        return Phase.SERVING if found in _UP else found
+
+
+def _what_follows(phases: Sequence[Phase]) -> list[tuple[bool, bool]]:
+    """For each position, and the end: does "ready", do tokens follow before the next start."""
+    ready = serving = False
+    following = [(False, False)]
+    for phase in reversed(phases):
+        if phase is Phase.CONFIG:
+            ready = serving = False
+        ready = ready or phase is Phase.READY
+        serving = serving or phase is Phase.SERVING
+        following.append((ready, serving))
+    following.reverse()
+    return following

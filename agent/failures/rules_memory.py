@@ -16,6 +16,12 @@ PROFILE_FIXES: Fixes = (
     "set_flag limit_mm_per_prompt",
     "set_flag enforce_eager",
 )
+ANY_PHASE_FIXES: Fixes = (
+    "set_flag gpu_memory_utilization lower",
+    "change_model_or_quantization",
+    "set_flag max_num_seqs lower",
+    "set_flag tensor_parallel_size up",
+)
 RUNTIME_FIXES: Fixes = (
     "set_flag gpu_memory_utilization lower",
     "set_flag max_model_len lower",
@@ -51,7 +57,7 @@ def gpu_oom(case: Case) -> Ruling:
     tried = case.gib("tried")
     if tried is not None and tried >= 1.0:
         return Ruling(class_=FailureClass.GPU_OOM_PROFILE, fixes=PROFILE_FIXES)
-    return Ruling(fixes=LOADING_FIXES)
+    return Ruling(fixes=ANY_PHASE_FIXES)
 
 
 def cache_blocks(case: Case) -> Ruling:

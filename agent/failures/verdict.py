@@ -37,7 +37,7 @@ class Sighting:
 def judge(lines: Sequence[str], sightings: Sequence[Sighting], *, whole_log: bool, platform: str | None) -> Finding:
     """Choose among sightings; see :meth:`agent.failures.match.Matcher.classify` for the arguments."""
     timeline = Timeline(
-        marks=[
+        [
             Mark(index=sighting.index, phase=sighting.signature.phase, near=sighting.signature.near)
             for sighting in sightings
             if sighting.signature.role is Role.PHASE

@@ -162,7 +162,9 @@ def test_running_requests_without_a_token_are_a_hang_only_when_it_lasts(matcher:
     line = "Engine 000: Avg prompt throughput: 0.0 tokens/s, Avg generation throughput: 0.0 tokens/s, Running: 4 reqs, Waiting: 2 reqs, GPU KV cache usage: 31.0%"
     assert classify(matcher, line).benign
     assert classify(matcher, "\n".join([line] * 3)).class_ is FailureClass.ENGINE_HANG
-    assert classify(matcher, "\n".join([line.replace("Running: 4", "Running: 0").replace("Waiting: 2", "Waiting: 0")] * 3)).benign
+    assert classify(
+        matcher, "\n".join([line.replace("Running: 4", "Running: 0").replace("Waiting: 2", "Waiting: 0")] * 3)
+    ).benign
 
 
 def test_a_trouble_of_start_up_that_was_overcome_is_none(matcher: Matcher) -> None:

@@ -5,7 +5,7 @@ from agent.failures.signature import Phase
 
 
 def timeline(*marks: tuple[int, Phase, bool]) -> Timeline:
-    return Timeline(marks=[Mark(index=i, phase=phase, near=near) for i, phase, near in marks])
+    return Timeline([Mark(index=i, phase=phase, near=near) for i, phase, near in marks])
 
 
 def test_the_traceback_decides_before_the_marker_above() -> None:
@@ -37,3 +37,9 @@ def test_tokens_after_an_error_without_marker_prove_nothing() -> None:
 def test_a_server_that_was_up_and_then_stopped_by_order_ended_well() -> None:
     assert timeline((1, Phase.READY, False), (2, Phase.STOPPING, False)).ended_up
     assert not timeline((1, Phase.LOADING, False), (2, Phase.STOPPING, False)).ended_up
+
+
+def test_a_marker_just_below_serves_where_none_stands_above() -> None:
+    assert timeline((12, Phase.LOADING, False)).phase_at(10) is Phase.LOADING
+    assert timeline((12, Phase.READY, False)).phase_at(10) is Phase.SERVING
+    assert timeline((90, Phase.LOADING, False)).phase_at(10) is Phase.UNKNOWN
