@@ -231,3 +231,13 @@ def test_iap_keys_expire_with_the_assertion_not_before():
     edge = NOW - timedelta(seconds=30)
     with pytest.raises(PolicyRefused, match="expired"):
         iap().person(Headers({ASSERTION: signed(body=claims(iat=at - 600, exp=int(edge.timestamp())))}))
+
+
+def test_the_same_signature_in_other_letters_is_refused():
+    """The last letter of 64 bytes holds four bits that mean nothing; only the form that has them zero counts."""
+    good = signed()
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    twin = good[:-1] + alphabet[alphabet.index(good[-1]) + 1]
+    assert unb64(twin.rsplit(".", 1)[1]) == unb64(good.rsplit(".", 1)[1])
+    with pytest.raises(PolicyRefused, match="not base64url"):
+        iap().person(Headers({ASSERTION: twin}))

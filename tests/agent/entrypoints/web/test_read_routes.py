@@ -231,6 +231,13 @@ def test_the_list_has_what_waits_first_then_open_then_ended(stage, browser, scen
     assert len(order) == len(states)
 
 
+def test_of_the_plans_that_wait_the_soonest_to_expire_is_on_top(stage, browser):
+    later = stage.waiting("a", plan={"expires_at": stage.clock.now() + timedelta(minutes=40)})
+    soon = stage.waiting("b", plan={"expires_at": stage.clock.now() + timedelta(minutes=10)})
+    middle = stage.waiting("c", plan={"expires_at": stage.clock.now() + timedelta(minutes=20)})
+    assert re.findall(r"/incidents/(inc-[0-9a-f]+)", text(browser, "/")) == [soon.id, middle.id, later.id]
+
+
 def test_an_expired_question_does_not_wait_any_more(stage, browser):
     incident = stage.waiting()
     assert "Answer by" in text(browser, "/")
