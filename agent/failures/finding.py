@@ -35,7 +35,8 @@ class Finding:
         evidence: The decisive lines, most decisive first.
         fix_actions: Best first, in the closed vocabulary of the catalogue.
         phase: How far the server had come when it happened.
-        consequence: The text shows only what followed from an earlier cause.
+        consequence: The text shows only what followed from an earlier cause, or a hint.
+        hint: Only words of the class were found, no known text: no reason to open an incident.
         precedence: 0..100; a finding of higher precedence explains one of lower.
         also_seen: Other signatures in the text, highest precedence first.
     """
@@ -50,6 +51,7 @@ class Finding:
     fix_actions: tuple[str, ...] = ()
     phase: Phase = Phase.UNKNOWN
     consequence: bool = False
+    hint: bool = False
     precedence: int = 0
     also_seen: tuple[str, ...] = ()
 

@@ -108,6 +108,7 @@ def _trouble(
         fix_actions=fixes,
         phase=phase,
         consequence=entry.role is not Role.CAUSE,
+        hint=entry.role is Role.HINT,
         precedence=entry.precedence,
         also_seen=tuple(dict.fromkeys(s.signature.id for s in ranked if s.signature.id != entry.id))[:8],
     )
