@@ -19,6 +19,7 @@ class Settings(Value):
     Attributes:
         store: ``sqlite:FOLDER`` (embedded: state, control and queue stand in that folder) or ``firestore:PROJECT``.
         bus: ``embedded`` or ``pubsub:PROJECT``.
+        pubsub_emulator: ``HOST:PORT`` of Google's Pub/Sub emulator; None is the real service.
         platform: ``rehearsal:FOLDER`` (a folder of examples/), ``cloud_run:PROJECT`` or ``host``.
         services: The file of watched services; None takes the rehearsal's own.
         policy: The policy file; None is the default policy, in which nothing is automatic.
@@ -28,6 +29,7 @@ class Settings(Value):
 
     store: str = "sqlite:state"
     bus: str = "embedded"
+    pubsub_emulator: str | None = None
     platform: str = "rehearsal:examples/gemma4-26b-l4-startup-probe"
     services: Path | None = None
     policy: Path | None = None
@@ -106,6 +108,13 @@ def _scheme(*schemes: str) -> Callable[[str], str]:
     return read
 
 
+def _address(raw: str) -> str:
+    host, _, port = raw.rpartition(":")
+    if not host or not port.isascii() or not port.isdigit():
+        raise ValueError(raw)
+    return raw
+
+
 def _switch(raw: str) -> bool:
     known = {"1": True, "true": True, "on": True, "0": False, "false": False, "off": False, "": False}
     if raw.lower() not in known:
@@ -140,6 +149,7 @@ def _pairs(raw: str) -> dict[str, SecretStr]:
 WORDS: dict[str, _Word] = {
     "STORE": _Word(field="store", read=_scheme("sqlite:", "firestore:"), want="sqlite:<folder> | firestore:<project>"),
     "BUS": _Word(field="bus", read=_scheme("embedded", "pubsub:"), want="embedded | pubsub:<project>"),
+    "PUBSUB_EMULATOR_HOST": _Word(field="pubsub_emulator", read=_address, want="host:port of an emulator"),
     "PLATFORM": _Word(
         field="platform",
         read=_scheme("rehearsal:", "cloud_run:", "host"),

@@ -14,15 +14,19 @@ from agent.bootstrap.known import (
 )
 from agent.bootstrap.local import embedded, in_memory, worker
 from agent.bootstrap.outfit import Installation, Outfit
+from agent.bootstrap.owned import Desk, desk, installation
 from agent.bootstrap.place import cloud_log_entries
 
 __all__ = [
+    "Desk",
     "Installation",
     "Outfit",
     "cloud_log_entries",
+    "desk",
     "embedded",
     "faster",
     "in_memory",
+    "installation",
     "knowledge",
     "matcher",
     "read_policy",

@@ -1,6 +1,7 @@
 """What is read once per process: catalogues, rules, policy, the watched services, and the key of the receipts."""
 
 import secrets
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +10,8 @@ from agent.catalogue.load_failures import load_failures
 from agent.catalogue.load_secrets import load_secrets
 from agent.core.fitting import Fits
 from agent.core.incident import Times
+from agent.core.intake.origin import Reading, everything
+from agent.core.intake.watching import watching
 from agent.core.policy import Policy, parse_policy
 from agent.core.redaction.redactor import Redactor
 from agent.core.services import Services, parse_services
@@ -93,6 +96,17 @@ def read_services(settings: Settings) -> Services:
     return parse_services(text)
 
 
+def reading_of(services: Services, *, run: str, received_at: datetime) -> Reading:
+    """Return what intake must know: which services are watched, and which are our own."""
+    return Reading(
+        run=run,
+        watched=watching(services) if services.services else everything,
+        own_services=frozenset(services.own),
+        received_at=received_at,
+        service=services.services[0].name if len(services.services) == 1 else None,
+    )
+
+
 def faster(times: Times, factor: float) -> Times:
     """Return the times of a rehearsal: every wait but the approval divided by the factor."""
     if factor == 1:
@@ -109,6 +123,12 @@ def receipt_key(settings: Settings) -> bytes:
     """Return the key that signs decisions: of the settings, or of a file that only its owner can read."""
     if settings.receipt_key is not None:
         return settings.receipt_key.get_secret_value().encode()
+    if not settings.embedded:
+        raise SettingsRejected(
+            "decisions cannot be signed",
+            why="RECEIPT_KEY is unset",
+            mend="give this function the secret: ./deploy.sh apply",
+        )
     path = settings.state / "receipt.key"
     path.parent.mkdir(parents=True, exist_ok=True)
     try:

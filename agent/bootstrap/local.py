@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from agent.bootstrap.known import read_services, receipt_key, redact
 from agent.bootstrap.outfit import Installation, Parts, installed
 from agent.bootstrap.place import place_of
+from agent.bootstrap.shelves import sqlite_shelves
 from agent.core.services import Services
 from agent.ports.bus import Delivery, Outcome
 from agent.ports.clock import Clock
@@ -26,33 +27,25 @@ def embedded(settings: Settings) -> Installation:
     """
     from agent.adapters.bus.embedded import EmbeddedBus
     from agent.adapters.bus.pulling import default_subscriptions
-    from agent.adapters.bus.quarantine_sqlite import SqliteQuarantine
-    from agent.adapters.clock import StoredClock, SystemClock
-    from agent.adapters.store.sqlite import SqliteStore
-    from agent.adapters.store.sqlite_cards import SqliteCards
-    from agent.adapters.store.sqlite_control import SqliteControlStore
-    from agent.adapters.store.sqlite_database import SqliteDatabase
-    from agent.adapters.store.sqlite_schema import Kind
 
-    state = settings.state
-    database = SqliteDatabase(state / "sre.sqlite", Kind.STATE)
-    control = SqliteControlStore(SqliteDatabase(state / "control.sqlite", Kind.CONTROL))
-    store = SqliteStore(database)
-    clock = StoredClock(SystemClock(), store.latest_time)
+    kept = sqlite_shelves(settings, with_control=True)
+    assert kept.control is not None
+    assert kept.database is not None
     services = read_services(settings)
-    place = place_of(settings, services, clock)
+    place = place_of(settings, services, kept.clock)
     parts = Parts(
         settings=settings,
         services=services,
-        store=store,
-        control=control,
-        cards=SqliteCards(database),
-        quarantine=SqliteQuarantine(database, clock, redact=redact),
-        clock=clock,
+        store=kept.store,
+        control=kept.control,
+        cards=kept.cards,
+        quarantine=kept.quarantine,
+        clock=kept.clock,
         place=place,
         receipt_key=receipt_key(settings),
     )
-    return installed(parts, EmbeddedBus(database, clock, default_subscriptions(compression=place.factor)))
+    subscriptions = default_subscriptions(compression=place.factor)
+    return installed(parts, EmbeddedBus(kept.database, kept.clock, subscriptions))
 
 
 def in_memory(settings: Settings, *, clock: Clock, state: Path, services: Services | None = None) -> Installation:

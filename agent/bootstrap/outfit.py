@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from agent.bootstrap.known import faster, knowledge, read_policy
+from agent.bootstrap.known import faster, knowledge, read_policy, reading_of
 from agent.bootstrap.place import Place
 from agent.core.fitting import Fits
-from agent.core.intake.origin import Reading, everything
-from agent.core.intake.watching import watching
+from agent.core.intake.origin import Reading
 from agent.core.services import Services
 from agent.core.signal import LIVE
 from agent.ports.bus import Bus, Quarantine
@@ -52,13 +51,7 @@ class Outfit:
 
     def reading(self, run: str = LIVE) -> Reading:
         """Return what intake must know: which services are watched, and which are our own."""
-        return Reading(
-            run=run,
-            watched=watching(self.services) if self.services.services else everything,
-            own_services=frozenset(self.services.own),
-            received_at=self.clock.now(),
-            service=self.services.services[0].name if len(self.services.services) == 1 else None,
-        )
+        return reading_of(self.services, run=run, received_at=self.clock.now())
 
 
 @dataclass(frozen=True, kw_only=True)

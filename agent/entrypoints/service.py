@@ -8,7 +8,7 @@ from pathlib import Path
 
 import structlog
 
-from agent.bootstrap import Installation
+from agent.bootstrap import Installation, Outfit
 from agent.core.intake.read import signals_from
 from agent.core.signal import LIVE, Signal
 from agent.core.value import canonical, digest
@@ -30,33 +30,40 @@ OWNER_OF: dict[Topic, Owner] = {
 
 def handlers(installation: Installation) -> dict[str, Callable[[Delivery], Outcome]]:
     """Return who handles each subscription's deliveries."""
-    return {f"{topic}-sub": _handler(installation, topic) for topic in OWNER_OF}
+    return {f"{topic}-sub": _receiver(installation, topic) for topic in OWNER_OF}
 
 
-def read_signals(installation: Installation, delivery: Delivery) -> tuple[Signal, ...]:
+def handler(outfit: Outfit, topic: Topic) -> Callable[[Delivery], None]:
+    """Return what is done with a topic's deliveries: in this process, or in the function that is bound to it."""
+    world = outfit.worlds[OWNER_OF[topic]]
+
+    def handle(delivery: Delivery) -> None:
+        if OWNER_OF[topic] is Owner.INTAKE:
+            on_event(world, delivery, lambda d: read_signals(outfit, d))
+        else:
+            on_order(world, delivery)
+
+    return handle
+
+
+def read_signals(outfit: Outfit, delivery: Delivery) -> tuple[Signal, ...]:
     """Turn a delivery into signals.
 
     Raises:
         InputRejected: The body can never become one.
     """
     run = delivery.attributes.get("run", LIVE)
-    return signals_from(delivery.data, installation.reading(run)).signals
+    return signals_from(delivery.data, outfit.reading(run)).signals
 
 
-def _handler(installation: Installation, topic: Topic) -> Callable[[Delivery], Outcome]:
-    world = installation.worlds[OWNER_OF[topic]]
-
-    def handle(delivery: Delivery) -> None:
-        if OWNER_OF[topic] is Owner.INTAKE:
-            on_event(world, delivery, lambda d: read_signals(installation, d))
-        else:
-            on_order(world, delivery)
-
-    return lambda delivery: receive(delivery, handle, installation.quarantine, report=_report)
-
-
-def _report(delivery: Delivery, error: Exception, outcome: Outcome) -> None:
+def report(delivery: Delivery, error: Exception, outcome: Outcome) -> None:
+    """Write a delivery's failure and its outcome to the log."""
     log.warning("delivery.failed", topic=delivery.topic, message=delivery.message_id, outcome=outcome, error=str(error))
+
+
+def _receiver(installation: Installation, topic: Topic) -> Callable[[Delivery], Outcome]:
+    handle = handler(installation, topic)
+    return lambda delivery: receive(delivery, handle, installation.quarantine, report=report)
 
 
 def publish_example(installation: Installation, folder: Path) -> int:

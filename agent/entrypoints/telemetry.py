@@ -1,14 +1,83 @@
 """The agent's own log: one canonical event per stage run, for people or as Cloud Logging reads it."""
 
 import logging
+import re
 import sys
-from collections.abc import MutableMapping
-from typing import Any
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import structlog
 
 SEVERITY = {"debug": "DEBUG", "info": "INFO", "warning": "WARNING", "error": "ERROR", "critical": "CRITICAL"}
-LABELS = ("incident", "stage", "run", "service")
+LABELS = ("incident", "stage", "run", "service", "origin")
+CLOUD_NAMES = {"trace": "trace", "span": "spanId", "sampled": "trace_sampled"}
+
+_W3C = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?")
+_CLOUD = re.compile(r"([0-9a-f]{32})(?:/(\d{1,20}))?(?:;o=(\d))?")
+_TRACE = re.compile(r"[0-9a-f]{32}")
+
+
+class Trace(NamedTuple):
+    """Where a request stands in a trace.
+
+    Attributes:
+        trace: 32 hex digits; empty where the request has none.
+        span: 16 hex digits, or empty.
+    """
+
+    trace: str = ""
+    span: str = ""
+    sampled: bool = False
+
+
+def trace_of(headers: Mapping[str, str]) -> Trace:
+    """Return the trace of a request.
+
+    ``traceparent`` (W3C Trace Context) counts before ``X-Cloud-Trace-Context`` (``TRACE/SPAN;o=1``, span in
+    decimal); Cloud Run sends both (cloud.google.com/trace/docs/trace-context, read 2026-11-21). A broken header counts
+    as none.
+    """
+    lower = {key.lower(): value for key, value in headers.items()}
+    found = _W3C.fullmatch(lower.get("traceparent", "").strip())
+    if found and int(found[1], 16):
+        return Trace(found[1], found[2], sampled=bool(int(found[3], 16) & 1))
+    found = _CLOUD.fullmatch(lower.get("x-cloud-trace-context", "").strip())
+    if found is None:
+        return Trace()
+    span = f"{int(found[2]):016x}" if found[2] and 0 < int(found[2]) < 2**64 else ""
+    return Trace(found[1], span, sampled=found[3] == "1")
+
+
+@contextmanager
+def traced(headers: Mapping[str, str], *, project: str | None) -> Iterator[None]:
+    """Let everything that is logged in this thread carry the request's trace.
+
+    Args:
+        headers: Of the request.
+        project: Whose traces they are; without it only the id is written.
+    """
+    here = trace_of(headers)
+    structlog.contextvars.clear_contextvars()
+    if here.trace:
+        name = f"projects/{project}/traces/{here.trace}" if project else here.trace
+        structlog.contextvars.bind_contextvars(trace=name, span=here.span, sampled=here.sampled)
+        follow(here.trace)
+    try:
+        yield
+    finally:
+        structlog.contextvars.clear_contextvars()
+
+
+def follow(origin: str) -> None:
+    """Name the trace in which this story began; a message carries it to the next function."""
+    if _TRACE.fullmatch(origin):
+        structlog.contextvars.bind_contextvars(origin=origin)
+
+
+def current_trace() -> str:
+    """Return the trace in which the story at hand began, or an empty text."""
+    return str(structlog.contextvars.get_contextvars().get("origin", ""))
 
 
 def configure_log(*, as_json: bool, quiet: bool = False) -> None:
@@ -41,9 +110,10 @@ def _for_cloud_logging(_: Any, __: str, event: MutableMapping[str, Any]) -> Muta
     told = dict(event)
     told["severity"] = SEVERITY.get(str(told.pop("level", "info")), "DEFAULT")
     told["message"] = told.pop("event", "")
-    trace = told.pop("trace", None)
-    if trace:
-        told["logging.googleapis.com/trace"] = trace
+    for name, key in CLOUD_NAMES.items():
+        value = told.pop(name, None)
+        if value not in (None, ""):
+            told[f"logging.googleapis.com/{key}"] = value
     labels = {name: str(told[name]) for name in LABELS if name in told}
     if labels:
         told["logging.googleapis.com/labels"] = labels

@@ -1,0 +1,74 @@
+"""Where state is kept: incidents, what only deciders may write, cards, and what can never succeed."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agent.bootstrap.known import redact
+from agent.errors import SettingsRejected
+from agent.ports.bus import Quarantine
+from agent.ports.clock import Clock
+from agent.ports.control import ControlStore
+from agent.ports.store import IncidentStore
+from agent.ports.world import Cards
+from agent.settings import Settings
+
+if TYPE_CHECKING:
+    from agent.adapters.store.sqlite_database import SqliteDatabase
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shelves:
+    """The stores of one installation.
+
+    Attributes:
+        control: None where it was not asked for: most functions may not even open it.
+        clock: The machine's, never earlier than the highest time that was stored.
+        database: The SQLite file, which the embedded queue shares; None in the cloud.
+    """
+
+    store: IncidentStore
+    control: ControlStore | None
+    cards: Cards
+    quarantine: Quarantine
+    clock: Clock
+    database: "SqliteDatabase | None" = None
+
+
+def shelves(settings: Settings, *, with_control: bool) -> Shelves:
+    """Open what the settings name.
+
+    Raises:
+        SettingsRejected: There is no adapter for it.
+        DependencyFailed: It cannot be opened.
+    """
+    if settings.embedded:
+        return sqlite_shelves(settings, with_control=with_control)
+    raise SettingsRejected(
+        f"STORE {settings.store!r} is not available here",
+        why="this installation has no adapter for it",
+        mend="use sqlite:<folder>",
+    )
+
+
+def sqlite_shelves(settings: Settings, *, with_control: bool) -> Shelves:
+    """Open the files of the embedded state."""
+    from agent.adapters.bus.quarantine_sqlite import SqliteQuarantine
+    from agent.adapters.clock import StoredClock, SystemClock
+    from agent.adapters.store.sqlite import SqliteStore
+    from agent.adapters.store.sqlite_cards import SqliteCards
+    from agent.adapters.store.sqlite_control import SqliteControlStore
+    from agent.adapters.store.sqlite_database import SqliteDatabase
+    from agent.adapters.store.sqlite_schema import Kind
+
+    database = SqliteDatabase(settings.state / "sre.sqlite", Kind.STATE)
+    store = SqliteStore(database)
+    clock = StoredClock(SystemClock(), store.latest_time)
+    control = SqliteDatabase(settings.state / "control.sqlite", Kind.CONTROL) if with_control else None
+    return Shelves(
+        store=store,
+        control=SqliteControlStore(control) if control is not None else None,
+        cards=SqliteCards(database),
+        quarantine=SqliteQuarantine(database, clock, redact=redact),
+        clock=clock,
+        database=database,
+    )

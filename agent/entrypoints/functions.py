@@ -1,0 +1,209 @@
+"""What the deployed functions call: a request becomes a delivery, a tick, an alert or a page, and its outcome a status.
+
+Who may call is settled before we are asked: every function but `ingest`, `decide` and `console` is private, and Cloud
+Run's own IAM check has verified the pusher's or scheduler's OIDC token (signature, issuer, audience, account). A second
+check here would need the same keys and prove the same thing. `ingest` checks each sender's secret or token itself,
+`console` the IAP assertion, `decide` signatures.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import cache
+from typing import TYPE_CHECKING
+
+import structlog
+
+from agent.bootstrap import Desk, Outfit, desk, installation, matcher, redactor
+from agent.core.intake.read import BODY_LIMIT
+from agent.entrypoints.handlers import on_tick
+from agent.entrypoints.pubsub import PUSH_LIMIT, answer, receive_push
+from agent.entrypoints.service import handler, report
+from agent.entrypoints.telemetry import configure_log, current_trace, follow, traced
+from agent.errors import PolicyRefused, SreError
+from agent.ports.bus import Delivery, Topic
+from agent.ports.world import Owner
+from agent.settings import Settings, read_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from flask import Flask, Request
+    from werkzeug.wrappers import Response
+
+    from agent.core.decision import Decision
+    from agent.entrypoints.ingest import Sender
+    from agent.stages.plan_to_decision import Word
+
+Answer = tuple[str, int]
+
+log = structlog.get_logger(__name__)
+
+_opening = threading.Lock()
+
+
+def push(request: Request, owner: Owner, topic: Topic) -> Answer:
+    """Handle one pushed message.
+
+    Args:
+        request: In any form that Pub/Sub or Eventarc sends.
+        owner: Which function we are.
+        topic: The topic that the function is bound to.
+
+    Returns:
+        200 once its work is committed and its messages are sent, or when it can never succeed and is kept aside;
+        503 where another delivery can help.
+    """
+    if request.method != "POST":
+        return "POST a Pub/Sub message\n", 405
+    with traced(dict(request.headers), project=project()):
+        try:
+            outfit = outfit_of(owner)
+        except SreError as error:
+            return unopened(error)
+        body = request.stream.read(PUSH_LIMIT + 1)
+        handle = following(handler(outfit, topic))
+        outcome = receive_push(dict(request.headers), body, handle, outfit.quarantine, topic=topic, report=report)
+    status, said = answer(outcome)
+    return said, status
+
+
+def following(handle: Callable[[Delivery], None]) -> Callable[[Delivery], None]:
+    """Let the log and the messages of a delivery name the trace in which its story began."""
+
+    def followed(delivery: Delivery) -> None:
+        follow(delivery.attributes.get("trace", ""))
+        handle(delivery)
+
+    return followed
+
+
+def tick(request: Request) -> Answer:
+    """Run what time has made due; 503 where an incident failed, the others went on."""
+    if request.method != "POST":
+        return "POST a tick\n", 405
+    with traced(dict(request.headers), project=project()):
+        try:
+            on_tick(outfit_of(Owner.TICK).worlds[Owner.TICK])
+        except SreError as error:
+            log.warning("tick.failed", error=str(error))
+            return "failed, the next tick goes on\n", 503
+    return "ticked\n", 200
+
+
+def post(request: Request) -> Answer:
+    """Take an alert of a sender that cannot publish; 200 only when the bus has confirmed it."""
+    from agent.entrypoints.ingest import answer_to
+
+    if request.method != "POST":
+        return "POST an alert\n", 405
+    with traced(dict(request.headers), project=project()):
+        try:
+            return f"{_published(request)}\n", 200
+        except SreError as error:
+            status, says = answer_to(error)
+            log.warning("alert.refused", status=status, error=str(error))
+            return f"{says}\n", status
+
+
+def page(request: Request) -> Response:
+    """Show the console."""
+    from werkzeug.wrappers import Response
+
+    with traced(dict(request.headers), project=project()):
+        try:
+            return Response.from_app(_console(), request.environ)
+        except SreError as error:
+            said, status = unopened(error)
+            return Response(said, status=status)
+
+
+def unopened(error: SreError) -> Answer:
+    """Answer while store or settings cannot be used: nothing was done, and everything may be sent again."""
+    log.error("function.not_opened", error=str(error))
+    return "not available, try again\n", 503
+
+
+@cache
+def settings() -> Settings:
+    """Return the settings of this process; reading them also chooses how its log is written."""
+    found = read_settings()
+    configure_log(as_json=True)
+    return found
+
+
+def outfit_of(owner: Owner) -> Outfit:
+    """Return what this function has; opened once, at its first request.
+
+    Not before: the web server forks after it has loaded the function, and neither a database nor a channel may
+    cross a fork.
+    """
+    with _opening:
+        return _outfit(owner)
+
+
+def the_desk() -> Desk:
+    """Return what `ingest` has; opened once, at its first request."""
+    with _opening:
+        return _desk()
+
+
+def project() -> str | None:
+    """Return the project of this process's traces, where the settings name one."""
+    words = (word.partition(":") for word in (settings().bus, settings().store))
+    return next((name for kind, _, name in words if kind in {"pubsub", "firestore"}), None)
+
+
+def warm() -> None:
+    """Do what needs neither network nor files of state, so that it is done before the fork."""
+    settings()
+    matcher()
+    redactor()
+
+
+@cache
+def _outfit(owner: Owner) -> Outfit:
+    return installation(settings(), owner, trace=current_trace)
+
+
+@cache
+def _desk() -> Desk:
+    return desk(settings(), trace=current_trace)
+
+
+def _published(request: Request) -> str:
+    from agent.entrypoints.ingest import ingest
+
+    there = the_desk()
+    body = request.stream.read(BODY_LIMIT + 1)
+    name = request.path.rpartition("/")[2]
+    accepted = ingest(name, dict(request.headers), body, senders=_senders(), reading=there.reading())
+    if accepted.message is not None:
+        there.bus.publish(accepted.message)
+    return accepted.says
+
+
+@cache
+def _console() -> Flask:
+    from agent.entrypoints.web.app import make_app
+
+    embedded = settings().embedded
+    owner = Owner.DECIDE if embedded else Owner.INTAKE
+    return make_app(outfit_of(owner).worlds[owner], settings=settings(), decide=None if embedded else _elsewhere)
+
+
+def _elsewhere(word: Word) -> Decision:
+    """Say where a plan can be answered: in the cloud the console reads, and holds no key to sign with."""
+    raise PolicyRefused(
+        f"plan {word.plan!r} was not decided",
+        why="this console only shows; the key that signs decisions is held by another function",
+        mend=f"answer in Slack, or run: sre-agent {word.answer} {word.plan}",
+    )
+
+
+@cache
+def _senders() -> dict[str, Sender]:
+    from agent.entrypoints.ingest import senders_of
+
+    secrets = settings().ingest_secrets
+    return senders_of({name: secret.get_secret_value().encode() for name, secret in secrets.items()})

@@ -1,0 +1,14 @@
+"""Woken by the scheduler, once a minute: watches, verifies, expires, orders, and changes nothing itself."""
+
+import functions_framework
+from flask import Request
+
+from agent.entrypoints.functions import Answer, tick, warm
+
+warm()
+
+
+@functions_framework.http
+def on_tick(request: Request) -> Answer:
+    """Run what time has made due."""
+    return tick(request)

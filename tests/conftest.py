@@ -1,0 +1,35 @@
+"""What every test may use: Google's Pub/Sub emulator, where it is installed."""
+
+import hashlib
+import importlib.util
+import os
+from pathlib import Path
+
+import pytest
+
+
+def _module(name: str):
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def pubsub_emulator(tmp_path_factory):
+    """Google's Pub/Sub emulator, one for the session; each test takes a project of its own."""
+    emulators = _module("pubsub_emulator")
+    try:
+        running = emulators.Emulator(tmp_path_factory.mktemp("pubsub") / "emulator.log")
+    except emulators.Missing as missing:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"under CI the emulator must be there: {missing}")
+        pytest.skip(str(missing))
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def pubsub_project(pubsub_emulator, request):
+    """A project of its own: topics and subscriptions of other tests are not in it."""
+    return f"p-{hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:12]}"
