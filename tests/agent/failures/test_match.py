@@ -1,6 +1,8 @@
 """The matcher: first cause, phase, numbers, look-alikes, and nothing where nothing is known."""
 
+import json
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -266,3 +268,11 @@ def test_hostile_text_is_survived(matcher: Matcher) -> None:
 
 def test_phase_unknown_has_no_class_by_phase_of_its_own(catalogue: FailureCatalogue) -> None:
     assert all(Phase.UNKNOWN not in signature.class_by_phase for signature in catalogue.signatures)
+
+
+TEXTS = json.loads((Path(__file__).parent / "texts.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("row", TEXTS, ids=[f"{n}-{row['class']}" for n, row in enumerate(TEXTS)])
+def test_texts_written_from_the_sources_get_their_class(matcher: Matcher, row: dict[str, str]) -> None:
+    assert classify(matcher, row["text"]).class_ == row["class"]
