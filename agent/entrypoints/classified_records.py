@@ -10,6 +10,11 @@ from typing import Any
 from agent.errors import InputRejected
 from agent.failures.entry_text import entry_lines, log_lines
 
+_OTHER_KEYS = frozenset(
+    {"kind", "involvedObject", "message", "msg", "Msg", "Log_s", "Log", "state", "status", "alerts"}
+)
+"""Any of them makes an object without ``log`` a record of another platform: an event, a pod, a resource, a row."""
+
 _LOG_ENTRY_KEYS = frozenset({"textPayload", "jsonPayload", "protoPayload", "insertId", "logName", "httpRequest"})
 
 
@@ -109,7 +114,7 @@ def _record(row: object) -> Record:
         return Record(id=None, error=f"is a JSON {type(row).__name__}, want an object")
     if "log" in row and not (_LOG_ENTRY_KEYS & row.keys() and not isinstance(row["log"], str)):
         return _log_record(row)
-    if _LOG_ENTRY_KEYS & row.keys():
+    if (_LOG_ENTRY_KEYS | _OTHER_KEYS) & row.keys():
         lines = entry_lines(row)
         return Record(
             id=row.get("insertId", row.get("id")),

@@ -65,3 +65,15 @@ def test_platforms_by_resource() -> None:
     assert platform_of({"resource": {"type": "k8s_pod"}}) == "kubernetes"
     assert platform_of({"resource": {"type": "tpu_worker"}}) == "tpu_vm"
     assert platform_of({"resource": "odd"}) is None
+
+
+def test_a_pod_or_an_event_of_another_platform_is_a_record_too() -> None:
+    [pod] = read(
+        json.dumps(
+            {"kind": "Pod", "status": {"containerStatuses": [{"state": {"waiting": {"reason": "ErrImagePull"}}}]}},
+            indent=1,
+        )
+    )
+    assert "ErrImagePull" in pod.log
+    [row] = read(json.dumps({"Msg": "Probe of Startup failed", "Reason": "ProbeFailed"}))
+    assert row.log == "ProbeFailed: Probe of Startup failed"
