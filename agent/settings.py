@@ -50,6 +50,7 @@ class Settings(Value):
     webhook_urls: tuple[str, ...] = ()
     webhook_secrets: tuple[SecretStr, ...] = ()
     ingest_secrets: Mapping[str, SecretStr] = Field(default_factory=dict)
+    hub_token: SecretStr | None = None
     public_url: str = "http://127.0.0.1:8080"
     iap_audience: str | None = None
     log_json: bool = False
@@ -186,6 +187,7 @@ WORDS: dict[str, _Word] = {
         field="webhook_secrets", read=lambda raw: tuple(SecretStr(s) for s in _list(raw)), want="whsec_ secrets"
     ),
     "INGEST_SECRETS": _Word(field="ingest_secrets", read=_pairs, want="source=secret pairs, separated by commas"),
+    "HF_TOKEN": _Word(field="hub_token", read=_secret, want="a Hugging Face token, for checkpoints behind a licence"),
     "PUBLIC_URL": _Word(field="public_url", read=str, want="the URL under which people reach the console"),
     "IAP_AUDIENCE": _Word(field="iap_audience", read=str, want="the audience of the IAP assertion"),
     "LOG_JSON": _Word(field="log_json", read=_switch, want="on | off"),
@@ -213,7 +215,11 @@ def read_settings(environ: Mapping[str, str] | None = None, **overrides: Any) ->
         try:
             value = word.read(raw)
         except ValueError:
-            shown = "set to something else" if word.read is _secret or "SECRET" in name or "KEY" in name else repr(raw)
+            shown = (
+                "set to something else"
+                if word.read is _secret or "SECRET" in name or "KEY" in name or "TOKEN" in name
+                else repr(raw)
+            )
             mistakes.append(f"{name} is {shown}, want {word.want}")
             continue
         if word.field.startswith("times."):

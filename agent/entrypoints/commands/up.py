@@ -76,7 +76,10 @@ def _server(installation: "Installation", port: int) -> "BaseWSGIServer":
     from agent.ports.world import Owner
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    return local_server(make_app(installation.worlds[Owner.DECIDE], settings=installation.settings), port=port)
+    app = make_app(
+        installation.worlds[Owner.DECIDE], settings=installation.settings, wait_factor=installation.wait_factor
+    )
+    return local_server(app, port=port)
 
 
 def _greet(port: int, installation: "Installation") -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -119,7 +118,7 @@ def reader(settings: Settings) -> ReadCheckpoint:
         from agent.adapters.checkpoint.tokens import google_token
         from agent.adapters.clock import SystemClock
 
-        hub_token = os.environ.get("HF_TOKEN")  # noqa: TID251 - goes into the settings with the next of their words
+        hub_token = settings.hub_token.get_secret_value() if settings.hub_token is not None else None
         locator = Locator(mounts=mounts(settings), google_token=google_token, hub_token=lambda: hub_token)
         files = locator.open(source)
         try:
