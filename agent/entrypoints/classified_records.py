@@ -12,6 +12,7 @@ from agent.failures.entry_text import entry_lines, log_lines
 
 _OTHER_KEYS = frozenset(
     {"kind", "involvedObject", "message", "msg", "Msg", "Log_s", "Log", "state", "status", "alerts"}
+    | {"lastState", "containerStatuses", "conditions", "terminalCondition", "error"}
 )
 """Any of them makes an object without ``log`` a record of another platform: an event, a pod, a resource, a row."""
 
