@@ -1,7 +1,9 @@
 """What each function does with a delivery; the same in the cloud and in the embedded service."""
 
+import time
 from collections.abc import Callable
 
+import structlog
 from pydantic import Field
 
 from agent.core.incident import Incident
@@ -16,6 +18,10 @@ from agent.stages.commit import drain, message_for
 from agent.stages.reason import Did
 from agent.stages.signal_to_incident import Opening, signal_to_incident
 from agent.stages.tell import tell_people
+
+log = structlog.get_logger(__name__)
+
+QUIET = frozenset({Did.COUNTED, Did.DUPLICATE, Did.HARMLESS})  # a storm writes one line, not a million
 
 Read = Callable[[Delivery], tuple[Signal, ...]]
 
@@ -38,7 +44,24 @@ def on_event(world: World, delivery: Delivery, read: Read) -> tuple[Did, ...]:
     Raises:
         InputRejected: The body can never become a signal.
     """
-    return tuple(signal_to_incident(world, signal, opening(delivery)) for signal in read(delivery))
+    return tuple(_take(world, signal, opening(delivery)) for signal in read(delivery))
+
+
+def _take(world: World, signal: Signal, opened: Opening) -> Did:
+    """Run the first stage and write its one event of the log."""
+    began = time.perf_counter()
+    did = signal_to_incident(world, signal, opened)
+    write = log.debug if did in QUIET else log.info
+    write(
+        "stage.finished",
+        stage=signal_to_incident.__name__,
+        service=signal.service,
+        run=signal.run,
+        signal=signal.key[:12],
+        reason=did.value,
+        took_s=round(time.perf_counter() - began, 3),
+    )
+    return did
 
 
 def opening(delivery: Delivery) -> Opening:

@@ -1,0 +1,127 @@
+"""The journey on real parts: Google's emulator pushes recorded entries to the functions, each in a process of its own."""
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from agent.core.phase import Phase
+from agent.core.verification import Verdict
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = "gemma4-26b-l4-startup-probe"
+SERVICE = "gemma4-26b-qat-l4"
+SECRET = "a-secret-of-alertmanager"
+FAST = {"REHEARSAL_COMPRESSION": "600", "INGEST_SECRETS": f"alertmanager={SECRET}"}
+
+pytestmark = [pytest.mark.emulator, pytest.mark.xdist_group("emulator")]
+
+
+def beside(name, folder=Path(__file__).parent):
+    spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def deployed(pubsub_emulator, pubsub_project, tmp_path):
+    free_port = beside("pubsub_emulator", ROOT / "tests").free_port
+    running = beside("deployed").Deployed(pubsub_emulator, pubsub_project, tmp_path, EXAMPLE, free_port, **FAST)
+    yield running
+    running.stop()
+
+
+def passes_the_sink(entry):
+    """What a sink lets through that is set up by text and severity; phase lines and tracebacks never arrive."""
+    log = entry["logName"].rpartition("/")[2]
+    status = entry.get("protoPayload", {}).get("status", {}).get("message", "")
+    if log == "run.googleapis.com%2Fvarlog%2Fsystem":
+        return entry["severity"] in {"WARNING", "ERROR", "CRITICAL"}
+    if log == "cloudaudit.googleapis.com%2Fsystem_event":
+        return "Ready condition status changed to False for Revision" in status
+    return bool(re.search("No available memory|OutOfMemoryError|Engine core init", entry.get("textPayload", "")))
+
+
+def recorded():
+    lines = (ROOT / "examples" / EXAMPLE / "events.jsonl").read_text().splitlines()
+    return [entry for line in lines if line.strip() and passes_the_sink(entry := json.loads(line))]
+
+
+def test_a_failed_rollout_ends_resolved(deployed, journey):
+    """Sink, intake, diagnosis, plan, one signed approval, one revision, verified; every stage wrote its one event.
+
+    The functions say what the same service in memory says: the instance's own log, which no sink lets through, is read.
+    """
+    twin = journey(EXAMPLE).until(lambda i: i.phase is Phase.ASKED)
+    for entry in recorded():
+        deployed.sink(entry)
+    asked = deployed.until(lambda i: i.phase is Phase.ASKED)
+    assert (asked.diagnosis.class_, asked.diagnosis.certain) == (twin.diagnosis.class_, twin.diagnosis.certain)
+    assert asked.plan.actions == twin.plan.actions
+    assert [action.kind for action in asked.plan.actions][:1] == ["set_startup_probe"]
+    deployed.approve(asked.plan.id)
+    done = deployed.until(lambda i: i.ended)
+    assert (done.phase, done.verification.verdict) == (Phase.RESOLVED, Verdict.RECOVERED)
+    assert len(deployed.incidents()) == 1
+    live = deployed.outside.rehearsal.describe(SERVICE)
+    assert live.ready is True
+    assert len(live.stamps) == 1
+    assert deployed.outside.quarantine.rows() == ()
+    assert deployed.outside.store.unsent() == ()
+    check_the_logs(deployed, done)
+    check_the_page(deployed, done)
+
+
+def check_the_logs(deployed, incident):
+    """Each function's output is Cloud Logging JSON; each stage that ran is told by its owner."""
+    stages = {}
+    for name, function in deployed.functions.items():
+        told, other = function.told()
+        assert other == [], f"{name} wrote lines that are no JSON"
+        assert all(event["severity"] in {"INFO", "WARNING"} for event in told), told
+        for event in told:
+            if event["message"] == "stage.finished":
+                stages.setdefault(event["stage"], set()).add(name)
+                labels = event["logging.googleapis.com/labels"]
+                assert labels["stage"] == event["stage"]
+                assert labels.get("incident", incident.id) == incident.id
+    assert stages == {
+        "signal_to_incident": {"on_log_event"},
+        "incident_to_diagnosis": {"on_incident"},
+        "diagnosis_to_plan": {"on_incident"},
+        "ask": {"on_incident"},
+        "begin_execution": {"on_decision"},
+        "call_platform": {"on_decision"},
+        "watch_operation": {"on_tick"},
+        "execution_to_verification": {"on_tick"},
+        "verification_to_outcome": {"on_tick"},
+    }
+
+
+def check_the_page(deployed, incident):
+    status, page = deployed.functions["console"].get(f"/incidents/{incident.id}")
+    assert status == 200
+    assert SERVICE in page
+
+
+def test_an_alert_of_a_sender_that_cannot_publish_opens_an_incident(deployed):
+    """Posted to `ingest`, confirmed by Pub/Sub before its 200, pushed to `on_alert`; a wrong secret publishes nothing."""
+    alert = json.loads((ROOT / "tests/data/samples/alertmanager_webhook_v4.json").read_text())
+    for one in alert["alerts"]:
+        one["labels"] |= {"service_name": SERVICE, "service": SERVICE, "job": SERVICE}
+    body = json.dumps(alert).encode()
+    ingest = deployed.functions["ingest"]
+    assert ingest.post(body, "/alertmanager", {"X-Sre-Secret": "not-the-secret-of-it"})[0] == 401
+    assert ingest.post(body, "/nobody", {"X-Sre-Secret": SECRET})[0] == 401
+    assert ingest.post(b"{", "/alertmanager", {"X-Sre-Secret": SECRET})[0] == 400
+    assert ingest.post(b" " * 1_100_000, "/alertmanager", {"X-Sre-Secret": SECRET})[0] == 413
+    assert deployed.incidents() == []
+    status, said = ingest.post(body, "/alertmanager", {"X-Sre-Secret": SECRET})
+    assert (status, said.split()[0]) == (200, "accepted")
+    opened = deployed.until(lambda i: i.diagnosis is not None)
+    assert opened.service == SERVICE
+    told, _ = deployed.functions["on_alert"].told()
+    assert {event["stage"] for event in told} == {"signal_to_incident"}
