@@ -1,0 +1,238 @@
+"""A request becomes a delivery, a tick, an alert or a page; its status says whether another delivery can help."""
+
+import base64
+import dataclasses
+import json
+from pathlib import Path
+
+import flask
+import pytest
+import structlog
+from werkzeug.test import EnvironBuilder
+from werkzeug.wrappers import Response
+
+from agent.bootstrap.owned import Absent
+from agent.entrypoints import functions
+from agent.errors import DependencyFailed, PolicyRefused, SettingsRejected
+from agent.ports.bus import Topic
+from agent.ports.store import Query
+from agent.ports.world import Owner
+
+ROOT = Path(__file__).resolve().parents[3]
+EXAMPLE = ROOT / "examples" / "gemma4-26b-l4-startup-probe"
+ENTRY = (EXAMPLE / "events.jsonl").read_text().splitlines()[0].encode()
+CACHED = (functions.settings, functions._outfit, functions._desk, functions._senders, functions._console)
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+
+
+def request(body=b"", headers=None, *, method="POST", path="/"):
+    built = EnvironBuilder(method=method, path=path, data=body, headers=headers or {})
+    return flask.Request(built.get_environ())
+
+
+def wrapped(data=ENTRY, message_id="1", attributes=None):
+    message = {"data": base64.b64encode(data).decode(), "messageId": message_id, "attributes": attributes or {}}
+    return json.dumps({"message": message, "subscription": "projects/p/subscriptions/s"}).encode()
+
+
+def pushed(body=None, owner=Owner.INTAKE, topic=Topic.LOG_EVENTS, **more):
+    return functions.push(request(wrapped() if body is None else body, **more), owner, topic)
+
+
+@pytest.fixture(autouse=True)
+def environ(monkeypatch, tmp_path):
+    """An installation of its own for each test; what a process keeps is forgotten before and after."""
+    monkeypatch.setenv("STORE", f"sqlite:{tmp_path / 'state'}")
+    monkeypatch.setenv("PLATFORM", f"rehearsal:{EXAMPLE}")
+    monkeypatch.setenv("INGEST_SECRETS", "alertmanager=0123456789abcdef")
+    for cached in CACHED:
+        cached.cache_clear()
+    yield monkeypatch
+    for cached in CACHED:
+        cached.cache_clear()
+    structlog.reset_defaults()
+
+
+class FlakyBus:
+    """A bus that does not answer while it is told so."""
+
+    def __init__(self):
+        self.down = True
+        self.sent = []
+
+    def publish(self, message):
+        if self.down:
+            raise DependencyFailed("not sent", why="it is down", mend="later")
+        self.sent.append(message)
+        return str(len(self.sent))
+
+
+@pytest.fixture
+def flaky(monkeypatch):
+    """The intake function on a bus that fails."""
+    bus = FlakyBus()
+    real = functions.outfit_of(Owner.INTAKE)
+    worlds = {owner: dataclasses.replace(world, bus=bus) for owner, world in real.worlds.items()}
+    monkeypatch.setattr(functions, "_outfit", lambda owner: dataclasses.replace(real, bus=bus, worlds=worlds))
+    bus.store = real.store
+    return bus
+
+
+class TestPush:
+    def test_every_form_of_a_request_is_read(self):
+        """Raw push body, binary and structured CloudEvent: the first opens an incident, the others say the same."""
+        event = {
+            "type": "google.cloud.pubsub.topic.v1.messagePublished",
+            "source": "//pubsub.googleapis.com/x",
+            "id": "2",
+        }
+        binary = {f"ce-{key}": value for key, value in event.items()} | {"Content-Type": "application/json"}
+        whole = json.dumps(event | {"specversion": "1.0", "data": json.loads(wrapped())}).encode()
+        assert pushed() == ("ack", 200)
+        assert pushed(headers=binary) == ("ack", 200)
+        assert pushed(whole, headers={"Content-Type": "application/cloudevents+json"}) == ("ack", 200)
+        store = functions.outfit_of(Owner.INTAKE).store
+        assert [i.signal_count for i in store.incidents(Query())] == [1]
+
+    def test_a_body_that_can_never_succeed_is_kept_aside_and_acknowledged(self):
+        for body in (b"", b"{", json.dumps({"message": {"messageId": "5"}}).encode(), wrapped(b"{}", "6")):
+            assert pushed(body) == ("quarantined", 200)
+        rows = functions.outfit_of(Owner.INTAKE).quarantine.rows()
+        assert len(rows) == 4
+        assert all(row["reason"].startswith("InputRejected") for row in rows)
+
+    def test_a_message_larger_than_pubsub_sends_is_kept_aside(self):
+        assert pushed(b"x" * 3_000_000) == ("quarantined", 200)
+
+    def test_a_get_does_nothing(self):
+        said, status = functions.push(request(method="GET"), Owner.INTAKE, Topic.LOG_EVENTS)
+        assert (status, "POST" in said) == (405, True)
+        assert functions.outfit_of(Owner.INTAKE).quarantine.rows() == ()
+
+    def test_it_is_acknowledged_only_after_the_commit_and_with_an_empty_outbox(self, flaky):
+        """Committed but not sent: not acknowledged. The redelivery finds the signal known, sends, and acknowledges."""
+        assert pushed() == ("retry", 503)
+        (incident,) = flaky.store.incidents(Query())
+        assert flaky.store.unsent() == (incident.id,)
+        assert pushed() == ("retry", 503)
+        flaky.down = False
+        assert pushed() == ("ack", 200)
+        assert flaky.store.unsent() == ()
+        assert [m.attributes["kind"] for m in flaky.sent] == ["wake"]
+
+    def test_a_state_that_cannot_be_opened_asks_for_another_delivery(self, monkeypatch, tmp_path):
+        (tmp_path / "file").write_text("no folder")
+        monkeypatch.setenv("STORE", f"sqlite:{tmp_path / 'file' / 'state'}")
+        assert pushed() == ("not available, try again\n", 503)
+
+    def test_orders_run_what_is_due_in_the_function_that_owns_it(self):
+        pushed()
+        (incident,) = functions.outfit_of(Owner.INTAKE).store.incidents(Query())
+        order = wrapped(json.dumps({"kind": "wake", "incident": incident.id}).encode())
+        assert pushed(order, Owner.INCIDENT, Topic.INCIDENTS) == ("ack", 200)
+        assert functions.outfit_of(Owner.INCIDENT).store.load(incident.id).diagnosis is not None
+
+
+class TestTrace:
+    def test_the_story_keeps_the_trace_in_which_it_began(self, monkeypatch):
+        """The request's own at the first function; at the next one that of the message; nothing is left over."""
+        seen = []
+        real = functions.outfit_of(Owner.INTAKE)
+        monkeypatch.setattr(functions, "_outfit", lambda owner: real)
+        monkeypatch.setattr(functions, "handler", lambda *_: lambda delivery: seen.append(functions.current_trace()))
+        here = {"traceparent": f"00-{TRACE}-b7ad6b7169203331-01"}
+        pushed(headers=here)
+        pushed(wrapped(attributes={"trace": "c" * 32}), headers=here)
+        pushed(wrapped(attributes={"trace": "not a trace"}))
+        assert seen == [TRACE, "c" * 32, ""]
+        assert functions.current_trace() == ""
+
+    def test_the_log_of_a_request_names_its_trace(self, capfd):
+        functions.settings.cache_clear()
+        pushed(headers={"X-Cloud-Trace-Context": f"{TRACE}/1234;o=1"})
+        (event,) = [json.loads(line) for line in capfd.readouterr().err.splitlines() if "stage.finished" in line]
+        assert event["logging.googleapis.com/trace"] == TRACE
+        assert event["logging.googleapis.com/labels"]["origin"] == TRACE
+
+
+class TestTick:
+    def test_a_tick_runs_what_is_due(self):
+        pushed()
+        assert functions.tick(request()) == ("ticked\n", 200)
+        assert functions.tick(request(method="GET"))[1] == 405
+
+    def test_a_tick_that_fails_is_tried_again(self, monkeypatch, tmp_path):
+        (tmp_path / "file").write_text("no folder")
+        monkeypatch.setenv("STORE", f"sqlite:{tmp_path / 'file' / 'state'}")
+        assert functions.tick(request())[1] == 503
+
+
+class TestIngest:
+    def body(self):
+        alert = json.loads((ROOT / "tests/data/samples/alertmanager_webhook_v4.json").read_text())
+        alert["alerts"][0]["labels"]["service"] = "gemma4-26b-qat-l4"
+        return json.dumps(alert).encode()
+
+    def test_a_known_sender_is_answered_after_the_bus_has_confirmed(self):
+        proof = {"Authorization": "Bearer 0123456789abcdef"}
+        assert functions.post(request(self.body(), proof, path="/alertmanager")) == ("accepted 1\n", 200)
+        assert functions.the_desk().bus.waiting()[f"{Topic.ALERTS}-sub"] == 1
+
+    def test_nobody_else_is_let_in(self):
+        assert functions.post(request(self.body(), path="/alertmanager"))[1] == 401
+        assert functions.post(request(self.body(), {"Authorization": "Bearer wrong"}, path="/azure"))[1] == 401
+        assert functions.post(request(b" " * 1_100_000, path="/alertmanager"))[1] == 413
+        assert functions.post(request(method="GET"))[1] == 405
+
+    def test_what_the_bus_did_not_take_is_not_confirmed(self, monkeypatch):
+        there = dataclasses.replace(functions.the_desk(), bus=FlakyBus())
+        monkeypatch.setattr(functions, "_desk", lambda: there)
+        said, status = functions.post(request(self.body(), {"X-Sre-Secret": "0123456789abcdef"}, path="/alertmanager"))
+        assert (said, status) == ("not taken, try again\n", 503)
+
+
+class TestConsole:
+    def test_the_pages_are_shown(self):
+        answer = functions.page(request(method="GET", path="/", headers={"Host": "127.0.0.1"}))
+        assert isinstance(answer, Response)
+        assert answer.status_code in {200, 302, 403}
+
+    def test_without_a_key_it_says_where_to_answer(self):
+        from agent.core.decision import Answer, Channel
+        from agent.stages.plan_to_decision import Word
+
+        word = Word(plan="p-1", answer=Answer.APPROVE, who="ada", channel=Channel.CONSOLE, verified=True)
+        with pytest.raises(PolicyRefused, match="answer in Slack, or run: sre-agent approve p-1"):
+            functions._elsewhere(word)
+
+
+class TestStarting:
+    def test_settings_that_make_no_service_stop_the_start(self, monkeypatch):
+        """A revision that cannot work never becomes ready; the one before it goes on."""
+        monkeypatch.setenv("STORE", "oracle:x")
+        with pytest.raises(SettingsRejected, match="STORE"):
+            functions.warm()
+
+    def test_nothing_of_the_state_is_opened_before_the_first_request(self, tmp_path):
+        """The web server forks after it has loaded the function."""
+        functions.warm()
+        assert not (tmp_path / "state").exists()
+
+    def test_each_owner_has_what_it_needs_and_no_more(self):
+        intake, incident, decision = (functions.outfit_of(o) for o in (Owner.INTAKE, Owner.INCIDENT, Owner.DECISION))
+        assert set(intake.worlds) == {Owner.INTAKE}
+        assert intake.worlds[Owner.INTAKE].receipt_key is None
+        assert incident.worlds[Owner.INCIDENT].receipt_key is None
+        assert incident.worlds[Owner.INCIDENT].control is None
+        assert decision.worlds[Owner.DECISION].receipt_key is not None
+        assert decision.worlds[Owner.DECISION].control is not None
+        with pytest.raises(AssertionError, match="on_log_event"):
+            _ = intake.worlds[Owner.INTAKE].logs.instance_log
+        assert not isinstance(incident.worlds[Owner.INCIDENT].knowledge.fits, Absent)
+
+    def test_a_key_is_never_made_up_in_the_cloud(self):
+        from agent.bootstrap import receipt_key
+        from agent.settings import Settings
+
+        with pytest.raises(SettingsRejected, match="RECEIPT_KEY is unset"):
+            receipt_key(Settings(store="firestore:p"))
