@@ -33,7 +33,7 @@ def meaning(signal: Signal, finding: Finding) -> Meaning:
         return Meaning.HEALTH
     if finding.benign:
         return Meaning.HEALTH if _says_ready(signal) else Meaning.NOTHING
-    if finding.signature is not None:
+    if finding.signature is not None and not finding.hint:
         return Meaning.FAILURE
     if signal.source in {Source.ALERT, Source.METRIC, Source.PROBE}:
         return Meaning.UNEXPLAINED

@@ -13,8 +13,10 @@ from agent.core.intake.plain import signals_of_text
 from agent.core.phase import Phase
 from agent.core.services import Services
 from agent.core.signal import Signal
+from agent.core.storm import Digest
+from agent.entrypoints.coalescing import Coalescing
 from agent.entrypoints.handlers import on_tick
-from agent.entrypoints.records import BadRecord, JsonRecord, Record, TextRecord
+from agent.entrypoints.records import BadRecord, JsonRecord, Record
 from agent.entrypoints.service import entry_message, handlers
 from agent.errors import DependencyFailed, InputRejected
 from agent.ports.bus import Message
@@ -57,6 +59,7 @@ class Analysis:
     installation: Installation
     clock: SteppedClock
     drive: Callable[[], int] = field(repr=False)
+    coalescing: Coalescing
 
     def feed_all(self, records: Iterable[Record], *, service: str) -> tuple[InputRejected, ...]:
         """Take records in; return those that could not be read, the others went on.
@@ -66,22 +69,27 @@ class Analysis:
             service: The service of plain logs.
         """
         bad: list[InputRejected] = []
-        for record in records:
+        for record in self.coalescing.records(records):
             try:
-                self._feed(record, service)
+                self._feed(record)
             except InputRejected as error:
                 bad.append(error)
+        for name, digest in self.coalescing.digests.items():
+            self._feed_log(service, name, digest)
         return (*bad, *(self._quarantined()))
 
-    def _feed(self, record: Record, service: str) -> None:
-        if isinstance(record, TextRecord):
-            if self.installation.kept is not None:
-                self.installation.kept.add(service, record.text, self.clock.now())
-            reading = self.installation.reading(self.run)
-            named = reading if reading.service else replace(reading, service=service)
-            found = signals_of_text(record.text, named=service, reading=named, at=self.clock.now())
-            self.take(tuple(s for s in found if isinstance(s, Signal)))
-        elif isinstance(record, JsonRecord) and set(record.value) == {"signal"}:
+    def _feed_log(self, service: str, name: str, digest: Digest) -> None:
+        """Take a plain log in: as the instance's own log, and as what it says."""
+        text = "\n".join(digest.lines())
+        if self.installation.kept is not None:
+            self.installation.kept.add(service, text, self.clock.now())
+        reading = self.installation.reading(self.run)
+        named = reading if reading.service else replace(reading, service=service)
+        found = signals_of_text(text, named=name, reading=named, at=self.clock.now())
+        self.take(tuple(s for s in found if isinstance(s, Signal)))
+
+    def _feed(self, record: Record) -> None:
+        if isinstance(record, JsonRecord) and set(record.value) == {"signal"}:
             self.take((Signal.model_validate(record.value["signal"]).with_(run=self.run),))
         else:
             self.installation.bus.publish(message_of(record, {"run": self.run}))
@@ -154,5 +162,8 @@ def analysis(settings: Settings, *, run: str, now: datetime, services: Services 
     with TemporaryDirectory(prefix="sre-replay-") as folder:
         clock = SteppedClock(now)
         installation = in_memory(settings, clock=clock, state=Path(folder), services=services)
+        known = installation.knowledge.matcher
         driver = worker(installation, handlers(installation), threads=1)
-        yield Analysis(run=run, installation=installation, clock=clock, drive=driver.run_due)
+        yield Analysis(
+            run=run, installation=installation, clock=clock, drive=driver.run_due, coalescing=Coalescing(matcher=known)
+        )
