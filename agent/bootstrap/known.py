@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.catalogue.load_failures import load_failures
+from agent.catalogue.load_policy import load_default_policy
 from agent.catalogue.load_secrets import load_secrets
 from agent.core.fitting import Fits
 from agent.core.incident import Times
@@ -77,7 +78,8 @@ def knowledge(services: Services, policy: Policy, times: Times, *, fits: Fits | 
 
 def read_policy(settings: Settings) -> Policy:
     """Return the policy file's policy, or the default, in which nothing is automatic."""
-    return parse_policy(settings.policy.read_text()) if settings.policy is not None else Policy()
+    default = load_default_policy()
+    return default if settings.policy is None else parse_policy(settings.policy.read_text(), default=default)
 
 
 def read_services(settings: Settings) -> Services:

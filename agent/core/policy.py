@@ -3,10 +3,11 @@
 import tomllib
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Final, get_args
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 
+from agent.core import flag_form
 from agent.core.action import (
     Action,
     ForPerson,
@@ -15,16 +16,37 @@ from agent.core.action import (
     SetEnv,
     SetFlag,
     SetLivenessProbe,
+    SetModel,
     SetResources,
     SetScaling,
     SetStartupProbe,
+    SetVolumeOptions,
 )
+from agent.core.decision import Channel
 from agent.core.value import Value, digest
 from agent.errors import PolicyRefused, SettingsRejected
 
-NEVER_FLAGS = frozenset(
-    {"trust-remote-code", "api-key", "ssl-keyfile", "ssl-certfile", "download-dir", "allowed-local-media-path"}
+NEVER_FLAGS: Final = frozenset(
+    {"trust-remote-code", "api-key", "ssl-keyfile", "ssl-certfile", "download-dir", "allowed-local-media-path",
+     "chat-template", "config", "middleware", "tool-parser-plugin", "reasoning-parser-plugin", "worker-cls",
+     "worker-extension-cls", "model-loader-extra-config", "hf-overrides", "hf-token", "lora-modules", "model",
+     "tokenizer", "revision", "code-revision", "scheduler-cls", "enable-sleep-mode", "logits-processors"}
+)  # fmt: skip
+"""Flags that load code, open files or carry credentials; no policy can allow them."""
+
+NEVER_ENV: Final = ("TOKEN", "KEY", "SECRET", "PASSWORD", "CREDENTIAL", "PROXY", "PLUGINS", "PATH", "PRELOAD", "PYTHON")
+"""Parts of names of variables that carry credentials, lead elsewhere or load code; no policy can allow them."""
+
+KINDS: Final = frozenset(
+    member.model_fields["kind"].default for member in get_args(get_args(Action)[0]) if member is not ForPerson
 )
+
+_IDENTITY = {
+    Channel.SLACK: "slack",
+    Channel.WEBHOOK: "webhook",
+    Channel.CONSOLE: "email",
+    Channel.COMMAND_LINE: "email",
+}
 
 
 class Mode(StrEnum):
@@ -42,45 +64,85 @@ class Rule(Value):
     kinds: tuple[str, ...]
     mode: Mode
 
+    @field_validator("services", "kinds")
+    @classmethod
+    def _select_something(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        """A row that selects nothing would leave a ``never`` without force, so it is a mistake and no row."""
+        if not patterns or not all(p.strip("*?") for p in patterns):
+            raise ValueError("an empty selector and '*' select nothing, want names or patterns such as 'gemma4-*'")
+        return patterns
+
+    @field_validator("kinds")
+    @classmethod
+    def _known_kinds(cls, kinds: tuple[str, ...]) -> tuple[str, ...]:
+        unknown = [k for k in kinds if not any(fnmatchcase(known, k) for known in KINDS)]
+        if unknown:
+            raise ValueError(f"{unknown[0]!r} is no kind of action, want some of {', '.join(sorted(KINDS))}")
+        return kinds
+
 
 class Approver(Value):
     """Someone whose yes counts, named as the channel proves it (Slack user id, webhook identity, e-mail)."""
 
-    name: str
-    slack: str | None = None
-    webhook: str | None = None
-    email: str | None = None
+    name: str = Field(min_length=1, max_length=80)
+    slack: str | None = Field(default=None, pattern=r"^[UW][A-Z0-9]{2,20}$")
+    webhook: str | None = Field(default=None, pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")
+    email: str | None = Field(default=None, pattern=r"^[^@\s]+@[^@\s]+$")
     services: tuple[str, ...] = ()
+
+    @property
+    def identities(self) -> frozenset[str]:
+        """Every word under which this person may appear, in lower case."""
+        return frozenset(w.casefold() for w in (self.name, self.slack, self.webhook, self.email) if w)
 
 
 class Policy(Value):
-    """What may be changed."""
+    """What may be changed; without a flag, variable, accelerator or model on its lists none may be set.
+
+    Attributes:
+        flags: Form of the value by flag, see :mod:`agent.core.flag_form`.
+        env: The same by variable.
+        change_window_s: At most one change of a service in so many seconds.
+        volume_options: Mount options that a volume may be given, as patterns.
+    """
 
     rules: tuple[Rule, ...] = ()
     approvers: tuple[Approver, ...] = ()
     change_window_s: float = Field(default=900, gt=0)
     changes_per_hour: int = Field(default=4, ge=0)
     remedies_per_fingerprint: int = Field(default=2, ge=1)
-    flags: tuple[str, ...] = (
-        "max-model-len", "gpu-memory-utilization", "max-num-seqs", "max-num-batched-tokens", "tensor-parallel-size",
-        "pipeline-parallel-size", "kv-cache-dtype", "dtype", "enforce-eager", "limit-mm-per-prompt",
-        "language-model-only", "cpu-offload-gb", "kv-cache-memory-bytes", "block-size", "async-scheduling",
-        "no-async-scheduling", "enable-chunked-prefill", "no-enable-chunked-prefill", "enable-prefix-caching",
-        "no-enable-prefix-caching", "tool-call-parser", "enable-auto-tool-choice", "reasoning-parser",
-        "served-model-name", "quantization", "load-format", "port", "host", "swap-space", "max-num-partial-prefills",
-        "num-scheduler-steps", "disable-custom-all-reduce", "distributed-executor-backend", "attention-backend",
-        "compilation-config", "cudagraph-capture-sizes", "safetensors-load-strategy",
-    )  # fmt: skip
-    env: tuple[str, ...] = (
-        "VLLM_ENGINE_READY_TIMEOUT_S", "VLLM_CPU_KVCACHE_SPACE", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF",
-        "VLLM_LOGGING_LEVEL", "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE", "NCCL_DEBUG",
-        "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_HUB_DOWNLOAD_TIMEOUT", "VLLM_RPC_TIMEOUT",
-        "VLLM_ATTENTION_BACKEND", "VLLM_USE_V1", "VLLM_WORKER_MULTIPROC_METHOD", "VLLM_ALLOW_LONG_MAX_MODEL_LEN",
-        "VLLM_ENABLE_V1_MULTIPROCESSING", "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS",
-    )  # fmt: skip
+    flags: dict[str, str] = Field(default_factory=dict)
+    env: dict[str, str] = Field(default_factory=dict)
     max_instances: int = Field(default=4, ge=1)
+    max_concurrency: int = Field(default=1000, ge=1)
+    max_cpu: float = Field(default=32, gt=0)
+    max_memory_mib: int = Field(default=262_144, gt=0)
     probe_budget_s: int = Field(default=1800, ge=1)
     accelerators: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    volume_options: tuple[str, ...] = ()
+
+    @field_validator("flags", "env")
+    @classmethod
+    def _good_forms(cls, forms: dict[str, str]) -> dict[str, str]:
+        wrong = [f"{name}: {mistake}" for name, form in forms.items() if (mistake := flag_form.mistake(form))]
+        wrong += [f"{name}: no policy can allow it" for name in forms if _never(name)]
+        if wrong:
+            raise ValueError("; ".join(wrong))
+        return forms
+
+    @field_validator("approvers")
+    @classmethod
+    def _one_person_each(cls, approvers: tuple[Approver, ...]) -> tuple[Approver, ...]:
+        """An identity that two entries share would make it doubtful who said yes."""
+        seen: set[str] = set()
+        for approver in approvers:
+            if len(approver.identities) < 2:
+                raise ValueError(f"{approver.name!r} has no identity, want slack, webhook or email")
+            if seen & approver.identities:
+                raise ValueError(f"{min(seen & approver.identities)!r} stands in two entries")
+            seen |= approver.identities
+        return approvers
 
     @property
     def digest(self) -> str:
@@ -98,9 +160,17 @@ class Policy(Value):
         if isinstance(action, ForPerson):
             return Mode.PERSON
         for rule in self.rules:
-            if _selects(rule.services, service) and _selects(rule.kinds, action.kind):
+            if selects(rule.services, service) and selects(rule.kinds, action.kind):
                 return rule.mode
         return Mode.PERSON
+
+    def approver(self, channel: Channel, who: str) -> Approver | None:
+        """Return the approver whom a channel proved to be there, or None: being in a channel makes nobody one."""
+        field = _IDENTITY.get(channel)
+        if field is None or not who:
+            return None
+        same = (a for a in self.approvers if (a_is := getattr(a, field)) and a_is.casefold() == who.casefold())
+        return next(same, None)
 
     def check(self, actions: tuple[Action, ...]) -> None:
         """Refuse values that no approval can allow.
@@ -115,51 +185,75 @@ class Policy(Value):
                     f"action {action.kind!r} is not allowed", why=why, mend="change policy.toml, or do it by hand"
                 )
 
-    def _objection(self, action: Action) -> str | None:  # noqa: PLR0911 - one answer for each kind of action
+    def _objection(self, action: Action) -> str | None:  # noqa: C901, PLR0911 - one answer for each kind of action
         match action:
             case SetFlag(name=name, value=value):
-                return self._flag_objection(name.replace("_", "-"), value)
-            case SetEnv(name=name):
-                return None if name in self.env else f"environment variable {name!r} is not on the allow-list"
+                return _listed(self.flags, name.replace("_", "-"), value, f"flag --{name.replace('_', '-')}")
+            case SetEnv(name=name, value=value):
+                return _listed(self.env, name, value, f"environment variable {name!r}")
             case SetStartupProbe(probe=probe) if probe.budget_s > self.probe_budget_s:
                 return f"a probe budget of {probe.budget_s} s is above {self.probe_budget_s} s"
             case SetLivenessProbe(probe=None):
                 return "a service without a liveness probe is not made by us"
             case SetScaling(max_instances=most) if most > self.max_instances:
                 return f"{most} instances are above the limit of {self.max_instances}"
+            case SetScaling(min_instances=least, max_instances=most) if least > most:
+                return f"{least} instances at least and {most} at most cannot be"
             case SetAccelerator(accelerator=name) if name not in self.accelerators:
                 return f"accelerator {name!r} is not on the list of the policy"
-            case SetResources(cpu=cpu, memory_mib=memory) if cpu <= 0 or memory <= 0:
-                return "resources must be positive"
-            case SetConcurrency() | _:
+            case SetModel(model=name) if name not in self.models:
+                return f"model {name!r} is not on the list of the policy"
+            case SetVolumeOptions(options=options):
+                strange = [o for o in options if not selects(self.volume_options, o)]
+                return f"mount option {strange[0]!r} is not on the list of the policy" if strange else None
+            case SetConcurrency(concurrency=held) if held > self.max_concurrency:
+                return f"{held} requests at once are above the limit of {self.max_concurrency}"
+            case SetResources(cpu=cpu, memory_mib=memory) | SetAccelerator(cpu=cpu, memory_mib=memory):
+                small = 0 < cpu <= self.max_cpu and 0 < memory <= self.max_memory_mib
+                return None if small else f"{cpu:g} CPUs and {memory} MiB are outside the limits of the policy"
+            case _:
                 return None
 
-    def _flag_objection(self, name: str, value: str | None) -> str | None:
-        if name in NEVER_FLAGS or name not in self.flags:
-            return f"flag --{name} is not on the allow-list"
-        if value is not None and (len(value) > 512 or any(ord(c) < 32 for c in value)):
-            return f"the value of --{name} is too long or holds control characters"
-        return None
+
+def _never(name: str) -> bool:
+    bare = name.replace("_", "-")
+    return bare.lower() in NEVER_FLAGS or not set(bare.upper().split("-")).isdisjoint(NEVER_ENV)
 
 
-def _selects(patterns: tuple[str, ...], name: str) -> bool:
-    """An empty selector selects nothing, and ``*`` alone is no selector."""
-    return any(p != "*" and fnmatchcase(name, p) for p in patterns)
+def _listed(forms: dict[str, str], name: str, value: str | None, shown: str) -> str | None:
+    if _never(name) or name not in forms:
+        return f"{shown} is not on the allow-list"
+    if value is not None and not flag_form.takes(forms[name], value):
+        return f"{value[:80]!r} is no value of {shown}, want {forms[name]}"
+    return None
 
 
-def parse_policy(text: str) -> Policy:
+def selects(patterns: tuple[str, ...], name: str) -> bool:
+    """An empty selector selects nothing, and a pattern of stars alone is no selector."""
+    return bool(name) and any(p.strip("*?") and fnmatchcase(name, p) for p in patterns)
+
+
+def parse_policy(text: str, *, default: Policy | None = None) -> Policy:
     """Read policy.toml.
+
+    Args:
+        text: The file.
+        default: What holds for keys that the file does not name; an empty policy when None.
 
     Raises:
         SettingsRejected: All mistakes at once.
     """
     try:
         raw: dict[str, Any] = tomllib.loads(text)
-        return Policy.model_validate(raw)
+        return Policy.model_validate((default.model_dump() if default else {}) | raw)
     except tomllib.TOMLDecodeError as error:
         raise SettingsRejected("policy.toml was not read", why=str(error), mend="mend the TOML") from error
     except ValidationError as error:
-        rows = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        rows = "; ".join(f"{'.'.join(map(str, e['loc']))}: {_says(e['msg'])}" for e in error.errors())
         raise SettingsRejected(
             f"policy.toml has {error.error_count()} mistakes", why=rows, mend="see docs/policy.md for every key"
         ) from error
+
+
+def _says(message: str) -> str:
+    return message.removeprefix("Value error, ")

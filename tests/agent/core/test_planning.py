@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
+from agent.catalogue.load_policy import load_default_policy
 from agent.core.action import ForPerson, Restart, SetConcurrency, SetFlag, SetScaling, SetStartupProbe
 from agent.core.diagnosis import Diagnosis
 from agent.core.fitting import FitOption
 from agent.core.incident import Incident, Remedy
 from agent.core.plan import FitWord, Risk, Rollout
 from agent.core.planning import propose
-from agent.core.policy import Mode, Policy, Rule
+from agent.core.policy import Mode, Rule
 from agent.core.serving import Live, Probe, ServingConfig
 from agent.core.value import digest
 from agent.core.verification import Verdict
@@ -98,7 +99,9 @@ def remedy(actions: tuple[Any, ...], cause: str, ended: str) -> Remedy:
 def test_what_fits_is_proposed_before_what_the_catalogue_says() -> None:
     """A memory failure takes the search's first option, with its proof and price."""
     option = FitOption(flags={"max-num-seqs": "2"}, word=FITS, note="fewer at once", decode_tokens_per_s=5.0)
-    found = propose(incident("gpu_oom_weights", "restart"), live(), Arithmetic(options=(option,)), Policy())
+    found = propose(
+        incident("gpu_oom_weights", "restart"), live(), Arithmetic(options=(option,)), load_default_policy()
+    )
     assert found is not None
     assert found.actions == (SetFlag(name="max-num-seqs", value="2"),)
     assert found.fit_after == FITS
@@ -110,7 +113,7 @@ def test_what_fits_is_proposed_before_what_the_catalogue_says() -> None:
 def test_what_does_not_fit_is_never_proposed() -> None:
     """The log's own estimate is dropped where the arithmetic says that it does not fit."""
     asked = incident("kv_cache_insufficient", "set_flag max_model_len lower", estimated_max_model_len=16000)
-    found = propose(asked, live(), Arithmetic(words={"16000": NOT}), Policy())
+    found = propose(asked, live(), Arithmetic(words={"16000": NOT}), load_default_policy())
     assert found is not None
     assert isinstance(found.actions[0], ForPerson)
 
@@ -118,7 +121,7 @@ def test_what_does_not_fit_is_never_proposed() -> None:
 def test_the_estimate_of_vllm_itself_is_taken_where_it_fits() -> None:
     """max_model_len becomes what the log printed."""
     asked = incident("kv_cache_insufficient", "set_flag max_model_len lower", estimated_max_model_len=16000)
-    found = propose(asked, live(), Arithmetic(), Policy())
+    found = propose(asked, live(), Arithmetic(), load_default_policy())
     assert found is not None
     assert found.actions == (SetFlag(name="max-model-len", value="16000"),)
 
@@ -128,11 +131,11 @@ def test_what_may_not_fit_comes_last_and_is_a_high_risk() -> None:
     asked = incident("kv_cache_insufficient", "set_flag max_model_len lower", estimated_max_model_len=16000)
     sure = FitOption(flags={"kv-cache-dtype": "fp8"}, word=FITS, note="")
     unsure = Arithmetic(options=(sure,), words={"16000": UNSURE, "32768": UNSURE})
-    first = propose(asked, live(), unsure, Policy())
+    first = propose(asked, live(), unsure, load_default_policy())
     assert first is not None
     assert first.actions == (SetFlag(name="kv-cache-dtype", value="fp8"),)
     tried = asked.with_(remedies=(remedy(first.actions, "kv_cache_insufficient", Verdict.NOT_RECOVERED),))
-    second = propose(tried, live(), unsure, Policy())
+    second = propose(tried, live(), unsure, load_default_policy())
     assert second is not None
     assert second.actions == (SetFlag(name="max-model-len", value="16000"),)
     assert second.risk is Risk.HIGH
@@ -142,7 +145,7 @@ def test_what_may_not_fit_comes_last_and_is_a_high_risk() -> None:
 def test_what_failed_or_was_rejected_does_not_come_again(ended: str) -> None:
     """A person follows."""
     asked = incident("engine_dead", "restart", remedies=(remedy((Restart(),), "engine_dead", ended),))
-    found = propose(asked, live(), Arithmetic(), Policy())
+    found = propose(asked, live(), Arithmetic(), load_default_policy())
     assert found is not None
     assert isinstance(found.actions[0], ForPerson)
 
@@ -150,7 +153,7 @@ def test_what_failed_or_was_rejected_does_not_come_again(ended: str) -> None:
 def test_a_remedy_of_another_cause_does_not_count() -> None:
     """A restart that failed for a hang may help a dead engine."""
     asked = incident("engine_dead", "restart", remedies=(remedy((Restart(),), "engine_hang", Verdict.NOT_RECOVERED),))
-    found = propose(asked, live(), Arithmetic(), Policy())
+    found = propose(asked, live(), Arithmetic(), load_default_policy())
     assert found is not None
     assert found.actions == (Restart(),)
 
@@ -159,11 +162,11 @@ def test_what_helped_and_did_not_last_is_not_first() -> None:
     """A recurrence tries something else first."""
     fixes = ("scale_out",)
     asked = incident("queue_saturation", *fixes)
-    first = propose(asked, live(), Arithmetic(), Policy())
+    first = propose(asked, live(), Arithmetic(), load_default_policy())
     assert first is not None
     assert first.actions == (SetConcurrency(concurrency=8),)
     again = asked.with_(remedies=(remedy(first.actions, "queue_saturation", Verdict.RECOVERED),))
-    second = propose(again, live(), Arithmetic(), Policy())
+    second = propose(again, live(), Arithmetic(), load_default_policy())
     assert second is not None
     assert second.actions == (SetScaling(min_instances=0, max_instances=2),)
 
@@ -171,7 +174,7 @@ def test_what_helped_and_did_not_last_is_not_first() -> None:
 def test_the_probe_gets_the_time_that_was_seen_and_the_engine_waits_along() -> None:
     """787 s were needed, 600 s allowed: the new budget is longer, and the engine's own patience equals it."""
     asked = incident("startup_probe_failed", "increase_startup_probe", start_up_s=787)
-    found = propose(asked, live(), Arithmetic(), Policy())
+    found = propose(asked, live(), Arithmetic(), load_default_policy())
     assert found is not None
     probe = found.actions[0]
     assert isinstance(probe, SetStartupProbe)
@@ -184,7 +187,7 @@ def test_the_probe_gets_the_time_that_was_seen_and_the_engine_waits_along() -> N
 
 def test_what_policy_forbids_is_not_proposed() -> None:
     """Never means never; a person is asked instead."""
-    never = Policy(rules=(Rule(services=("s",), kinds=("restart",), mode=Mode.NEVER),))
+    never = load_default_policy().with_(rules=(Rule(services=("s",), kinds=("restart",), mode=Mode.NEVER),))
     found = propose(incident("engine_dead", "restart"), live(), Arithmetic(), never)
     assert found is not None
     assert isinstance(found.actions[0], ForPerson)
@@ -192,7 +195,7 @@ def test_what_policy_forbids_is_not_proposed() -> None:
 
 def test_without_an_adapter_a_person_gets_the_instruction() -> None:
     """No description, no change; the fix stands as words."""
-    found = propose(incident("quota_exceeded", "fix_quota"), None, Arithmetic(), Policy())
+    found = propose(incident("quota_exceeded", "fix_quota"), None, Arithmetic(), load_default_policy())
     assert found is not None
     assert found.rollout is Rollout.BY_PERSON
     assert "quota" in found.actions[0].instruction.lower()
@@ -201,14 +204,14 @@ def test_without_an_adapter_a_person_gets_the_instruction() -> None:
 def test_where_a_card_is_spare_the_new_revision_comes_up_beside_the_old() -> None:
     """Staged only where the service answers now and an accelerator is free."""
     calm = live(ready=True, spare_accelerator=True, latest_ready_revision="s-00004")
-    found = propose(incident("engine_hang", "restart"), calm, Arithmetic(), Policy())
+    found = propose(incident("engine_hang", "restart"), calm, Arithmetic(), load_default_policy())
     assert found is not None
     assert found.rollout is Rollout.STAGED
 
 
 def test_an_uncertain_cause_is_a_high_risk() -> None:
     """Whatever the arithmetic says."""
-    found = propose(incident("engine_dead", "restart", certain=False), live(), Arithmetic(), Policy())
+    found = propose(incident("engine_dead", "restart", certain=False), live(), Arithmetic(), load_default_policy())
     assert found is not None
     assert found.risk is Risk.HIGH
 
@@ -216,7 +219,7 @@ def test_an_uncertain_cause_is_a_high_risk() -> None:
 def test_a_flag_outside_the_allow_list_is_never_proposed() -> None:
     """Even where the search would like it."""
     option = FitOption(flags={"trust-remote-code": ""}, word=FITS, note="")
-    found = propose(incident("gpu_oom_weights"), live(), Arithmetic(options=(option,)), Policy())
+    found = propose(incident("gpu_oom_weights"), live(), Arithmetic(options=(option,)), load_default_policy())
     assert found is not None
     assert isinstance(found.actions[0], ForPerson)
 
@@ -226,6 +229,6 @@ def test_another_checkpoint_is_for_a_person() -> None:
     option = FitOption(
         flags={}, word=FITS, note="smaller", elsewhere="m2 on 1 x nvidia-l4", line="--max-model-len 4096"
     )
-    found = propose(incident("gpu_oom_weights"), live(), Arithmetic(options=(replace(option),)), Policy())
+    found = propose(incident("gpu_oom_weights"), live(), Arithmetic(options=(replace(option),)), load_default_policy())
     assert found is not None
     assert found.actions[0].instruction == "Serve m2 on 1 x nvidia-l4 with: --max-model-len 4096"
