@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 from agent.core.execution import Effect, EffectKind, EffectState, Execution, effect_key, revision_name
 from agent.core.incident import Incident
+from agent.core.joining import joined
 from agent.core.phase import Phase
 from agent.core.plan import Rollout
 from agent.core.verification import Verdict
@@ -26,7 +27,12 @@ def verification_to_outcome(world: World, incident: Incident) -> Did:
         if plan.rollout is Rollout.STAGED and not _shifted(incident):
             return _order_shift(world, incident, now)
         ended = incident.move(
-            Phase.RESOLVED, now=now, due_at=None, ended_why=verification.why, remedies=tried(incident, now)
+            Phase.RESOLVED,
+            now=now,
+            due_at=None,
+            ended_why=verification.why,
+            remedies=tried(incident, now),
+            joined=joined(world.store.signals(incident.id), world.knowledge.matcher, cause=incident.cause),
         )
         save(world, ended, f"resolved: {verification.why}", now=now)
         return Did.MOVED
