@@ -1,10 +1,11 @@
 """Everything one process needs, put together from parts that were chosen before."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from agent.bootstrap.known import faster, knowledge, read_policy, reading_of
+from agent.bootstrap.models import model_of, model_use
 from agent.bootstrap.place import Place
 from agent.core.fitting import Fits
 from agent.core.intake.origin import Reading
@@ -127,6 +128,8 @@ def _worlds(parts: Parts, bus: Bus) -> tuple[Knowledge, dict[Owner, World]]:
     policy = read_policy(parts.settings)
     times = faster(parts.settings.times, parts.place.factor)
     known = knowledge(parts.services, policy, times, fits=parts.fits)
+    model = model_of(parts.settings) if Owner.INCIDENT in parts.owners else None
+    known = replace(known, model_use=model_use(parts.settings)) if model is not None else known
     return known, {
         owner: World(
             owner=owner,
@@ -137,7 +140,7 @@ def _worlds(parts: Parts, bus: Bus) -> tuple[Knowledge, dict[Owner, World]]:
             platform_of=parts.place.platform_of,
             logs=parts.place.logs,
             notifiers=parts.notifiers,
-            model=None,
+            model=model if owner is Owner.INCIDENT else None,
             clock=parts.clock,
             knowledge=known,
             receipt_key=parts.receipt_key if owner in DECIDERS else None,

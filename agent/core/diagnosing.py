@@ -22,7 +22,7 @@ class LogText:
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
-class _Told:
+class Told:
     """One line of the whole story, by time; ``ref`` names the signal or the line of the log it stands in."""
 
     at: datetime
@@ -51,7 +51,7 @@ def diagnose(
         now: The time to date the diagnosis with.
     """
     ordered = in_order(signals)
-    told = _story(ordered, log)
+    told = story(ordered, log)
     complete = log is not None and log.complete
     finding = matcher.classify("\n".join(t.line for t in told), whole_log=complete, platform=platform)
     unknown = () if complete else (UNKNOWN_LOG,)
@@ -76,10 +76,10 @@ def diagnose(
     )
 
 
-def _story(ordered: tuple[Signal, ...], log: LogText | None) -> list[_Told]:
+def story(ordered: tuple[Signal, ...], log: LogText | None) -> list[Told]:
     """Everything that was said, by time; a line that the instance's log holds already is told once."""
     told = [
-        _Told(at=at, place=n, ref=f"log:{n}", line=part)
+        Told(at=at, place=n, ref=f"log:{n}", line=part)
         for n, (at, line) in enumerate(log.lines if log else (), start=1)
         for part in line.splitlines() or [""]
     ]
@@ -87,7 +87,7 @@ def _story(ordered: tuple[Signal, ...], log: LogText | None) -> list[_Told]:
     after = len(told)
     for number, signal in enumerate(ordered, start=1):
         told.extend(
-            _Told(at=signal.at, place=after + number, ref=f"s{number}", line=part)
+            Told(at=signal.at, place=after + number, ref=f"s{number}", line=part)
             for part in signal.text.splitlines() or [""]
             if signal.source is not Source.APP_LOG or part.strip() not in held
         )

@@ -8,6 +8,7 @@ from pydantic import AwareDatetime, Field
 from agent.core.decision import Decision
 from agent.core.diagnosis import Diagnosis
 from agent.core.execution import Execution
+from agent.core.explaining import Explaining
 from agent.core.phase import ENDS, NEXT, Phase
 from agent.core.plan import Plan
 from agent.core.signal import LIVE
@@ -62,6 +63,7 @@ class Incident(Value):
         revision: The revision in trouble that we did not make; None until a signal names one.
         episode: The first trouble of a revision is 1, a recurrence the next.
         quiet_since: When the last signal that mattered came, UTC.
+        explaining: How far the model's word about the diagnosis has come; None where none is wanted.
         heard: How often something new was heard; ``weighed`` is how much of it the diagnosis rests on.
         due_at: When time alone will make something due; None when only a signal or a person can.
         linked_to: The incident this one follows (recurrence, or the revision before).
@@ -89,6 +91,7 @@ class Incident(Value):
     alerts_open: tuple[str, ...] = ()
     healthy_at: AwareDatetime | None = None
     diagnosis: Diagnosis | None = None
+    explaining: Explaining | None = None
     plan: Plan | None = None
     plans_made: int = 0
     decision: Decision | None = None

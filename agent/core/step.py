@@ -12,6 +12,7 @@ class Step(StrEnum):
     """What is to be done next; each belongs to one stage and one function."""
 
     DIAGNOSE = "diagnose"
+    EXPLAIN = "explain"  # the first word is out: ask the model, which may take a minute
     PLAN = "plan"
     ASK = "ask"
     EXPIRE = "expire"
@@ -39,14 +40,15 @@ _PLAIN = {
 }
 
 
-def due_step(incident: Incident, now: datetime) -> Step | None:
+def due_step(incident: Incident, now: datetime) -> Step | None:  # noqa: PLR0911 - one answer for each phase
     """Return what is to be done next, or None where only a signal, a person or time can bring it on."""
     phase = incident.phase
     if phase in BEFORE_DECISION and incident.heard > incident.weighed:
         return Step.DIAGNOSE
-    if phase is Phase.ASKED:
-        over = incident.plan is not None and now >= incident.plan.expires_at
-        return Step.EXPIRE if over else None
+    if phase is Phase.ASKED and incident.plan is not None and now >= incident.plan.expires_at:
+        return Step.EXPIRE
+    if incident.explaining is not None and incident.explaining.due_in(phase, now):
+        return Step.EXPLAIN
     if phase is Phase.APPLYING:
         return Step.CALL if _state(incident, EffectKind.APPLY) is EffectState.INTENDED else Step.WATCH
     if phase is Phase.VERIFYING:

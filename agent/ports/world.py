@@ -7,6 +7,7 @@ from typing import Protocol
 
 from agent.core.fitting import Fits
 from agent.core.incident import Times
+from agent.core.model_use import ModelUse
 from agent.core.policy import Policy
 from agent.core.serving import Live
 from agent.failures.match import Matcher
@@ -54,6 +55,7 @@ class Knowledge:
 
     Attributes:
         redact: Takes secrets out of a text.
+        model_use: How the model is asked; None where it is not.
         titles: A line for people by signature.
     """
 
@@ -63,6 +65,7 @@ class Knowledge:
     policy: Policy
     fits: Fits
     times: Times
+    model_use: ModelUse | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

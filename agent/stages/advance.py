@@ -13,6 +13,7 @@ from agent.stages.commit import drain
 from agent.stages.decision_to_execution import begin_execution, call_platform
 from agent.stages.diagnosis_to_plan import diagnosis_to_plan
 from agent.stages.execution_to_verification import execution_to_verification, watch_operation
+from agent.stages.explain import explain
 from agent.stages.incident_to_diagnosis import incident_to_diagnosis
 from agent.stages.outcome_to_plan import outcome_to_plan
 from agent.stages.plan_to_decision import ask, expire
@@ -25,6 +26,7 @@ Stage = Callable[[World, Incident], Did]
 
 STAGE_OF: dict[Step, tuple[Owner, Stage]] = {
     Step.DIAGNOSE: (Owner.INCIDENT, incident_to_diagnosis),
+    Step.EXPLAIN: (Owner.INCIDENT, explain),
     Step.PLAN: (Owner.INCIDENT, diagnosis_to_plan),
     Step.ASK: (Owner.INCIDENT, ask),
     Step.REPLAN: (Owner.INCIDENT, outcome_to_plan),
@@ -67,6 +69,8 @@ def advance(world: World, incident_id: str) -> tuple[Did, ...]:
         if owner is not world.owner:
             done.append(Did.NOT_OURS)
             break
+        if step is Step.EXPLAIN and done:
+            break  # in a delivery of its own: what was just done is told and acknowledged first
         try:
             did = _run(world, incident, step, stage)
         except StateConflict:

@@ -4,8 +4,10 @@ from datetime import datetime
 
 from agent.core.diagnosing import LogText, diagnose
 from agent.core.diagnosis import Diagnosis
+from agent.core.explaining import begun
 from agent.core.incident import Incident
 from agent.core.joining import joined
+from agent.core.model_joining import joined_words
 from agent.core.phase import Phase
 from agent.core.signal import AlertState, Signal, in_order
 from agent.errors import DependencyFailed, InputRejected
@@ -31,11 +33,18 @@ def incident_to_diagnosis(world: World, incident: Incident) -> Did:
 
 
 def weigh(world: World, incident: Incident, signals: tuple[Signal, ...], now: datetime) -> Incident:
-    """Return the incident with a diagnosis over everything that was heard so far."""
-    log = _instance_log(world, incident, signals)
-    diagnosis = _named(world, incident, _diagnosis(world, incident, signals, log, now))
+    """Return the incident with a diagnosis over everything that was heard so far, the model's word included."""
+    log = read_log(world, incident, signals)
+    rules = _named(world, incident, _diagnosis(world, incident, signals, log, now))
+    explaining = incident.explaining
+    use = world.knowledge.model_use
+    if world.model is not None and use is not None:
+        plan_from = now if rules.certain else world.knowledge.times.settles_at(incident)
+        explaining = begun(explaining, rules, when=use.when, wake=use.wake, plan_from=plan_from, now=now)
+    diagnosis = joined_words(rules, explaining, use.fixes if use is not None else {})
     return incident.with_(
         diagnosis=diagnosis,
+        explaining=explaining,
         weighed=incident.heard,
         joined=joined(signals, world.knowledge.matcher, cause=diagnosis.class_),
         alerts_open=_open_alerts(signals),
@@ -53,13 +62,18 @@ def _next(world: World, incident: Incident, weighed: Incident, now: datetime) ->
     if same or incident.phase is Phase.DIAGNOSED:
         save(world, weighed, "" if same else says, now=now, tell=not same)
         return Did.NOTED
-    asked = weighed if incident.phase is Phase.ASKED else weighed.move(Phase.ASKED, now=now)
-    withdrawn = asked.move(Phase.SUPERSEDED, now=now, due_at=now)
-    save(world, withdrawn, f"plan withdrawn, new cause: {says}", now=now)
+    withdraw(world, weighed, says, now)
     return Did.MOVED
 
 
-def _instance_log(world: World, incident: Incident, signals: tuple[Signal, ...]) -> InstanceLog | None:
+def withdraw(world: World, weighed: Incident, says: str, now: datetime) -> None:
+    """Take back a plan that nobody has answered yet: there is a better diagnosis."""
+    asked = weighed if weighed.phase is Phase.ASKED else weighed.move(Phase.ASKED, now=now)
+    withdrawn = asked.move(Phase.SUPERSEDED, now=now, due_at=now)
+    save(world, withdrawn, f"plan withdrawn, new cause: {says}", now=now)
+
+
+def read_log(world: World, incident: Incident, signals: tuple[Signal, ...]) -> InstanceLog | None:
     """Read the log of the instance that failed first; without it the diagnosis stays provisional."""
     ordered = in_order(signals)
     speaker = next((s for s in ordered if s.instance), next((s for s in ordered if s.revision), None))
@@ -78,7 +92,7 @@ def _diagnosis(
 ) -> Diagnosis:
     return diagnose(
         signals,
-        _redacted(world, log) if log is not None and log.lines else None,
+        without_secrets(world, log) if log is not None and log.lines else None,
         platform=incident.platform,
         matcher=world.knowledge.matcher,
         titles=dict(world.knowledge.titles),
@@ -86,7 +100,7 @@ def _diagnosis(
     )
 
 
-def _redacted(world: World, log: InstanceLog) -> LogText:
+def without_secrets(world: World, log: InstanceLog) -> LogText:
     """Take secrets out of the log as a whole: one may be split over lines."""
     clean = world.knowledge.redact("\n".join(line.text.replace("\n", " ") for line in log.lines)).split("\n")
     if len(clean) != len(log.lines):  # a secret of several lines became one word: its lines share the first one's time

@@ -37,7 +37,8 @@ def ask(world: World, incident: Incident) -> Did:
     """Show the plan to people and wait for one answer."""
     now = max(world.clock.now(), incident.phase_at)
     plan = _plan_of(incident)
-    asked = incident.move(Phase.ASKED, now=now, due_at=plan.expires_at)
+    due = incident.explaining.wake_at(plan.expires_at) if incident.explaining is not None else plan.expires_at
+    asked = incident.move(Phase.ASKED, now=now, due_at=due)
     save(world, asked, f"asked about plan {plan.id}, until {plan.expires_at:%H:%M:%S} UTC", now=now)
     return Did.MOVED
 

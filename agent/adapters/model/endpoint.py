@@ -44,8 +44,8 @@ def parse_endpoint(text: str, *, model: str | None = None) -> Endpoint:
     """Read one endpoint of the settings.
 
     Args:
-        text: A base URL; a fragment may say what it does not: ``#service=NAME&sleeps=yes|no&audience=URL&model=M``. A Cloud
-            Run URL is taken to sleep, to want an ID token for its own origin, and to name its service.
+        text: A base URL; a fragment may add ``#service=NAME&sleeps=yes|no&audience=URL&model=M``.
+            A Cloud Run URL is taken to sleep, to want an ID token for its own origin, and to name its service.
         model: The model where the fragment names none.
 
     Raises:

@@ -51,8 +51,8 @@ def google_id_token(audience: str) -> str:
     import google.oauth2.id_token
 
     try:
-        request = google.auth.transport.requests.Request()  # type: ignore[no-untyped-call]
-        token = google.oauth2.id_token.fetch_id_token(request, audience)
+        request = google.auth.transport.requests.Request()
+        token = google.oauth2.id_token.fetch_id_token(request, audience)  # type: ignore[no-untyped-call]
     except google.auth.exceptions.GoogleAuthError as error:
         raise DependencyFailed(
             f"no ID token was made for {audience!r}",
