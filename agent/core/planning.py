@@ -1,9 +1,10 @@
 """How a plan comes to be: the first candidate that fits, is allowed, changes something and was not tried."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent.core.action import Action, Difference, ForPerson, Restart, applied, difference
 from agent.core.candidates import Candidate, candidates
+from agent.core.diagnosis import Diagnosis
 from agent.core.fitting import Fits
 from agent.core.incident import Incident
 from agent.core.phase import Phase
@@ -67,7 +68,8 @@ def _proposal(
     incident: Incident, live: Live | None, candidate: Candidate, fits: Fits, policy: Policy
 ) -> Proposal | None:
     if isinstance(candidate.actions[0], ForPerson) or live is None:
-        return _for_person(live, candidate, fits, incident.service)
+        by_person = _for_person(live, candidate, fits, incident.service)
+        return _doubted(by_person, incident.diagnosis) if by_person is not None else None
     after = applied(live.config, candidate.actions)
     changed = difference(live.config, after)
     restart = any(isinstance(a, Restart) for a in candidate.actions)
@@ -125,6 +127,14 @@ def _for_person(live: Live | None, candidate: Candidate, fits: Fits, service: st
         undo=candidate.actions[0].undo or "as the person who did it sees fit",
         notes=candidate.notes,
     )
+
+
+def _doubted(proposal: Proposal, diagnosis: Diagnosis | None) -> Proposal:
+    """A class that only the model names makes even a person's errand one of high risk."""
+    leads = diagnosis is not None and diagnosis.signature is None and diagnosis.model_word is not None
+    if not leads or diagnosis is None or diagnosis.class_ == "unknown":
+        return proposal
+    return replace(proposal, risk=Risk.HIGH, risk_reasons=(*proposal.risk_reasons, "only the model says so"))
 
 
 def _risk(
