@@ -1,15 +1,22 @@
 """Cloud Logging as the Logs port: the instance's own log from its start, and filters for replays."""
 
 import json
-from collections.abc import Iterator
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError
 from agent.ports.logs import InstanceLog, LogLine
 
-READ_S = 20.0  # of one call; a diagnosis does not wait longer
-BACK = timedelta(hours=3)  # no instance that is still starting began earlier; an L4 start takes minutes
+READ_S: Final = 20.0  # of one call with its repetitions; a diagnosis does not wait longer
+ATTEMPT_S: Final = 10.0
+PAGE: Final = 1000  # entries of one call, the most that the API gives
+BACK: Final = timedelta(hours=3)  # no instance that is still starting began earlier; an L4 start takes minutes
+SILENT: Final = timedelta(minutes=10)  # lines that begin so much later than we looked were not cut off
+BUDGET: Final = 20  # calls a minute; the project's quota is 60 for all of its readers
 
 
 class CloudLogs:
@@ -17,65 +24,147 @@ class CloudLogs:
 
     Args:
         project: Where the logs are; None takes the project of the credentials.
-        budget: Calls of this process until it answers no more; protects the read quota (60 calls a minute).
-        client: A ``google.cloud.logging.Client``; made at the first call when None, because it is slow to import.
+        budget: Calls within any minute; more are refused, so that our reading never uses up the project's quota.
+        client: A ``LoggingServiceV2Client``; made at the first call when None, because it is slow to import and no
+            channel survives the fork of a web server.
+        read_s: How long one call may take, repetitions included.
+        now: Seconds of a clock that never steps.
     """
 
-    def __init__(self, project: str | None, *, budget: int = 300, client: Any = None) -> None:
+    def __init__(
+        self,
+        project: str | None,
+        *,
+        budget: int = BUDGET,
+        client: Any = None,
+        read_s: float = READ_S,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._project = project
-        self._left = budget
+        self._budget = budget
         self._client = client
+        self._read_s = read_s
+        self._now = now
+        self._called: deque[float] = deque()
+        self._lock = threading.Lock()
 
     def instance_log(
         self, service: str, *, revision: str | None, instance: str | None, until: datetime, limit: int = 2000
     ) -> InstanceLog | None:
-        """Return the log of the instance from its start, at most ``limit`` lines."""
+        """Return the log of the instance from its start, or None where there is nothing to read.
+
+        Of more than ``limit`` lines the first and the last half are kept: the start tells the phase, the end the
+        cause. That costs two calls, however long the log is.
+
+        Raises:
+            DependencyFailed: It could not be read: no answer, no permission, or no call left in this minute.
+        """
         if revision is None and instance is None:
             return None
+        since = until - BACK
         clauses = [
             'resource.type="cloud_run_revision"',
             f"resource.labels.service_name={json.dumps(service)}",
             '(log_id("run.googleapis.com/stdout") OR log_id("run.googleapis.com/stderr"))',
-            f'timestamp>="{_stamp(until - BACK)}"',
+            f'timestamp>="{_stamp(since)}"',
             f'timestamp<="{_stamp(until)}"',
         ]
         clauses += [f"resource.labels.revision_name={json.dumps(revision)}"] if revision else []
         clauses += [f"labels.instanceId={json.dumps(instance)}"] if instance else []
-        found = tuple(self.entries("\n".join(clauses), limit=limit))
+        try:
+            found = self._both_ends("\n".join(clauses), limit)
+        except PolicyRefused as error:
+            raise DependencyFailed(error.what, why=error.why, mend=error.mend) from error
         lines = tuple(LogLine(at=_at(entry), text=_text(entry)) for entry in found)
-        complete = instance is not None and len(lines) < limit
+        if not lines:
+            return None
+        complete = instance is not None and lines[0].at - since > SILENT
         return InstanceLog(service=service, revision=revision, instance=instance, lines=lines, complete=complete)
 
     def entries(self, log_filter: str, *, limit: int | None = None) -> Iterator[dict[str, Any]]:
-        """Yield log entries as the API's JSON, oldest first.
+        """Yield log entries as the API's JSON, oldest first; each page is a call of the budget, which waits here.
 
         Args:
             log_filter: In the Logging query language.
-            limit: The most entries; ``max_results`` is the cap, the page size is not.
+            limit: The most entries.
 
         Raises:
             InputRejected: The filter cannot be read.
             PolicyRefused: We may not read these logs.
-            DependencyFailed: Cloud Logging did not answer, or the budget is used up.
+            DependencyFailed: Cloud Logging did not answer.
         """
-        if self._left <= 0:
-            raise DependencyFailed(
-                "the log was not read", why="this process has used up its calls", mend="wait for the next instance"
-            )
-        self._left -= 1
+        left, token = limit, ""
+        while left is None or left > 0:
+            self._wait_for_a_call()
+            page, token = self._page(log_filter, "asc", PAGE if left is None else min(left, PAGE), token)
+            yield from page
+            left = None if left is None else left - len(page)
+            if not token:
+                return
+
+    def _both_ends(self, log_filter: str, limit: int) -> list[dict[str, Any]]:
+        self._take_a_call(log_filter)
+        first, more = self._page(log_filter, "asc", min(limit - limit // 2, PAGE))
+        if not more:
+            return first
+        self._take_a_call(log_filter)
+        last, _ = self._page(log_filter, "desc", min(limit // 2, PAGE))
+        known = {_identity(entry) for entry in first}
+        return first + [entry for entry in reversed(last) if _identity(entry) not in known]
+
+    def _page(self, log_filter: str, order: str, size: int, token: str = "") -> tuple[list[dict[str, Any]], str]:
+        from google.api_core import exceptions as api
+        from google.api_core.retry import Retry, if_exception_type
+
+        again = if_exception_type(api.ServiceUnavailable, api.InternalServerError, api.DeadlineExceeded)
         try:
-            listed = self._connected().list_entries(filter_=log_filter, order_by="timestamp asc", max_results=limit)
-            for entry in listed:
-                yield entry.to_api_repr()
+            client = self._connected()
+            request = {
+                "resource_names": [f"projects/{self._project}"],
+                "filter": log_filter,
+                "order_by": f"timestamp {order}",
+                "page_size": size,
+                "page_token": token,
+            }
+            retry = Retry(predicate=again, initial=0.2, maximum=2.0, timeout=self._read_s)
+            page = next(iter(client.list_log_entries(request=request, retry=retry, timeout=ATTEMPT_S).pages))
+            return [_as_json(entry) for entry in page.entries], str(page.next_page_token)
         except Exception as error:
             raise translated(error) from error
 
-    def _connected(self) -> Any:
-        if self._client is None:
-            from google.cloud import logging as cloud_logging
+    def _take_a_call(self, log_filter: str) -> None:
+        if self._free_in_s() > 0:
+            raise DependencyFailed(
+                f"the log of {log_filter[:120]!r} was not read",
+                why=f"{self._budget} calls were made within a minute",
+                mend="nothing to do: it is read when the incident is weighed again",
+            )
 
-            self._client = cloud_logging.Client(project=self._project)  # type: ignore[no-untyped-call]
-        return self._client
+    def _wait_for_a_call(self) -> None:
+        while (wait_s := self._free_in_s()) > 0:
+            time.sleep(wait_s)
+
+    def _free_in_s(self) -> float:
+        """Take a call of the budget and return 0, or return after how many seconds one is free."""
+        with self._lock:
+            now = self._now()
+            while self._called and self._called[0] <= now - 60:
+                self._called.popleft()
+            if len(self._called) >= self._budget:
+                return self._called[0] + 60 - now
+            self._called.append(now)
+            return 0.0
+
+    def _connected(self) -> Any:
+        with self._lock:
+            if self._client is None:
+                import google.auth
+                from google.cloud.logging_v2.services.logging_service_v2 import LoggingServiceV2Client
+
+                credentials, project = google.auth.default(scopes=["https://www.googleapis.com/auth/logging.read"])
+                self._project = self._project or project
+                self._client = LoggingServiceV2Client(credentials=credentials)
+            return self._client
 
 
 def translated(error: Exception) -> SreError:
@@ -83,16 +172,35 @@ def translated(error: Exception) -> SreError:
     from google.api_core import exceptions as api
     from google.auth import exceptions as auth
 
-    why = str(error).split("\n", 1)[0][:500]
+    why = (str(error).split("\n", 1)[0] or type(error).__name__)[:500]
     if isinstance(error, SreError):
         return error
     if isinstance(error, api.InvalidArgument):
         return InputRejected("the log filter was not read", why=why, mend="try it in the Logs Explorer first")
-    if isinstance(error, api.PermissionDenied | api.Unauthenticated | auth.DefaultCredentialsError):
+    if isinstance(error, api.Forbidden | api.Unauthorized | auth.DefaultCredentialsError):
         return PolicyRefused(
             "the log was not read", why=why, mend="give this identity roles/logging.viewer, or log in again"
         )
     return DependencyFailed("the log was not read", why=why, mend="nothing to do: it is tried again")
+
+
+def _as_json(entry: Any) -> dict[str, Any]:
+    """Return an entry as the REST API writes it; a payload of a type that nobody here knows becomes its name."""
+    from google.cloud.audit import audit_log_pb2  # noqa: F401 - registers the type of audit entries
+    from google.protobuf.json_format import MessageToDict
+
+    wire = type(entry).pb(entry)
+    try:
+        found: dict[str, Any] = MessageToDict(wire)
+    except TypeError:
+        name = wire.proto_payload.type_url
+        wire.ClearField("proto_payload")
+        found = MessageToDict(wire) | {"protoPayload": {"@type": name}}
+    return found
+
+
+def _identity(entry: dict[str, Any]) -> tuple[object, ...]:
+    return entry.get("logName"), entry.get("timestamp"), entry.get("insertId")
 
 
 def _stamp(at: datetime) -> str:

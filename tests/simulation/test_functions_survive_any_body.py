@@ -1,0 +1,73 @@
+"""R8 at the door: the functions answer any body, and ask for a bad one never again."""
+
+import importlib.util
+from pathlib import Path
+
+import functions_framework
+import pytest
+import structlog
+
+from agent.entrypoints import functions
+from agent.ports.world import Owner
+
+ROOT = Path(__file__).resolve().parents[2]
+MUTANTS = 2  # of each sample; the decoders are tried with many more beside this
+CACHED = (functions.settings, functions._outfit, functions._desk, functions._senders, functions._console)
+
+
+@pytest.fixture
+def bodies():
+    spec = importlib.util.spec_from_file_location("bodies", Path(__file__).with_name("bodies.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def served(monkeypatch, tmp_path):
+    """Each function's own file, loaded as functions-framework loads it."""
+    monkeypatch.setenv("STORE", f"sqlite:{tmp_path / 'state'}")
+    monkeypatch.setenv("PLATFORM", f"rehearsal:{ROOT / 'examples' / 'gemma4-26b-l4-startup-probe'}")
+    monkeypatch.setenv("INGEST_SECRETS", "alertmanager=0123456789abcdef")
+    for cached in CACHED:
+        cached.cache_clear()
+
+    def serve(name):
+        app = functions_framework.create_app(name, str(ROOT / "functions" / f"{name}.py"), "http")
+        return app.test_client()
+
+    yield serve
+    for cached in CACHED:
+        cached.cache_clear()
+    structlog.reset_defaults()
+
+
+def requests(bodies):
+    yield from (way for body in bodies.OWN for way in bodies.ways(body))
+    for number, body in enumerate(bodies.samples()):
+        for seed in range(MUTANTS):
+            yield bodies.ways(bodies.mutated(body, f"http/{number}/{seed}"))[(number + seed) % 4]
+
+
+@pytest.mark.parametrize("name", ["on_log_event", "on_alert", "on_incident", "on_decision"])
+def test_a_pushed_body_is_acknowledged_whatever_it_is(served, bodies, name):
+    """Nothing but 200: read, ignored, or kept aside with its reason; a repetition is kept once."""
+    client = served(name)
+    asked = list(requests(bodies))
+    answers = [client.post("/", data=body, headers=headers) for headers, body in asked]
+    assert {answer.status_code for answer in answers} == {200}
+    said = [answer.get_data(as_text=True) for answer in answers]
+    assert set(said) <= {"ack", "quarantined"}
+    owner = {"on_incident": Owner.INCIDENT, "on_decision": Owner.DECISION}.get(name, Owner.INTAKE)
+    rows = functions.outfit_of(owner).quarantine.rows(10_000)
+    assert rows
+    assert all(row["reason"].startswith("InputRejected: ") for row in rows)
+
+
+def test_a_posted_body_is_refused_or_taken_never_a_failure_of_ours(served, bodies):
+    client = served("ingest")
+    proof = {"X-Sre-Secret": "0123456789abcdef"}
+    for body in [*bodies.OWN, *bodies.samples()]:
+        answer = client.post("/alertmanager", data=body, headers=proof)
+        assert answer.status_code in {200, 400, 413}
+        assert client.post("/alertmanager", data=body).status_code in {401, 413}
