@@ -69,6 +69,8 @@ def _signature(signature: Signature) -> list[str]:
         facts.append(f"phase {signature.phase}")
     if signature.class_by_phase:
         facts.append("class by phase")
+    if signature.needs_silence:
+        facts.append("only in a whole log without any other trouble")
     if signature.platforms:
         facts.append(", ".join(signature.platforms))
     lines = [f"### {signature.id}: {signature.title}", "", f"*{'; '.join(facts)}*", ""]

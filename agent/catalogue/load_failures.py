@@ -35,8 +35,8 @@ _DATE = re2.compile(r"20\d\d-\d\d-\d\d")
 _TEXTS = ("phrases", "context", "unless", "unless_text")
 _KNOWN = {
     *_TEXTS, "id", "class", "class_by_phase", "role", "fields", "phase", "near", "platforms", "versions", "precedence",
-    "confidence", "certain", "fixes", "fixes_by_phase", "decide", "title", "what", "recognise", "mend", "source",
-    "date",
+    "confidence", "certain", "needs_silence", "fixes", "fixes_by_phase", "decide", "title", "what", "recognise", "mend",
+    "source", "date",
 }  # fmt: skip
 
 
@@ -217,6 +217,7 @@ def _signature(
         context=tuple(entry.get("context", ())),
         unless=tuple(entry.get("unless", ())),
         unless_text=tuple(entry.get("unless_text", ())),
+        needs_silence=bool(entry.get("needs_silence", False)),
         fields={name: patterns[name] for name in entry.get("fields", ())},
         phase=Phase(entry.get("phase", "unknown")),
         near=bool(entry.get("near", False)),

@@ -130,7 +130,8 @@ def compile_entry(entry: Signature) -> Compiled:
             role=entry.role,
             phase=entry.phase,
             precedence=entry.precedence,
-            certain=entry.certain and not entry.context and not entry.unless_text and not entry.class_by_phase,
+            certain=entry.certain
+            and not (entry.context or entry.unless_text or entry.needs_silence or entry.class_by_phase),
         ),
     )
 
@@ -146,6 +147,11 @@ def _without_implied(phrases: list[Phrase]) -> tuple[Phrase, ...]:
         if not implied:
             kept.setdefault(phrase.parts, phrase)
     return tuple(kept.values())
+
+
+def _asks_for_more(entry: Signature) -> bool:
+    """Whether more than its own line decides the entry."""
+    return bool(entry.context or entry.unless_text or entry.needs_silence or entry.class_by_phase)
 
 
 def _strength(entry: Signature) -> tuple[int, int]:

@@ -14,7 +14,7 @@ BELOW_LINES = 4
 """A line of another process may be written a moment after the error that it belongs to."""
 
 _DEEPEST_FIRST = (Phase.GRAPH_CAPTURE, Phase.PROFILING, Phase.LOADING, Phase.SERVING)
-_STARTING = frozenset({Phase.CONFIG, Phase.LOADING, Phase.PROFILING, Phase.GRAPH_CAPTURE})
+STARTING = frozenset({Phase.CONFIG, Phase.LOADING, Phase.PROFILING, Phase.GRAPH_CAPTURE})
 _UP = frozenset({Phase.READY, Phase.SERVING})
 
 
@@ -70,7 +70,7 @@ class Timeline:
         if before in {Phase.SERVING, Phase.STOPPING}:
             return False
         ready, serving = self._ahead[bisect_right(self._at, index)]
-        return ready or (serving and before in _STARTING)
+        return ready or (serving and before in STARTING)
 
     def progress_after(self, index: int) -> bool:
         """Whether any marker stands below the line."""
@@ -87,12 +87,12 @@ class Timeline:
     @property
     def is_progress(self) -> bool:
         """Whether any marker shows a start-up or serving at all."""
-        return any(phase in _STARTING or phase in _UP for phase in self._phases)
+        return any(phase in STARTING or phase in _UP for phase in self._phases)
 
     def _just_below(self, index: int) -> Phase:
         first = bisect_right(self._at, index)
         below = self._phases[first : bisect_right(self._at, index + BELOW_LINES)]
-        found = next((phase for phase in below if phase in _STARTING or phase in _UP), Phase.UNKNOWN)
+        found = next((phase for phase in below if phase in STARTING or phase in _UP), Phase.UNKNOWN)
         return Phase.SERVING if found in _UP else found
 
 

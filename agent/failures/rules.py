@@ -23,6 +23,7 @@ RULES: Mapping[str, Rule] = {
         rules_memory.one_request,
         rules_platform.broadcast,
         rules_platform.hardware,
+        rules_platform.healthy_start,
         rules_platform.illegal,
         rules_platform.image_pull,
         rules_platform.liveness,

@@ -6,6 +6,7 @@ from agent.failures.case import Case, Ruling
 from agent.failures.signature import FailureClass, Phase
 
 _LISTENS = re.compile(r"(?:listening (?:at|on)|running on|serving on|server on)[^\n]{0,40}:(\d{2,5})\b")
+_SHARD_DONE = re.compile(r"checkpoint shards: +[1-9]\d{0,2}% completed")
 _WRONG_PATH = ("statuscode: 404", "status code 404", "statuscode: 401", "statuscode: 405")
 _NOBODY_THERE = ("status cancelled", "error_connection_failed", "container called exit(1", "container called exit(2")
 _REGISTRY_UNREACHABLE = (
@@ -67,6 +68,13 @@ def _slow_start(case: Case) -> Ruling:
     if case.phase in {Phase.LOADING, Phase.PROFILING, Phase.GRAPH_CAPTURE}:
         return Ruling(fixes=("increase_startup_probe", "fix_cache_path"), confidence=0.85)
     return Ruling(confidence=0.5 if case.mentions("connection refused") else None)
+
+
+def healthy_start(case: Case) -> Ruling:
+    """Nothing went wrong before the probe gave up: weights that are loaded say most, a first shard says enough."""
+    if case.phase in {Phase.PROFILING, Phase.GRAPH_CAPTURE} or case.mentions("loading weights took"):
+        return Ruling(confidence=0.92)
+    return Ruling(confidence=0.85 if _SHARD_DONE.search(case.text) else 0.7)
 
 
 def liveness(case: Case) -> Ruling:

@@ -87,6 +87,8 @@ class Signature:
         context: Phrases of which at least one must stand somewhere in the same text; empty asks for none.
         unless: Phrases that veto on the same line; here case matters, so that ``INFO`` is the level and no word.
         unless_text: Phrases that veto when they stand anywhere in the text.
+        needs_silence: Concludes from what is not said: stands only in a whole log in which nothing else looks like
+            trouble, and then before every other consequence.
         fields: Field name, with its unit, to an RE2 pattern with one group.
         phase: The phase that the text itself proves; UNKNOWN if none.
         near: The phase holds for the traceback around the line only, not for all that follows.
@@ -115,6 +117,7 @@ class Signature:
     context: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
     unless_text: tuple[str, ...] = ()
+    needs_silence: bool = False
     fields: Mapping[str, str]
     phase: Phase = Phase.UNKNOWN
     near: bool = False

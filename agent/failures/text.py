@@ -14,7 +14,7 @@ _EXCEPTION = re.compile(
     r"(?:^|[\s:(\]])([A-Za-z_][\w.]{0,80}(?:Error|Exception|Interrupt|Exit|Failure|Timeout))\b:?\s*(\S.{0,400})?"
 )
 _LOUD = re.compile(
-    r"\b(?:ERROR|CRITICAL|FATAL|PANIC|EMERG|SEVERE|[Ff]atal|[Pp]anic|[Ff]ailed|[Ff]ailure|[Cc]annot|[Uu]nable to"
+    r"\b(?:ERROR|CRITICAL|FATAL|PANIC|EMERG|SEVERE|[Ff]atal|[Pp]anic\w*|[Ff]ailed|[Ff]ailure|[Cc]annot|[Uu]nable to"
     r"|[Dd]enied|[Rr]efused|[Kk]illed|[Cc]rash\w*|[Aa]bort\w*|[Tt]imed? ?out|[Nn]ot found|[Ee]xceeded|[Ii]nvalid)\b"
 )
 _QUIET = re.compile(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from agent.failures.case import Case, Ruling
 from agent.failures.finding import EvidenceLine, Finding, Value
 from agent.failures.measure import measure
-from agent.failures.phases import Mark, Timeline
+from agent.failures.phases import STARTING, Mark, Timeline
 from agent.failures.rules import RULES
 from agent.failures.signature import FailureClass, Phase, Role, Signature
 from agent.failures.text import is_note, looks_loud, only_notes, telling_lines
@@ -51,6 +51,10 @@ def judge(lines: Sequence[str], sightings: Sequence[Sighting], *, whole_log: boo
     ]
     if timeline.ended_up and all(sighting.signature.role is Role.HINT for sighting in troubles):
         troubles = []
+    if any(s.signature.needs_silence for s in troubles) and not (
+        whole_log and _silent(lines, sightings, troubles, timeline)
+    ):
+        troubles = [s for s in troubles if not s.signature.needs_silence]
     if troubles:
         return _trouble(lines, troubles, timeline, whole_log=whole_log, platform=platform)
     return _harmless(lines, sightings, timeline) or _unknown(lines)
@@ -68,6 +72,21 @@ def _ordered_stop(sighting: Sighting, timeline: Timeline) -> bool:
     entry = sighting.signature
     ended = entry.role in {Role.CONSEQUENCE, Role.HINT} and entry.failure_class is FailureClass.ENGINE_DEAD
     return ended and timeline.marker_at(sighting.index) is Phase.STOPPING
+
+
+def _silent(
+    lines: Sequence[str], sightings: Sequence[Sighting], troubles: Sequence[Sighting], timeline: Timeline
+) -> bool:
+    """Whether nothing but the lines that ask for silence, and their like, speaks of trouble before a stop."""
+    asking = [s for s in troubles if s.signature.needs_silence]
+    at = {s.index for s in asking}
+    like = {s.signature.failure_class for s in asking}
+    if any(timeline.marker_at(index) not in STARTING for index in at):
+        return False
+    known = {s.index for s in sightings}
+    others = {s.index for s in troubles if s.index not in at and s.signature.failure_class not in like}
+    loud = {index for index, line in enumerate(lines) if index not in known and looks_loud(line)}
+    return all(timeline.marker_at(index) is Phase.STOPPING for index in others | loud)
 
 
 def _trouble(
@@ -95,7 +114,8 @@ def _trouble(
         confidence = min(confidence, 0.55)
     if rivals:
         confidence = min(confidence, 0.7)
-    if entry.role is not Role.CAUSE and not whole_log:
+    consequence = entry.role is not Role.CAUSE and not entry.needs_silence
+    if consequence and not whole_log:
         confidence = min(confidence, 0.6)
     return Finding(
         class_=class_,
@@ -107,7 +127,7 @@ def _trouble(
         evidence=_evidence(lines, ranked),
         fix_actions=fixes,
         phase=phase,
-        consequence=entry.role is not Role.CAUSE,
+        consequence=consequence,
         hint=entry.role is Role.HINT,
         precedence=entry.precedence,
         also_seen=tuple(dict.fromkeys(s.signature.id for s in ranked if s.signature.id != entry.id))[:8],
@@ -146,6 +166,7 @@ def _ruling(
 def _rank(entry: Signature, platform: str | None) -> int:
     elsewhere = bool(platform and entry.platforms and platform not in entry.platforms)
     base = 1000 if entry.role is Role.CAUSE else 0  # a cause explains every consequence, whatever their numbers
+    base += 500 if entry.needs_silence else 0  # nothing else spoke
     return base + entry.precedence - (ELSEWHERE_PENALTY if elsewhere else 0)
 
 

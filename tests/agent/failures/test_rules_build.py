@@ -51,3 +51,20 @@ from agent.failures.match import Matcher
 def test_the_message_names_what_to_change(matcher: Matcher, text: str, class_: str, fix: str) -> None:
     found = matcher.classify(text, whole_log=False, platform=None)
     assert (found.class_, found.fix_actions[0]) == (class_, fix)
+
+
+@pytest.mark.parametrize(
+    ("text", "prompt", "output"),
+    [
+        ("you requested 1 output tokens and your prompt contains 16384 input tokens, for a total of 16385", 16384, 1),
+        ("you requested 1 output tokens and your prompt contains at least 16384 input tokens", 16384, 1),
+        ("you requested 5000 tokens (4000 in the messages, 1000 in the completion).", 4000, 1000),
+        ("You passed 16385 input tokens and requested 7 output tokens.", 16385, 7),
+        ("your messages resulted in 9,000 tokens.", 9000, None),
+        ("your request has 40960 input tokens (100 > 8 - 40960)", 40960, None),
+    ],
+)
+def test_prompt_and_answer_are_told_apart(matcher: Matcher, text: str, prompt: int, output: int | None) -> None:
+    line = f"ValueError: This model's maximum context length is 16384 tokens. However, {text}"
+    fields = matcher.classify(line, whole_log=False, platform=None).fields
+    assert (fields.get("prompt_tokens"), fields.get("output_tokens")) == (prompt, output)

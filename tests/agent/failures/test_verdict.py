@@ -59,3 +59,62 @@ def test_evidence_points_at_lines_that_exist_and_stays_short(matcher: Matcher) -
     found = matcher.classify(text, whole_log=True, platform=None)
     assert found.evidence[0].index == 50
     assert all(len(line.text) <= 500 for line in found.evidence)
+
+
+PROBE_LINES = [
+    'STARTUP HTTP probe failed 10 times for container "v" on port 8000. Connection failed with status ERROR_CONNECTION_FAILED',
+    "Warning  Unhealthy  1s (x60 over 10m)  kubelet  Startup probe failed: dial tcp 10.0.0.7:8000: connect: connection refused",
+    "Probe of StartUp failed with status code: 1",
+]
+LOADING = [
+    "INFO 05-06 07:00:00 [gpu_model_runner.py:2602] Starting to load model example/model...",
+    "INFO 05-06 07:00:01 [weight_utils.py:1071] Prefetching checkpoint files into page cache started (in background)",
+    "Loading safetensors checkpoint shards:  20% Completed | 1/5 [04:01<16:04, 241.00s/it]",
+]
+LOADED = [
+    *LOADING,
+    "INFO 05-06 07:11:04 [default_loader.py:502] Loading weights took 664.24 seconds",
+    "INFO 05-06 07:11:05 [gpu_model_runner.py:5150] Model loading took 15.62 GiB memory and 664.500000 seconds",
+]
+
+
+@pytest.mark.parametrize("probe", PROBE_LINES)
+@pytest.mark.parametrize("log", [LOADING, LOADED])
+def test_a_probe_that_ends_a_healthy_load_is_the_cause_itself(matcher: Matcher, log: list[str], probe: str) -> None:
+    found = matcher.classify("\n".join([*log, probe]), whole_log=True, platform=None)
+    assert (found.class_, found.certain, found.consequence) == ("startup_probe_failed", True, False)
+    assert found.fix_actions[0] == "increase_startup_probe"
+    assert found.fields.get("weights_load_s") == (664.24 if log is LOADED else None)
+
+
+@pytest.mark.parametrize("probe", PROBE_LINES)
+def test_the_same_probe_without_the_log_stays_uncertain(matcher: Matcher, probe: str) -> None:
+    for text in (probe, "\n".join([*LOADED, probe])):
+        assert not matcher.classify(text, whole_log=False, platform=None).certain
+
+
+@pytest.mark.parametrize("probe", PROBE_LINES)
+@pytest.mark.parametrize(
+    "crash",
+    [
+        "ValueError: No available memory for the cache blocks.",
+        "ERROR 05-06 07:11:06 [core.py:700] frobnicator gave up: nobody has written this before",
+        "thread main panicked: nobody has written this before",
+        "Container called exit(1).",
+    ],
+)
+def test_the_same_probe_after_a_crash_is_no_cause(matcher: Matcher, probe: str, crash: str) -> None:
+    found = matcher.classify("\n".join([*LOADED, crash, probe]), whole_log=True, platform=None)
+    assert found.signature != "healthy_start_outlasts_probe"
+    assert not (found.certain and found.class_ == "startup_probe_failed")
+
+
+def test_a_server_that_is_up_was_not_too_slow_for_its_probe(matcher: Matcher) -> None:
+    text = "\n".join([*LOADED, "INFO: Uvicorn running on http://0.0.0.0:9000 (Press CTRL+C to quit)", PROBE_LINES[0]])
+    assert matcher.classify(text, whole_log=True, platform=None).class_ == "port_not_listening"
+
+
+def test_prefetching_is_loading_and_no_retry_of_the_hub(matcher: Matcher) -> None:
+    found = matcher.line(LOADING[1])
+    assert found is not None
+    assert found.signature == "phase_loading"
