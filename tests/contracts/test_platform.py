@@ -1,8 +1,9 @@
 """One suite for every platform: what apply, find, restore, shift and describe promise."""
 
+import importlib.util
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -50,6 +51,7 @@ class World:
     platform: Platform
     wait: Callable[[], None]
     again: Callable[[], Platform]
+    close: Callable[[], None] = field(default=lambda: None)
 
 
 def rehearsal(tmp_path: Path) -> World:
@@ -92,12 +94,27 @@ def rehearsal(tmp_path: Path) -> World:
     return World(platform=open_it(), wait=wait, again=open_it)
 
 
-WORLDS = {"rehearsal": rehearsal}
+def cloud_run(tmp_path: Path) -> World:
+    """The real client over the real wire, against a server that keeps Cloud Run's rules; answers come from loopback."""
+    wire = _beside("cloud_run_world").CloudRunWorld(SERVICE, CONFIG, bad=("--max-model-len", "65536"))
+    return World(platform=wire.open(), wait=lambda: wire.watch.go(400), again=wire.open, close=wire.close)
+
+
+def _beside(name: str):
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+WORLDS = {"rehearsal": rehearsal, "cloud_run": cloud_run}
 
 
 @pytest.fixture(params=sorted(WORLDS))
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
-    return WORLDS[request.param](tmp_path)
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    made = WORLDS[request.param](tmp_path)
+    yield made
+    made.close()
 
 
 def order(world: World, *actions: object, key: str = "k1", staged: bool = False, etag: str | None = None) -> Order:

@@ -1,0 +1,122 @@
+"""What a Cloud Run revision is worth: ready, one real completion, its tokens and its speed."""
+
+from collections.abc import Callable
+from typing import Any
+
+from agent.adapters.platform.cloud_run_describe import config_of, short
+from agent.adapters.platform.cloud_run_rollout import gives_all
+from agent.adapters.platform.cloud_run_template import traffic_of
+from agent.adapters.platform.completion import CompletionClient, Outcome, Reply
+from agent.core.serving import ServingConfig
+from agent.core.verification import Check, Measurement
+from agent.core.words import flag_map, served_model
+from agent.ports.clock import Clock
+from agent.ports.platform import Operation
+
+
+class Meter:
+    """Measures revisions.
+
+    A service that may sleep gets this one completion and no other request; its counters are read right after it.
+
+    Args:
+        client: Asks for the completion.
+        clock: When a measurement was made.
+        slowest_tokens_per_s: What one user must see at least, by service; None leaves speed unjudged.
+        expected_tokens_per_s: What the arithmetic expects, by service and configuration; said beside the speed.
+    """
+
+    def __init__(
+        self,
+        client: CompletionClient,
+        clock: Clock,
+        *,
+        slowest_tokens_per_s: Callable[[str], float | None] = lambda _: None,
+        expected_tokens_per_s: Callable[[str, ServingConfig], float | None] = lambda _, __: None,
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._slowest = slowest_tokens_per_s
+        self._expected = expected_tokens_per_s
+
+    def measure(self, service: str, revision: str, rolled: Operation, current: Any) -> tuple[Measurement, ...]:
+        """Measure a revision.
+
+        Args:
+            service: The watched service.
+            revision: Its revision.
+            rolled: How far the revision is.
+            current: The ``Service`` message.
+        """
+        ready = self._said(Check.READY, rolled.says, good=rolled.ok)
+        if rolled.ok is not True:
+            return (ready,)
+        url = address(current, revision)
+        if url is None:
+            why = f"no address leads to {revision} alone: it has neither a tag nor all of the traffic"
+            return (ready, self._said(Check.COMPLETION, why, good=None))
+        config = config_of(current.template)
+        model = served_name(config)
+        if model is None:
+            return (ready, self._said(Check.COMPLETION, "the words name no model to ask for", good=None))
+        reply = self._client.complete(service, url=url, audience=current.uri, model=model)
+        sleeps = config.min_instances == 0 and current.scaling.min_instance_count == 0
+        answer = self._said(Check.COMPLETION, reply.says, good=_answered(reply, may_sleep=sleeps))
+        if reply.outcome is not Outcome.ANSWERED:
+            return (ready, answer)
+        return (ready, answer, self._tokens(reply), self._speed(service, config, reply))
+
+    def _tokens(self, reply: Reply) -> Measurement:
+        """The counter of an instance begins at 0: at least our own tokens must stand there, where it is the one."""
+        if reply.counter is None or reply.tokens is None:
+            return self._said(Check.TOKENS, "the token counter was not read", good=None)
+        if reply.counter < reply.tokens:
+            return self._said(Check.TOKENS, "another instance told its counter", good=None, value=reply.counter)
+        says = f"{reply.counter:.0f} tokens generated, {reply.tokens} of them for us"
+        return self._said(Check.TOKENS, says, good=True, value=reply.counter)
+
+    def _speed(self, service: str, config: ServingConfig, reply: Reply) -> Measurement:
+        if reply.tokens_per_s is None or reply.first_token_s is None:
+            return self._said(Check.SPEED, "the answer was too short to tell its speed", good=None)
+        says = f"{reply.tokens_per_s:.3g} tokens/s, first token after {reply.first_token_s:.3g} s"
+        expected, slowest = self._expected(service, config), self._slowest(service)
+        if expected is not None:
+            says += f", {expected:.3g} tokens/s were computed"
+        if slowest is None:
+            return self._said(Check.SPEED, says, good=None, value=reply.tokens_per_s)
+        good = reply.tokens_per_s >= slowest
+        return self._said(Check.SPEED, f"{says}, {slowest:g} are needed", good=good, value=reply.tokens_per_s)
+
+    def _said(self, check: Check, says: str, *, good: bool | None, value: float | None = None) -> Measurement:
+        return Measurement(check=check, good=good, says=says[:2000], value=value, at=self._clock.now())
+
+
+def address(current: Any, revision: str) -> str | None:
+    """Return an address that leads to this revision and no other: its tag's, or the service's own; None without one."""
+    latest = short(current.latest_ready_revision)
+    for status in current.traffic_statuses:
+        if status.uri and (status.revision or latest) == revision:
+            return str(status.uri)
+    traffic = traffic_of(current.traffic_statuses) or traffic_of(current.traffic)
+    if not current.reconciling and gives_all(traffic, revision, current):
+        return str(current.uri) or None
+    return None
+
+
+def served_name(config: ServingConfig) -> str | None:
+    """Return the name that requests must give: the first of ``--served-model-name``, else the model's own."""
+    named = flag_map((*config.command, *config.args)).get("served-model-name", "").split()
+    return named[0] if named else served_model(config.command, config.args)
+
+
+def _answered(reply: Reply, *, may_sleep: bool) -> bool | None:
+    """Silence of a service that may sleep may be its start-up; silence of one that must be awake is a hang."""
+    match reply.outcome:
+        case Outcome.ANSWERED:
+            return True
+        case Outcome.REFUSED:
+            return None
+        case Outcome.SILENT:
+            return None if may_sleep else False
+        case _:
+            return False

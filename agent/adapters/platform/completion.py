@@ -1,0 +1,258 @@
+"""One real completion from an OpenAI-compatible server: does it answer, does it finish, and how fast."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from enum import StrEnum
+from typing import Any
+
+from agent.core.value import Value
+from agent.errors import SreError
+
+PROMPT = "Count from one to twenty in words, separated by commas."
+MAX_TOKENS = 64
+TIMEOUT_S = 60.0
+METRICS_S = 10.0
+BIGGEST_BYTES = 4 * 2**20
+
+# vLLM 0.32 exposes counters with ``_total``; facts/platforms.md 3.3.
+_COUNTER = re.compile(r"^vllm:generation_tokens(?:_total)?(?:\{[^}]*\})? ([0-9.eE+]+)\s*$", re.MULTILINE)
+
+
+class Outcome(StrEnum):
+    """What came of asking."""
+
+    ANSWERED = "answered"
+    WRONG = "wrong"  # it answered, with nothing, without an end, or with one sign over and over
+    BROKEN = "broken"  # the server says that it failed
+    SILENT = "silent"  # no answer in time
+    REFUSED = "refused"  # we were not let in, or there was no room: says nothing about the model
+
+
+class Reply(Value):
+    """What one completion showed.
+
+    Attributes:
+        tokens: Completion tokens as the server counts them.
+        first_token_s: Seconds until the first text.
+        tokens_per_s: Decode speed after the first token.
+        counter: ``generation_tokens`` of ``/metrics`` afterwards, None where it could not be read.
+    """
+
+    outcome: Outcome
+    says: str
+    tokens: int | None = None
+    first_token_s: float | None = None
+    tokens_per_s: float | None = None
+    counter: float | None = None
+
+
+class CompletionClient:
+    """Asks one server for one completion, then reads its counters while it is awake.
+
+    Args:
+        id_token: Makes an ID token for an audience; None sends none.
+        api_key: The server's own key by service, None where it has none.
+        monotonic: Seconds that only go forward.
+        timeout_s: For the whole completion.
+    """
+
+    def __init__(
+        self,
+        *,
+        id_token: Callable[[str], str] | None,
+        monotonic: Callable[[], float],
+        api_key: Callable[[str], str | None] = lambda _: None,
+        timeout_s: float = TIMEOUT_S,
+    ) -> None:
+        self._id_token = id_token
+        self._api_key = api_key
+        self._monotonic = monotonic
+        self._timeout_s = timeout_s
+
+    def complete(self, service: str, *, url: str, audience: str, model: str) -> Reply:
+        """Ask for one completion.
+
+        Args:
+            service: Whose key to send.
+            url: Where the server is, without a path.
+            audience: What the ID token is made for: the service's own address, also where ``url`` carries a tag.
+            model: The name it serves.
+        """
+        import requests
+
+        try:
+            headers = self._headers(service, audience)
+            reply = self._ask(url, model, headers, chat=True)
+            if reply is None:  # refused before anything ran: this model has no chat template
+                reply = self._ask(url, model, headers, chat=False)
+        except SreError as error:
+            return Reply(outcome=Outcome.REFUSED, says=str(error)[:500])
+        except requests.Timeout:
+            return Reply(outcome=Outcome.SILENT, says=f"no answer within {self._timeout_s:g} s")
+        except requests.RequestException as error:
+            return Reply(outcome=Outcome.BROKEN, says=f"the connection failed: {type(error).__name__}")
+        assert reply is not None
+        if reply.outcome is not Outcome.ANSWERED:
+            return reply
+        return reply.with_(counter=self._counter(url, headers))
+
+    def _headers(self, service: str, audience: str) -> dict[str, str]:
+        """Cloud Run reads its token from either header; the server's own key needs the usual one."""
+        headers = {"Accept": "text/event-stream"}
+        if self._id_token is not None:
+            headers["X-Serverless-Authorization"] = f"Bearer {self._id_token(audience)}"
+        key = self._api_key(service)
+        if key is not None:
+            headers["Authorization"] = f"Bearer {key}"
+        return headers
+
+    def _ask(self, url: str, model: str, headers: dict[str, str], *, chat: bool) -> Reply | None:
+        import requests
+
+        body: dict[str, Any] = {
+            "model": model,
+            "max_tokens": MAX_TOKENS,
+            "temperature": 0,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+        body |= {"messages": [{"role": "user", "content": PROMPT}]} if chat else {"prompt": PROMPT}
+        began = self._monotonic()
+        with closing(
+            requests.post(
+                f"{url.rstrip('/')}/v1/{'chat/completions' if chat else 'completions'}",
+                json=body,
+                headers=headers,
+                timeout=self._timeout_s,
+                stream=True,
+                allow_redirects=False,
+            )
+        ) as response:
+            if response.status_code != 200:
+                text = response.raw.read(2000, decode_content=True).decode("utf-8", "replace")
+                if chat and response.status_code in {400, 404} and "chat template" in text.lower():
+                    return None
+                return _denied(response.status_code, text)
+            return _Reading(self._monotonic, began, self._timeout_s).read(response)
+
+    def _counter(self, url: str, headers: dict[str, str]) -> float | None:
+        import requests
+
+        try:
+            with closing(
+                requests.get(
+                    f"{url.rstrip('/')}/metrics",
+                    headers=headers | {"Accept": "text/plain"},
+                    timeout=METRICS_S,
+                    allow_redirects=False,
+                    stream=True,
+                )
+            ) as response:
+                if response.status_code != 200:
+                    return None
+                text = response.raw.read(BIGGEST_BYTES, decode_content=True).decode("utf-8", "replace")
+        except (requests.RequestException, OSError):
+            return None
+        return generation_tokens(text)
+
+
+def generation_tokens(metrics: str) -> float | None:
+    """Return the sum over engines of vLLM's generation token counter, None where it does not stand there."""
+    found = [float(number) for number in _COUNTER.findall(metrics)]
+    return sum(found) if found else None
+
+
+class _Reading:
+    """Reads one stream of events until it ends, its time is over, or it is too long."""
+
+    def __init__(self, monotonic: Callable[[], float], began: float, timeout_s: float) -> None:
+        self._monotonic = monotonic
+        self._began = began
+        self._timeout_s = timeout_s
+        self._text: list[str] = []
+        self._finish: str | None = None
+        self._tokens: int | None = None
+        self._first: float | None = None
+        self._last: float | None = None
+
+    def read(self, response: Any) -> Reply:
+        for event in self._events(response):
+            if event is None:
+                return self._reply(Outcome.SILENT, f"no end within {self._timeout_s:g} s")
+            if "error" in event:
+                return self._reply(Outcome.BROKEN, f"it answered with an error: {str(event['error'])[:300]}")
+            self._take(event)
+        text = "".join(self._text).strip()
+        if self._finish is None:
+            return self._reply(Outcome.WRONG, "the answer broke off")
+        if not text:
+            return self._reply(Outcome.WRONG, "the answer is empty")
+        if len(text) >= 16 and len(set(text)) == 1:
+            return self._reply(Outcome.WRONG, f"the answer is {text[0]!r} over and over")
+        return self._reply(Outcome.ANSWERED, f"answered and finished ({self._finish})")
+
+    def _events(self, response: Any) -> Iterator[dict[str, Any] | None]:
+        size = 0
+        for line in response.iter_lines(chunk_size=None):
+            size += len(line)
+            if self._monotonic() - self._began > self._timeout_s or size > BIGGEST_BYTES:
+                yield None
+                return
+            data = line.removeprefix(b"data:").strip()
+            if not line.startswith(b"data:") or data == b"[DONE]":
+                continue
+            try:
+                event = json.loads(data)
+            except ValueError:
+                event = None
+            yield event if isinstance(event, dict) else {"error": "an event that is no JSON object"}
+
+    def _take(self, event: dict[str, Any]) -> None:
+        usage = event.get("usage")
+        if isinstance(usage, dict) and isinstance(usage.get("completion_tokens"), int):
+            self._tokens = usage["completion_tokens"]
+        choices = event.get("choices")
+        for choice in choices if isinstance(choices, list) else []:
+            if not isinstance(choice, dict):
+                continue
+            said = _said(choice)
+            if said:
+                self._text.append(said)
+                self._last = self._monotonic()
+                self._first = self._first if self._first is not None else self._last
+            if isinstance(choice.get("finish_reason"), str):
+                self._finish = choice["finish_reason"]
+
+    def _reply(self, outcome: Outcome, says: str) -> Reply:
+        speed = None
+        if self._tokens is not None and self._tokens > 1 and self._first is not None and self._last is not None:
+            took = self._last - self._first
+            speed = (self._tokens - 1) / took if took > 0 else None
+        return Reply(
+            outcome=outcome,
+            says=says,
+            tokens=self._tokens,
+            first_token_s=self._first - self._began if self._first is not None else None,
+            tokens_per_s=speed,
+        )
+
+
+def _said(choice: dict[str, Any]) -> str:
+    """Text of a chat delta, of its reasoning, or of a plain completion."""
+    delta = choice.get("delta")
+    places = (choice, delta) if isinstance(delta, dict) else (choice,)
+    return "".join(
+        place[key]
+        for place in places
+        for key in ("text", "content", "reasoning", "reasoning_content")
+        if isinstance(place.get(key), str)
+    )
+
+
+def _denied(status: int, text: str) -> Reply:
+    says = f"HTTP {status}: {text[:300]}"
+    if status in {401, 403, 429} or 300 <= status < 400:
+        return Reply(outcome=Outcome.REFUSED, says=says)
+    return Reply(outcome=Outcome.BROKEN, says=says)
