@@ -176,29 +176,49 @@ def _response_format(schema: dict[str, Any], form: Form) -> dict[str, Any]:
     return {"type": "json_object", "schema": schema}
 
 
-def _read(stream: Any) -> Answered:
-    pieces: list[str] = []
-    length = 0
-    reason: str | None = None
-    counted: tuple[int | None, int | None] = (None, None)
-    heard = False
-    for chunk in stream:
-        heard = True
+class _Reading:
+    """An answer as it comes in pieces."""
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+        self.length = 0
+        self.reason: str | None = None
+        self.counted: tuple[int | None, int | None] = (None, None)
+        self.heard = False
+
+    def take(self, chunk: Any) -> bool:
+        """Take a piece; return whether more is wanted."""
+        self.heard = True
         usage = getattr(chunk, "usage", None)
         if usage is not None:
-            counted = (_count(usage, "prompt_tokens"), _count(usage, "completion_tokens"))
+            self.counted = (_count(usage, "prompt_tokens"), _count(usage, "completion_tokens"))
         for choice in (getattr(chunk, "choices", None) or ())[:1]:
             text = getattr(getattr(choice, "delta", None), "content", None) or ""
-            pieces.append(str(text))
-            length += len(pieces[-1])
-            reason = getattr(choice, "finish_reason", None) or reason
-        if length > TEXT_LIMIT:
-            reason = "too long"
-            break
-    if not heard:
+            self.pieces.append(str(text))
+            self.length += len(self.pieces[-1])
+            self.reason = getattr(choice, "finish_reason", None) or self.reason
+        if self.length > TEXT_LIMIT:
+            self.reason = "too long"
+        return self.length <= TEXT_LIMIT
+
+
+def _read(stream: Any) -> Answered:
+    import httpx2
+    import openai
+
+    reading = _Reading()
+    try:
+        for chunk in stream:
+            if not reading.take(chunk):
+                break
+    except (httpx2.HTTPError, openai.APIConnectionError):
+        if reading.reason is None:
+            raise  # after its last word a server may be as slow to close as it likes
+    if not reading.heard:
         raise CallFailed(Failure.GARBAGE, "it answered with something else than a stream of events", sent=True)
-    text = "".join(pieces)[: TEXT_LIMIT + 1]
-    return Answered(text=text, finished=reason == "stop", tokens_in=counted[0], tokens_out=counted[1])
+    text = "".join(reading.pieces)[: TEXT_LIMIT + 1]
+    tokens_in, tokens_out = reading.counted
+    return Answered(text=text, finished=reading.reason == "stop", tokens_in=tokens_in, tokens_out=tokens_out)
 
 
 def _count(usage: Any, name: str) -> int | None:
