@@ -1,0 +1,91 @@
+"""R16: what an earlier version stored is loaded, shown, replayed and brought to an end by this one."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.bootstrap import in_memory, worker
+from agent.core.brief import lines
+from agent.core.decision import Answer, Channel
+from agent.core.incident import Event, Incident
+from agent.core.phase import Phase
+from agent.core.signal import Signal
+from agent.entrypoints.analysis import SteppedClock, analysis
+from agent.entrypoints.handlers import on_tick
+from agent.entrypoints.records import JsonRecord
+from agent.entrypoints.service import handlers
+from agent.ports.store import Change, head_key
+from agent.ports.world import Owner
+from agent.settings import read_settings
+from agent.stages.plan_to_decision import Word, plan_to_decision
+
+ROOT = Path(__file__).resolve().parents[2]
+FROZEN = sorted((ROOT / "tests" / "fixtures").glob("v*/*.jsonl"))
+NOW = datetime(2026, 11, 21, 3, 5, tzinfo=UTC)
+
+
+def rows(path: Path, kind: str) -> list[Any]:
+    every = [json.loads(line) for line in path.read_text().splitlines()]
+    return [row[kind] for row in every if kind in row]
+
+
+def test_there_are_frozen_histories_of_the_first_version() -> None:
+    """One for each example."""
+    examples = {p.parent.name for p in (ROOT / "examples").glob("*/expected.json")}
+    assert examples <= {path.stem for path in FROZEN if path.parent.name == "v0.1"}
+
+
+@pytest.mark.parametrize("path", FROZEN, ids=lambda p: f"{p.parent.name}-{p.stem}")
+def test_a_frozen_incident_is_loaded_and_shown(path: Path) -> None:
+    """Every stored value still means something."""
+    (incident,) = [Incident.model_validate(row) for row in rows(path, "incident")]
+    assert [Signal.model_validate(row) for row in rows(path, "signal")]
+    assert [Event.model_validate(row) for row in rows(path, "event")]
+    assert incident.plan is not None
+    assert incident.plan.id in "\n".join(lines(incident, now=NOW))
+
+
+@pytest.mark.parametrize("path", FROZEN, ids=lambda p: f"{p.parent.name}-{p.stem}")
+def test_a_frozen_history_is_replayed_to_the_same_cause(path: Path) -> None:
+    """Its signals through today's whole path: one incident of the same class."""
+    (incident,) = [Incident.model_validate(row) for row in rows(path, "incident")]
+    settings = read_settings({}, platform=f"rehearsal:{ROOT / 'examples' / path.stem}")
+    records = [JsonRecord(origin="frozen", line=n, value={"signal": s}) for n, s in enumerate(rows(path, "signal"))]
+    with analysis(settings, run="again", now=NOW) as told:
+        assert told.feed_all(records, service=incident.service) == ()
+        (found,) = told.settle()
+    assert found.cause == incident.cause
+
+
+@pytest.mark.parametrize("path", FROZEN, ids=lambda p: f"{p.parent.name}-{p.stem}")
+def test_an_incident_that_waits_can_be_rejected_after_the_upgrade(path: Path, tmp_path: Path) -> None:
+    """A plan of the old version is still open, can be answered, and the life goes on to its next step."""
+    (incident,) = [Incident.model_validate(row) for row in rows(path, "incident")]
+    assert incident.plan is not None
+    clock = SteppedClock(incident.phase_at + timedelta(seconds=5))
+    settings = read_settings({}, platform=f"rehearsal:{ROOT / 'examples' / path.stem}")
+    service = in_memory(settings, clock=clock, state=tmp_path)
+    signals = tuple(Signal.model_validate(row) for row in rows(path, "signal"))
+    service.store.commit(
+        Change(
+            incident=incident.with_(version=0),
+            heads=(head_key("live", incident.service, None),),
+            signals=signals,
+            plan=incident.plan,
+        )
+    )
+    word = Word(
+        plan=incident.plan.id, answer=Answer.REJECT, who="ada", channel=Channel.COMMAND_LINE, verified=False, why="no"
+    )
+    plan_to_decision(service.worlds[Owner.DECIDE], word)
+    work = worker(service, handlers(service), threads=1)
+    for _ in range(30):
+        work.run_due()
+        on_tick(service.worlds[Owner.TICK])
+        clock.step(1)
+    after = service.store.load(incident.id)
+    assert after.phase in {Phase.ASKED, Phase.ESCALATED}
+    assert after.phase is Phase.ESCALATED or after.plan.id != incident.plan.id
