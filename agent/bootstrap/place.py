@@ -40,12 +40,14 @@ def place_of(settings: Settings, services: Services, clock: Clock) -> Place:
     """
     if settings.platform.startswith("rehearsal:"):
         return _rehearsal(settings, services, clock)
+    if settings.platform.startswith("cloud_run:"):
+        return _cloud_run(settings, services, clock)
     if settings.platform == "none":
         return _logs_only()
     raise SettingsRejected(
         f"PLATFORM {settings.platform!r} is not available here",
         why="this installation has no adapter for it",
-        mend="use rehearsal:<folder>",
+        mend="use rehearsal:<folder> or cloud_run:<project>",
     )
 
 
@@ -64,6 +66,12 @@ def cloud_log_entries(settings: Settings, log_filter: str, *, after: datetime) -
     since = after.isoformat().replace("+00:00", "Z")
     logs = CloudLogs(projects[0] if projects else None)
     return logs.entries(f'timestamp>="{since}"\n({log_filter})', limit=100_000)
+
+
+def _cloud_run(settings: Settings, services: Services, clock: Clock) -> Place:
+    from agent.bootstrap.on_cloud_run import cloud_run
+
+    return cloud_run(settings, services, clock)
 
 
 def _logs_only() -> Place:

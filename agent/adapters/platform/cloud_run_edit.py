@@ -44,14 +44,22 @@ def _no_effect(config: ServingConfig, action: Action, *, scaled_above: bool) -> 
             return f"the server is started by a shell line, in which {name!r} cannot be set safely"
         case SetFlag(name=name, value=None) if canonical_name(name) in flag_map(config.command):
             return f"--{canonical_name(name)} stands in the container's command, where flags are not taken away"
-        case SetModel() if served_model(config.command, ()) is not None:
-            return "the model stands in the container's command, which is not changed"
+        case SetModel(model=model) if not _names_model(config, action, model):
+            return "the model stands among the words where it is not replaced: in the command, or alone in front"
         case SetVolumeOptions(volume=volume) if not any(v.name == volume and v.bucket for v in config.volumes):
             return f"the container mounts no bucket under the name {volume!r}"
         case SetScaling() if scaled_above:
             return "the number of instances is set on the service, above its template"
         case _:
             return ""
+
+
+def _names_model(config: ServingConfig, action: Action, model: str) -> bool:
+    """Whether the new model is the one that vLLM would read; a model standing alone in front beats ``--model``."""
+    args = applied(config, (action,)).args
+    if "serve" not in (*config.command, *args) and args and not args[0].startswith("-"):
+        return False
+    return served_model(config.command, args) == model
 
 
 def _in_a_shell(config: ServingConfig) -> bool:
