@@ -144,6 +144,8 @@ def _worlds(parts: Parts, bus: Bus) -> tuple[Knowledge, dict[Owner, World]]:
             clock=parts.clock,
             knowledge=known,
             receipt_key=parts.receipt_key if owner in DECIDERS else None,
+            local=parts.settings.embedded,
+            halted=parts.settings.kill_switch,
         )
         for owner in parts.owners
     }

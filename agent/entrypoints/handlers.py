@@ -14,6 +14,7 @@ from agent.errors import DependencyFailed, InputRejected
 from agent.ports.bus import Delivery
 from agent.ports.world import TOPIC_OF, World
 from agent.stages.advance import STAGE_OF, advance
+from agent.stages.by_policy import decide_by_policy
 from agent.stages.commit import drain, message_for
 from agent.stages.reason import Did
 from agent.stages.signal_to_incident import Opening, signal_to_incident
@@ -29,7 +30,7 @@ Read = Callable[[Delivery], tuple[Signal, ...]]
 class Order(Value):
     """The body of a message between our functions."""
 
-    kind: str = Field(pattern="^(wake|tell|order|nudge)$")
+    kind: str = Field(pattern="^(wake|tell|order|nudge|auto)$")
     incident: str = Field(min_length=1, max_length=64)
 
 
@@ -89,6 +90,8 @@ def on_order(world: World, delivery: Delivery) -> tuple[Did, ...]:
                 mend="nothing to do: it is tried again, and the incident goes on",
             )
         return (Did.NOTED,)
+    if order.kind == "auto":
+        decide_by_policy(world, order.incident)
     return advance(world, order.incident)
 
 

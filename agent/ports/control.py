@@ -1,6 +1,7 @@
 """The control database: kill switch, used receipts, limits, prior templates, leases, and the record of it all."""
 
 from datetime import datetime
+from enum import StrEnum
 from typing import Protocol
 
 from pydantic import AwareDatetime
@@ -14,6 +15,21 @@ class Limits(Value):
 
     service_changes: tuple[AwareDatetime, ...] = ()
     all_changes: tuple[AwareDatetime, ...] = ()
+
+
+class Room(Value):
+    """How many changes may be started: one of a service in ``window_s`` seconds, ``per_hour`` over all."""
+
+    window_s: float
+    per_hour: int
+
+
+class Use(StrEnum):
+    """What became of a receipt that was to start an effect."""
+
+    OURS = "ours"  # it starts this effect, now or when it was tried before
+    SPENT = "spent"  # another effect used it
+    NO_ROOM = "no_room"  # too many changes lately; nothing was recorded
 
 
 class KillSwitch(Value):
@@ -41,12 +57,26 @@ class ControlStore(Protocol):
         """Record the first decision of a plan (its whole JSON); return the one that is held, ours or the winner's."""
         ...
 
-    def use_receipt(self, decision_id: str, effect_key: str, *, service: str, at: datetime) -> bool:
+    def use_receipt(
+        self, decision_id: str, effect_key: str, *, service: str, at: datetime, room: Room | None = None
+    ) -> Use:
         """Record that a receipt starts an effect and count it for the limits, in one transaction.
 
-        Returns:
-            True at its first use and at every repetition by the same effect; False for any other effect.
+        Of racing executors no more than ``room`` allows get OURS: who looks and who writes are one. A change counts
+        against others while ``at`` is less than the window (the hour) after it, and when it lies in the future.
+        A repetition by the same effect needs no room, and is counted once.
         """
+        ...
+
+    def use_once(self, name: str, *, at: datetime, until: datetime) -> bool:
+        """Record that something may happen once, such as a signed request; True for the first who asks, ever.
+
+        Names are forgotten some time after ``until``, when nothing that bears them is accepted any more.
+        """
+        ...
+
+    def give_back(self, name: str) -> None:
+        """Forget a name whose use came to nothing, so that the sender may try again with it."""
         ...
 
     def limits(self, service: str, since: datetime) -> Limits:

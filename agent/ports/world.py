@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from agent.core.decision import HmacSeal, Seal
 from agent.core.fitting import Fits
 from agent.core.incident import Times
 from agent.core.model_use import ModelUse
@@ -77,6 +78,9 @@ class World:
         platform_of: The platform of a watched service; None where we have no adapter for it.
         model: None without an endpoint.
         receipt_key: Held by `decide` and `on_decision` only.
+        seal: Signs in place of the key, where another service holds it.
+        local: Whether this is one machine's own installation, in which its operator's word counts unproven.
+        halted: Whether the environment says that nothing may be changed.
     """
 
     owner: Owner
@@ -91,6 +95,14 @@ class World:
     clock: Clock
     knowledge: Knowledge
     receipt_key: bytes | None = None
+    seal: Seal | None = None
+    local: bool = False
+    halted: bool = False
+
+    def receipts(self) -> Seal:
+        """Return what signs and checks receipts, of an owner that may."""
+        assert self.seal is not None or self.receipt_key is not None, f"{self.owner} holds no key"
+        return self.seal or HmacSeal(self.receipt_key or b"")
 
     def control_store(self) -> ControlStore:
         """Return the control store of an owner that has one."""

@@ -29,6 +29,7 @@ def save(
     seen: dict[str, str | None] | None = None,
     signals: tuple[Signal, ...] = (),
     plan: Plan | None = None,
+    also: tuple[Message, ...] = (),
 ) -> Incident:
     """Commit a new state with its line of the timeline and its messages, then send them.
 
@@ -44,6 +45,7 @@ def save(
         seen: What head keys pointed at when this was decided.
         signals: Signals stored with it.
         plan: A new plan.
+        also: Further messages.
 
     Returns:
         The committed incident.
@@ -56,7 +58,7 @@ def save(
         heads=heads,
         seen=seen or {},
         signals=signals,
-        messages=_messages(incident, now, tell=tell, wake=wake),
+        messages=(*_messages(incident, now, tell=tell, wake=wake), *also),
         events=(Event(at=now, phase=incident.phase, what=what, by=by),) if what else (),
         plan=plan,
     )

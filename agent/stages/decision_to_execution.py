@@ -2,7 +2,6 @@
 
 from datetime import datetime, timedelta
 
-from agent.core.decision import Answer, check_receipt
 from agent.core.execution import Effect, EffectKind, EffectState, Execution, effect_key, revision_name
 from agent.core.incident import Incident
 from agent.core.phase import Phase
@@ -11,11 +10,13 @@ from agent.core.serving import Live
 from agent.core.value import canonical
 from agent.core.verification import Check, Measurement, Verification
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
+from agent.ports.control import Use
 from agent.ports.platform import Operation, Order, Platform
 from agent.ports.store import head_key
 from agent.ports.world import World
+from agent.stages.approval import check_approval, refused
 from agent.stages.commit import save
-from agent.stages.effects import kill_switch_says, room_at
+from agent.stages.effects import kill_switch_says, room, room_at, why_not
 from agent.stages.reason import Did
 
 
@@ -36,41 +37,46 @@ def begin_execution(world: World, incident: Incident) -> Did:
     except PolicyRefused as refusal:
         save(world, incident.move(Phase.REFUSED, now=now, due_at=now, ended_why=str(refusal)), str(refusal), now=now)
         return Did.MOVED
-    free_at = room_at(world, plan.target.service, now)
-    if free_at is not None:
-        if incident.due_at != free_at:
-            what = f"waits until {free_at:%H:%M:%S} UTC: the limit of changes is reached"
-            save(world, incident.with_(due_at=free_at), what, now=now, wake=False)
-        return Did.WAITING
+    key = effect_key(incident.id, plan.digest, EffectKind.APPLY)
+    used = world.control_store().use_receipt(decision.id, key, service=plan.target.service, at=now, room=room(world))
+    if used is Use.NO_ROOM:
+        return _wait(world, incident, plan, now)
+    if used is Use.SPENT:
+        refusal = refused(plan, "the approval was used before, for another effect", "look at who writes to the store")
+        save(world, incident.move(Phase.REFUSED, now=now, due_at=now, ended_why=str(refusal)), str(refusal), now=now)
+        return Did.MOVED
     _intend(world, incident, plan, live, now)
     return Did.MOVED
+
+
+def _wait(world: World, incident: Incident, plan: Plan, now: datetime) -> Did:
+    """Too many changes lately; while it waits, its approval may run out."""
+    free_at = room_at(world, plan.target.service, now) or now + timedelta(seconds=world.knowledge.times.poll_s)
+    if incident.due_at != free_at:
+        what = f"waits until {free_at:%H:%M:%S} UTC: the limit of changes is reached"
+        save(world, incident.with_(due_at=free_at), what, now=now, wake=False)
+    return Did.WAITING
 
 
 def _may(world: World, incident: Incident, plan: Plan, now: datetime) -> None:
     decision = incident.decision
     assert decision is not None
-    assert world.receipt_key is not None, f"{world.owner} may not execute"
-    check_receipt(decision, plan, world.receipt_key)
-    if decision.answer is not Answer.APPROVE:
-        raise _no(plan, "the decision is a rejection", "look at the incident")
+    check_approval(world, incident, plan, decision)
     if now >= decision.expires_at:
-        raise _no(plan, f"the approval expired at {decision.expires_at:%H:%M:%S} UTC", "approve the next plan")
-    if plan.policy != world.knowledge.policy.digest:
-        raise _no(plan, "the policy changed after the approval", "look at the new plan and approve it")
+        raise refused(plan, f"the approval expired at {decision.expires_at:%H:%M:%S} UTC", "approve the next plan")
     if not incident.may_change and not plan.by_person:
-        raise _no(plan, "it belongs to a replay that changes nothing", "replay with --live")
-    world.knowledge.policy.check(plan.actions)
+        raise refused(plan, "it belongs to a replay that changes nothing", "replay with --live")
     stopped = kill_switch_says(world)
     if stopped:
-        raise _no(plan, stopped, "turn the kill switch off, then approve the next plan")
+        raise refused(plan, stopped, "turn the kill switch off, then approve the next plan")
 
 
 def _same_state(world: World, plan: Plan) -> Live:
     live = world.live(plan.target.service)
     if live is None:
-        raise _no(plan, "there is no adapter for its platform", "do it by hand")
+        raise refused(plan, "there is no adapter for its platform", "do it by hand")
     if live.target != plan.target:
-        raise _no(
+        raise refused(
             plan,
             f"{plan.target.service!r} changed since the plan was made "
             f"(generation {plan.target.generation}, now {live.generation})",
@@ -138,17 +144,21 @@ def call_platform(world: World, incident: Incident) -> Did:
 
 
 def _last_look(world: World, incident: Incident, effect: Effect, now: datetime) -> str:
-    """Return why the call must not be made, or nothing; the receipt is spent here."""
-    stopped = kill_switch_says(world)
-    if stopped:
-        return stopped
+    """Return why the call must not be made, or nothing; the kill switch is read last."""
+    barred = why_not(world, incident, effect)
+    if barred:
+        return barred
     assert incident.decision is not None
+    if now >= incident.decision.expires_at:
+        return f"the approval expired at {incident.decision.expires_at:%H:%M:%S} UTC"
     control = world.control_store()
     try:
-        first = control.use_receipt(incident.decision.id, effect.key, service=incident.service, at=now)
+        used = control.use_receipt(incident.decision.id, effect.key, service=incident.service, at=now, room=room(world))
     except SreError as error:
         return f"the control store did not answer: {error.why}"
-    return "" if first else "the approval was used before, for another effect"
+    if used is not Use.OURS:
+        return "the approval was used before, for another effect" if used is Use.SPENT else "too many changes lately"
+    return kill_switch_says(world)
 
 
 def _apply(platform: Platform, incident: Incident, plan: Plan, effect: Effect) -> Operation:
@@ -195,7 +205,3 @@ def _not_called(world: World, incident: Incident, effect: Effect, why: str, now:
     )
     save(world, moved, f"not applied: {why}", now=now)
     return Did.MOVED
-
-
-def _no(plan: Plan, why: str, mend: str) -> PolicyRefused:
-    return PolicyRefused(f"plan {plan.id!r} was not applied", why=why, mend=mend)

@@ -1,20 +1,99 @@
 """What is asked right before any effect: the kill switch and the limits; no answer means no."""
 
+import time
 from datetime import datetime, timedelta
+from typing import Final
 
-from agent.errors import SreError
+from agent.core.execution import Effect, EffectKind, Execution, effect_key, revision_name
+from agent.core.incident import Incident
+from agent.core.value import digest
+from agent.errors import PolicyRefused, SreError
+from agent.ports.control import KillSwitch, Room
 from agent.ports.world import World
+from agent.stages.approval import check_approval, check_covered, refused
+
+ANSWER_S: Final = 1.0  # a switch that takes longer to read may have been turned since
 
 
 def kill_switch_says(world: World) -> str:
-    """Return why no effect may start, or nothing; an unreadable switch counts as on."""
+    """Return why no effect may start, or nothing; a switch that is not read at once, and clearly off, counts as on."""
+    if world.halted:
+        return "the kill switch is on (KILL_SWITCH in the environment)"
+    began = time.monotonic()
     try:
         switch = world.control_store().kill_switch()
     except SreError as error:
         return f"the kill switch could not be read: {error.why}"
-    return (
-        f"the kill switch is on (by {switch.by or 'somebody'}: {switch.why or 'no reason given'})" if switch.on else ""
-    )
+    except Exception as error:  # noqa: BLE001 - whatever a store answers but "off" stops us
+        return f"the kill switch could not be read: {type(error).__name__}"
+    if not isinstance(switch, KillSwitch) or switch.on is not False:
+        by, why = getattr(switch, "by", ""), getattr(switch, "why", "")
+        return f"the kill switch is on (by {by or 'somebody'}: {why or 'no reason given'})"
+    return "" if time.monotonic() - began <= ANSWER_S else f"the kill switch did not answer within {ANSWER_S:g} s"
+
+
+def room(world: World) -> Room:
+    """Return how many changes the policy allows."""
+    policy = world.knowledge.policy
+    return Room(window_s=policy.change_window_s, per_hour=policy.changes_per_hour)
+
+
+def check_effect(world: World, incident: Incident, effect: Effect) -> None:
+    """Refuse an effect that the approval in the incident does not cover.
+
+    Key and revision of an effect follow from the approved plan, so that nobody who can write an incident can name
+    others.
+
+    Raises:
+        PolicyRefused: The approval does not cover it.
+        DependencyFailed: The holder of the key did not answer; nothing may follow.
+    """
+    plan, decision = incident.plan, incident.decision
+    assert plan is not None
+    if decision is None:
+        raise refused(plan, "nobody approved it", f"sre-agent approve {plan.id}")
+    check_approval(world, incident, plan, decision)
+    _check_names(incident, effect)
+
+
+def _check_names(incident: Incident, effect: Effect) -> None:
+    plan = incident.plan
+    assert plan is not None
+    key = effect_key(incident.id, plan.digest, effect.kind)
+    made = EffectKind.APPLY if effect.kind is EffectKind.SHIFT else effect.kind
+    revision = revision_name(incident.service, effect_key(incident.id, plan.digest, made))
+    if effect.key != key or effect.revision != revision:
+        raise refused(plan, "the effect is not the one that was approved", "look at who writes to the store")
+
+
+def check_way_back(world: World, incident: Incident, execution: Execution, effect: Effect) -> None:
+    """Refuse a roll-back to anything but what stood before the approved change; no expiry, no limits.
+
+    Raises:
+        PolicyRefused: Template or traffic are not those that were kept before the change.
+        DependencyFailed: The control store or the holder of the key did not answer.
+    """
+    plan, decision = incident.plan, incident.decision
+    assert plan is not None
+    if decision is None:
+        raise refused(plan, "nobody approved the change", "put it back by hand")
+    check_covered(world, incident, plan, decision)
+    _check_names(incident, effect)
+    applied = effect_key(incident.id, plan.digest, EffectKind.APPLY)
+    kept = world.control_store().prior(applied)
+    if kept != (execution.prior_template, execution.prior_traffic):
+        raise refused(plan, "what would be put back is not what was kept before the change", "put it back by hand")
+    if digest(execution.prior_template) != decision.prior_template:
+        raise refused(plan, "what would be put back is not what the approval names", "put it back by hand")
+
+
+def why_not(world: World, incident: Incident, effect: Effect) -> str:
+    """Return why an effect is not covered by its approval, or nothing."""
+    try:
+        check_effect(world, incident, effect)
+    except PolicyRefused as refusal:
+        return str(refusal)
+    return ""
 
 
 def room_at(world: World, service: str, now: datetime) -> datetime | None:

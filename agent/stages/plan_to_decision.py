@@ -1,5 +1,6 @@
 """A plan is asked about, answered once, or expires; the answer is signed over exactly that plan."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -8,8 +9,10 @@ from agent.core.incident import Incident
 from agent.core.phase import Phase
 from agent.core.plan import Plan
 from agent.errors import InputRejected, PolicyRefused, StateConflict
+from agent.ports.bus import Topic
 from agent.ports.world import World
-from agent.stages.commit import save
+from agent.stages.approval import is_automatic, may_not_decide
+from agent.stages.commit import message_for, save
 from agent.stages.reason import Did
 
 RIVALS = 5
@@ -22,6 +25,7 @@ class Word:
     Attributes:
         plan_digest: The digest that was shown to them; None where the channel shows the plan itself.
         verified: Whether the channel proved who they are.
+        wanted: Whether somebody still waits for the answer; asked right before it is recorded.
     """
 
     plan: str
@@ -31,6 +35,7 @@ class Word:
     verified: bool
     why: str = ""
     plan_digest: str | None = None
+    wanted: Callable[[], bool] = lambda: True
 
 
 def ask(world: World, incident: Incident) -> Did:
@@ -39,7 +44,9 @@ def ask(world: World, incident: Incident) -> Did:
     plan = _plan_of(incident)
     due = incident.explaining.wake_at(plan.expires_at) if incident.explaining is not None else plan.expires_at
     asked = incident.move(Phase.ASKED, now=now, due_at=due)
-    save(world, asked, f"asked about plan {plan.id}, until {plan.expires_at:%H:%M:%S} UTC", now=now)
+    also = (message_for(incident, Topic.DECISIONS, "auto"),) if is_automatic(world, incident, plan) else ()
+    what = f"asked about plan {plan.id}, until {plan.expires_at:%H:%M:%S} UTC"
+    save(world, asked, what, now=now, also=also)
     return Did.MOVED
 
 
@@ -73,10 +80,15 @@ def plan_to_decision(world: World, word: Word) -> Decision:
     if incident.decision is not None and incident.decision.plan == plan.id:
         return _repeated(incident.decision, word)
     now = max(world.clock.now(), incident.phase_at)
-    _check(incident, plan, word)
+    _check(world, incident, plan, word)
     if now >= plan.expires_at:
         raise _refused(plan, f"it expired at {plan.expires_at:%Y-%m-%d %H:%M:%S} UTC", "wait for the next plan")
-    decision = _first(world, _signed(world, plan, word, now))
+    signed = _signed(world, plan, word, now)
+    if not word.wanted():
+        raise StateConflict(
+            f"plan {plan.id!r} was not decided", why="it took so long that nobody waits for it", mend="say it again"
+        )
+    decision = _first(world, signed)
     try:
         _record(world, incident, decision)
     except StateConflict:
@@ -89,7 +101,6 @@ def _first(world: World, decision: Decision) -> Decision:
 
     The claim holds the whole decision, so that whoever comes next finishes what a dead writer began.
     """
-    assert world.receipt_key is not None, f"{world.owner} may not decide"
     control = world.control_store()
     mine = decision.model_dump_json()
     held = control.claim(decision.incident, decision.plan, mine)
@@ -134,11 +145,11 @@ def _record(world: World, incident: Incident, decision: Decision) -> None:
     phase = Phase.APPROVED if approved else Phase.REJECTED
     moved = incident.move(phase, now=decision.at, decision=decision, due_at=decision.at)
     how = f" through {decision.channel}" + ("" if decision.verified else ", not verified")
-    what = f"plan {decision.plan} {'approved' if approved else 'rejected'} by {decision.who}{how}"
-    save(world, moved, what + (f": {decision.why}" if decision.why else ""), now=decision.at, by=decision.who)
+    what = f"plan {decision.plan} {'approved' if approved else 'rejected'} by {decision.shown}{how}"
+    save(world, moved, what + (f": {decision.why}" if decision.why else ""), now=decision.at, by=decision.shown)
 
 
-def _check(incident: Incident, plan: Plan, word: Word) -> None:
+def _check(world: World, incident: Incident, plan: Plan, word: Word) -> None:
     current = incident.plan
     if current is None or current.id != plan.id or incident.phase is not Phase.ASKED:
         newer = f"; plan {current.id!r} has taken its place" if current and current.id != plan.id else ""
@@ -147,8 +158,9 @@ def _check(incident: Incident, plan: Plan, word: Word) -> None:
     if word.plan_digest is not None and word.plan_digest != plan.digest:
         why = f"what was shown had digest {word.plan_digest[:8]!r}, the plan has {plan.digest[:8]!r}"
         raise _refused(plan, why, f"look at the plan again: sre-agent incidents show {incident.id}")
-    if word.answer is Answer.APPROVE and plan.asked_by is not None and plan.asked_by == word.who:
-        raise _refused(plan, f"{word.who!r} started this run, and who asks does not approve", "ask somebody else")
+    barred = may_not_decide(world, plan, answer=word.answer, channel=word.channel, who=word.who, verified=word.verified)
+    if barred:
+        raise _refused(plan, barred, "ask somebody whom policy.toml names for this service")
     if word.answer is Answer.APPROVE and not incident.may_change and not plan.by_person:
         raise _refused(
             plan,
@@ -158,7 +170,7 @@ def _check(incident: Incident, plan: Plan, word: Word) -> None:
 
 
 def _signed(world: World, plan: Plan, word: Word, now: datetime) -> Decision:
-    assert world.receipt_key is not None, f"{world.owner} may not decide"
+    approver = world.knowledge.policy.approver(word.channel, word.who) if word.verified else None
     return sign(
         Decision(
             plan=plan.id,
@@ -166,6 +178,7 @@ def _signed(world: World, plan: Plan, word: Word, now: datetime) -> Decision:
             incident=plan.incident,
             answer=word.answer,
             who=word.who,
+            name=approver.name if approver is not None else "",
             verified=word.verified,
             channel=word.channel,
             why=word.why,
@@ -175,7 +188,7 @@ def _signed(world: World, plan: Plan, word: Word, now: datetime) -> Decision:
             policy=plan.policy,
             prior_template=plan.prior_template,
         ),
-        world.receipt_key,
+        world.receipts(),
     )
 
 
@@ -184,7 +197,7 @@ def _repeated(decision: Decision, word: Word) -> Decision:
         return decision
     raise StateConflict(
         f"plan {decision.plan!r} was not decided again",
-        why=f"{decision.who} said {decision.answer} through {decision.channel} at {decision.at:%H:%M:%S} UTC",
+        why=f"{decision.shown} said {decision.answer} through {decision.channel} at {decision.at:%H:%M:%S} UTC",
         mend=f"see what follows: sre-agent incidents show {decision.incident}",
     )
 

@@ -12,7 +12,7 @@ from agent.errors import DependencyFailed, InputRejected, PolicyRefused, StateCo
 from agent.ports.platform import Operation, Platform, Restore
 from agent.ports.world import World
 from agent.stages.commit import save
-from agent.stages.effects import kill_switch_says
+from agent.stages.effects import check_way_back, kill_switch_says, why_not
 from agent.stages.reason import Did
 from agent.stages.remedies import tried
 
@@ -72,7 +72,7 @@ def shift_traffic(world: World, incident: Incident) -> Did:
     platform = world.platform_of(incident.service)
     assert effect is not None
     assert platform is not None
-    stopped = kill_switch_says(world)
+    stopped = why_not(world, incident, effect) or kill_switch_says(world)
     if stopped:
         return _end_shift(world, incident, effect, None, says=stopped, now=now)
     try:
@@ -147,7 +147,13 @@ def _undo(world: World, incident: Incident, platform: Platform, execution: Execu
         save(world, intended, f"intends to put the prior template back as {effect.revision}", now=now, heads=heads)
         return Did.NOTED
     try:
-        found = platform.find(incident.service, effect.key) or _restore(platform, incident, execution, effect)
+        found = platform.find(incident.service, effect.key)
+        if found is None:
+            check_way_back(world, incident, execution, effect)
+            stopped = kill_switch_says(world)
+            if stopped:
+                return _give_up(world, incident, f"the roll-back was not made: {stopped}", now)
+            found = _restore(platform, incident, execution, effect)
     except (StateConflict, InputRejected, PolicyRefused) as error:
         return _give_up(world, incident, f"the roll-back was refused: {error}", now)
     started = effect.with_(state=EffectState.STARTED, operation=found.name)

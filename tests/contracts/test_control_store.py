@@ -5,7 +5,7 @@ from datetime import timedelta, timezone
 import pytest
 
 from agent.core.audit import Soundness, verify
-from agent.ports.control import KillSwitch
+from agent.ports.control import KillSwitch, Room, Use
 
 
 class TestClaims:
@@ -27,15 +27,16 @@ class TestClaims:
 class TestReceipts:
     def test_a_receipt_starts_one_effect_however_often_it_is_tried(self, control, make):
         use = [control.use_receipt("d-1", "e-1", service="gemma", at=make.at(n)) for n in range(3)]
-        assert use == [True, True, True]
-        assert not control.use_receipt("d-1", "e-2", service="gemma", at=make.at(9))
+        assert use == [Use.OURS] * 3
+        assert control.use_receipt("d-1", "e-2", service="gemma", at=make.at(9)) is Use.SPENT
         assert control.limits("gemma", make.T0).all_changes == (make.T0,)
 
     def test_one_racer_gets_the_receipt(self, open_control, make):
         handles = [open_control() for _ in range(4)]
         for n in range(10):
             won = make.together(4, lambda w, n=n: handles[w].use_receipt(f"d-{n}", f"e-{w}", service="s", at=make.T0))
-            assert won.count(True) == 1
+            assert won.count(Use.OURS) == 1
+            assert won.count(Use.SPENT) == 3
 
     def test_limits_tell_the_changes_of_the_service_and_of_all(self, control, make):
         for n, service in enumerate(["a", "b", "a"]):
@@ -45,6 +46,81 @@ class TestReceipts:
         assert limits.all_changes == (make.at(0), make.at(1), make.at(2))
         assert control.limits("a", make.at(0.5)).service_changes == (make.at(2),)
         assert control.limits("c", make.at(0)).service_changes == ()
+
+
+class TestRoom:
+    ROOM = Room(window_s=900, per_hour=4)
+
+    def use(self, control, n, service, at, room=ROOM):
+        return control.use_receipt(f"d-{n}", f"e-{n}", service=service, at=at, room=room)
+
+    def test_one_change_of_a_service_per_window(self, control, make):
+        assert self.use(control, 1, "a", make.at(0)) is Use.OURS
+        assert self.use(control, 2, "a", make.at(899)) is Use.NO_ROOM
+        assert self.use(control, 3, "b", make.at(899)) is Use.OURS
+        assert self.use(control, 2, "a", make.at(900)) is Use.OURS
+
+    def test_so_many_an_hour_over_all_services(self, control, make):
+        told = [self.use(control, n, f"s{n}", make.at(n)) for n in range(6)]
+        assert told == [Use.OURS] * 4 + [Use.NO_ROOM] * 2
+        assert self.use(control, 9, "s9", make.at(3599)) is Use.NO_ROOM
+        assert self.use(control, 9, "s9", make.at(3600)) is Use.OURS
+        assert self.use(control, 10, "s10", make.at(3600)) is Use.NO_ROOM
+
+    def test_what_found_no_room_is_not_counted_and_may_come_again(self, control, make):
+        self.use(control, 1, "a", make.at(0))
+        for _ in range(3):
+            assert self.use(control, 2, "a", make.at(1)) is Use.NO_ROOM
+        assert control.limits("a", make.at(0)).all_changes == (make.T0,)
+
+    def test_the_same_effect_again_needs_no_room(self, control, make):
+        self.use(control, 1, "a", make.at(0))
+        assert self.use(control, 1, "a", make.at(1)) is Use.OURS
+        assert self.use(control, 1, "a", make.at(1), room=Room(window_s=900, per_hour=0)) is Use.OURS
+
+    def test_a_change_that_a_fast_clock_put_into_the_future_counts(self, control, make):
+        self.use(control, 1, "a", make.at(600))
+        assert self.use(control, 2, "a", make.at(0)) is Use.NO_ROOM
+
+    def test_no_changes_an_hour_means_none(self, control, make):
+        assert self.use(control, 1, "a", make.at(0), room=Room(window_s=1, per_hour=0)) is Use.NO_ROOM
+
+    def test_racing_executors_get_no_more_than_the_limits(self, open_control, make):
+        """Sixteen executors at once, each with a receipt of its own: four start over all, one of a service."""
+        handles = [open_control() for _ in range(4)]
+        for turn in range(5):
+            at = make.at(turn * 9000)
+            told = make.together(16, lambda n, at=at, turn=turn: self.use(handles[n % 4], f"{turn}-{n}", f"s{n}", at))
+            assert told.count(Use.OURS) == 4
+            at = make.at(turn * 9000 + 4000)
+            told = make.together(16, lambda n, at=at, turn=turn: self.use(handles[n % 4], f"{turn}+{n}", "one", at))
+            assert told.count(Use.OURS) == 1
+
+
+class TestOnce:
+    def test_a_name_is_used_once_by_whichever_handle(self, open_control, make):
+        one, other = open_control(), open_control()
+        assert one.use_once("slack:a", at=make.at(0), until=make.at(300))
+        assert not other.use_once("slack:a", at=make.at(1), until=make.at(301))
+        assert other.use_once("slack:b", at=make.at(1), until=make.at(301))
+
+    def test_it_is_still_used_right_after_its_end(self, control, make):
+        """A clock that steps back ten minutes must not find it unused."""
+        control.use_once("a", at=make.at(0), until=make.at(300))
+        control.use_once("b", at=make.at(900), until=make.at(1200))
+        assert not control.use_once("a", at=make.at(299), until=make.at(599))
+
+    def test_a_use_that_came_to_nothing_is_given_back(self, control, make):
+        control.use_once("a", at=make.at(0), until=make.at(300))
+        control.give_back("a")
+        control.give_back("never used")
+        assert control.use_once("a", at=make.at(1), until=make.at(301))
+
+    def test_one_racer_uses_it(self, open_control, make):
+        handles = [open_control() for _ in range(4)]
+        for n in range(10):
+            won = make.together(8, lambda w, n=n: handles[w % 4].use_once(f"n{n}", at=make.T0, until=make.at(300)))
+            assert won.count(True) == 1
 
 
 class TestKillSwitch:

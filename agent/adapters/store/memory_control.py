@@ -6,9 +6,10 @@ from typing import Final
 
 from agent.core.audit import AuditRow, next_row
 from agent.core.signal import later
-from agent.ports.control import KillSwitch, Lease, Limits
+from agent.ports.control import KillSwitch, Lease, Limits, Room, Use
 
 _OVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
+FORGOTTEN_AFTER: Final = timedelta(hours=1)  # after its end, so that a clock that steps back finds a name still used
 
 
 class MemoryControlStore:
@@ -22,6 +23,7 @@ class MemoryControlStore:
         self._priors: dict[str, tuple[str, str]] = {}
         self._leases: dict[str, Lease] = {}
         self._latest: datetime | None = None
+        self._used: dict[str, datetime] = {}
         self._audit: list[AuditRow] = []
 
     def claim(self, incident: str, plan: str, decision_id: str) -> str:  # noqa: ARG002 - a plan's id is enough here
@@ -29,10 +31,37 @@ class MemoryControlStore:
         with self._lock:
             return self._claims.setdefault(plan, decision_id)
 
-    def use_receipt(self, decision_id: str, effect_key: str, *, service: str, at: datetime) -> bool:
+    def use_receipt(
+        self, decision_id: str, effect_key: str, *, service: str, at: datetime, room: Room | None = None
+    ) -> Use:
         """Record that a receipt starts an effect; see the port."""
         with self._lock:
-            return self._receipts.setdefault(decision_id, (effect_key, service, at))[0] == effect_key
+            held = self._receipts.get(decision_id)
+            if held is not None:
+                return Use.OURS if held[0] == effect_key else Use.SPENT
+            if room is not None and not self._has(room, service, at):
+                return Use.NO_ROOM
+            self._receipts[decision_id] = (effect_key, service, at)
+            return Use.OURS
+
+    def _has(self, room: Room, service: str, now: datetime) -> bool:
+        window, hour = now - timedelta(seconds=room.window_s), now - timedelta(hours=1)
+        uses = [(of, at) for _, of, at in self._receipts.values()]
+        lately = sum(at > hour for _, at in uses)
+        return lately < room.per_hour and not any(of == service and at > window for of, at in uses)
+
+    def use_once(self, name: str, *, at: datetime, until: datetime) -> bool:
+        """Record that something happens once; see the port."""
+        with self._lock:
+            self._used = {n: ends for n, ends in self._used.items() if ends > at - FORGOTTEN_AFTER}
+            first = name not in self._used
+            self._used.setdefault(name, until)
+            return first
+
+    def give_back(self, name: str) -> None:
+        """Forget a use; see the port."""
+        with self._lock:
+            self._used.pop(name, None)
 
     def limits(self, service: str, since: datetime) -> Limits:
         """Return the changes since a time, oldest first; see the port."""

@@ -1,16 +1,17 @@
 """The control database in a SQLite file of its own, that only the deciding and executing functions write."""
 
 import sqlite3
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from agent.adapters.store.named_sql import queries
 from agent.adapters.store.sqlite_database import SqliteDatabase
 from agent.adapters.store.sqlite_time import from_us, to_us
 from agent.core.audit import AuditRow, next_row
-from agent.ports.control import KillSwitch, Lease, Limits
+from agent.ports.control import KillSwitch, Lease, Limits, Room, Use
 
 SQL: Final = queries("control")
+FORGOTTEN_AFTER: Final = timedelta(hours=1)  # after its end, so that a clock that steps back finds a name still used
 
 
 class SqliteControlStore:
@@ -30,12 +31,30 @@ class SqliteControlStore:
             db.execute(SQL["claim_add"], row)
             return str(db.execute(SQL["claim"], {"plan": plan}).fetchone()[0])
 
-    def use_receipt(self, decision_id: str, effect_key: str, *, service: str, at: datetime) -> bool:
+    def use_receipt(
+        self, decision_id: str, effect_key: str, *, service: str, at: datetime, room: Room | None = None
+    ) -> Use:
         """Record that a receipt starts an effect; see the port."""
         row = {"decision": decision_id, "effect": effect_key, "service": service, "at": to_us(at)}
         with self._database.writing() as db:
+            held = db.execute(SQL["receipt"], {"decision": decision_id}).fetchone()
+            if held is not None:
+                return Use.OURS if held[0] == effect_key else Use.SPENT
+            if room is not None and not _has(db, room, service, at):
+                return Use.NO_ROOM
             db.execute(SQL["receipt_add"], row)
-            return bool(db.execute(SQL["receipt"], {"decision": decision_id}).fetchone()[0] == effect_key)
+        return Use.OURS
+
+    def use_once(self, name: str, *, at: datetime, until: datetime) -> bool:
+        """Record that something happens once; see the port."""
+        with self._database.writing() as db:
+            db.execute(SQL["used_forget"], {"before": to_us(at - FORGOTTEN_AFTER)})
+            return db.execute(SQL["used_add"], {"name": name, "until": to_us(until)}).rowcount == 1
+
+    def give_back(self, name: str) -> None:
+        """Forget a use; see the port."""
+        with self._database.writing() as db:
+            db.execute(SQL["used_give_back"], {"name": name})
 
     def limits(self, service: str, since: datetime) -> Limits:
         """Return the changes since a time, oldest first; see the port."""
@@ -115,6 +134,14 @@ class SqliteControlStore:
         with self._database.reading() as db:
             rows = db.execute(SQL["audit_newest"], {"limit": limit}).fetchall()
         return tuple(_audit_row(row) for row in reversed(rows))
+
+
+def _has(db: sqlite3.Connection, room: Room, service: str, now: datetime) -> bool:
+    """Whether one more change may start; asked inside the transaction that records it."""
+    window, hour = to_us(now - timedelta(seconds=room.window_s)), to_us(now - timedelta(hours=1))
+    own = db.execute(SQL["changes_of_service"], {"service": service, "since": window + 1}).fetchone()
+    lately = db.execute(SQL["changes"], {"since": hour + 1}).fetchall()
+    return own is None and len(lately) < room.per_hour
 
 
 def _later(db: sqlite3.Connection, now: datetime) -> int:

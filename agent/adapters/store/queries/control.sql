@@ -11,6 +11,15 @@ ON CONFLICT (decision) DO NOTHING;
 -- name: receipt
 SELECT effect FROM receipts WHERE decision = :decision;
 
+-- name: used_add
+INSERT INTO used (name, until) VALUES (:name, :until) ON CONFLICT (name) DO NOTHING;
+
+-- name: used_forget
+DELETE FROM used WHERE until < :before;
+
+-- name: used_give_back
+DELETE FROM used WHERE name = :name;
+
 -- name: changes_of_service
 SELECT at FROM receipts WHERE service = :service AND at >= :since ORDER BY at;
 

@@ -139,6 +139,12 @@ OPERATIONS = {
     ),
     "claim": (Kind.CONTROL, None, lambda on, make: on.control.claim("i", "p", "d")),
     "use_receipt": (Kind.CONTROL, None, lambda on, make: on.control.use_receipt("d", "e", service="s", at=make.T0)),
+    "use_once": (Kind.CONTROL, None, lambda on, make: on.control.use_once("n", at=make.T0, until=make.at(9))),
+    "give_back": (
+        Kind.CONTROL,
+        lambda on, make: on.control.use_once("n", at=make.T0, until=make.at(9)),
+        lambda on, make: on.control.give_back("n"),
+    ),
     "keep_prior": (Kind.CONTROL, None, lambda on, make: on.control.keep_prior("e", "t", "r")),
     "acquire": (Kind.CONTROL, None, lambda on, make: on.control.acquire("l", "w", for_s=9, now=make.T0)),
     "append": (

@@ -66,6 +66,7 @@ def a_world(clock: Clock, policy: Policy | None = None) -> World:
         clock=clock,
         knowledge=knowledge(Services(services=()), policy or Policy(), Times()),
         receipt_key=KEY,
+        local=True,
     )
 
 

@@ -1,0 +1,103 @@
+"""Whose word counts for which plan; asked when somebody decides, and again by the executor before any effect."""
+
+from agent.core.decision import Answer, Channel, Decision, check_receipt
+from agent.core.incident import Incident
+from agent.core.plan import Plan
+from agent.core.policy import Mode, selects
+from agent.errors import PolicyRefused
+from agent.ports.world import Owner, World
+
+_LOCAL = frozenset({Channel.COMMAND_LINE, Channel.CONSOLE})
+
+
+def may_not_decide(world: World, plan: Plan, *, answer: Answer, channel: Channel, who: str, verified: bool) -> str:
+    """Return why this word does not count for this plan, or nothing.
+
+    Args:
+        world: Policy, and whether this is one machine's own installation.
+        plan: The plan that it is about.
+        answer: Who asks may reject, never approve.
+        channel: Through which it came.
+        who: The identity as the channel names it.
+        verified: Whether the channel proved it.
+    """
+    policy, service = world.knowledge.policy, plan.target.service
+    mode = policy.mode(service, plan.actions)
+    if mode is Mode.NEVER and answer is Answer.APPROVE:
+        return f"policy.toml never allows this for {service!r}"
+    if channel is Channel.POLICY:
+        own = world.owner is Owner.DECISION and mode is Mode.AUTOMATIC
+        return "" if own else "policy.toml asks for a person"
+    if not verified:
+        return _unproven(world, plan, answer=answer, channel=channel, who=who)
+    approver = policy.approver(channel, who)
+    if approver is None:
+        return f"policy.toml names no approver with the {_kind(channel)} {who!r}; being in the channel is not enough"
+    if not selects(approver.services, service):
+        return f"policy.toml does not let {approver.name!r} decide about {service!r}"
+    if (
+        answer is Answer.APPROVE
+        and plan.asked_by
+        and plan.asked_by.casefold() in approver.identities | {who.casefold()}
+    ):
+        return f"{approver.name!r} started this run, and who asks does not approve"
+    return ""
+
+
+def is_automatic(world: World, incident: Incident, plan: Plan) -> bool:
+    """Whether policy lets this plan go on without a person."""
+    mode = world.knowledge.policy.mode(plan.target.service, plan.actions)
+    return mode is Mode.AUTOMATIC and incident.may_change and not plan.by_person
+
+
+def check_approval(world: World, incident: Incident, plan: Plan, decision: Decision) -> None:
+    """Refuse unless the decision in the incident allows exactly this plan for exactly this service, now.
+
+    Raises:
+        PolicyRefused: See :func:`check_covered`; or policy does not allow it any more.
+        DependencyFailed: The holder of the key did not answer; nothing may follow.
+    """
+    check_covered(world, incident, plan, decision)
+    if plan.policy != world.knowledge.policy.digest:
+        raise refused(plan, "the policy changed after the approval", "look at the new plan and approve it")
+    barred = may_not_decide(
+        world, plan, answer=decision.answer, channel=decision.channel, who=decision.who, verified=decision.verified
+    )
+    if barred:
+        raise refused(plan, barred, "ask an approver of this service")
+    world.knowledge.policy.check(plan.actions)
+
+
+def check_covered(world: World, incident: Incident, plan: Plan, decision: Decision) -> None:
+    """Refuse unless the decision is a signed approval of exactly this plan of this incident.
+
+    A record that somebody else wrote into the store of incidents does not pass: the receipt is signed over plan,
+    target, policy and way back, and the target names the service. It is what a roll-back rests on too, which policy,
+    limits and expiry do not touch.
+
+    Raises:
+        PolicyRefused: Forged, of another plan, incident or service, or not an approval.
+        DependencyFailed: The holder of the key did not answer; nothing may follow.
+    """
+    check_receipt(decision, plan, world.receipts())
+    if plan.incident != incident.id or plan.target.service != incident.service or plan.run != incident.run:
+        raise refused(plan, "it was made for another incident, service or run", "look at who writes to the store")
+    if decision.answer is not Answer.APPROVE:
+        raise refused(plan, "the decision is a rejection", "look at the incident")
+
+
+def refused(plan: Plan, why: str, mend: str) -> PolicyRefused:
+    """Return the refusal of an approved plan."""
+    return PolicyRefused(f"plan {plan.id!r} was not applied", why=why, mend=mend)
+
+
+def _unproven(world: World, plan: Plan, *, answer: Answer, channel: Channel, who: str) -> str:
+    if not world.local or channel not in _LOCAL:
+        return f"nothing proves that {who!r} is who it says; an unproven word counts on one machine's own service only"
+    if answer is Answer.APPROVE and plan.asked_by is not None and plan.asked_by == who:
+        return f"{who!r} started this run, and who asks does not approve"
+    return ""
+
+
+def _kind(channel: Channel) -> str:
+    return {Channel.SLACK: "Slack user id", Channel.WEBHOOK: "webhook identity"}.get(channel, "e-mail")
