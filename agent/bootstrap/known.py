@@ -48,13 +48,19 @@ def redact(text: str) -> str:
     return redactor().redact(text).text
 
 
-def service_fits(services: Services) -> "ServiceFits":
-    """Return the arithmetic, bound to the watched services."""
+def service_fits(services: Services, settings: Settings | None = None) -> "ServiceFits":
+    """Return the arithmetic, bound to the watched services and to the profiles that were added beside the store."""
     from agent.catalogue.load_fit import load_fit_catalogue
     from agent.catalogue.load_platforms import load_platform_catalogue
     from agent.catalogue.service_fits import ServiceFits
 
-    return ServiceFits(services, load_fit_catalogue(), load_platform_catalogue())
+    catalogue, platforms = load_fit_catalogue(), load_platform_catalogue()
+    if settings is None or not settings.embedded:
+        return ServiceFits(services, catalogue, platforms)
+    from agent.adapters.store.profiles_sqlite import SqliteProfileShelf
+
+    shelf = SqliteProfileShelf(settings.state / "profiles.sqlite")
+    return ServiceFits(services, catalogue, platforms, profiles=shelf.list)
 
 
 def knowledge(services: Services, policy: Policy, times: Times, *, fits: Fits | None = None) -> Knowledge:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from agent.bootstrap.known import faster, knowledge, read_policy, reading_of
+from agent.bootstrap.known import faster, knowledge, read_policy, reading_of, service_fits
 from agent.bootstrap.models import model_of, model_use
 from agent.bootstrap.place import Place
 from agent.core.fitting import Fits
@@ -127,7 +127,7 @@ def installed(parts: Parts, bus: "PullBus") -> Installation:
 def _worlds(parts: Parts, bus: Bus) -> tuple[Knowledge, dict[Owner, World]]:
     policy = read_policy(parts.settings)
     times = faster(parts.settings.times, parts.place.factor)
-    known = knowledge(parts.services, policy, times, fits=parts.fits)
+    known = knowledge(parts.services, policy, times, fits=parts.fits or service_fits(parts.services, parts.settings))
     model = model_of(parts.settings) if Owner.INCIDENT in parts.owners else None
     known = replace(known, model_use=model_use(parts.settings)) if model is not None else known
     return known, {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from agent.catalogue.load_fit import FitCatalogue
@@ -17,6 +18,7 @@ from agent.fit.advise import advise
 from agent.fit.allocation import name_allocation, printed_size
 from agent.fit.alternatives import Market
 from agent.fit.bounds import GIB, Bounds
+from agent.fit.checkpoint import ModelProfile
 from agent.fit.facts import AcceleratorFacts, ModelFacts, VersionRules
 from agent.fit.flag_words import flag_line, flag_settings
 from agent.fit.flags import Flags, parse_flags
@@ -52,10 +54,19 @@ class ServiceFits:
         services: The watched services.
         fit: Models, accelerators and versions.
         platforms: Prices, load rates and probe limits.
+        profiles: Tells the profiles that were read from checkpoints; one of them wins over the bundled entry.
     """
 
-    def __init__(self, services: Services, fit: FitCatalogue, platforms: PlatformCatalogue) -> None:
+    def __init__(
+        self,
+        services: Services,
+        fit: FitCatalogue,
+        platforms: PlatformCatalogue,
+        *,
+        profiles: Callable[[], tuple[ModelProfile, ...]] = tuple,
+    ) -> None:
         self._services = services
+        self._profiles = profiles
         self._fit = fit
         self._platforms = platforms
 
@@ -85,13 +96,23 @@ class ServiceFits:
         watched = self._services.service(service)
         flags = parse_flags(flag_words(config.args))
         return Setting(
-            model=self._fit.models.find(self._model_name(watched, config)),
+            model=self._model(watched, config),
             accelerator=self._fit.accelerator(config.accelerator or watched.accelerator),
             count=max(config.accelerator_count, 1),
             flags=flags,
             rules=self._fit.rules(watched.vllm or _image_version(config.image)),
             needs=Needs(context_tokens=watched.needs.context, users=watched.needs.users or 1),
         )
+
+    def _model(self, watched: Service, config: ServingConfig) -> ModelFacts:
+        """The checkpoint's own profile where somebody read it, otherwise the bundled entry of its name."""
+        name = self._model_name(watched, config)
+        served = served_model(config.command, config.args)
+        places = {name} if name != watched.model else {name, watched.checkpoint, watched.checkpoint_uri, served}
+        for profile in self._profiles():
+            if profile.name in places or profile.source.rstrip("/") in places:
+                return profile.facts
+        return self._fit.models.find(name)
 
     def _model_name(self, watched: Service, config: ServingConfig) -> str:
         """A path that is served is the model that services.toml names; another id is taken at its word."""

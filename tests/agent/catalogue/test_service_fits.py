@@ -1,0 +1,118 @@
+"""The arithmetic, bound to watched services."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agent.bootstrap import service_fits
+from agent.catalogue.load_fit import load_fit_catalogue
+from agent.catalogue.load_platforms import load_platform_catalogue
+from agent.catalogue.service_fits import ServiceFits
+from agent.core.services import Services, parse_services
+from agent.core.serving import ServingConfig, Volume
+from agent.fit.checkpoint import ModelProfile
+
+ROOT = Path(__file__).resolve().parents[3]
+MODEL = "google/gemma-4-31B-it-qat-w4a16-ct"
+PATH = "/mnt/models/gemma-4-31B-it-qat-w4a16-ct"
+TEXT = f"""
+[[service]]
+name = "s"
+platform = "cloud_run"
+project = "p"
+location = "us-east4"
+model = "{MODEL}"
+checkpoint = "{PATH}"
+mounts = {{ "/mnt/models" = "gs://bucket" }}
+accelerator = "nvidia-l4"
+vllm = "0.23"
+owner = "console"
+
+[service.needs]
+context = 4096
+users = 1
+"""
+
+
+@pytest.fixture(scope="module")
+def services() -> Services:
+    return parse_services(TEXT)
+
+
+def config(*flags: str, model: str = PATH) -> ServingConfig:
+    return ServingConfig(
+        args=("serve", model, *flags),
+        accelerator="nvidia-l4",
+        memory_mib=16384,
+        volumes=(Volume(name="v", mount_path="/mnt/models", bucket="bucket"),),
+    )
+
+
+def test_a_mounted_path_is_the_watched_model(services: Services) -> None:
+    """The path that is served means what services.toml names; the load peak of the output head is seen."""
+    word = service_fits(services).word("s", config("--max-model-len", "4096", "--gpu-memory-utilization", "0.95"))
+    assert word.fits is False
+    assert word.reason == "load_peak"
+
+
+def test_a_profile_read_from_the_checkpoint_wins(services: Services) -> None:
+    """The place where it was read is the mounted one: its exact figures replace the bundled entry's."""
+    catalogue = load_fit_catalogue()
+    smaller = replace(catalogue.models.find("google/gemma-4-12B-it-qat-w4a16-ct"), name="own")
+    source = "gs://bucket/gemma-4-31B-it-qat-w4a16-ct"
+    profile = ModelProfile(
+        name="own", source=source, read_at="2026-11-21", facts=smaller, dtype_bytes=(), tensors=1, shards=1
+    )
+    fits = ServiceFits(services, catalogue, load_platform_catalogue(), profiles=lambda: (profile,))
+    plain = service_fits(services).report("s", config("--max-model-len", "4096"))
+    exact = fits.report("s", config("--max-model-len", "4096"))
+    assert plain.weights_bytes is not None
+    assert exact.weights_bytes is not None
+    assert exact.weights_bytes.best < plain.weights_bytes.best / 2
+    other = config(model="google/gemma-4-E2B-it")
+    assert fits.report("s", other).weights_bytes == service_fits(services).report("s", other).weights_bytes
+
+
+def test_an_unknown_model_is_not_computed_and_says_why(services: Services) -> None:
+    """Never a guess."""
+    word = service_fits(services).word("s", config(model="nobody/knows-this-9B"))
+    assert word.fits is None
+    assert word.report is None
+    assert "not computed" in word.sentence
+    assert "nobody/knows-this-9B" in word.sentence
+
+
+def test_options_keep_what_the_owner_needs(services: Services) -> None:
+    """Each option fits, serves the needed context, and says what it costs."""
+    options = service_fits(services).options("s", config("--max-model-len", "4096", "--gpu-memory-utilization", "0.95"))
+    assert options
+    assert all(o.word.fits is True for o in options)
+    here = [o for o in options if o.elsewhere is None]
+    assert here
+    assert all("max-model-len" not in o.flags for o in here)
+    assert all(o.note for o in here)
+
+
+def test_a_failed_size_is_named(services: Services) -> None:
+    """2.62 GiB of a 31B is the output head; a size that is nothing is not named."""
+    fits = service_fits(services)
+    assert "262144 x 5376" in (fits.allocation("s", None, 2.62) or "")
+    assert fits.allocation("s", None, 0.77) is None
+
+
+def test_the_start_takes_the_longer_of_seen_and_computed(services: Services) -> None:
+    """A slow start that was seen is never shortened by arithmetic."""
+    fits = service_fits(services)
+    computed = fits.start_up_s("s", config(), seen_s=None)
+    assert computed is not None
+    assert fits.start_up_s("s", config(), seen_s=computed + 500) == computed + 500
+    assert fits.start_up_s("s", config(), seen_s=1) == computed
+
+
+def test_the_price_of_an_unknown_shape_is_unknown(services: Services) -> None:
+    """Unknown is unknown."""
+    fits = service_fits(services)
+    assert fits.cost_usd_per_h(config()) == pytest.approx(1.42, abs=0.01)
+    assert fits.cost_usd_per_h(ServingConfig()) is None
+    assert fits.cost_usd_per_h(ServingConfig(accelerator="nvidia-b300")) is None
