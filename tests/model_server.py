@@ -125,7 +125,7 @@ def answering(say):
     """A good server: lists its model, and says ``say(question body)``; bytes are sent as they are."""
 
     def act(request):
-        method, path, body = request
+        _, path, body = request
         if path.endswith("/models"):
             return reply(200, LISTING)
         if path.endswith("/chat/completions"):

@@ -32,7 +32,6 @@ def test_every_fault_ends_inside_the_budget(servers, chat, question, fault):
         except NoAnswer as none:
             spent = none.spent
             assert fault not in UNREADABLE | CUT
-            assert none.why
         else:
             spent = reply.spent
             assert fault in UNREADABLE | CUT
@@ -77,7 +76,7 @@ def test_tokens_that_the_server_does_not_count_are_bounded(servers, chat, questi
 def test_the_breaker_opens_and_one_call_tries_again(servers, chat, question, ticks, fault):
     """At most five failures reach a sick server; after its rest one more does; when it answers, all do."""
     say = {"now": servers.FAULTS[fault]}
-    with servers.Server(servers.answering(lambda body: say["now"](body))) as server:
+    with servers.Server(servers.answering(lambda body: say["now"](body))) as server:  # noqa: PLW0108 - it changes
         model = chat(server.url)
         for _ in range(12):
             with pytest.raises(NoAnswer):
