@@ -1,5 +1,6 @@
 """Everything one process needs, put together from parts that were chosen before."""
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -130,6 +131,7 @@ def _worlds(parts: Parts, bus: Bus) -> tuple[Knowledge, dict[Owner, World]]:
     known = knowledge(parts.services, policy, times, fits=parts.fits or service_fits(parts.services, parts.settings))
     model = model_of(parts.settings) if Owner.INCIDENT in parts.owners else None
     known = replace(known, model_use=model_use(parts.settings)) if model is not None else known
+    holder = secrets.token_hex(8)  # not the process id: in containers every process is the first one
     return known, {
         owner: World(
             owner=owner,
@@ -146,6 +148,7 @@ def _worlds(parts: Parts, bus: Bus) -> tuple[Knowledge, dict[Owner, World]]:
             receipt_key=parts.receipt_key if owner in DECIDERS else None,
             local=parts.settings.embedded,
             halted=parts.settings.kill_switch,
+            holder=holder,
         )
         for owner in parts.owners
     }

@@ -81,6 +81,7 @@ class World:
         seal: Signs in place of the key, where another service holds it.
         local: Whether this is one machine's own installation, in which its operator's word counts unproven.
         halted: Whether the environment says that nothing may be changed.
+        holder: Names this process among all that may hold a lease; another one after every start.
     """
 
     owner: Owner
@@ -98,6 +99,7 @@ class World:
     seal: Seal | None = None
     local: bool = False
     halted: bool = False
+    holder: str = "this process"
 
     def receipts(self) -> Seal:
         """Return what signs and checks receipts, of an owner that may."""

@@ -10,7 +10,7 @@ from agent.core.serving import Live
 from agent.core.value import canonical
 from agent.core.verification import Check, Measurement, Verification
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
-from agent.ports.control import Use
+from agent.ports.control import Lease, Use
 from agent.ports.platform import Operation, Order, Platform
 from agent.ports.store import head_key
 from agent.ports.world import World
@@ -18,6 +18,7 @@ from agent.stages.approval import check_approval, refused
 from agent.stages.commit import save
 from agent.stages.effects import kill_switch_says, room, room_at, why_not
 from agent.stages.reason import Did
+from agent.stages.turn import at_the_brink, turn
 
 
 def begin_execution(world: World, incident: Incident) -> Did:
@@ -42,8 +43,8 @@ def begin_execution(world: World, incident: Incident) -> Did:
     if used is Use.NO_ROOM:
         return _wait(world, incident, plan, now)
     if used is Use.SPENT:
-        refusal = refused(plan, "the approval was used before, for another effect", "look at who writes to the store")
-        save(world, incident.move(Phase.REFUSED, now=now, due_at=now, ended_why=str(refusal)), str(refusal), now=now)
+        spent = refused(plan, "the approval was used before, for another effect", "look at who writes to the store")
+        save(world, incident.move(Phase.REFUSED, now=now, due_at=now, ended_why=str(spent)), str(spent), now=now)
         return Did.MOVED
     _intend(world, incident, plan, live, now)
     return Did.MOVED
@@ -132,14 +133,25 @@ def call_platform(world: World, incident: Incident) -> Did:
     assert effect is not None
     assert platform is not None
     found = platform.find(incident.service, effect.key)
-    if found is None:
-        refusal = _last_look(world, incident, effect, now)
-        if refusal:
-            return _not_called(world, incident, effect, refusal, now)
-        try:
-            found = _apply(platform, incident, plan, effect)
-        except (StateConflict, InputRejected, PolicyRefused) as error:
-            return _not_called(world, incident, effect, str(error), now)
+    if found is not None:
+        return _started(world, incident, effect, found, now)
+    with turn(world, incident.service) as lease:
+        if lease is None:
+            return Did.WAITING  # it stays due; the tick wakes us again
+        return _call(world, incident, effect, lease, now)
+
+
+def _call(world: World, incident: Incident, effect: Effect, lease: Lease, now: datetime) -> Did:
+    platform = world.platform_of(incident.service)
+    assert platform is not None
+    assert incident.plan is not None
+    barred = _last_look(world, incident, effect, now) or at_the_brink(world, lease)
+    if barred:
+        return _not_called(world, incident, effect, barred, now)
+    try:
+        found = _apply(platform, incident, incident.plan, effect)
+    except (StateConflict, InputRejected, PolicyRefused) as error:
+        return _not_called(world, incident, effect, str(error), now)
     return _started(world, incident, effect, found, now)
 
 

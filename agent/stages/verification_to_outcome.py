@@ -9,12 +9,14 @@ from agent.core.phase import Phase
 from agent.core.plan import Rollout
 from agent.core.verification import Verdict
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, StateConflict
+from agent.ports.control import Lease
 from agent.ports.platform import Operation, Platform, Restore
 from agent.ports.world import World
 from agent.stages.commit import save
 from agent.stages.effects import check_way_back, kill_switch_says, why_not
 from agent.stages.reason import Did
 from agent.stages.remedies import tried
+from agent.stages.turn import at_the_brink, turn
 
 
 def verification_to_outcome(world: World, incident: Incident) -> Did:
@@ -72,15 +74,21 @@ def shift_traffic(world: World, incident: Incident) -> Did:
     platform = world.platform_of(incident.service)
     assert effect is not None
     assert platform is not None
-    stopped = why_not(world, incident, effect) or kill_switch_says(world)
-    if stopped:
-        return _end_shift(world, incident, effect, None, says=stopped, now=now)
+    if effect.operation:
+        operation = platform.operation(effect.operation)
+        return _end_shift(world, incident, effect, operation, says=operation.says, now=now)
+    with turn(world, incident.service) as lease:
+        if lease is None:
+            return Did.WAITING
+        stopped = why_not(world, incident, effect) or at_the_brink(world, lease)
+        if stopped:
+            return _end_shift(world, incident, effect, None, says=stopped, now=now)
+        return _shift(world, incident, effect, platform, now)
+
+
+def _shift(world: World, incident: Incident, effect: Effect, platform: Platform, now: datetime) -> Did:
     try:
-        operation = (
-            platform.operation(effect.operation)
-            if effect.operation
-            else platform.shift(incident.service, revision=effect.revision, etag=effect.etag, effect_key=effect.key)
-        )
+        operation = platform.shift(incident.service, revision=effect.revision, etag=effect.etag, effect_key=effect.key)
     except (StateConflict, InputRejected, PolicyRefused) as error:
         return _end_shift(world, incident, effect, None, says=str(error), now=now)
     return _end_shift(world, incident, effect, operation, says=operation.says, now=now)
@@ -146,19 +154,38 @@ def _undo(world: World, incident: Incident, platform: Platform, execution: Execu
         intended = incident.with_(execution=execution.with_effect(effect), due_at=now)
         save(world, intended, f"intends to put the prior template back as {effect.revision}", now=now, heads=heads)
         return Did.NOTED
+    found = platform.find(incident.service, effect.key)
+    if found is not None:
+        return _undoing(world, incident, effect, found, now)
+    with turn(world, incident.service) as lease:
+        if lease is None:
+            return Did.WAITING
+        return _put_back(world, incident, effect, lease, now)
+
+
+def _put_back(world: World, incident: Incident, effect: Effect, lease: Lease, now: datetime) -> Did:
+    platform, execution = world.platform_of(incident.service), incident.execution
+    assert platform is not None
+    assert execution is not None
     try:
-        found = platform.find(incident.service, effect.key)
-        if found is None:
-            check_way_back(world, incident, execution, effect)
-            stopped = kill_switch_says(world)
-            if stopped:
-                return _give_up(world, incident, f"the roll-back was not made: {stopped}", now)
-            found = _restore(platform, incident, execution, effect)
+        check_way_back(world, incident, execution, effect)
+    except PolicyRefused as error:
+        return _give_up(world, incident, f"the roll-back was refused: {error}", now)
+    stopped = at_the_brink(world, lease)
+    if stopped:
+        return _give_up(world, incident, f"the roll-back was not made: {stopped}", now)
+    try:
+        found = _restore(platform, incident, execution, effect)
     except (StateConflict, InputRejected, PolicyRefused) as error:
         return _give_up(world, incident, f"the roll-back was refused: {error}", now)
+    return _undoing(world, incident, effect, found, now)
+
+
+def _undoing(world: World, incident: Incident, effect: Effect, found: Operation, now: datetime) -> Did:
+    assert incident.execution is not None
     started = effect.with_(state=EffectState.STARTED, operation=found.name)
     due = now + timedelta(seconds=world.knowledge.times.poll_s)
-    changed = incident.with_(execution=execution.with_effect(started), due_at=due)
+    changed = incident.with_(execution=incident.execution.with_effect(started), due_at=due)
     world.control_store().append(
         at=now, kind="effect.roll_back", incident=incident.id, who="on_decision", body=f"{effect.key} {effect.revision}"
     )

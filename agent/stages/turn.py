@@ -1,0 +1,48 @@
+"""One worker at a time changes a service: its turn is a lease, asked again right before the call."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from agent.errors import SreError, StateConflict
+from agent.ports.control import Lease
+from agent.ports.world import World
+from agent.stages.effects import kill_switch_says
+
+
+@contextmanager
+def turn(world: World, service: str) -> Iterator[Lease | None]:
+    """Take the right to change a service, and give it back at the end; None while another worker has it.
+
+    A worker that dies keeps it until its time is over. It is taken for each thread, because two threads of a process
+    are rivals like two processes.
+
+    Raises:
+        DependencyFailed: Nobody knows whose turn it is; nothing may be changed.
+    """
+    holder = f"{world.holder}/{threading.get_ident()}"
+    control = world.control_store()
+    name = f"service/{service}"
+    lease = control.acquire(name, holder, for_s=world.knowledge.times.lease_s, now=world.clock.now())
+    try:
+        yield lease
+    finally:
+        if lease is not None:
+            with suppress(SreError):  # it ends by its time
+                control.release(lease)
+
+
+def at_the_brink(world: World, lease: Lease) -> str:
+    """Return why the call that comes next must not be made, or nothing; nothing may stand between this and the call.
+
+    Raises:
+        StateConflict: The turn is over: this worker slept, and another may have gone on.
+        DependencyFailed: Nobody knows; nothing may be changed.
+    """
+    if not world.control_store().holds(lease, world.clock.now()):
+        raise StateConflict(
+            f"nothing was done to {lease.name!r}",
+            why="the lease was over before the call; another worker may have taken it",
+            mend="nothing to do: whoever is next looks at what stands",
+        )
+    return kill_switch_says(world)
