@@ -1,6 +1,7 @@
 """The functions as they are deployed: each in a process of its own, pushed to by Google's emulator."""
 
 import contextlib
+import http.client
 import json
 import os
 import subprocess
@@ -89,7 +90,7 @@ def clean_environ(**more):
 class Deployed:
     """All functions of one project, the sink and the scheduler in front of them, and a person behind."""
 
-    def __init__(self, emulator, project, folder, example, free_port, functions=ALL, **environ):
+    def __init__(self, emulator, project, folder, example, free_port, functions=ALL, source=None, **environ):
         self.emulator, self.project = emulator, project
         self.words = {
             "STORE": f"sqlite:{folder / 'state'}",
@@ -99,7 +100,14 @@ class Deployed:
             **environ,
         }
         self.functions = {
-            name: Function(name, free_port(), clean_environ(**self.words), folder / f"{name}.log") for name in functions
+            name: Function(
+                name,
+                free_port(),
+                clean_environ(**self.words, CRASH_FUNCTION=name),
+                folder / f"{name}.log",
+                source=source,
+            )
+            for name in functions
         }
         for topic in Topic:
             path = emulator.topic(topic, project)
@@ -120,6 +128,8 @@ class Deployed:
         for function in self.functions.values():
             function.stop()
 
+    close = stop
+
     def sink(self, entry):
         """Publish an entry as a log sink does: without any attribute of ours."""
         self.bus.publish(entry_message(entry).with_(attributes={}))
@@ -127,7 +137,8 @@ class Deployed:
     def minute(self):
         """One beat of the scheduler, and of the rehearsal's own sink."""
         self._since = feed(self.outside, self._since)
-        return self.functions["on_tick"].post(b"{}")
+        with contextlib.suppress(OSError, http.client.HTTPException):  # it may be killed in the middle
+            self.functions["on_tick"].post(b"{}")
 
     def incidents(self):
         return sorted(self.outside.store.incidents(Query(limit=1000)), key=lambda i: (i.opened_at, i.id))

@@ -1,0 +1,136 @@
+"""A function that is killed at chosen points: before or after an effect, each point once, as the test's plan says.
+
+Loaded by functions-framework in place of a function's own file; the production code knows nothing of it. Which effects
+there are is read from the ports: every method that is not known to read only.
+"""
+
+import dataclasses
+import importlib.util
+import json
+import os
+import signal
+import sys
+from functools import cache
+from pathlib import Path
+
+from agent.entrypoints import functions
+from agent.ports.bus import Bus, Quarantine
+from agent.ports.control import ControlStore
+from agent.ports.platform import Platform
+from agent.ports.store import IncidentStore
+from agent.ports.world import Cards
+
+PORTS = {
+    "store": IncidentStore,
+    "control": ControlStore,
+    "cards": Cards,
+    "bus": Bus,
+    "quarantine": Quarantine,
+    "platform": Platform,
+}
+READS = {
+    "store": {
+        *("knows", "head", "load", "signals", "outbox", "unsent", "due"),
+        *("latest_time", "incidents", "timeline", "plan"),
+    },
+    "control": {"limits", "kill_switch", "prior", "holds", "audit"},
+    "cards": {"card"},
+    "bus": set(),
+    "quarantine": {"rows"},
+    "platform": {"describe", "validate", "find", "operation", "restored", "measure"},
+}
+
+
+def methods(port):
+    return {name for name, value in vars(PORTS[port]).items() if callable(value) and not name.startswith("_")}
+
+
+def effects():
+    """Return every method of a port that may change the world, as ``port.method``."""
+    return sorted(f"{port}.{method}" for port in PORTS for method in methods(port) - READS[port])
+
+
+class Killing:
+    """A port whose effects end the process where the plan says so."""
+
+    def __init__(self, port, thing, points):
+        self._port, self._thing, self._points = port, thing, points
+
+    def __getattr__(self, name):
+        found = getattr(self._thing, name)
+        label = f"{self._port}.{name}"
+        if label not in effects():
+            return found
+
+        def call(*args, **more):
+            self._points.reach(label, "before")
+            result = found(*args, **more)
+            self._points.reach(label, "after")
+            return result
+
+        return call
+
+
+class Points:
+    """The plan of one function: where it is killed, and what was done already."""
+
+    def __init__(self, function, plan, done):
+        self._function, self._plan, self._done = function, plan, done
+
+    def reach(self, label, when):
+        point = f"{self._function} {when} {label}"
+        if point not in self._plan:
+            return
+        try:
+            os.close(os.open(self._done / point, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def killing(outfit, points):
+    """Return an outfit whose every effect is a point of the plan."""
+
+    def wrapped(world):
+        def platform_of(service):
+            platform = world.platform_of(service)
+            return platform and Killing("platform", platform, points)
+
+        control = world.control and Killing("control", world.control, points)
+        ports = {name: Killing(name, getattr(world, name), points) for name in ("store", "bus", "cards")}
+        return dataclasses.replace(world, control=control, platform_of=platform_of, **ports)
+
+    worlds = {owner: wrapped(world) for owner, world in outfit.worlds.items()}
+    quarantine = Killing("quarantine", outfit.quarantine, points)
+    return dataclasses.replace(outfit, worlds=worlds, quarantine=quarantine)
+
+
+def arm(function):
+    """Let this process be killed as CRASH_PLAN says; points that were reached once are files beside it."""
+    plan = Path(os.environ["CRASH_PLAN"])
+    points = Points(function, frozenset(json.loads(plan.read_text())), plan.parent)
+    real = functions._outfit
+    functions._outfit = cache(lambda owner: killing(real(owner), points))
+
+
+def decide(plan):
+    """Approve a plan in this process, as `decide` does."""
+    from agent.core.decision import Answer, Channel
+    from agent.ports.world import Owner
+    from agent.stages.plan_to_decision import Word, plan_to_decision
+
+    word = Word(plan=plan, answer=Answer.APPROVE, who="ada", channel=Channel.COMMAND_LINE, verified=False)
+    plan_to_decision(functions.outfit_of(Owner.DECIDE).worlds[Owner.DECIDE], word)
+
+
+if "CRASH_PLAN" in os.environ:
+    name = os.environ["CRASH_FUNCTION"]
+    arm(name)
+    if name == "decide":
+        decide(sys.argv[1])
+    else:
+        source = Path(__file__).resolve().parents[2] / "functions" / f"{name}.py"
+        spec = importlib.util.spec_from_file_location(f"deployed_{name}", source)
+        frame = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(frame)
+        globals()[name] = getattr(frame, name)
