@@ -4,6 +4,7 @@ The stream's shape follows vLLM's OpenAI-compatible server 0.32: chunks, a last 
 """
 
 import json
+import sys
 import threading
 import time
 from dataclasses import dataclass, field
@@ -24,6 +25,17 @@ class Script:
     hangs: bool = False
     pause_s: float = 0.001
     raw: bytes | None = None
+    chunked: bool = True  # as uvicorn sends it
+
+
+class Server(ThreadingHTTPServer):
+    """A client that hangs up is no error of the server."""
+
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class VllmHttp:
@@ -36,6 +48,8 @@ class VllmHttp:
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
             def log_message(self, *_: Any) -> None:
                 pass
 
@@ -45,8 +59,7 @@ class VllmHttp:
             def do_POST(self) -> None:
                 outer.post(self)
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        self._server = Server(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         self._thread.start()
 
@@ -75,6 +88,7 @@ class VllmHttp:
         chat = request.path.endswith("/chat/completions")
         if script.hangs:
             self.free.wait(30)
+            request.close_connection = True
             return
         if script.no_chat_template and chat:
             says = "As of transformers v4.44, default chat template is no longer allowed, so you must provide a chat template"
@@ -88,24 +102,40 @@ class VllmHttp:
         script = self.script
         request.send_response(200)
         request.send_header("Content-Type", "text/event-stream")
+        if script.chunked:
+            request.send_header("Transfer-Encoding", "chunked")
+        else:
+            request.send_header("Connection", "close")
         request.end_headers()
+        try:
+            self._say(request, chat=chat)
+        except ConnectionError:
+            request.close_connection = True
+
+    def _say(self, request: BaseHTTPRequestHandler, *, chat: bool) -> None:
+        script = self.script
         if script.raw is not None:
-            request.wfile.write(script.raw)
+            self._write(request, script.raw)
+            self._write(request, b"")
             return
         for word in script.words:
             time.sleep(script.pause_s)
-            _event(request, {"choices": [{"delta": {"content": word}} if chat else {"text": word}]})
+            self._event(request, {"choices": [{"delta": {"content": word}} if chat else {"text": word}]})
         if script.finish is not None:
-            _event(request, {"choices": [{"delta": {}, "finish_reason": script.finish}]})
+            self._event(request, {"choices": [{"delta": {}, "finish_reason": script.finish}]})
         if script.counter is not None:
             script.counter += len(script.words)
-        _event(request, {"choices": [], "usage": {"completion_tokens": len(script.words)}})
-        request.wfile.write(b"data: [DONE]\n\n")
+        self._event(request, {"choices": [], "usage": {"completion_tokens": len(script.words)}})
+        self._write(request, b"data: [DONE]\n\n")
+        self._write(request, b"")
 
+    def _event(self, request: BaseHTTPRequestHandler, data: dict[str, Any]) -> None:
+        self._write(request, b"data: " + json.dumps(data).encode() + b"\n\n")
 
-def _event(request: BaseHTTPRequestHandler, data: dict[str, Any]) -> None:
-    request.wfile.write(b"data: " + json.dumps(data).encode() + b"\n\n")
-    request.wfile.flush()
+    def _write(self, request: BaseHTTPRequestHandler, data: bytes) -> None:
+        """One chunk; an empty one is the end."""
+        request.wfile.write(b"%x\r\n%s\r\n" % (len(data), data) if self.script.chunked else data)
+        request.wfile.flush()
 
 
 def _answer(request: BaseHTTPRequestHandler, status: int, body: bytes) -> None:

@@ -15,6 +15,7 @@ MAX_TOKENS = 64
 TIMEOUT_S = 60.0
 METRICS_S = 10.0
 BIGGEST_BYTES = 4 * 2**20
+READ_BYTES = 2**16
 
 # vLLM 0.32 exposes counters with ``_total``; facts/platforms.md 3.3.
 _COUNTER = re.compile(r"^vllm:generation_tokens(?:_total)?(?:\{[^}]*\})? ([0-9.eE+]+)\s*$", re.MULTILINE)
@@ -81,6 +82,7 @@ class CompletionClient:
             model: The name it serves.
         """
         import requests
+        from urllib3.exceptions import HTTPError, ReadTimeoutError
 
         try:
             headers = self._headers(service, audience)
@@ -89,9 +91,9 @@ class CompletionClient:
                 reply = self._ask(url, model, headers, chat=False)
         except SreError as error:
             return Reply(outcome=Outcome.REFUSED, says=str(error)[:500])
-        except requests.Timeout:
+        except (requests.Timeout, ReadTimeoutError):
             return Reply(outcome=Outcome.SILENT, says=f"no answer within {self._timeout_s:g} s")
-        except requests.RequestException as error:
+        except (requests.RequestException, HTTPError, OSError) as error:
             return Reply(outcome=Outcome.BROKEN, says=f"the connection failed: {type(error).__name__}")
         assert reply is not None
         if reply.outcome is not Outcome.ANSWERED:
@@ -100,7 +102,7 @@ class CompletionClient:
 
     def _headers(self, service: str, audience: str) -> dict[str, str]:
         """Cloud Run reads its token from either header; the server's own key needs the usual one."""
-        headers = {"Accept": "text/event-stream"}
+        headers = {"Accept": "text/event-stream", "Accept-Encoding": "identity"}
         if self._id_token is not None:
             headers["X-Serverless-Authorization"] = f"Bearer {self._id_token(audience)}"
         key = self._api_key(service)
@@ -139,6 +141,7 @@ class CompletionClient:
 
     def _counter(self, url: str, headers: dict[str, str]) -> float | None:
         import requests
+        from urllib3.exceptions import HTTPError
 
         try:
             with closing(
@@ -153,7 +156,7 @@ class CompletionClient:
                 if response.status_code != 200:
                     return None
                 text = response.raw.read(BIGGEST_BYTES, decode_content=True).decode("utf-8", "replace")
-        except (requests.RequestException, OSError):
+        except (requests.RequestException, HTTPError, OSError):
             return None
         return generation_tokens(text)
 
@@ -194,20 +197,17 @@ class _Reading:
         return self._reply(Outcome.ANSWERED, f"answered and finished ({self._finish})")
 
     def _events(self, response: Any) -> Iterator[dict[str, Any] | None]:
-        size = 0
-        for line in response.iter_lines(chunk_size=None):
-            size += len(line)
+        size, rest = 0, b""
+        while chunk := response.raw.read1(READ_BYTES):  # what is there; a larger read would wait for more
+            size += len(chunk)
             if self._monotonic() - self._began > self._timeout_s or size > BIGGEST_BYTES:
                 yield None
                 return
-            data = line.removeprefix(b"data:").strip()
-            if not line.startswith(b"data:") or data == b"[DONE]":
-                continue
-            try:
-                event = json.loads(data)
-            except ValueError:
-                event = None
-            yield event if isinstance(event, dict) else {"error": "an event that is no JSON object"}
+            *lines, rest = (rest + chunk).split(b"\n")
+            yield from filter(None, map(_event, lines))
+        last = _event(rest)
+        if last is not None:
+            yield last
 
     def _take(self, event: dict[str, Any]) -> None:
         usage = event.get("usage")
@@ -237,6 +237,18 @@ class _Reading:
             first_token_s=self._first - self._began if self._first is not None else None,
             tokens_per_s=speed,
         )
+
+
+def _event(line: bytes) -> dict[str, Any] | None:
+    """Return the event of one line, None where it holds none."""
+    data = line.removeprefix(b"data:").strip()
+    if not line.startswith(b"data:") or data == b"[DONE]":
+        return None
+    try:
+        event = json.loads(data)
+    except (ValueError, RecursionError):
+        event = None
+    return event if isinstance(event, dict) else {"error": "an event that is no JSON object"}
 
 
 def _said(choice: dict[str, Any]) -> str:

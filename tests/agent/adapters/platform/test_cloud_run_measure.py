@@ -1,0 +1,173 @@
+"""A revision is measured by one completion that reaches it and no other, and never told good without it."""
+
+import importlib.util
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from agent.adapters.platform.cloud_run_measure import served_name
+from agent.core.serving import Probe, ServingConfig
+from agent.core.verification import Check
+from agent.errors import InputRejected
+from agent.ports.platform import Order
+
+_path = Path(__file__).parents[3] / "contracts" / "cloud_run_world.py"
+_spec = importlib.util.spec_from_file_location("cloud_run_world", _path)
+worlds = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(worlds)
+
+CONFIG = ServingConfig(
+    image="vllm/vllm-openai:v0.32.0",
+    args=("serve", "/mnt/models/gemma", "--served-model-name", "gemma"),
+    cpu=8,
+    memory_mib=32768,
+    accelerator="nvidia-l4",
+    max_instances=1,
+    concurrency=16,
+    startup_probe=Probe(kind="http", path="/health", port=8080, period_s=15, timeout_s=5, failure_threshold=56),
+)
+OLD, NEW = "gemma-00001-abc", "gemma-sre-k1"
+
+
+@pytest.fixture
+def make() -> Iterator[Callable]:
+    made = []
+
+    def world(**fields):
+        made.append(worlds.CloudRunWorld("gemma", CONFIG, **fields))
+        return made[-1]
+
+    yield world
+    for one in made:
+        one.close()
+
+
+def good(world, revision: str = OLD) -> dict[Check, bool | None]:
+    return {m.check: m.good for m in world.open().measure("gemma", revision)}
+
+
+def rolled(world, *, staged: bool) -> None:
+    platform = world.open()
+    etag = platform.describe("gemma").etag
+    platform.apply(
+        Order(
+            service="gemma",
+            incident="i",
+            effect_key="k1",
+            revision=NEW,
+            etag=etag,
+            actions=(worlds_action(),),
+            staged=staged,
+        )
+    )
+    world.watch.go(400)
+
+
+def worlds_action():
+    from agent.core.action import SetConcurrency
+
+    return SetConcurrency(concurrency=4)
+
+
+def test_a_ready_revision_answers(make) -> None:
+    """All four, by one completion and one look at the counters."""
+    world = make(slowest_tokens_per_s=0.001)
+    assert good(world) == {Check.READY: True, Check.COMPLETION: True, Check.TOKENS: True, Check.SPEED: True}
+    assert [(method, path) for method, path, _, _ in world.vllm.seen] == [
+        ("POST", "/v1/chat/completions"),
+        ("GET", "/metrics"),
+    ]
+    assert world.vllm.seen[0][3]["model"] == "gemma"
+
+
+def test_a_speed_below_what_is_needed_is_bad_and_without_a_need_unjudged(make) -> None:
+    """The owner's need judges, nothing else."""
+    assert good(make(slowest_tokens_per_s=1e9))[Check.SPEED] is False
+    assert good(make())[Check.SPEED] is None
+
+
+def test_a_revision_that_starts_is_not_asked(make) -> None:
+    """A request to a server that is still loading would only wait."""
+    world = make()
+    world.fate = worlds.server.Fate(up=None)
+    rolled(world, staged=False)
+    assert good(world, NEW) == {Check.READY: None}
+    assert world.vllm.seen == []
+
+
+def test_a_staged_revision_is_asked_at_its_tag(make) -> None:
+    """The service's own address would be answered by the old revision; the token is for the service all the same."""
+    world = make()
+    rolled(world, staged=True)
+    assert good(world, NEW)[Check.COMPLETION] is True
+    assert world.vllm.seen[0][1] == "/sre-new/v1/chat/completions"
+    assert world.audiences == [world.vllm.url]
+
+
+def test_a_revision_without_traffic_or_tag_is_not_measured(make) -> None:
+    """Its successor would answer in its stead: no measurement is no success."""
+    world = make()
+    rolled(world, staged=False)
+    assert good(world, OLD) == {Check.READY: True, Check.COMPLETION: None}
+    assert world.vllm.seen == []
+
+
+BAD = {
+    "empty": ({"words": []}, False),
+    "broken": ({"status": 500, "body": "EngineDeadError"}, False),
+    "not let in": ({"status": 403}, None),
+    "busy": ({"status": 429}, None),
+}
+
+
+@pytest.mark.parametrize(("script", "want"), BAD.values(), ids=BAD)
+def test_a_bad_answer_is_bad_and_a_closed_door_is_unknown(make, script: dict, want: bool | None) -> None:
+    """Three-valued; the rest is not told."""
+    world = make()
+    for name, value in script.items():
+        setattr(world.vllm.script, name, value)
+    assert good(world) == {Check.READY: True, Check.COMPLETION: want}
+
+
+@pytest.mark.parametrize(("least", "want"), [(0, None), (1, False)], ids=["may sleep", "always awake"])
+def test_silence_is_a_hang_only_where_somebody_must_be_awake(make, least: int, want: bool | None) -> None:
+    """A cold start of minutes looks like silence from outside."""
+    world = make(timeout_s=0.2)
+
+    def awake(service) -> None:
+        service.template.scaling.min_instance_count = least
+
+    world.stand_in.edit(world.name, awake)
+    world.vllm.script.hangs = True
+    assert good(world)[Check.COMPLETION] is want
+
+
+def test_missing_counters_are_unknown(make) -> None:
+    """Metrics that cannot be read are no proof of anything; nor is another instance's counter."""
+    world = make()
+    world.vllm.script.counter = None
+    assert good(world)[Check.TOKENS] is None
+    world.vllm.script.counter = -100.0
+    assert good(world)[Check.TOKENS] is None
+
+
+def test_a_revision_that_is_not_there_is_refused(make) -> None:
+    """Nothing is measured in its stead."""
+    with pytest.raises(InputRejected):
+        make().open().measure("gemma", "gemma-sre-none")
+
+
+NAMES = {
+    "served name": (("serve", "/m", "--served-model-name", "a"), "a"),
+    "its other form": (("serve", "/m", "--served_model_name=a"), "a"),
+    "the path": (("serve", "/m", "--port", "1"), "/m"),
+    "the flag": (("--model", "google/gemma"), "google/gemma"),
+    "none": (("--port", "1"), None),
+}
+
+
+@pytest.mark.parametrize(("args", "want"), NAMES.values(), ids=NAMES)
+def test_the_model_is_asked_for_by_the_name_it_serves(args: tuple[str, ...], want: str | None) -> None:
+    """Without asking the server, which may sleep."""
+    assert served_name(ServingConfig(args=args)) == want

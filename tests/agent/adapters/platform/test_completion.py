@@ -1,0 +1,151 @@
+"""One real completion over HTTP on loopback: what counts as an answer, and what says nothing about the model."""
+
+import importlib.util
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent.adapters.platform.completion import CompletionClient, Outcome, generation_tokens
+from agent.errors import DependencyFailed
+
+_path = Path(__file__).parents[3] / "contracts" / "vllm_http.py"
+_spec = importlib.util.spec_from_file_location("vllm_http", _path)
+vllm_http = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(vllm_http)
+
+
+@pytest.fixture
+def vllm() -> Iterator:
+    server = vllm_http.VllmHttp()
+    yield server
+    server.stop()
+
+
+def client(**fields) -> CompletionClient:
+    whole = {"id_token": lambda audience: f"token-for-{audience}", "monotonic": time.monotonic, "timeout_s": 5.0}
+    return CompletionClient(**(whole | fields))
+
+
+def ask(vllm, **fields):
+    return client(**fields).complete("gemma", url=vllm.url, audience="https://gemma.run.app", model="gemma")
+
+
+@pytest.mark.parametrize("chunked", [True, False], ids=["chunked", "until the end"])
+def test_a_completion_is_streamed_timed_and_counted(vllm, chunked: bool) -> None:
+    """Text, an end, tokens, speed, and the counter that stands at least as high."""
+    vllm.script.pause_s = 0.01
+    vllm.script.chunked = chunked
+    reply = ask(vllm)
+    assert (reply.outcome, reply.tokens, reply.counter) == (Outcome.ANSWERED, 3, 3.0)
+    assert 0.01 <= reply.first_token_s < 2
+    assert 0 < reply.tokens_per_s <= 2 / 0.01
+    post, get = vllm.seen
+    assert post[1] == "/v1/chat/completions"
+    assert (post[3]["model"], post[3]["stream_options"]) == ("gemma", {"include_usage": True})
+    assert get[1] == "/metrics"
+
+
+def test_the_token_and_the_key_travel_in_headers_of_their_own(vllm) -> None:
+    """Cloud Run reads the one, vLLM the other; the token is for the service's own address."""
+    ask(vllm, api_key=lambda service: f"key-of-{service}")
+    headers = vllm.seen[0][2]
+    assert headers["X-Serverless-Authorization"] == "Bearer token-for-https://gemma.run.app"
+    assert headers["Authorization"] == "Bearer key-of-gemma"
+
+
+def test_a_model_without_a_chat_template_is_asked_plainly(vllm) -> None:
+    """A base model completes a prompt; the refused request ran nothing."""
+    vllm.script.no_chat_template = True
+    assert ask(vllm).outcome is Outcome.ANSWERED
+    assert [path for _, path, _, _ in vllm.seen][:2] == ["/v1/chat/completions", "/v1/completions"]
+
+
+REASONING = (
+    b'data: {"choices": [{"delta": {"reasoning": "let me count"}}]}\n\n'
+    b'data: {"choices": [{"delta": {}, "finish_reason": "length"}]}\n\ndata: [DONE]\n\n'
+)
+CASES = {
+    "empty": ({"words": []}, Outcome.WRONG, "empty"),
+    "blanks": ({"words": [" ", "\n"]}, Outcome.WRONG, "empty"),
+    "no end": ({"finish": None}, Outcome.WRONG, "broke off"),
+    "one sign over and over": ({"words": ["!"] * 40}, Outcome.WRONG, "over and over"),
+    "broken engine": ({"status": 500, "body": "EngineDeadError"}, Outcome.BROKEN, "EngineDeadError"),
+    "no such model": ({"status": 404, "body": "The model `gemma` does not exist"}, Outcome.BROKEN, "does not exist"),
+    "not let in": ({"status": 403}, Outcome.REFUSED, "403"),
+    "no key": ({"status": 401}, Outcome.REFUSED, "401"),
+    "no room": ({"status": 429}, Outcome.REFUSED, "429"),
+    "sent elsewhere": ({"status": 302}, Outcome.REFUSED, "302"),
+    "an error inside the stream": ({"raw": b'data: {"error": {"message": "boom"}}\n\n'}, Outcome.BROKEN, "boom"),
+    "half a JSON": ({"raw": b'data: {"choices": [{"del\n\n'}, Outcome.BROKEN, "no JSON object"),
+    "a page": ({"raw": b"<html>Service Unavailable</html>"}, Outcome.WRONG, "broke off"),
+    "JSON of another shape": (
+        {"raw": b'data: {"choices": [3, {"delta": 4, "text": null}]}\n\n'},
+        Outcome.WRONG,
+        "broke",
+    ),
+    "a deep one": ({"raw": b"data: " + b"[" * 200_000 + b"\n\n"}, Outcome.BROKEN, "no JSON object"),
+    "reasoning only": ({"raw": REASONING}, Outcome.ANSWERED, "length"),
+}
+
+
+@pytest.mark.parametrize(("script", "outcome", "says"), CASES.values(), ids=CASES)
+def test_what_an_answer_is_worth(vllm, script: dict, outcome: Outcome, says: str) -> None:
+    """Wrong and broken are failures of the server; refused says nothing about the model."""
+    for name, value in script.items():
+        setattr(vllm.script, name, value)
+    reply = ask(vllm)
+    assert (reply.outcome, says in reply.says) == (outcome, True), reply.says
+
+
+def test_silence_ends_in_time(vllm) -> None:
+    """A server that hangs is told apart from one that is broken."""
+    vllm.script.hangs = True
+    assert ask(vllm, timeout_s=0.2).outcome is Outcome.SILENT
+
+
+def test_an_endless_stream_ends_in_time(vllm) -> None:
+    """Each word comes quickly, the end never does."""
+    vllm.script.words = ["la "] * 100_000
+    assert ask(vllm, timeout_s=0.2).outcome is Outcome.SILENT
+
+
+def test_a_line_without_an_end_is_cut(vllm) -> None:
+    """No newline ever comes: the size ends it."""
+    vllm.script.raw = b"data: " + b"x" * (5 * 2**20)
+    assert ask(vllm).outcome is Outcome.SILENT
+
+
+def test_a_refused_connection_is_broken() -> None:
+    """Nobody listens there."""
+    server = vllm_http.VllmHttp()
+    server.stop()
+    assert ask(server).outcome is Outcome.BROKEN
+
+
+def test_without_a_token_nothing_is_sent(vllm) -> None:
+    """An identity that cannot be had is no verdict on the model."""
+
+    def none(audience: str) -> str:
+        raise DependencyFailed("no ID token was made", why="no identity", mend="run as one")
+
+    assert ask(vllm, id_token=none).outcome is Outcome.REFUSED
+    assert vllm.seen == []
+
+
+def test_counters_are_optional(vllm) -> None:
+    """A proxy may hide them."""
+    vllm.script.counter = None
+    reply = ask(vllm)
+    assert (reply.outcome, reply.counter) == (Outcome.ANSWERED, None)
+
+
+def test_counters_of_several_engines_are_summed() -> None:
+    """Data parallel servers have one line each; histograms and gauges are none."""
+    text = (
+        'vllm:generation_tokens_total{engine="0"} 5.0\nvllm:generation_tokens_total{engine="1"} 1.5e+01\n'
+        'vllm:request_generation_tokens_sum{engine="0"} 99.0\nvllm:generation_tokens_created{engine="0"} 1.7e+09\n'
+    )
+    assert generation_tokens(text) == 20
+    assert generation_tokens("up 1\n") is None
