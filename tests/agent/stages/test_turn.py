@@ -57,7 +57,8 @@ def test_a_worker_that_slept_over_its_turn_stops_at_the_brink(worlds) -> None:
 
 def test_the_turn_of_a_dead_worker_ends_by_its_time(worlds) -> None:
     one, two, clock = worlds
-    turn(one, "gemma").__enter__()
+    dead = turn(one, "gemma")
+    dead.__enter__()
     clock.step(one.knowledge.times.lease_s - 1)
     with turn(two, "gemma") as early:
         assert early is None
