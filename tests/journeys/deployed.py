@@ -84,7 +84,7 @@ class Function:
 def clean_environ(**more):
     """Return an environment in which only what is named here is set."""
     kept = {key: value for key, value in os.environ.items() if key in {"PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV"}}
-    return kept | {"THREADS": "4", "PYTHONDONTWRITEBYTECODE": "1"} | more
+    return kept | {"PYTHONPATH": str(ROOT), "THREADS": "4", "PYTHONDONTWRITEBYTECODE": "1"} | more
 
 
 class Deployed:

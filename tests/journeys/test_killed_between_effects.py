@@ -60,6 +60,7 @@ def test_killed_at_twenty_points_it_resumes_and_does_nothing_twice(pubsub_emulat
         functions=KILLED,
         source=HERE / "crashing.py",
         REHEARSAL_COMPRESSION="600",
+        LEASE_S="2",  # whoever was killed holds its turn until then
         CRASH_PLAN=str(plan),
     )
     with contextlib.closing(deployed):
