@@ -11,6 +11,7 @@ from agent.adapters.platform.cloud_run_rollout import Work, gives_all, rollout, 
 from agent.adapters.platform.cloud_run_template import (
     LATEST,
     bare,
+    effect_of,
     parsed_traffic,
     stamped,
     targets_of,
@@ -18,7 +19,7 @@ from agent.adapters.platform.cloud_run_template import (
     text_of,
     traffic_of,
 )
-from agent.core.serving import EFFECT_LABEL, Live, Traffic
+from agent.core.serving import Live, Traffic
 from agent.core.verification import Measurement
 from agent.errors import InputRejected, PolicyRefused, StateConflict
 from agent.ports.platform import Operation, Order, Restore
@@ -165,11 +166,12 @@ class CloudRunPlatform:
 
     def _ours(self, current: Any, effect_key: str) -> Operation | None:
         """Look for the stamp: on the template at once, on revisions for as long as they are kept."""
-        if current.template.labels.get(EFFECT_LABEL) == effect_key:
-            revision = current.template.revision
+        template = current.template
+        if effect_of(template.revision, template.labels) == effect_key:
+            revision = template.revision
         else:
-            stamps = ((r.labels.get(EFFECT_LABEL), short(r.name)) for r in self._api.revisions(current.name))
-            revision = next((name for key, name in stamps if key == effect_key), "")
+            listed = ((short(r.name), r.labels) for r in self._api.revisions(current.name))
+            revision = next((name for name, labels in listed if effect_of(name, labels) == effect_key), "")
         if not revision:
             return None
         native = self._native(current.name, effect_key)
@@ -188,7 +190,7 @@ class CloudRunPlatform:
             about = run_v2.Service.pb(run_v2.Service())
             if not operation.metadata.Unpack(about):
                 continue
-            if about.name == service and about.template.labels.get(EFFECT_LABEL) == effect_key:
+            if about.name == service and effect_of(about.template.revision, about.template.labels) == effect_key:
                 return operation
         return None
 

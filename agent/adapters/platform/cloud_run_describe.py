@@ -3,8 +3,8 @@
 import re
 from typing import Any
 
-from agent.adapters.platform.cloud_run_template import text_of, traffic_of
-from agent.core.serving import EFFECT_LABEL, EnvVar, Live, Probe, ServingConfig, Volume
+from agent.adapters.platform.cloud_run_template import effect_of, text_of, traffic_of
+from agent.core.serving import EnvVar, Live, Probe, ServingConfig, Volume
 from agent.errors import InputRejected
 
 GPU = "nvidia.com/gpu"
@@ -31,7 +31,7 @@ def live_of(service: Any, revisions: list[Any], *, spare_accelerator: bool | Non
         traffic=traffic_of(service.traffic),
         latest_ready_revision=short(service.latest_ready_revision) or None,
         latest_created_revision=short(service.latest_created_revision) or None,
-        stamps={short(r.name): r.labels[EFFECT_LABEL] for r in revisions if EFFECT_LABEL in r.labels},
+        stamps={short(r.name): key for r in revisions if (key := effect_of(short(r.name), r.labels)) is not None},
         ready=ready,
         reconciling=service.reconciling,
         message="" if ready else condition_says(service.terminal_condition),

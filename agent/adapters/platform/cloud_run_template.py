@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -62,6 +63,16 @@ def stamped(template: Any, *, revision: str, effect_key: str, incident: str) -> 
     copy.labels[EFFECT_LABEL] = effect_key
     copy.labels[INCIDENT_LABEL] = label_value(incident)
     return copy
+
+
+def effect_of(revision: str, labels: Mapping[str, str]) -> str | None:
+    """Return the key of the effect that made a revision, None where a person made it.
+
+    A deployment by hand inherits the labels of the template before it; only the name, which cannot be inherited,
+    tells that the stamp is the revision's own.
+    """
+    key = labels.get(EFFECT_LABEL)
+    return key if key and revision.endswith(f"-sre-{key[:8]}") else None
 
 
 def without_stamp(template: Any) -> Any:

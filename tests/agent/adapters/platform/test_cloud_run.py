@@ -267,6 +267,25 @@ def test_a_restored_template_that_carried_a_stamp_gets_the_new_one(world) -> Non
     assert platform.restored(SERVICE, template=before.template, traffic=traffic_text(before))
 
 
+def test_a_deployment_by_hand_that_inherits_our_labels_is_not_ours(world) -> None:
+    """A person deploys on top of our revision: the labels stay in the template, the effect stays where it was."""
+    from google.cloud import run_v2
+
+    platform = world.open()
+    started = platform.apply(order(platform))
+    ended(world, platform, started)
+    client = worlds.clients_over(world.stand_in.channel()).services
+    service = client.get_service(name=world.name)
+    service.template.revision = ""
+    service.template.max_instance_request_concurrency = 2
+    client.update_service(request=run_v2.UpdateServiceRequest(service=service))
+    world.watch.go(400)
+    live = platform.describe(SERVICE)
+    assert live.latest_ready_revision not in live.stamps
+    assert live.stamps == {"gemma4-vllm-sre-01234567": KEY}
+    assert platform.find(SERVICE, KEY).name == started.name
+
+
 STAGED = {"latest": ((Traffic(percent=100),), TAG_OF_LATEST), "pinned": (None, TAG_OF_PINNED)}
 
 
