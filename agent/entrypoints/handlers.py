@@ -30,7 +30,7 @@ Read = Callable[[Delivery], tuple[Signal, ...]]
 class Order(Value):
     """The body of a message between our functions."""
 
-    kind: str = Field(pattern="^(wake|tell|order|nudge|auto)$")
+    kind: str = Field(pattern="^(wake|tell|order|nudge|auto|explain)$")
     incident: str = Field(min_length=1, max_length=64)
 
 
@@ -92,7 +92,7 @@ def on_order(world: World, delivery: Delivery) -> tuple[Did, ...]:
         return (Did.NOTED,)
     if order.kind == "auto":
         decide_by_policy(world, order.incident)
-    return advance(world, order.incident)
+    return advance(world, order.incident, may_explain=order.kind in {"explain", "nudge"})
 
 
 def on_tick(world: World) -> dict[str, tuple[Did, ...]]:

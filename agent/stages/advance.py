@@ -45,10 +45,16 @@ STEPS = 20  # more in one call would be a loop that never rests
 RIVALS = 5
 
 
-def advance(world: World, incident_id: str) -> tuple[Did, ...]:
+def advance(world: World, incident_id: str, *, may_explain: bool = False) -> tuple[Did, ...]:
     """Run the stages that are due and ours, one after the other, each in its own transaction.
 
     What earlier runs committed and did not send is sent first; a state written by a rival is loaded again.
+
+    Args:
+        world: The ports of the function that we are.
+        incident_id: Which incident.
+        may_explain: Whether this delivery may be held up for a minute by a question to the model: its own deliveries
+            and those of the tick may, so that what was just done is told and acknowledged first.
 
     Returns:
         What each run did.
@@ -69,8 +75,8 @@ def advance(world: World, incident_id: str) -> tuple[Did, ...]:
         if owner is not world.owner:
             done.append(Did.NOT_OURS)
             break
-        if step is Step.EXPLAIN and done:
-            break  # in a delivery of its own: what was just done is told and acknowledged first
+        if step is Step.EXPLAIN and (done or not may_explain):
+            break
         try:
             did = _run(world, incident, step, stage)
         except StateConflict:

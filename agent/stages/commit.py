@@ -13,7 +13,7 @@ from agent.ports.store import Change
 from agent.ports.world import World
 
 DECISION_STEPS = frozenset({Step.BEGIN, Step.CALL, Step.SHIFT, Step.UNDO})
-INCIDENT_STEPS = frozenset({Step.DIAGNOSE, Step.EXPLAIN, Step.PLAN, Step.ASK, Step.REPLAN})
+INCIDENT_STEPS = frozenset({Step.DIAGNOSE, Step.PLAN, Step.ASK, Step.REPLAN})
 
 
 def save(
@@ -83,8 +83,8 @@ def _messages(incident: Incident, now: datetime, *, tell: bool, wake: bool) -> t
         messages.append(message_for(incident, Topic.INCIDENTS, "wake"))
     if tell and (incident.notify or incident.run == LIVE):
         messages.append(message_for(incident, Topic.INCIDENTS, "tell"))
-    if step is Step.EXPLAIN:
-        messages.reverse()  # people first: a question to the model may hold its delivery up for a minute
+    if wake and step is Step.EXPLAIN:  # after people: a question to the model may hold its delivery up for a minute
+        messages.append(message_for(incident, Topic.INCIDENTS, "explain"))
     return tuple(messages)
 
 
