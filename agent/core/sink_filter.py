@@ -4,15 +4,14 @@ import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
+from agent.core.intake.origin import CANARY_LOG, OWN_PREFIX
 from agent.core.services import Service, Services
 from agent.errors import SettingsRejected
 from agent.failures.signature import WILDCARD, Role, Signature
 
 LIMIT = 20_000  # characters of a query, cloud.google.com/logging/docs/view/logging-query-language, read 2026-11-21
-CANARY_LOG = "sre-canary"
 NEEDED = frozenset({Role.CAUSE, Role.CONSEQUENCE})
 HARMLESS = frozenset({Role.BENIGN, Role.PHASE})
-OWN_PREFIX = "sre-"
 MAX_WORDS = 6
 LONG_WORD = 11  # characters of a single word, and of several, that say enough by themselves
 TWO_WORDS = 9

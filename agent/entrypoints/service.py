@@ -9,6 +9,7 @@ from pathlib import Path
 import structlog
 
 from agent.bootstrap import Installation, Outfit
+from agent.core.intake.origin import IgnoredBecause
 from agent.core.intake.read import signals_from
 from agent.core.signal import LIVE, Signal
 from agent.core.value import canonical, digest
@@ -53,7 +54,10 @@ def read_signals(outfit: Outfit, delivery: Delivery) -> tuple[Signal, ...]:
         InputRejected: The body can never become one.
     """
     run = delivery.attributes.get("run", LIVE)
-    return signals_from(delivery.data, outfit.reading(run)).signals
+    taken = signals_from(delivery.data, outfit.reading(run))
+    if any(item.because is IgnoredBecause.CANARY for item in taken.ignored):
+        log.info("canary.heard", run=run, message=delivery.message_id)
+    return taken.signals
 
 
 def report(delivery: Delivery, error: Exception, outcome: Outcome) -> None:

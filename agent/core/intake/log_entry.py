@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from agent.core.intake.kube import event_fields, event_text, replica_set, workload
-from agent.core.intake.origin import Ignored, IgnoredBecause, Origin, Reading, platform_of, signal
+from agent.core.intake.origin import CANARY_LOG, Ignored, IgnoredBecause, Origin, Reading, platform_of, signal
 from agent.core.intake.wire import facts, first_time, name, names, part, text
 from agent.core.signal import Signal, Source, log_key
 from agent.core.value import digest
@@ -34,6 +34,8 @@ def read_log_entry(entry: Mapping[str, Any], reading: Reading) -> list[Signal | 
         InputRejected: It names no service, or has no time.
     """
     log = _log_id(text(entry, "logName"))
+    if log == CANARY_LOG:
+        return [Ignored(because=IgnoredBecause.CANARY, what=log)]
     at = first_time(entry.get("timestamp"), entry.get("receiveTimestamp"))
     said, more = _payload(entry)
     origin = _origin(entry)

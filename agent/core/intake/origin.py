@@ -11,6 +11,7 @@ from agent.core.signal import LIVE, AlertState, Signal, Source
 from agent.core.value import Value
 
 OWN_PREFIX = "sre-"
+CANARY_LOG = "sre-canary"  # the log of the entry that we must hear
 MANAGED_BY = "goog-managed-by"  # the label of Cloud Run services that are functions: ours
 
 CLOUD_RUN = "cloud_run"
@@ -61,6 +62,7 @@ class IgnoredBecause(StrEnum):
     TEST = "test"  # a test notification
     NO_VERDICT = "no_verdict"  # neither open nor closed: acknowledged, or data are missing
     EMPTY = "empty"  # an entry without a word
+    CANARY = "canary"  # our own proof that log entries reach us; heard, and done with
     MALFORMED = "malformed"  # one alert of several; the others became signals
 
 

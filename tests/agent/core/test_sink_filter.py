@@ -49,7 +49,7 @@ def test_the_order_of_the_catalogue_does_not_matter():
 def test_one_text_serves_many_phrases_and_a_harmless_one_serves_none():
     """The cover is short, and words of health are not in it."""
     needed = ["the device was lost at once", "the device was lost again", "request was served slowly"]
-    assert anchors(needed, ["request was served"]) == ("device was lost", "served slowly")
+    assert anchors(needed, ["request was served"]) == ("device was", "served slowly")
 
 
 def test_a_phrase_that_is_harmless_word_for_word_is_named_whole():

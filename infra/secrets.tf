@@ -1,0 +1,43 @@
+locals {
+  # Every secret of docs/settings.md, and the functions that may read it: nobody else can.
+  secrets = {
+    RECEIPT_KEY          = ["decide", "on_decision"]
+    SLACK_SIGNING_SECRET = ["decide"]
+    WEBHOOK_SECRETS      = ["decide", "on_incident"]
+    SLACK_TOKEN          = ["on_incident"]
+    MODEL_API_KEY        = ["on_incident"]
+    HF_TOKEN             = ["on_incident"]
+    INGEST_SECRETS       = ["ingest"]
+  }
+
+  readers = merge([
+    for secret, functions in local.secrets : {
+      for function in functions : "${secret}/${function}" => { secret = secret, function = function }
+    }
+  ]...)
+}
+
+resource "google_secret_manager_secret" "setting" {
+  for_each  = local.secrets
+  secret_id = "sre-${lower(replace(each.key, "_", "-"))}"
+
+  replication {
+    user_managed {
+      replicas {
+        location = var.region
+        customer_managed_encryption {
+          kms_key_name = google_kms_crypto_key.data.id
+        }
+      }
+    }
+  }
+
+  depends_on = [google_kms_crypto_key_iam_member.data]
+}
+
+resource "google_secret_manager_secret_iam_member" "reader" {
+  for_each  = local.readers
+  secret_id = google_secret_manager_secret.setting[each.value.secret].id
+  role      = "roles/secretmanager.secretAccessor"
+  member    = module.identity[each.value.function].member
+}

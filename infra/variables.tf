@@ -1,0 +1,159 @@
+variable "project" {
+  description = "Id of the project in which the agent lives; the watched services may live in others."
+  type        = string
+
+  validation {
+    condition     = can(regex("^[a-z][a-z0-9-]{4,28}[a-z0-9]$", var.project))
+    error_message = "A project id has 6 to 30 lower case letters, digits and hyphens, and starts with a letter."
+  }
+}
+
+variable "region" {
+  description = "Region of the functions, databases, keys and topics, such as us-central1."
+  type        = string
+
+  validation {
+    condition     = can(regex("^[a-z]+-[a-z]+[0-9]+$", var.region))
+    error_message = "A region looks like us-central1; a zone or a multi-region is none."
+  }
+}
+
+variable "watched" {
+  description = "The watched services by name, generated from services.toml by agent.entrypoints.cloud_values."
+  type = map(object({
+    platform    = string
+    project     = string
+    location    = string
+    accelerator = string
+    buckets     = list(string)
+  }))
+
+  validation {
+    condition     = length(var.watched) > 0
+    error_message = "Nothing is watched: an empty list selects nothing, and would make a deaf agent."
+  }
+  validation {
+    condition     = alltrue([for name, s in var.watched : s.platform != "cloud_run" || (s.project != "" && s.location != "")])
+    error_message = "A Cloud Run service needs project and location."
+  }
+  validation {
+    condition     = alltrue([for name, s in var.watched : !startswith(name, "sre-")])
+    error_message = "Names that begin with sre- are the agent's own."
+  }
+}
+
+variable "sink_filters" {
+  description = "Filters of the log sinks by name, generated from the failure catalogue by agent.entrypoints.cloud_values."
+  type        = map(string)
+
+  validation {
+    condition     = alltrue([for text in values(var.sink_filters) : length(text) > 0 && length(text) <= 20000])
+    error_message = "A filter is empty or longer than the 20,000 characters that the Logging query language takes."
+  }
+}
+
+variable "runtime_accounts" {
+  description = "E-mail of the runtime service account by watched Cloud Run service; deploy.sh reads them from the services."
+  type        = map(string)
+
+  validation {
+    condition     = alltrue([for email in values(var.runtime_accounts) : can(regex("^[^@]+@[^@]+[.]gserviceaccount[.]com$", email))])
+    error_message = "Each must be the e-mail of a service account."
+  }
+}
+
+variable "sources" {
+  description = "Folder with one staged folder per function, as scripts/stage_functions.py writes it."
+  type        = string
+  default     = "../build/functions"
+}
+
+variable "secret_versions" {
+  description = "Version number by secret; only secrets named here are given to functions. Values are never in Terraform."
+  type        = map(string)
+  default     = {}
+
+  validation {
+    condition     = alltrue([for version in values(var.secret_versions) : can(regex("^[1-9][0-9]*$", version))])
+    error_message = "Versions are pinned numbers: 'latest' would change a running function at its next start."
+  }
+  validation {
+    condition     = length(setsubtract(keys(var.secret_versions), ["RECEIPT_KEY", "SLACK_TOKEN", "SLACK_SIGNING_SECRET", "WEBHOOK_SECRETS", "INGEST_SECRETS", "MODEL_API_KEY", "HF_TOKEN"])) == 0
+    error_message = "Only secrets that the agent knows can be given."
+  }
+}
+
+variable "settings" {
+  description = "Optional settings by name (docs/settings.md), such as { SLACK_CHANNEL = \"C0123\", APPROVAL_TTL_S = \"1800\" }."
+  type        = map(string)
+  default     = {}
+
+  validation {
+    condition = length(setsubtract(keys(var.settings), [
+      "APPROVAL_TTL_S", "COOL_OFF_S", "VERIFY_WINDOW_S", "QUIET_S", "SETTLE_S", "POLL_S", "LEASE_S", "KILL_SWITCH",
+      "MODEL_ENDPOINTS", "MODEL_NAME", "GEMMA_WHEN", "GEMMA_WAKE", "GEMMA_MAY_ASK", "SLACK_CHANNEL", "WEBHOOK_URLS",
+      "PUBLIC_URL",
+    ])) == 0
+    error_message = "Only optional settings can be given here; the others follow from the installation itself."
+  }
+}
+
+variable "people" {
+  description = "E-mail addresses of people who hear when the agent itself is in trouble: deaf, stuck, or losing messages."
+  type        = list(string)
+
+  validation {
+    condition     = length(var.people) > 0 && alltrue([for address in var.people : can(regex("^[^@ ]+@[^@ ]+$", address))])
+    error_message = "Somebody must hear when the agent is deaf: at least one e-mail address."
+  }
+}
+
+variable "console_members" {
+  description = "Who may open the console behind IAP, such as [\"group:sre@example.com\"]."
+  type        = list(string)
+  default     = []
+}
+
+variable "ingest_public" {
+  description = "Whether senders outside Google Cloud may reach ingest; each must know its own secret all the same."
+  type        = bool
+  default     = false
+}
+
+variable "vllm_metrics" {
+  description = "Whether the watched services write vLLM's metrics to Managed Service for Prometheus; then its rules are made."
+  type        = bool
+  default     = false
+}
+
+variable "image_repositories" {
+  description = "Artifact Registry repositories of the served images, as projects/P/locations/L/repositories/R: the executor must read them."
+  type        = list(string)
+  default     = []
+}
+
+variable "deletion_protection" {
+  description = "Whether the databases refuse to be destroyed; deploy.sh destroy turns it off after asking."
+  type        = bool
+  default     = true
+}
+
+variable "gemma_endpoint" {
+  description = "A self-hosted model for the agent's own words; null deploys none. Values come from sre-agent fit and advise."
+  type = object({
+    name         = string
+    location     = string
+    image        = string
+    bucket       = string
+    bucket_path  = string
+    model        = string
+    accelerator  = string
+    cpu          = string
+    memory       = string
+    flags        = list(string)
+    probe_period = number
+    probe_count  = number
+    engine_ready = number
+  })
+  default = null
+}
