@@ -30,16 +30,18 @@ def may_not_decide(world: World, plan: Plan, *, answer: Answer, channel: Channel
         return "" if own else "policy.toml asks for a person"
     if not verified:
         return _unproven(world, plan, answer=answer, channel=channel, who=who)
+    return _proven(world, plan, answer=answer, channel=channel, who=who)
+
+
+def _proven(world: World, plan: Plan, *, answer: Answer, channel: Channel, who: str) -> str:
+    policy, service = world.knowledge.policy, plan.target.service
     approver = policy.approver(channel, who)
     if approver is None:
         return f"policy.toml names no approver with the {_kind(channel)} {who!r}; being in the channel is not enough"
     if not selects(approver.services, service):
         return f"policy.toml does not let {approver.name!r} decide about {service!r}"
-    if (
-        answer is Answer.APPROVE
-        and plan.asked_by
-        and plan.asked_by.casefold() in approver.identities | {who.casefold()}
-    ):
+    asker = (plan.asked_by or "").casefold()
+    if answer is Answer.APPROVE and asker and asker in approver.identities:
         return f"{approver.name!r} started this run, and who asks does not approve"
     return ""
 

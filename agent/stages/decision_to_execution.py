@@ -42,7 +42,7 @@ def begin_execution(world: World, incident: Incident) -> Did:
     used = world.control_store().use_receipt(decision.id, key, service=plan.target.service, at=now, room=room(world))
     if used is Use.NO_ROOM:
         return _wait(world, incident, plan, now)
-    if used is Use.SPENT:
+    if used is not Use.OURS:
         spent = refused(plan, "the approval was used before, for another effect", "look at who writes to the store")
         save(world, incident.move(Phase.REFUSED, now=now, due_at=now, ended_why=str(spent)), str(spent), now=now)
         return Did.MOVED
