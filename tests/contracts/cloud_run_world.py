@@ -56,8 +56,9 @@ class CloudRunWorld:
         recorded: dict[str, Any] | None = None,
         timeout_s: float = 5.0,
         slowest_tokens_per_s: float | None = None,
+        watch: Any = None,
     ) -> None:
-        self.watch = Watch()
+        self.watch = watch or Watch()
         self.vllm = vllm.VllmHttp()
         self.bad = bad
         self.fate = None  # overrides what the words say
@@ -103,8 +104,8 @@ class CloudRunWorld:
         return server.Fate(up=not failed, after_s=300, message=message)
 
 
-def body_of(service: str, config: ServingConfig) -> dict[str, Any]:
-    """Return a service body in the API's JSON that runs a configuration."""
+def body_of(service: str, config: ServingConfig, *, ready: bool = True) -> dict[str, Any]:
+    """Return a service body in the API's JSON that runs a configuration; not ``ready``: its only revision failed."""
     name = f"projects/example-project/locations/us-central1/services/{service}"
     revision = f"{name}/revisions/{service}-00001-abc"
     env = [
@@ -124,16 +125,22 @@ def body_of(service: str, config: ServingConfig) -> dict[str, Any]:
             "startupCpuBoost": True,
         },
         "ports": [{"name": "http1", "containerPort": 8080}],
+        "volumeMounts": [{"name": v.name, "mountPath": v.mount_path} for v in config.volumes],
         "startupProbe": _probe(config.startup_probe),
     }
+    volumes = [
+        {"name": v.name, "gcs": {"bucket": v.bucket, "readOnly": v.read_only, "mountOptions": list(v.options)}}
+        for v in config.volumes
+    ]
     return {
         "name": name,
         "uid": "3bb80da4-8c51-4788-9a66-11f17844ec56",
         "generation": "1",
         "etag": '"one"',
         "template": {
-            "scaling": {"maxInstanceCount": config.max_instances},
+            "scaling": {"minInstanceCount": config.min_instances, "maxInstanceCount": config.max_instances},
             "containers": [container],
+            "volumes": volumes,
             "maxInstanceRequestConcurrency": config.concurrency,
             "nodeSelector": {"accelerator": config.accelerator},
             "gpuZonalRedundancyDisabled": True,
@@ -141,8 +148,8 @@ def body_of(service: str, config: ServingConfig) -> dict[str, Any]:
         "traffic": [{"type": "TRAFFIC_TARGET_ALLOCATION_TYPE_LATEST", "percent": 100}],
         "trafficStatuses": [{"type": "TRAFFIC_TARGET_ALLOCATION_TYPE_LATEST", "percent": 100}],
         "observedGeneration": "1",
-        "terminalCondition": {"type": "Ready", "state": "CONDITION_SUCCEEDED"},
-        "latestReadyRevision": revision,
+        "terminalCondition": {"type": "Ready", "state": "CONDITION_SUCCEEDED" if ready else "CONDITION_FAILED"},
+        "latestReadyRevision": revision if ready else "",
         "latestCreatedRevision": revision,
     }
 

@@ -1,0 +1,113 @@
+"""From the recorded events of a failed L4 rollout to one update on Cloud Run's own wire, verified or undone."""
+
+import importlib.util
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import grpc
+import pytest
+from google.protobuf import json_format
+
+from agent.adapters.platform.rehearsal_scenario import load_scenario
+from agent.bootstrap import local
+from agent.bootstrap.place import Place, place_of
+from agent.core.execution import EffectKind
+from agent.core.phase import Phase
+from agent.core.value import canonical
+from agent.core.verification import Check, Verdict
+
+ROOT = Path(__file__).resolve().parents[2]
+PROBE = "gemma4-26b-l4-startup-probe"
+
+_spec = importlib.util.spec_from_file_location("cloud_run_world", ROOT / "tests" / "contracts" / "cloud_run_world.py")
+worlds = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(worlds)
+
+
+@pytest.fixture
+def on_cloud_run(monkeypatch: pytest.MonkeyPatch) -> Iterator[list]:
+    """Puts the wire in the place of the rehearsal; its logs stay the recorded ones."""
+    made = []
+
+    def place(settings, services, clock) -> Place:
+        scenario = load_scenario(ROOT / "examples" / PROBE / "scenario.toml")
+        body = worlds.body_of(scenario.service, scenario.live.config, ready=False)
+        made.append(worlds.CloudRunWorld(scenario.service, recorded=body, watch=clock))
+        platform = made[0].open()
+        logs = place_of(settings, services, clock).logs
+        return Place(platform_of=lambda name: platform if name == scenario.service else None, logs=logs)
+
+    monkeypatch.setattr(local, "place_of", place)
+    yield made
+    for world in made:
+        world.close()
+
+
+def approved(journey: Callable, on_cloud_run: list, fate, before_apply: Callable = lambda _: None):
+    told = journey(PROBE)
+    world = on_cloud_run[0]
+    world.fate = fate
+    before = world.open().describe(world.service)
+    asked = told.until(lambda i: i.phase is Phase.ASKED, limit_s=300)
+    before_apply(world)
+    told.answer(asked.plan.id)
+    return told, world, before
+
+
+def go_on(told, reached: Callable, *, limit_s: float = 7200):
+    for _ in range(int(limit_s // 20)):
+        told.go(20, step=20)
+        found = told.incidents()[0]
+        if reached(found):
+            return found
+    raise AssertionError(f"not reached: {found.phase} {found.ended_why}")
+
+
+def test_one_update_with_the_planned_difference_ends_resolved(journey, on_cloud_run) -> None:
+    """The probe is longer, nothing else differs, and a real completion says that it helped."""
+    told, world, before = approved(journey, on_cloud_run, worlds.server.Fate(up=True, after_s=787.2))
+    done = go_on(told, lambda i: i.ended)
+    assert (done.phase, done.verification.verdict) == (Phase.RESOLVED, Verdict.RECOVERED)
+    assert done.verification.latest(Check.COMPLETION).good is True
+    assert len(world.stand_in.updates) == 1
+    sent = json_format.MessageToDict(world.stand_in.updates[0].service.template)
+    prior = json.loads(before.template)
+    changed = {d.path.split()[0] for d in done.plan.difference if not d.path.startswith("env ")}
+    assert changed == {"startup_probe"}
+    for template in (sent, prior):
+        template["containers"][0].pop("startupProbe")
+    added = [e for e in sent["containers"][0]["env"] if e not in prior["containers"][0]["env"]]
+    assert {f"env {e['name']}" for e in added} == {d.path for d in done.plan.difference if d.path.startswith("env ")}
+    sent["containers"][0]["env"] = prior["containers"][0]["env"]
+    assert {k: v for k, v in sent.items() if k not in {"labels", "revision"}} == prior
+    after = world.open().describe(world.service)
+    assert after.stamps == {done.execution.revision_after: done.execution.effect(EffectKind.APPLY).key}
+    assert after.traffic == before.traffic
+
+
+@pytest.mark.parametrize("applied", [True, False], ids=["applied, answer lost", "not applied, no answer"])
+@pytest.mark.parametrize("code", [grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED], ids=lambda c: c.name)
+def test_a_lost_answer_is_one_change_all_the_same(journey, on_cloud_run, code, applied: bool) -> None:
+    """Whether or not it was made: the service gets one update, and the incident ends well."""
+    told, world, _ = approved(
+        journey, on_cloud_run, worlds.server.Fate(up=True, after_s=787.2), lambda w: fail(w, code, applied)
+    )
+    done = go_on(told, lambda i: i.ended)
+    assert (done.phase, len(world.stand_in.updates)) == (Phase.RESOLVED, 1)
+
+
+def fail(world, code, applied: bool) -> None:
+    world.stand_in.fail("UpdateService", code, applied=applied)
+
+
+def test_a_rollout_that_fails_ends_on_the_exact_prior_template(journey, on_cloud_run) -> None:
+    """Two changes of the service: there and back; template and traffic are those of before."""
+    told, world, before = approved(journey, on_cloud_run, worlds.server.Fate(up=False, after_s=787.2))
+    back = go_on(told, lambda i: i.ended or i.phase is Phase.ASKED)
+    traffic = canonical([t.model_dump(mode="json") for t in before.traffic]).decode()
+    platform = world.open()
+    assert platform.restored(world.service, template=before.template, traffic=traffic), back.ended_why
+    assert len(world.stand_in.updates) == 2
+    assert [list(u.update_mask.paths) for u in world.stand_in.updates] == [["template"], ["template", "traffic"]]
+    assert platform.describe(world.service).config == before.config
