@@ -29,7 +29,7 @@ resource "google_monitoring_alert_policy" "vllm" {
 
     condition_prometheus_query_language {
       query               = each.value.expr
-      duration            = each.value.for
+      duration            = each.value["for"]
       evaluation_interval = "30s"
       alert_rule          = each.key
       rule_group          = "vllm"
@@ -117,19 +117,19 @@ locals {
       title  = "messages were given up"
       filter = "resource.type = \"pubsub_subscription\" AND resource.labels.subscription_id = \"${google_pubsub_subscription.dead_letter.name}\" AND metric.type = \"pubsub.googleapis.com/subscription/num_undelivered_messages\""
       above  = 0
-      for    = "0s"
+      lasts  = "0s"
     }
     queue_age = {
       title  = "messages wait for ten minutes"
       filter = "resource.type = \"pubsub_subscription\" AND resource.labels.subscription_id = monitoring.regex.full_match(\"sre-.*-push\") AND metric.type = \"pubsub.googleapis.com/subscription/oldest_unacked_message_age\""
       above  = 600
-      for    = "300s"
+      lasts  = "300s"
     }
     sink_errors = {
       title  = "the log sink cannot export"
       filter = "resource.type = \"logging_sink\" AND resource.labels.name = monitoring.regex.full_match(\"sre-log-events.*\") AND metric.type = \"logging.googleapis.com/exports/error_count\""
       above  = 0
-      for    = "0s"
+      lasts  = "0s"
     }
   }
 }
@@ -147,7 +147,7 @@ resource "google_monitoring_alert_policy" "own" {
       filter          = each.value.filter
       comparison      = "COMPARISON_GT"
       threshold_value = each.value.above
-      duration        = each.value.for
+      duration        = each.value.lasts
 
       aggregations {
         alignment_period   = "60s"

@@ -179,6 +179,7 @@ resource "google_service_account" "builder" {
 }
 
 resource "google_project_iam_member" "builder" {
+  #checkov:skip=CKV_GCP_49:Cloud Build takes this role on the project only; the account runs builds and nothing else
   for_each = toset(["roles/cloudbuild.builds.builder", "roles/logging.logWriter"])
   project  = var.project
   role     = each.key
