@@ -98,7 +98,7 @@ class ServiceFits:
         return Setting(
             model=self._model(watched, config),
             accelerator=self._fit.accelerator(config.accelerator or watched.accelerator),
-            count=max(config.accelerator_count, 1),
+            count=config.accelerator_count if config.accelerator is not None else watched.accelerator_count,
             flags=flags,
             rules=self._fit.rules(watched.vllm or _image_version(config.image)),
             needs=Needs(context_tokens=watched.needs.context, users=watched.needs.users or 1),
@@ -156,7 +156,7 @@ class ServiceFits:
             needs=setting.needs,
             tokens_per_s=watched.needs.tokens_per_s,
             usd_per_h=watched.needs.usd_per_h,
-            spare_bytes=SPARE_BYTES if now.fits else 0,
+            spare_bytes=_more_room(now) if now.fits else 0,
             host_bytes=config.memory_mib * MIB if config.memory_mib is not None else None,
             platform=PRICED_AS.get(watched.platform),
         )
@@ -187,6 +187,14 @@ class ServiceFits:
         computed = startup_time(size, rate.bytes_per_s if rate else None, self._platforms.warm_up, eager=eager)
         known = [t for t in (seen_s, float(computed.high) if computed else None) if t]
         return max(known, default=None)
+
+
+def _more_room(failed: FitReport) -> int:
+    """The room that an option must leave: more than what failed had, for it should have fitted."""
+    if failed.total_bytes is None or failed.required_bytes is None:
+        return SPARE_BYTES
+    had = failed.total_bytes.best - failed.required_bytes.best
+    return max(SPARE_BYTES, had + SPARE_BYTES // 2)
 
 
 def _setup(setting: Setting) -> Setup:

@@ -19,18 +19,27 @@ from agent.core.action import (
 from agent.core.diagnosis import Diagnosis
 from agent.core.fitting import FitOption, Fits
 from agent.core.plan import FitWord
-from agent.core.runbook import instruction
+from agent.core.runbook import change_commands, instruction
 from agent.core.serving import Live, Probe, ServingConfig
-from agent.core.words import flag_map
+from agent.core.words import flag_map, with_flag
 
-MEMORY_CLASSES = frozenset(
-    {"gpu_oom_weights", "gpu_oom_profile", "gpu_oom_runtime", "kv_cache_insufficient", "tpu_hbm_oom"}
-)
+FIT_CLASSES = frozenset({
+    "gpu_oom_weights", "gpu_oom_profile", "gpu_oom_runtime", "kv_cache_insufficient", "tpu_hbm_oom",
+    "unsupported_dtype_or_quant",  # a cache or weight format that the card has no kernels for is a matter of flags too
+})  # fmt: skip
 PROBE_MARGIN = 1.5  # the next start may read from a colder cache; measured loads of one model differ that much
 MAX_DELAY_S = 240  # the highest initial delay and period that every document of Cloud Run allows
 READY_TIMEOUT = "VLLM_ENGINE_READY_TIMEOUT_S"
 L4_SHAPES_MIB = (16_384, 24_576, 32_768)  # memory an L4 service may have with 4, 6 and 8 vCPU
 TAKEN_FLAG_VALUES = frozenset({"lower", "up"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """A configuration that only the server's own log tells, and where it runs."""
+
+    config: ServingConfig
+    platform: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +59,9 @@ class Candidate:
     decode_tokens_per_s: float | None = None
 
 
-def candidates(service: str, diagnosis: Diagnosis, live: Live | None, fits: Fits) -> Iterator[Candidate]:
+def candidates(
+    service: str, diagnosis: Diagnosis, live: Live | None, fits: Fits, *, told: Told | None = None
+) -> Iterator[Candidate]:
     """Yield what could be done, best first; a person's runbook always comes last.
 
     Args:
@@ -58,9 +69,12 @@ def candidates(service: str, diagnosis: Diagnosis, live: Live | None, fits: Fits
         diagnosis: What broke, with the catalogue's fixes, best first.
         live: The service as it is, or None where we have no adapter for its platform.
         fits: The arithmetic.
+        told: What the server's own log says of its configuration, where nobody can describe it.
     """
+    if live is None and told is not None and diagnosis.class_ in FIT_CLASSES:
+        yield from _told_to_a_person(service, told, fits)
     if live is not None:
-        if diagnosis.class_ in MEMORY_CLASSES:
+        if diagnosis.class_ in FIT_CLASSES:
             yield from _by_fit(service, live.config, fits)
         for fix in diagnosis.fix_actions:
             yield from _typed(service, fix, diagnosis, live, fits)
@@ -85,6 +99,25 @@ def _by_fit(service: str, config: ServingConfig, fits: Fits) -> Iterator[Candida
         )
         others = tuple(f"or {o.elsewhere}: {o.word.sentence}" for o in elsewhere[1:3])
         yield replace(_fitting((move,), best), notes=(best.note, *others))
+
+
+def _told_to_a_person(service: str, told: Told, fits: Fits) -> Iterator[Candidate]:
+    """What fits, as exact commands for a platform that we do not change ourselves."""
+    for option in fits.options(service, told.config):
+        if option.elsewhere is not None or not option.flags:
+            continue
+        args = told.config.args
+        for name, value in option.flags.items():
+            args = with_flag(args, name, value)
+        how = change_commands(told.platform, service, told.config.args, args)
+        says = ", ".join(f"--{n} {'(take it away)' if v is None else v}".strip() for n, v in option.flags.items())
+        hand = ForPerson(
+            action=f"set_flag {next(iter(option.flags)).replace('-', '_')}",
+            instruction=f"Start the server with {says}.",
+            commands=how.do,
+            undo=how.undo,
+        )
+        yield _fitting((hand,), option)
 
 
 def _fitting(actions: tuple[Action, ...], option: FitOption) -> Candidate:

@@ -11,6 +11,7 @@ from agent.core.execution import Execution
 from agent.core.explaining import Explaining
 from agent.core.phase import ENDS, NEXT, Phase
 from agent.core.plan import Plan
+from agent.core.serving import ServingConfig
 from agent.core.signal import LIVE
 from agent.core.value import Value, digest, short_id
 from agent.core.verification import Verification
@@ -66,6 +67,7 @@ class Incident(Value):
         explaining: How far the model's word about the diagnosis has come; None where none is wanted.
         heard: How often something new was heard; ``weighed`` is how much of it the diagnosis rests on.
         due_at: When time alone will make something due; None when only a signal or a person can.
+        told: The configuration that the server's own log tells, for platforms that nobody describes to us.
         linked_to: The incident this one follows (recurrence, or the revision before).
         live_replay: Whether a replay may change services (``--live``); meaningless for the live run.
         notify: Whether people are told.
@@ -98,6 +100,7 @@ class Incident(Value):
     execution: Execution | None = None
     verification: Verification | None = None
     remedies: tuple[Remedy, ...] = ()
+    told: ServingConfig | None = None
     linked_to: str | None = None
     ended_why: str = ""
     live_replay: bool = False

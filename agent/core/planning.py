@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from agent.core.action import Action, Difference, ForPerson, Restart, applied, difference
-from agent.core.candidates import Candidate, candidates
+from agent.core.candidates import Candidate, Told, candidates
 from agent.core.diagnosis import Diagnosis
 from agent.core.fitting import Fits
 from agent.core.incident import Incident
@@ -49,7 +49,8 @@ def propose(incident: Incident, live: Live | None, fits: Fits, policy: Policy) -
     never = {r.proposal for r in own if r.ended in NEVER_AGAIN}
     last = {r.proposal for r in own if r.ended == Verdict.RECOVERED}
     kept: list[tuple[int, Proposal]] = []
-    for candidate in candidates(incident.service, diagnosis, live, fits):
+    told = Told(config=incident.told, platform=incident.platform) if incident.told is not None else None
+    for candidate in candidates(incident.service, diagnosis, live, fits, told=told):
         key = digest([a.model_dump(mode="json") for a in candidate.actions])
         if key in never:
             continue
@@ -68,7 +69,8 @@ def _proposal(
     incident: Incident, live: Live | None, candidate: Candidate, fits: Fits, policy: Policy
 ) -> Proposal | None:
     if isinstance(candidate.actions[0], ForPerson) or live is None:
-        by_person = _for_person(live, candidate, fits, incident.service)
+        known = live.config if live is not None else incident.told
+        by_person = _for_person(known, candidate, fits, incident.service)
         return _doubted(by_person, incident.diagnosis) if by_person is not None else None
     after = applied(live.config, candidate.actions)
     changed = difference(live.config, after)
@@ -107,11 +109,11 @@ def _cost(fits: Fits, after: ServingConfig, candidate: Candidate) -> float | Non
     return own if own is not None else candidate.cost_usd_per_h
 
 
-def _for_person(live: Live | None, candidate: Candidate, fits: Fits, service: str) -> Proposal | None:
+def _for_person(config: ServingConfig | None, candidate: Candidate, fits: Fits, service: str) -> Proposal | None:
     if not isinstance(candidate.actions[0], ForPerson):
         return None
-    before = fits.word(service, live.config) if live is not None else FitWord()
-    cost = fits.cost_usd_per_h(live.config) if live is not None else None
+    before = fits.word(service, config) if config is not None else FitWord()
+    cost = fits.cost_usd_per_h(config) if config is not None else None
     return Proposal(
         actions=candidate.actions,
         difference=(),

@@ -1,6 +1,8 @@
 """What only a person may do, said exactly: the instruction and the quoted commands of the platform."""
 
+import json
 import shlex
+from dataclasses import dataclass
 
 _SAYS = {
     "fix_quota": "Ask for the quota that the message names, or lower the number of instances to what is allowed.",
@@ -57,3 +59,40 @@ def instruction(fix: str, service: str, class_: str, platform: str | None) -> tu
     command, undo = _LOGS.get(platform or "", ("", ""))
     commands = (command.format(service=shlex.quote(service)),) if command else ()
     return text, commands, undo or "put the former setting back"
+
+
+def change_commands(platform: str | None, service: str, before: tuple[str, ...], after: tuple[str, ...]) -> "Commands":
+    """Return how a person changes the server's words on a platform that we do not change ourselves.
+
+    Args:
+        platform: The platform, where it is known.
+        service: The service; names that we do not know stand as shell variables.
+        before: The container's words now.
+        after: The words to be.
+    """
+    name = shlex.quote(service)
+    now, then = shlex.join(before), shlex.join(after)
+    if platform == "container_apps":
+        head = f'az containerapp update --name {name} --resource-group "$RESOURCE_GROUP" --args'
+        return Commands(do=(f"{head} {then}",), undo=f"{head} {now}")
+    if platform == "kubernetes":
+        container = '{"name":"\'"$CONTAINER"\'","args":' + json.dumps(list(after)).replace("'", "'\\''") + "}"
+        patch = '{"spec":{"template":{"spec":{"containers":[' + container + "]}}}}"
+        return Commands(
+            do=(f"kubectl patch deployment/{name} --type strategic --patch {_single(patch)}",),
+            undo=f"kubectl rollout undo deployment/{name}",
+        )
+    return Commands(do=(f"vllm {then}",), undo=f"vllm {now}")
+
+
+def _single(text: str) -> str:
+    """Single quotes that leave room for one shell variable, which stands between its own quotes."""
+    return "'" + text + "'"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Commands:
+    """What a person may run, and how it is undone."""
+
+    do: tuple[str, ...]
+    undo: str

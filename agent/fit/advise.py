@@ -54,7 +54,7 @@ def advise(setup: Setup, demand: Demand, market: Market) -> Advice:
         return Advice(
             current=current, options=(), marginal=(), ruled_out=None, searched=len(prober.asked), demand=demand
         )
-    base = _floors(setup, demand)
+    base = _with_kernels(_floors(setup, demand))
     found = list(_by_flags(base, setup, prober))
     options = [_option(Reach.FLAGS, each, setup, demand, market) for each in found if each.certain]
     kept = [option for option in options if keeps(option.cost, demand) and option.changes]
@@ -114,6 +114,14 @@ def _with_host(setup: Setup, demand: Demand, market: Market) -> Demand:
     shapes = find_shapes(market.shapes, setup.accelerator.name, setup.count, platform=demand.platform)
     known = next((shape.memory_bytes for shape in shapes if shape.count == setup.count and shape.memory_bytes), None)
     return replace(demand, host_bytes=known)
+
+
+def _with_kernels(setup: Setup) -> Setup:
+    """A cache format without kernels on the card gives way to the model's own: no search over memory finds that."""
+    fp8 = (setup.flags.kv_cache_dtype or "").startswith("fp8")
+    if fp8 and setup.accelerator.kind is AcceleratorKind.CUDA and not setup.accelerator.supports((8, 9)):
+        return setup.with_flags(replace(setup.flags, kv_cache_dtype="auto"))
+    return setup
 
 
 def _floors(setup: Setup, demand: Demand) -> Setup:

@@ -79,6 +79,8 @@ def levers(setup: Setup, demand: Demand) -> tuple[Lever, ...]:
         *_graded(model, accelerator, flags, run, demand),
         *_batch(flags, run, demand),
     ]
+    if accelerator.kind is AcceleratorKind.TPU:
+        return (*found, *(Lever(flag="gpu_memory_utilization", values=(share,)) for share in _shares(run.utilisation)))
     if accelerator.kind is not AcceleratorKind.CUDA:
         return tuple(found)
     if not flags.enforce_eager:

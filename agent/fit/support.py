@@ -98,7 +98,9 @@ def judge(
         known = ", ".join(f"{positions:,}" for positions in (model.max_position, *model.other_positions))
         told.left_out.append(f"max_model_len is not given and this model is published with {known} positions")
     if model.min_vllm and _older(rules.version, model.min_vllm):
-        told.refusals.append(f"{model.architecture} needs vLLM {model.min_vllm} or newer")
+        # Between two versions that were read, the older without and the newer with it, nobody knows which came first.
+        place = told.doubts if rules.assumptions else told.refusals
+        place.append(f"{model.architecture} needs vLLM {model.min_vllm} or newer")
     _judge_lengths(model, flags, run, needs, told)
     _judge_item(rules, run, told)
     if accelerator.kind is AcceleratorKind.CUDA:

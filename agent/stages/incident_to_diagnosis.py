@@ -9,7 +9,9 @@ from agent.core.incident import Incident
 from agent.core.joining import joined
 from agent.core.model_joining import joined_words
 from agent.core.phase import Phase
+from agent.core.serving import ServingConfig
 from agent.core.signal import AlertState, Signal, in_order
+from agent.core.told_config import told_config
 from agent.errors import DependencyFailed, InputRejected
 from agent.ports.logs import InstanceLog
 from agent.ports.world import World
@@ -48,6 +50,7 @@ def weigh(world: World, incident: Incident, signals: tuple[Signal, ...], now: da
         weighed=incident.heard,
         joined=joined(signals, world.knowledge.matcher, cause=diagnosis.class_),
         alerts_open=_open_alerts(signals),
+        told=_told(world, log, signals) or incident.told,
     )
 
 
@@ -85,6 +88,14 @@ def read_log(world: World, incident: Incident, signals: tuple[Signal, ...]) -> I
         )
     except (DependencyFailed, InputRejected):
         return None
+
+
+def _told(world: World, log: InstanceLog | None, signals: tuple[Signal, ...]) -> ServingConfig | None:
+    """What the server says of its own arguments, in its log or in what was heard."""
+    said = [line.text for line in log.lines] if log is not None else []
+    heard = [line for signal in signals for line in signal.text.splitlines()]
+    lines = tuple(line for line in (*said, *heard) if "non-default args" in line)
+    return told_config(tuple(world.knowledge.redact(line) for line in lines[-5:]))
 
 
 def _diagnosis(

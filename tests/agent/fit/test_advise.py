@@ -293,3 +293,52 @@ def test_a_search_stays_small_enough_for_its_two_seconds():
         ask("google/gemma-4-31B-it", "nvidia-rtx-pro-6000", "").searched,
     )
     assert worst < 1800
+
+
+def test_a_cache_format_without_kernels_gives_way_to_the_models_own() -> None:
+    """An fp8 cache on an A100 is no matter of memory: the first option takes the format away and changes nothing else."""
+    from agent.catalogue.load_fit import load_fit_catalogue
+    from agent.catalogue.load_platforms import load_platform_catalogue
+    from agent.fit.advice import Demand
+    from agent.fit.advise import advise
+    from agent.fit.alternatives import Market
+    from agent.fit.flags import parse_flags
+    from agent.fit.setup import Setup
+
+    catalogue = load_fit_catalogue()
+    setup = Setup(
+        model=catalogue.models.find("google/gemma-4-12B-it-qat-w4a16-ct"),
+        accelerator=catalogue.accelerator("nvidia-a100-80gb"),
+        count=1,
+        flags=parse_flags("--max-model-len 32768 --gpu-memory-utilization 0.95 --kv-cache-dtype fp8 --max-num-seqs 8"),
+        rules=catalogue.rules(None),
+    )
+    market = Market(models=(), accelerators=catalogue.accelerators, shapes=load_platform_catalogue().shapes)
+    first = advise(setup, Demand(), market).options[0]
+    assert [(c.flag, c.before, c.after) for c in first.changes] == [("kv_cache_dtype", "fp8", "auto")]
+    assert first.fit.fits is True
+
+
+def test_a_chip_that_was_too_full_gets_a_smaller_share() -> None:
+    """On a TPU the share is a lever too: what should have fitted and did not must leave more room."""
+    from agent.catalogue.load_fit import load_fit_catalogue
+    from agent.catalogue.load_platforms import load_platform_catalogue
+    from agent.fit.advice import Demand
+    from agent.fit.advise import advise
+    from agent.fit.alternatives import Market
+    from agent.fit.bounds import GIB
+    from agent.fit.flags import parse_flags
+    from agent.fit.setup import Setup
+
+    catalogue = load_fit_catalogue()
+    words = "--max-model-len 16384 --tensor-parallel-size 4 --gpu-memory-utilization 0.95"
+    setup = Setup(
+        model=catalogue.models.find("google/gemma-4-E2B-it"),
+        accelerator=catalogue.accelerator("tpu-v6e"),
+        count=4,
+        flags=parse_flags(words),
+        rules=catalogue.rules(None),
+    )
+    market = Market(models=(), accelerators=catalogue.accelerators, shapes=load_platform_catalogue().shapes)
+    options = advise(setup, Demand(spare_bytes=GIB), market).options
+    assert any([c.flag for c in o.changes] == ["gpu_memory_utilization"] for o in options)
