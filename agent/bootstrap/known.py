@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent.catalogue.load_failures import load_failures
+from agent.catalogue.load_failures import FailureCatalogue, load_failures
 from agent.catalogue.load_policy import load_default_policy
 from agent.catalogue.load_secrets import load_secrets
 from agent.core.fitting import Fits
@@ -26,15 +26,21 @@ if TYPE_CHECKING:
 
 
 @cache
+def failures() -> FailureCatalogue:
+    """Return the failure catalogue; read once per process."""
+    return load_failures()
+
+
+@cache
 def matcher() -> Matcher:
     """Return the compiled failure catalogue; built once per process."""
-    return compile_catalogue(load_failures().signatures)
+    return compile_catalogue(failures().signatures)
 
 
 @cache
 def titles() -> dict[str, str]:
     """Return a line for people by signature."""
-    return {s.id: s.title for s in load_failures().signatures}
+    return {s.id: s.title for s in failures().signatures}
 
 
 @cache
@@ -93,6 +99,10 @@ def read_services(settings: Settings) -> Services:
     path = settings.services
     if path is None and settings.platform.startswith("rehearsal:"):
         path = Path(settings.platform.removeprefix("rehearsal:")) / "services.toml"
+    if path is None and settings.platform == "host":
+        from agent.bootstrap.on_host import host_services
+
+        return host_services(settings)
     if path is None:
         return Services(services=())
     try:

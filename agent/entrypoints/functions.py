@@ -16,7 +16,7 @@ import structlog
 
 from agent.bootstrap import Desk, Outfit, desk, installation, matcher, redactor
 from agent.core.intake.read import BODY_LIMIT
-from agent.entrypoints.handlers import on_tick
+from agent.entrypoints.outcome import Handle
 from agent.entrypoints.pubsub import PUSH_LIMIT, answer, receive_push
 from agent.entrypoints.service import handler, report
 from agent.entrypoints.telemetry import configure_log, current_trace, follow, traced
@@ -26,8 +26,6 @@ from agent.ports.world import Owner
 from agent.settings import Settings, read_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from flask import Flask, Request
     from werkzeug.wrappers import Response
 
@@ -68,7 +66,7 @@ def push(request: Request, owner: Owner, topic: Topic) -> Answer:
     return said, status
 
 
-def following(handle: Callable[[Delivery], None]) -> Callable[[Delivery], None]:
+def following(handle: Handle) -> Handle:
     """Let the log and the messages of a delivery name the trace in which its story began."""
 
     def followed(delivery: Delivery) -> None:
@@ -82,6 +80,8 @@ def tick(request: Request) -> Answer:
     """Run what time has made due; 503 where an incident failed, the others went on."""
     if request.method != "POST":
         return "POST a tick\n", 405
+    from agent.entrypoints.handlers import on_tick
+
     with traced(dict(request.headers), project=project()):
         try:
             on_tick(outfit_of(Owner.TICK).worlds[Owner.TICK])

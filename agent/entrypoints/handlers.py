@@ -1,13 +1,8 @@
 """What each function does with a delivery; the same in the cloud and in the embedded service."""
 
-import time
-from collections.abc import Callable
-
-import structlog
 from pydantic import Field
 
 from agent.core.incident import Incident
-from agent.core.signal import LIVE, Signal
 from agent.core.step import due_step
 from agent.core.value import Value
 from agent.errors import DependencyFailed, InputRejected
@@ -17,14 +12,7 @@ from agent.stages.advance import STAGE_OF, advance
 from agent.stages.by_policy import decide_by_policy
 from agent.stages.commit import drain, message_for
 from agent.stages.reason import Did
-from agent.stages.signal_to_incident import Opening, signal_to_incident
 from agent.stages.tell import tell_people
-
-log = structlog.get_logger(__name__)
-
-QUIET = frozenset({Did.COUNTED, Did.DUPLICATE, Did.HARMLESS})  # a storm writes one line, not a million
-
-Read = Callable[[Delivery], tuple[Signal, ...]]
 
 
 class Order(Value):
@@ -32,49 +20,6 @@ class Order(Value):
 
     kind: str = Field(pattern="^(wake|tell|order|nudge|auto|explain)$")
     incident: str = Field(min_length=1, max_length=64)
-
-
-def on_event(world: World, delivery: Delivery, read: Read) -> tuple[Did, ...]:
-    """Take a log entry or an alert in.
-
-    Args:
-        world: The ports of the intake function.
-        delivery: What arrived.
-        read: Turns a delivery into signals.
-
-    Raises:
-        InputRejected: The body can never become a signal.
-    """
-    return tuple(_take(world, signal, opening(delivery)) for signal in read(delivery))
-
-
-def _take(world: World, signal: Signal, opened: Opening) -> Did:
-    """Run the first stage and write its one event of the log."""
-    began = time.perf_counter()
-    did = signal_to_incident(world, signal, opened)
-    write = log.debug if did in QUIET else log.info
-    write(
-        "stage.finished",
-        stage=signal_to_incident.__name__,
-        service=signal.service,
-        run=signal.run,
-        signal=signal.key[:12],
-        reason=did.value,
-        took_s=round(time.perf_counter() - began, 3),
-    )
-    return did
-
-
-def opening(delivery: Delivery) -> Opening:
-    """How incidents of this delivery's run are opened; a replay is quiet and changes nothing unless it says so."""
-    attributes = delivery.attributes
-    if attributes.get("run", LIVE) == LIVE:
-        return Opening()
-    return Opening(
-        live_replay=attributes.get("live") == "true",
-        notify=attributes.get("notify") == "true",
-        started_by=attributes.get("started_by"),
-    )
 
 
 def on_order(world: World, delivery: Delivery) -> tuple[Did, ...]:

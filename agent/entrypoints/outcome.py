@@ -9,7 +9,7 @@ HANDLED_FAILURES = 5  # of one message, then it is quarantined; the bus's own at
 
 _BUSY_CODES = frozenset({408, 429, 504})
 
-Handle = Callable[[Delivery], None]
+Handle = Callable[[Delivery], object]
 Report = Callable[[Delivery, Exception, Outcome], None]
 
 

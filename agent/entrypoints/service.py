@@ -13,8 +13,7 @@ from agent.core.intake.origin import IgnoredBecause
 from agent.core.intake.read import signals_from
 from agent.core.signal import LIVE, Signal
 from agent.core.value import canonical, digest
-from agent.entrypoints.handlers import on_event, on_order, on_tick
-from agent.entrypoints.outcome import receive
+from agent.entrypoints.outcome import Handle, receive
 from agent.errors import SreError
 from agent.ports.bus import Delivery, Message, Outcome, Topic
 from agent.ports.world import Owner
@@ -34,17 +33,17 @@ def handlers(installation: Installation) -> dict[str, Callable[[Delivery], Outco
     return {f"{topic}-sub": _receiver(installation, topic) for topic in OWNER_OF}
 
 
-def handler(outfit: Outfit, topic: Topic) -> Callable[[Delivery], None]:
+def handler(outfit: Outfit, topic: Topic) -> Handle:
     """Return what is done with a topic's deliveries: in this process, or in the function that is bound to it."""
     world = outfit.worlds[OWNER_OF[topic]]
 
-    def handle(delivery: Delivery) -> None:
-        if OWNER_OF[topic] is Owner.INTAKE:
-            on_event(world, delivery, lambda d: read_signals(outfit, d))
-        else:
-            on_order(world, delivery)
+    if OWNER_OF[topic] is Owner.INTAKE:
+        from agent.entrypoints.taking import on_event
 
-    return handle
+        return lambda delivery: on_event(world, delivery, lambda d: read_signals(outfit, d))
+    from agent.entrypoints.handlers import on_order
+
+    return lambda delivery: on_order(world, delivery)
 
 
 def read_signals(outfit: Outfit, delivery: Delivery) -> tuple[Signal, ...]:
@@ -130,6 +129,8 @@ class Ticker:
 
     def tick(self) -> None:
         """Run one tick in the calling thread."""
+        from agent.entrypoints.handlers import on_tick
+
         self._since = feed(self._installation, self._since)
         on_tick(self._installation.worlds[Owner.TICK])
 

@@ -32,10 +32,11 @@ def beside(name, folder=HERE):
 
 
 def planned(flip):
-    """Every effect of every function once: before it at one, after it at the next."""
+    """Every effect of every function once, before it at one, after it at the next; those of the executor both ways."""
     whens = ("before", "after")
     names = [(function, label) for function in (*KILLED, "decide") for label in beside("crashing").effects()]
-    return [f"{function} {whens[(n + flip) % 2]} {label}" for n, (function, label) in enumerate(names)]
+    points = {f"{function} {whens[(n + flip) % 2]} {label}" for n, (function, label) in enumerate(names)}
+    return sorted(points | {f"on_decision {when} {label}" for when in whens for label in beside("crashing").effects()})
 
 
 def test_every_method_of_a_port_is_known_to_read_or_is_an_effect():
