@@ -1,6 +1,7 @@
 """The settings: raw words of the environment to valid values, read once, all mistakes told at once."""
 
 import os
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,8 @@ class Settings(Value):
         services: The file of watched services; None takes the rehearsal's own.
         policy: The policy file; None is the default policy, in which nothing is automatic.
         receipt_key: Signs decisions; embedded installations keep one in a file beside the store.
+        follow_log: The log of a server that somebody else starts; ``watch --log`` sets it.
+        restart_command: The operator's fixed words that restart that server; nothing is ever put into them.
         compression: Divides waits in a rehearsal; screens say so.
     """
 
@@ -51,6 +54,8 @@ class Settings(Value):
     webhook_secrets: tuple[SecretStr, ...] = ()
     ingest_secrets: Mapping[str, SecretStr] = Field(default_factory=dict)
     hub_token: SecretStr | None = None
+    follow_log: Path | None = None
+    restart_command: tuple[str, ...] = ()
     public_url: str = "http://127.0.0.1:8080"
     iap_audience: str | None = None
     log_json: bool = False
@@ -140,6 +145,10 @@ def _list(raw: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in raw.split(",") if part.strip())
 
 
+def _words(raw: str) -> tuple[str, ...]:
+    return tuple(shlex.split(raw))
+
+
 def _pairs(raw: str) -> dict[str, SecretStr]:
     pairs = [part.split("=", 1) for part in _list(raw)]
     if any(len(pair) != 2 or not all(pair) for pair in pairs):
@@ -188,10 +197,16 @@ WORDS: dict[str, _Word] = {
     ),
     "INGEST_SECRETS": _Word(field="ingest_secrets", read=_pairs, want="source=secret pairs, separated by commas"),
     "HF_TOKEN": _Word(field="hub_token", read=_secret, want="a Hugging Face token, for checkpoints behind a licence"),
+    "RESTART_COMMAND": _Word(field="restart_command", read=_words, want="a command, quoted as for a shell"),
     "PUBLIC_URL": _Word(field="public_url", read=str, want="the URL under which people reach the console"),
     "IAP_AUDIENCE": _Word(field="iap_audience", read=str, want="the audience of the IAP assertion"),
     "LOG_JSON": _Word(field="log_json", read=_switch, want="on | off"),
 }
+
+
+def inherited() -> dict[str, str]:
+    """Return this process's own environment, which a server that we start inherits."""
+    return dict(os.environ)  # noqa: TID251 - a server must find what its operator has set
 
 
 def read_settings(environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings:

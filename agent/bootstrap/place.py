@@ -42,12 +42,16 @@ def place_of(settings: Settings, services: Services, clock: Clock) -> Place:
         return _rehearsal(settings, services, clock)
     if settings.platform.startswith("cloud_run:"):
         return _cloud_run(settings, services, clock)
+    if settings.platform == "host":
+        from agent.bootstrap.on_host import host
+
+        return host(settings, clock)
     if settings.platform == "none":
         return _logs_only()
     raise SettingsRejected(
         f"PLATFORM {settings.platform!r} is not available here",
         why="this installation has no adapter for it",
-        mend="use rehearsal:<folder> or cloud_run:<project>",
+        mend="use rehearsal:<folder>, cloud_run:<project> or host",
     )
 
 

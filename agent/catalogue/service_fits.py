@@ -94,7 +94,7 @@ class ServiceFits:
             InputRejected: As in ``report``.
         """
         watched = self._services.service(service)
-        flags = parse_flags(flag_words(config.args))
+        flags = parse_flags((*environment_words(config), *flag_words(config.args)))
         return Setting(
             model=self._model(watched, config),
             accelerator=self._fit.accelerator(config.accelerator or watched.accelerator),
@@ -219,6 +219,11 @@ def _option(before: Flags, option: Option) -> FitOption:
         elsewhere=f"{option.model} on {option.count} x {option.accelerator}" if moved else None,
         line=flag_line(replace(option.flags, others=tuple(o for o in option.flags.others if o.name != "model"))),
     )
+
+
+def environment_words(config: ServingConfig) -> tuple[str, ...]:
+    """Return the one variable that vLLM's memory rules depend on, as the flag parser reads it before the flags."""
+    return tuple(f"{e.name}={e.value}" for e in config.env if e.name == "VLLM_CPU_KVCACHE_SPACE" and e.value)
 
 
 def flag_words(args: tuple[str, ...]) -> tuple[str, ...]:

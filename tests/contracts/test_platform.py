@@ -11,7 +11,7 @@ import pytest
 
 from agent.adapters.platform.rehearsal import RehearsalPlatform
 from agent.adapters.platform.rehearsal_scenario import Scenario
-from agent.core.action import Restart, SetConcurrency, SetFlag, SetScaling, SetStartupProbe, applied
+from agent.core.action import Action, Restart, SetConcurrency, SetEnv, SetFlag, SetScaling, SetStartupProbe, applied
 from agent.core.serving import EnvVar, Probe, ServingConfig
 from agent.core.value import canonical
 from agent.core.verification import Check
@@ -34,6 +34,11 @@ GOOD = SetFlag(name="max-model-len", value="4096")
 BAD = SetFlag(name="max-model-len", value="65536")
 
 
+TOO_LONG = SetStartupProbe(
+    probe=Probe(kind="http", path="/health", port=8080, initial_delay_s=900, period_s=60, timeout_s=5)
+)
+
+
 class Watch:
     """A clock that the test moves."""
 
@@ -52,6 +57,12 @@ class World:
     wait: Callable[[], None]
     again: Callable[[], Platform]
     close: Callable[[], None] = field(default=lambda: None)
+    config: ServingConfig = CONFIG
+    first: str = "gemma-00001-abc"
+    more: tuple[Action, ...] = (SetScaling(min_instances=1, max_instances=2), SetConcurrency(concurrency=4))
+    refused: Action = TOO_LONG
+    stages: bool = True
+    fails: str = "the container did not start"
 
 
 def rehearsal(tmp_path: Path) -> World:
@@ -100,6 +111,23 @@ def cloud_run(tmp_path: Path) -> World:
     return World(platform=wire.open(), wait=lambda: wire.watch.go(400), again=wire.open, close=wire.close)
 
 
+def host(tmp_path: Path) -> World:
+    """Real processes of this machine: a program that starts, serves and fails like vLLM."""
+    own = _beside("host_world").HostWorld(tmp_path, SERVICE, CONFIG)
+    return World(
+        platform=own.platform,
+        wait=own.wait,
+        again=own.open,
+        close=own.close,
+        config=own.config,
+        first="gemma-1",
+        more=(SetEnv(name="VLLM_CPU_KVCACHE_SPACE", value="2"),),
+        refused=SetScaling(min_instances=1, max_instances=2),
+        stages=False,
+        fails="the server ended with exit code 1 before it served",
+    )
+
+
 def _beside(name: str):
     spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
     module = importlib.util.module_from_spec(spec)
@@ -107,7 +135,7 @@ def _beside(name: str):
     return module
 
 
-WORLDS = {"rehearsal": rehearsal, "cloud_run": cloud_run}
+WORLDS = {"rehearsal": rehearsal, "cloud_run": cloud_run, "host": host}
 
 
 @pytest.fixture(params=sorted(WORLDS))
@@ -144,8 +172,7 @@ def test_describe_after_apply_equals_what_the_actions_say(world: World) -> None:
         GOOD,
         SetFlag(name="enforce-eager", value=""),
         SetStartupProbe(probe=Probe(kind="http", path="/health", port=8080, period_s=30, timeout_s=5)),
-        SetScaling(min_instances=1, max_instances=2),
-        SetConcurrency(concurrency=4),
+        *world.more,
     )
     before = world.platform.describe(SERVICE)
     world.platform.apply(order(world, *actions))
@@ -205,7 +232,7 @@ def test_an_operation_runs_then_ends_well(world: World) -> None:
     live = world.platform.describe(SERVICE)
     assert live.reconciling
     assert live.ready is None
-    assert live.latest_ready_revision == "gemma-00001-abc"
+    assert live.latest_ready_revision == world.first
     assert (ended(world, started).done, ended(world, started).ok) == (True, True)
     live = world.platform.describe(SERVICE)
     assert (live.ready, live.reconciling) == (True, False)
@@ -216,13 +243,13 @@ def test_a_failed_start_leaves_the_traffic_and_keeps_the_bad_template(world: Wor
     """The last ready revision goes on serving; the next change would inherit what failed."""
     finished = ended(world, world.platform.apply(order(world, BAD)))
     assert (finished.done, finished.ok) == (True, False)
-    assert "the container did not start" in finished.says
+    assert world.fails in finished.says
     live = world.platform.describe(SERVICE)
     assert live.ready is False
-    assert live.latest_ready_revision == "gemma-00001-abc"
+    assert live.latest_ready_revision == world.first
     assert live.latest_created_revision == "gemma-sre-k1"
     assert "--max-model-len" in live.config.args
-    assert live.config == applied(CONFIG, (BAD,))
+    assert live.config == applied(world.config, (BAD,))
 
 
 def test_restore_puts_the_prior_template_back_byte_by_byte(world: World) -> None:
@@ -257,7 +284,7 @@ def test_restored_sees_one_changed_byte(world: World) -> None:
     assert other != live.template
     assert world.platform.restored(SERVICE, template=live.template, traffic=traffic_json(world))
     assert not world.platform.restored(SERVICE, template=other, traffic=traffic_json(world))
-    elsewhere = json.dumps([{"revision": "gemma-00001-abc", "percent": 100, "tag": None}])
+    elsewhere = json.dumps([{"revision": world.first, "percent": 100, "tag": None}])
     assert not world.platform.restored(SERVICE, template=live.template, traffic=elsewhere)
 
 
@@ -280,10 +307,14 @@ def test_a_restore_with_a_stale_etag_is_refused(world: World) -> None:
 
 
 def test_a_staged_revision_gets_no_traffic_until_the_shift(world: World) -> None:
-    """First it comes up beside the old one, then all traffic goes to it, once."""
+    """First it comes up beside the old one, then all traffic goes to it, once; where there is no room, it is refused."""
+    if not world.stages:
+        with pytest.raises(InputRejected):
+            world.platform.apply(order(world, staged=True))
+        return
     ended(world, world.platform.apply(order(world, staged=True)))
     live = world.platform.describe(SERVICE)
-    assert {t.revision for t in live.traffic if t.percent} == {"gemma-00001-abc"}
+    assert {t.revision for t in live.traffic if t.percent} == {world.first}
     first = world.platform.shift(SERVICE, revision="gemma-sre-k1", etag=live.etag, effect_key="s1")
     world.wait()
     assert world.platform.shift(SERVICE, revision="gemma-sre-k1", etag=live.etag, effect_key="s1").name == first.name
@@ -297,9 +328,8 @@ def test_validate_changes_nothing_and_refuses_what_apply_would(world: World) -> 
     """An initial delay beyond the platform's limit is refused in words; a good change passes silently."""
     before = world.platform.describe(SERVICE)
     world.platform.validate(order(world))
-    too_long = Probe(kind="http", path="/health", port=8080, initial_delay_s=900, period_s=60, timeout_s=5)
     with pytest.raises(InputRejected):
-        world.platform.validate(order(world, SetStartupProbe(probe=too_long)))
+        world.platform.validate(order(world, world.refused))
     assert world.platform.describe(SERVICE) == before
 
 

@@ -1,0 +1,180 @@
+"""This machine as a place: servers that we start here, or one that somebody else starts and whose log we follow."""
+
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent.core.services import Service, Services, parse_services
+from agent.core.serving import ServingConfig
+from agent.core.words import served_model
+from agent.errors import InputRejected, SreError
+from agent.ports.clock import Clock
+from agent.settings import Settings, inherited
+
+if TYPE_CHECKING:
+    from agent.adapters.logs.host import Follower
+    from agent.adapters.platform.host import HostPlatform
+    from agent.adapters.platform.host_book import Start
+    from agent.adapters.platform.host_checkup import Doctor
+    from agent.bootstrap.place import Place
+
+SERVICES = "services.toml"
+
+
+def host_folder(settings: Settings) -> Path:
+    """Return the folder with the records of this machine's servers."""
+    return settings.state / "host"
+
+
+def host_services(settings: Settings) -> Services:
+    """Return the servers that were started on this machine, as services to be watched."""
+    path = host_folder(settings) / SERVICES
+    return parse_services(path.read_text()) if path.is_file() else Services(services=())
+
+
+def host(settings: Settings, clock: Clock) -> "Place":
+    """Return this machine as a place."""
+    from agent.adapters.logs.host import HostLogs, StartLog
+    from agent.bootstrap.place import Place
+
+    platform = host_platform(settings, clock)
+
+    def starts(service: str) -> tuple[StartLog, ...]:
+        return tuple(
+            StartLog(revision=start.revision, instance=start.mark, began_at=start.began_at, path=path)
+            for start, path in platform.recordings(service)
+        )
+
+    return Place(platform_of=lambda name: platform if platform.knows(name) else None, logs=HostLogs(starts))
+
+
+def host_platform(settings: Settings, clock: Clock) -> "HostPlatform":
+    """Return the platform: with our own servers, or (where a log file is named) with somebody else's."""
+    from functools import partial
+
+    from agent.adapters.platform.host import HostPlatform
+    from agent.adapters.platform.host_fixed import FixedServer, check_restart
+    from agent.adapters.platform.host_server import HostServer
+
+    if settings.follow_log is None:
+        return HostPlatform(host_folder(settings), clock, inherited(), server=HostServer)
+    check_restart(settings.restart_command)
+    fixed = partial(FixedServer, log=settings.follow_log, restart=settings.restart_command)
+    return HostPlatform(host_folder(settings), clock, inherited(), server=fixed)
+
+
+def follower(path: Path, *, offset: int, ours: bool) -> "Follower":
+    """Return what reads a growing log.
+
+    Args:
+        path: The file.
+        offset: Where to go on, bytes.
+        ours: Whether we may free what stands in its middle.
+    """
+    from agent.adapters.logs.host import Follower
+
+    return Follower(path, offset=offset, punch=ours)
+
+
+def doctor(platform: "HostPlatform", clock: Clock) -> "Doctor":
+    """Return what checks a running server."""
+    from agent.adapters.platform.host_checkup import Doctor
+
+    return Doctor(platform, clock)
+
+
+def is_over(start: "Start") -> bool:
+    """Whether a start has ended."""
+    from agent.adapters.platform.host_book import Stage
+
+    return start.stage is Stage.ENDED
+
+
+def meant(words: Sequence[str]) -> ServingConfig:
+    """Return the configuration that a command line means on this machine."""
+    from agent.adapters.platform.host_describe import cards_here, config_of
+    from agent.catalogue.load_fit import load_fit_catalogue
+
+    return config_of(tuple(words), inherited(), cards_here(), load_fit_catalogue().accelerators)
+
+
+def enrol(settings: Settings, config: ServingConfig, name: str | None) -> Service:
+    """Write a server down as a service to be watched, and read its checkpoint where it lies here.
+
+    What ``SERVICES`` says of a service of that name holds: its needs, its owner, its version.
+
+    Raises:
+        InputRejected: The command names no model, or the name cannot be a service's.
+    """
+    from agent.adapters.platform.host_describe import name_of, version_of
+    from agent.bootstrap.known import read_services
+
+    word = served_model(config.command, config.args)
+    if word is None:
+        raise InputRejected(
+            "the server is not watched", why="its words name no model", mend="say: sre-agent watch -- vllm serve MODEL"
+        )
+    wanted = name or name_of(config)
+    given = read_services(settings).watched(wanted) if settings.services is not None else None
+    if given is None:
+        local = Path(word).is_dir()
+        given = parse_services(
+            {
+                "service": [
+                    {
+                        "name": wanted,
+                        "platform": "host",
+                        "model": Path(word).resolve().name if local else word,
+                        "checkpoint": str(Path(word).resolve()) if local else None,
+                        "accelerator": config.accelerator or "cpu",
+                        "accelerator_count": config.accelerator_count,
+                        "vllm": version_of(config.command[0]),
+                        "owner": "console",
+                    }
+                ]
+            }
+        ).services[0]
+    _keep(settings, given)
+    _read_checkpoint(settings, word)
+    return given
+
+
+def _keep(settings: Settings, service: Service) -> None:
+    folder = host_folder(settings)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    known = [s for s in host_services(settings).services if s.name != service.name]
+    text = "# Written by sre-agent watch: the servers that were started on this machine.\n" + "\n".join(
+        _toml(s) for s in (*known, service)
+    )
+    tomllib.loads(text)
+    fresh = folder / f"{SERVICES}.tmp"
+    fresh.write_text(text)
+    fresh.rename(folder / SERVICES)
+
+
+def _toml(service: Service) -> str:
+    """A service as a table; values are JSON strings and numbers, which TOML reads alike."""
+    import json
+
+    data = service.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    needs = data.pop("needs", {})
+    rows = [f"{key} = {json.dumps(value)}" for key, value in data.items() if not isinstance(value, dict)]
+    tables = [f"{key} = {{ {', '.join(f'{json.dumps(k)} = {json.dumps(v)}' for k, v in value.items())} }}"
+              for key, value in data.items() if isinstance(value, dict) and value]  # fmt: skip
+    more = ["[service.needs]", *(f"{key} = {json.dumps(value)}" for key, value in needs.items())] if needs else []
+    return "\n".join(["[[service]]", *rows, *tables, *more]) + "\n"
+
+
+def _read_checkpoint(settings: Settings, word: str) -> None:
+    """Keep the figures of the checkpoint itself; one that cannot be read is no reason to stop."""
+    if not (Path(word) / "config.json").is_file():
+        return
+    from agent.bootstrap.known_models import known_models
+    from agent.catalogue.load_fit import load_fit_catalogue
+
+    place = str(Path(word).resolve())
+    try:
+        known_models(load_fit_catalogue().models, settings).add(place, as_name=Path(place).name)
+    except SreError:
+        return
