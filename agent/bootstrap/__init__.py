@@ -13,6 +13,7 @@ from agent.bootstrap.known import (
     titles,
 )
 from agent.bootstrap.local import embedded, in_memory, worker
+from agent.bootstrap.model_classifier import ModelClassifier, model_classifier
 from agent.bootstrap.outfit import Installation, Outfit
 from agent.bootstrap.owned import Desk, desk, installation
 from agent.bootstrap.place import cloud_log_entries
@@ -20,6 +21,7 @@ from agent.bootstrap.place import cloud_log_entries
 __all__ = [
     "Desk",
     "Installation",
+    "ModelClassifier",
     "Outfit",
     "cloud_log_entries",
     "desk",
@@ -29,6 +31,7 @@ __all__ = [
     "installation",
     "knowledge",
     "matcher",
+    "model_classifier",
     "read_policy",
     "read_services",
     "receipt_key",

@@ -71,6 +71,12 @@ class Diagnosis(Value):
         return next((e for e in self.evidence if e.decisive), self.evidence[0] if self.evidence else None)
 
     @property
+    def led_by_model(self) -> bool:
+        """Whether the class is the model's word, which no rule is sure of; a person must weigh what follows from it."""
+        named = self.model_word is not None and self.model_word.class_ == self.class_
+        return named and self.signature is None and self.class_ != "unknown"
+
+    @property
     def says(self) -> str:
         """A digest of what a person is told and a plan rests on; equal words need no new plan."""
         return digest([self.class_, self.signature, self.certain, self.fields, self.fix_actions])

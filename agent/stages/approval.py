@@ -47,9 +47,10 @@ def _proven(world: World, plan: Plan, *, answer: Answer, channel: Channel, who: 
 
 
 def is_automatic(world: World, incident: Incident, plan: Plan) -> bool:
-    """Whether policy lets this plan go on without a person."""
+    """Whether policy lets this plan go on without a person; what only a model says never does."""
     mode = world.knowledge.policy.mode(plan.target.service, plan.actions)
-    return mode is Mode.AUTOMATIC and incident.may_change and not plan.by_person
+    doubtful = incident.diagnosis is None or incident.diagnosis.led_by_model
+    return mode is Mode.AUTOMATIC and incident.may_change and not plan.by_person and not doubtful
 
 
 def check_approval(world: World, incident: Incident, plan: Plan, decision: Decision) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.entrypoints.classified_records import Record, read_records, read_source
-from agent.errors import DependencyFailed, InputRejected
+from agent.errors import InputRejected
 from agent.failures.finding import Finding
 
 Classify = Callable[[Record], Finding]
@@ -43,6 +43,9 @@ def run(args: argparse.Namespace) -> int:
         )
     result = report([_label(record) for record in good], [_answer(record, classify(record)) for record in good])
     result["with"] = args.which
+    cost = getattr(classify, "figures", None)
+    if cost is not None:
+        result["model"] = cost()
     result["errors"] = [
         {"id": record.id, "error": record.error or "has no class"} for record in records if record not in good
     ]
@@ -56,17 +59,9 @@ def run(args: argparse.Namespace) -> int:
 def _classifier(which: str) -> Classify:
     """Rules alone, or what bootstrap offers for a model."""
     if which != "rules":
-        from agent import bootstrap
+        from agent.bootstrap import model_classifier
 
-        made = getattr(bootstrap, "model_classifier", None)
-        if made is None:
-            raise DependencyFailed(
-                f"the corpus was not scored with {which!r}",
-                why="no model endpoint configured",
-                mend="configure a model, or use --with rules",
-            )
-        classify: Classify = made(which)
-        return classify
+        return model_classifier(which)
     from agent.catalogue.load_failures import load_failures
     from agent.failures.match import compile_catalogue
 
@@ -112,6 +107,8 @@ def _for_people(result: Mapping[str, Any]) -> str:
     lines.append(f"benign false alarms {len(alarms)} {' '.join(alarms)}".rstrip())
     lines.append("\nclass                        right  total")
     lines += [f"{name:<28} {row['right']:>5}  {row['total']:>5}" for name, row in result["by_class"].items()]
+    if "model" in result:
+        lines.append("\nmodel " + "  ".join(f"{name} {value}" for name, value in result["model"].items()))
     if result["confusions"]:
         lines.append("\nconfusions")
         lines += [f"{row['records']:>4}  {row['class']} taken for {row['answer']}" for row in result["confusions"]]
