@@ -1,5 +1,6 @@
 """An index of compiled signatures: the prefilter's literals lead to the entries that may stand in a line."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,9 @@ from agent.failures.signature import Role, Signature
 
 MEMO_ENTRIES = 4096
 """Distinct combinations of literals remembered; a hostile log can make no more."""
+
+_BEFORE = re.compile(rb"(?:[^\s|]{1,80}\s{0,40}\|\s?)?[\d\s:.,tz+/\[\]-]{0,48}")
+"""A container's name as docker compose writes it, and a time."""
 
 _ROLE_ORDER = {role: -position for position, role in enumerate(Role)}
 
@@ -44,6 +48,8 @@ class Compiled:
         for gapped in self.gapped_vetoes:
             if gapped.anchor in raw and gapped.stands_in(raw):
                 return False
+        if self.entry.whole_line:
+            return any(_is_whole(phrase.anchor, line) for phrase in self.phrases)
         if not unconfirmed:
             return True
         for phrase in unconfirmed:  # noqa: SIM110 - see above
@@ -147,6 +153,12 @@ def _without_implied(phrases: list[Phrase]) -> tuple[Phrase, ...]:
         if not implied:
             kept.setdefault(phrase.parts, phrase)
     return tuple(kept.values())
+
+
+def _is_whole(word: bytes, line: bytes) -> bool:
+    """Whether a line in lower case holds the word and nothing else but what a log writes before it."""
+    line = line.strip()
+    return line.endswith(word) and _BEFORE.fullmatch(line[: -len(word)]) is not None
 
 
 def _asks_for_more(entry: Signature) -> bool:

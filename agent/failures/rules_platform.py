@@ -216,6 +216,12 @@ def silent_death(case: Case) -> Ruling:
     return Ruling()
 
 
+def killed(case: Case) -> Ruling:
+    """A start that is killed while it takes memory was mostly killed for it; elsewhere an operator is as likely."""
+    taking = case.phase in {Phase.LOADING, Phase.PROFILING, Phase.GRAPH_CAPTURE}
+    return Ruling(confidence=0.75 if taking else 0.5)
+
+
 def waiting(case: Case) -> Ruling:
     """A queue in one line is a burst; in three and more, half a minute, it does not drain."""
     if case.repeats < 2:

@@ -87,6 +87,7 @@ class Signature:
         context: Phrases of which at least one must stand somewhere in the same text; empty asks for none.
         unless: Phrases that veto on the same line; here case matters, so that ``INFO`` is the level and no word.
         unless_text: Phrases that veto when they stand anywhere in the text.
+        whole_line: A phrase is the whole line, but for white space, a time and the name of a container before it.
         needs_silence: Concludes from what is not said: stands only in a whole log in which nothing else looks like
             trouble, and then before every other consequence.
         fields: Field name, with its unit, to an RE2 pattern with one group.
@@ -117,6 +118,7 @@ class Signature:
     context: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
     unless_text: tuple[str, ...] = ()
+    whole_line: bool = False
     needs_silence: bool = False
     fields: Mapping[str, str]
     phase: Phase = Phase.UNKNOWN

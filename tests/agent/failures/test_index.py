@@ -6,12 +6,17 @@ from agent.failures.signature import FailureClass, Phase, Role, Signature
 
 
 def signature(
-    name: str, *phrases: str, role: Role = Role.CAUSE, precedence: int = 70, unless: tuple[str, ...] = ()
+    name: str,
+    *phrases: str,
+    role: Role = Role.CAUSE,
+    precedence: int = 70,
+    unless: tuple[str, ...] = (),
+    whole_line: bool = False,
 ) -> Signature:
     return Signature(
         id=name, failure_class=FailureClass.HOST_OOM, class_by_phase={}, role=role, phrases=phrases, unless=unless,
         fields={}, fixes=("restart",), fixes_by_phase={}, precedence=precedence, title=name, source="test", date="2026-11-21",
-        phase=Phase.UNKNOWN,
+        phase=Phase.UNKNOWN, whole_line=whole_line,
     )  # fmt: skip
 
 
@@ -48,3 +53,10 @@ def test_one_index_answers_the_same_however_full_its_memory_is(catalogue: Failur
     first = list(index.strongest(lines))
     index._memo.clear()
     assert list(index.strongest(lines)) == first
+
+
+def test_a_phrase_that_must_be_the_whole_line_minds_only_what_a_log_writes_before_it() -> None:
+    index = Index([compile_entry(signature("a", "lamp out", whole_line=True))])
+    lines = ["Lamp out", "  lamp out  ", "house_1  | lamp out", "2031-05-06 07:08:09.1 lamp out", "[17] lamp out"]
+    assert [i for i, _ in index.strongest(lines)] == [0, 1, 2, 3, 4]
+    assert list(index.strongest(["the lamp out", "lamp out of oil", "lamp outside", "no | more | lamp out"])) == []

@@ -21,7 +21,9 @@ def classify(matcher: Matcher, text: str, platform: str | None = None) -> Findin
     return matcher.classify(text, whole_log="\n" in text, platform=platform)
 
 
-def filled(phrase: str) -> str:
+def filled(phrase: str, *, whole: bool = False) -> str:
+    if whole:
+        return "2031-05-06T07:08:09Z " + phrase
     return "something before " + phrase.replace("<*>", " 17 things ") + " and after"
 
 
@@ -29,9 +31,10 @@ def test_every_phrase_leads_to_its_own_signature(catalogue: FailureCatalogue, ma
     lost = []
     for signature in catalogue.signatures:
         for phrase in signature.phrases:
-            if any(veto in filled(phrase) for veto in signature.unless):
+            line = filled(phrase, whole=signature.whole_line)
+            if any(veto in line for veto in signature.unless):
                 continue
-            found = {compiled.entry.id for _, compiled in matcher._all.sightings([filled(phrase)])}
+            found = {compiled.entry.id for _, compiled in matcher._all.sightings([line])}
             if signature.id not in found:
                 lost.append((signature.id, phrase))
     assert lost == []
@@ -276,3 +279,28 @@ TEXTS = json.loads((Path(__file__).parent / "texts.json").read_text(encoding="ut
 @pytest.mark.parametrize("row", TEXTS, ids=[f"{n}-{row['class']}" for n, row in enumerate(TEXTS)])
 def test_texts_written_from_the_sources_get_their_class(matcher: Matcher, row: dict[str, str]) -> None:
     assert classify(matcher, row["text"]).class_ == row["class"]
+
+
+@pytest.mark.parametrize("said", ["Ignoring error: ", "(can safely be ignored) ", "non-fatal: ", "this is harmless: "])
+def test_a_line_that_says_it_is_harmless_is_believed_and_others_are_not(matcher: Matcher, said: str) -> None:
+    trouble = "[Errno 13] Permission denied: '/models/cache'"
+    before = "INFO 05-06 07:08:09 [gpu_model_runner.py:26] Starting to load model x"
+    assert classify(matcher, trouble).class_ == "weights_unreadable"
+    assert not list(matcher.troubles([said.replace("this is", "is") + trouble]))
+    assert classify(matcher, f"{before}\n{said.replace('this is', 'is')}{trouble}").class_ in {"benign", "unknown"}
+    assert classify(matcher, f"{said.replace('this is', 'is')}{trouble}\n{trouble}").class_ == "weights_unreadable"
+
+
+@pytest.mark.parametrize(
+    ("frame", "class_"),
+    [
+        ("    with torch.cuda.graph(graph, pool=self.pool):", "gpu_oom_profile"),
+        ('  File "torch/cuda/graphs.py", line 1, in capture_end', "gpu_oom_profile"),
+        ('  File "uvicorn/protocols/http/h11_impl.py", line 1, in run_asgi', "gpu_oom_runtime"),
+        ("ERROR:    Exception in ASGI application", "gpu_oom_runtime"),
+        ('  File "x.py", line 1, in chat_completion_stream_generator', "gpu_oom_runtime"),
+    ],
+)
+def test_frames_say_in_which_phase_memory_ran_out(matcher: Matcher, frame: str, class_: str) -> None:
+    text = f"Traceback (most recent call last):\n{frame}\ntorch.OutOfMemoryError: CUDA out of memory."
+    assert classify(matcher, text).class_ == class_
