@@ -25,6 +25,7 @@ class Settings(Value):
         services: The file of watched services; None takes the rehearsal's own.
         policy: The policy file; None is the default policy, in which nothing is automatic.
         receipt_key: Signs decisions; embedded installations keep one in a file beside the store.
+        unattended: False asks a person about everything, whatever the policy calls automatic; ``watch`` sets it.
         follow_log: The log of a server that somebody else starts; ``watch --log`` sets it.
         restart_command: The operator's fixed words that restart that server; nothing is ever put into them.
         compression: Divides waits in a rehearsal; screens say so.
@@ -54,6 +55,7 @@ class Settings(Value):
     webhook_secrets: tuple[SecretStr, ...] = ()
     ingest_secrets: Mapping[str, SecretStr] = Field(default_factory=dict)
     hub_token: SecretStr | None = None
+    unattended: bool = True
     follow_log: Path | None = None
     restart_command: tuple[str, ...] = ()
     public_url: str = "http://127.0.0.1:8080"

@@ -91,7 +91,8 @@ def knowledge(services: Services, policy: Policy, times: Times, *, fits: Fits | 
 def read_policy(settings: Settings) -> Policy:
     """Return the policy file's policy, or the default, in which nothing is automatic."""
     default = load_default_policy()
-    return default if settings.policy is None else parse_policy(settings.policy.read_text(), default=default)
+    policy = default if settings.policy is None else parse_policy(settings.policy.read_text(), default=default)
+    return policy if settings.unattended else policy.attended()
 
 
 def read_services(settings: Settings) -> Services:

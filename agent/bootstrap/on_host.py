@@ -1,23 +1,45 @@
 """This machine as a place: servers that we start here, or one that somebody else starts and whose log we follow."""
 
+import fcntl
+import json
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from agent.adapters.logs.host import Follower, HostLogs, StartLog
+from agent.adapters.platform.host import HostPlatform
+from agent.adapters.platform.host_book import Page, Stage, Start
+from agent.adapters.platform.host_checkup import Checkup, Doctor
+from agent.adapters.platform.host_describe import cards_here, config_of, name_of, version_of
+from agent.adapters.platform.host_fixed import FixedServer, check_restart
+from agent.adapters.platform.host_server import HostServer, command_line
+from agent.bootstrap.place import Place
 from agent.core.services import Service, Services, parse_services
 from agent.core.serving import ServingConfig
 from agent.core.words import served_model
-from agent.errors import InputRejected, SreError
+from agent.errors import InputRejected, SreError, StateConflict
 from agent.ports.clock import Clock
 from agent.settings import Settings, inherited
 
-if TYPE_CHECKING:
-    from agent.adapters.logs.host import Follower
-    from agent.adapters.platform.host import HostPlatform
-    from agent.adapters.platform.host_book import Start
-    from agent.adapters.platform.host_checkup import Doctor
-    from agent.bootstrap.place import Place
+__all__ = [
+    "Checkup",
+    "Doctor",
+    "Follower",
+    "HostPlatform",
+    "Page",
+    "Stage",
+    "Start",
+    "command_line",
+    "enrol",
+    "host",
+    "host_folder",
+    "host_platform",
+    "host_services",
+    "meant",
+    "only_watcher",
+]
 
 SERVICES = "services.toml"
 
@@ -33,11 +55,8 @@ def host_services(settings: Settings) -> Services:
     return parse_services(path.read_text()) if path.is_file() else Services(services=())
 
 
-def host(settings: Settings, clock: Clock) -> "Place":
+def host(settings: Settings, clock: Clock) -> Place:
     """Return this machine as a place."""
-    from agent.adapters.logs.host import HostLogs, StartLog
-    from agent.bootstrap.place import Place
-
     platform = host_platform(settings, clock)
 
     def starts(service: str) -> tuple[StartLog, ...]:
@@ -49,14 +68,8 @@ def host(settings: Settings, clock: Clock) -> "Place":
     return Place(platform_of=lambda name: platform if platform.knows(name) else None, logs=HostLogs(starts))
 
 
-def host_platform(settings: Settings, clock: Clock) -> "HostPlatform":
+def host_platform(settings: Settings, clock: Clock) -> HostPlatform:
     """Return the platform: with our own servers, or (where a log file is named) with somebody else's."""
-    from functools import partial
-
-    from agent.adapters.platform.host import HostPlatform
-    from agent.adapters.platform.host_fixed import FixedServer, check_restart
-    from agent.adapters.platform.host_server import HostServer
-
     if settings.follow_log is None:
         return HostPlatform(host_folder(settings), clock, inherited(), server=HostServer)
     check_restart(settings.restart_command)
@@ -64,36 +77,29 @@ def host_platform(settings: Settings, clock: Clock) -> "HostPlatform":
     return HostPlatform(host_folder(settings), clock, inherited(), server=fixed)
 
 
-def follower(path: Path, *, offset: int, ours: bool) -> "Follower":
-    """Return what reads a growing log.
+@contextmanager
+def only_watcher(settings: Settings, service: str) -> Iterator[None]:
+    """Be the one watcher of a service until the end; the kernel gives the place back whichever way we end.
 
-    Args:
-        path: The file.
-        offset: Where to go on, bytes.
-        ours: Whether we may free what stands in its middle.
+    Raises:
+        StateConflict: Another one watches it.
     """
-    from agent.adapters.logs.host import Follower
-
-    return Follower(path, offset=offset, punch=ours)
-
-
-def doctor(platform: "HostPlatform", clock: Clock) -> "Doctor":
-    """Return what checks a running server."""
-    from agent.adapters.platform.host_checkup import Doctor
-
-    return Doctor(platform, clock)
-
-
-def is_over(start: "Start") -> bool:
-    """Whether a start has ended."""
-    from agent.adapters.platform.host_book import Stage
-
-    return start.stage is Stage.ENDED
+    folder = host_folder(settings) / service
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (folder / "watcher.lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise StateConflict(
+                f"the server {service!r} is not watched twice",
+                why="another watcher holds it",
+                mend="use that one, or choose another name: sre-agent watch --name NAME -- ...",
+            ) from error
+        yield
 
 
 def meant(words: Sequence[str]) -> ServingConfig:
     """Return the configuration that a command line means on this machine."""
-    from agent.adapters.platform.host_describe import cards_here, config_of
     from agent.catalogue.load_fit import load_fit_catalogue
 
     return config_of(tuple(words), inherited(), cards_here(), load_fit_catalogue().accelerators)
@@ -107,7 +113,6 @@ def enrol(settings: Settings, config: ServingConfig, name: str | None) -> Servic
     Raises:
         InputRejected: The command names no model, or the name cannot be a service's.
     """
-    from agent.adapters.platform.host_describe import name_of, version_of
     from agent.bootstrap.known import read_services
 
     word = served_model(config.command, config.args)
@@ -155,8 +160,6 @@ def _keep(settings: Settings, service: Service) -> None:
 
 def _toml(service: Service) -> str:
     """A service as a table; values are JSON strings and numbers, which TOML reads alike."""
-    import json
-
     data = service.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     needs = data.pop("needs", {})
     rows = [f"{key} = {json.dumps(value)}" for key, value in data.items() if not isinstance(value, dict)]

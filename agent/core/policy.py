@@ -149,6 +149,11 @@ class Policy(Value):
         """What plans and approvals carry; another policy makes them void."""
         return digest(self)
 
+    def attended(self) -> "Policy":
+        """Return the same policy with a person's word wherever it says automatic."""
+        asks = (r.model_copy(update={"mode": Mode.PERSON}) if r.mode is Mode.AUTOMATIC else r for r in self.rules)
+        return self.model_copy(update={"rules": tuple(asks)})
+
     def mode(self, service: str, actions: tuple[Action, ...]) -> Mode:
         """Return the strictest mode that any of the actions needs; a person's word where no rule speaks."""
         modes = [self._mode(service, action) for action in actions]
