@@ -26,7 +26,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "examples" / "gemma4-26b-l4-startup-probe"
 PROMISED = 1.3
-PEER = '''
+PEER = """
 import functions_framework
 from google.cloud import firestore
 
@@ -39,7 +39,7 @@ def peer(request):
         database = firestore.Client(project="example-project")
     database.collection("events").document().set({"body": request.get_data(as_text=True)})
     return "ok", 200
-'''
+"""
 
 
 def emulators():
@@ -63,6 +63,7 @@ class Firestore:
         listening(port, 60)
 
     def stop(self) -> None:
+        """End it."""
         self.process.terminate()
         self.process.wait(20)
 
@@ -87,7 +88,7 @@ def first_answer_s(target: str, source: Path, environ: dict[str, str], port: int
     command = [sys.executable, "-m", "functions_framework", "--target", target, "--source", str(source)]
     request = urllib.request.Request(f"http://127.0.0.1:{port}/", data=body(number), method="POST")
     began = time.perf_counter()
-    log = tempfile.TemporaryFile()
+    log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process that writes it
     process = subprocess.Popen([*command, "--host", "127.0.0.1", "--port", str(port)], env=environ, stderr=log)
     try:
         while True:
@@ -122,12 +123,17 @@ def main() -> int:
         open_.callback(firestore.stop)
         pubsub.topic("sre-incidents")
         (folder / "peer.py").write_text(PEER)
-        shared = dict(os.environ) | {"FIRESTORE_EMULATOR_HOST": firestore.host, "PUBSUB_EMULATOR_HOST": pubsub.host}
+        shared = dict(os.environ)  # noqa: TID251 - child processes' environment
+        shared |= {"FIRESTORE_EMULATOR_HOST": firestore.host, "PUBSUB_EMULATOR_HOST": pubsub.host}
         shared |= {"PYTHONPATH": str(ROOT), "BUS": f"pubsub:{tools.PROJECT}", "PLATFORM": f"rehearsal:{EXAMPLE}"}
         shared |= {"SERVICES": str(EXAMPLE / "services.toml")}
         times: dict[str, list[float]] = {"peer": [], "ours": []}
         for number in range(args.pairs + 1):
-            store = f"sqlite:{folder / f'state{number}'}" if args.store == "sqlite" else f"firestore:{tools.PROJECT}{number}"
+            store = (
+                f"sqlite:{folder / f'state{number}'}"
+                if args.store == "sqlite"
+                else f"firestore:{tools.PROJECT}{number}"
+            )
             ours = shared | {"STORE": store}
             peer_s = first_answer_s("peer", folder / "peer.py", shared, tools.free_port(), number)
             ours_s = first_answer_s(

@@ -1,0 +1,96 @@
+"""A staged folder in an environment with nothing but its requirements starts, and takes a recorded event in.
+
+Setting the environment up costs up to a minute: that is the point of the test.
+"""
+
+import base64
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "examples" / "gemma4-26b-l4-startup-probe"
+
+
+def module(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def staging():
+    return module(ROOT / "scripts" / "stage_functions.py")
+
+
+def test_every_function_is_staged_with_what_the_build_needs_and_nothing_else(staging, tmp_path):
+    for name in staging.functions():
+        folder = staging.stage(name, tmp_path, services=EXAMPLE / "services.toml")
+        assert {path.name for path in folder.iterdir()} == {
+            "agent",
+            "main.py",
+            "prompts",
+            "requirements.txt",
+            "services.toml",
+        }
+        assert (folder / "main.py").read_text() == (ROOT / "functions" / f"{name}.py").read_text()
+        assert not list(folder.rglob("__pycache__"))
+        assert not list(folder.rglob("test_*"))
+        staged = {path.relative_to(folder / "agent") for path in (folder / "agent").rglob("*.toml")}
+        assert staged == {path.relative_to(ROOT / "agent") for path in (ROOT / "agent").rglob("*.toml")}
+
+
+def test_a_function_that_is_not_there_is_named(staging, tmp_path):
+    with pytest.raises(SystemExit, match="there is no function 'on_nothing'; there are console, "):
+        staging.stage("on_nothing", tmp_path)
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory):
+    """A Python with the staged requirements and nothing else; they are pinned whole, so that nothing is resolved."""
+    venv = tmp_path_factory.mktemp("venv")
+    subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+    install = [
+        venv / "bin" / "python",
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-compile",
+    ]
+    ran = subprocess.run([*install, "-r", ROOT / "requirements.txt"], capture_output=True, text=True, check=False)
+    if ran.returncode != 0:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"the requirements were not installed: {ran.stderr[-1000:]}")
+        pytest.skip("the requirements could not be installed here")
+    return venv / "bin" / "python"
+
+
+@pytest.mark.timeout(280)
+def test_a_staged_function_starts_and_takes_a_recorded_event_in(staging, python, tmp_path):
+    """By the framework's own command, from main.py, with the path that the framework makes and no other."""
+    deployed = module(Path(__file__).with_name("deployed.py"))
+    folder = staging.stage("on_log_event", tmp_path, services=EXAMPLE / "services.toml")
+    environ = deployed.clean_environ(STORE=f"sqlite:{tmp_path / 'state'}", SERVICES="services.toml")
+    del environ["PYTHONPATH"]
+    environ["PLATFORM"] = "cloud_run:example-project"
+    port = module(ROOT / "tests" / "pubsub_emulator.py").free_port()
+    function = deployed.Function(
+        "on_log_event", port, environ, tmp_path / "log", source=folder / "main.py", python=python, cwd=folder
+    )
+    try:
+        function.answers()
+        entry = (EXAMPLE / "events.jsonl").read_text().splitlines()[0].encode()
+        message = {"data": base64.b64encode(entry).decode(), "messageId": "1"}
+        assert function.post(json.dumps({"message": message, "subscription": "s"}).encode()) == (200, "ack")
+        (event,), other = function.told()
+        assert (event["stage"], event["reason"], other) == ("signal_to_incident", "opened", [])
+    finally:
+        function.stop()
