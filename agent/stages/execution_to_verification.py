@@ -14,6 +14,8 @@ from agent.stages.commit import save
 from agent.stages.reason import Did
 
 KEPT_MEASUREMENTS = 200
+PATIENCE = 10  # a person's work is looked at again after a tenth of the time it has taken, a signal of health at once
+PATIENT_S = 900
 
 
 def watch_operation(world: World, incident: Incident) -> Did:
@@ -69,14 +71,15 @@ def execution_to_verification(world: World, incident: Incident) -> Did:
         verdict, why = judge(seen, over=now >= seen.until)
     if verdict is None:
         changed = incident.with_(verification=seen)
-        return _look_again(world, changed, now)
+        patient_s = (now - seen.since).total_seconds() / PATIENCE if incident.plan.by_person else 0
+        return _look_again(world, changed, now, in_s=min(patient_s, PATIENT_S))
     judged = incident.with_(verification=seen.with_(verdict=verdict, why=why), due_at=now)
     save(world, judged, f"verdict {verdict}: {why[:300]}", now=now)
     return Did.NOTED
 
 
-def _look_again(world: World, incident: Incident, now: datetime) -> Did:
-    due = now + timedelta(seconds=world.knowledge.times.poll_s)
+def _look_again(world: World, incident: Incident, now: datetime, *, in_s: float = 0) -> Did:
+    due = now + timedelta(seconds=max(world.knowledge.times.poll_s, in_s))
     save(world, incident.with_(due_at=due), "", now=now, tell=False, wake=False)
     return Did.WAITING
 
