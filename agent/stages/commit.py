@@ -3,6 +3,8 @@
 from datetime import datetime
 from typing import Any
 
+import structlog
+
 from agent.core.incident import Event, Incident
 from agent.core.plan import Plan
 from agent.core.signal import LIVE, Signal
@@ -11,6 +13,8 @@ from agent.core.value import canonical
 from agent.ports.bus import Message, Topic
 from agent.ports.store import Change
 from agent.ports.world import World
+
+log = structlog.get_logger(__name__)
 
 DECISION_STEPS = frozenset({Step.BEGIN, Step.CALL, Step.SHIFT, Step.UNDO})
 INCIDENT_STEPS = frozenset({Step.DIAGNOSE, Step.PLAN, Step.ASK, Step.REPLAN})
@@ -63,8 +67,28 @@ def save(
         plan=plan,
     )
     committed = world.store.commit(change)
+    if what and incident.phase_at == now:
+        _moved(committed, now)
     drain(world, committed.id)
     return committed
+
+
+def _moved(incident: Incident, now: datetime) -> None:
+    """Write the event from which incidents, first words, decisions, recoveries and roll-backs are counted."""
+    log.info(
+        "incident.moved",
+        incident=incident.id,
+        service=incident.service,
+        run=incident.run,
+        phase=incident.phase.value,
+        cause=incident.cause,
+        since_open_s=_since(incident.opened_at, now),
+        since_plan_s=_since(incident.plan.made_at, now) if incident.plan else None,
+    )
+
+
+def _since(then: datetime, now: datetime) -> float:
+    return round((now - then).total_seconds(), 3)
 
 
 def drain(world: World, incident_id: str) -> None:
