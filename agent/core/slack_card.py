@@ -1,0 +1,209 @@
+"""An incident as one Slack message: what broke, what would be done about it, and the buttons while they count."""
+
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+from agent.core.action import ForPerson, Restart
+from agent.core.brief import PHASE_WORDS
+from agent.core.decision import Answer
+from agent.core.incident import Event, Incident
+from agent.core.memory_text import memory_text
+from agent.core.phase import Phase
+from agent.core.plan import Plan, Risk
+from agent.core.safe_text import slack_code, slack_mrkdwn, slack_plain
+from agent.core.value import Value, digest
+
+APPROVE: Final = "sre_plan_approve"
+REJECT: Final = "sre_plan_reject"
+DETAILS: Final = "sre_plan_details"
+
+Redact = Callable[[str], str]
+Block = dict[str, Any]
+
+_SHOWN_DIFFERENCES = 12
+_SHOWN_EVENTS = 4
+_ICON: Final = {
+    Phase.RESOLVED: "🟢",
+    Phase.SELF_RECOVERED: "🟢",
+    Phase.ESCALATED: "🔴",
+    Phase.ASKED: "🟠",
+    Phase.REJECTED: "⚪",
+    Phase.EXPIRED: "⚪",
+}
+
+
+class Card(Value):
+    """A message: ``blocks`` to show, ``text`` for notifications and screen readers.
+
+    Limits of Slack (https://docs.slack.dev/reference/block-kit, 2026-11-21): 50 blocks, header 150, section 3,000,
+    field 2,000, button 75, its value 2,000, ten elements of a context, each 2,000.
+    """
+
+    text: str
+    blocks: tuple[Block, ...]
+
+    @property
+    def digest(self) -> str:
+        """Whether two cards look the same."""
+        return digest(self)
+
+
+def card(incident: Incident, timeline: tuple[Event, ...], *, redact: Redact, console_url: str) -> Card:
+    """Return the message of an incident as it is now.
+
+    Args:
+        incident: Its present state; all text in it is untrusted.
+        timeline: Its timeline.
+        redact: Takes secrets out of a text; everything passes through it before it is made harmless.
+        console_url: Where the console stands, for the Details button.
+    """
+
+    def prose(text: str, limit: int) -> str:
+        return slack_mrkdwn(redact(text), limit=limit)
+
+    def code(text: str, limit: int) -> str:
+        return slack_code(redact(text), limit=limit)
+
+    said = PHASE_WORDS[incident.phase]
+    icon = _ICON.get(incident.phase, "🔵")
+    title = f"{redact(incident.service)}: {incident.cause if incident.diagnosis else 'not diagnosed yet'}"
+    blocks: list[Block] = [
+        {"type": "header", "text": {"type": "plain_text", "text": slack_plain(title, limit=150), "emoji": False}},
+        _section(f"{icon} *{said}*{_provisional(incident)}{_replayed(incident)}"),
+        *_trouble(incident, prose, code),
+    ]
+    if incident.plan is not None:
+        blocks += _plan(incident.plan, prose, code)
+        blocks += _decided(incident, prose)
+        if incident.phase is Phase.ASKED:
+            blocks += _asking(incident, incident.plan, console_url)
+    if incident.ended_why:
+        blocks.append(_section(f"*So:* {prose(incident.ended_why, 1500)}"))
+    blocks.append(_context([prose(_line(event), 1500) for event in timeline[-_SHOWN_EVENTS:]], incident))
+    return Card(text=slack_plain(f"{title} - {said}. {redact(_sentence(incident))}", limit=1000), blocks=tuple(blocks))
+
+
+def _sentence(incident: Incident) -> str:
+    if incident.ended_why:
+        return incident.ended_why
+    if incident.plan is not None and incident.phase is Phase.ASKED:
+        return f"Plan {incident.plan.id}: {incident.plan.why}"
+    return incident.diagnosis.root_cause if incident.diagnosis else ""
+
+
+def _trouble(incident: Incident, prose: Callable[[str, int], str], code: Callable[[str, int], str]) -> list[Block]:
+    diagnosis = incident.diagnosis
+    if diagnosis is None:
+        return []
+    blocks = [_section(f"*Cause:* {prose(diagnosis.root_cause, 1500)}")]
+    if diagnosis.decisive is not None:
+        blocks.append(_section(code(diagnosis.decisive.line, 900)))
+    if diagnosis.unknown:
+        blocks.append(_section(f"*Not known:* {prose('; '.join(diagnosis.unknown), 800)}"))
+    return blocks
+
+
+def _plan(plan: Plan, prose: Callable[[str, int], str], code: Callable[[str, int], str]) -> list[Block]:
+    blocks = [_section(f"*Plan {prose(plan.id, 100)}:* {prose(plan.why, 1500)}")]
+    lines = [f"{d.path}: {_value(d.before)} -> {_value(d.after)}" for d in plan.difference[:_SHOWN_DIFFERENCES]]
+    if len(plan.difference) > _SHOWN_DIFFERENCES:
+        lines.append(f"and {len(plan.difference) - _SHOWN_DIFFERENCES} more: see Details")
+    for action in plan.actions:
+        if isinstance(action, ForPerson):
+            lines += [action.instruction, *action.commands]
+        if isinstance(action, Restart):
+            lines.append("start the same configuration again")
+    if lines:
+        blocks.append(_section(code("\n".join(lines), 2800)))
+    bars = [f"{when} {bar}" for when, bar in _bars(plan) if bar]
+    words = f"before  {plan.fit_before.sentence}\nafter   {plan.fit_after.sentence}"
+    blocks.append(_section(code("\n".join([*bars, words]), 1500)))
+    cost = f"{_cost(plan.cost_before_usd_per_h)} → {_cost(plan.cost_after_usd_per_h)} per hour"
+    reasons = f" ({prose('; '.join(plan.risk_reasons), 600)})" if plan.risk_reasons else ""
+    blocks.append(_section(f"*Cost:* {cost}\n*Risk:* {plan.risk}{reasons}\n*Undo:* {prose(plan.undo, 600)}"))
+    if plan.notes:
+        blocks.append(_section("\n".join(f"• {prose(note, 400)}" for note in plan.notes[:6])))
+    return blocks
+
+
+def _bars(plan: Plan) -> tuple[tuple[str, str], ...]:
+    return ("before", memory_text(plan.fit_before.report)), ("after ", memory_text(plan.fit_after.report))
+
+
+def _decided(incident: Incident, prose: Callable[[str, int], str]) -> list[Block]:
+    decision = incident.decision
+    if decision is None:
+        return []
+    word = "Approved" if decision.answer is Answer.APPROVE else "Rejected"
+    proven = "" if decision.verified else ", not verified"
+    why = f": {prose(decision.why, 600)}" if decision.why else ""
+    by = prose(decision.shown, 200)
+    return [_section(f"*{word}* by {by} through {decision.channel}{proven}, {decision.at:%H:%M:%S} UTC{why}")]
+
+
+def _asking(incident: Incident, plan: Plan, console_url: str) -> list[Block]:
+    """The question, bound to one plan: id and digest stand in the button, and both are checked when it is pressed."""
+    value = json.dumps({"plan": plan.id, "digest": plan.digest}, separators=(",", ":"))
+    until = int(plan.expires_at.timestamp())
+    stamp = f"<!date^{until}^{{date_short_pretty}} {{time}}|{plan.expires_at:%Y-%m-%d %H:%M} UTC>"
+    may_apply = incident.may_change or plan.by_person
+    elements: list[Block] = []
+    if may_apply:
+        approve = _button("Take it on" if plan.by_person else "Approve", APPROVE, value=value, style="primary")
+        if plan.risk is Risk.HIGH and not plan.by_person:
+            approve["confirm"] = _CONFIRM
+        elements.append(approve)
+    elements.append(_button("Reject", REJECT, value=value, style="danger"))
+    if console_url.startswith(("https://", "http://")):
+        elements.append(_button("Details", DETAILS, url=f"{console_url.rstrip('/')}/plans/{plan.id}"))
+    asked = f"*Until {stamp}.* {slack_mrkdwn(plan.silence, limit=500)}"
+    if not may_apply:
+        asked += " This is a replay: it changes nothing, so it cannot be approved."
+    return [_section(asked), {"type": "actions", "block_id": f"sre_{plan.id}"[:255], "elements": elements}]
+
+
+def _button(label: str, action: str, *, value: str = "", style: str = "", url: str = "") -> Block:
+    button: Block = {"type": "button", "action_id": action, "text": _plain(label)}
+    return button | {k: v for k, v in (("value", value), ("style", style), ("url", url)) if v}
+
+
+def _plain(text: str) -> Block:
+    return {"type": "plain_text", "text": slack_plain(text, limit=280), "emoji": False}
+
+
+_CONFIRM: Final[Block] = {
+    "title": _plain("Apply a change of high risk?"),
+    "text": _plain("Its outcome is not proven; the message says why."),
+    "confirm": _plain("Apply"),
+    "deny": _plain("Not yet"),
+}
+
+
+def _section(text: str) -> Block:
+    return {"type": "section", "text": {"type": "mrkdwn", "text": text, "verbatim": True}}
+
+
+def _context(lines: list[str], incident: Incident) -> Block:
+    shown = [*lines, slack_mrkdwn(f"{incident.id} · {incident.revision or 'no revision'}", limit=300)]
+    return {"type": "context", "elements": [{"type": "mrkdwn", "text": line, "verbatim": True} for line in shown]}
+
+
+def _line(event: Event) -> str:
+    return f"{event.at:%H:%M:%S} {event.what}"
+
+
+def _provisional(incident: Incident) -> str:
+    return " (the first word, it may change)" if incident.diagnosis and incident.diagnosis.provisional else ""
+
+
+def _replayed(incident: Incident) -> str:
+    return "" if incident.run == "live" else f" · replay {slack_mrkdwn(incident.run, limit=100)}"
+
+
+def _value(value: str | None) -> str:
+    return "(absent)" if value is None else (value or "on")
+
+
+def _cost(usd: float | None) -> str:
+    return "unknown" if usd is None else f"{usd:.2f} USD"

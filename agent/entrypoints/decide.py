@@ -1,0 +1,218 @@
+"""What the public deciding function answers: a press in Slack or a signed webhook becomes one recorded decision."""
+
+import json
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+
+import structlog
+
+from agent.core.decision import Channel, Decision
+from agent.core.safe_text import slack_mrkdwn
+from agent.core.signed_request import Signed, Unsigned
+from agent.entrypoints.slack_request import Press, press_of
+from agent.entrypoints.webhook_request import Said, said_by
+from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
+from agent.ports.clock import Clock
+from agent.ports.world import World
+from agent.stages.plan_to_decision import Word, plan_to_decision
+
+ANSWER_S = 2.0  # of the three seconds that Slack waits
+WORKERS = 16
+SLACK_PATH = "/slack/actions"
+WEBHOOK_PATH = "/webhooks/"
+NOT_RECORDED = "not recorded, press again"
+
+Answer = tuple[int, dict[str, str], bytes]
+
+log = structlog.get_logger(__name__)
+
+
+class Replayed(PolicyRefused):
+    """The request was used before."""
+
+
+class Workers:
+    """A few threads that work for requests, so that a request can give up waiting; they end with the process."""
+
+    def __init__(self, count: int = WORKERS) -> None:
+        self._count = count
+        self._waiting: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._started = 0
+        self._lock = threading.Lock()
+
+    def within(self, seconds: float, work: Callable[[], Decision]) -> Decision:
+        """Return what ``work`` returns, or raise what it raises.
+
+        Raises:
+            DependencyFailed: It did not end in time; it may still end, and whoever asks again is told.
+        """
+        done: queue.SimpleQueue[Decision | Exception] = queue.SimpleQueue()
+
+        def run() -> None:
+            try:
+                done.put(work())
+            except Exception as error:  # noqa: BLE001 - raised where it is waited for
+                done.put(error)
+
+        self._start()
+        self._waiting.put(run)
+        try:
+            result = done.get(timeout=seconds)
+        except queue.Empty:
+            raise DependencyFailed(
+                "the answer was not recorded", why=f"the store did not answer in {seconds:g} s", mend="press again"
+            ) from None
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._started < self._count:
+                self._started += 1
+                threading.Thread(target=self._work, name=f"decide-{self._started}", daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            self._waiting.get()()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gate:
+    """What the deciding function is made of.
+
+    Attributes:
+        world: Of the owner `decide`.
+        clock: The machine's own; asking the store for the time would let a store that hangs hold up the check.
+        slack_secret: The app's signing secret; None refuses every press.
+        webhook_secrets: By identity.
+        reply: Says something to one person at the place Slack named; returns at once.
+        answer_s: How long a request waits for the store, seconds.
+    """
+
+    world: World
+    clock: Clock
+    slack_secret: bytes | None = None
+    webhook_secrets: Mapping[str, tuple[bytes, ...]] = field(default_factory=dict)
+    reply: Callable[[str, str], None] = lambda _url, _text: None
+    workers: Workers = field(default_factory=Workers)
+    answer_s: float = ANSWER_S
+
+
+def decide_request(method: str, path: str, headers: Mapping[str, str], body: bytes, *, gate: Gate) -> Answer:
+    """Answer one request; never raises.
+
+    Args:
+        method: ``POST``, or it is refused.
+        path: ``/slack/actions``, or ``/webhooks/NAME``; a prefix before it does not matter.
+        headers: Of the request, in any case. No header says who somebody is.
+        body: As it came.
+        gate: What it is answered with.
+
+    Returns:
+        Status, headers, body: 200 heard, 400 not understood, 401 not signed, 403 refused, 404 no such place,
+        405 no POST, 409 replayed or somebody was faster, 503 not recorded. Slack gets 200 for whatever it signed and
+        the store could say; the person reads a refusal in Slack.
+    """
+    slack = path.rstrip("/").endswith(SLACK_PATH)
+    sender = path.rpartition(WEBHOOK_PATH)[2] if WEBHOOK_PATH in path else ""
+    if not slack and not sender:
+        return _said(HTTPStatus.NOT_FOUND, "there is nothing here")
+    if method != "POST":
+        return HTTPStatus.METHOD_NOT_ALLOWED.value, {"allow": "POST"}, b""
+    try:
+        return _slack(headers, body, gate) if slack else _webhook(sender, headers, body, gate)
+    except SreError as error:
+        return _refused(error)
+    except Exception:
+        log.exception("decision.broke")
+        return _said(HTTPStatus.SERVICE_UNAVAILABLE, NOT_RECORDED)
+
+
+def _slack(headers: Mapping[str, str], body: bytes, gate: Gate) -> Answer:
+    if gate.slack_secret is None:
+        raise Unsigned("the press was not taken", why="no Slack app is set up", mend="see docs/slack.md")
+    press = press_of(headers, body, secret=gate.slack_secret, now=gate.clock.now())
+    if press.answer is None:
+        return 200, {}, b""
+    word = _word_of(press, gate.answer_s)
+    try:
+        gate.workers.within(gate.answer_s, lambda: _record(gate, press.signed, word))
+    except SreError as error:
+        log.info("press.refused", plan=press.plan, error=type(error).__name__, says=str(error))
+        lost = isinstance(error, DependencyFailed)
+        if press.reply_to is not None:
+            gate.reply(press.reply_to, NOT_RECORDED if lost else slack_mrkdwn(str(error), limit=1500))
+        return _said(HTTPStatus.SERVICE_UNAVAILABLE, NOT_RECORDED) if lost else (200, {}, b"")
+    return 200, {}, b""
+
+
+def _webhook(sender: str, headers: Mapping[str, str], body: bytes, gate: Gate) -> Answer:
+    said = said_by(sender, headers, body, secrets=gate.webhook_secrets, now=gate.clock.now())
+    word = _word_said(said, gate.answer_s)
+    decision = gate.workers.within(gate.answer_s, lambda: _record(gate, said.signed, word))
+    shown = {"plan": decision.plan, "answer": decision.answer, "who": decision.shown, "at": decision.at.isoformat()}
+    return 200, {"content-type": "application/json"}, json.dumps(shown).encode()
+
+
+def _word_of(press: Press, answer_s: float) -> Word:
+    assert press.answer is not None
+    return Word(
+        plan=press.plan,
+        answer=press.answer,
+        who=press.user,
+        channel=Channel.SLACK,
+        verified=True,
+        plan_digest=press.plan_digest,
+        wanted=_until(answer_s),
+    )
+
+
+def _word_said(said: Said, answer_s: float) -> Word:
+    return Word(
+        plan=said.data.plan,
+        answer=said.data.answer,
+        who=said.sender,
+        channel=Channel.WEBHOOK,
+        verified=True,
+        why=said.data.why,
+        plan_digest=said.data.plan_digest,
+        wanted=_until(answer_s),
+    )
+
+
+def _until(answer_s: float) -> Callable[[], bool]:
+    ends = time.monotonic() + answer_s
+    return lambda: time.monotonic() < ends
+
+
+def _record(gate: Gate, signed: Signed, word: Word) -> Decision:
+    """Use the request up, then decide; where the stores fail in between, the request may be sent again."""
+    control = gate.world.control_store()
+    if not control.use_once(signed.once, at=gate.clock.now(), until=signed.until):
+        raise Replayed("the request was not taken", why="it was used before", mend="send a new one, with a new id")
+    try:
+        return plan_to_decision(gate.world, word)
+    except DependencyFailed:
+        control.give_back(signed.once)
+        raise
+
+
+def _refused(error: SreError) -> Answer:
+    if isinstance(error, Unsigned):
+        return _said(HTTPStatus.UNAUTHORIZED, error.what)
+    if isinstance(error, Replayed | StateConflict):
+        return _said(HTTPStatus.CONFLICT, str(error))
+    if isinstance(error, PolicyRefused):
+        return _said(HTTPStatus.FORBIDDEN, str(error))
+    if isinstance(error, InputRejected):
+        return _said(HTTPStatus.BAD_REQUEST, str(error))
+    return _said(HTTPStatus.SERVICE_UNAVAILABLE, NOT_RECORDED)
+
+
+def _said(status: HTTPStatus, text: str) -> Answer:
+    return status.value, {"content-type": "application/json"}, json.dumps({"error": text}).encode()

@@ -1,0 +1,128 @@
+"""A press of a Slack button: signed, fresh, strictly read, and bound to exactly one plan."""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from agent.core.decision import Answer
+from agent.core.signed_request import Signed, check_slack
+from agent.core.slack_card import APPROVE, DETAILS, REJECT
+from agent.core.value import Value
+from agent.errors import InputRejected
+from agent.strict_json import read_object
+
+BODY_LIMIT = 262_144  # bytes; a press carries the whole message that it was made on
+REPLY_HOST = "hooks.slack.com"
+
+_ANSWERS = {APPROVE: Answer.APPROVE, REJECT: Answer.REJECT}
+_USER = re.compile(r"[UW][A-Z0-9]{2,20}")
+_PLAN = re.compile(r"p-[A-Za-z0-9-]{1,80}")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_TYPE = "application/x-www-form-urlencoded"
+
+
+class Press(Value):
+    """What somebody pressed.
+
+    Attributes:
+        user: Slack's id of the person; nothing else about them counts.
+        answer: None for a button that only leads somewhere.
+        reply_to: Where a word for this person alone may be sent; None where Slack names no place of its own.
+    """
+
+    signed: Signed
+    user: str
+    answer: Answer | None
+    plan: str = ""
+    plan_digest: str = ""
+    reply_to: str | None = None
+
+
+def press_of(headers: Mapping[str, str], body: bytes, *, secret: bytes, now: datetime) -> Press:
+    """Read a press.
+
+    Args:
+        headers: Of the request, in any case.
+        body: As it came.
+        secret: The app's signing secret.
+        now: The time, UTC.
+
+    Raises:
+        Unsigned: It does not come from our Slack app, or is older than five minutes.
+        InputRejected: It comes from Slack and is no press of one of our buttons.
+    """
+    if len(body) > BODY_LIMIT:
+        raise _odd(f"it has {len(body)} bytes, at most {BODY_LIMIT} are taken")
+    signed = check_slack(headers, body, secret=secret, now=now)
+    kind = {name.lower(): value for name, value in headers.items()}.get("content-type", "")
+    if kind.partition(";")[0].strip().lower() != _TYPE:
+        raise _odd("it is no form")
+    payload = _payload(body)
+    if payload.get("type") != "block_actions":
+        raise _odd("it is no press of a button")
+    user = _text(payload.get("user"), "id", _USER)
+    actions = payload.get("actions")
+    if not isinstance(actions, list) or len(actions) != 1 or not isinstance(actions[0], dict):
+        raise _odd("it holds not exactly one action")
+    return _press(signed, user, actions[0], _reply_to(payload.get("response_url")))
+
+
+def _press(signed: Signed, user: str, action: dict[str, Any], reply_to: str | None) -> Press:
+    name = action.get("action_id")
+    if name == DETAILS:
+        return Press(signed=signed, user=user, answer=None)
+    if not isinstance(name, str) or name not in _ANSWERS or action.get("type") != "button":
+        raise _odd("it is none of our buttons")
+    value = action.get("value")
+    if not isinstance(value, str) or len(value) > 2000:
+        raise _odd("the button has no value")
+    named = read_object(value.encode("utf-8", "replace"), what="button", limit=2000)
+    if set(named) != {"plan", "digest"}:
+        raise _odd("the button names no plan")
+    return Press(
+        signed=signed,
+        user=user,
+        answer=_ANSWERS[name],
+        plan=_text(named, "plan", _PLAN),
+        plan_digest=_text(named, "digest", _DIGEST),
+        reply_to=reply_to,
+    )
+
+
+def _payload(body: bytes) -> dict[str, Any]:
+    try:
+        fields = parse_qsl(
+            body.decode("ascii"), keep_blank_values=True, strict_parsing=True, max_num_fields=8, errors="strict"
+        )
+    except ValueError as error:
+        raise _odd("it is no form in ASCII") from error
+    if [name for name, _ in fields] != ["payload"]:
+        raise _odd("it has other fields than one payload")
+    return read_object(fields[0][1].encode("utf-8", "replace"), what="payload of Slack", limit=BODY_LIMIT)
+
+
+def _text(holder: object, name: str, pattern: re.Pattern[str]) -> str:
+    value = holder.get(name) if isinstance(holder, dict) else None
+    if not isinstance(value, str) or not pattern.fullmatch(value):
+        raise _odd(f"it has no {name} of Slack's form")
+    return value
+
+
+def _reply_to(url: object) -> str | None:
+    """A signed payload names it; still only Slack's own host is ever written to."""
+    if not isinstance(url, str) or len(url) > 1000:
+        return None
+    try:
+        parts = urlsplit(url)
+        own = parts.scheme == "https" and parts.netloc == REPLY_HOST and not parts.fragment
+    except ValueError:
+        return None
+    return url if own else None
+
+
+def _odd(why: str) -> InputRejected:
+    return InputRejected(
+        "the press was not read", why=why, mend="use the buttons of the message; see docs/slack.md for the set-up"
+    )

@@ -1,0 +1,309 @@
+"""The deciding function: one decision for one good request, a typed refusal for everything else."""
+
+import hashlib
+import hmac
+import json
+import threading
+import time
+from datetime import timedelta
+from urllib.parse import quote_plus
+
+import pytest
+
+from agent.bootstrap import worker
+from agent.core.phase import Phase
+from agent.core.policy import Approver
+from agent.core.signed_request import standard_headers, webhook_secret
+from agent.core.slack_card import APPROVE, DETAILS, REJECT, card
+from agent.entrypoints.decide import NOT_RECORDED, Gate, Workers, decide_request
+from agent.entrypoints.service import handlers
+from agent.errors import DependencyFailed
+from agent.ports.world import Owner
+
+PROBE = "gemma4-26b-l4-startup-probe"
+SECRET = b"8f742231b10e8888abcd99yyyzzz85a5"
+HOOK = webhook_secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+ADA = Approver(name="Ada", slack="U0ADA", webhook="pager", services=("gemma4-*",))
+URL = "https://hooks.slack.com/actions/T0/1/abc"
+
+
+class Desk:
+    """A service whose plan is asked about, its gate, and what was replied to whom."""
+
+    def __init__(self, told):
+        self.told, self.replies = told, []
+        for owner, world in list(told.installation.worlds.items()):
+            known = world.knowledge
+            policy = known.policy.with_(approvers=(ADA,))
+            known = type(known)(**(vars(known) | {"policy": policy}))
+            told.installation.worlds[owner] = type(world)(**(vars(world) | {"knowledge": known}))
+        told.work = worker(told.installation, handlers(told.installation), threads=1).run_due
+        self.plan = told.until(lambda i: i.phase is Phase.ASKED, limit_s=300).plan
+        self.world = told.installation.worlds[Owner.DECIDE]
+
+    def gate(self, **changes):
+        world = type(self.world)(**(vars(self.world) | changes.pop("world", {})))
+        whole = {
+            "world": world,
+            "clock": self.told.clock,
+            "slack_secret": SECRET,
+            "webhook_secrets": {"pager": (HOOK,)},
+            "reply": lambda url, text: self.replies.append((url, text)),
+        }
+        return Gate(**(whole | changes))
+
+    def press(self, *, user="U0ADA", action=APPROVE, value=None, secret=SECRET, at=None, **more):
+        """Headers and body of a press as Slack sends it."""
+        named = {"plan": self.plan.id, "digest": self.plan.digest} if value is None else value
+        button = {"action_id": action, "type": "button", "value": json.dumps(named), "block_id": "b", "action_ts": "1"}
+        payload = {
+            "type": "block_actions",
+            "user": {"id": user, "username": "ada", "team_id": "T0"},
+            "container": {"message_ts": "1.2", "channel_id": "C0"},
+            "response_url": URL,
+            "actions": [button],
+        } | more
+        body = f"payload={quote_plus(json.dumps(payload))}".encode()
+        return slack_headers(body, at or self.told.clock.now(), secret), body
+
+    def hook(self, *, id_="msg_1", answer="approve", secret=HOOK, at=None, **data):
+        named = {"plan": self.plan.id, "plan_digest": self.plan.digest, "answer": answer} | data
+        body = json.dumps({"type": "plan.answered", "timestamp": "2026-11-21T03:00:00Z", "data": named}).encode()
+        return standard_headers(id_, body, secrets=(secret,), at=at or self.told.clock.now()), body
+
+    def incident(self):
+        return self.told.installation.store.load(self.plan.incident)
+
+
+def slack_headers(body, at, secret=SECRET):
+    stamp = str(int(at.timestamp()))
+    mac = hmac.new(secret, b"v0:" + stamp.encode() + b":" + body, hashlib.sha256).hexdigest()
+    return {
+        "Content-Type": "application/x-www-form-urlencoded",
+        "X-Slack-Request-Timestamp": stamp,
+        "X-Slack-Signature": f"v0={mac}",
+    }
+
+
+def slack(gate, request, path="/slack/actions"):
+    return decide_request("POST", path, *request, gate=gate)
+
+
+def pager(gate, request, path="/webhooks/pager"):
+    return decide_request("POST", path, *request, gate=gate)
+
+
+@pytest.fixture
+def desk(journey):
+    return Desk(journey(PROBE))
+
+
+def test_a_press_is_one_decision_and_the_change_is_made(desk):
+    assert slack(desk.gate(), desk.press()) == (200, {}, b"")
+    incident = desk.incident()
+    assert incident.phase is Phase.APPROVED
+    assert (incident.decision.who, incident.decision.name, incident.decision.verified) == ("U0ADA", "Ada", True)
+    assert desk.told.until(lambda i: i.ended, limit_s=900).phase is Phase.RESOLVED
+    assert desk.replies == []
+
+
+def test_a_reject_is_a_decision_too(desk):
+    assert slack(desk.gate(), desk.press(action=REJECT))[0] == 200
+    assert desk.incident().phase is Phase.REJECTED
+
+
+def test_the_button_of_the_message_is_the_press_that_is_taken(desk):
+    """What the card offers is what the deciding function reads."""
+    shown = card(desk.incident(), (), redact=str, console_url="https://console.example.com")
+    buttons = {e["action_id"]: e for b in shown.blocks if b["type"] == "actions" for e in b["elements"]}
+    assert set(buttons) == {APPROVE, REJECT, DETAILS}
+    assert buttons[DETAILS]["url"] == f"https://console.example.com/plans/{desk.plan.id}"
+    assert slack(desk.gate(), desk.press(value=json.loads(buttons[APPROVE]["value"])))[0] == 200
+    assert desk.incident().phase is Phase.APPROVED
+
+
+def test_details_decides_nothing(desk):
+    assert slack(desk.gate(), desk.press(action=DETAILS)) == (200, {}, b"")
+    assert desk.incident().phase is Phase.ASKED
+
+
+def test_a_double_click_is_one_decision_and_no_complaint(desk):
+    gate = desk.gate()
+    for n in range(3):
+        assert slack(gate, desk.press(action_n=n)) == (200, {}, b"")
+    assert desk.replies == []
+    assert len([r for r in desk.told.installation.control.audit() if r.kind.startswith("decision")]) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"user": "U0EVE"}, "names no approver"),
+        ({"value": {"plan": "p-none-1", "digest": "0" * 64}}, "there is none with that id"),
+    ],
+)
+def test_a_refusal_is_said_to_the_one_who_pressed(desk, changes, says):
+    assert slack(desk.gate(), desk.press(**changes)) == (200, {}, b"")
+    [(url, text)] = desk.replies
+    assert url == URL
+    assert says in text
+    assert desk.incident().phase is Phase.ASKED
+
+
+def test_another_digest_is_refused_and_says_what_to_do(desk):
+    slack(desk.gate(), desk.press(value={"plan": desk.plan.id, "digest": "0" * 64}))
+    assert "what was shown had digest" in desk.replies[0][1]
+    assert "look at the plan again" in desk.replies[0][1]
+
+
+def test_who_comes_second_is_told_who_was_first(desk):
+    gate = desk.gate()
+    slack(gate, desk.press())
+    slack(gate, desk.press(action=REJECT))
+    assert "Ada said approve through slack" in desk.replies[0][1]
+
+
+def test_a_webhook_decides_once(desk):
+    gate = desk.gate()
+    status, _, body = pager(gate, desk.hook())
+    assert status == 200
+    assert json.loads(body)["who"] == "Ada"
+    assert desk.incident().phase is Phase.APPROVED
+    assert pager(gate, desk.hook())[0] == 409
+
+
+UNSIGNED = {
+    "another secret": lambda d: d.press(secret=b"x" * 32),
+    "no headers": lambda d: ({}, d.press()[1]),
+    "six minutes old": lambda d: d.press(at=d.told.clock.now() - timedelta(minutes=6)),
+    "six minutes ahead": lambda d: d.press(at=d.told.clock.now() + timedelta(minutes=6)),
+    "another body": lambda d: (d.press()[0], d.press(user="U0EVE")[1]),
+    "a header identity": lambda d: ({"X-Goog-Authenticated-User-Email": "a", "X-Slack-User": "U0ADA"}, d.press()[1]),
+}
+
+
+@pytest.mark.parametrize("request_of", UNSIGNED.values(), ids=UNSIGNED)
+def test_what_is_not_signed_by_slack_is_401(desk, request_of):
+    assert slack(desk.gate(), request_of(desk))[0] == 401
+    assert desk.incident().phase is Phase.ASKED
+
+
+def signed(desk, body, **headers):
+    return slack_headers(body, desk.told.clock.now()) | headers, body
+
+
+ODD = {
+    "empty": lambda d: signed(d, b""),
+    "no form": lambda d: signed(d, b"{}"),
+    "another type": lambda d: signed(d, d.press()[1], **{"Content-Type": "application/json"}),
+    "two payloads": lambda d: signed(d, d.press()[1] + b"&payload={}"),
+    "another field": lambda d: signed(d, d.press()[1] + b"&x=1"),
+    "no JSON": lambda d: signed(d, b"payload=%7B"),
+    "a list": lambda d: signed(d, b"payload=[]"),
+    "bytes": lambda d: signed(d, b"payload=%ff%fe"),
+    "raw bytes": lambda d: signed(d, b"payload=\xff"),
+    "NaN": lambda d: signed(d, b"payload={%22a%22:NaN}"),
+    "a key twice": lambda d: signed(d, b'payload={"type":"block_actions","type":"x"}'),
+    "deep": lambda d: signed(d, b"payload=" + b"[" * 70 + b"]" * 70),
+    "huge": lambda d: signed(d, b"payload=" + b"x" * 300_000),
+    "a view": lambda d: d.press(type="view_submission"),
+    "no user": lambda d: d.press(user=""),
+    "a user that is a list": lambda d: d.press(user=["U0ADA"]),
+    "no actions": lambda d: d.press(actions=[]),
+    "two actions": lambda d: d.press(actions=[{}, {}]),
+    "another button": lambda d: d.press(action="evil"),
+    "a value more": lambda d: d.press(value={"plan": d.plan.id, "digest": d.plan.digest, "by": "x"}),
+    "a plan that is a number": lambda d: d.press(value={"plan": 1, "digest": d.plan.digest}),
+    "a plan with a path": lambda d: d.press(value={"plan": "p-../x", "digest": d.plan.digest}),
+    "half a digest": lambda d: d.press(value={"plan": d.plan.id, "digest": d.plan.digest[:32]}),
+    "no value": lambda d: d.press(actions=[{"action_id": APPROVE, "type": "button"}]),
+    "surrogates": lambda d: signed(d, b'payload={"type":"\\ud800"}'),
+}
+
+
+@pytest.mark.parametrize("request_of", ODD.values(), ids=ODD)
+def test_what_is_signed_and_makes_no_sense_is_400(desk, request_of):
+    assert slack(desk.gate(), request_of(desk))[0] == 400
+    assert desk.incident().phase is Phase.ASKED
+
+
+HOOKS = {
+    "unknown sender": (401, "/webhooks/nobody", lambda d: d.hook()),
+    "no sender": (404, "/webhooks/", lambda d: d.hook()),
+    "a path": (401, "/webhooks/pager/x", lambda d: d.hook()),
+    "another secret": (401, "/webhooks/pager", lambda d: d.hook(secret=b"y" * 32)),
+    "an empty key": (401, "/webhooks/nobody", lambda d: d.hook(secret=b"\0" * 32)),
+    "another answer": (400, "/webhooks/pager", lambda d: d.hook(answer="maybe")),
+    "a field more": (400, "/webhooks/pager", lambda d: d.hook(who="ada")),
+    "another digest": (403, "/webhooks/pager", lambda d: d.hook(plan_digest="0" * 64)),
+    "no such plan": (400, "/webhooks/pager", lambda d: d.hook(plan="p-none-1")),
+}
+
+
+@pytest.mark.parametrize(("status", "path", "request_of"), HOOKS.values(), ids=HOOKS)
+def test_a_webhook_in_doubt_is_refused(desk, status, path, request_of):
+    assert pager(desk.gate(), request_of(desk), path)[0] == status
+    assert desk.incident().phase is Phase.ASKED
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"), [("GET", "/slack/actions", 405), ("POST", "/", 404), ("POST", "/slack", 404)]
+)
+def test_other_places_and_methods_decide_nothing(desk, method, path, status):
+    """A previewer's GET does nothing."""
+    assert decide_request(method, path, *desk.press(), gate=desk.gate())[0] == status
+    assert desk.incident().phase is Phase.ASKED
+
+
+def test_without_a_slack_app_every_press_is_refused(desk):
+    assert slack(desk.gate(slack_secret=None), desk.press())[0] == 401
+
+
+class Failing:
+    def __init__(self, real, **answers):
+        self._real, self._answers = real, answers
+
+    def __getattr__(self, name):
+        return self._answers.get(name) or getattr(self._real, name)
+
+
+def down(*args, **kwargs):
+    raise DependencyFailed("no answer", why="down", mend="wait")
+
+
+def test_a_store_that_is_down_refuses_the_press_and_the_same_request_may_come_again(desk):
+    request, hook = desk.press(), desk.hook()
+    broken = {"store": Failing(desk.world.store, commit=down)}
+    status, _, body = slack(desk.gate(world=broken), request)
+    assert status == 503
+    assert NOT_RECORDED in body.decode()
+    assert desk.replies == [(URL, NOT_RECORDED)]
+    assert pager(desk.gate(world={"store": Failing(desk.world.store, load=down)}), hook)[0] == 503
+    assert slack(desk.gate(), request)[0] == 200
+    assert desk.incident().phase is Phase.APPROVED
+
+
+def test_a_store_that_hangs_refuses_the_press_in_time_and_records_nothing_later(desk):
+    release = threading.Event()
+
+    def hang(*args, **kwargs):
+        release.wait(10)
+        return desk.world.store.plan(*args, **kwargs)
+
+    gate = desk.gate(world={"store": Failing(desk.world.store, plan=hang)}, answer_s=0.2, workers=Workers(1))
+    began = time.monotonic()
+    assert slack(gate, desk.press())[0] == 503
+    assert time.monotonic() - began < 1.5
+    release.set()
+    gate.workers.within(5, lambda: None)  # the one worker has ended what it was asked before
+    assert desk.incident().phase is Phase.ASKED
+    assert desk.told.installation.control.audit() == ()
+
+
+def test_a_bug_is_no_crash_and_no_decision(desk):
+    def broken(*args, **kwargs):
+        raise ZeroDivisionError
+
+    status, _, body = slack(desk.gate(world={"store": Failing(desk.world.store, plan=broken)}), desk.press())
+    assert status == 503
+    assert NOT_RECORDED in body.decode()
