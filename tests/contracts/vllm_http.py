@@ -25,6 +25,7 @@ class Script:
     hangs: bool = False
     pause_s: float = 0.001
     raw: bytes | None = None
+    counts: bool = True  # False: another instance tells its counter
     chunked: bool = True  # as uvicorn sends it
 
 
@@ -123,7 +124,7 @@ class VllmHttp:
             self._event(request, {"choices": [{"delta": {"content": word}} if chat else {"text": word}]})
         if script.finish is not None:
             self._event(request, {"choices": [{"delta": {}, "finish_reason": script.finish}]})
-        if script.counter is not None:
+        if script.counter is not None and script.counts:
             script.counter += len(script.words)
         self._event(request, {"choices": [], "usage": {"completion_tokens": len(script.words)}})
         self._write(request, b"data: [DONE]\n\n")

@@ -94,11 +94,11 @@ class CloudRunPlatform:
         """Give all traffic to a revision; where the policy before it was staged followed the latest, so again."""
         current = self._api.service(self._name(service))
         work = Work(service=current.name, aim=f"traffic/{revision}")
-        staged = {TAG_OF_LATEST, TAG_OF_PINNED} & {t.tag for t in traffic_of(current.traffic)}
-        if gives_all(traffic_of(current.traffic), revision, current) and not staged:
+        before = traffic_of(current.traffic)
+        if gives_all(before, revision, current):
             return shifting(work, current)
         self._unchanged(current, etag)
-        follows = TAG_OF_LATEST in staged and revision == short(current.latest_ready_revision)
+        follows = any(t.tag == TAG_OF_LATEST for t in before) and revision == short(current.latest_ready_revision)
         traffic = LATEST if follows else (Traffic(revision=revision, percent=100),)
         self._api.update(_request(current.name, etag, traffic=traffic), mask=("traffic",), dry_run=False)
         return Operation(name=work.name, done=False, ok=None, says=f"the traffic is being moved to {revision}")

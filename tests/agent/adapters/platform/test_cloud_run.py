@@ -418,11 +418,15 @@ def test_restart_changes_name_and_stamp_alone(world) -> None:
     assert platform.restored(SERVICE, template=before.template, traffic=traffic_text(before))
 
 
-@pytest.mark.parametrize("name", ["", "projects/p/operations/1", "x#projects/p/locations/l/services/other/revisions/r"])
+FOREIGN = ["", "projects/p/operations/1", "x#projects/p/locations/l/services/other/revisions/r"]
+
+
+@pytest.mark.parametrize("name", FOREIGN, ids=["none", "not ours", "a service that is not watched"])
 def test_a_foreign_operation_is_refused(world, name: str) -> None:
-    """We watch what we started, on services that we watch."""
+    """We watch what we started, on services that we watch: nothing is even asked."""
     with pytest.raises(InputRejected):
         world.open().operation(name)
+    assert world.stand_in.calls == []
 
 
 def test_no_cloud_library_is_imported_until_it_is_used() -> None:

@@ -212,6 +212,7 @@ REFUSED = {
         SetModel(model="m2"),
         "model stands",
     ),
+    "a quantity that is not said exactly": (lambda _: None, SetResources(cpu=4.12345678, memory_mib=32768), "cpu"),
     "no such volume": (lambda _: None, SetVolumeOptions(volume="other", options=("a",)), "other"),
     "a volume that is no bucket": (lambda _: None, SetVolumeOptions(volume="shm", options=("a",)), "shm"),
 }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.adapters.platform.cloud_run_measure import served_name
+from agent.adapters.platform.cloud_run_measure import address, served_name
 from agent.core.serving import Probe, ServingConfig
 from agent.core.verification import Check
 from agent.errors import InputRejected
@@ -148,7 +148,7 @@ def test_missing_counters_are_unknown(make) -> None:
     world = make()
     world.vllm.script.counter = None
     assert good(world)[Check.TOKENS] is None
-    world.vllm.script.counter = -100.0
+    world.vllm.script.counter, world.vllm.script.counts = 2.0, False
     assert good(world)[Check.TOKENS] is None
 
 
@@ -156,6 +156,19 @@ def test_a_revision_that_is_not_there_is_refused(make) -> None:
     """Nothing is measured in its stead."""
     with pytest.raises(InputRejected):
         make().open().measure("gemma", "gemma-sre-none")
+
+
+def test_while_traffic_moves_the_services_own_address_proves_nothing() -> None:
+    """Nobody knows which revision answers just then."""
+    from google.cloud import run_v2
+
+    full = "projects/p/locations/l/services/gemma/revisions/gemma-1"
+    service = run_v2.Service.pb(run_v2.Service(uri="https://gemma", latest_ready_revision=full))
+    service.traffic.add(type_="TRAFFIC_TARGET_ALLOCATION_TYPE_LATEST", percent=100)
+    assert address(service, "gemma-1") == "https://gemma"
+    assert address(service, "gemma-0") is None
+    service.reconciling = True
+    assert address(service, "gemma-1") is None
 
 
 NAMES = {
