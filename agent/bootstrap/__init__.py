@@ -15,7 +15,7 @@ from agent.bootstrap.known import (
 from agent.bootstrap.local import embedded, in_memory, worker
 from agent.bootstrap.model_classifier import ModelClassifier, model_classifier
 from agent.bootstrap.outfit import Installation, Outfit
-from agent.bootstrap.owned import Desk, desk, installation
+from agent.bootstrap.owned import Desk, desk, installation, machine_clock
 from agent.bootstrap.place import cloud_log_entries
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "in_memory",
     "installation",
     "knowledge",
+    "machine_clock",
     "matcher",
     "model_classifier",
     "read_policy",

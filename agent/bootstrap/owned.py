@@ -92,11 +92,16 @@ def desk(settings: Settings, *, trace: Trace = str) -> Desk:
         SettingsRejected: The settings do not make a service.
         DependencyFailed: The embedded queue cannot be opened.
     """
-    from agent.adapters.clock import SystemClock
-
     kept = shelves(settings, with_control=False) if settings.bus == "embedded" else None
     bus = _pubsub(settings, trace) if kept is None else _queue(kept, settings.compression)
-    return Desk(bus=bus, services=read_services(settings), clock=SystemClock())
+    return Desk(bus=bus, services=read_services(settings), clock=machine_clock())
+
+
+def machine_clock() -> Clock:
+    """Return the machine's own clock, for what must be checked without asking the store for the time."""
+    from agent.adapters.clock import SystemClock
+
+    return SystemClock()
 
 
 def _bus(settings: Settings, kept: Shelves, place: Place, trace: Trace) -> Bus:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from agent.bootstrap import Desk, Outfit, desk, installation, matcher, redactor
+from agent.bootstrap import Desk, Outfit, desk, installation, machine_clock, matcher, redactor
 from agent.core.intake.read import BODY_LIMIT
 from agent.entrypoints.outcome import Handle
 from agent.entrypoints.pubsub import PUSH_LIMIT, answer, receive_push
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Response
 
     from agent.core.decision import Decision
+    from agent.entrypoints.decide import Gate
     from agent.entrypoints.ingest import Sender
     from agent.stages.plan_to_decision import Word
 
@@ -104,6 +105,21 @@ def post(request: Request) -> Answer:
             status, says = answer_to(error)
             log.warning("alert.refused", status=status, error=str(error))
             return f"{says}\n", status
+
+
+def decide(request: Request) -> tuple[bytes, int, dict[str, str]]:
+    """Answer a press in Slack or a signed webhook; the whole answer comes from its own rules, which never raise."""
+    from agent.entrypoints.decide import decide_request
+
+    with traced(dict(request.headers), project=project()):
+        try:
+            gate = _gate()
+        except SreError as error:
+            said, status = unopened(error)
+            return said.encode(), status, {}
+        body = request.stream.read(BODY_LIMIT + 1)
+        status, headers, answered = decide_request(request.method, request.path, dict(request.headers), body, gate=gate)
+        return answered, status, headers
 
 
 def page(request: Request) -> Response:
@@ -181,6 +197,18 @@ def _published(request: Request) -> str:
     if accepted.message is not None:
         there.bus.publish(accepted.message)
     return accepted.says
+
+
+@cache
+def _gate() -> Gate:
+    from agent.entrypoints.decide import Gate
+
+    secret = settings().slack_signing_secret
+    return Gate(
+        world=outfit_of(Owner.DECIDE).worlds[Owner.DECIDE],
+        clock=machine_clock(),
+        slack_secret=secret.get_secret_value().encode() if secret is not None else None,
+    )
 
 
 @cache

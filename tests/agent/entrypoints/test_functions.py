@@ -21,7 +21,14 @@ from agent.ports.world import Owner
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "examples" / "gemma4-26b-l4-startup-probe"
 ENTRY = (EXAMPLE / "events.jsonl").read_text().splitlines()[0].encode()
-CACHED = (functions.settings, functions._outfit, functions._desk, functions._senders, functions._console)
+CACHED = (
+    functions.settings,
+    functions._outfit,
+    functions._desk,
+    functions._senders,
+    functions._console,
+    functions._gate,
+)
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 
 
@@ -204,6 +211,20 @@ class TestConsole:
         word = Word(plan="p-1", answer=Answer.APPROVE, who="ada", channel=Channel.CONSOLE, verified=True)
         with pytest.raises(PolicyRefused, match="answer in Slack, or run: sre-agent approve p-1"):
             functions._elsewhere(word)
+
+
+class TestDecide:
+    def test_nobody_without_a_signature_is_heard(self):
+        """No secret is set, nothing is signed, or the place does not exist: refused, and never a failure of ours."""
+        assert functions.decide(request(b"payload=%7B%7D", path="/slack/actions"))[1] == 401
+        assert functions.decide(request(b"{}", path="/webhooks/ada"))[1] in {401, 404}
+        assert functions.decide(request(b"{}", path="/elsewhere"))[1] == 404
+        assert functions.decide(request(method="GET", path="/slack/actions"))[1] == 405
+
+    def test_a_state_that_cannot_be_opened_is_no_answer(self, monkeypatch, tmp_path):
+        (tmp_path / "file").write_text("no folder")
+        monkeypatch.setenv("STORE", f"sqlite:{tmp_path / 'file' / 'state'}")
+        assert functions.decide(request(b"{}", path="/slack/actions"))[1] == 503
 
 
 class TestStarting:
