@@ -79,5 +79,5 @@ def effect_key(incident: str, plan_digest: str, kind: EffectKind) -> str:
 
 
 def revision_name(service: str, key: str) -> str:
-    """Return the revision's name for an effect: the whole service name (at most 49 characters on Cloud Run) and the key."""
+    """Return the name of an effect's revision: the whole service name (49 characters at most) and the key."""
     return f"{service[:49].rstrip('-')}-sre-{key[:8]}"
