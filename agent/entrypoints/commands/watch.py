@@ -1,0 +1,327 @@
+"""The watch command: supervise one server on this machine, from its first line to a verified recovery."""
+
+import argparse
+import contextlib
+import getpass
+import itertools
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent.errors import InputRejected, SreError
+
+if TYPE_CHECKING:
+    from agent.bootstrap import Installation
+    from agent.bootstrap.on_host import HostPlatform
+    from agent.core.incident import Incident
+    from agent.core.services import Service
+    from agent.core.serving import ServingConfig
+    from agent.entrypoints.watch_view import View
+    from agent.settings import Settings
+
+THREADS = 2
+FIRST_LINES = 5000  # vLLM prints its arguments among the first
+STOP_S = 60.0
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the contract's words."""
+    parser.add_argument("--name", metavar="N", help="the service's name (default: the served name, or the model's)")
+    parser.add_argument(
+        "--log", metavar="FILE", type=Path, help="follow this log of a server that somebody else starts"
+    )
+    parser.add_argument("--auto", action="store_true", help="apply what policy.toml calls automatic without asking")
+    parser.add_argument("--console", metavar="PORT", type=int, help="show the console page on 127.0.0.1 as well")
+    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- vllm serve ...", help="the server's own words")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Start or take over the server, and go on until Ctrl-C or SIGTERM.
+
+    Returns:
+        0 when the watching ended as asked.
+
+    Raises:
+        InputRejected: The words are no server's.
+        StateConflict: Another watcher has it, or a server of that name runs with other words.
+    """
+    from agent.bootstrap import embedded
+    from agent.bootstrap.on_host import enrol, host_platform, meant, only_watcher
+    from agent.entrypoints.telemetry import configure_log
+
+    settings = _settings(args)
+    configure_log(as_json=settings.log_json, quiet=True)
+    words = args.command[1:] if args.command[:1] == ["--"] else args.command
+    config = meant(words) if words else _from_log(args.log)
+    service = enrol(settings, config, args.name)
+    config = config.with_(accelerator=service.accelerator, accelerator_count=service.accelerator_count)
+    settings = settings.with_(services=None)  # what SERVICES says of this server was written down with the others
+    with only_watcher(settings, service.name):
+        installation = embedded(settings)
+        platform = host_platform(settings, installation.clock)
+        took_over = platform.open(service.name, config, running=args.log is not None)
+        return _Watch(installation, platform, service, config, ours=args.log is None).go(
+            args.console, took_over=took_over
+        )
+
+
+def _settings(args: argparse.Namespace) -> "Settings":
+    from agent.settings import read_settings
+
+    if args.log is not None and not args.log.is_file():
+        raise InputRejected(
+            f"the log {str(args.log)!r} is not followed", why="there is no such file", mend="start the server first"
+        )
+    found: dict[str, Any] = {"platform": "host", "unattended": args.auto, "follow_log": args.log}
+    if args.console is not None:
+        found["public_url"] = f"http://127.0.0.1:{args.console}"
+    settings = read_settings(**found)
+    if not settings.embedded:
+        raise InputRejected(
+            "nothing is watched", why=f"STORE is {settings.store!r}, in the cloud", mend="use STORE=sqlite:<folder>"
+        )
+    return settings
+
+
+def _from_log(log: Path | None) -> "ServingConfig":
+    """Without a command, the server's own log says what it was started with."""
+    from agent.core.told_config import told_config
+
+    if log is None:
+        raise InputRejected(
+            "nothing is watched",
+            why="no server's command stands behind --",
+            mend="say: sre-agent watch -- vllm serve MODEL",
+        )
+    with log.open(encoding="utf-8", errors="replace") as file:
+        told = told_config(tuple(itertools.islice(file, FIRST_LINES)))
+    if told is None:
+        raise InputRejected(
+            f"the log {str(log)!r} is not followed",
+            why="it does not tell what the server was started with",
+            mend="give the server's words as well: sre-agent watch --log FILE -- vllm serve MODEL ...",
+        )
+    return told
+
+
+class _Watch:
+    """One run of the command."""
+
+    def __init__(
+        self,
+        installation: "Installation",
+        platform: "HostPlatform",
+        service: "Service",
+        config: "ServingConfig",
+        *,
+        ours: bool,
+    ) -> None:
+        from agent.bootstrap.on_host import Doctor, host_folder
+        from agent.entrypoints.watch_view import view
+        from agent.entrypoints.watchman import Watchman
+
+        self._installation = installation
+        self._platform = platform
+        self._service = service.name
+        self._config = config
+        self._ours = ours
+        self._stopping = threading.Event()
+        self._asked: set[str] = set()
+        self._told: dict[str, int] = {}
+        self._began = installation.clock.now()
+        self._view: View = view()
+        self._watchman: Watchman = Watchman(
+            installation,
+            service.name,
+            platform=platform,
+            doctor=Doctor(platform, installation.clock),
+            folder=host_folder(installation.settings) / service.name,
+            ours=ours,
+        )
+
+    def go(self, console: int | None, *, took_over: bool) -> int:
+        """Watch until somebody ends it."""
+        from agent.bootstrap import worker
+        from agent.entrypoints.service import Ticker, handlers
+
+        pool = worker(self._installation, handlers(self._installation), threads=THREADS)
+        ticker = Ticker(self._installation, every_s=max(self._installation.knowledge.times.poll_s / 4, 0.2))
+        server = self._console(console)
+        self._greet(console, took_over=took_over)
+        try:
+            with self._interrupts():
+                pool.start()
+                ticker.start()
+                self._watchman.start()
+                while not self._stopping.wait(0.3):
+                    self._turn()
+        finally:
+            self._view.close()
+            ticker.stop()
+            self._watchman.stop()
+            pool.stop(timeout_s=20)
+            if server is not None:
+                server.shutdown()
+        return 0
+
+    def _turn(self) -> None:
+        from agent.entrypoints.watch_view import state_line
+
+        watchman = self._watchman
+        now = self._installation.clock.now()
+        self._view.show(state_line(self._service, watchman.page, watchman.checkup, now=now, last=watchman.last_line))
+        try:
+            for incident in self._incidents():
+                self._tell(incident)
+                self._ask(incident)
+        except SreError as error:
+            self._view.say(f"! {error}")
+        except KeyboardInterrupt:
+            self._leave()
+
+    def _incidents(self) -> tuple["Incident", ...]:
+        from agent.core.signal import LIVE
+        from agent.ports.store import Query
+
+        found = self._installation.store.incidents(Query(run=LIVE, service=self._service, limit=20))
+        fresh = (i for i in found if not i.ended or i.phase_at >= self._began)
+        return tuple(sorted(fresh, key=lambda i: (i.opened_at, i.id)))
+
+    def _tell(self, incident: "Incident") -> None:
+        """Say what is new in the timeline."""
+        from agent.core.safe_text import terminal
+
+        events = self._installation.store.timeline(incident.id)
+        for event in events[self._told.get(incident.id, 0) :]:
+            self._view.say(f"{event.at:%H:%M:%S}  {event.phase:<13} {terminal(event.what)}")
+        self._told[incident.id] = len(events)
+
+    def _ask(self, incident: "Incident") -> None:
+        """Show a plan, and ask for a word where somebody can give one."""
+        from agent.core.brief import lines
+        from agent.core.decision import Answer
+        from agent.core.phase import Phase
+
+        plan = incident.plan
+        if incident.phase is not Phase.ASKED or plan is None or plan.id in self._asked:
+            return
+        self._asked.add(plan.id)
+        self._view.say("\n".join(lines(incident, now=self._installation.clock.now())))
+        self._bar(incident)
+        if plan.by_person:
+            self._view.say("  this is yours to do; say yes when it is done, and the server is started again")
+        question = f"{'is it done' if plan.by_person else 'apply'} ({plan.id})? [y]es [n]o [l]ater"
+        word = self._view.ask(question, "ynl", lambda: self._still(incident.id, plan.id))
+        if word in {"y", "n"}:
+            self._decide(plan.id, plan.digest, Answer.APPROVE if word == "y" else Answer.REJECT)
+
+    def _still(self, incident: str, plan: str) -> bool:
+        from agent.core.phase import Phase
+
+        now = self._installation.store.load(incident)
+        return now.phase is Phase.ASKED and now.plan is not None and now.plan.id == plan
+
+    def _decide(self, plan: str, digest: str, answer: Any) -> None:
+        from agent.core.decision import Channel
+        from agent.ports.world import Owner
+        from agent.stages.plan_to_decision import Word, plan_to_decision
+
+        word = Word(
+            plan=plan,
+            answer=answer,
+            who=getpass.getuser(),
+            channel=Channel.COMMAND_LINE,
+            verified=False,
+            why="said at the prompt of the watcher",
+            plan_digest=digest,
+        )
+        plan_to_decision(self._installation.worlds[Owner.DECIDE], word)
+
+    def _bar(self, incident: "Incident") -> None:
+        """Draw the memory before and after, where the arithmetic knows it."""
+        from agent.core.action import applied
+        from agent.fit.bar import text_bar
+
+        assert incident.plan is not None
+        report = getattr(self._installation.knowledge.fits, "report", None)
+        if report is None:
+            return
+        before = self._platform.describe(self._service).config
+        for title, config in (("before", before), ("after", applied(before, incident.plan.actions))):
+            with contextlib.suppress(SreError):
+                self._view.say(f"  memory {title}\n{text_bar(report(self._service, config))}")
+            if config == before and title == "before" and incident.plan.by_person:
+                return
+
+    def _greet(self, console: int | None, *, took_over: bool) -> None:
+        from agent.bootstrap.on_host import command_line
+
+        did = "follows the log of" if not self._ours else "took over" if took_over else "started"
+        self._view.say(f"sre-agent {did} {self._service}: {command_line(self._config)}")
+        if console is not None:
+            self._view.say(f"console: http://127.0.0.1:{console}/")
+        self._view.say("plans can be answered here, or with: sre-agent approve PLAN | reject PLAN --why TEXT")
+
+    def _console(self, port: int | None) -> Any:
+        if port is None:
+            return None
+        from agent.entrypoints.commands.up import _server
+
+        server = _server(self._installation, port)
+        threading.Thread(target=server.serve_forever, name="console", daemon=True).start()
+        return server
+
+    @contextlib.contextmanager
+    def _interrupts(self) -> Iterator[None]:
+        """SIGTERM stops the watching and never the server; Ctrl-C asks where somebody can answer."""
+        before = {n: signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)}
+        signal.signal(signal.SIGTERM, lambda *_: self._stopping.set())
+        signal.signal(signal.SIGINT, lambda *_: self._interrupted())
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _interrupted(self) -> None:
+        if not (sys.stdin.isatty() and sys.stdout.isatty()) or self._stopping.is_set():
+            self._stopping.set()
+            return
+        raise KeyboardInterrupt
+
+    def _leave(self) -> None:
+        """Ask what to stop."""
+        if not self._ours:
+            self._stopping.set()
+            return
+        try:
+            word = self._view.ask(
+                "stop the [s]erver too, only the [w]atching, or [g]o on?", "swg", lambda: not self._stopping.is_set()
+            )
+        except KeyboardInterrupt:
+            word = "w"
+        if word == "g":
+            return
+        if word == "s":
+            self._stop_server()
+        else:
+            self._view.say(f"the server runs on; the same command takes it over again: --name {self._service}")
+        self._stopping.set()
+
+    def _stop_server(self) -> None:
+        from agent.bootstrap.on_host import Stage
+
+        self._view.say("stopping the server")
+        self._platform.stop(self._service)
+        until = time.monotonic() + STOP_S
+        while time.monotonic() < until:
+            newest = self._platform.settled(self._service).newest
+            if newest is None or newest.stage is Stage.ENDED:
+                self._view.say("the server has ended")
+                return
+            time.sleep(0.1)
+        self._view.say("the server has not ended yet; the next watcher goes on with it")

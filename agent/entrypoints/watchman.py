@@ -1,0 +1,221 @@
+"""The watchman of a server on this machine: its log, its ends and its checks become signals, each once."""
+
+import json
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+
+import structlog
+
+from agent.bootstrap import Installation
+from agent.bootstrap.on_host import Checkup, Doctor, Follower, HostPlatform, Page, Stage, Start
+from agent.core.phase import Phase
+from agent.core.signal import LIVE, AlertState, Signal, Source, alert_key, log_key
+from agent.core.storm import Tally
+from agent.errors import SreError
+from agent.ports.store import Query
+from agent.ports.world import Owner
+from agent.stages.signal_to_incident import signal_to_incident
+
+log = structlog.get_logger(__name__)
+
+STEP_S = 0.25
+CHECK_S = 10.0
+KEPT_MARKS = 50
+CONTEXT = 3  # lines told together with a sight: a traceback stands above its message
+
+
+class Memory:
+    """What was told already, kept beside the server's record so that a successor does not tell it anew.
+
+    What is lost by a kill is told twice at most, and the second time is noticed by its key.
+
+    Args:
+        path: The file; made at the first change.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._told: dict[str, dict[str, object]] = json.loads(path.read_text())
+        except (OSError, ValueError):
+            self._told = {}
+
+    def get(self, mark: str, what: str) -> object:
+        """Return what was kept under a start's mark, or None."""
+        return self._told.get(mark, {}).get(what)
+
+    def keep(self, mark: str, **what: object) -> None:
+        """Keep it; an unchanged value writes nothing."""
+        known = self._told.setdefault(mark, {})
+        if {**known, **what} == known:
+            return
+        known.update(what)
+        self._told = dict(list(self._told.items())[-KEPT_MARKS:])
+        fresh = self._path.with_suffix(".tmp")
+        fresh.write_text(json.dumps(self._told))
+        fresh.rename(self._path)
+
+
+class Watchman:
+    """Looks at one server again and again, and tells what it sees.
+
+    Args:
+        installation: Where signals go.
+        service: The watched server.
+        platform: Where it runs.
+        doctor: Checks it while it serves.
+        folder: For what was told already.
+        ours: Whether the server is our own, so that its log may be kept small.
+        check_s: Seconds between two checks.
+        forward: Told of every new line, for people who want to see them.
+    """
+
+    def __init__(
+        self,
+        installation: Installation,
+        service: str,
+        *,
+        platform: HostPlatform,
+        doctor: Doctor,
+        folder: Path,
+        ours: bool = True,
+        check_s: float = CHECK_S,
+    ) -> None:
+        self._installation = installation
+        self._service = service
+        self._platform = platform
+        self._doctor = doctor
+        self._memory = Memory(folder / "told.json")
+        self._ours = ours
+        self._check_s = check_s
+        self._waited = check_s
+        self._followers: dict[str, Follower] = {}
+        self._tallies: dict[str, Tally] = {}
+        self._open: dict[str, Signal] = {}
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="watchman", daemon=True)
+        self.page: Page | None = None
+        self.checkup: Checkup | None = None
+        self.last_line = ""
+
+    def start(self) -> None:
+        """Look again and again in a thread of its own."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Let the running look end."""
+        self._stopping.set()
+        self._thread.join(30)
+
+    def look(self, *, passed_s: float = STEP_S) -> None:
+        """Look once.
+
+        Args:
+            passed_s: Seconds since the last look; a check is made when enough have passed.
+        """
+        page = self.page = self._platform.settled(self._service)
+        for start in page.starts[-2:]:
+            over = start.stage is Stage.ENDED
+            self._follow(start, over=over)
+            if over and not start.on_purpose and not self._memory.get(start.mark, "end"):
+                self._tell([self._ended(start)])
+                self._memory.keep(start.mark, end=True)
+        self._again_for_people(page)
+        self._waited += passed_s
+        if self._waited >= self._check_s:
+            self._waited = 0.0
+            self._check(page)
+
+    def _run(self) -> None:
+        passed = self._check_s
+        while not self._stopping.is_set():
+            try:
+                self.look(passed_s=passed)
+            except SreError as error:
+                log.warning("watch.failed", error=str(error))
+            except Exception:
+                log.exception("watch.broke")
+            passed = STEP_S
+            self._stopping.wait(STEP_S)
+
+    def _follow(self, start: Start, *, over: bool) -> None:
+        follower = self._followers.get(start.mark)
+        if follower is None:
+            kept = self._memory.get(start.mark, "offset")
+            offset = kept if isinstance(kept, int) else 0
+            path = self._platform.log_path(self._service, start)
+            follower = self._followers[start.mark] = Follower(path, offset=offset, punch=self._ours)
+        for lines in follower.pieces(ended=over):
+            self._tell(self._sights(start, lines, follower.offset))
+            self.last_line = next((line for line in reversed(lines) if line.strip()), self.last_line)
+        self._memory.keep(start.mark, offset=follower.offset)
+
+    def _sights(self, start: Start, lines: list[str], behind: int) -> list[Signal]:
+        """Return the telling lines; of equal ones the first, then each power of two."""
+        tally = self._tallies.setdefault(start.mark, Tally())
+        found = []
+        for index, match in self._installation.knowledge.matcher.scan(lines):
+            if tally.tells(match.signature):
+                key = log_key(LIVE, log_name=start.mark, insert_id=f"{behind}/{index}", timestamp="")
+                found.append(self._signal(start, key, Source.APP_LOG, lines[index]))
+        return found
+
+    def _ended(self, start: Start) -> Signal:
+        key = log_key(LIVE, log_name=start.mark, insert_id="end", timestamp="")
+        return self._signal(start, key, Source.PLATFORM_LOG, f"{start.revision}: {start.says}", severity="ERROR")
+
+    def _check(self, page: Page) -> None:
+        found = self.checkup = self._doctor.check(self._service, page)
+        start = page.newest
+        if found is None or start is None:
+            self._open = {}
+            return
+        wrong = {b.rule.value: b.says for b in found.breaches if b.trouble}
+        wrong |= {"sick": found.sick} if found.sick else {}
+        for name, says in wrong.items():
+            if name not in self._open:
+                self._open[name] = self._alert(start, name, says, AlertState.OPEN)
+                self._tell([self._open[name]])
+        for name in sorted(set(self._open) - set(wrong)):
+            del self._open[name]
+            self._tell([self._alert(start, name, f"{name} is over", AlertState.CLOSED)])
+
+    def _alert(self, start: Start, name: str, says: str, state: AlertState) -> Signal:
+        now = self._installation.clock.now().isoformat()
+        opened = self._open.get(name)
+        since = opened.fields["started_at"] if opened is not None else now
+        alert = f"{start.mark}/{name}"
+        key = alert_key(LIVE, alert_id=alert, state=state, started_at=since)
+        source = Source.PROBE if name == "sick" else Source.METRIC
+        made = self._signal(start, key, source, says, severity="ERROR")
+        return made.with_(alert_id=alert, alert_state=state, fields={"started_at": since})
+
+    def _signal(self, start: Start, key: str, source: Source, says: str, *, severity: str = "DEFAULT") -> Signal:
+        return Signal(
+            key=key,
+            source=source,
+            service=self._service,
+            platform="host",
+            revision=start.revision,
+            instance=start.mark,
+            at=self._installation.clock.now(),
+            severity=severity,
+            text=says,
+        )
+
+    def _tell(self, signals: Iterable[Signal]) -> None:
+        for signal in signals:
+            signal_to_incident(self._installation.worlds[Owner.INTAKE], signal)
+
+    def _again_for_people(self, page: Page) -> None:
+        """Start a dead server again, once, when a person has said that what only a person could do is done."""
+        if page.newest is None or page.newest.stage is not Stage.ENDED:
+            return
+        for incident in self._installation.store.incidents(Query(run=LIVE, service=self._service, open_only=True)):
+            plan = incident.plan
+            done = incident.phase is Phase.VERIFYING and plan is not None and plan.by_person
+            if done and plan is not None and not self._memory.get("again", plan.id):
+                self._memory.keep("again", **{plan.id: True})
+                self._platform.again(self._service)
+                return
