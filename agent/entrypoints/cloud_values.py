@@ -14,7 +14,6 @@ from agent.core.sink_filter import sink_filters
 from agent.errors import InputRejected, SreError
 
 EXAMPLE = Path("infra/services.example.toml")
-SHOWN = Path("infra/sink_filter")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -25,19 +24,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     parser = argparse.ArgumentParser(prog="python -m agent.entrypoints.cloud_values", description=__doc__)
     parser.add_argument("--services", type=Path, default=EXAMPLE, metavar="FILE", help="services.toml")
-    parser.add_argument("--write-example", action="store_true", help=f"write {SHOWN} anew from {EXAMPLE}")
     args = parser.parse_args(argv)
     try:
-        services = _services(args.services)
-        found = cloud_values(services)
+        found = cloud_values(_services(args.services))
     except SreError as error:
         print(error, file=sys.stderr)
         return 2
-    if args.write_example:
-        SHOWN.mkdir(exist_ok=True)
-        for name, text in filters_of(services).items():
-            (SHOWN / f"{name}.txt").write_text(text, encoding="utf-8")
-        return 0
     print(json.dumps(found, indent=2))
     return 0
 
@@ -48,6 +40,7 @@ def cloud_values(services: Services) -> dict[str, dict[str, object]]:
     Only services that the cloud's own interfaces can reach are named; those on other platforms reach us through
     ``ingest``, and nothing is granted for them.
     """
+    filters = sink_filters(services, load_failures().signatures, load_healthy())
     watched = {
         service.name: {
             "platform": service.platform,
@@ -59,12 +52,7 @@ def cloud_values(services: Services) -> dict[str, dict[str, object]]:
         for service in services.services
         if service.platform in {"cloud_run", "kubernetes", "tpu_vm"}
     }
-    return {"watched": dict(watched), "sink_filters": dict(filters_of(services))}
-
-
-def filters_of(services: Services) -> dict[str, str]:
-    """Return the sinks' filters by name; see :func:`agent.core.sink_filter.sink_filters`."""
-    return sink_filters(services, load_failures().signatures, load_healthy())
+    return {"watched": dict(watched), "sink_filters": dict(filters)}
 
 
 def _services(path: Path) -> Services:

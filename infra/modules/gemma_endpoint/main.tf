@@ -63,7 +63,7 @@ resource "google_cloud_run_v2_service" "this" {
 
       startup_probe {
         period_seconds    = var.probe_period
-        timeout_seconds   = 10
+        timeout_seconds   = min(10, var.probe_period - 1)
         failure_threshold = var.probe_count
 
         http_get {
