@@ -7,10 +7,11 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 PORT ?= 8080
 EXAMPLE ?= examples/gemma4-26b-l4-startup-probe
 STATE ?= state
+LAB ?= state/lab-model
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check types imports unit soak simulate bench lock tools docs clean
+.PHONY: help install run test check types imports unit soak simulate bench lock tools docs clean lab-model
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -57,6 +58,9 @@ simulate: install ## Replay one seed: make simulate SEED=4711
 
 bench: install ## Paired speed ratios beside peers
 	@for b in benchmarks/*.py; do echo "== $$b =="; $(BIN)/python $$b || exit 1; done
+
+lab-model: install ## A real small model behind vLLM on this machine (some minutes, 2.5 GB); RECORD=1 records it for the tests
+	@$(BIN)/python scripts/lab_model.py $(if $(RECORD),record,serve) $(LAB) $(if $(RECORD),tests/data/model/vllm.jsonl)
 
 lock: install ## Write requirements*.txt anew from requirements*.in
 	@$(BIN)/pip-compile -q --no-emit-index-url --no-emit-find-links --strip-extras requirements.in

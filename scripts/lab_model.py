@@ -2,7 +2,7 @@
 
     python scripts/lab_model.py setup  FOLDER          about 3 minutes, 2.5 GB
     python scripts/lab_model.py serve  FOLDER          until Ctrl-C; then MODEL_ENDPOINTS=http://127.0.0.1:8119/v1
-    python scripts/lab_model.py record FOLDER TAPE     asks about every recorded example, and keeps what went over the wire
+    python scripts/lab_model.py record FOLDER TAPE     asks about recorded examples, keeps what went over the wire
     python scripts/lab_model.py record --url URL --server NAME TAPE    the same against a server that runs already
 
 The model is small and mostly wrong: it is here for the wire and for the schema, never for accuracy. Versions and the
@@ -154,8 +154,8 @@ class _Passing(http.server.BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def record(url: str, server: str, path: Path) -> None:
-    """Ask about every recorded example and write the tape: the questions, what went over the wire, what was read."""
+def record(url: str, server: str, path: Path, *, examples: int) -> None:
+    """Ask about recorded examples and write the tape: the questions, what went over the wire, what was read."""
     sys.path.insert(0, str(ROOT))
     from agent.adapters.model.endpoint import parse_endpoint
     from agent.adapters.model.openai_chat import OpenAiChat
@@ -184,7 +184,7 @@ def record(url: str, server: str, path: Path) -> None:
             rows[-1]["usable"] = usable
 
     classify = ModelClassifier("model", Recording(), model_use(Settings()))
-    for log in sorted((ROOT / "examples").glob("*/instance.log")):
+    for log in sorted((ROOT / "examples").glob("*/instance.log"))[-examples:]:
         found = classify(Record(id=log.parent.name, log=log.read_text(), platform="cloud_run", whole_log=True))
         print(f"{log.parent.name}: {found.class_}", file=sys.stderr)
     head = {"server": server, "recorded": time.strftime("%Y-%m-%d"), "figures": classify.figures()}
@@ -198,17 +198,18 @@ def main() -> int:
     parser.add_argument("what", choices=("setup", "serve", "record"))
     parser.add_argument("paths", nargs="+", type=Path)
     parser.add_argument("--url")
+    parser.add_argument("--examples", type=int, default=3)
     parser.add_argument("--server", default=f"vLLM {VLLM} (CPU), SmolLM2-135M-Instruct")
     given = parser.parse_args()
     if given.url:
-        record(given.url, given.server, given.paths[-1])
+        record(given.url, given.server, given.paths[-1], examples=given.examples)
         return 0
     setup(given.paths[0])
     if given.what == "setup":
         return 0
     with served(given.paths[0]) as url:
         if given.what == "record":
-            record(url, given.server, given.paths[-1])
+            record(url, given.server, given.paths[-1], examples=given.examples)
             return 0
         print(f"MODEL_ENDPOINTS={url}   (Ctrl-C stops)", file=sys.stderr)
         with contextlib.suppress(KeyboardInterrupt):

@@ -10,6 +10,8 @@ from agent.errors import InputRejected, ModelMisbehaved
 from agent.strict_json import read_object
 
 ANSWER_LIMIT = 65_536  # bytes; a longer answer is none
+PROSE_LIMIT = 400  # characters that a grammar lets through; a small model that repeats itself ends before its tokens do
+ITEM_LIMIT = 120
 _RULES_ALONE = "nothing to do: the rules decide alone"
 
 Sentence = Annotated[str, StringConstraints(max_length=240)]
@@ -68,10 +70,10 @@ def answer_schema(classes: Sequence[str], ids: Sequence[str], *, may_ask: bool) 
     """
     cited = {"type": "string", "enum": list(ids)} if ids else {"type": "string"}
     properties: dict[str, Any] = {
-        "root_cause": {"type": "string"},
+        "root_cause": {"type": "string", "maxLength": PROSE_LIMIT},
         "class": {"type": "string", "enum": list(classes)},
         "cited": {"type": "array", "items": cited, "maxItems": 8},
-        "unknown": {"type": "array", "items": {"type": "string"}, "maxItems": 5},
+        "unknown": {"type": "array", "items": {"type": "string", "maxLength": ITEM_LIMIT}, "maxItems": 5},
     }
     if may_ask:
         properties["more"] = {"type": "array", "maxItems": 3, "items": {"anyOf": _requests(cited)}}

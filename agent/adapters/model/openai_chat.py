@@ -219,7 +219,7 @@ class OpenAiChat:
         for used, user in enumerate((question.user, *question.shorter)):
             messages = [{"role": "system", "content": question.system}, {"role": "user", "content": user}]
             bound = len(canonical(messages)) + TEMPLATE_TOKENS
-            if bound > room:
+            if bound > room > 0:
                 counted = call.tokens(listing.model, messages)
                 bound = counted if counted is not None else bound
             if bound <= room:
