@@ -1,5 +1,6 @@
 """The journey on real parts: Google's emulator pushes recorded entries to the functions, each in a process of its own."""
 
+import base64
 import importlib.util
 import json
 import re
@@ -125,3 +126,18 @@ def test_an_alert_of_a_sender_that_cannot_publish_opens_an_incident(deployed):
     assert opened.service == SERVICE
     told, _ = deployed.functions["on_alert"].told()
     assert {event["stage"] for event in told if event["message"] == "stage.finished"} == {"signal_to_incident"}
+
+
+def test_one_trace_can_be_followed_from_the_first_request_to_the_next_function(deployed):
+    """The request's own trace in its log; the trace of the beginning as a label there and in the function it woke."""
+    trace = "0af7651916cd43dd8448eb211c80319c"
+    message = {"data": base64.b64encode(json.dumps(recorded()[0]).encode()).decode(), "messageId": "1"}
+    body = json.dumps({"message": message, "subscription": "s"}).encode()
+    intake = deployed.functions["on_log_event"]
+    assert intake.post(body, headers={"traceparent": f"00-{trace}-b7ad6b7169203331-01"}) == (200, "ack")
+    deployed.until(lambda i: i.phase is Phase.ASKED)  # what came before has been written by then
+    (event,) = [e for e in intake.told()[0] if e["message"] == "stage.finished"]
+    assert event["logging.googleapis.com/trace"] == f"projects/{deployed.project}/traces/{trace}"
+    assert event["logging.googleapis.com/spanId"] == "b7ad6b7169203331"
+    woken = [e for e in deployed.functions["on_incident"].told()[0] if e.get("stage") == "incident_to_diagnosis"]
+    assert trace in {e["logging.googleapis.com/labels"].get("origin") for e in woken}
