@@ -1,6 +1,7 @@
 """The settings: raw words of the environment to valid values, read once, all mistakes told at once."""
 
 import os
+import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,8 +11,12 @@ from typing import Any
 from pydantic import Field, SecretStr
 
 from agent.core.incident import Times
+from agent.core.signed_request import webhook_secret
 from agent.core.value import Value
 from agent.errors import SettingsRejected
+
+_IDENTITY = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+_KMS = re.compile(r"projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+/cryptoKeyVersions/[0-9]+")
 
 
 class Settings(Value):
@@ -29,6 +34,8 @@ class Settings(Value):
         follow_log: The log of a server that somebody else starts; ``watch --log`` sets it.
         restart_command: The operator's fixed words that restart that server; nothing is ever put into them.
         compression: Divides waits in a rehearsal; screens say so.
+        webhook_deciders: Identity and secret of who may decide by webhook; twice the same identity is a rotation.
+        receipt_kms: A Cloud KMS key version that signs receipts in place of a key of our own.
     """
 
     store: str = "sqlite:state"
@@ -52,7 +59,10 @@ class Settings(Value):
     slack_signing_secret: SecretStr | None = None
     slack_channel: str | None = None
     webhook_urls: tuple[str, ...] = ()
+    slack_api_url: str = "https://slack.com/api/"
     webhook_secrets: tuple[SecretStr, ...] = ()
+    webhook_deciders: tuple[tuple[str, SecretStr], ...] = ()
+    receipt_kms: str | None = None
     ingest_secrets: Mapping[str, SecretStr] = Field(default_factory=dict)
     hub_token: SecretStr | None = None
     unattended: bool = True
@@ -151,6 +161,31 @@ def _words(raw: str) -> tuple[str, ...]:
     return tuple(shlex.split(raw))
 
 
+def _whsec(raw: str) -> SecretStr:
+    try:
+        webhook_secret(raw)
+    except SettingsRejected as error:
+        raise ValueError(error.why) from error
+    return SecretStr(raw)
+
+
+def _whsecs(raw: str) -> tuple[SecretStr, ...]:
+    return tuple(_whsec(part) for part in _list(raw))
+
+
+def _deciders(raw: str) -> tuple[tuple[str, SecretStr], ...]:
+    pairs = [part.partition("=") for part in _list(raw)]
+    if not all(_IDENTITY.fullmatch(name) for name, _, _ in pairs):
+        raise ValueError(raw)
+    return tuple((name, _whsec(secret)) for name, _, secret in pairs)
+
+
+def _kms(raw: str) -> str:
+    if not _KMS.fullmatch(raw):
+        raise ValueError(raw)
+    return raw
+
+
 def _pairs(raw: str) -> dict[str, SecretStr]:
     pairs = [part.split("=", 1) for part in _list(raw)]
     if any(len(pair) != 2 or not all(pair) for pair in pairs):
@@ -169,6 +204,7 @@ WORDS: dict[str, _Word] = {
     ),
     "SERVICES": _Word(field="services", read=_file, want="the path of services.toml"),
     "POLICY": _Word(field="policy", read=_file, want="the path of policy.toml"),
+    "RECEIPT_KMS": _Word(field="receipt_kms", read=_kms, want="projects/.../cryptoKeyVersions/N, a MAC key"),
     "RECEIPT_KEY": _Word(field="receipt_key", read=_secret, want="a secret of 32 bytes or more"),
     "KILL_SWITCH": _Word(field="kill_switch", read=_switch, want="on | off"),
     "REHEARSAL_COMPRESSION": _Word(field="compression", read=_factor, want="a factor >= 1"),
@@ -192,10 +228,14 @@ WORDS: dict[str, _Word] = {
     "GEMMA_MAY_ASK": _Word(field="model_may_ask", read=_switch, want="on | off"),
     "SLACK_TOKEN": _Word(field="slack_token", read=_secret, want="a bot token"),
     "SLACK_SIGNING_SECRET": _Word(field="slack_signing_secret", read=_secret, want="the app's signing secret"),
+    "SLACK_API_URL": _Word(field="slack_api_url", read=str, want="Slack's API, such as https://slack-gov.com/api/"),
     "SLACK_CHANNEL": _Word(field="slack_channel", read=str, want="a channel id"),
     "WEBHOOK_URLS": _Word(field="webhook_urls", read=_list, want="https URLs, separated by commas"),
     "WEBHOOK_SECRETS": _Word(
-        field="webhook_secrets", read=lambda raw: tuple(SecretStr(s) for s in _list(raw)), want="whsec_ secrets"
+        field="webhook_secrets", read=_whsecs, want="whsec_ secrets of 24 to 64 bytes, separated by commas"
+    ),
+    "WEBHOOK_DECIDERS": _Word(
+        field="webhook_deciders", read=_deciders, want="identity=whsec_secret pairs, separated by commas"
     ),
     "INGEST_SECRETS": _Word(field="ingest_secrets", read=_pairs, want="source=secret pairs, separated by commas"),
     "HF_TOKEN": _Word(field="hub_token", read=_secret, want="a Hugging Face token, for checkpoints behind a licence"),
@@ -265,4 +305,6 @@ def _together(settings: Settings) -> list[str]:
         mistakes.append("RECEIPT_KEY is too short, want a secret of 32 bytes or more")
     if bool(settings.slack_token) != bool(settings.slack_channel):
         mistakes.append("SLACK_TOKEN and SLACK_CHANNEL go together, one of them is unset")
+    if settings.webhook_urls and not settings.webhook_secrets:
+        mistakes.append("WEBHOOK_SECRETS is unset, want a secret to sign with what goes to WEBHOOK_URLS")
     return mistakes

@@ -16,6 +16,7 @@ from agent.bootstrap.local import embedded, in_memory, worker
 from agent.bootstrap.model_classifier import ModelClassifier, model_classifier
 from agent.bootstrap.outfit import Installation, Outfit
 from agent.bootstrap.owned import Desk, desk, installation, machine_clock
+from agent.bootstrap.people import decider_secrets, notifiers, slack_reply, slack_secret
 from agent.bootstrap.place import cloud_log_entries
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "ModelClassifier",
     "Outfit",
     "cloud_log_entries",
+    "decider_secrets",
     "desk",
     "embedded",
     "faster",
@@ -33,12 +35,15 @@ __all__ = [
     "machine_clock",
     "matcher",
     "model_classifier",
+    "notifiers",
     "read_policy",
     "read_services",
     "receipt_key",
     "redact",
     "redactor",
     "service_fits",
+    "slack_reply",
+    "slack_secret",
     "titles",
     "worker",
 ]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent.bootstrap.known import read_services, receipt_key, redact
 from agent.bootstrap.outfit import Installation, Parts, installed
+from agent.bootstrap.people import notifiers
 from agent.bootstrap.place import place_of
 from agent.bootstrap.shelves import sqlite_shelves
 from agent.core.services import Services
@@ -43,6 +44,7 @@ def embedded(settings: Settings) -> Installation:
         clock=kept.clock,
         place=place,
         receipt_key=receipt_key(settings),
+        notifiers=notifiers(settings, kept.clock),
     )
     subscriptions = default_subscriptions(compression=place.factor)
     return installed(parts, EmbeddedBus(kept.database, kept.clock, subscriptions))

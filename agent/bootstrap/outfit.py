@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from agent.bootstrap.known import faster, knowledge, read_policy, reading_of, service_fits
 from agent.bootstrap.models import model_of, model_use
 from agent.bootstrap.place import Place
+from agent.core.decision import Seal
 from agent.core.fitting import Fits
 from agent.core.intake.origin import Reading
 from agent.core.services import Services
@@ -85,6 +86,7 @@ class Parts:
     owners: frozenset[Owner] = frozenset(Owner)
     fits: Fits | None = None
     notifiers: Mapping[str, Notifier] = field(default_factory=dict)
+    seal: Seal | None = None
 
 
 def fitted_out(parts: Parts, bus: Bus) -> Outfit:
@@ -146,6 +148,7 @@ def _worlds(parts: Parts, bus: Bus) -> tuple[Knowledge, dict[Owner, World]]:
             clock=parts.clock,
             knowledge=known,
             receipt_key=parts.receipt_key if owner in DECIDERS else None,
+            seal=parts.seal if owner in DECIDERS else None,
             local=parts.settings.embedded,
             halted=parts.settings.kill_switch,
             holder=holder,

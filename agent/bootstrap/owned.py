@@ -6,6 +6,7 @@ from typing import Any
 
 from agent.bootstrap.known import read_services, reading_of, receipt_key
 from agent.bootstrap.outfit import DECIDERS, Outfit, Parts, fitted_out
+from agent.bootstrap.people import notifiers, seal_of
 from agent.bootstrap.place import Place, place_of
 from agent.bootstrap.shelves import Shelves, shelves
 from agent.core.intake.origin import Reading
@@ -78,7 +79,9 @@ def installation(settings: Settings, owner: Owner, *, trace: Trace = str) -> Out
         quarantine=kept.quarantine,
         clock=kept.clock,
         place=place,
-        receipt_key=receipt_key(settings) if owner in DECIDERS else None,
+        receipt_key=receipt_key(settings) if owner in DECIDERS and settings.receipt_kms is None else None,
+        seal=seal_of(settings) if owner in DECIDERS else None,
+        notifiers=notifiers(settings, kept.clock) if owner is Owner.INCIDENT else {},
         owners=frozenset({owner}),
         fits=None if owner is Owner.INCIDENT else absent,
     )

@@ -14,6 +14,18 @@ from agent.stages.commit import drain, message_for
 from agent.stages.reason import Did
 from agent.stages.tell import tell_people
 
+TELL_ATTEMPTS = 12  # with the bus's own waits between them about an hour
+
+
+class NotTold(DependencyFailed):
+    """Somebody who should see an incident did not; the message about it is good, and comes again later.
+
+    Attributes:
+        code: "Too many requests" in HTTP: it is tried again without being counted as a failure of the message.
+    """
+
+    code = 429
+
 
 class Order(Value):
     """The body of a message between our functions."""
@@ -28,10 +40,10 @@ def on_order(world: World, delivery: Delivery) -> tuple[Did, ...]:
     if order.kind == "tell":
         drain(world, order.incident)
         failed = tell_people(world, order.incident)
-        if failed and delivery.attempt < 3:
-            raise DependencyFailed(
+        if failed and delivery.attempt < TELL_ATTEMPTS:
+            raise NotTold(
                 f"people were not told of {order.incident!r}",
-                why="; ".join(failed)[:500],
+                why="; ".join(f"{name}: {error}" for name, error in failed.items())[:500],
                 mend="nothing to do: it is tried again, and the incident goes on",
             )
         return (Did.NOTED,)

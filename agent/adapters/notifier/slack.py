@@ -1,0 +1,107 @@
+"""One Slack message for each incident: posted once, then changed in place with every later phase."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from agent.core.incident import Event, Incident
+from agent.core.slack_card import Card, card
+from agent.errors import DependencyFailed
+
+if TYPE_CHECKING:
+    from slack_sdk import WebClient
+
+TIMEOUT_S: Final = 10
+KEPT: Final = 1000  # incidents whose message this process remembers, besides the store
+PER_CHANNEL_S: Final = 1.0
+"""One message a second in a channel: https://docs.slack.dev/apis/web-api/rate-limits (2026-11-21)."""
+
+
+class RateLimited(DependencyFailed):
+    """Slack said: later. It says nothing about the message.
+
+    Attributes:
+        code: As HTTP says it, so that it is not counted as a failure.
+    """
+
+    code = 429
+
+
+class SlackNotifier:
+    """Shows incidents in one channel; its reference is ``CHANNEL/TS/DIGEST`` of what stands there.
+
+    Args:
+        client: Slack's own client, without retries of its own.
+        channel: The id of the channel.
+        redact: Takes secrets out of a text.
+        console_url: For the Details button.
+    """
+
+    def __init__(self, client: "WebClient", *, channel: str, redact: Callable[[str], str], console_url: str) -> None:
+        self._client, self._channel, self._redact, self._console_url = client, channel, redact, console_url
+        self._lock = threading.Lock()
+        self._free_at = 0.0
+        self._shown: dict[str, tuple[int, str]] = {}
+
+    def tell(self, incident: Incident, timeline: tuple[Event, ...], *, reference: str | None) -> str | None:
+        """Post or change the message; see the port. What stands there already is not sent again.
+
+        Raises:
+            RateLimited: Slack wants us to wait; asked again before that, nothing is sent.
+            DependencyFailed: Slack did not answer, or refused.
+        """
+        shown = card(incident, timeline, redact=self._redact, console_url=self._console_url)
+        with self._lock:
+            known = self._shown.get(incident.id)
+            if known is not None and known[0] > incident.version:
+                return known[1]  # somebody showed a later state meanwhile
+            found = self._show(incident, shown, known[1] if known is not None else reference)
+            self._shown[incident.id] = (incident.version, found)
+            while len(self._shown) > KEPT:
+                self._shown.pop(next(iter(self._shown)))
+        return found
+
+    def _show(self, incident: Incident, shown: Card, reference: str | None) -> str:
+        channel, ts, before = (*(reference or "").split("/"), "", "")[:3]
+        look = shown.digest[:16]
+        if ts and before == look:
+            return f"{channel}/{ts}/{look}"
+        arguments = {"text": shown.text, "blocks": list(shown.blocks), "parse": "none"}
+        if ts:
+            self._call("chat.update", channel=channel, ts=ts, **arguments)
+            return f"{channel}/{ts}/{look}"
+        # so that a person who looks for it finds which incident a message is about
+        named = {"event_type": "sre_incident", "event_payload": {"incident": incident.id}}
+        still = {"unfurl_links": False, "unfurl_media": False}
+        posted = self._call("chat.postMessage", channel=self._channel, metadata=named, **still, **arguments)
+        return f"{posted['channel']}/{posted['ts']}/{look}"
+
+    def _call(self, method: str, **arguments: Any) -> dict[str, Any]:
+        from slack_sdk.errors import SlackApiError, SlackClientError
+
+        self._wait_its_turn()
+        try:
+            answer = self._client.api_call(method, json=arguments)
+        except SlackApiError as error:
+            if error.response.status_code == 429 or error.response.get("error") == "ratelimited":
+                raise self._limited(str(error.response.headers.get("Retry-After", "1"))) from error
+            raise DependencyFailed(
+                "Slack was not told", why=f"it answered {error.response.get('error')!r}", mend="see docs/slack.md"
+            ) from error
+        except (SlackClientError, OSError, ValueError) as error:
+            raise DependencyFailed("Slack was not told", why=type(error).__name__, mend="it is tried again") from error
+        found = answer.data
+        assert isinstance(found, dict)
+        return found
+
+    def _wait_its_turn(self) -> None:
+        """Refuse while Slack's own limit runs, rather than run into it again."""
+        left = self._free_at - time.monotonic()
+        if left > 0:
+            raise RateLimited("Slack was not told", why=f"it asked for {left:.0f} s of quiet", mend="it is tried again")
+
+    def _limited(self, after: str) -> RateLimited:
+        seconds = min(float(after), 600.0) if after.isascii() and after.isdigit() else PER_CHANNEL_S
+        self._free_at = time.monotonic() + seconds
+        return RateLimited("Slack was not told", why=f"it asked for {seconds:g} s of quiet", mend="it is tried again")

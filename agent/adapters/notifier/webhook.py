@@ -1,0 +1,124 @@
+"""Standard Webhooks to whoever listens: an event for each step of an incident, signed, in order, sent until taken."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from agent.adapters.net.guarded_post import Answered, GuardedPost
+from agent.core.incident import Event, Incident
+from agent.core.phase import Phase
+from agent.core.safe_text import plain
+from agent.core.signed_request import standard_headers
+from agent.core.value import digest
+from agent.errors import DependencyFailed, PolicyRefused
+from agent.ports.clock import Clock
+
+TYPE_OF: Final = {
+    Phase.DIAGNOSED: "incident.opened",
+    Phase.ASKED: "plan.proposed",
+    Phase.APPROVED: "plan.decided",
+    Phase.REJECTED: "plan.decided",
+    Phase.EXPIRED: "plan.expired",
+    Phase.SUPERSEDED: "plan.withdrawn",
+    Phase.REFUSED: "plan.refused",
+    Phase.APPLYING: "plan.applied",
+    Phase.ROLLED_BACK: "plan.rolled_back",
+    Phase.RESOLVED: "incident.resolved",
+    Phase.SELF_RECOVERED: "incident.resolved",
+    Phase.ESCALATED: "incident.escalated",
+}
+GONE: Final = "gone"
+
+
+class WebhookNotifier:
+    """Tells one address; its reference is how many lines of the timeline were told.
+
+    Args:
+        url: Where to.
+        secrets: One, or two while they are rotated; every event is signed with each.
+        post: Reaches public addresses only.
+        clock: The time of an attempt.
+        redact: Takes secrets out of a text.
+    """
+
+    def __init__(
+        self, url: str, *, secrets: Sequence[bytes], post: GuardedPost, clock: Clock, redact: Callable[[str], str]
+    ) -> None:
+        self._url, self._secrets, self._post = url, tuple(secrets), post
+        self._clock, self._redact = clock, redact
+
+    def tell(self, incident: Incident, timeline: tuple[Event, ...], *, reference: str | None) -> str | None:
+        """Send what was not sent yet, oldest first; see the port.
+
+        Raises:
+            DependencyFailed: An event was not taken; it is sent again, with the same id, before any later one.
+        """
+        if reference == GONE:
+            return reference
+        told = int(reference) if reference and reference.isdigit() else 0
+        for number, (event, before) in enumerate(zip(timeline, (None, *timeline), strict=False)):
+            if number < told or (before is not None and before.phase is event.phase):
+                continue
+            kind = TYPE_OF.get(event.phase)
+            if kind is not None and not self._send(incident, event, number, kind):
+                return GONE
+        return str(len(timeline))
+
+    def _send(self, incident: Incident, event: Event, number: int, kind: str) -> bool:
+        """Send one event; False where the receiver said that it wants none any more (410)."""
+        body = json.dumps(self._payload(incident, event, kind), ensure_ascii=False, separators=(",", ":")).encode()
+        id_ = f"msg_{digest([incident.id, number, kind, self._url])[:32]}"
+        headers = standard_headers(id_, body, secrets=self._secrets, at=self._clock.now())
+        try:
+            answer = self._post.post(self._url, body, headers)
+        except PolicyRefused as error:
+            raise DependencyFailed("the webhook was not sent", why=error.why, mend=error.mend) from error
+        if answer.status == 410:
+            return False
+        if not 200 <= answer.status < 300:
+            raise NotTaken(answer)
+        return True
+
+    def _payload(self, incident: Incident, event: Event, kind: str) -> dict[str, Any]:
+        data: dict[str, Any] = {
+            "incident": incident.id,
+            "service": incident.service,
+            "run": incident.run,
+            "phase": event.phase,
+            "what": self._safe(event.what),
+            "by": self._safe(event.by),
+            "cause": incident.cause,
+        }
+        plan, decision = incident.plan, incident.decision
+        if incident.diagnosis is not None:
+            data["root_cause"] = self._safe(incident.diagnosis.root_cause)
+        if plan is not None and kind.startswith("plan."):
+            data |= {
+                "plan": plan.id,
+                "plan_digest": plan.digest,
+                "why": self._safe(plan.why),
+                "difference": [d.model_dump() for d in plan.difference[:20]],
+                "fits": plan.fit_after.fits,
+                "cost_before_usd_per_h": plan.cost_before_usd_per_h,
+                "cost_after_usd_per_h": plan.cost_after_usd_per_h,
+                "risk": plan.risk,
+                "undo": self._safe(plan.undo),
+                "expires_at": plan.expires_at.isoformat(),
+            }
+            data["difference"] = [{k: self._safe(v) if v else v for k, v in d.items()} for d in data["difference"]]
+        if decision is not None and kind == "plan.decided":
+            data["decision"] = {"answer": decision.answer, "who": decision.shown, "channel": decision.channel}
+        return {"type": kind, "timestamp": event.at.isoformat(), "data": data}
+
+    def _safe(self, text: str) -> str:
+        return plain(self._redact(text), limit=1000)
+
+
+class NotTaken(DependencyFailed):
+    """The receiver answered, and not with a yes; too many requests say nothing about the message."""
+
+    def __init__(self, answer: Answered) -> None:
+        super().__init__(
+            "the webhook was not taken", why=f"it was answered with {answer.status}", mend="it is sent again"
+        )
+        self.code = answer.status

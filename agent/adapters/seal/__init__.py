@@ -1,0 +1,1 @@
+"""What signs receipts outside of this process, one module per service."""

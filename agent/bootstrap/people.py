@@ -1,0 +1,70 @@
+"""How people are reached and heard: Slack and webhooks out, and the gate through which their answers come in."""
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from agent.bootstrap.known import redact
+from agent.core.decision import Seal
+from agent.core.signed_request import webhook_secret
+from agent.ports.clock import Clock
+from agent.ports.notifier import Notifier
+from agent.settings import Settings
+
+if TYPE_CHECKING:
+    from agent.adapters.notifier.slack_reply import SlackReply
+
+
+def notifiers(settings: Settings, clock: Clock) -> dict[str, Notifier]:
+    """Return who is told of incidents, by name; nobody where nothing is set."""
+    found: dict[str, Notifier] = {}
+    if settings.slack_token is not None and settings.slack_channel is not None:
+        from slack_sdk import WebClient
+
+        from agent.adapters.notifier.slack import TIMEOUT_S, SlackNotifier
+
+        token = settings.slack_token.get_secret_value()
+        client = WebClient(token=token, base_url=settings.slack_api_url, timeout=TIMEOUT_S, retry_handlers=[])
+        found["slack"] = SlackNotifier(
+            client, channel=settings.slack_channel, redact=redact, console_url=settings.public_url
+        )
+    if settings.webhook_urls:
+        from agent.adapters.net.guarded_post import GuardedPost
+        from agent.adapters.notifier.webhook import WebhookNotifier
+
+        secrets = [webhook_secret(secret.get_secret_value()) for secret in settings.webhook_secrets]
+        for url in settings.webhook_urls:
+            name = f"webhook-{sha256(url.encode()).hexdigest()[:12]}"
+            found[name] = WebhookNotifier(url, secrets=secrets, post=GuardedPost(), clock=clock, redact=redact)
+    return found
+
+
+def slack_secret(settings: Settings) -> bytes | None:
+    """Return the signing secret of the Slack app, where there is one."""
+    secret = settings.slack_signing_secret
+    return secret.get_secret_value().encode() if secret is not None else None
+
+
+def decider_secrets(settings: Settings) -> Mapping[str, tuple[bytes, ...]]:
+    """Return the secrets of those who may decide by webhook, by identity."""
+    found: dict[str, tuple[bytes, ...]] = {}
+    for name, secret in settings.webhook_deciders:
+        found[name] = (*found.get(name, ()), webhook_secret(secret.get_secret_value()))
+    return found
+
+
+def slack_reply() -> "SlackReply":
+    """Return what says a word to the one person who pressed a button."""
+    from agent.adapters.net.guarded_post import GuardedPost
+    from agent.adapters.notifier.slack_reply import SlackReply
+
+    return SlackReply(GuardedPost(timeout_s=3))
+
+
+def seal_of(settings: Settings) -> Seal | None:
+    """Return what signs receipts in place of a key of ours: Cloud KMS, where it is set."""
+    if settings.receipt_kms is None:
+        return None
+    from agent.adapters.seal.kms import KmsSeal, default_session
+
+    return KmsSeal(settings.receipt_kms, default_session())
