@@ -27,7 +27,7 @@ locals {
     LOG_JSON = "on"
   }
 
-  known = merge(var.settings, {
+  known = merge({ PUBLIC_URL = "https://sre-console-${local.number}.${var.region}.run.app" }, var.settings, {
     PLATFORM     = "cloud_run:${var.project}"
     POLICY       = "/workspace/policy.toml"
     IAP_AUDIENCE = "/projects/${local.number}/locations/${var.region}/services/sre-console"

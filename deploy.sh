@@ -1,0 +1,312 @@
+#!/usr/bin/env bash
+# Brings the agent into the cloud: plan | apply | smoke | destroy. See docs/install-gcp.md.
+# Every step can be run again after any failure; --dry-run prints what would be done and needs no credentials.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+usage() {
+  cat <<'TEXT'
+usage: ./deploy.sh plan|apply|smoke|destroy [--dry-run] [--yes]
+
+  plan      check everything, stage the functions, show what Terraform would change
+  apply     the same, then change it
+  smoke     send a canary through the sink and wait until the agent has heard it
+  destroy   take everything away again, after asking; incidents are kept unless you say otherwise
+
+settings, from the environment or from deploy.env:
+  PROJECT        where the agent will live                        (required)
+  REGION         such as us-central1                              (required)
+  PEOPLE         e-mail addresses that hear when the agent itself is in trouble, with commas   (required)
+  SERVICES_FILE  what is watched                                  (default services.toml)
+  POLICY_FILE    what may be changed, by whose word               (default policy.toml)
+  STATE_BUCKET   where Terraform keeps its state                  (default PROJECT-sre-agent-state)
+  EXTRA_VARS     further Terraform variables, a .tfvars.json file (optional)
+  secrets        SLACK_TOKEN, SLACK_SIGNING_SECRET, WEBHOOK_SECRETS, INGEST_SECRETS, MODEL_API_KEY, HF_TOKEN:
+                 set one to store it as a new version; unset leaves what is stored
+TEXT
+}
+
+say() { printf '%s\n' "$*"; }
+fail() { printf 'deploy.sh: %s\n' "$*" >&2; exit 2; }
+
+# A command that changes something: shown always, done unless this is a dry run.
+run() {
+  printf '+ %s\n' "$(shown "$@")"
+  if [[ $dry == no ]]; then "$@"; fi
+}
+
+# A command that only asks: its answer goes to stdout; a dry run answers with a stand-in.
+ask() {
+  local standin=$1
+  shift
+  printf '? %s\n' "$(shown "$@")" >&2
+  if [[ $dry == yes ]]; then printf '%s\n' "$standin"; else "$@"; fi
+}
+
+shown() { printf '%q ' "$@"; }
+
+confirmed() {
+  [[ $yes == yes || $dry == yes ]] && return 0
+  local answer
+  read -r -p "$1 Type the project's id to go on: " answer
+  [[ $answer == "$PROJECT" ]]
+}
+
+check_tools() {
+  say "== tools =="
+  local tool
+  for tool in gcloud terraform python3 openssl; do
+    if command -v "$tool" >/dev/null; then say "  $tool: $(command -v "$tool")"
+    elif [[ $dry == yes ]]; then say "  $tool: not found; it is needed to go on"
+    else fail "$tool is not installed; see docs/install-gcp.md"; fi
+  done
+  python=python3
+  if [[ -x .venv/bin/python ]]; then python=.venv/bin/python; fi
+  "$python" -c 'import pydantic, re2' 2>/dev/null || fail "Python has not the agent's packages; run: make install"
+}
+
+check_account() {
+  say "== login and project =="
+  local account
+  account=$(ask "you@example.com" gcloud auth list --filter=status:ACTIVE "--format=value(account)")
+  [[ -n $account ]] || fail "nobody is logged in; run: gcloud auth login && gcloud auth application-default login"
+  number=$(ask 123456789012 gcloud projects describe "$PROJECT" "--format=value(projectNumber)") ||
+    fail "project $PROJECT is not there, or $account may not see it"
+  say "  $account, project $PROJECT ($number)"
+  local billing
+  billing=$(ask True gcloud billing projects describe "$PROJECT" "--format=value(billingEnabled)")
+  [[ $billing == True ]] || fail "project $PROJECT has no billing account"
+  local region
+  region=$(ask "$REGION" gcloud functions regions list "--project=$PROJECT" "--filter=name~/$REGION\$" "--format=value(name.basename())")
+  [[ $region == *"$REGION"* ]] || fail "there are no functions in region $REGION"
+}
+
+# What services.toml says, as Terraform's variables; the services must be there, and their accounts are read.
+read_watched() {
+  say "== watched services =="
+  [[ -f $SERVICES_FILE ]] || fail "$SERVICES_FILE is not there; copy infra/services.example.toml and name your services"
+  [[ -f $POLICY_FILE ]] || fail "$POLICY_FILE is not there; an empty file is the policy in which nothing is automatic"
+  mkdir -p build
+  "$python" -m agent.entrypoints.cloud_values --services "$SERVICES_FILE" >build/values.tfvars.json || exit 2
+  : >build/accounts
+  local name project location accelerator account
+  while IFS=$'\t' read -r name project location accelerator; do
+    account=$(ask "$name@$project.iam.gserviceaccount.com" gcloud run services describe "$name" \
+      "--project=$project" "--region=$location" "--format=value(spec.template.spec.serviceAccountName)") ||
+      fail "service $name is not there in $project, $location; correct $SERVICES_FILE"
+    say "  $name in $project, $location, $accelerator, runs as ${account:-the default account}"
+    [[ -n $account ]] || fail "service $name runs as the default account, which others share; give it one of its own"
+    printf '%s\t%s\n' "$name" "$account" >>build/accounts
+  done < <(watched_on_cloud_run)
+}
+
+watched_on_cloud_run() {
+  "$python" - build/values.tfvars.json <<'PY'
+import json, sys
+for name, s in json.load(open(sys.argv[1]))["watched"].items():
+    if s["platform"] == "cloud_run":
+        print(name, s["project"], s["location"], s["accelerator"], sep="\t")
+PY
+}
+
+check_quota() {
+  say "== GPU quota (what a second revision needs beside the first while it comes up) =="
+  local name project location accelerator quota
+  while IFS=$'\t' read -r name project location accelerator; do
+    case $accelerator in
+      nvidia-l4) quota=NvidiaL4GpuAllocNoZonalRedundancyPerProjectRegion ;;
+      nvidia-rtx-pro-6000) quota=NvidiaRtxPro6000GpuAllocNoZonalRedundancyPerProjectRegion ;;
+      *) continue ;;
+    esac
+    say "  $name, $location: $(ask unknown gcloud beta quotas info describe "$quota" --service=run.googleapis.com \
+      "--project=$project" "--format=value(dimensionsInfos[].details.value)" || say 'unknown; look at IAM & Admin, Quotas')"
+  done < <(watched_on_cloud_run)
+}
+
+stage() {
+  say "== one folder per function =="
+  run "$python" scripts/stage_functions.py --out build/functions --services "$SERVICES_FILE" --policy "$POLICY_FILE"
+}
+
+prepare_state() {
+  say "== Terraform's state =="
+  if [[ $dry == yes ]] || ! ask "gs://$STATE_BUCKET" gcloud storage buckets describe "gs://$STATE_BUCKET" "--format=value(name)" >/dev/null 2>&1; then
+    run gcloud storage buckets create "gs://$STATE_BUCKET" "--project=$PROJECT" "--location=$REGION" \
+      --uniform-bucket-level-access --public-access-prevention
+    run gcloud storage buckets update "gs://$STATE_BUCKET" --versioning
+  fi
+  run terraform -chdir=infra init -input=false -reconfigure "-backend-config=bucket=$STATE_BUCKET" -backend-config=prefix=sre-agent
+}
+
+write_variables() {
+  "$python" - "$PROJECT" "$REGION" "$PEOPLE" "$@" <<'PY'
+import json, pathlib, sys
+project, region, people, *versions = sys.argv[1:]
+rows = [line.split("\t") for line in pathlib.Path("build/accounts").read_text().splitlines()]
+pathlib.Path("build/installation.tfvars.json").write_text(json.dumps({
+    "project": project, "region": region, "people": [p.strip() for p in people.split(",") if p.strip()],
+    "runtime_accounts": dict(rows), "secret_versions": dict(v.split("=", 1) for v in versions),
+    "sources": str(pathlib.Path("build/functions").resolve()),
+}, indent=2))
+PY
+  variables=(-var-file=../build/values.tfvars.json -var-file=../build/installation.tfvars.json)
+  if [[ -n ${EXTRA_VARS:-} ]]; then variables+=("-var-file=$(realpath "$EXTRA_VARS")"); fi
+}
+
+# Secrets never touch Terraform: their containers are made first, versions are added here, and only numbers are passed on.
+store_secrets() {
+  say "== secrets =="
+  write_variables
+  if [[ $1 == apply ]]; then
+    run terraform -chdir=infra apply -input=false -auto-approve "${variables[@]}" -target=google_secret_manager_secret.setting
+  fi
+  local name secret version versions=()
+  for name in RECEIPT_KEY SLACK_TOKEN SLACK_SIGNING_SECRET WEBHOOK_SECRETS INGEST_SECRETS MODEL_API_KEY HF_TOKEN; do
+    secret="sre-$(printf '%s' "$name" | tr 'A-Z_' 'a-z-')"
+    version=$(ask 1 gcloud secrets versions list "$secret" "--project=$PROJECT" --filter=state=ENABLED --limit=1 "--format=value(name)") || version=
+    if [[ $1 == apply && $name == RECEIPT_KEY && -z $version ]]; then
+      add_version "$secret" "$(openssl rand -hex 32)"
+      version=1
+    elif [[ $1 == apply && -n ${!name:-} ]]; then
+      add_version "$secret" "${!name}"
+      version=$(ask 1 gcloud secrets versions list "$secret" "--project=$PROJECT" --filter=state=ENABLED --limit=1 "--format=value(name)")
+    fi
+    if [[ -n $version ]]; then versions+=("$name=$version"); else say "  $name: not stored; what needs it stays off"; fi
+  done
+  write_variables "${versions[@]}"
+}
+
+add_version() {
+  printf '+ gcloud secrets versions add %s --project=%s --data-file=-   (the value is piped in, not shown)\n' "$1" "$PROJECT"
+  if [[ $dry == no ]]; then printf '%s' "$2" | gcloud secrets versions add "$1" "--project=$PROJECT" --data-file=- >/dev/null; fi
+}
+
+list_resources() {
+  say "== what Terraform describes =="
+  awk '/^resource /{gsub(/"/,""); printf "  %s %s\n", $2, $3}' infra/*.tf infra/modules/*/*.tf | sort
+}
+
+cost() {
+  say "== what it costs per month =="
+  "$python" -m agent.entrypoints.cloud_cost
+}
+
+prepare() {
+  check_tools
+  check_account
+  read_watched
+  check_quota
+  stage
+  prepare_state
+}
+
+plan() {
+  prepare
+  store_secrets plan
+  if [[ $dry == yes ]]; then list_resources; fi
+  run terraform -chdir=infra plan -input=false "${variables[@]}" -out=../build/plan
+  cost
+}
+
+apply() {
+  prepare
+  cost
+  confirmed "This changes project $PROJECT." || fail "nothing was changed"
+  store_secrets apply
+  if [[ $dry == yes ]]; then list_resources; fi
+  run terraform -chdir=infra apply -input=false -auto-approve "${variables[@]}"
+  # IAP stands before the console; its audience is the one that Terraform has told the function.
+  run gcloud beta run services update sre-console "--project=$PROJECT" "--region=$REGION" --iap --quiet
+  run terraform -chdir=infra output
+  say "Next: ./deploy.sh smoke, then docs/install-gcp.md, 'Slack'."
+}
+
+smoke() {
+  check_tools
+  check_account
+  say "== subscriptions =="
+  local subscription deadline
+  for subscription in sre-log-events-push sre-alerts-push sre-incidents-push sre-decisions-push; do
+    deadline=$(ask 600 gcloud pubsub subscriptions describe "$subscription" "--project=$PROJECT" "--format=value(ackDeadlineSeconds)")
+    [[ $deadline == 600 ]] || fail "$subscription has a deadline of $deadline s, not 600: run ./deploy.sh apply"
+    say "  $subscription: deadline $deadline s"
+  done
+  say "== a canary through the sink =="
+  run gcloud logging write sre-canary "smoke test: does the agent hear this?" "--project=$PROJECT"
+  local heard='' try
+  for try in 1 2 3 4 5 6 7 8 9 10 11 12; do
+    heard=$(ask heard gcloud logging read 'resource.labels.service_name="sre-on-log-event" AND jsonPayload.message="canary.heard"' \
+      "--project=$PROJECT" --freshness=3m --limit=1 "--format=value(timestamp)")
+    if [[ -n $heard ]]; then break; fi
+    say "  not yet heard ($try of 12)"
+    sleep 10
+  done
+  [[ -n $heard ]] || fail "the canary was not heard within two minutes; run: sre-agent doctor"
+  say "  heard: $heard"
+  say "== an open function refuses who brings no signature =="
+  local url status
+  url=$(ask https://sre-decide.example gcloud run services describe sre-decide "--project=$PROJECT" "--region=$REGION" "--format=value(status.url)")
+  status=$(ask 401 curl --silent --output /dev/null --write-out '%{http_code}' --max-time 30 --data '{}' "$url")
+  case $status in 4??) say "  decide answers $status" ;; *) fail "decide answers $status to an unsigned request" ;; esac
+  say "smoke test passed"
+}
+
+destroy() {
+  check_tools
+  check_account
+  confirmed "This takes the agent out of project $PROJECT. Incidents stay in Firestore unless DELETE_INCIDENTS=yes." ||
+    fail "nothing was destroyed"
+  read_watched
+  stage
+  prepare_state
+  store_secrets plan
+  local entry
+  if [[ ${DELETE_INCIDENTS:-no} == yes ]]; then
+    run terraform -chdir=infra apply -input=false -auto-approve "${variables[@]}" -var=deletion_protection=false -target=google_firestore_database.this
+  else
+    for entry in 'google_firestore_database.this["state"]' 'google_firestore_database.this["control"]'; do
+      run terraform -chdir=infra state rm "$entry" || say "  $entry was gone already"
+    done
+  fi
+  # A key ring can never be deleted, and without its key nothing encrypted could be read again.
+  for entry in google_kms_crypto_key.data google_kms_key_ring.this; do
+    run terraform -chdir=infra state rm "$entry" || say "  $entry was gone already"
+  done
+  run terraform -chdir=infra destroy -input=false -auto-approve "${variables[@]}" -var=deletion_protection=false
+}
+
+dry=no
+yes=no
+action=
+for word in "$@"; do
+  case $word in
+    --dry-run) dry=yes ;;
+    --yes) yes=yes ;;
+    -h | --help) usage; exit 0 ;;
+    plan | apply | smoke | destroy) action=$word ;;
+    *) usage >&2; fail "no word $word is known" ;;
+  esac
+done
+if [[ -z $action && $dry == yes ]]; then action=apply; fi
+[[ -n $action ]] || { usage >&2; exit 2; }
+
+if [[ -f deploy.env ]]; then
+  # shellcheck source=/dev/null
+  source deploy.env
+fi
+if [[ $dry == yes ]]; then
+  PROJECT=${PROJECT:-example-project}
+  REGION=${REGION:-us-central1}
+  PEOPLE=${PEOPLE:-you@example.com}
+  if [[ ! -f ${SERVICES_FILE:-services.toml} ]]; then SERVICES_FILE=infra/services.example.toml; fi
+  if [[ ! -f ${POLICY_FILE:-policy.toml} ]]; then POLICY_FILE=infra/policy.example.toml; fi
+fi
+: "${PROJECT:?set PROJECT, the id of the project}" "${REGION:?set REGION, such as us-central1}"
+: "${PEOPLE:?set PEOPLE, who hears when the agent is in trouble}"
+SERVICES_FILE=${SERVICES_FILE:-services.toml}
+POLICY_FILE=${POLICY_FILE:-policy.toml}
+STATE_BUCKET=${STATE_BUCKET:-$PROJECT-sre-agent-state}
+variables=()
+number=
+
+"$action"

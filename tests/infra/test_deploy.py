@@ -1,0 +1,183 @@
+"""deploy.sh: clean, harmless when dry, understood by the real gcloud, and refusing before anything is changed."""
+
+import importlib.util
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def module(name):
+    """Load a plain module that stands beside this file."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+ACTIONS = ("plan", "apply", "smoke", "destroy")
+
+
+@pytest.fixture(scope="module")
+def tree(root, tmp_path_factory):
+    """The repository as a fresh clone has it: what deploy.sh writes stays out of the real one."""
+    folder = tmp_path_factory.mktemp("clone")
+    for name in ("agent", "functions", "prompts", "scripts", "requirements.txt"):
+        (folder / name).symlink_to(root / name)
+    shutil.copytree(root / "infra", folder / "infra")
+    shutil.copy(root / "deploy.sh", folder)
+    (folder / ".venv" / "bin").mkdir(parents=True)
+    python = folder / ".venv" / "bin" / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    return folder
+
+
+def deploy(tree, *words, **more):
+    """Run deploy.sh as somebody without any credentials."""
+    kept = {key: value for key, value in os.environ.items() if key in {"PATH", "LANG"}}
+    environ = kept | {"HOME": str(tree), "CLOUDSDK_CONFIG": str(tree / "gcloud"), "CLOUDSDK_CORE_DISABLE_PROMPTS": "1"}
+    return subprocess.run(
+        ["./deploy.sh", *words], cwd=tree, env=environ | more, capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+@pytest.fixture(scope="module")
+def said(tree):
+    """What each dry run prints."""
+    return {action: deploy(tree, action, "--dry-run") for action in ACTIONS}
+
+
+def commands(said, tool):
+    """The commands of one tool that the dry runs name, as words."""
+    lines = "\n".join(run.stdout + run.stderr for run in said.values()).splitlines()
+    found = [
+        line[2:].split("   (")[0] for line in lines if line[:2] in {"+ ", "? "} and line[2:].startswith(tool + " ")
+    ]
+    return [shlex.split(line) for line in dict.fromkeys(found)]
+
+
+def test_shellcheck_finds_nothing(root, missing):
+    """The whole script, every level."""
+    tool = shutil.which("shellcheck") or shutil.which("shellcheck", path=str(Path(sys.executable).parent))
+    if tool is None:
+        missing("shellcheck, from requirements-dev.txt")
+    done = subprocess.run([tool, "deploy.sh"], cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_a_dry_run_needs_no_credentials_and_changes_nothing(action, said, tree):
+    """It ends well, and leaves nothing but the generated variables behind."""
+    assert said[action].returncode == 0, said[action].stderr
+    made = {path.name for path in (tree / "build").iterdir()}
+    assert made <= {"values.tfvars.json", "accounts", "installation.tfvars.json"}
+
+
+def test_a_dry_run_shows_the_whole_plan(said):
+    """Checks, staging, state, secrets, every resource, cost; no value of a secret."""
+    out = said["apply"].stdout
+    wanted = (
+        "== tools ==", "== login and project ==", "== watched services ==", "== GPU quota", "== one folder per function ==",
+        "storage buckets create", "secrets versions list sre-receipt-key", "google_cloudfunctions2_function this",
+        "google_logging_project_sink log_events", "google_firestore_database this", "USD  a month", "--iap",
+    )  # fmt: skip
+    both = out + said["apply"].stderr
+    assert [text for text in wanted if text not in both] == []
+
+
+def test_the_generated_variables_are_complete(said, tree, root):
+    """Everything that variables.tf wants without a default is there."""
+    assert said["apply"].returncode == 0
+    given = {}
+    for name in ("values", "installation"):
+        given |= json.loads((tree / "build" / f"{name}.tfvars.json").read_text())
+    variables = module("terraform_text").read_configuration(root / "infra").variables
+    assert {name for name, body in variables.items() if "default" not in body} <= set(given) <= set(variables)
+    assert given["runtime_accounts"] == {
+        "gemma4-26b-qat-l4": "gemma4-26b-qat-l4@example-project.iam.gserviceaccount.com"
+    }
+
+
+def test_the_real_gcloud_accepts_every_command(said, tree, missing):
+    """Its own parser, without a network: no flag is misspelt, no group has moved."""
+    if shutil.which("gcloud") is None:
+        missing("the gcloud command")
+    found = commands(said, "gcloud")
+    assert len(found) >= 12
+    for words in found:
+        verdict = lint(tree, shlex.join(words))
+        assert verdict["success"], (words, verdict["error_message"])
+
+
+def test_the_parser_would_find_a_misspelt_flag(tree, missing):
+    """The check above can fail."""
+    if shutil.which("gcloud") is None:
+        missing("the gcloud command")
+    assert not lint(tree, "gcloud pubsub subscriptions describe s --projekt=p")["success"]
+
+
+def lint(tree, command):
+    done = subprocess.run(
+        ["gcloud", "meta", "lint-gcloud-commands", "--command-string", command],
+        env={**os.environ, "CLOUDSDK_CONFIG": str(tree / "gcloud"), "CLOUDSDK_CORE_DISABLE_USAGE_REPORTING": "1"},
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    return json.loads(done.stdout)[0]
+
+
+def test_terraform_is_called_with_words_it_knows(said):
+    """init, plan, apply, destroy, output, state rm: always in infra, never asking for input."""
+    found = commands(said, "terraform")
+    verbs = {words[2] for words in found}
+    assert verbs == {"init", "plan", "apply", "destroy", "output", "state"}
+    assert all(words[1] == "-chdir=infra" for words in found)
+    assert all("-input=false" in words for words in found if words[2] in {"init", "plan", "apply", "destroy"})
+
+
+def test_nobody_logged_in_is_found_before_anything_is_changed(tree, missing):
+    """The real gcloud without an account: a sentence that says what to do, and no command that changes."""
+    if shutil.which("gcloud") is None:
+        missing("the gcloud command")
+    done = deploy(tree, "apply", PROJECT="example-project", REGION="us-central1", PEOPLE="a@example.com")
+    assert done.returncode == 2
+    assert "nobody is logged in; run: gcloud auth login" in done.stderr
+    assert "\n+ " not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "more", "says"),
+    [
+        (["aply"], {}, "no word aply is known"),
+        ([], {}, "usage: ./deploy.sh"),
+        (["plan"], {}, "PROJECT"),
+        (["plan"], {"PROJECT": "p-1234567"}, "REGION"),
+        (["plan"], {"PROJECT": "p-1234567", "REGION": "us-east4"}, "PEOPLE"),
+    ],
+)
+def test_what_is_missing_is_said(words, more, says, tree):
+    """Exit 2 and the name of what is missing."""
+    done = deploy(tree, *words, **more)
+    assert done.returncode != 0
+    assert says in done.stderr
+
+
+def test_a_broken_services_file_stops_it(tree):
+    """The mistakes are told as the agent tells them; nothing is staged."""
+    (tree / "broken.toml").write_text('[[service]]\nname = "sre"\n')
+    done = deploy(tree, "plan", "--dry-run", SERVICES_FILE="broken.toml")
+    assert done.returncode == 2
+    assert "platform is unset" in done.stderr
+    assert "stage_functions" not in done.stdout
+
+
+def test_destroying_asks_first(tree):
+    """Without --yes and without an answer nothing is destroyed; a dry run only shows."""
+    text = (tree / "deploy.sh").read_text()
+    body = text.split("destroy() {")[1].split("\n}\n")[0]
+    assert body.index("confirmed") < body.index("run ")
