@@ -122,7 +122,7 @@ def name_of(config: ServingConfig) -> str:
 
 def _program_words(words: tuple[str, ...]) -> int:
     """How many words name the program; ``serve`` and what follows are given to it."""
-    if "serve" in words[1:4]:
+    if "serve" in words[1:8]:
         return words.index("serve", 1)
     if "-m" in words[1:3] and words.index("-m") + 1 < len(words):
         return words.index("-m") + 2
