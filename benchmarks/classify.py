@@ -123,15 +123,27 @@ def slow_troubles(matcher: Matcher) -> Callable[[list[str]], list[tuple[int, str
     compiled = [
         (
             c.entry.id,
-            [re.compile(phrase_pattern(parse_phrase(text)), re.ASCII | re.IGNORECASE) for text in c.entry.phrases],
+            [
+                re.compile(phrase_pattern(parse_phrase(text), whole_line=c.entry.whole_line), re.ASCII | re.IGNORECASE)
+                for text in c.entry.phrases
+            ],
             [re.compile(phrase_pattern(parse_phrase(text, at_least=1, fold=False))) for text in c.entry.unless],
         )
         for c in trouble
     ]
 
+    claims = [
+        re.compile(phrase_pattern(parse_phrase(text)), re.ASCII | re.IGNORECASE)
+        for c in matcher.compiled
+        if c.entry.claims_line
+        for text in c.entry.phrases
+    ]
+
     def find(lines: list[str]) -> list[tuple[int, str]]:
         found = []
         for index, line in enumerate(lines):
+            if any(claim.search(line) for claim in claims):
+                continue
             for name, phrases, vetoes in compiled:
                 if any(p.search(line) for p in phrases) and not any(v.search(line) for v in vetoes):
                     found.append((index, name))

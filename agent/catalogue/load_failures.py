@@ -35,8 +35,8 @@ _DATE = re2.compile(r"20\d\d-\d\d-\d\d")
 _TEXTS = ("phrases", "context", "unless", "unless_text")
 _KNOWN = {
     *_TEXTS, "id", "class", "class_by_phase", "role", "fields", "phase", "near", "platforms", "versions", "precedence",
-    "confidence", "certain", "needs_silence", "whole_line", "fixes", "fixes_by_phase", "decide", "title", "what",
-    "recognise", "mend", "source", "date",
+    "confidence", "certain", "needs_silence", "whole_line", "claims_line", "fixes", "fixes_by_phase", "decide",
+    "title", "what", "recognise", "mend", "source", "date",
 }  # fmt: skip
 
 
@@ -78,7 +78,6 @@ def load_failures(folder: Path = FOLDER) -> FailureCatalogue:
     tables = {path.name: _read(path, mistakes) for path in sorted(folder.glob("*.toml"))}
     classes = _classes(tables.get("classes.toml", {}), mistakes)
     patterns = _patterns(tables.get("fields.toml", {}), mistakes)
-    harmless = _harmless(tables, mistakes)
     signatures: list[Signature] = []
     files: dict[str, str] = {}
     for name, table in tables.items():
@@ -93,7 +92,7 @@ def load_failures(folder: Path = FOLDER) -> FailureCatalogue:
                 found.append("id stands twice")
             mistakes.extend(f"{where}: {mistake}" for mistake in found)
             if not found:
-                signature = _signature(entry, patterns, classes, harmless)
+                signature = _signature(entry, patterns, classes)
                 signatures.append(signature)
                 files[signature.id] = name
     if mistakes:
@@ -151,15 +150,6 @@ def _patterns(table: Mapping[str, Any], mistakes: list[str]) -> dict[str, str]:
     return patterns
 
 
-def _harmless(tables: Mapping[str, Mapping[str, Any]], mistakes: list[str]) -> list[str]:
-    """What a line may say of itself so that no trouble is taken from it."""
-    said = [text for table in tables.values() for text in table.get("said_harmless", [])]
-    mistakes.extend(
-        f"said_harmless {text!r} is too short or stands twice" for text in said if len(text) < 8 or said.count(text) > 1
-    )
-    return said
-
-
 def _mistakes_of(entry: Mapping[str, Any], patterns: Mapping[str, str]) -> list[str]:
     found = [f"unknown key {key!r}" for key in entry if key not in _KNOWN]
     found += [
@@ -194,6 +184,10 @@ def _closed(entry: Mapping[str, Any]) -> list[str]:
         found.append(f"{entry['decide']!r} is no rule of directions")
     if (entry.get("class") == "benign") != (entry.get("role", "cause") in {"benign", "phase"}):
         found.append("class benign and role benign or phase go together")
+    if entry.get("claims_line") and (
+        entry.get("role") != "benign" or any("<*>" in t for t in entry.get("phrases", ()))
+    ):
+        found.append("claims_line wants role benign and phrases without gaps")
     return found
 
 
@@ -213,25 +207,21 @@ def _texts(entry: Mapping[str, Any]) -> list[str]:
 
 
 def _signature(
-    entry: Mapping[str, Any],
-    patterns: Mapping[str, str],
-    classes: Mapping[FailureClass, ClassWords],
-    harmless: Sequence[str],
+    entry: Mapping[str, Any], patterns: Mapping[str, str], classes: Mapping[FailureClass, ClassWords]
 ) -> Signature:
     class_ = FailureClass(entry["class"])
-    role = Role(entry.get("role", "cause"))
-    said = () if role in {Role.BENIGN, Role.PHASE} else harmless
     words = classes.get(class_)
     fixes: Sequence[str] = entry.get("fixes") or (words.fixes if words else ())
     return Signature(
         id=entry["id"],
         failure_class=class_,
         class_by_phase={Phase(key): FailureClass(value) for key, value in entry.get("class_by_phase", {}).items()},
-        role=role,
+        role=Role(entry.get("role", "cause")),
         phrases=tuple(entry["phrases"]),
         context=tuple(entry.get("context", ())),
-        unless=tuple(dict.fromkeys([*entry.get("unless", ()), *said])),
+        unless=tuple(entry.get("unless", ())),
         unless_text=tuple(entry.get("unless_text", ())),
+        claims_line=bool(entry.get("claims_line", False)),
         whole_line=bool(entry.get("whole_line", False)),
         needs_silence=bool(entry.get("needs_silence", False)),
         fields={name: patterns[name] for name in entry.get("fields", ())},

@@ -5,15 +5,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from agent.failures.finding import LineMatch
-from agent.failures.phrase import Phrase, parse_phrase
+from agent.failures.phrase import BEFORE_WHOLE_LINE, Phrase, parse_phrase
 from agent.failures.prefilter import Prefilter
-from agent.failures.signature import Role, Signature
+from agent.failures.signature import TROUBLE, Role, Signature
 
 MEMO_ENTRIES = 4096
 """Distinct combinations of literals remembered; a hostile log can make no more."""
 
-_BEFORE = re.compile(rb"(?:[^\s|]{1,80}\s{0,40}\|\s?)?[\d\s:.,tz+/\[\]-]{0,48}")
-"""A container's name as docker compose writes it, and a time."""
+_BEFORE = re.compile(BEFORE_WHOLE_LINE.encode())
 
 _ROLE_ORDER = {role: -position for position, role in enumerate(Role)}
 
@@ -73,14 +72,19 @@ class Index:
 
     Args:
         compiled: At least one.
+        claims: Harmless entries that take a line for themselves: no trouble is found in a line with a phrase of theirs.
     """
 
-    def __init__(self, compiled: Sequence[Compiled]) -> None:
+    def __init__(self, compiled: Sequence[Compiled], *, claims: Sequence[Compiled] = ()) -> None:
         self._compiled = sorted(compiled, key=lambda one: _strength(one.entry), reverse=True)
         anchors: dict[bytes, list[tuple[int, Phrase]]] = {}
         for number, one in enumerate(self._compiled):
             for phrase in one.phrases:
                 anchors.setdefault(phrase.anchor, []).append((number, phrase))
+        claiming = {phrase.anchor for one in claims for phrase in one.phrases}
+        for anchor in claiming:
+            anchors.setdefault(anchor, [])
+        self._claiming = frozenset(number for number, anchor in enumerate(anchors) if anchor in claiming)
         self._owners = list(anchors.values())
         self._prefilter = Prefilter(list(anchors))
         self._memo: dict[tuple[int, ...], Candidates] = {}
@@ -110,9 +114,11 @@ class Index:
                     sure.add(number)
                 else:
                     doubtful.setdefault(number, []).append(phrase)
+        claimed = not self._claiming.isdisjoint(literals)
         candidates = tuple(
             (self._compiled[number], () if number in sure else tuple(doubtful[number]))
             for number in sorted(sure.union(doubtful))
+            if not (claimed and self._compiled[number].entry.role in TROUBLE)
         )
         if len(self._memo) >= MEMO_ENTRIES:
             self._memo.clear()

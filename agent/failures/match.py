@@ -22,8 +22,10 @@ class Matcher:
 
     def __init__(self, entries: Sequence[Signature]) -> None:
         self.compiled = tuple(compile_entry(entry) for entry in entries)
-        self._all = Index(self.compiled)
-        self._trouble = Index([compiled for compiled in self.compiled if compiled.entry.role in _TROUBLE])
+        claims = [compiled for compiled in self.compiled if compiled.entry.claims_line]
+        self._all = Index(self.compiled, claims=claims)
+        failing = [compiled for compiled in self.compiled if compiled.entry.role in _TROUBLE]
+        self._trouble = Index(failing, claims=claims)
 
     def scan(self, lines: Iterable[str]) -> Iterator[tuple[int, LineMatch]]:
         """Yield (index, what the line is) for every line that the catalogue knows, in order.

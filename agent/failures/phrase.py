@@ -8,6 +8,9 @@ from agent.failures.signature import WILDCARD
 MIN_ANCHOR_BYTES = 4
 """A shorter literal would be found in every other line and cost more than it tells."""
 
+BEFORE_WHOLE_LINE = r"(?:[^\s|]{1,80}\s{0,40}\|\s?)?[\d\s:.,tz+/\[\]-]{0,48}"
+"""What may stand before a phrase that is a whole line, lower case: a container as docker compose names it, a time."""
+
 COMMON = frozenset(
     {b"error", b"failed", b"failure", b"invalid", b"timeout", b"timed out", b"not found", b"out of memory", b"cuda"}
     | {b"cuda out of memory", b"no space left", b"no space left on device", b"not supported", b"is not supported"}
@@ -68,6 +71,7 @@ def parse_phrase(text: str, *, at_least: int = MIN_ANCHOR_BYTES, fold: bool = Tr
     return Phrase(parts=parts, anchor=max(rare or parts, key=len))
 
 
-def phrase_pattern(phrase: Phrase) -> str:
+def phrase_pattern(phrase: Phrase, *, whole_line: bool = False) -> str:
     """The same phrase as a regular expression over one lower-case line: the slow way, for comparison."""
-    return ".*?".join(re.escape(part.decode()) for part in phrase.parts)
+    pattern = ".*?".join(re.escape(part.decode()) for part in phrase.parts)
+    return rf"^\s*{BEFORE_WHOLE_LINE}{pattern}\s*$" if whole_line else pattern

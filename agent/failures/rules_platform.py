@@ -8,6 +8,7 @@ from agent.failures.signature import FailureClass, Phase
 _LISTENS = re.compile(r"(?:listening (?:at|on)|running on|serving on|server on)[^\n]{0,40}:(\d{2,5})\b")
 _SHARD_DONE = re.compile(r"checkpoint shards: +[1-9]\d{0,2}% completed")
 _WRONG_PATH = ("statuscode: 404", "status code 404", "statuscode: 401", "statuscode: 405")
+_PORTS_DIFFER = ("not match the listening port", "not match any of the listening ports")
 _NOBODY_THERE = ("status cancelled", "error_connection_failed", "container called exit(1", "container called exit(2")
 _REGISTRY_UNREACHABLE = (
     "i/o timeout",
@@ -43,7 +44,7 @@ def startup_probe(case: Case) -> Ruling:
     """A refused or cancelled connection is a port where nothing listens; a 404 is a wrong path; else too slow."""
     listens = _LISTENS.search(case.text)
     probed = case.fields.get("port")
-    if listens and probed is not None and listens.group(1) != str(probed):
+    if case.mentions(*_PORTS_DIFFER) or (listens and probed is not None and listens.group(1) != str(probed)):
         return Ruling(
             class_=FailureClass.PORT_NOT_LISTENING, fixes=("set_flag port", "fix_probe_path"), confidence=0.85
         )

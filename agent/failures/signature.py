@@ -74,6 +74,10 @@ class Role(StrEnum):
     HINT = "hint"
 
 
+TROUBLE = frozenset({Role.CAUSE, Role.CONSEQUENCE, Role.HINT})
+"""Roles that say that something is wrong."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Signature:
     """One entry of the catalogue.
@@ -87,6 +91,7 @@ class Signature:
         context: Phrases of which at least one must stand somewhere in the same text; empty asks for none.
         unless: Phrases that veto on the same line; here case matters, so that ``INFO`` is the level and no word.
         unless_text: Phrases that veto when they stand anywhere in the text.
+        claims_line: Harmless, and no trouble is taken from a line in which it stands; phrases without gaps only.
         whole_line: A phrase is the whole line, but for white space, a time and the name of a container before it.
         needs_silence: Concludes from what is not said: stands only in a whole log in which nothing else looks like
             trouble, and then before every other consequence.
@@ -118,6 +123,7 @@ class Signature:
     context: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
     unless_text: tuple[str, ...] = ()
+    claims_line: bool = False
     whole_line: bool = False
     needs_silence: bool = False
     fields: Mapping[str, str]

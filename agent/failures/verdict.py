@@ -8,7 +8,7 @@ from agent.failures.finding import EvidenceLine, Finding, Value
 from agent.failures.measure import measure
 from agent.failures.phases import STARTING, Mark, Timeline
 from agent.failures.rules import RULES
-from agent.failures.signature import FailureClass, Phase, Role, Signature
+from agent.failures.signature import TROUBLE, FailureClass, Phase, Role, Signature
 from agent.failures.text import is_note, looks_loud, only_notes, telling_lines
 
 UNKNOWN_CONFIDENCE = 0.2
@@ -22,8 +22,6 @@ MAX_RULE_CHARS = 65_536
 
 MOST_EVIDENCE = 6
 MAX_EVIDENCE_CHARS = 500
-
-_TROUBLE = frozenset({Role.CAUSE, Role.CONSEQUENCE, Role.HINT})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +41,7 @@ def judge(lines: Sequence[str], sightings: Sequence[Sighting], *, whole_log: boo
             if sighting.signature.role is Role.PHASE
         ]
     )
-    troubles = [sighting for sighting in sightings if sighting.signature.role in _TROUBLE]
+    troubles = [sighting for sighting in sightings if sighting.signature.role in TROUBLE]
     troubles = [s for s in troubles if not _survived(s, timeline) and not _ordered_stop(s, timeline)]
     known = {sighting.index for sighting in sightings if sighting.signature.role in {Role.BENIGN, Role.PHASE}}
     troubles = [

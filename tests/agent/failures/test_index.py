@@ -1,5 +1,7 @@
 """The index: strongest first, vetoes mind case, implied phrases cost nothing."""
 
+from dataclasses import replace
+
 from agent.catalogue.load_failures import FailureCatalogue
 from agent.failures.index import Index, compile_entry
 from agent.failures.signature import FailureClass, Phase, Role, Signature
@@ -60,3 +62,12 @@ def test_a_phrase_that_must_be_the_whole_line_minds_only_what_a_log_writes_befor
     lines = ["Lamp out", "  lamp out  ", "house_1  | lamp out", "2031-05-06 07:08:09.1 lamp out", "[17] lamp out"]
     assert [i for i, _ in index.strongest(lines)] == [0, 1, 2, 3, 4]
     assert list(index.strongest(["the lamp out", "lamp out of oil", "lamp outside", "no | more | lamp out"])) == []
+
+
+def test_a_line_that_is_claimed_as_harmless_holds_no_trouble_and_other_lines_do() -> None:
+    claim = compile_entry(replace(signature("calm", "no harm done", role=Role.BENIGN), claims_line=True))
+    index = Index([compile_entry(signature("a", "lamp is out")), claim], claims=[claim])
+    failing = Index([compile_entry(signature("a", "lamp is out"))], claims=[claim])
+    lines = ["lamp is out", "No harm done: lamp is out", "lamp is out, no harm done", "lamp is out"]
+    assert [(i, one.entry.id) for i, one in index.sightings(lines)] == [(0, "a"), (1, "calm"), (2, "calm"), (3, "a")]
+    assert [i for i, _ in failing.strongest(lines * 2)] == [0, 3, 4, 7]

@@ -12,7 +12,7 @@ from agent.catalogue.load_failures import FailureCatalogue
 from agent.failures.finding import Finding
 from agent.failures.match import Matcher
 from agent.failures.phrase import parse_phrase, phrase_pattern
-from agent.failures.signature import FailureClass, Phase, Role
+from agent.failures.signature import TROUBLE, FailureClass, Phase, Role
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 896.00 MiB. GPU 0 has a total capacity of 22.05 GiB of which 123.00 MiB is free."
 
@@ -235,15 +235,19 @@ def slow_scan(catalogue: FailureCatalogue, lines: list[str]) -> dict[int, str]:
     compiled = [
         (
             entry,
-            [re.compile(phrase_pattern(parse_phrase(phrase)), re.ASCII) for phrase in entry.phrases],
+            [re.compile(phrase_pattern(parse_phrase(p), whole_line=entry.whole_line), re.ASCII) for p in entry.phrases],
             [re.compile(phrase_pattern(parse_phrase(veto, at_least=1, fold=False))) for veto in entry.unless],
         )
         for entry in entries
     ]
+    claims = [parse_phrase(p).anchor.decode() for s in catalogue.signatures if s.claims_line for p in s.phrases]
     found = {}
     for index, line in enumerate(lines):
         lowered = line.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
+        claimed = any(claim in lowered for claim in claims)
         for entry, phrases, vetoes in compiled:
+            if claimed and entry.role in TROUBLE:
+                continue
             if any(p.search(lowered) for p in phrases) and not any(v.search(line) for v in vetoes):
                 found[index] = entry.id
                 break
