@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from agent.bootstrap import Desk, Outfit, desk, installation, machine_clock, matcher, redactor
+from agent.bootstrap import Desk, Outfit, desk, installation, matcher, redactor
 from agent.core.intake.read import BODY_LIMIT
 from agent.entrypoints.outcome import Handle
 from agent.entrypoints.pubsub import PUSH_LIMIT, answer, receive_push
@@ -201,14 +201,9 @@ def _published(request: Request) -> str:
 
 @cache
 def _gate() -> Gate:
-    from agent.entrypoints.decide import Gate
+    from agent.entrypoints.decide_gate import gate_of
 
-    secret = settings().slack_signing_secret
-    return Gate(
-        world=outfit_of(Owner.DECIDE).worlds[Owner.DECIDE],
-        clock=machine_clock(),
-        slack_secret=secret.get_secret_value().encode() if secret is not None else None,
-    )
+    return gate_of(settings(), outfit_of(Owner.DECIDE).worlds[Owner.DECIDE])
 
 
 @cache

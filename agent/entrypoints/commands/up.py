@@ -71,6 +71,7 @@ def _overrides(args: argparse.Namespace) -> dict[str, Any]:
 def _server(installation: "Installation", port: int) -> "BaseWSGIServer":
     import logging
 
+    from agent.entrypoints.decide_gate import beside, gate_of
     from agent.entrypoints.web.app import make_app
     from agent.entrypoints.web.serve import local_server
     from agent.ports.world import Owner
@@ -79,7 +80,9 @@ def _server(installation: "Installation", port: int) -> "BaseWSGIServer":
     app = make_app(
         installation.worlds[Owner.DECIDE], settings=installation.settings, wait_factor=installation.wait_factor
     )
-    return local_server(app, port=port)
+    server = local_server(app, port=port)
+    server.app = beside(app, gate_of(installation.settings, installation.worlds[Owner.DECIDE]))
+    return server
 
 
 def _greet(port: int, installation: "Installation") -> None:

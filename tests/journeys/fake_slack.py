@@ -1,0 +1,183 @@
+"""A Slack on loopback: its Web API, its limits, its buttons, its clock of three seconds."""
+
+import hashlib
+import hmac
+import http.server
+import json
+import threading
+import time
+import urllib.error
+import urllib.request
+from urllib.parse import quote_plus
+
+TOKEN = "xoxb-fake"
+LIMITS = {"header": 150, "section": 3000, "button": 75, "value": 2000, "context": 2000, "text": 40_000}
+
+
+def units(text):
+    return len(text.encode("utf-16-le")) // 2
+
+
+def problems(arguments):
+    """What Slack's documentation would find wrong with a message."""
+    found = []
+    if not arguments.get("text") or units(arguments["text"]) > LIMITS["text"]:
+        found.append("no_text")
+    blocks = arguments.get("blocks", [])
+    if len(blocks) > 50:
+        found.append("too many blocks")
+    for block in blocks:
+        kind = block["type"]
+        if kind == "header":
+            text = block["text"]
+            found += [] if text["type"] == "plain_text" and 0 < units(text["text"]) <= 150 else ["header"]
+        elif kind == "section":
+            found += [] if 0 < units(block["text"]["text"]) <= 3000 else ["section"]
+            found += [] if block["text"].get("verbatim") is True else ["not verbatim"]
+        elif kind == "context":
+            found += [] if 0 < len(block["elements"]) <= 10 else ["context"]
+            found += ["context text" for e in block["elements"] if not 0 < units(e["text"]) <= 2000]
+        elif kind == "actions":
+            found += [] if 0 < len(block["elements"]) <= 25 and len(block["block_id"]) <= 255 else ["actions"]
+            for button in block["elements"]:
+                found += [] if 0 < units(button["text"]["text"]) <= 75 else ["button text"]
+                found += [] if len(button["action_id"]) <= 255 else ["action_id"]
+                found += [] if units(button.get("value", "")) <= 2000 else ["value"]
+                found += [] if len(button.get("url", "")) <= 3000 else ["url"]
+                confirm = button.get("confirm")
+                if confirm:
+                    sizes = {"title": 100, "text": 300, "confirm": 30, "deny": 30}
+                    found += [n for n, most in sizes.items() if not 0 < units(confirm[n]["text"]) <= most]
+        else:
+            found.append(f"unknown block {kind}")
+    if arguments.get("link_names") or arguments.get("parse", "none") != "none":
+        found.append("links are made")
+    return found
+
+
+class FakeSlack:
+    """Messages by (channel, ts), with everything they ever said.
+
+    Attributes:
+        limited: How many further calls are answered with 429.
+        refuse: An error every call is answered with.
+    """
+
+    def __init__(self, secret):
+        self.secret, self.messages, self.history, self.errors = secret, {}, [], []
+        self.limited, self.retry_after, self.refuse, self.broken = 0, 1, None, 0
+        self._lock = threading.Lock()
+        fake = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers.get("content-length", 0)))
+                status, headers, answer = fake._answer(self.path.rsplit("/", 1)[-1], self.headers, body)
+                data = json.dumps(answer).encode() if answer is not None else b"<html>"
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.send_header("content-type", "application/json")
+                self.send_header("content-length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, *args):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+        self.thread.start()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server.server_port}/api/"
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+
+    def _answer(self, method, headers, body):
+        with self._lock:
+            if self.broken:
+                self.broken -= 1
+                return 502, {}, None
+            if self.limited:
+                self.limited -= 1
+                return 429, {"Retry-After": str(self.retry_after)}, {"ok": False, "error": "ratelimited"}
+            if headers.get("Authorization") != f"Bearer {TOKEN}":
+                return 200, {}, {"ok": False, "error": "invalid_auth"}
+            if self.refuse:
+                return 200, {}, {"ok": False, "error": self.refuse}
+            if not headers.get("Content-Type", "").startswith("application/json"):
+                return 200, {}, {"ok": False, "error": "invalid_form_data"}
+            arguments = json.loads(body)
+            wrong = problems(arguments)
+            if wrong:
+                self.errors.append((method, wrong))
+                return 200, {}, {"ok": False, "error": "invalid_blocks", "errors": wrong}
+            return 200, {}, self._do(method, arguments)
+
+    def _do(self, method, arguments):
+        self.history.append((method, arguments))
+        if method == "chat.postMessage":
+            ts = f"1795169750.{len(self.messages):06d}"
+            self.messages[arguments["channel"], ts] = arguments
+            return {"ok": True, "channel": arguments["channel"], "ts": ts, "message": {}}
+        if method == "chat.update":
+            place = (arguments["channel"], arguments["ts"])
+            if place not in self.messages:
+                return {"ok": False, "error": "message_not_found"}
+            self.messages[place] = arguments
+            return {"ok": True, "channel": place[0], "ts": place[1], "text": arguments["text"]}
+        return {"ok": False, "error": "unknown_method"}
+
+    def buttons(self):
+        """The buttons of the newest message, by action."""
+        if not self.messages:
+            return {}
+        blocks = list(self.messages.values())[-1]["blocks"]
+        return {e["action_id"]: e for b in blocks if b["type"] == "actions" for e in b["elements"]}
+
+    def press(self, url, action, *, user, now, times=1):
+        """Press a button of the newest message as a person does; what Slack gets back, and how long it took."""
+        (channel, ts), message = list(self.messages.items())[-1]
+        button = self.buttons()[action]
+        answers = []
+        for n in range(times):
+            payload = {
+                "type": "block_actions",
+                "user": {"id": user, "username": "someone", "team_id": "T0"},
+                "api_app_id": "A0",
+                "token": "deprecated",
+                "container": {"type": "message", "message_ts": ts, "channel_id": channel},
+                "trigger_id": "1.2.3",
+                "team": {"id": "T0"},
+                "channel": {"id": channel},
+                "message": message,
+                "state": {"values": {}},
+                "response_url": "https://hooks.slack.com/actions/T0/1/a",
+                "actions": [{**button, "block_id": "b", "action_ts": f"{now.timestamp() + n:.6f}"}],
+            }
+            body = f"payload={quote_plus(json.dumps(payload))}".encode()
+            stamp = str(int(now.timestamp()))
+            mac = hmac.new(self.secret, b"v0:%b:%b" % (stamp.encode(), body), hashlib.sha256).hexdigest()
+            request = urllib.request.Request(
+                url,
+                body,
+                {
+                    "Content-Type": "application/x-www-form-urlencoded",
+                    "X-Slack-Request-Timestamp": stamp,
+                    "X-Slack-Signature": f"v0={mac}",
+                    "User-Agent": "Slackbot 1.0 (+https://api.slack.com/robots)",
+                },
+            )
+            began = time.monotonic()
+            try:
+                with urllib.request.urlopen(request, timeout=3) as answer:  # Slack waits three seconds
+                    answers.append((answer.status, answer.read(), time.monotonic() - began))
+            except urllib.error.HTTPError as error:
+                answers.append((error.code, error.read(), time.monotonic() - began))
+                error.close()
+        return answers

@@ -1,0 +1,223 @@
+"""From a log event to RESOLVED through Slack's own wire: one message, buttons that count, every phase in place."""
+
+import importlib.util
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from slack_sdk import WebClient
+from werkzeug.serving import make_server
+
+from agent.adapters.notifier.slack import SlackNotifier
+from agent.bootstrap import redact, worker
+from agent.core.phase import Phase
+from agent.core.policy import Approver
+from agent.core.slack_card import APPROVE, REJECT
+from agent.entrypoints.decide import Gate
+from agent.entrypoints.decide_gate import beside
+from agent.entrypoints.service import handlers
+from agent.ports.world import Owner
+
+PROBE = "gemma4-26b-l4-startup-probe"
+SECRET = b"8f742231b10e8888abcd99yyyzzz85a5"
+ADA = Approver(name="Ada", slack="U0ADA", services=("gemma4-*",))
+
+
+def _fake():
+    spec = importlib.util.spec_from_file_location("fake_slack", Path(__file__).with_name("fake_slack.py"))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["fake_slack"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+FAKE = _fake()
+
+
+class Team:
+    """A service, a Slack, and the deciding function behind a web server of its own."""
+
+    def __init__(self, told):
+        self.told, self.slack, self.replies = told, FAKE.FakeSlack(SECRET), []
+        self.notifier = self.new_notifier()
+        for owner, world in list(told.installation.worlds.items()):
+            known = world.knowledge
+            known = type(known)(**(vars(known) | {"policy": known.policy.with_(approvers=(ADA,))}))
+            changes = {"knowledge": known, "notifiers": {"slack": self.notifier}}
+            told.installation.worlds[owner] = type(world)(**(vars(world) | changes))
+        told.work = worker(told.installation, handlers(told.installation), threads=1).run_due
+        gate = Gate(
+            world=told.installation.worlds[Owner.DECIDE],
+            clock=told.clock,
+            slack_secret=SECRET,
+            reply=lambda url, text: self.replies.append(text),
+        )
+        self.server = make_server("127.0.0.1", 0, beside(_elsewhere, gate), threaded=True)
+        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+        self.thread.start()
+
+    def new_notifier(self):
+        client = WebClient(token=FAKE.TOKEN, base_url=self.slack.url, retry_handlers=[])
+        return SlackNotifier(client, channel="C0SRE", redact=redact, console_url="https://console.example.com")
+
+    def press(self, action, *, user="U0ADA", times=1):
+        url = f"http://127.0.0.1:{self.server.server_port}/slack/actions"
+        return self.slack.press(url, action, user=user, now=self.told.clock.now(), times=times)
+
+    def asked(self):
+        """Go on until people can see the buttons."""
+        incident = self.told.until(lambda i: i.phase is Phase.ASKED, limit_s=300)
+        self.told.go(20)
+        return incident
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+        self.slack.close()
+
+
+def _elsewhere(environ, start):
+    start("404 NOT FOUND", [])
+    return [b""]
+
+
+@pytest.fixture
+def team(journey):
+    made = []
+
+    def make(example=PROBE):
+        made.append(Team(journey(example)))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def test_from_a_log_event_to_resolved_in_one_message(team):
+    here = team()
+    here.asked()
+    assert set(here.slack.buttons()) >= {APPROVE, REJECT}
+    [(status, body, took_s)] = here.press(APPROVE)
+    assert (status, body) == (200, b"")
+    assert took_s < 3
+    ended = here.told.until(lambda i: i.ended, limit_s=900)
+    here.told.go(30)
+    assert ended.phase is Phase.RESOLVED
+    assert len(here.slack.messages) == 1
+    methods = [method for method, _ in here.slack.history]
+    assert methods[0] == "chat.postMessage"
+    assert set(methods[1:]) == {"chat.update"}
+    assert here.slack.errors == []
+    said = " | ".join(arguments["text"] for _, arguments in here.slack.history)
+    for words in ("waiting for a decision", "resolved"):
+        assert words in said
+    last = str(here.slack.messages)
+    assert "*Approved* by Ada through slack" in last
+    assert here.slack.buttons() == {}
+    assert here.replies == []
+
+
+def test_double_clicks_are_one_decision(team):
+    here = team()
+    here.asked()
+    assert [status for status, _, _ in here.press(APPROVE, times=4)] == [200] * 4
+    decided = [r for r in here.told.installation.control.audit() if r.kind.startswith("decision")]
+    assert len(decided) == 1
+    assert here.replies == []
+
+
+def test_the_wrong_person_is_told_and_nothing_moves(team):
+    here = team()
+    incident = here.asked()
+    assert here.press(APPROVE, user="U0EVE")[0][0] == 200
+    assert "names no approver" in here.replies[0]
+    assert here.told.installation.store.load(incident.id).phase is Phase.ASKED
+
+
+def test_after_a_reject_the_message_says_who_and_asks_about_the_next_plan(team):
+    here = team()
+    here.asked()
+    before = here.slack.buttons()[APPROVE]["value"]
+    here.press(REJECT)
+    here.told.go(30)
+    assert "rejected by Ada through slack" in str(here.slack.messages)
+    assert here.slack.buttons().get(APPROVE, {}).get("value") != before
+
+
+def test_a_rate_limit_is_kept_and_the_incident_goes_on(team):
+    """Slack says "later": we say nothing until then, and what is shown in the end is the end."""
+    here = team()
+    here.slack.limited, here.slack.retry_after = 3, 0
+    here.told.until(lambda i: i.phase is Phase.ASKED, limit_s=300)
+    here.told.go(120)
+    assert len(here.slack.messages) == 1
+    assert here.slack.buttons()
+    here.press(APPROVE)
+    here.told.until(lambda i: i.ended, limit_s=900)
+    here.told.go(120)
+    assert "resolved" in next(iter(here.slack.messages.values()))["text"]
+
+
+def test_a_slack_that_is_down_stops_nothing(team):
+    """Telling fails open: another channel decides, the change is made, and the message comes when Slack is back."""
+    here = team()
+    here.slack.broken = 10**6
+    incident = here.told.until(lambda i: i.phase is Phase.ASKED, limit_s=300)
+    here.told.answer(incident.plan.id)
+    ended = here.told.until(lambda i: i.ended, limit_s=900)
+    assert ended.phase is Phase.RESOLVED
+    assert here.slack.messages == {}
+    here.slack.broken = 0
+    here.told.go(1300)
+    assert len(here.slack.messages) == 1
+    assert "resolved" in next(iter(here.slack.messages.values()))["text"]
+
+
+def test_a_new_process_changes_the_message_of_the_old_one(team):
+    here = team()
+    incident = here.asked()
+    store, cards = here.told.installation.store, here.told.installation.worlds[Owner.INCIDENT].cards
+    before = cards.card(incident.id, "slack")
+    moved = store.load(incident.id).with_(version=99, ended_why="seen by another process")
+    after = here.new_notifier().tell(moved, store.timeline(incident.id), reference=before)
+    assert len(here.slack.messages) == 1
+    assert after.rsplit("/", 1)[0] == before.rsplit("/", 1)[0]
+    assert "seen by another process" in str(here.slack.messages)
+
+
+def test_what_stands_there_already_is_not_sent_again(team):
+    here = team()
+    incident = here.asked()
+    count = len(here.slack.history)
+    store = here.told.installation.store
+    for _ in range(5):
+        here.notifier.tell(store.load(incident.id), store.timeline(incident.id), reference=None)
+    assert len(here.slack.history) == count
+
+
+def test_an_older_state_never_replaces_a_newer_one(team):
+    here = team()
+    incident = here.asked()
+    store = here.told.installation.store
+    old = incident.with_(version=1, service="an old state")
+    here.notifier.tell(old, store.timeline(incident.id), reference=None)
+    assert "an old state" not in str(here.slack.messages)
+
+
+def test_racing_tellings_post_one_message(team):
+    here = team()
+    incident = here.told.until(lambda i: i.phase is Phase.ASKED, limit_s=300)
+    here.slack.messages.clear()
+    notifier, timeline = here.new_notifier(), here.told.installation.store.timeline(incident.id)
+    threads = [
+        threading.Thread(target=notifier.tell, args=(incident.with_(version=n), timeline), kwargs={"reference": None})
+        for n in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(here.slack.messages) == 1

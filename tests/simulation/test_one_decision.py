@@ -1,0 +1,191 @@
+"""S2 and S4 on SQLite: of many deciders one is heard, and a request is used once, across restarts and workers."""
+
+import random
+import subprocess
+import sys
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from agent.adapters.store.memory import MemoryCards
+from agent.adapters.store.sqlite import SqliteStore
+from agent.adapters.store.sqlite_control import SqliteControlStore
+from agent.adapters.store.sqlite_database import SqliteDatabase
+from agent.adapters.store.sqlite_schema import Kind
+from agent.bootstrap import knowledge
+from agent.core.action import Restart
+from agent.core.decision import Answer, Channel, Decision, check_receipt
+from agent.core.incident import Incident, Times
+from agent.core.phase import Phase
+from agent.core.plan import Plan, Risk, Rollout
+from agent.core.policy import Approver, Policy
+from agent.core.services import Services
+from agent.core.serving import Target
+from agent.errors import PolicyRefused, StateConflict
+from agent.ports.store import Change
+from agent.ports.world import Owner, World
+from agent.stages.plan_to_decision import Word, plan_to_decision
+
+ROOT = Path(__file__).resolve().parents[2]
+AT = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
+KEY = b"k" * 32
+RACERS, ROUNDS, REPLAYS = 50, 200, 1000
+PEOPLE = tuple(Approver(name=f"P{n}", slack=f"U0{n:03d}", services=("gemma",)) for n in range(RACERS))
+POLICY = Policy(approvers=PEOPLE)
+
+
+class Clock:
+    def now(self):
+        return AT
+
+
+class NoBus:
+    """Orders are not what this is about."""
+
+    def publish(self, message):
+        return message.id
+
+
+def plan_of(number):
+    return Plan(
+        id=f"p-{number}-1",
+        incident=f"inc-{number}",
+        run="live",
+        ordinal=1,
+        cause="engine_dead",
+        why="a fresh start",
+        actions=(Restart(),),
+        difference=(),
+        target=Target(service="gemma", uid="u", generation=1, digest="d"),
+        rollout=Rollout.IN_PLACE,
+        risk=Risk.LOW,
+        undo="the prior template",
+        silence="nothing",
+        policy=POLICY.digest,
+        asked_by="P0",
+        made_at=AT,
+        expires_at=AT + timedelta(minutes=30),
+    )
+
+
+def asked(store, number):
+    plan = plan_of(number)
+    incident = Incident(
+        id=plan.incident,
+        service="gemma",
+        platform="cloud_run",
+        phase=Phase.ASKED,
+        opened_at=AT,
+        phase_at=AT,
+        quiet_since=AT,
+        plan=plan,
+        plans_made=1,
+    )
+    store.commit(Change(incident=incident, plan=plan))
+    return plan
+
+
+def world_on(folder):
+    return World(
+        owner=Owner.DECIDE,
+        store=SqliteStore(SqliteDatabase(folder / "s.db", Kind.STATE, busy_s=30)),
+        control=SqliteControlStore(SqliteDatabase(folder / "c.db", Kind.CONTROL, busy_s=30)),
+        cards=MemoryCards(),
+        bus=NoBus(),
+        platform_of=lambda _: None,
+        logs=None,
+        notifiers={},
+        model=None,
+        clock=Clock(),
+        knowledge=KNOWN,
+        receipt_key=KEY,
+    )
+
+
+KNOWN = knowledge(Services(services=()), POLICY, Times(), fits=None)
+
+
+def test_of_fifty_deciders_exactly_one_is_heard_two_hundred_times(tmp_path):
+    """Approve and reject mixed; every loser is told who won; who asked cannot win with a yes."""
+    worlds = [world_on(tmp_path) for _ in range(2)]
+    plans = [asked(worlds[0].store, n) for n in range(ROUNDS)]
+    chance = random.Random(4)
+    answers = [[chance.choice(list(Answer)) for _ in range(RACERS)] for _ in range(ROUNDS)]
+    told = [[None] * RACERS for _ in range(ROUNDS)]
+    begin = threading.Barrier(RACERS)
+
+    def race(racer):
+        for number, plan in enumerate(plans):
+            begin.wait()
+            word = Word(
+                plan=plan.id,
+                answer=answers[number][racer],
+                who=f"U0{racer:03d}",
+                channel=Channel.SLACK,
+                verified=True,
+                plan_digest=plan.digest,
+            )
+            try:
+                told[number][racer] = plan_to_decision(worlds[racer % 2], word)
+            except (StateConflict, PolicyRefused) as error:
+                told[number][racer] = error
+
+    threads = [threading.Thread(target=race, args=(n,)) for n in range(RACERS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number, plan in enumerate(plans):
+        won = [t for t in told[number] if isinstance(t, Decision)]
+        assert len(won) == 1, plan.id
+        held = worlds[0].store.load(plan.incident)
+        assert held.decision == won[0]
+        assert held.phase is (Phase.APPROVED if won[0].answer is Answer.APPROVE else Phase.REJECTED)
+        check_receipt(held.decision, plan, KEY)
+        assert (won[0].who, won[0].answer) != ("U0000", Answer.APPROVE)
+        for racer, lost in enumerate(told[number]):
+            if isinstance(lost, Decision):
+                continue
+            asker = racer == 0 and answers[number][0] is Answer.APPROVE
+            named = f"{won[0].shown} said {won[0].answer}" in str(lost)
+            assert named or (asker and "who asks does not approve" in str(lost)), str(lost)
+    rows = worlds[0].control.audit(10**6)
+    assert len(rows) == ROUNDS
+
+
+CHILD = """
+import sys
+from datetime import datetime, timedelta
+from pathlib import Path
+from agent.adapters.store.sqlite_control import SqliteControlStore
+from agent.adapters.store.sqlite_database import SqliteDatabase
+from agent.adapters.store.sqlite_schema import Kind
+control = SqliteControlStore(SqliteDatabase(Path(sys.argv[1]), Kind.CONTROL, busy_s=30))
+at = datetime.fromisoformat(sys.argv[2])
+print(sum(control.use_once(f"slack:{n}", at=at, until=at + timedelta(minutes=5)) for n in range(int(sys.argv[3]))))
+"""
+
+
+def test_a_thousand_requests_are_each_used_once_across_two_workers_and_a_restart(tmp_path):
+    """Two processes at once, then a third that starts afresh: 1,000 uses and not one more."""
+    path = tmp_path / "c.db"
+    SqliteDatabase(path, Kind.CONTROL).close()
+    words = [sys.executable, "-c", CHILD, str(path), AT.isoformat(), str(REPLAYS)]
+    both = [subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    firsts = [int(child.communicate(timeout=120)[0]) for child in both]
+    assert sum(firsts) == REPLAYS
+    again = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=120, check=True)
+    assert int(again.stdout) == 0
+
+
+@pytest.mark.parametrize("n", range(3))
+def test_the_same_answer_of_the_same_person_is_no_second_decision(tmp_path, n):
+    world = world_on(tmp_path)
+    plan = asked(world.store, n)
+    word = Word(
+        plan=plan.id, answer=Answer.APPROVE, who="U0001", channel=Channel.SLACK, verified=True, plan_digest=plan.digest
+    )
+    assert plan_to_decision(world, word) == plan_to_decision(world_on(tmp_path), word)
+    assert len(world.control.audit()) == 1
