@@ -1,0 +1,59 @@
+"""sre-agent doctor: every setting, permission and dependency, one line each: good, or what to do."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from datetime import UTC, datetime
+
+from agent.errors import DependencyFailed
+
+SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the contract's flag."""
+    parser.add_argument("--json", action="store_true", help="JSON Lines alone on standard output")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Look at everything; nothing is changed, and nothing that sleeps is woken.
+
+    Returns:
+        0: nothing is wrong, 1: something is.
+    """
+    from agent.entrypoints.doctor.finding import State
+    from agent.entrypoints.doctor.round import findings
+
+    environ = dict(os.environ)  # noqa: TID251 - the doctor reads the settings again without those that are wrong
+    wrong = 0
+    for finding in findings(environ, now=datetime.now(UTC), token=google_token):  # noqa: TID251 - a process of its own
+        wrong += finding.state is State.BAD
+        print(json.dumps(finding.model_dump(mode="json")) if args.json else finding.line)
+        sys.stdout.flush()
+    print(f"{wrong} to mend" if wrong else "all well", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+def google_token() -> str:
+    """Return an access token of whoever is logged in.
+
+    Raises:
+        DependencyFailed: Nobody is.
+    """
+    import google.auth
+    import google.auth.exceptions
+    import google.auth.transport.requests
+
+    try:
+        credentials, _ = google.auth.default(scopes=[SCOPE])
+        credentials.refresh(google.auth.transport.requests.Request())  # type: ignore[no-untyped-call]
+    except google.auth.exceptions.GoogleAuthError as error:
+        raise DependencyFailed(
+            "the cloud was not looked at",
+            why=str(error)[:200],
+            mend="run: gcloud auth application-default login",
+        ) from error
+    return str(credentials.token)
