@@ -59,14 +59,14 @@ def on_tick(world: World) -> dict[str, tuple[Did, ...]]:
     """
     now = world.clock.now()
     did: dict[str, tuple[Did, ...]] = {}
-    failed: DependencyFailed | None = None
+    failed: Exception | None = None
     for incident_id in dict.fromkeys((*world.store.due(now), *world.store.unsent())):
         try:
             done = advance(world, incident_id)
             if Did.NOT_OURS in done:
                 nudge(world, world.store.load(incident_id))
-        except DependencyFailed as error:
-            failed = error
+        except Exception as error:  # noqa: BLE001 - a bug of ours in one of them must not hold up the others either
+            failed = failed or error
             done = ()
         did[incident_id] = done
     if failed is not None:

@@ -35,7 +35,7 @@ def begin_execution(world: World, incident: Incident) -> Did:
         if plan.by_person:
             return _hand_over(world, incident, plan, now)
         live = _same_state(world, plan)
-    except PolicyRefused as refusal:
+    except (PolicyRefused, InputRejected) as refusal:
         save(world, incident.move(Phase.REFUSED, now=now, due_at=now, ended_why=str(refusal)), str(refusal), now=now)
         return Did.MOVED
     key = effect_key(incident.id, plan.digest, EffectKind.APPLY)
@@ -132,7 +132,10 @@ def call_platform(world: World, incident: Incident) -> Did:
     platform = world.platform_of(incident.service)
     assert effect is not None
     assert platform is not None
-    found = platform.find(incident.service, effect.key)
+    try:
+        found = platform.find(incident.service, effect.key)
+    except (InputRejected, PolicyRefused) as error:
+        return _not_called(world, incident, effect, str(error), now)
     if found is not None:
         return _started(world, incident, effect, found, now)
     with turn(world, incident.service) as lease:

@@ -12,6 +12,7 @@ from agent.errors import DependencyFailed, InputRejected, PolicyRefused
 from agent.ports.world import World
 from agent.stages.commit import save
 from agent.stages.reason import Did
+from agent.stages.told import told
 
 KEPT_MEASUREMENTS = 200
 PATIENCE = 10  # a person's work is looked at again after a tenth of the time it has taken, a signal of health at once
@@ -26,7 +27,7 @@ def watch_operation(world: World, incident: Incident) -> Did:
     assert effect is not None
     assert platform is not None
     assert effect.operation is not None
-    operation = platform.operation(effect.operation)
+    operation = told(platform, effect.operation)
     times = world.knowledge.times
     late = now >= effect.intended_at + timedelta(seconds=times.rollout_limit_s)
     if not operation.done and not late:

@@ -3,11 +3,12 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 
 from agent.errors import SreError, StateConflict
 from agent.ports.control import Lease
 from agent.ports.world import World
-from agent.stages.effects import kill_switch_says
+from agent.stages.effects import ANSWER_S, kill_switch_says
 
 
 @contextmanager
@@ -35,14 +36,21 @@ def turn(world: World, service: str) -> Iterator[Lease | None]:
 def at_the_brink(world: World, lease: Lease) -> str:
     """Return why the call that comes next must not be made, or nothing; nothing may stand between this and the call.
 
+    Switch and lease are two questions, and a worker may sleep between them: answers count only when both came within
+    ``ANSWER_S`` by the clock, and the lease must last at least as long from then on.
+
     Raises:
-        StateConflict: The turn is over: this worker slept, and another may have gone on.
+        StateConflict: The turn is over, or this worker slept, and another may have gone on.
         DependencyFailed: Nobody knows; nothing may be changed.
     """
-    if not world.control_store().holds(lease, world.clock.now()):
+    began = world.clock.now()
+    stopped = kill_switch_says(world)
+    soon = timedelta(seconds=ANSWER_S)
+    ours = world.control_store().holds(lease, began + soon)
+    if not ours or not timedelta() <= world.clock.now() - began <= soon:
         raise StateConflict(
             f"nothing was done to {lease.name!r}",
-            why="the lease was over before the call; another worker may have taken it",
+            why="the lease was over before the call, or the last look took too long; another worker may have gone on",
             mend="nothing to do: whoever is next looks at what stands",
         )
-    return kill_switch_says(world)
+    return stopped

@@ -16,6 +16,7 @@ from agent.stages.commit import save
 from agent.stages.effects import check_way_back, kill_switch_says, why_not
 from agent.stages.reason import Did
 from agent.stages.remedies import tried
+from agent.stages.told import told
 from agent.stages.turn import at_the_brink, turn
 
 
@@ -53,7 +54,10 @@ def _order_shift(world: World, incident: Incident, now: datetime) -> Did:
     assert incident.execution is not None
     assert incident.execution.revision_after is not None
     key = effect_key(incident.id, incident.plan.digest, EffectKind.SHIFT)
-    live = world.live(incident.service)
+    try:
+        live = world.live(incident.service)
+    except (InputRejected, PolicyRefused) as error:
+        return _not_shifted(world, incident, str(error), now)
     assert live is not None
     effect = Effect(
         key=key,
@@ -67,6 +71,14 @@ def _order_shift(world: World, incident: Incident, now: datetime) -> Did:
     return Did.NOTED
 
 
+def _not_shifted(world: World, incident: Incident, says: str, now: datetime) -> Did:
+    assert incident.verification is not None
+    why = f"the traffic was not shifted: {says}"
+    bad = incident.verification.with_(verdict=Verdict.NOT_RECOVERED, why=why)
+    save(world, incident.with_(verification=bad, due_at=now), why[:300], now=now)
+    return Did.NOTED
+
+
 def shift_traffic(world: World, incident: Incident) -> Did:
     """Give the traffic to the revision that was verified without it."""
     now = max(world.clock.now(), incident.phase_at)
@@ -75,7 +87,9 @@ def shift_traffic(world: World, incident: Incident) -> Did:
     assert effect is not None
     assert platform is not None
     if effect.operation:
-        operation = platform.operation(effect.operation)
+        operation = told(platform, effect.operation)
+        if operation.says and operation.ok is None:
+            return _end_shift(world, incident, effect, None, says=operation.says, now=now)
         return _end_shift(world, incident, effect, operation, says=operation.says, now=now)
     with turn(world, incident.service) as lease:
         if lease is None:
@@ -129,12 +143,15 @@ def undo(world: World, incident: Incident) -> Did:
     applied = execution.effect(EffectKind.APPLY)
     if applied is None or platform is None:
         return _rolled_back(world, incident, "nothing was changed by us", now)
-    if applied.operation is None and platform.find(incident.service, applied.key) is None:
-        return _rolled_back(world, incident, "the change was never made", now)
-    stopped = kill_switch_says(world)
-    if stopped:
-        return _give_up(world, incident, f"the roll-back was not made: {stopped}", now)
-    return _undo(world, incident, platform, execution, now)
+    try:
+        if applied.operation is None and platform.find(incident.service, applied.key) is None:
+            return _rolled_back(world, incident, "the change was never made", now)
+        stopped = kill_switch_says(world)
+        if stopped:
+            return _give_up(world, incident, f"the roll-back was not made: {stopped}", now)
+        return _undo(world, incident, platform, execution, now)
+    except (InputRejected, PolicyRefused) as error:  # the service is gone, or closed to us
+        return _give_up(world, incident, f"the roll-back was not made: {error}", now)
 
 
 def _undo(world: World, incident: Incident, platform: Platform, execution: Execution, now: datetime) -> Did:
@@ -222,13 +239,16 @@ def watch_undo(world: World, incident: Incident) -> Did:
     assert effect is not None
     assert effect.operation is not None
     assert platform is not None
-    operation = platform.operation(effect.operation)
+    operation = told(platform, effect.operation)
     limit = effect.intended_at + timedelta(seconds=world.knowledge.times.rollout_limit_s)
     if not operation.done and now < limit:
         due = now + timedelta(seconds=world.knowledge.times.poll_s)
         save(world, incident.with_(due_at=due), "", now=now, tell=False, wake=False)
         return Did.WAITING
-    same = platform.restored(incident.service, template=execution.prior_template, traffic=execution.prior_traffic)
+    try:
+        same = platform.restored(incident.service, template=execution.prior_template, traffic=execution.prior_traffic)
+    except (InputRejected, PolicyRefused) as error:
+        return _give_up(world, incident, f"nobody can say whether the prior template is back: {error}", now)
     if not same:
         return _give_up(world, incident, f"the prior template is not back: {operation.says[:300]}", now)
     done = incident.with_(execution=execution.with_effect(effect.with_(state=EffectState.DONE, finished_at=now)))

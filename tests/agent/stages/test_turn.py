@@ -74,6 +74,22 @@ def test_the_kill_switch_is_read_at_the_brink(worlds) -> None:
         assert "ana" in at_the_brink(one, mine)
 
 
+def test_a_worker_that_slept_between_the_two_questions_asks_again(worlds) -> None:
+    """The switch was read, then the worker slept: what it read is no answer any more, though the lease still runs."""
+    one, _, clock = worlds
+
+    class Slow(MemoryControlStore):
+        def kill_switch(self) -> KillSwitch:
+            read = super().kill_switch()
+            clock.step(2)
+            return read
+
+    with turn(replace(one, control=Slow()), "gemma") as mine:
+        assert mine is not None
+        with pytest.raises(StateConflict, match="took too long"):
+            at_the_brink(replace(one, control=Slow()), mine)
+
+
 def test_a_turn_that_cannot_be_given_back_ends_by_its_time(worlds) -> None:
     """The effect was made; that the store is away afterwards is no failure of it."""
 
