@@ -63,7 +63,9 @@ def _next(world: World, incident: Incident, weighed: Incident, now: datetime) ->
         return Did.MOVED
     same = incident.diagnosis is not None and incident.diagnosis.says == weighed.diagnosis.says
     if same or incident.phase is Phase.DIAGNOSED:
-        save(world, weighed, "" if same else says, now=now, tell=not same)
+        rests = incident.phase is Phase.ASKED and weighed.plan is not None
+        noted = weighed.with_(due_at=weighed.plan.expires_at) if rests and weighed.plan else weighed
+        save(world, noted, "" if same else says, now=now, tell=not same)
         return Did.NOTED
     withdraw(world, weighed, says, now)
     return Did.MOVED

@@ -121,3 +121,19 @@ def test_a_repeated_event_changes_nothing(journey) -> None:
     told.go(5)
     assert told.incidents()[0].signal_count == asked.signal_count
     assert len(told.incidents()) == 1
+
+
+def test_a_signal_heard_while_people_are_asked_keeps_nobody_busy(journey) -> None:
+    """It is weighed once; until the plan expires nothing is due."""
+    told = journey(PROBE)
+    asked = told.until(lambda i: i.phase is Phase.ASKED)
+    signal = told.installation.store.signals(asked.id)[0]
+    from agent.ports.world import Owner
+    from agent.stages.signal_to_incident import signal_to_incident
+
+    other = signal.with_(key="another", text="Container called exit(1).", severity="WARNING")
+    signal_to_incident(told.installation.worlds[Owner.INTAKE], other)
+    told.go(3)
+    rested = told.incidents()[0]
+    assert rested.heard == rested.weighed > asked.heard
+    assert rested.due_at == rested.plan.expires_at
