@@ -81,7 +81,7 @@ def card(incident: Incident, timeline: tuple[Event, ...], *, redact: Redact, con
     if incident.ended_why:
         blocks.append(_section(f"*So:* {prose(incident.ended_why, 1500)}"))
     blocks.append(_context([prose(_line(event), 1500) for event in timeline[-_SHOWN_EVENTS:]], incident))
-    return Card(text=slack_plain(f"{title} - {said}. {redact(_sentence(incident))}", limit=1000), blocks=tuple(blocks))
+    return Card(text=slack_mrkdwn(f"{title} - {said}. {redact(_sentence(incident))}", limit=1000), blocks=tuple(blocks))
 
 
 def _sentence(incident: Incident) -> str:
