@@ -61,8 +61,14 @@ def host(settings: Settings, clock: Clock) -> Place:
 
     def starts(service: str) -> tuple[StartLog, ...]:
         return tuple(
-            StartLog(revision=start.revision, instance=start.mark, began_at=start.began_at, path=path)
-            for start, path in platform.recordings(service)
+            StartLog(
+                revision=start.revision,
+                instance=start.mark,
+                began_at=start.began_at,
+                path=platform.log_path(service, start),
+                first_byte=platform.first_byte(service, start),
+            )
+            for start in platform.recordings(service)
         )
 
     return Place(platform_of=lambda name: platform if platform.knows(name) else None, logs=HostLogs(starts))

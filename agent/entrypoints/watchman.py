@@ -115,7 +115,7 @@ class Watchman:
             passed_s: Seconds since the last look; a check is made when enough have passed.
         """
         page = self.page = self._platform.settled(self._service)
-        for start in page.starts[-2:]:
+        for start in page.starts[-2:] if self._ours else page.starts[-1:]:  # somebody else's starts share one file
             over = start.stage is Stage.ENDED
             self._follow(start, over=over)
             if over and not start.on_purpose and not self._memory.get(start.mark, "end"):
@@ -143,7 +143,7 @@ class Watchman:
         follower = self._followers.get(start.mark)
         if follower is None:
             kept = self._memory.get(start.mark, "offset")
-            offset = kept if isinstance(kept, int) else 0
+            offset = kept if isinstance(kept, int) else self._platform.first_byte(self._service, start)
             path = self._platform.log_path(self._service, start)
             follower = self._followers[start.mark] = Follower(path, offset=offset, punch=self._ours)
         for lines in follower.pieces(ended=over):

@@ -27,6 +27,7 @@ class StartLog(NamedTuple):
     instance: str
     began_at: datetime
     path: Path
+    first_byte: int = 0
 
 
 class HostLogs:
@@ -61,7 +62,7 @@ class HostLogs:
         if not fits:
             return None
         start = fits[-1]
-        head, tail, complete = _ends(start.path)
+        head, tail, complete = _ends(start.path, start.first_byte)
         lines = (*head, *tail)
         if len(lines) > limit:
             lines = (*lines[: limit - limit // 2], *lines[len(lines) - limit // 2 :])
@@ -161,16 +162,16 @@ def punch(path: Path, start: int, length: int) -> bool:
         os.close(handle)
 
 
-def _ends(path: Path) -> tuple[list[str], list[str], bool]:
-    """Return the lines of the first and of the last ``READ_BYTES``, and whether the first byte is among them."""
+def _ends(path: Path, first: int) -> tuple[list[str], list[str], bool]:
+    """Return the lines of the first and the last ``READ_BYTES`` behind a byte, and whether that one is among them."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
-            file.seek(0)
+            file.seek(first)
             head = file.read(READ_BYTES)
-            if size <= READ_BYTES:
+            if size - first <= READ_BYTES:
                 return _lines(head), [], True
-            file.seek(max(READ_BYTES, size - READ_BYTES))
+            file.seek(max(first + READ_BYTES, size - READ_BYTES))
             tail = file.read(READ_BYTES)
     except FileNotFoundError:
         return [], [], False

@@ -220,10 +220,14 @@ class HostPlatform:
         """Return where a start's server is asked."""
         return address_of(template_of(start.template).config, self._environ)
 
-    def recordings(self, service: str) -> tuple[tuple[Start, Path], ...]:
-        """Return the starts on record with their logs, the newest last; nothing for a service that is not ours."""
+    def first_byte(self, service: str, start: Start) -> int:
+        """Return where a start's output begins in that file."""
+        return self._server(service).first_byte(start)
+
+    def recordings(self, service: str) -> tuple[Start, ...]:
+        """Return the starts on record, the newest last; nothing for a service that is not ours."""
         page = self._book(service).read()
-        return tuple((s, self.log_path(service, s)) for s in page.starts) if page is not None else ()
+        return page.starts if page is not None else ()
 
     def _settle(self, hand: Hand, service: str) -> Page:
         page = self._held(hand.page, service)

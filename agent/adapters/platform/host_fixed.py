@@ -1,4 +1,4 @@
-"""A server that somebody else starts: its log file is followed, and a fixed restart command of the operator changes it."""
+"""A server that somebody else starts: its log is followed, and a fixed restart command of the operator changes it."""
 
 import contextlib
 import json
@@ -43,6 +43,13 @@ class FixedServer(HostServer):
         """Return the file that was named."""
         return self._log
 
+    def first_byte(self, start: Start) -> int:
+        """Return the size that the file had when the start was ordered; a shorter file was begun anew."""
+        with contextlib.suppress(OSError, ValueError, TypeError):
+            first = int(json.loads((self.place(start) / "server.json").read_text())["first_byte"])
+            return first if first <= self._log.stat().st_size else 0
+        return 0
+
     def launch(self, start: Start, config: ServingConfig) -> None:
         """Write the words down and run the restart command, once for each start.
 
@@ -61,7 +68,8 @@ class FixedServer(HostServer):
                 why="it is somebody else's, and RESTART_COMMAND is unset",
                 mend=f"start it by hand with the words in {str(self._folder / COMMAND)!r}",
             )
-        note(place / "server.json", {"restart": list(self._restart)})
+        size = self._log.stat().st_size if self._log.exists() else 0
+        note(place / "server.json", {"restart": list(self._restart), "first_byte": size})
         try:
             done = subprocess.run(  # noqa: S603 - the operator's own fixed words
                 self._restart,

@@ -67,6 +67,10 @@ class HostServer:
         """Return the file that the server writes its output to."""
         return self.place(start) / LOG
 
+    def first_byte(self, start: Start) -> int:  # noqa: ARG002 - each start has a file of its own
+        """Return where a start's output begins in its log."""
+        return 0
+
     def launch(self, start: Start, config: ServingConfig) -> None:
         """Call the keeper of a start; calling again finds that it was called.
 

@@ -1,0 +1,232 @@
+"""A server on this machine, broken in every way and mended, by the command that an operator types."""
+
+import importlib.util
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from agent.core.phase import Phase
+
+HERE = Path(__file__).resolve().parent
+
+
+@pytest.fixture(scope="module")
+def watched_module():
+    spec = importlib.util.spec_from_file_location("watched", HERE / "watched.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def watched(watched_module, tmp_path: Path) -> Iterator[Callable]:
+    made = []
+
+    def make(**environ: str):
+        folder = tmp_path / str(len(made))
+        folder.mkdir()
+        made.append(watched_module.Watched(folder, **environ))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def test_a_context_that_does_not_fit_is_lowered_and_serves(watched) -> None:
+    """From the first line to a verified recovery; every word of the plan came from the log."""
+    own = watched()
+    own.watch("--max-model-len", "131072")
+    asked = own.until(own.asked, "a plan")
+    assert asked.cause == "kv_cache_insufficient"
+    assert [(a.name, a.value) for a in asked.plan.actions] == [("max-model-len", "32640")]
+    own.approve(asked.plan.id)
+    done = own.until(own.ended, "an end")
+    assert done.phase is Phase.RESOLVED
+    assert len(own.incidents()) == 1
+    assert own.serving()
+    assert len(own.processes()) == 2
+
+
+def test_a_killed_engine_is_started_again(watched) -> None:
+    """Exit code 0 after the engine's death is no health: one incident, one restart."""
+    own = watched()
+    own.watch("--max-model-len", "2048")
+    own.until(own.serving, "a serving server")
+    engine = next(p for p in own.processes() if p != own.server())
+    os.kill(engine, signal.SIGKILL)
+    asked = own.until(own.asked, "a plan")
+    assert asked.cause == "engine_dead"
+    assert [a.kind for a in asked.plan.actions] == ["restart"]
+    own.approve(asked.plan.id)
+    assert own.until(own.ended, "an end").phase is Phase.RESOLVED
+
+
+def test_a_person_mends_and_says_so(watched, tmp_path: Path) -> None:
+    """Unreadable weights are a person's to mend; their yes starts the same words again."""
+    weights = tmp_path / "model.safetensors"
+    own = watched(FAKE_READABLE=str(weights))
+    own.watch("--max-model-len", "2048")
+    asked = own.until(own.asked, "a plan")
+    assert asked.cause == "weights_unreadable"
+    assert asked.plan.by_person
+    weights.touch()
+    own.approve(asked.plan.id)
+    done = own.until(own.ended, "an end")
+    assert done.phase is Phase.RESOLVED
+    assert len(own.page().starts) == 2
+
+
+def test_a_killed_watcher_leaves_the_server_and_the_next_one_takes_over(watched) -> None:
+    """The same process serves on; the successor starts nothing, and still sees its end."""
+    own = watched()
+    own.watch("--max-model-len", "2048")
+    own.until(own.serving, "a serving server")
+    before = own.processes()
+    own.kill_watcher()
+    assert own.processes() == before
+    own.watch("--max-model-len", "2048")
+    own.until(lambda: "took over" in own.said.read_text(), "the successor")
+    assert own.processes() == before
+    assert len(own.page().starts) == 1
+    os.kill(own.server(), signal.SIGKILL)
+    asked = own.until(own.asked, "a plan")
+    own.approve(asked.plan.id)
+    assert own.until(own.ended, "an end").phase is Phase.RESOLVED
+
+
+def test_a_server_that_died_unwatched_is_told_of(watched) -> None:
+    """Watcher and server both gone: the successor tells the end before it starts anything new."""
+    own = watched()
+    own.watch("--max-model-len", "2048")
+    own.until(own.serving, "a serving server")
+    own.kill_watcher()
+    os.kill(own.server(), signal.SIGKILL)
+    own.until(lambda: not own.processes(), "nothing left")
+    own.watch("--max-model-len", "2048")
+    own.until(lambda: own.serving() and len(own.page().starts) == 2, "the second start")
+    own.until(own.incidents, "an incident")
+    assert len(own.processes()) == 2
+
+
+MOMENTS = [n / 10 for n in range(30)] if os.environ.get("SOAK") else [0.0, 0.4, 1.2]
+
+
+@pytest.mark.parametrize("after_s", MOMENTS)
+def test_a_watcher_killed_at_any_time_makes_no_second_server(watched, after_s: float) -> None:
+    """While it starts, restarts or verifies: at most one server, and the incident goes on to its end."""
+    own = watched(FAKE_START_S="0.3")
+    own.watch("--max-model-len", "131072")
+    asked = own.until(own.asked, "a plan")
+    own.approve(asked.plan.id)
+    time.sleep(after_s)  # the moment of the kill is what this test is about
+    own.kill_watcher()
+    assert len(own.processes()) <= 2
+    own.watch("--max-model-len", "131072")
+    done = own.until(own.ended, "an end")
+    assert done.phase is Phase.RESOLVED
+    assert len(own.incidents()) == 1
+    assert len(own.processes()) == 2
+    page = own.page()
+    assert [s.effect_key is not None for s in page.starts] == [False, True]
+
+
+def test_two_watchers_of_one_server_are_one_too_many(watched) -> None:
+    """The second one says who has it, and touches nothing."""
+    own = watched()
+    first = own.watch("--max-model-len", "2048")
+    own.until(own.serving, "a serving server")
+    before = own.processes()
+    second = own.watch("--max-model-len", "2048")
+    assert second.wait(60) == 3
+    assert "another watcher holds it" in own.said.read_text()
+    assert own.processes() == before
+    own.watcher = first
+
+
+def test_sigterm_ends_the_watching_and_never_the_server(watched) -> None:
+    """Nobody at a terminal: only the watching stops."""
+    own = watched()
+    own.watch("--max-model-len", "2048")
+    own.until(own.serving, "a serving server")
+    assert own.kill_watcher(signal.SIGTERM) == 0
+    assert len(own.processes()) == 2
+
+
+def test_auto_goes_as_far_as_the_policy_and_no_further(watched) -> None:
+    """Restarts are automatic by policy, flags are not; without --auto nothing is."""
+    rules = '[[rules]]\nservices = ["gemma"]\nkinds = ["restart"]\nmode = "automatic"\n'
+    own = watched()
+    own.policy.write_text(own.policy.read_text() + rules)
+    own.watch("--max-model-len", "2048", before=("--auto",))
+    own.until(own.serving, "a serving server")
+    os.kill(own.server(), signal.SIGKILL)
+    done = own.until(own.ended, "an end")
+    assert done.phase is Phase.RESOLVED
+    assert done.decision.who == "policy"
+    own.kill_watcher(signal.SIGTERM)
+    own.watch("--max-model-len", "2048")
+    own.until(lambda: own.said.read_text().count("took over") == 1, "the successor")
+    os.kill(own.server(), signal.SIGKILL)
+    assert own.until(own.asked, "a question").decision is None
+
+
+def test_a_healthy_server_makes_no_incident(watched) -> None:
+    """It starts, serves, is checked, and nobody is told anything."""
+    own = watched()
+    own.watch("--max-model-len", "2048")
+    own.until(own.serving, "a serving server")
+    own.until(lambda: "serving (gemma-1)" in own.said.read_text(), "the view")
+    own.kill_watcher(signal.SIGTERM)
+    assert own.incidents() == ()
+    assert "\x1b" not in own.said.read_text()
+
+
+def test_a_published_log_ends_with_its_cause_and_a_plan_that_fits(watched, tmp_path: Path) -> None:
+    """Two cards of 16 GB, followed from the log alone: what is too large, and flags that fit by the arithmetic."""
+    example = HERE.parents[1] / "examples" / "gemma4-31b-nvfp4-two-16gb-cards"
+    log = tmp_path / "vllm.log"
+    log.write_text((example / "instance.log").read_text())
+    services = (example / "services.toml").read_text().replace('scenario = "scenario.toml"\n', "")
+    own = watched(SERVICES=str(tmp_path / "services.toml"))
+    (tmp_path / "services.toml").write_text(services.replace('"gemma4-31b-nvfp4"', '"gemma"'))
+    own.follow(log)
+    asked = own.until(own.asked, "a plan")
+    assert asked.cause == "gpu_oom_weights"
+    assert asked.plan.fit_before.fits is False
+    assert asked.plan.fit_after.fits is True
+    flags = [a.name for a in asked.plan.actions if a.kind == "set_flag"]
+    assert flags
+    assert set(flags) - {"gpu-memory-utilization", "max-model-len", "max-num-seqs"}
+
+
+def test_somebody_elses_server_is_restarted_by_the_operators_fixed_words(watched, tmp_path: Path) -> None:
+    """The restart command runs as it stands; what is to be started lies in a file beside the record."""
+    log, proof = tmp_path / "vllm.log", tmp_path / "restarted"
+    log.write_text("")
+    script = tmp_path / "restart.sh"
+    own = watched(RESTART_COMMAND=f"/bin/sh {script}")
+    script.write_text(
+        f'cp "$SRE_AGENT_COMMAND" {proof}\nsetsid sh -c \'echo $$ >{proof}.pid; exec sh "$SRE_AGENT_COMMAND" >>{log} 2>&1\' &\n'
+    )
+    own.follow(log, "--", *own.words("--max-model-len", "131072"))
+    own.until(lambda: "follows the log" in own.said.read_text(), "the watcher")
+    head = "(EngineCore pid=7) ERROR 11-21 03:34:34 [core.py:1510] "
+    with log.open("a") as file:
+        file.write(f"{head}EngineCore failed to start.\n")
+        file.write(
+            f"{head}ValueError: To serve at least one request with the model's max seq len (131072), (4.0 GiB KV cache is "
+            "needed, which is larger than the available KV cache memory (1.0 GiB). Based on the available memory, the "
+            "estimated maximum model length is 32640.\n"
+        )
+    asked = own.until(own.asked, "a plan")
+    own.approve(asked.plan.id)
+    try:
+        assert own.until(own.ended, "an end").phase is Phase.RESOLVED
+        assert "--max-model-len 32640" in proof.read_text()
+    finally:
+        os.killpg(int(Path(f"{proof}.pid").read_text()), signal.SIGTERM)
