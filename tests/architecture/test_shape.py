@@ -70,7 +70,7 @@ def test_only_the_composition_root_names_adapters() -> None:
 def test_the_project_speaks_of_itself_alone() -> None:
     """No path of a machine and no name of a package registry stands in the project."""
     words = re.compile(r"/work/(?:main|shared)|/root/\.pyenv|/tmp/lead|pypi\.org|registry\.npmjs|deb\.debian")
-    skip = {".git", ".venv", "corpora", "__pycache__", "state"}
+    skip = {".git", ".venv", "corpora", "__pycache__", "state", "build"}
     for path in sorted(ROOT.rglob("*")):
         if not path.is_file() or skip & set(path.relative_to(ROOT).parts) or path.suffix in {".sqlite", ".pyc"}:
             continue
