@@ -21,7 +21,8 @@ settings, from the environment or from deploy.env:
   POLICY_FILE    what may be changed, by whose word               (default policy.toml)
   STATE_BUCKET   where Terraform keeps its state                  (default PROJECT-sre-agent-state)
   EXTRA_VARS     further Terraform variables, a .tfvars.json file (optional)
-  secrets        SLACK_TOKEN, SLACK_SIGNING_SECRET, WEBHOOK_SECRETS, INGEST_SECRETS, MODEL_API_KEY, HF_TOKEN:
+  secrets        SLACK_TOKEN, SLACK_SIGNING_SECRET, WEBHOOK_SECRETS, WEBHOOK_DECIDERS, INGEST_SECRETS,
+                 MODEL_API_KEY, HF_TOKEN:
                  set one to store it as a new version; unset leaves what is stored
 TEXT
 }
@@ -55,7 +56,7 @@ confirmed() {
 check_tools() {
   say "== tools =="
   local tool
-  for tool in gcloud terraform python3 openssl; do
+  for tool in gcloud terraform python3 curl; do
     if command -v "$tool" >/dev/null; then say "  $tool: $(command -v "$tool")"
     elif [[ $dry == yes ]]; then say "  $tool: not found; it is needed to go on"
     else fail "$tool is not installed; see docs/install-gcp.md"; fi
@@ -161,13 +162,10 @@ store_secrets() {
     run terraform -chdir=infra apply -input=false -auto-approve "${variables[@]}" -target=google_secret_manager_secret.setting
   fi
   local name secret version versions=()
-  for name in RECEIPT_KEY SLACK_TOKEN SLACK_SIGNING_SECRET WEBHOOK_SECRETS INGEST_SECRETS MODEL_API_KEY HF_TOKEN; do
+  for name in RECEIPT_KEY SLACK_TOKEN SLACK_SIGNING_SECRET WEBHOOK_SECRETS WEBHOOK_DECIDERS INGEST_SECRETS MODEL_API_KEY HF_TOKEN; do
     secret="sre-$(printf '%s' "$name" | tr 'A-Z_' 'a-z-')"
     version=$(ask 1 gcloud secrets versions list "$secret" "--project=$PROJECT" --filter=state=ENABLED --limit=1 "--format=value(name)") || version=
-    if [[ $1 == apply && $name == RECEIPT_KEY && -z $version ]]; then
-      add_version "$secret" "$(openssl rand -hex 32)"
-      version=1
-    elif [[ $1 == apply && -n ${!name:-} ]]; then
+    if [[ $1 == apply && -n ${!name:-} ]]; then
       add_version "$secret" "${!name}"
       version=$(ask 1 gcloud secrets versions list "$secret" "--project=$PROJECT" --filter=state=ENABLED --limit=1 "--format=value(name)")
     fi
@@ -269,7 +267,7 @@ destroy() {
     done
   fi
   # A key ring can never be deleted, and without its key nothing encrypted could be read again.
-  for entry in google_kms_crypto_key.data google_kms_key_ring.this; do
+  for entry in google_kms_crypto_key.data google_kms_crypto_key.receipts google_kms_key_ring.this; do
     run terraform -chdir=infra state rm "$entry" || say "  $entry was gone already"
   done
   run terraform -chdir=infra destroy -input=false -auto-approve "${variables[@]}" -var=deletion_protection=false

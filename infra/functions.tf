@@ -7,12 +7,12 @@ locals {
     on_alert     = { topic = "alerts", open = false, min = 0, max = 3, concurrency = 8, memory = "1Gi", timeout = 120, settings = [] }
     on_incident = { topic = "incidents", open = false, min = 0, max = 3, concurrency = 4, memory = "1Gi", timeout = 540,
       settings = ["PLATFORM", "POLICY", "MODEL_ENDPOINTS", "MODEL_NAME", "GEMMA_WHEN", "GEMMA_WAKE", "GEMMA_MAY_ASK",
-    "SLACK_CHANNEL", "WEBHOOK_URLS", "PUBLIC_URL"] }
+    "SLACK_CHANNEL", "SLACK_API_URL", "WEBHOOK_URLS", "PUBLIC_URL"] }
     on_decision = { topic = "decisions", open = false, min = 0, max = 1, concurrency = 1, memory = "1Gi", timeout = 540,
-    settings = ["PLATFORM", "POLICY", "KILL_SWITCH"] }
+    settings = ["PLATFORM", "POLICY", "KILL_SWITCH", "RECEIPT_KMS"] }
     on_tick = { topic = "", open = false, min = 0, max = 1, concurrency = 1, memory = "1Gi", timeout = 540,
     settings = ["PLATFORM", "POLICY"] }
-    decide  = { topic = "", open = true, min = 1, max = 3, concurrency = 20, memory = "1Gi", timeout = 30, settings = ["POLICY", "KILL_SWITCH", "PUBLIC_URL"] }
+    decide  = { topic = "", open = true, min = 1, max = 3, concurrency = 20, memory = "1Gi", timeout = 30, settings = ["POLICY", "KILL_SWITCH", "PUBLIC_URL", "RECEIPT_KMS"] }
     ingest  = { topic = "", open = true, min = 0, max = 3, concurrency = 20, memory = "512Mi", timeout = 60, settings = [] }
     console = { topic = "", open = false, min = 0, max = 2, concurrency = 20, memory = "1Gi", timeout = 60, settings = ["IAP_AUDIENCE", "PUBLIC_URL"] }
   }
@@ -30,6 +30,7 @@ locals {
   known = merge({ PUBLIC_URL = "https://sre-console-${local.number}.${var.region}.run.app" }, var.settings, {
     PLATFORM     = "cloud_run:${var.project}"
     POLICY       = "/workspace/policy.toml"
+    RECEIPT_KMS  = "${google_kms_crypto_key.receipts.id}/cryptoKeyVersions/${var.receipt_key_version}"
     IAP_AUDIENCE = "/projects/${local.number}/locations/${var.region}/services/sre-console"
   })
 

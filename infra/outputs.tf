@@ -5,7 +5,7 @@ output "functions" {
 
 output "slack_request_url" {
   description = "Where the Slack app sends presses of buttons (Interactivity, Request URL)."
-  value       = module.function["decide"].uri
+  value       = "${module.function["decide"].uri}/slack/actions"
 }
 
 output "ingest_url" {

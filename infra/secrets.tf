@@ -3,7 +3,8 @@ locals {
   secrets = {
     RECEIPT_KEY          = ["decide", "on_decision"]
     SLACK_SIGNING_SECRET = ["decide"]
-    WEBHOOK_SECRETS      = ["decide", "on_incident"]
+    WEBHOOK_DECIDERS     = ["decide"]
+    WEBHOOK_SECRETS      = ["on_incident"]
     SLACK_TOKEN          = ["on_incident"]
     MODEL_API_KEY        = ["on_incident"]
     HF_TOKEN             = ["on_incident"]

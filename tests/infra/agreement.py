@@ -11,7 +11,7 @@ from agent.ports.world import Owner
 from agent.settings import WORDS, Settings
 
 # Settings that an installation in the cloud does not choose: of machines, or made by Terraform itself.
-MADE = {"STORE", "BUS", "PLATFORM", "SERVICES", "POLICY", "LOG_JSON", "IAP_AUDIENCE"}
+MADE = {"STORE", "BUS", "PLATFORM", "SERVICES", "POLICY", "LOG_JSON", "IAP_AUDIENCE", "RECEIPT_KMS"}
 ELSEWHERE = {"PUBSUB_EMULATOR_HOST", "REHEARSAL_COMPRESSION", "REHEARSE_BY_FIT", "RESTART_COMMAND"}
 READS_UNTRUSTED = {"on_log_event", "on_alert", "on_incident", "ingest", "console"}
 ROLES = {
@@ -19,7 +19,7 @@ ROLES = {
     "roles/run.viewer", "roles/run.invoker", "roles/monitoring.viewer", "roles/storage.objectViewer",
     "roles/iam.serviceAccountUser", "roles/artifactregistry.reader", "roles/secretmanager.secretAccessor",
     "roles/cloudbuild.builds.builder", "roles/logging.logWriter", "roles/cloudkms.cryptoKeyEncrypterDecrypter",
-    "roles/iap.httpsResourceAccessor",
+    "roles/iap.httpsResourceAccessor", "roles/cloudkms.signerVerifier",
 }  # fmt: skip
 PERMISSIONS = {
     "run.services.get", "run.services.update", "run.revisions.get", "run.revisions.list", "run.operations.get",
@@ -177,6 +177,9 @@ def _rights(cloud, code):
         yield "only on_incident reads logs"
     if set(table["secrets"]["RECEIPT_KEY"]) != code.deciders:
         yield f"the receipt key is read by {table['secrets']['RECEIPT_KEY']}"
+    signing = {name for name, entry in table["functions"].items() if "RECEIPT_KMS" in entry["settings"]}
+    if not set(table["deciders"]) == signing == set(code.deciders):
+        yield f"receipts are signed by {sorted(signing)}, the key lets {table['deciders']}"
     for holder, tables in (("publishes", table["publishes"]), ("databases_of", table["databases_of"])):
         for name in sorted(set(tables) - set(table["functions"])):
             yield f"{holder} names {name}, which is no function"

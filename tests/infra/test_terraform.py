@@ -61,6 +61,7 @@ IN_TERRAFORM = {
     "secret": ("secrets.tf", "    HF_TOKEN   ", "    HUB_TOKEN  "),
     "secret version": ("variables.tf", '"INGEST_SECRETS", ', ""),
     "receipt key": ("secrets.tf", '["decide", "on_decision"]', '["decide", "on_decision", "on_incident"]'),
+    "signer": ("keys.tf", 'deciders = ["decide", "on_decision"]', 'deciders = ["decide", "on_decision", "on_tick"]'),
     "control database": ("identities.tf", 'on_incident  = { state = "roles/datastore.user" }', 'on_incident  = { state = "roles/datastore.user", control = "roles/datastore.user" }'),
     "updater": ("identities.tf", 'on_incident = ["roles/run.viewer"]', 'on_incident = ["roles/run.viewer", "updater"]'),
     "role": ("identities.tf", '"roles/monitoring.viewer"]', '"roles/monitoring.admin"]'),
