@@ -21,6 +21,7 @@ COMMANDS = {
     "reject": "reject a plan, and say why",
     "eval": "accuracy by class against a labelled corpus",
     "watch": "supervise a local vLLM server",
+    "stop": "the kill switch: stop every change, or let them go on",
     "audit": "the record of decisions and effects: show, verify",
     "doctor": "check every setting, permission and dependency",
 }

@@ -1,0 +1,42 @@
+"""The stop command: turn the kill switch on or off, or say how it stands."""
+
+import argparse
+import getpass
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the words."""
+    parser.add_argument("--why", metavar="TEXT", help="stop every change from now on, and say why")
+    parser.add_argument("--off", action="store_true", help="let changes go on")
+    parser.add_argument("--by", metavar="NAME", help="who does it (shown as not verified)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Turn the switch in the control store; without words only say how it stands.
+
+    Raises:
+        InputRejected: On and off at once.
+        DependencyFailed: The store did not answer; the switch stands as it was.
+    """
+    from agent.entrypoints.deciding import installed, now
+    from agent.errors import InputRejected
+    from agent.ports.control import KillSwitch
+
+    if args.off and args.why:
+        raise InputRejected("the kill switch was not turned", why="--off and --why say both", mend="give one of them")
+    control = installed().control
+    if args.off or args.why:
+        by = args.by or getpass.getuser()
+        switch = KillSwitch(on=not args.off, by=by, why=args.why or "", at=now())
+        control.set_kill_switch(switch)
+        kind = "kill_switch.off" if args.off else "kill_switch.on"
+        control.append(at=now(), kind=kind, incident="", who=by, body=args.why or "")
+    stands = control.kill_switch()
+    print(_said(stands.by, stands.why) if stands.on else "the kill switch is off: what is approved is applied")
+    return 0
+
+
+def _said(by: str, why: str) -> str:
+    from agent.core.safe_text import terminal
+
+    return terminal(f"the kill switch is on (by {by}: {why}): nothing is changed, roll-backs included", lines=False)
