@@ -77,7 +77,7 @@ def test_long_bodies_are_sent_as_their_digest():
         Answer(200, None),
         Answer(200, ValueError()),
     ],
-    ids=repr,
+    ids=["no connection", "late", "system", "denied", "broken", "a list", "nothing", "not JSON"],
 )
 def test_no_clear_answer_is_no_signature_and_no_yes(answer):
     seal = KmsSeal(VERSION, Broken(answer))
