@@ -81,8 +81,9 @@ def main() -> None:
             ratios.append(both[2] / alone[2])
             waits.append((alone[1], both[1]))
             print(
-                f"round {number + 1}: {both[0]:.1f} MB; other work with : without the watcher {both[2] / alone[2]:.3f}; "
-                f"seconds in write() {alone[1]:.3f} -> {both[1]:.3f}; watcher {told[0] / 1024:.0f} -> {told[1] / 1024:.0f} MiB, "
+                f"round {number + 1}: {both[0]:.1f} MB; other work with : without {both[2] / alone[2]:.3f}; "
+                f"seconds in write() {alone[1]:.3f} -> {both[1]:.3f}; "
+                f"watcher {told[0] / 1024:.0f} -> {told[1] / 1024:.0f} MiB, "
                 f"{told[2] / args.seconds:.1%} of a core, read {told[3] / 1e6:.1f} MB, {told[4]:.0f} sights"
             )
     print(f"server's other work, with : without = {statistics.median(ratios):.3f} (median of {args.rounds} pairs)")
