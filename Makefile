@@ -54,7 +54,7 @@ soak: install ## The large counts of the promises (long)
 	@SOAK=1 $(BIN)/pytest -n 2 --dist loadgroup -rs tests/simulation tests/journeys
 
 simulate: install ## Replay one seed: make simulate SEED=4711
-	@$(BIN)/python -m tests.simulation.replay_seed $(SEED)
+	@$(BIN)/python tests/simulation/replay_seed.py $(SEED)
 
 bench: install ## Paired speed ratios beside peers
 	@for b in benchmarks/*.py; do echo "== $$b =="; $(BIN)/python $$b || exit 1; done

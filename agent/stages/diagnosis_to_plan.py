@@ -56,7 +56,7 @@ def _described(world: World, service: str) -> tuple[Live | None, str]:
 def store_plan(world: World, incident: Incident, plan: Plan, now: datetime) -> Incident:
     """Save the plan and move on to asking."""
     planned = incident.move(Phase.PLANNED, now=now, plan=plan, plans_made=plan.ordinal, due_at=now)
-    cleared = planned.with_(decision=None, execution=None, verification=None)
+    cleared = planned.with_(decision=None, execution=None, verification=None, ended_why="")
     return save(world, cleared, f"plan {plan.id}: {plan.why}", now=now, tell=False, plan=plan)
 
 

@@ -1,0 +1,26 @@
+"""Replay one seed of the simulation and show what happened: python tests/simulation/replay_seed.py SEED [--quiet]."""
+
+import sys
+
+from simulated.driver import Simulation, Violation
+
+
+def main(words: list[str]) -> int:
+    """Run the seed; 1 where it breaks a promise."""
+    simulation = Simulation(int(words[0]))
+    broken = None
+    try:
+        simulation.run()
+    except Violation as violation:
+        broken = violation
+    if "--quiet" not in words:
+        print(simulation.course)
+        print("\n".join(simulation.lines))
+    print(f"seed {simulation.seed}: {simulation.calls} calls, digest {simulation.digest}")
+    if broken is not None:
+        print(f"broken: {broken}")
+    return 1 if broken is not None else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

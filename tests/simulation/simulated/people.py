@@ -1,0 +1,104 @@
+"""The people around the service: they answer, press twice, answer too late, and read what they are told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from simulated.chaos import Died
+
+from agent.bootstrap.models import model_use
+from agent.core.decision import Answer, Channel, Decision
+from agent.core.explaining import Spend
+from agent.core.incident import Event, Incident
+from agent.errors import DependencyFailed, SreError
+from agent.ports.logs import InstanceLog
+from agent.ports.model import NoAnswer, Question, Reply
+from agent.ports.world import Knowledge, Owner
+from agent.stages.plan_to_decision import Word, plan_to_decision
+
+if TYPE_CHECKING:
+    from simulated.driver import Simulation
+
+PRESSES = 4
+TEXTS = ("", "{", '{"class": "gpu_oom_load"', "I think the GPU is too small.", "<html>busy</html>", "[]" * 50)
+
+
+@dataclass
+class Pressed:
+    """One person's word about a plan, and what they heard."""
+
+    plan: str
+    who: str
+    answer: Answer
+    heard: Decision | SreError | None = None
+
+
+@dataclass
+class People:
+    """Everybody outside; also the model and the logs, which answer like people: late, wrongly or not."""
+
+    simulation: Simulation = field(repr=False)
+    pressed: list[Pressed] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
+    told: dict[str, str] = field(default_factory=dict)
+
+    def asked(self, plan: str) -> None:
+        """Decide what becomes of a plan."""
+        sim = self.simulation
+        if plan in self.seen:
+            return
+        self.seen.add(plan)
+        for n in range(sim.chance.choice([0, 1, 1, 1, 2, 3]) if sim.course.yes < 1 else 1):
+            yes = sim.course.answers.pop(0) if sim.course.answers else sim.chance.random() < sim.course.yes
+            one = Pressed(plan, f"person-{n}", Answer.APPROVE if yes else Answer.REJECT)
+            late = sim.chance.choice([5.0, 5.0, 60.0, 900.0, 1900.0]) if sim.course.yes < 1 else 5.0
+            self.pressed.append(one)
+            sim.plan(late, lambda one=one: self._press(one, PRESSES))
+
+    def _press(self, one: Pressed, left: int) -> None:
+        sim = self.simulation
+        word = Word(plan=one.plan, answer=one.answer, who=one.who, channel=Channel.COMMAND_LINE, verified=False)
+        try:
+            one.heard = sim.on_process(lambda outfit: plan_to_decision(outfit.worlds[Owner.DECIDE], word))
+        except Died:
+            one.heard = None
+        except SreError as error:
+            one.heard = error
+        sim.note("pressed", one.plan, one.who, one.answer, type(one.heard).__name__)
+        unsure = one.heard is None or isinstance(one.heard, DependencyFailed)
+        if unsure and left:
+            sim.plan(20, lambda: self._press(one, left - 1))
+
+    def tell(self, incident: Incident, timeline: tuple[Event, ...], *, reference: str | None) -> str | None:
+        self.told[incident.id] = incident.phase
+        return reference or f"card-{incident.id}"
+
+    def instance_log(self, service: str, **_: Any) -> InstanceLog | None:
+        return None
+
+    def knowing(self, known: Knowledge) -> Knowledge:
+        if not self.simulation.course.model:
+            return known
+        from simulated import places
+
+        return replace(known, model_use=model_use(places.SETTINGS))
+
+    def ask(self, question: Question) -> Reply:
+        chance = self.simulation.chance
+        spent = Spend(calls=1, tokens=500, seconds=chance.choice([1.0, 30.0]))
+        if chance.random() < 0.4:
+            raise NoAnswer("the model did not answer", why="asleep", mend="wake it", spent=spent, again=True)
+        return Reply(
+            text=chance.choice(TEXTS),
+            model="stub",
+            endpoint="http://127.0.0.1:1",
+            tokens_in=400,
+            tokens_out=100,
+            took_s=spent.seconds,
+            finished=chance.random() < 0.7,
+            spent=spent,
+        )
+
+    def judged(self, reply: Reply, *, usable: bool) -> None:
+        pass

@@ -1,0 +1,88 @@
+"""What a simulation starts from: services, their recorded events, and the arithmetic, read once per process."""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from agent.adapters.platform.rehearsal_scenario import load_scenario
+from agent.bootstrap import knowledge, read_policy, service_fits
+from agent.core.incident import Times
+from agent.core.services import Services, parse_services
+from agent.core.serving import ServingConfig
+from agent.ports.world import Knowledge
+from agent.settings import read_settings
+
+ROOT = Path(__file__).resolve().parents[3]
+SETTINGS = read_settings({}, platform="none", store="sqlite:nowhere")
+FOLDERS = {
+    "probe": "gemma4-26b-l4-startup-probe",
+    "context": "gemma4-26b-l4-context-refused",
+    "oom": "gemma4-31b-l4-oom",
+}
+
+
+class Remembered:
+    """The arithmetic is pure, so an answer once given is given again."""
+
+    def __init__(self, fits: Any) -> None:
+        self._fits = fits
+        self._answers: dict[str, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        asked = getattr(self._fits, name)
+
+        def answer(*args: Any, **more: Any) -> Any:
+            key = repr((name, args, sorted(more.items())))
+            if key not in self._answers:
+                self._answers[key] = asked(*args, **more)
+            return self._answers[key]
+
+        return answer
+
+
+@cache
+def watched() -> Services:
+    """The services of two examples under one roof."""
+    texts = [(ROOT / "examples" / FOLDERS[name] / "services.toml").read_text() for name in ("probe", "oom")]
+    return parse_services("\n".join(texts))
+
+
+@cache
+def known(verify_s: float) -> Knowledge:
+    """What every process of a simulation knows."""
+    times = Times(verify_s=verify_s)
+    return knowledge(watched(), read_policy(SETTINGS), times, fits=fits())
+
+
+@cache
+def fits() -> Remembered:
+    return Remembered(service_fits(watched(), SETTINGS))
+
+
+@cache
+def opening(story: str) -> tuple[str, str, ServingConfig, bool | None]:
+    """Return service, revision in trouble, configuration, and whether it serves."""
+    scenario = load_scenario(ROOT / "examples" / FOLDERS[story] / "scenario.toml")
+    return scenario.service, scenario.live.revision, scenario.live.config, scenario.live.ready
+
+
+@cache
+def events(story: str) -> tuple[dict[str, Any], ...]:
+    """Return the recorded log entries."""
+    lines = (ROOT / "examples" / FOLDERS[story] / "events.jsonl").read_text().splitlines()
+    return tuple(json.loads(line) for line in lines if line.strip())
+
+
+def stamped(event: dict[str, Any], at: str, number: int, revision: str | None = None) -> dict[str, Any]:
+    """Return a log entry as if it had been written at another time, perhaps by another revision."""
+    labels = dict(event["resource"]["labels"])
+    if revision is not None:
+        labels["revision_name"] = revision
+    return {
+        **event,
+        "insertId": f"sim{number:021x}",
+        "timestamp": at,
+        "receiveTimestamp": at,
+        "resource": {**event["resource"], "labels": labels},
+    }

@@ -1,0 +1,282 @@
+"""A simulated platform: rollouts that come up, hang, crash, lie or answer wrongly, with Cloud Run's rules."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from agent.adapters.platform.rehearsal_template import bare, parsed_traffic, stamped, template_of
+from agent.core.serving import Live, ServingConfig, Traffic
+from agent.core.value import canonical, digest
+from agent.core.verification import Check, Measurement
+from agent.errors import InputRejected, PolicyRefused, StateConflict
+from agent.ports.platform import Operation, Order, Restore
+
+
+class Fate(StrEnum):
+    """What becomes of a revision."""
+
+    GOOD = "good"
+    FAILS = "fails"  # the operation ends badly
+    NEVER = "never"  # the operation never ends
+    CRASHES = "crashes"  # comes up, then is gone, and says so in its log
+    SLOW = "slow"
+    OOM = "oom"  # answers, until load comes; then the log says so
+    WRONG = "wrong"  # ready, but its completions are no good
+    BLIND = "blind"  # nothing can be measured
+    LIES = "lies"  # the operation ended well, the revision is not ready
+
+
+BAD = tuple(f for f in Fate if f is not Fate.GOOD)
+SPEAKS = frozenset({Fate.FAILS, Fate.CRASHES, Fate.OOM})  # its failure can be read in its own log
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One change that really happened."""
+
+    at: datetime
+    kind: str
+    service: str
+    key: str
+    incident: str
+
+
+@dataclass
+class Work:
+    """An operation under way."""
+
+    name: str
+    service: str
+    key: str
+    ends_at: datetime | None
+    ok: bool
+    says: str
+
+
+@dataclass
+class Service:
+    """One service as it really is."""
+
+    name: str
+    template: str
+    latest: str
+    ready: bool | None
+    serving: str | None
+    traffic: tuple[Traffic, ...] = (Traffic(percent=100),)
+    generation: int = 7
+    spare: bool = False
+    deleted: bool = False
+    denied: bool = False
+    stamps: dict[str, str] = field(default_factory=dict)
+    came_up: dict[str, datetime] = field(default_factory=dict)
+    fates: dict[str, Fate] = field(default_factory=dict)
+
+
+class SimulatedPlatform:
+    """Keeps the promises of :class:`agent.ports.platform.Platform` as Cloud Run would.
+
+    Args:
+        now: The true time.
+        fate: Tells what becomes of a change, by kind (apply, restore, shift).
+        rollout_s: Tells how long a rollout takes.
+        changed: Told of every change that really happens, before it does.
+    """
+
+    def __init__(
+        self,
+        now: Callable[[], datetime],
+        fate: Callable[[str], Fate],
+        rollout_s: Callable[[], float],
+        changed: Callable[[Mutation], None],
+    ) -> None:
+        self._now = now
+        self._fate = fate
+        self._rollout_s = rollout_s
+        self._changed = changed
+        self.services: dict[str, Service] = {}
+        self.works: dict[str, Work] = {}
+        self.mutations: list[Mutation] = []
+
+    def add(self, name: str, config: ServingConfig, revision: str, *, ready: bool, spare: bool) -> None:
+        before = f"{name}-00001-old"
+        self.services[name] = Service(
+            name=name,
+            template=stamped(config, "", None, None),
+            latest=revision,
+            ready=ready,
+            serving=revision if ready else before,
+            spare=spare,
+        )
+
+    def by_hand(self, name: str) -> None:
+        """Somebody else changes the service."""
+        service = self.services[name]
+        service.generation += 1
+        config = template_of(service.template).config
+        revision = f"{name}-hand-{service.generation}"
+        service.template = stamped(config.with_(concurrency=(config.concurrency or 10) + 1), "", None, None)
+        service.latest = revision
+        service.fates[revision] = Fate.GOOD
+
+    def describe(self, name: str) -> Live:
+        service = self._of(name)
+        running = self._running(name)
+        return Live(
+            service=name,
+            platform="cloud_run",
+            config=template_of(service.template).config,
+            uid=f"uid-{name}",
+            generation=service.generation,
+            etag=self._etag(service),
+            template=service.template,
+            traffic=service.traffic,
+            latest_ready_revision=service.serving,
+            latest_created_revision=service.latest,
+            stamps=dict(service.stamps),
+            ready=None if running else service.ready,
+            reconciling=running,
+            spare_accelerator=service.spare,
+        )
+
+    def validate(self, order: Order) -> None:
+        self._of(order.service)
+
+    def apply(self, order: Order) -> Operation:
+        return self._begin(order, "apply", lambda s: self._applied(s, order))
+
+    def restore(self, order: Restore) -> Operation:
+        return self._begin(order, "restore", lambda s: self._restored(s, order))
+
+    def shift(self, name: str, *, revision: str, etag: str, effect_key: str) -> Operation:
+        order = Restore(
+            service=name, incident="", effect_key=effect_key, revision=revision, etag=etag, template="", traffic=""
+        )
+        return self._begin(order, "shift", lambda s: self._shifted(s, revision))
+
+    def find(self, name: str, effect_key: str) -> Operation | None:
+        self._of(name)
+        work = next((w for w in self.works.values() if (w.service, w.key) == (name, effect_key)), None)
+        return None if work is None else self.operation(work.name)
+
+    def operation(self, name: str) -> Operation:
+        work = self.works[name]
+        self._of(work.service)
+        done = work.ends_at is not None and self._now() >= work.ends_at
+        if done:
+            self._end(work)
+        return Operation(name=name, done=done, ok=work.ok if done else None, says=work.says if done else "")
+
+    def restored(self, name: str, *, template: str, traffic: str) -> bool:
+        service = self._of(name)
+        return bare(service.template) == bare(template) and service.traffic == parsed_traffic(traffic)
+
+    def measure(self, name: str, revision: str) -> tuple[Measurement, ...]:
+        service = self._of(name)
+        fate = service.fates.get(revision, Fate.GOOD)
+        up = service.came_up.get(revision)
+        for_s = (self._now() - up).total_seconds() if up is not None else -1.0
+        return tuple(
+            Measurement(check=check, good=good, says=f"{check} of {fate}", at=self._now())
+            for check, good in _measured(fate, for_s).items()
+        )
+
+    def went_wrong(self, revision: str) -> bool:
+        """Whether a revision would say a failure in its log by now."""
+        service = next((s for s in self.services.values() if revision in s.fates), None)
+        if service is None or service.fates[revision] not in SPEAKS:
+            return False
+        up = service.came_up.get(revision)
+        if service.fates[revision] is Fate.FAILS:
+            return service.latest == revision and service.ready is False
+        return up is not None and (self._now() - up).total_seconds() > 90
+
+    def _begin(self, order: Any, kind: str, change: Callable[[Service], Fate]) -> Operation:
+        service = self._of(order.service)
+        if service.denied:
+            raise PolicyRefused("the change was denied", why="permission run.services.update", mend="grant it")
+        before = next((w for w in self.works.values() if (w.service, w.key) == (order.service, order.effect_key)), None)
+        if before is not None:
+            return self.operation(before.name)
+        for work in tuple(self.works.values()):  # what ended meanwhile has ended, asked or not
+            self.operation(work.name) if not self.services[work.service].deleted else None
+        if order.etag != self._etag(service):
+            raise StateConflict("the service was not changed", why="its etag is another by now", mend="look again")
+        mutation = Mutation(self._now(), kind, order.service, order.effect_key, order.incident)
+        self._changed(mutation)
+        self.mutations.append(mutation)
+        service.generation += 1
+        fate = change(service)
+        takes = timedelta(seconds=self._rollout_s())
+        never = fate is Fate.NEVER
+        work = Work(
+            name=f"op-{len(self.works) + 1}",
+            service=order.service,
+            key=order.effect_key,
+            ends_at=None if never else self._now() + takes,
+            ok=fate is not Fate.FAILS,
+            says="" if fate is not Fate.FAILS else "the container failed to start and listen on its port",
+        )
+        self.works[work.name] = work
+        return self.operation(work.name)
+
+    def _applied(self, service: Service, order: Order) -> Fate:
+        if order.staged:
+            service.traffic = (Traffic(revision=service.serving, percent=100),)
+        service.template = stamped(
+            service.template, order.revision, order.effect_key, order.incident, actions=order.actions
+        )
+        return self._made(service, order.revision, order.effect_key, self._fate("apply"))
+
+    def _restored(self, service: Service, order: Restore) -> Fate:
+        service.template = stamped(order.template, order.revision, order.effect_key, order.incident)
+        service.traffic = parsed_traffic(order.traffic)
+        return self._made(service, order.revision, order.effect_key, self._fate("restore"))
+
+    def _shifted(self, service: Service, revision: str) -> Fate:
+        service.traffic = (Traffic(revision=revision, percent=100),)
+        return self._fate("shift")
+
+    def _made(self, service: Service, revision: str, key: str, fate: Fate) -> Fate:
+        service.latest, service.ready = revision, None
+        service.stamps[revision] = key
+        service.fates[revision] = fate
+        return fate
+
+    def _end(self, work: Work) -> None:
+        service = self.services[work.service]
+        revision = next((r for r, key in service.stamps.items() if key == work.key), None)
+        if revision is None or revision != service.latest or service.ready is not None:
+            return
+        service.ready = work.ok and service.fates[revision] is not Fate.LIES
+        if work.ok:
+            service.serving = revision
+            service.came_up.setdefault(revision, work.ends_at or self._now())
+
+    def _running(self, name: str) -> bool:
+        works = [w for w in self.works.values() if w.service == name]
+        return any(not self.operation(w.name).done for w in works)
+
+    def _etag(self, service: Service) -> str:
+        traffic = canonical([t.model_dump(mode="json") for t in service.traffic]).decode()
+        return digest([service.generation, service.template, traffic])[:12]
+
+    def _of(self, name: str) -> Service:
+        service = self.services.get(name)
+        if service is None or service.deleted:
+            raise InputRejected(f"service {name!r} was not found", why="there is none", mend="look at its name")
+        return service
+
+
+def _measured(fate: Fate, for_s: float) -> dict[Check, bool | None]:
+    if for_s < 0:
+        return {Check.READY: None}
+    late = for_s > 90
+    return {
+        Check.READY: None if fate is Fate.BLIND else not (fate is Fate.LIES or (fate is Fate.CRASHES and late)),
+        Check.COMPLETION: None
+        if fate is Fate.BLIND
+        else not (fate is Fate.WRONG or (fate is Fate.OOM and late) or (fate is Fate.CRASHES and late)),
+        Check.SPEED: fate is not Fate.SLOW,
+    }

@@ -1,0 +1,182 @@
+"""What must hold, at every change, at every commit and at the end, as code."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from simulated.platform import Fate
+
+from agent.core.decision import Answer, Decision
+from agent.core.execution import EffectKind, EffectState, effect_key
+from agent.core.incident import Incident
+from agent.core.phase import ENDS, Phase
+from agent.core.verification import Verdict
+from agent.errors import DependencyFailed, PolicyRefused, StateConflict
+from agent.ports.store import Query
+
+if TYPE_CHECKING:
+    from simulated.driver import Simulation
+    from simulated.people import Pressed
+    from simulated.platform import Mutation
+
+FAILED = frozenset({Verdict.NOT_RECOVERED.value, Verdict.INCONCLUSIVE.value})
+
+
+def at_a_change(sim: Simulation, mutation: Mutation) -> None:
+    """No effect twice, none without a valid decision, none without its turn, none under the kill switch."""
+    assert all(m.key != mutation.key for m in sim.platform.mutations), f"effect {mutation.key} was made twice"
+    incident = _incident_of(sim, mutation)
+    assert incident.plan is not None
+    decision = _claimed(sim, incident.plan.id)
+    assert decision is not None, f"{mutation.kind} without a decision about {incident.plan.id}"
+    assert decision.answer is Answer.APPROVE, f"{mutation.kind} of a rejected plan"
+    assert decision.plan_digest == incident.plan.digest
+    assert decision.at < decision.expires_at, "an expired plan was approved"
+    if mutation.kind == "apply":
+        _first_enough(sim, incident)
+    if sim.paused_at_brink:
+        return  # it stood still after its last look; only the etag can stop it now
+    assert not sim.control.kill_switch().on, f"{mutation.kind} under the kill switch"
+    assert sim.running is not None
+    believed = max(sim.running.now(sim.true), sim.store.latest_time() or sim.true)
+    if mutation.kind == "apply":
+        assert believed < decision.expires_at, "the approval had expired"
+    held = sim.control._leases.get(f"service/{mutation.service}")
+    assert held is not None, "nobody had the turn"
+    holder = sim.running.outfit.worlds["on_decision"].holder
+    assert held.holder.startswith(f"{holder}/"), f"{held.holder} has the turn, {holder} made the change"
+    assert sim.control.holds(held, believed), "the turn was over"
+
+
+def _first_enough(sim: Simulation, incident: Incident) -> None:
+    """At most two failed remedies of a fingerprint, and none that failed before."""
+    assert incident.plan is not None
+    own = [r for r in incident.remedies if r.cause == incident.cause and r.ended in FAILED]
+    assert len(own) < 2, f"a third remedy for {incident.cause}"
+    assert incident.plan.proposal not in {r.proposal for r in own}, "a remedy that failed was tried again"
+
+
+def _incident_of(sim: Simulation, mutation: Mutation) -> Incident:
+    kind = {"apply": EffectKind.APPLY, "restore": EffectKind.ROLL_BACK, "shift": EffectKind.SHIFT}[mutation.kind]
+    for incident in sim.store.incidents(Query(limit=1000)):
+        if incident.plan is not None and effect_key(incident.id, incident.plan.digest, kind) == mutation.key:
+            assert incident.service == mutation.service
+            return incident
+    raise AssertionError(f"{mutation.kind} {mutation.key} belongs to no plan that stands")
+
+
+def _claimed(sim: Simulation, plan: str) -> Decision | None:
+    held = sim.control._claims.get(plan)
+    return Decision.model_validate_json(held) if held is not None else None
+
+
+def at_a_commit(sim: Simulation, incident: Incident) -> None:
+    """RESOLVED after RECOVERED only; ROLLED_BACK only when it is so; a decision of ours is the one that was claimed."""
+    if incident.phase is Phase.RESOLVED:
+        assert incident.verification is not None
+        assert incident.verification.verdict is Verdict.RECOVERED, "resolved without a verdict"
+        _really_well(sim, incident)
+    if incident.decision is not None:
+        assert incident.decision == _claimed(sim, incident.decision.plan), "another decision stands than was claimed"
+    if incident.phase is Phase.ROLLED_BACK:
+        _really_back(sim, incident)
+
+
+def _really_well(sim: Simulation, incident: Incident) -> None:
+    """What crashes or runs out of memory only after the window cannot be known in it; everything else can."""
+    revision = incident.execution.revision_after if incident.execution is not None else None
+    fate = sim.platform.services[incident.service].fates.get(revision or "", Fate.GOOD)
+    assert fate in {Fate.GOOD, Fate.CRASHES, Fate.OOM}, f"resolved, but {revision} is {fate}"
+
+
+def _really_back(sim: Simulation, incident: Incident) -> None:
+    execution = incident.execution
+    service = sim.platform.services[incident.service]
+    applied = execution.effect(EffectKind.APPLY) if execution is not None else None
+    made = applied is not None and any(m.key == applied.key for m in sim.platform.mutations)
+    if not made or execution is None or applied is None:
+        return
+    touched = sim.touched_by_hand.get(incident.service)
+    if touched is not None and touched >= applied.intended_at - timedelta(seconds=700):
+        return
+    assert not service.deleted
+    assert sim.platform.restored(
+        incident.service, template=execution.prior_template, traffic=execution.prior_traffic
+    ), "rolled back, says the incident; the prior template is not there"
+
+
+def at_the_end(sim: Simulation) -> None:
+    """Everything ended, everybody was told, nothing is left over, nothing was lost."""
+    incidents = sim.store.incidents(Query(limit=1000))
+    left = [(i.id, i.phase) for i in incidents if i.phase not in ENDS]
+    assert not left, f"not at an end: {left}"
+    assert sim.store.unsent() == (), f"unsent: {sim.store.unsent()}"
+    stuck = [e for i in incidents for e in _effects(i) if e.state is EffectState.INTENDED and i.phase is Phase.RESOLVED]
+    assert not stuck, f"intended and never made, yet resolved: {stuck}"
+    for pressed in sim.people.pressed:
+        _was_told(sim, pressed)
+    _nothing_lost(sim, incidents)
+    _no_oscillation(sim)
+
+
+def _effects(incident: Incident) -> tuple:
+    return incident.execution.effects if incident.execution is not None else ()
+
+
+def _was_told(sim: Simulation, pressed: Pressed) -> None:
+    """Who heard yes has the decision that stands; who lost heard who won, or that it was too late."""
+    claimed = _claimed(sim, pressed.plan)
+    heard = pressed.heard
+    if isinstance(heard, Decision):
+        assert claimed is not None
+        assert (claimed.who, claimed.answer) == (pressed.who, pressed.answer), "a loser was told that they won"
+        return
+    if heard is None or isinstance(heard, DependencyFailed):
+        return  # they pressed until they gave up, and know that they do not know
+    assert isinstance(heard, PolicyRefused | StateConflict), f"{pressed.who} heard {heard!r}"
+    if claimed is not None and claimed.who != pressed.who and isinstance(heard, StateConflict):
+        assert claimed.who in str(heard) or "not recorded yet" in str(heard), f"the loser heard {heard}"
+
+
+def _nothing_lost(sim: Simulation, incidents: tuple[Incident, ...]) -> None:
+    """Every log entry of a failure is in an incident, or was put aside with a reason."""
+    from agent.entrypoints.service import read_signals
+    from agent.ports.bus import Delivery, Topic
+
+    aside = {row["data"] for row in sim.quarantine.rows(10_000)}
+    for body in sim.entries.values():
+        if any(_same_entry(body, data) for data in aside):
+            continue
+        delivery = Delivery(topic=Topic.LOG_EVENTS, message_id="x", data=body.encode())
+        for signal in read_signals(sim.processes[0].outfit, delivery):
+            finding = sim.processes[0].outfit.knowledge.matcher.classify(
+                signal.text, whole_log=False, platform=signal.platform
+            )
+            if finding.certain and not finding.benign:
+                assert sim.store.knows(signal.key) is not None, f"lost: {signal.text[:80]!r}"
+    keys = Counter(s.key for i in incidents for s in sim.store.signals(i.id))
+    assert all(n == 1 for n in keys.values()), "a signal is in two incidents"
+
+
+def _same_entry(body: str, data: str) -> bool:
+    import json
+
+    return json.loads(body)["insertId"] in data
+
+
+def _no_oscillation(sim: Simulation) -> None:
+    """No service is changed to and fro: a template that we took back is not applied again for the same cause."""
+    undone: set[tuple[str, str, str]] = set()
+    for _, incident in sim.history:
+        if incident.plan is None or incident.execution is None:
+            continue
+        key = (incident.service, incident.cause, incident.plan.proposal)
+        applied = incident.execution.effect(EffectKind.APPLY)
+        if applied is None or applied.operation is None:
+            continue
+        if incident.phase is Phase.ROLLED_BACK:
+            undone.add((*key, incident.plan.id))
+        again = [u for u in undone if u[:3] == key and u[3] != incident.plan.id]
+        assert not (again and incident.phase is Phase.APPLYING), f"{key} was tried again"

@@ -1,0 +1,81 @@
+"""R13, R14: a change that does not help is taken back, the prior template serves again, and there is an end to trying."""
+
+import pytest
+from simulated.driver import Course, Simulation
+from simulated.platform import BAD, Fate
+
+from agent.adapters.platform.rehearsal_template import bare
+from agent.core.incident import Incident
+from agent.core.phase import Phase
+from agent.core.verification import Verdict
+from agent.ports.store import Query
+
+
+def run(**course) -> tuple[Simulation, Incident]:
+    simulation = Simulation(3, Course(**course))
+    simulation.before = {n: (bare(s.template), s.traffic) for n, s in simulation.platform.services.items()}
+    simulation.run()
+    (incident,) = simulation.store.incidents(Query())
+    return simulation, incident
+
+
+def prior_serves(simulation: Simulation, service: str) -> bool:
+    now = simulation.platform.services[service]
+    return (bare(now.template), now.traffic) == simulation.before[service]
+
+
+def verdicts(simulation: Simulation) -> list[Verdict]:
+    said = [i.verification.verdict for _, i in simulation.history if i.phase is Phase.ROLLING_BACK and i.verification]
+    return [v for v in dict.fromkeys(said) if v is not None]
+
+
+@pytest.mark.parametrize("story", ["context", "probe"])
+@pytest.mark.parametrize("fate", BAD, ids=lambda f: f.name.lower())
+def test_a_bad_change_is_undone_byte_by_byte(fate: Fate, story: str) -> None:
+    """Template and traffic are as before, but for the revision's name and stamp; and a person has it in the end."""
+    simulation, incident = run(stories=(story,), fates={"apply": [fate] * 6})
+    assert prior_serves(simulation, incident.service)
+    assert incident.phase is Phase.ESCALATED
+    assert all(v in {Verdict.NOT_RECOVERED, Verdict.INCONCLUSIVE} for v in verdicts(simulation))
+    assert 1 <= sum(m.kind == "apply" for m in simulation.platform.mutations) <= 2
+
+
+def test_what_cannot_be_measured_is_inconclusive_and_undone() -> None:
+    simulation, incident = run(stories=("context",), fates={"apply": [Fate.BLIND] * 6})
+    assert verdicts(simulation) == [Verdict.INCONCLUSIVE]
+    assert prior_serves(simulation, incident.service)
+
+
+def test_a_roll_back_that_fails_itself_goes_to_a_person_at_once() -> None:
+    """The template is back, but it does not come up although it did before: nothing more is tried."""
+    simulation, incident = run(stories=("context",), fates={"apply": [Fate.WRONG], "restore": [Fate.FAILS]})
+    assert incident.phase is Phase.ESCALATED
+    assert "does not come up" in incident.ended_why
+    assert [m.kind for m in simulation.platform.mutations] == ["apply", "restore"]
+    assert simulation.people.told[incident.id] == Phase.ESCALATED
+
+
+def test_a_roll_back_that_never_ends_goes_to_a_person() -> None:
+    _, incident = run(stories=("context",), fates={"apply": [Fate.WRONG], "restore": [Fate.NEVER]})
+    assert incident.phase is Phase.ESCALATED
+    assert "does not come up" in incident.ended_why
+
+
+def test_where_the_prior_state_was_broken_itself_it_says_so() -> None:
+    """Undoing puts the old trouble back; nobody is told that it serves."""
+    simulation, incident = run(stories=("probe",), fates={"apply": [Fate.FAILS] * 6, "restore": [Fate.FAILS] * 6})
+    said = [i.ended_why for _, i in simulation.history if i.phase is Phase.ROLLED_BACK]
+    assert "did not serve before either" in said[0]
+    assert incident.phase is Phase.ESCALATED
+
+
+def test_a_staged_change_whose_traffic_is_not_shifted_is_undone() -> None:
+    simulation, incident = run(stories=("context",), spare=True, fates={"shift": [Fate.FAILS] * 6})
+    assert prior_serves(simulation, incident.service)
+    assert incident.phase is Phase.ESCALATED
+
+
+def test_after_two_failed_remedies_nothing_more_is_tried_for_a_day() -> None:
+    """The trouble goes on, its lines come in; a person has it, and we keep still."""
+    simulation, _ = run(stories=("context",), fates={"apply": [Fate.OOM] * 9})
+    assert sum(m.kind == "apply" for m in simulation.platform.mutations) <= 2

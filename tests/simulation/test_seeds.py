@@ -1,0 +1,89 @@
+"""R3: the whole service under one seed, thousands of times; what broke is printed with its seed and replays."""
+
+import os
+import subprocess
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+from simulated.driver import Course, Simulation, Violation
+from simulated.platform import Fate
+
+from agent.core.verification import Verdict
+from agent.ports.control import KillSwitch
+
+SEEDS = 100_000 if os.environ.get("SOAK") else 3_000
+SHARDS = 400 if os.environ.get("SOAK") else 24
+REPLAY = Path(__file__).with_name("replay_seed.py")
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_every_promise_holds_under_every_seed(shard: int) -> None:
+    """Crashes, pauses, lost answers, lying clocks, bad rollouts, people who press twice: nothing is promised in vain."""
+    for seed in range(shard, SEEDS, SHARDS):
+        try:
+            Simulation(seed).run()
+        except Violation as violation:
+            pytest.fail(f"{violation}\nreplay: make simulate SEED={seed}", pytrace=False)
+
+
+def test_the_same_seed_is_the_same_run_in_another_process() -> None:
+    """Call by call, whatever the order of sets and dicts is there."""
+    said = {
+        subprocess.run(
+            [sys.executable, str(REPLAY), "17", "--quiet"],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for hash_seed in ("0", "1")
+    }
+    assert len(said) == 1
+    assert Simulation(17).run() in said.pop()
+
+
+def test_another_seed_is_another_run() -> None:
+    assert Simulation(17).run() != Simulation(18).run()
+
+
+class TestTheSimulationCanFail:
+    """Each promise is watched: a service that breaks it on purpose is caught within a few seeds."""
+
+    def broken(self, course: Course, seeds: int = 5) -> str:
+        for seed in range(seeds):
+            try:
+                Simulation(seed, Course(**vars(course))).run()
+            except Violation as violation:
+                return str(violation)
+        return ""
+
+    def test_who_does_not_read_the_switch_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for place in ("decision_to_execution", "turn"):
+            monkeypatch.setattr(f"agent.stages.{place}.kill_switch_says", lambda _: "")
+        run = Simulation(1, Course())
+        run.control.set_kill_switch(KillSwitch(on=True, by="ana", at=run.true))
+        with pytest.raises(Violation, match="under the kill switch"):
+            run.run()
+
+    def test_who_does_not_wait_for_its_turn_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("agent.stages.decision_to_execution.turn", lambda *_: nullcontext("mine"))
+        monkeypatch.setattr("agent.stages.decision_to_execution.at_the_brink", lambda *_: "")
+        with pytest.raises(Violation, match="nobody had the turn"):
+            Simulation(1, Course()).run()
+
+    def test_who_calls_anything_recovered_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("agent.stages.execution_to_verification.judge", lambda *_, **__: (Verdict.RECOVERED, "ok"))
+        assert "resolved, but" in self.broken(Course(fates={"apply": [Fate.WRONG] * 4}), seeds=1)
+
+    def test_who_forgets_what_failed_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("agent.core.planning.NEVER_AGAIN", frozenset())
+        said = self.broken(Course(stories=("oom",), fates={"apply": [Fate.WRONG] * 4}))
+        assert "tried again" in said, said
+
+    def test_who_loses_a_message_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A stage that commits nothing of what wakes the next one leaves an incident that never ends."""
+        monkeypatch.setattr("agent.stages.commit._messages", lambda *_, **__: ())
+        monkeypatch.setattr("agent.entrypoints.handlers.nudge", lambda *_: None)
+        assert "not at an end" in self.broken(Course(), seeds=1)
