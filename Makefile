@@ -11,7 +11,7 @@ LAB ?= state/lab-model
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check types imports unit soak simulate bench lab lock tools docs clean lab-model
+.PHONY: help install run test check types imports unit soak simulate bench lab lock tools docs clean checkov audit lab-model
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -64,6 +64,16 @@ lab-model: install ## A real small model behind vLLM on this machine (some minut
 
 lab: install ## Real vLLM on this CPU, broken seven ways and mended (2.5 GB, about ten minutes)
 	@nice -n 10 $(BIN)/python scripts/lab.py $(if $(CASE),--case $(CASE))
+
+checkov: ## Set up checkov beside the rest (about a minute); then the tests run it over infra/
+	@test -x .venv-checkov/bin/checkov || { $(PYTHON) -m venv .venv-checkov && \
+		.venv-checkov/bin/python -m pip install --quiet --disable-pip-version-check "checkov>=3.2,<4"; }
+	@.venv-checkov/bin/checkov -d infra --framework terraform --compact --quiet
+
+audit: ## Compare the locked versions with known vulnerabilities (needs a network)
+	@test -x .venv-audit/bin/pip-audit || { $(PYTHON) -m venv .venv-audit && \
+		.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit; }
+	@.venv-audit/bin/pip-audit --no-deps --disable-pip -r requirements.txt
 
 lock: install ## Write requirements*.txt anew from requirements*.in
 	@$(BIN)/pip-compile -q --no-emit-index-url --no-emit-find-links --strip-extras requirements.in
