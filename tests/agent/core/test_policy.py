@@ -1,5 +1,8 @@
 """What may be changed: bounds whatever the plan says, modes, approvers, and mistakes told all at once."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from agent.catalogue.load_policy import load_default_policy
@@ -195,3 +198,14 @@ def test_an_approver_is_known_only_as_the_channel_proves_them():
 def test_every_kind_of_action_can_be_named_in_a_rule():
     assert {"set_flag", "set_env", "restart", "set_model", "set_scaling"} <= KINDS
     assert "for_person" not in KINDS
+
+
+def test_the_page_names_every_key_and_kind_and_its_example_is_a_policy():
+    page = (Path(__file__).resolve().parents[3] / "docs" / "policy.md").read_text()
+    named = set(re.findall(r"`([a-z_]+)`", page))
+    assert set(Policy.model_fields) <= named
+    assert named >= KINDS
+    example = re.search(r"```toml\n(.*?)```", page, re.DOTALL).group(1)
+    policy = parse_policy(example, default=DEFAULT)
+    assert policy.rules[0].mode is Mode.AUTOMATIC
+    assert policy.approvers[0].name == "Ada"
