@@ -73,7 +73,7 @@ checkov: ## Set up checkov beside the rest (about a minute); then the tests run 
 audit: ## Compare the locked versions with known vulnerabilities (needs a network)
 	@test -x .venv-audit/bin/pip-audit || { $(PYTHON) -m venv .venv-audit && \
 		.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit; }
-	@.venv-audit/bin/pip-audit --no-deps --disable-pip -r requirements.txt
+	@.venv-audit/bin/pip-audit --strict --no-deps --disable-pip -r requirements.txt
 
 lock: install ## Write requirements*.txt anew from requirements*.in
 	@$(BIN)/pip-compile -q --no-emit-index-url --no-emit-find-links --strip-extras requirements.in
