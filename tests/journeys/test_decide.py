@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import json
+import random
 import threading
 import time
 from datetime import timedelta
@@ -307,3 +308,48 @@ def test_a_bug_is_no_crash_and_no_decision(desk):
     status, _, body = slack(desk.gate(world={"store": Failing(desk.world.store, plan=broken)}), desk.press())
     assert status == 503
     assert NOT_RECORDED in body.decode()
+
+
+def damaged(request, chance):
+    """A good request with one thing in it changed, which is not how a header is spelled."""
+    headers, body = dict(request[0]), request[1]
+    signed_names = [name for name in headers if name.lower() != "content-type"]
+    where = chance.choice([*signed_names, "body", "missing"])
+    if where == "missing":
+        headers.pop(chance.choice(signed_names))
+    elif where == "body":
+        at = chance.randrange(len(body))
+        body = body[:at] + bytes([body[at] ^ (1 << chance.randrange(8))]) + body[at + chance.randrange(2) :]
+    else:
+        text = headers[where]
+        at = chance.randrange(len(text))
+        headers[where] = text[:at] + chance.choice("0z=,. \0é１" + text[:at]) + text[at + chance.randrange(2) :]
+    return None if (headers, body) == (dict(request[0]), request[1]) else (headers, body)
+
+
+@pytest.mark.parametrize("way", ["slack", "webhook"])
+def test_of_a_thousand_damaged_requests_none_is_taken_and_none_is_our_fault(desk, way):
+    """S1 at the door: 401 or 400 for every one, never a 5xx, and nothing is decided or used up."""
+    gate, chance = desk.gate(), random.Random(1)
+    good = desk.press() if way == "slack" else desk.hook()
+    send = slack if way == "slack" else pager
+    statuses = [send(gate, bad)[0] for _ in range(1000) if (bad := damaged(good, chance)) is not None]
+    assert len(statuses) > 900
+    assert set(statuses) <= {400, 401}
+    assert desk.incident().phase is Phase.ASKED
+    assert send(gate, good)[0] == 200
+    assert desk.incident().phase is Phase.APPROVED
+
+
+def test_a_thousand_replays_of_a_good_request_are_refused(desk):
+    """S2: the second use inside the window, by whichever worker, a thousand times."""
+    request, press = desk.hook(), desk.press()
+    gates = [desk.gate(), desk.gate()]
+    assert pager(gates[0], request)[0] == 200
+    assert {pager(gates[n % 2], request)[0] for n in range(1000)} == {409}
+    slack(gates[0], press)
+    desk.replies.clear()
+    assert {slack(gates[n % 2], press)[0] for n in range(50)} == {200}
+    assert len(desk.replies) == 50
+    assert all("it was used before" in text for _, text in desk.replies)
+    assert len(desk.told.installation.control.audit()) == 1
