@@ -11,6 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from agent.catalogue.load_fit import load_fit_catalogue
+from agent.core.policy import parse_policy
+from agent.core.services import parse_services
+
 
 def module(name):
     """Load a plain module that stands beside this file."""
@@ -189,3 +193,20 @@ def test_destroying_asks_first(tree):
     text = (tree / "deploy.sh").read_text()
     body = text.split("destroy() {")[1].split("\n}\n")[0]
     assert body.index("confirmed") < body.index("run ")
+
+
+def test_the_example_files_are_right(root):
+    """What a newcomer copies is accepted as it stands, and nothing in it is automatic."""
+    policy = parse_policy((root / "infra" / "policy.example.toml").read_text())
+    assert policy.approvers
+    assert all(rule.mode == "person" for rule in policy.rules)
+    known = frozenset(load_fit_catalogue().accelerators)
+    assert len(parse_services((root / "infra" / "services.example.toml").read_text(), known).services) == 2
+
+
+def test_the_price_is_the_sum_of_its_items(said):
+    """Each item is shown with its date and reckoning."""
+    lines = [line for line in said["plan"].stdout.splitlines() if " USD  " in line]
+    *items, total = [float(line.split()[0]) for line in lines]
+    assert total == pytest.approx(sum(items))
+    assert all("2026-" in line for line in lines[:-1])
