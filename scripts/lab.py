@@ -379,7 +379,8 @@ def main() -> int:
     print("\ncase                    right    to plan  to recovery  people   vLLM  window  agent")
     for r in rows:
         print(
-            f"{r['case']:<24}{'yes' if r['right'] else 'NO':<7}{r['crash_to_plan_s']:>8} s{r['crash_to_recovery_s']:>11} s"
+            f"{r['case']:<24}{'yes' if r['right'] else 'NO':<7}{r['crash_to_plan_s']:>8} s"
+            f"{r['crash_to_recovery_s']:>11} s"
             f"{r['people_s']:>6} s{r['vllm_start_s']:>5} s{r['window_s']:>6} s{r['agent_s']:>5} s"
         )
     return 0 if all(r["right"] for r in rows) else 1

@@ -131,6 +131,7 @@ class _Watch:
         self._ours = ours
         self._stopping = threading.Event()
         self._asked: set[str] = set()
+        self._interrupt = False
         self._told: dict[str, int] = {}
         self._began = installation.clock.now()
         self._view: View = view()
@@ -171,6 +172,9 @@ class _Watch:
     def _turn(self) -> None:
         from agent.entrypoints.watch_view import state_line
 
+        if self._interrupt:
+            self._leave()
+            return
         watchman = self._watchman
         now = self._installation.clock.now()
         self._view.show(state_line(self._service, watchman.page, watchman.checkup, now=now, last=watchman.last_line))
@@ -180,8 +184,6 @@ class _Watch:
                 self._ask(incident)
         except SreError as error:
             self._view.say(f"! {error}")
-        except KeyboardInterrupt:
-            self._leave()
 
     def _incidents(self) -> tuple["Incident", ...]:
         from agent.core.signal import LIVE
@@ -216,12 +218,16 @@ class _Watch:
             self._view.say("  this is yours to do; say yes when it is done, and the server is started again")
         question = f"{'is it done' if plan.by_person else 'apply'} ({plan.id})? [y]es [n]o [l]ater"
         word = self._view.ask(question, "ynl", lambda: self._still(incident.id, plan.id))
+        if word is None and self._interrupt:
+            self._asked.discard(plan.id)  # Ctrl-C is answered first; who goes on is asked again
         if word in {"y", "n"}:
             self._decide(plan.id, plan.digest, Answer.APPROVE if word == "y" else Answer.REJECT)
 
     def _still(self, incident: str, plan: str) -> bool:
         from agent.core.phase import Phase
 
+        if self._interrupt or self._stopping.is_set():
+            return False
         now = self._installation.store.load(incident)
         return now.phase is Phase.ASKED and now.plan is not None and now.plan.id == plan
 
@@ -291,19 +297,16 @@ class _Watch:
         if not (sys.stdin.isatty() and sys.stdout.isatty()) or self._stopping.is_set():
             self._stopping.set()
             return
-        raise KeyboardInterrupt
+        self._interrupt = True  # the handler only notes it; the loop asks
 
     def _leave(self) -> None:
         """Ask what to stop."""
         if not self._ours:
             self._stopping.set()
             return
-        try:
-            word = self._view.ask(
-                "stop the [s]erver too, only the [w]atching, or [g]o on?", "swg", lambda: not self._stopping.is_set()
-            )
-        except KeyboardInterrupt:
-            word = "w"
+        self._interrupt = False
+        question = "stop the [s]erver too, only the [w]atching, or [g]o on?"
+        word = self._view.ask(question, "swg", lambda: not self._stopping.is_set() and not self._interrupt)
         if word == "g":
             return
         if word == "s":
