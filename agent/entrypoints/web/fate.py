@@ -41,7 +41,7 @@ def fate_of(plan: Plan, incident: Incident, timeline: tuple[Event, ...]) -> Fate
         return Fate(
             phase=phase,
             at=decision.at,
-            by=decision.who,
+            by=decision.shown,
             verified=decision.verified,
             why=decision.why,
             channel=decision.channel,
