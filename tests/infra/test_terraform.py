@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import yaml
 
 from agent.bootstrap import matcher
+from agent.core import metric_rules
 from agent.core.services import parse_services
 from agent.entrypoints.cloud_values import cloud_values
 from agent.entrypoints.endpoint_values import EXAMPLE, endpoint_values
@@ -199,17 +201,25 @@ def test_the_rules_watch_cache_queue_preemptions_and_progress(root):
 def test_the_rules_name_metrics_that_a_recorded_server_exposes(root, shared):
     """Recorded from vLLM 0.32: a renamed metric would never fire."""
     exposed = (shared / "vllm-cpu-logs" / "metrics_after_load.prom").read_text()
-    import re
-
     for name in set(re.findall(r"vllm:\w+", (root / "infra" / "vllm_rules.yaml").read_text())):
         assert name in exposed, name
 
 
-def test_an_alert_on_waiting_requests_is_understood(root):
+def test_an_alert_that_is_trouble_by_itself_is_understood(root):
     """The agent reads a rule's summary as a line; what it is about must be in the failure catalogue."""
     rules = yaml.safe_load((root / "infra" / "vllm_rules.yaml").read_text())["groups"][0]["rules"]
-    summary = next(r["annotations"]["summary"] for r in rules if r["alert"] == "VllmRequestsWaiting")
-    assert matcher().line(summary) is not None
+    summaries = {rule["alert"]: rule["annotations"]["summary"] for rule in rules}
+    known = {name for name, text in summaries.items() if matcher().line(text) is not None}
+    assert known == set(summaries) - {"VllmKvCacheNearlyFull"}  # a full cache alone is a warning, no incident
+
+
+def test_the_rules_have_the_thresholds_of_the_agents_own_eyes(root):
+    """What Prometheus is told and what the agent looks for on a host are the same numbers."""
+    assert RULES["VllmKvCacheNearlyFull"][0].endswith(f"> {metric_rules.KV_FULL:g}")
+    assert RULES["VllmRequestsWaiting"][1] == f"{metric_rules.WAITING_S:g}s"
+    names = {name for names in metric_rules.ALIASES.values() for name in names}
+    used = set(re.findall(r"vllm:\w+", (root / "infra" / "vllm_rules.yaml").read_text()))
+    assert used <= names
 
 
 def test_terraform_itself_finds_the_files_well_formed(root, missing):
@@ -243,8 +253,6 @@ def test_checkov_finds_nothing(root):
 
 def test_every_skipped_check_carries_its_reason(root):
     """A skip without a sentence is a hole."""
-    import re
-
     skips = re.findall(r"#checkov:skip=(\w+):?(.*)", "".join(p.read_text() for p in (root / "infra").rglob("*.tf")))
     assert skips
     assert all(len(reason.strip()) > 30 for _, reason in skips)
