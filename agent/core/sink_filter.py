@@ -27,10 +27,10 @@ ALARMS = (
 )  # fmt: skip
 
 # What vLLM and its surroundings write in health although an alarm word stands in it: its own INFO level, the frames of
-# a traceback (its last line is not indented), Python's warnings, an exit with 0.
+# a traceback (its last line is not indented), an exit with 0.
 HARMLESS_LINES = (
     "(^|[) ])(INFO|DEBUG) +[0-9][0-9]-[0-9][0-9] ", "^INFO: ", "[.]py:[0-9]+[]]  ",
-    "^ +(File .|[~^]|raise |return |await )", "Warning: ", "exit.0.", "Triton not available",
+    "^ +(File .|[~^]|raise |return |await )", "exit.0.", "Triton not available",
     "WARNING.*(is not found in LD_PRELOAD|ulimit)",
 )  # fmt: skip
 
