@@ -3,8 +3,8 @@
 import pytest
 
 from agent.adapters.checkpoint.locate import Locator
-from agent.catalogue.load_fit import load_fit_catalogue
 from agent.bootstrap.known_models import KnownModels, mounts, name_of
+from agent.catalogue.load_fit import load_fit_catalogue
 from agent.errors import InputRejected
 from agent.fit.checkpoint import ModelProfile
 from agent.settings import read_settings

@@ -147,7 +147,7 @@ def test_hostile_repetition_comes_to_an_end(bad):
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 def test_naughty_strings_and_injections_are_safe(way):
     if not CORPORA.is_dir():
-        if os.environ.get("CI") == "true":  # noqa: TID251 - a test may ask where it runs
+        if os.environ.get("CI") == "true":
             pytest.fail("the shared data must be there in CI")
         pytest.skip("third-party data stands outside the project and is not here")
     texts = json.loads((CORPORA / "blns.json").read_text())

@@ -39,7 +39,7 @@ def test_one_flag_is_changed_in_its_place(name: str, value: str | None, want: tu
 
 
 def test_a_flag_given_twice_is_left_once() -> None:
-    """vLLM takes the last one; two would hide the change."""
+    """VLLM takes the last one; two would hide the change."""
     assert with_flag(("--port", "1", "--x", "--port", "2"), "port", "3") == ("--x", "--port", "3")
 
 

@@ -18,7 +18,7 @@ def decoder(**values):
     return decoder_of(ConfigReader(values={"hidden_size": 64, "num_hidden_layers": 4, **values}, where="config.json"))
 
 
-@pytest.mark.skipif(not MODELS.exists() and "CI" not in os.environ, reason="../shared is not here")  # noqa: TID251
+@pytest.mark.skipif(not MODELS.exists() and "CI" not in os.environ, reason="../shared is not here")
 @pytest.mark.parametrize("size", ["E2B", "E4B", "12B", "26B-A4B", "31B"])
 def test_the_layers_of_gemma_4_add_up_to_the_parameters_of_its_checkpoint(size):
     """Widths, shared KV, K=V, double-wide MLP and experts at once: one wrong shape breaks the sum."""

@@ -31,7 +31,7 @@ def made_to_pattern():
 @pytest.fixture(scope="session")
 def shared():
     if not SHARED.is_dir():
-        if os.environ.get("CI") == "true":  # noqa: TID251 - a test may ask where it runs
+        if os.environ.get("CI") == "true":
             pytest.fail("the shared data must be there in CI")
         pytest.skip("third-party data stands outside the project and is not here")
     return SHARED

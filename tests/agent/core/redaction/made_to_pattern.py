@@ -1,6 +1,6 @@
 """Strings made to fit a regular expression, by chance from a seed: what a secret of a public rule would look like."""
 
-import random  # noqa: TID251 - seeded here, by the test
+import random
 import re
 import re._constants as sre
 import re._parser as parser

@@ -1,6 +1,6 @@
 """How much of what public rules call a secret is found."""
 
-import random  # noqa: TID251 - seeded here, by the test
+import random
 import tomllib
 from collections import Counter
 

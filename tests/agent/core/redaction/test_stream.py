@@ -1,6 +1,6 @@
 """A text in chunks is redacted as if it had come whole."""
 
-import random  # noqa: TID251 - seeded here, by the test
+import random
 
 import pytest
 
