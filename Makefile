@@ -80,4 +80,4 @@ lock: install ## Write requirements*.txt anew from requirements*.in
 	@$(BIN)/pip-compile -q --no-emit-index-url --no-emit-find-links --strip-extras requirements-dev.in
 
 clean: ## Remove what was set up and what was stored
-	@rm -rf $(VENV) state .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info
+	@rm -rf $(VENV) .venv-lab .venv-lab-model .lab state .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info
