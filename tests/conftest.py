@@ -1,4 +1,4 @@
-"""What every test may use: Google's Pub/Sub emulator, where it is installed."""
+"""What every test may use: Google's emulators, where they are installed."""
 
 import hashlib
 import importlib.util
@@ -32,4 +32,24 @@ def pubsub_emulator(tmp_path_factory):
 @pytest.fixture
 def pubsub_project(pubsub_emulator, request):
     """A project of its own: topics and subscriptions of other tests are not in it."""
+    return f"p-{hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:12]}"
+
+
+@pytest.fixture(scope="session")
+def firestore_emulator(tmp_path_factory):
+    """Google's Firestore emulator, one for the session; each test takes a project of its own."""
+    emulators = _module("firestore_emulator")
+    try:
+        running = emulators.Emulator(tmp_path_factory.mktemp("firestore") / "emulator.log")
+    except emulators.Missing as missing:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"under CI the emulator must be there: {missing}")
+        pytest.skip(str(missing))
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def firestore_project(firestore_emulator, request):
+    """A project of its own: documents of other tests are not in it."""
     return f"p-{hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:12]}"

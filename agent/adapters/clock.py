@@ -1,5 +1,6 @@
 """The clock of the machine, never earlier than the highest time that was stored."""
 
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -35,3 +36,21 @@ class StoredClock:
         here = self._clock.now()
         stored = self._latest()
         return here if stored is None else max(here, stored)
+
+
+def now_and_then(latest: Callable[[], datetime | None], *, every_s: float) -> Callable[[], datetime | None]:
+    """Return what reads the highest stored time once in a while; it only grows, so an older answer is a lower bound.
+
+    Args:
+        latest: Reads it.
+        every_s: For so long the last answer is given again.
+    """
+    held: list[tuple[float, datetime | None]] = []
+
+    def remembered() -> datetime | None:
+        now = time.monotonic()
+        if not held or now - held[-1][0] >= every_s:
+            held[:] = [(now, latest())]
+        return held[-1][1]
+
+    return remembered

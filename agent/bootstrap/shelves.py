@@ -1,10 +1,9 @@
 """Where state is kept: incidents, what only deciders may write, cards, and what can never succeed."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from agent.bootstrap.known import redact
-from agent.errors import SettingsRejected
 from agent.ports.bus import Quarantine
 from agent.ports.clock import Clock
 from agent.ports.control import ControlStore
@@ -38,15 +37,35 @@ def shelves(settings: Settings, *, with_control: bool) -> Shelves:
     """Open what the settings name.
 
     Raises:
-        SettingsRejected: There is no adapter for it.
         DependencyFailed: It cannot be opened.
     """
     if settings.embedded:
         return sqlite_shelves(settings, with_control=with_control)
-    raise SettingsRejected(
-        f"STORE {settings.store!r} is not available here",
-        why="this installation has no adapter for it",
-        mend="use sqlite:<folder>",
+    return firestore_shelves(settings.store.removeprefix("firestore:"), with_control=with_control)
+
+
+CONTROL_DATABASE: Final = "sre-control"  # a database of its own, so that who writes it is a matter of IAM
+TIME_READ_EVERY_S: Final = 5.0  # the highest stored time only guards against a clock that steps back by minutes
+
+
+def firestore_shelves(project: str, *, with_control: bool) -> Shelves:
+    """Name the databases of a project; they are connected to at their first use."""
+    from agent.adapters.bus.quarantine_firestore import FirestoreQuarantine
+    from agent.adapters.clock import StoredClock, SystemClock, now_and_then
+    from agent.adapters.store.firestore import FirestoreStore
+    from agent.adapters.store.firestore_cards import FirestoreCards
+    from agent.adapters.store.firestore_control import FirestoreControlStore
+    from agent.adapters.store.firestore_documents import Documents
+
+    documents = Documents(project)
+    store = FirestoreStore(documents, SystemClock())
+    clock = StoredClock(SystemClock(), now_and_then(store.latest_time, every_s=TIME_READ_EVERY_S))
+    return Shelves(
+        store=store,
+        control=FirestoreControlStore(Documents(project, CONTROL_DATABASE)) if with_control else None,
+        cards=FirestoreCards(documents),
+        quarantine=FirestoreQuarantine(documents, clock, redact=redact),
+        clock=clock,
     )
 
 

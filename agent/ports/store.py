@@ -17,7 +17,8 @@ class Accepted(Value):
 
     Attributes:
         new: False when its key had been stored before.
-        count: Signals of the incident so far, where the store counted; None where it did not look.
+        count: Signals of the incident, at least so many, never more than there are; a store that samples tells a power
+            of two, perhaps one that it told before. None where it did not look.
     """
 
     new: bool

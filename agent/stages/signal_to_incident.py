@@ -178,7 +178,8 @@ def _count(world: World, incident: Incident, signal: Signal) -> Did:
     """One more of the same costs one row; the incident is written at powers of two only."""
     accepted = world.store.accept(signal, incident.id)
     count = accepted.count
-    if accepted.new and count is not None and count & (count - 1) == 0 and not incident.ended:
+    grown = count is not None and count > incident.signal_count and count & (count - 1) == 0
+    if accepted.new and grown and not incident.ended:
         now = max(world.clock.now(), incident.quiet_since)
         save(world, incident.with_(signal_count=count, quiet_since=now), "", now=now, tell=False, wake=False)
     return Did.COUNTED if accepted.new else Did.DUPLICATE

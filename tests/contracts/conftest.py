@@ -11,8 +11,13 @@ import pytest
 
 from agent.adapters.bus.embedded import EmbeddedBus
 from agent.adapters.bus.memory import MemoryBus
+from agent.adapters.bus.quarantine_firestore import FirestoreQuarantine
 from agent.adapters.bus.quarantine_memory import MemoryQuarantine
 from agent.adapters.bus.quarantine_sqlite import SqliteQuarantine
+from agent.adapters.store.firestore import FirestoreStore
+from agent.adapters.store.firestore_cards import FirestoreCards
+from agent.adapters.store.firestore_control import FirestoreControlStore
+from agent.adapters.store.firestore_documents import Documents
 from agent.adapters.store.memory import MemoryCards, MemoryStore
 from agent.adapters.store.memory_control import MemoryControlStore
 from agent.adapters.store.sqlite import SqliteStore
@@ -35,14 +40,23 @@ VALUES = _values()
 class Files:
     """Databases of one test, closed at its end."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, request: pytest.FixtureRequest) -> None:
         self.folder = folder
-        self.opened: list[SqliteDatabase] = []
+        self.opened: list[SqliteDatabase | Documents] = []
+        self._request = request
 
     def open(self, kind: Kind) -> SqliteDatabase:
         database = SqliteDatabase(self.folder / f"{kind.prefix}.db", kind)
         self.opened.append(database)
         return database
+
+    def documents(self, database: str = "(default)") -> Documents:
+        """A Firestore database that no other test sees."""
+        project = self._request.getfixturevalue("firestore_project")
+        client = self._request.getfixturevalue("firestore_emulator").client(project, database)
+        documents = Documents(project, database, client=client)
+        self.opened.append(documents)
+        return documents
 
     def close(self) -> None:
         for database in self.opened:
@@ -60,14 +74,17 @@ def redacted(text: str) -> str:
 STORES = {
     "memory": lambda files, clock: always(MemoryStore()),
     "sqlite": lambda files, clock: lambda: SqliteStore(files.open(Kind.STATE)),
+    "firestore": lambda files, clock: lambda: FirestoreStore(files.documents(), clock),
 }
 CARDS = {
     "memory": lambda files, clock: always(MemoryCards()),
     "sqlite": lambda files, clock: lambda: SqliteCards(files.open(Kind.STATE)),
+    "firestore": lambda files, clock: lambda: FirestoreCards(files.documents()),
 }
 CONTROLS = {
     "memory": lambda files, clock: always(MemoryControlStore()),
     "sqlite": lambda files, clock: lambda: SqliteControlStore(files.open(Kind.CONTROL)),
+    "firestore": lambda files, clock: lambda: FirestoreControlStore(files.documents("control")),
 }
 BUSES = {
     "memory": lambda files, clock, subscriptions: always(MemoryBus(clock, subscriptions)),
@@ -76,7 +93,16 @@ BUSES = {
 QUARANTINES = {
     "memory": lambda files, clock: always(MemoryQuarantine(clock, redact=redacted)),
     "sqlite": lambda files, clock: lambda: SqliteQuarantine(files.open(Kind.STATE), clock, redact=redacted),
+    "firestore": lambda files, clock: lambda: FirestoreQuarantine(files.documents(), clock, redact=redacted),
 }
+
+
+EMULATED = (pytest.mark.emulator, pytest.mark.xdist_group("firestore"))
+
+
+def cases(table):
+    """The adapters of a table; those that need an emulator run in one process, so that it is started once."""
+    return [pytest.param(one, id=name, marks=EMULATED if name == "firestore" else ()) for name, one in table.items()]
 
 
 @pytest.fixture(scope="session")
@@ -92,13 +118,13 @@ def clock():
 
 
 @pytest.fixture
-def files(tmp_path):
-    held = Files(tmp_path)
+def files(tmp_path, request):
+    held = Files(tmp_path, request)
     yield held
     held.close()
 
 
-@pytest.fixture(params=STORES.values(), ids=STORES)
+@pytest.fixture(params=cases(STORES))
 def open_store(request, files, clock):
     return request.param(files, clock)
 
@@ -108,12 +134,12 @@ def store(open_store):
     return open_store()
 
 
-@pytest.fixture(params=CARDS.values(), ids=CARDS)
+@pytest.fixture(params=cases(CARDS))
 def open_cards(request, files, clock):
     return request.param(files, clock)
 
 
-@pytest.fixture(params=CONTROLS.values(), ids=CONTROLS)
+@pytest.fixture(params=cases(CONTROLS))
 def open_control(request, files, clock):
     return request.param(files, clock)
 
@@ -136,6 +162,6 @@ def open_bus(request, files, clock):
     return open_
 
 
-@pytest.fixture(params=QUARANTINES.values(), ids=QUARANTINES)
+@pytest.fixture(params=cases(QUARANTINES))
 def open_quarantine(request, files, clock):
     return request.param(files, clock)

@@ -59,7 +59,7 @@ def commit(chance, make, number):
 
 def accept(chance, make, number):
     key, home, seconds = f"s{chance.randrange(150)}", f"inc-{chance.randrange(6)}", chance.randrange(50)
-    return lambda store: store.accept(make.signal(key, at=make.at(seconds)), home)
+    return lambda store: store.accept(make.signal(key, at=make.at(seconds)), home).new  # counting: see the contract
 
 
 def sent(chance, make, number):

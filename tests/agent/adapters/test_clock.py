@@ -45,3 +45,20 @@ def test_without_the_store_no_time_is_given_out():
 
 def test_the_machines_time_is_aware_and_utc():
     assert SystemClock().now().utcoffset() == timedelta(0)
+
+
+def test_the_highest_stored_time_is_read_once_in_a_while() -> None:
+    """Between two readings the last answer stands: it is a lower bound, because stored times only grow."""
+    from agent.adapters.clock import now_and_then
+
+    asked: list[int] = []
+
+    def latest() -> None:
+        asked.append(1)
+
+    often = now_and_then(latest, every_s=3600)
+    assert [often() for _ in range(5)] == [None] * 5
+    assert len(asked) == 1
+    always = now_and_then(latest, every_s=0)
+    [always() for _ in range(3)]
+    assert len(asked) == 4
