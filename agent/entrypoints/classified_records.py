@@ -16,6 +16,9 @@ _OTHER_KEYS = frozenset(
 )
 """Any of them makes an object without ``log`` a record of another platform: an event, a pod, a resource, a row."""
 
+_RECORD_KEYS = frozenset({"id", "log"}), frozenset({"insertId"})
+"""A line of a plain log has none of these sets of keys: one object that has makes its source JSON lines."""
+
 _LOG_ENTRY_KEYS = frozenset({"textPayload", "jsonPayload", "protoPayload", "insertId", "logName", "httpRequest"})
 
 
@@ -63,7 +66,8 @@ def read_records(text: str, *, name: str) -> Iterator[Record]:
 
     Args:
         text: The whole source. A JSON array gives one record an element; JSON lines give one a line, where at
-            least half of the first lines are JSON objects; anything else is plain text, one record.
+            least half of the first lines are JSON objects, or one of them is a record beyond doubt; anything
+            else is plain text, one record.
         name: Id of a plain-text record.
     """
     text = text.removeprefix("\ufeff")
@@ -82,14 +86,15 @@ def _json_rows(text: str) -> Iterator[Record] | None:
         if isinstance(whole, list) and (not whole or any(isinstance(item, dict) for item in whole)):
             return (_record(item) for item in whole)
         return None
-    lines = [line for line in text.splitlines() if line.strip()]
+    lines = [line for line in text.split("\n") if line.strip()]  # U+2028 and its like stand raw in JSON strings
     if head == "{":
         whole = _load(text)
         if isinstance(whole, dict):
             return iter([_record(whole)])
     sample = lines[:20]
-    objects = sum(1 for line in sample if isinstance(_load(line), dict))
-    if not objects or 2 * objects < len(sample):
+    objects = [value for value in map(_load, sample) if isinstance(value, dict)]
+    sure = any(keys <= value.keys() for value in objects for keys in _RECORD_KEYS)
+    if not objects or (2 * len(objects) < len(sample) and not sure):
         return None
     return (_line_record(line) for line in lines)
 
@@ -103,11 +108,15 @@ def _load(text: str) -> object:
 
 def _line_record(line: str) -> Record:
     try:
-        return _record(json.loads(line))
+        return _record(json.loads(line, parse_constant=_no_number))
     except RecursionError:
         return Record(id=None, error="is nested too deeply")
     except ValueError as error:
         return Record(id=None, error=f"is no JSON object: {error}")
+
+
+def _no_number(word: str) -> None:
+    raise ValueError(f"{word} is no JSON")
 
 
 def _record(row: object) -> Record:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from agent.core.safe_text import terminal
 from agent.entrypoints.classified_records import Record, read_records, read_source
 from agent.failures.finding import Finding
 
@@ -32,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     text = read_source(args.source)
     matcher = compile_catalogue(load_failures().signatures)
     for row in _rows(text, name=_name(args.source), classify=matcher.classify):
-        print(json.dumps(row, ensure_ascii=False) if args.json else _for_people(row))
+        print(json.dumps(row) if args.json else _for_people(row))
     sys.stdout.flush()
     return 0
 
@@ -63,7 +64,7 @@ def answer(record: Record, finding: Finding) -> dict[str, Any]:
 
 def _for_people(row: dict[str, Any]) -> str:
     if "error" in row:
-        return f"{row['id']}: not read: {row['error']}"
+        return terminal(f"{row['id']}: not read: {row['error']}")
     sure = "certain" if row["certain"] else "provisional"
     lines = [f"{row['id']}: {row['class']} ({row['signature'] or 'not recognised'}, {row['confidence']:.2f}, {sure})"]
     lines += [f"    | {text}" for text in row["evidence"][:3]]
@@ -71,7 +72,7 @@ def _for_people(row: dict[str, Any]) -> str:
         lines.append("    " + ", ".join(f"{key}={value}" for key, value in row["fields"].items()))
     if not row["benign"]:
         lines.append("    do: " + "; ".join(row["fix_actions"][:3]))
-    return "\n".join(lines)
+    return terminal("\n".join(lines))
 
 
 def _name(source: str) -> str:

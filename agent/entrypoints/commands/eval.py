@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from agent.core.safe_text import terminal
 from agent.entrypoints.classified_records import Record, read_records, read_source
 from agent.errors import InputRejected
 from agent.failures.finding import Finding
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     ]
     if args.diff:
         result["changes"] = changes(_previous(args.diff), result)
-    print(json.dumps(result, ensure_ascii=False) if args.json else _for_people(result))
+    print(json.dumps(result) if args.json else _for_people(result))
     sys.stdout.flush()
     return 0
 
@@ -114,7 +115,7 @@ def _for_people(result: Mapping[str, Any]) -> str:
         lines += [f"{row['records']:>4}  {row['class']} taken for {row['answer']}" for row in result["confusions"]]
     lines += [_change(row) for row in result.get("changes", [])]
     lines += [f"not scored: {row['id']}: {row['error']}" for row in result["errors"]]
-    return "\n".join(lines)
+    return terminal("\n".join(lines), limit=1_000_000)
 
 
 def _figures(part: str, figures: Mapping[str, Any]) -> str:

@@ -77,3 +77,20 @@ def test_a_pod_or_an_event_of_another_platform_is_a_record_too() -> None:
     assert "ErrImagePull" in pod.log
     [row] = read(json.dumps({"Msg": "Probe of Startup failed", "Reason": "ProbeFailed"}))
     assert row.log == "ProbeFailed: Probe of Startup failed"
+
+
+def test_a_line_ends_with_a_line_feed_alone() -> None:
+    """Separators that JSON allows raw in a string do not cut its record in two."""
+    rows = [{"id": sign, "log": f"a{sign}b"} for sign in ("\u2028", "\x85", "\u2029")]
+    records = read("\r\n".join(json.dumps(row, ensure_ascii=False) for row in rows))
+    assert [record.id for record in records] == [row["id"] for row in rows]
+
+
+def test_many_bad_rows_do_not_turn_records_into_a_plain_log() -> None:
+    records = read('garbage\nnull\n[1]\n{"id": "a", "log": "OOMKilled"}\n{"id": NaN, "log": "x"}')
+    assert [bool(record.error) for record in records] == [True, True, True, False, True]
+
+
+def test_a_plain_log_with_an_object_in_it_stays_plain() -> None:
+    [record] = read('INFO started\n{"model": "m", "port": 8000}\nINFO ready\nERROR ended')
+    assert record.id == "file"

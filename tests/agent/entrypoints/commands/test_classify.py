@@ -70,3 +70,15 @@ def test_recorded_runs_get_their_class_and_healthy_ones_none(logs: Path, capsys:
         fixed += same_fix(fixes[0], label["fix_action"])
     assert wrong == []
     assert fixed >= len(labels) - 1
+
+
+def test_half_a_character_and_an_escape_in_a_record_break_neither_output(
+    tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    source = tmp_path / "records"
+    source.write_text(r'{"id": "\ud800", "log": "\udfff out"}' "\n" r'{"id": "\u001b[31m\u2028", "log": "x"}')
+    assert main(["classify", str(source), "--json"]) == 0
+    rows = [json.loads(line) for line in capsysbinary.readouterr().out.decode().splitlines()]
+    assert [row["id"] for row in rows] == ["\ud800", "\x1b[31m\u2028"]
+    assert main(["classify", str(source)]) == 0
+    assert b"\x1b" not in capsysbinary.readouterr().out
