@@ -135,10 +135,11 @@ def _run_batch(source: str) -> int:
 
 def _lines(source: str) -> Iterator[tuple[int, str]]:
     try:
-        text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        raw = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+    except (OSError, ValueError) as error:
         raise InputRejected(f"rows {source!r} were not read", why=str(error), mend="Give a JSON Lines file.") from error
-    for number, line in enumerate(text.splitlines(), start=1):
+    text = raw.decode("utf-8", "replace").removeprefix("\ufeff")  # a byte that is no UTF-8 spoils its own row at most
+    for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             yield number, line[:_LONGEST_ROW]
 

@@ -132,3 +132,12 @@ def test_only_light_modules_are_imported(tmp_path):
     code = f"import sys; from agent.entrypoints.cli import main; main({DIES!r}); print([m for m in {heavy!r} if m in sys.modules], file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
     assert done.stderr.strip().endswith("[]")
+
+
+def test_a_byte_that_is_no_text_and_a_raw_separator_spoil_at_most_their_own_row(tmp_path, capsys):
+    row = b'{"id":"%s","model":"google/gemma-4-E2B-it","accelerator":"nvidia-l4","flags":"--served-model-name a%sb"}'
+    rows = tmp_path / "rows.jsonl"
+    rows.write_bytes(b"\n".join([row % (b"x", b"\xff"), row % (b"y", b"\xe2\x80\xa8"), row % (b"z", b"")]))
+    assert main(["fit", "--batch", str(rows)]) == 0
+    answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(answer["id"], answer.get("fits")) for answer in answers][1:] == [("y", True), ("z", True)]
