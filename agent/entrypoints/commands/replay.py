@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 from agent.core.brief import lines
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
         0 when no incident stays open, 1 when one does.
 
     Raises:
-        InputRejected: The source cannot be read.
+        InputRejected: The source cannot be read, or no record of it is an event: then nobody knows whether all is well.
     """
     from agent.entrypoints.analysis import analysis
     from agent.entrypoints.replay_source import open_source
@@ -50,10 +50,13 @@ def run(args: argparse.Namespace) -> int:
     if args.publish or args.live or args.notify:
         return _publish(source.records, args, name)
     with analysis(source.settings, run=name, now=now, services=source.services) as found:
-        bad = found.feed_all(source.records, service=source.service)
+        records = _Counted(source.records)
+        bad = found.feed_all(records, service=source.service)
         incidents = found.settle()
         for error in bad:
             print(f"sre-agent replay: {error}", file=sys.stderr)
+        if not incidents:
+            _refuse_unread(args.source, records=records.number, bad=len(bad))
         return _show(incidents, now=found.clock.now(), as_json=args.json)
 
 
@@ -81,7 +84,30 @@ def _publish(records: Iterable[Record], args: argparse.Namespace, name: str) -> 
     print(f"see what comes of them: sre-agent incidents list --run {name}", file=sys.stderr)
     if args.json:
         print(json.dumps({"run": name, "sent": sent, "refused": refused}))
+    _refuse_unread(args.source, records=sent + refused, bad=refused)
     return 0
+
+
+class _Counted:
+    """Records, and how many there were."""
+
+    def __init__(self, records: Iterable[Record]) -> None:
+        self._records, self.number = records, 0
+
+    def __iter__(self) -> Iterator[Record]:
+        for record in self._records:
+            self.number += 1
+            yield record
+
+
+def _refuse_unread(source: str, *, records: int, bad: int) -> None:
+    """Refuse a source of which nothing was understood."""
+    if records and bad >= records:
+        raise InputRejected(
+            f"{source!r} was not replayed",
+            why=f"not one of its {records} records is an event that we know",
+            mend="see docs/intake.md for what is read; sre-agent classify takes records of other shapes",
+        )
 
 
 def _operator() -> str:
