@@ -98,9 +98,16 @@ class KvLayout:
         return low
 
 
+PLAIN_CACHES = frozenset({None, "auto", "bfloat16", "bf16", "float16", "fp16", "half"})
+BYTE_CACHES = frozenset({"fp8", "fp8_e4m3", "fp8_e5m2", "fp8_inc", "fp8_per_token_head", "int8_per_token_head"})
+
+
 def cache_bytes_per_element(kv_cache_dtype: str | None, base_bytes: int) -> int:
-    """Bytes of one cached element; per-head scales of the ``per_token_head`` types are added by the page."""
-    if kv_cache_dtype in {None, "auto", "bfloat16", "bf16", "float16", "fp16", "half"}:
+    """Bytes of one cached element; per-head scales of the ``per_token_head`` types are added by the page.
+
+    A type that stands in none of the sets above is counted as one byte; `support` makes the answer unknown.
+    """
+    if kv_cache_dtype in PLAIN_CACHES:
         return base_bytes
     return 4 if kv_cache_dtype == "float32" else 1
 

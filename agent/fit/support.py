@@ -8,13 +8,18 @@ from agent.errors import InputRejected
 from agent.fit.batch import Effective
 from agent.fit.facts import AcceleratorFacts, AcceleratorKind, AttentionKind, ModelFacts, VersionRules
 from agent.fit.flags import Flags
-from agent.fit.kv import own_mtp
+from agent.fit.kv import BYTE_CACHES, PLAIN_CACHES, own_mtp
 from agent.fit.needs import Needs
 
 _BF16 = (8, 0)
 _FP8_CACHE = (8, 9)
 _SHARED_MEMORY = (8, 0)
 _NOT_ON_TPU = frozenset({AttentionKind.RECURRENT, AttentionKind.LATENT})
+_CACHES = PLAIN_CACHES | BYTE_CACHES | {"float32"}
+_DTYPES = frozenset({None, "auto", "bfloat16", "bf16", "float16", "fp16", "half"})
+_KERNEL_BLOCK = 16
+"""Blocks are multiples of it on CUDA: vllm/v1/attention/backends/{flash,triton}_attn.py of 0.32, read 2026-11-21."""
+
 _DRAFTLESS = frozenset({"ngram", "ngram_gpu", "suffix"})
 
 
@@ -162,6 +167,8 @@ def _judge_device(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags
             told.refusals.append("an fp8 KV cache for Gemma 4 (Triton) needs compute capability 8.9")
         else:
             told.notes.append("an fp8 KV cache below compute capability 8.9 depends on the attention backend")
+    if flags.block_size is not None and flags.block_size % _KERNEL_BLOCK:
+        told.doubts.append(f"blocks of {flags.block_size} tokens: the kernels take multiples of {_KERNEL_BLOCK}")
     if gemma4 and cache == "fp8_e5m2":
         told.refusals.append("Gemma 4 refuses an fp8_e5m2 KV cache")
 
@@ -179,8 +186,10 @@ def _judge_flags(
     unequal = len({(layer.head_dim, layer.kv_heads) for layer in model.layers}) > 1
     if unequal and (flags.kv_cache_dtype or "").endswith("per_token_head"):
         told.doubts.append("pages of unequal size: older versions refuse them, patched ones lay them out without waste")
-    if flags.dtype in {"float32", "float"}:
-        told.doubts.append("weights in float32 are not modelled")
+    if flags.kv_cache_dtype not in _CACHES:
+        told.doubts.append(f"a KV cache of type {flags.kv_cache_dtype!r} is not modelled")
+    if flags.dtype not in _DTYPES:
+        told.doubts.append(f"weights in {flags.dtype} are not modelled")
     if (flags.data_parallel_size or 1) > 1 and any(layer.experts for layer in model.layers):
         told.doubts.append("experts over data-parallel ranks are not modelled")
     if flags.pp > 1:

@@ -36,6 +36,11 @@ def test_memory_that_fails_for_certain_is_told_before_a_flag_that_is_refused(ask
         "--never-heard-of 3",
         "--dtype float32",
         "--quantization fp8",
+        "--dtype weird",
+        "--kv-cache-dtype weird",
+        "--kv-cache-dtype nvfp4",
+        "--kv-cache-dtype turboquant_k8v4",
+        "--block-size 7",
     ],
 )
 def test_a_flag_that_may_touch_memory_is_never_ignored(ask, flags):
