@@ -44,6 +44,7 @@ def shelves(settings: Settings, *, with_control: bool) -> Shelves:
     return firestore_shelves(settings.store.removeprefix("firestore:"), with_control=with_control)
 
 
+STATE_DATABASE: Final = "sre-state"
 CONTROL_DATABASE: Final = "sre-control"  # a database of its own, so that who writes it is a matter of IAM
 TIME_READ_EVERY_S: Final = 5.0  # the highest stored time only guards against a clock that steps back by minutes
 
@@ -57,7 +58,7 @@ def firestore_shelves(project: str, *, with_control: bool) -> Shelves:
     from agent.adapters.store.firestore_control import FirestoreControlStore
     from agent.adapters.store.firestore_documents import Documents
 
-    documents = Documents(project)
+    documents = Documents(project, STATE_DATABASE)
     store = FirestoreStore(documents, SystemClock())
     clock = StoredClock(SystemClock(), now_and_then(store.latest_time, every_s=TIME_READ_EVERY_S))
     return Shelves(
