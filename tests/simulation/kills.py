@@ -1,0 +1,263 @@
+"""A warmed process that forks journeys and has them killed, really, before or after a call: python kills.py < cases.
+
+Reads one case a line, writes one outcome a line. The parent opens neither a database nor a channel, because neither may
+cross a fork; each child opens its own.
+"""
+
+import json
+import os
+import random
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import structlog
+from simulated.chaos import WRITES, Port
+
+from agent.adapters.bus.embedded import EmbeddedBus
+from agent.adapters.bus.pulling import default_subscriptions
+from agent.adapters.bus.worker import Worker
+from agent.adapters.clock import StoredClock
+from agent.bootstrap import Installation, read_services, receipt_key, service_fits
+from agent.bootstrap.outfit import Parts, installed
+from agent.bootstrap.place import place_of
+from agent.bootstrap.shelves import Shelves, sqlite_shelves
+from agent.core.decision import Answer, Channel
+from agent.core.phase import Phase
+from agent.entrypoints.analysis import SteppedClock
+from agent.entrypoints.handlers import on_tick
+from agent.entrypoints.service import feed, handlers, publish_example
+from agent.errors import SreError
+from agent.ports.store import Query
+from agent.ports.world import Owner
+from agent.settings import read_settings
+from agent.stages.plan_to_decision import Word, plan_to_decision
+
+ROOT = Path(__file__).resolve().parents[2]
+T0 = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
+STEP_S = 60.0
+LONGEST_S = 6 * 3600
+BOUNDARIES = WRITES | {"bus.ack", "bus.retry"}
+
+
+class Journey:
+    """One process of the service over the files of a folder; its time goes on where the last one's ended.
+
+    Args:
+        folder: Of the state.
+        case: ``example``; ``firestore`` (host and project) where the incidents are kept there.
+        kill_at: Number of the call at which the process ends; None where it lives.
+        before: Whether it ends before the call.
+    """
+
+    def __init__(self, folder: Path, case: dict[str, Any], *, kill_at: int | None, before: bool) -> None:
+        self.example = ROOT / "examples" / case["example"]
+        self.kill_at = kill_at
+        self.before = before
+        self.calls: list[str] = []
+        self.time = folder / "time"
+        began = datetime.fromisoformat(self.time.read_text()) if self.time.exists() else T0
+        self.clock = SteppedClock(began)
+        self.settings = read_settings({}, platform=f"rehearsal:{self.example}", store=f"sqlite:{folder}")
+        self.installation = self._installed(self._shelves(case))
+        bus = Port(self.installation.bus, "bus", self.around)
+        told: Any = handlers(self.installation)
+        self.work = Worker(bus, told, quarantine=self.installation.quarantine, threads=1).run_due
+        self.since: datetime | None = None
+
+    def run(self) -> dict[str, Any]:
+        """Go on until everything has ended; say how it stands."""
+        publish_example(self.installation, self.example)
+        while (self.clock.now() - T0).total_seconds() < LONGEST_S:
+            self.since = feed(self.installation, self.since)
+            self.work()
+            with suppress(SreError):
+                on_tick(self.installation.worlds[Owner.TICK])
+            self._person()
+            self.work()
+            incidents = self.installation.store.incidents(Query())
+            if incidents and all(i.ended for i in incidents) and self._rests():
+                break
+            self.clock.step(STEP_S)
+            self.time.write_text(self.clock.now().isoformat())
+        return self._outcome()
+
+    def around(self, label: str, call: Callable[[], Any]) -> Any:
+        """Count a call, and end the process at the chosen one."""
+        number = len(self.calls)
+        self.calls.append(label)
+        ends = number == self.kill_at
+        if ends and self.before:
+            os.kill(os.getpid(), signal.SIGKILL)
+        answer = call()
+        if ends:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return answer
+
+    def _rests(self) -> bool:
+        waiting = self.installation.bus.waiting()
+        return not self.installation.store.unsent() and not any(n for s, n in waiting.items() if "dead" not in s)
+
+    def _person(self) -> None:
+        for incident in self.installation.store.incidents(Query(open_only=True)):
+            if incident.phase is Phase.ASKED and incident.plan is not None:
+                word = Word(
+                    plan=incident.plan.id,
+                    answer=Answer.REJECT if incident.plan.by_person else Answer.APPROVE,
+                    who="ada",
+                    channel=Channel.COMMAND_LINE,
+                    verified=False,
+                )
+                with suppress(SreError):
+                    plan_to_decision(self.installation.worlds[Owner.DECIDE], word)
+
+    def _outcome(self) -> dict[str, Any]:
+        store = self.installation.store
+        found = sorted(store.incidents(Query()), key=lambda i: i.id)
+        assert self.installation.rehearsal is not None
+        stamps = {k: v for i in found for k, v in self.installation.rehearsal.describe(i.service).stamps.items()}
+        approved = sum(e.phase is Phase.APPROVED for i in found for e in store.timeline(i.id))
+        return {
+            "incidents": [[i.id, i.phase.value] for i in found],
+            "signals": sorted(s.key for i in found for s in store.signals(i.id) if s.revision not in stamps),
+            "stamps": len(stamps),
+            "approved": approved,
+            "unsent": list(store.unsent()),
+            "took_s": (self.clock.now() - T0).total_seconds(),
+            "calls": self.calls,
+        }
+
+    def _shelves(self, case: dict[str, Any]) -> Shelves:
+        kept = sqlite_shelves(self.settings, with_control=True)
+        self.databases = [kept.database, kept.control._database]
+        if "firestore" not in case:
+            return kept
+        from agent.adapters.store.firestore import FirestoreStore
+        from agent.adapters.store.firestore_cards import FirestoreCards
+        from agent.adapters.store.firestore_control import FirestoreControlStore
+        from agent.adapters.store.firestore_documents import Documents
+
+        host, project = case["firestore"]
+        os.environ["FIRESTORE_EMULATOR_HOST"] = host
+        documents = Documents(project)
+        return replace(
+            kept,
+            store=FirestoreStore(documents, self.clock),
+            control=FirestoreControlStore(Documents(project, "sre-control")),
+            cards=FirestoreCards(documents),
+        )
+
+    def _installed(self, kept: Shelves) -> Installation:
+        clock = StoredClock(self.clock, kept.store.latest_time)
+        services = read_services(self.settings)
+        place = place_of(self.settings, services, clock)
+        assert kept.control is not None
+        assert kept.database is not None
+        platform = place.rehearsal
+        wrapped: Any = Port(platform, "platform", self.around)
+        parts = Parts(
+            settings=self.settings,
+            services=services,
+            store=self._port(kept.store, "store"),
+            control=self._port(kept.control, "control"),
+            cards=self._port(kept.cards, "cards"),
+            quarantine=kept.quarantine,
+            clock=clock,
+            place=replace(place, platform_of=lambda _: wrapped, factor=1.0),
+            receipt_key=receipt_key(self.settings),
+            fits=FITS[self.example.name],
+        )
+        bus = EmbeddedBus(kept.database, clock, default_subscriptions())
+        return installed(parts, self._port(bus, "bus"))
+
+    def _port(self, inner: Any, name: str) -> Any:
+        return Port(inner, name, self.around)
+
+
+FITS: dict[str, Any] = {}
+MEMORY = Path("/dev/shm")  # a killed process loses nothing of a file, so nothing is lost by keeping it in memory
+
+
+def folder_for_a_while() -> tempfile.TemporaryDirectory[str]:
+    """A folder for one case."""
+    return tempfile.TemporaryDirectory(prefix="kills-", dir=MEMORY if MEMORY.is_dir() else None)
+
+
+def warm(case: dict[str, Any]) -> None:
+    """Go the way once in this process, so that children find everything imported and read; nothing stays open."""
+    with folder_for_a_while() as name:
+        journey = Journey(Path(name), case, kill_at=None, before=False)
+        journey.run()
+        for database in journey.databases:
+            database.close()
+
+
+def in_a_child(work: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
+    """Run something in a forked child; None where it was killed."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        try:
+            said = json.dumps(work())
+        except BaseException:  # noqa: BLE001 - the parent wants to know of anything
+            said = json.dumps({"broke": traceback.format_exc()[-1500:]})
+        with os.fdopen(writer, "w") as out:
+            out.write(said)
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as into:
+        said = into.read()
+    _, status = os.waitpid(child, 0)
+    killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+    return None if killed else json.loads(said)
+
+
+def told(case: dict[str, Any]) -> dict[str, Any]:
+    """Run one case: killed as it says, then started again until it is at its end.
+
+    Args:
+        case: ``example``, ``kills``: numbers of calls, each with whether the process ends before it, one for each
+            start; where a start makes fewer calls than that it lives.
+    """
+    with folder_for_a_while() as name:
+        folder = Path(name)
+        for deaths, (at, before) in enumerate([*case.get("kills", ()), (None, False)]):
+            outcome = in_a_child(lambda at=at, before=before: Journey(folder, case, kill_at=at, before=before).run())
+            if outcome is not None:
+                return {**outcome, "deaths": deaths}
+        raise AssertionError("the last start is never killed")
+
+
+def boundaries(outcome: dict[str, Any]) -> list[tuple[int, bool]]:
+    """Every call that leaves something behind, before and after it, from a run without kills."""
+    return [(n, b) for n, label in enumerate(outcome["calls"]) if label in BOUNDARIES for b in (True, False)]
+
+
+def again(seed: str, kill: tuple[int, bool], calls: int) -> list[tuple[int, bool]]:
+    """One kill, and for every second seed another one at some call of the restart."""
+    chance = random.Random(f"{seed} {kill}")
+    return [kill] if chance.random() < 0.5 else [kill, (chance.randrange(calls), chance.random() < 0.5)]
+
+
+def main() -> None:
+    """Answer cases until there are no more."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
+    for line in sys.stdin:
+        case = json.loads(line)
+        if case["example"] not in FITS:
+            settings = read_settings({}, platform=f"rehearsal:{ROOT / 'examples' / case['example']}")
+            FITS[case["example"]] = service_fits(read_services(settings))
+            warm({"example": case["example"]})
+        print(json.dumps(told(case)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

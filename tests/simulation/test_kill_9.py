@@ -1,0 +1,98 @@
+"""R1: a real kill -9 before and after every call that leaves something behind; the list is what the code calls."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kills import again, boundaries
+
+HERE = Path(__file__).parent
+SOAK = bool(os.environ.get("SOAK"))
+EXAMPLES = {"resolved": "gemma4-26b-l4-startup-probe", "undone": "gemma4-26b-l4-context-refused"}
+CASES = {"resolved": 5_000 if SOAK else 650, "undone": 5_000 if SOAK else 350}
+SHARDS = 4
+LATE_S = 60 + 120 + 3 * 60  # the queue's lease, the service's lease, and the ticks in which it is noticed
+
+
+class Forks:
+    """The warmed process that is forked for each journey."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, str(HERE / "kills.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def tell(self, case: dict[str, Any]) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(case) + "\n")
+        self._process.stdin.flush()
+        outcome = json.loads(self._process.stdout.readline())
+        assert "broke" not in outcome, outcome["broke"]
+        return outcome
+
+    def close(self) -> None:
+        self._process.communicate(timeout=30)
+
+
+@pytest.fixture(scope="module")
+def forks():
+    held = Forks()
+    yield held
+    held.close()
+
+
+def as_if_never_killed(outcome: dict[str, Any], smooth: dict[str, Any]) -> None:
+    """0 lost, 0 double, 0 stuck past one lease for each death."""
+    for word in ("incidents", "signals", "stamps", "approved", "unsent"):
+        assert outcome[word] == smooth[word], word
+    assert outcome["took_s"] <= smooth["took_s"] + outcome["deaths"] * LATE_S
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_killed_at_any_boundary_it_ends_as_if_never_killed(name: str, shard: int, forks: Forks) -> None:
+    """The same incident, the same end, one change for each approval; a second kill hits every second restart."""
+    example = EXAMPLES[name]
+    smooth = forks.tell({"example": example})
+    assert smooth["incidents"]
+    assert "platform.apply" in smooth["calls"]
+    all_ = boundaries(smooth)
+    for number in range(shard, CASES[name], SHARDS):
+        kills = again(f"{number // len(all_)}", all_[number % len(all_)], len(smooth["calls"]))
+        outcome = forks.tell({"example": example, "kills": kills})
+        assert outcome["deaths"] >= 1
+        try:
+            as_if_never_killed(outcome, smooth)
+        except AssertionError as error:
+            label = smooth["calls"][kills[0][0]]
+            raise AssertionError(f"killed at {kills} ({label}): {error}") from error
+
+
+def test_every_effect_is_among_the_boundaries(forks: Forks) -> None:
+    """The cases of CI go through the whole list at least once, and the effects stand in it."""
+    for name, example in EXAMPLES.items():
+        smooth = forks.tell({"example": example})
+        assert len(boundaries(smooth)) <= CASES[name]
+        hit = {smooth["calls"][n] for n, _ in boundaries(smooth)}
+        assert {"store.commit", "bus.publish", "control.use_receipt", "control.acquire", "platform.apply"} <= hit
+    assert "platform.restore" in hit
+
+
+@pytest.mark.emulator
+@pytest.mark.xdist_group("firestore")
+def test_killed_over_firestore_it_ends_as_if_never_killed(forks: Forks, firestore_emulator, firestore_project) -> None:
+    """Twenty kills spread over the boundaries, the incidents in Google's emulator."""
+    case = {"example": EXAMPLES["resolved"]}
+    smooth = forks.tell({**case, "firestore": [firestore_emulator.host, f"{firestore_project}-s"]})
+    all_ = boundaries(smooth)
+    for number in range(20):
+        kill = all_[number * len(all_) // 20]
+        place = [firestore_emulator.host, f"{firestore_project}-{number}"]
+        outcome = forks.tell({**case, "kills": [kill], "firestore": place})
+        assert outcome["deaths"] == 1
+        as_if_never_killed(outcome, smooth)
