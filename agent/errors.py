@@ -52,7 +52,6 @@ class StateConflict(SreError):
     """A rival wrote first; load again and decide anew."""
 
     redeliver = True
-    exit_code = 3
 
 
 class PolicyRefused(SreError):

@@ -19,6 +19,15 @@ _IDENTITY = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 _KMS = re.compile(r"projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+/cryptoKeyVersions/[0-9]+")
 
 
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+
+
+def first_example() -> str:
+    """The rehearsal that a newcomer sees, wherever the command is called from; nothing where there are no examples."""
+    folder = EXAMPLES / "gemma4-26b-l4-startup-probe"
+    return f"rehearsal:{folder}" if folder.is_dir() else "none"
+
+
 class Settings(Value):
     """Everything that differs between two installations.
 
@@ -41,7 +50,7 @@ class Settings(Value):
     store: str = "sqlite:state"
     bus: str = "embedded"
     pubsub_emulator: str | None = None
-    platform: str = "rehearsal:examples/gemma4-26b-l4-startup-probe"
+    platform: str = Field(default_factory=first_example)
     services: Path | None = None
     policy: Path | None = None
     receipt_key: SecretStr | None = None

@@ -28,7 +28,7 @@ _P = Phase
 
 NEXT: dict[Phase, frozenset[Phase]] = {
     _P.OPEN: frozenset({_P.DIAGNOSED, _P.SELF_RECOVERED}),
-    _P.DIAGNOSED: frozenset({_P.PLANNED, _P.SELF_RECOVERED}),
+    _P.DIAGNOSED: frozenset({_P.PLANNED, _P.ESCALATED, _P.SELF_RECOVERED}),
     _P.PLANNED: frozenset({_P.ASKED, _P.SELF_RECOVERED}),
     _P.ASKED: frozenset({_P.APPROVED, _P.REJECTED, _P.EXPIRED, _P.SUPERSEDED, _P.SELF_RECOVERED}),
     _P.APPROVED: frozenset({_P.APPLYING, _P.REFUSED}),

@@ -1,6 +1,6 @@
 """The page of settings, generated from what settings.py reads."""
 
-from agent.settings import WORDS, Settings
+from agent.settings import EXAMPLES, WORDS, Settings
 
 HEAD = """# Settings
 
@@ -30,7 +30,8 @@ def _default(settings: Settings, field: str) -> str:
         return "on" if value else "off"
     if value is None or value in ((), {}):
         return "unset"
-    return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
+    told = str(value).replace(f"{EXAMPLES.parent}/", "")
+    return f"`{value:g}`" if isinstance(value, float) else f"`{told}`"
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from agent.stages.approval import check_approval, refused
 from agent.stages.commit import save
 from agent.stages.effects import kill_switch_says, room, room_at, why_not
 from agent.stages.reason import Did
-from agent.stages.turn import at_the_brink, turn
+from agent.stages.turn import at_the_brink, turn, unchanged
 
 
 def begin_execution(world: World, incident: Incident) -> Did:
@@ -141,6 +141,7 @@ def call_platform(world: World, incident: Incident) -> Did:
     with turn(world, incident.service) as lease:
         if lease is None:
             return Did.WAITING  # it stays due; the tick wakes us again
+        unchanged(world, incident)
         return _call(world, incident, effect, lease, now)
 
 

@@ -29,7 +29,10 @@ def diagnosis_to_plan(world: World, incident: Incident) -> Did:
             save(world, incident.with_(due_at=due), "", now=now, tell=False, wake=False)
         return Did.WAITING
     plan = next_plan(world, incident, now)
-    assert plan is not None, "a first plan always exists: a person can look"
+    if plan is None:  # a recurrence: everything was tried or rejected in the incident before, the person's errand too
+        why = "nothing is left that fits, is allowed and was not tried before"
+        save(world, incident.move(Phase.ESCALATED, now=now, due_at=None, ended_why=why), f"escalated: {why}", now=now)
+        return Did.MOVED
     store_plan(world, incident, plan, now)
     return Did.MOVED
 

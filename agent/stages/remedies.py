@@ -2,17 +2,27 @@
 
 from datetime import datetime
 
+from agent.core.execution import EffectKind, EffectState
 from agent.core.incident import Incident, Remedy
+from agent.core.phase import Phase
 
 
 def tried(incident: Incident, now: datetime) -> tuple[Remedy, ...]:
-    """Return the remedies with the present plan added, as it ended."""
+    """Return the remedies with the present plan added, as it ended; one that was never applied was refused."""
     plan = incident.plan
     if plan is None:
         return incident.remedies
     verdict = incident.verification.verdict if incident.verification else None
     ended = verdict.value if verdict is not None else incident.phase.value
+    if _never_made(incident):
+        ended = Phase.REFUSED.value
     remedy = Remedy(proposal=plan.proposal, cause=plan.cause, ended=ended, at=now, incident=incident.id)
     if any(r.proposal == remedy.proposal and r.incident == incident.id and r.at == now for r in incident.remedies):
         return incident.remedies
     return (*incident.remedies, remedy)[-32:]
+
+
+def _never_made(incident: Incident) -> bool:
+    """Whether the change was given up before the platform was called, so that nothing is known of the remedy."""
+    applied = incident.execution.effect(EffectKind.APPLY) if incident.execution is not None else None
+    return applied is not None and applied.state is EffectState.FAILED and applied.operation is None

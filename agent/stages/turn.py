@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 
+from agent.core.incident import Incident
 from agent.errors import SreError, StateConflict
 from agent.ports.control import Lease
 from agent.ports.world import World
@@ -54,3 +55,19 @@ def at_the_brink(world: World, lease: Lease) -> str:
             mend="nothing to do: whoever is next looks at what stands",
         )
     return stopped
+
+
+def unchanged(world: World, incident: Incident) -> None:
+    """Refuse to go on with what was decided before the turn began, where the incident was written since.
+
+    A worker that slept in between may find it far on, its effect given up or undone (the simulation's seed 508).
+
+    Raises:
+        StateConflict: The incident was written meanwhile; load it again and look.
+    """
+    if world.store.load(incident.id).version != incident.version:
+        raise StateConflict(
+            f"nothing was done to {incident.service!r}",
+            why=f"incident {incident.id!r} was written since this worker loaded it",
+            mend="nothing to do: it is loaded again",
+        )

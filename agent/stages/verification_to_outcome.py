@@ -17,7 +17,7 @@ from agent.stages.effects import check_way_back, kill_switch_says, why_not
 from agent.stages.reason import Did
 from agent.stages.remedies import tried
 from agent.stages.told import told
-from agent.stages.turn import at_the_brink, turn
+from agent.stages.turn import at_the_brink, turn, unchanged
 
 
 def verification_to_outcome(world: World, incident: Incident) -> Did:
@@ -94,6 +94,7 @@ def shift_traffic(world: World, incident: Incident) -> Did:
     with turn(world, incident.service) as lease:
         if lease is None:
             return Did.WAITING
+        unchanged(world, incident)
         stopped = why_not(world, incident, effect) or at_the_brink(world, lease)
         if stopped:
             return _end_shift(world, incident, effect, None, says=stopped, now=now)
@@ -177,6 +178,7 @@ def _undo(world: World, incident: Incident, platform: Platform, execution: Execu
     with turn(world, incident.service) as lease:
         if lease is None:
             return Did.WAITING
+        unchanged(world, incident)
         return _put_back(world, incident, effect, lease, now)
 
 

@@ -39,7 +39,7 @@ def test_a_full_message_reads_as_sentences() -> None:
     [
         (errors.InputRejected, False, 2),
         (errors.SettingsRejected, False, 2),
-        (errors.StateConflict, True, 3),
+        (errors.StateConflict, True, 2),
         (errors.PolicyRefused, False, 2),
         (errors.DependencyFailed, True, 3),
         (errors.ModelMisbehaved, False, 3),

@@ -97,7 +97,11 @@ def test_killed_at_random_points_it_ends_as_if_never_killed(seed: int, tmp_path:
     assert [i.phase for i in found] == [Phase.RESOLVED], f"seed {seed}: {[(i.phase, i.ended_why) for i in found]}"
     assert found[0].execution is not None
     ours = found[0].execution.revision_after
-    assert len([s for s in installation.store.signals(found[0].id) if s.revision != ours]) == 3
+    stored = [s for s in installation.store.signals(found[0].id) if s.revision != ours]
+    leased = installation.bus.waiting().get(
+        "sre-log-events-sub", 0
+    )  # of a killed worker; delivered when its lease ends
+    assert len(stored) <= 3 <= len(stored) + leased, f"seed {seed}: {len(stored)} stored, {leased} waiting"
     assert installation.rehearsal is not None
     stamps = installation.rehearsal.describe(found[0].service).stamps
     assert len(stamps) == 1, f"seed {seed}: {stamps}"
