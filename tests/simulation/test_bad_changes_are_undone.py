@@ -1,6 +1,7 @@
 """R13, R14: a change that does not help is taken back, the prior template serves again, and there is an end to trying."""
 
 import pytest
+from simulated.chaos import Fault
 from simulated.driver import Course, Simulation
 from simulated.platform import BAD, Fate
 
@@ -79,3 +80,15 @@ def test_after_two_failed_remedies_nothing_more_is_tried_for_a_day() -> None:
     """The trouble goes on, its lines come in; a person has it, and we keep still."""
     simulation, _ = run(stories=("context",), fates={"apply": [Fate.OOM] * 9})
     assert sum(m.kind == "apply" for m in simulation.platform.mutations) <= 2
+
+
+def test_a_change_that_was_never_made_is_no_remedy_that_failed() -> None:
+    """The switch could not be read at the last look: nothing was changed, so the same plan may be asked again."""
+    smooth = Simulation(3, Course())
+    smooth.run()
+    made = smooth.labels.index("platform.apply")
+    look = max(n for n, label in enumerate(smooth.labels[:made]) if label == "control.kill_switch")
+    simulation, incident = run(at_call={look: Fault.FAILS})
+    assert incident.phase is Phase.RESOLVED
+    assert [r.ended for r in incident.remedies] == [Phase.REFUSED.value, Verdict.RECOVERED.value]
+    assert [m.kind for m in simulation.platform.mutations] == ["apply"]
