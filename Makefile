@@ -49,6 +49,10 @@ tools: ## Under CI=true: install the browser that the page tests drive
 	@if [ -n "$$CI" ] && ! command -v chromium >/dev/null 2>&1; then \
 		echo "== installing Chromium for the page tests =="; \
 		apt-get update -qq >/dev/null && apt-get install -y -qq --no-install-recommends chromium >/dev/null; fi
+	@if [ -n "$$CI" ] && [ ! -x .venv-checkov/bin/checkov ]; then \
+		echo "== setting up checkov for the test of infra/ (about a minute) =="; \
+		$(PYTHON) -m venv .venv-checkov && .venv-checkov/bin/python -m pip install --quiet --disable-pip-version-check \
+			"checkov>=3.2,<4" || echo "checkov could not be set up; its test says so"; fi
 
 soak: install ## The large counts of the promises (long)
 	@SOAK=1 $(BIN)/pytest -n 2 --dist loadgroup -rs tests/simulation tests/journeys
