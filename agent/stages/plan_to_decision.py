@@ -165,7 +165,7 @@ def _check(world: World, incident: Incident, plan: Plan, word: Word) -> None:
         raise _refused(
             plan,
             "it belongs to a replay, which changes nothing",
-            f"replay it with --live, or decide on {incident.run!r}",
+            "replay it with --live to be able to apply its plan",
         )
 
 
