@@ -153,8 +153,9 @@ def _heads(signal: Signal, incident: Incident) -> tuple[str, ...]:
 
 def _join(world: World, incident: Incident, signal: Signal, finding: Finding, what: Meaning) -> Did:
     entry = _entry(signal, finding)
-    same = any(_same(entry, j) for j in incident.joined)
-    if incident.ended or (same and signal.alert_state is None and what is Meaning.FAILURE):
+    same = any(_same(entry, signal, held) for held in incident.joined)
+    full = what is Meaning.UNEXPLAINED and len(incident.joined) >= KEPT_SIGNALS
+    if incident.ended or ((same or full) and signal.alert_state is None and what is not Meaning.HEALTH):
         return _count(world, incident, signal)
     now = max(world.clock.now(), incident.quiet_since)
     adopted = incident.revision is None and signal.revision is not None
@@ -198,9 +199,10 @@ def _entry(signal: Signal, finding: Finding) -> Joined:
     )
 
 
-def _same(one: Joined, other: Joined) -> bool:
-    known = one.signature is not None or one.line == other.line
-    return known and (one.class_, one.signature, one.revision) == (other.class_, other.signature, other.revision)
+def _same(entry: Joined, signal: Signal, held: Joined) -> bool:
+    """Whether a line was heard before: by its signature, or word for word; classes are only as good as the weighing."""
+    known = entry.signature is not None and entry.signature == held.signature
+    return entry.revision == held.revision and (known or held.line in {entry.line, first_line(signal.text)})
 
 
 def _alerts(held: tuple[str, ...], signal: Signal) -> tuple[str, ...]:

@@ -1,0 +1,77 @@
+"""A storm costs rows, not versions of the incident, whether or not a rule knows its line."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.bootstrap import Installation, in_memory, worker
+from agent.entrypoints.analysis import SteppedClock
+from agent.entrypoints.service import entry_message, handlers
+from agent.ports.store import Query
+from agent.settings import read_settings
+
+ROOT = Path(__file__).resolve().parents[3]
+EXAMPLE = ROOT / "examples" / "gemma4-26b-l4-startup-probe"
+T0 = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
+STORM = 300
+
+
+@pytest.fixture
+def heard(tmp_path: Path) -> Callable[[list[dict[str, Any]]], Installation]:
+    """Publish log entries, each handled before the next one comes."""
+
+    def hear(entries: list[dict[str, Any]]) -> Installation:
+        settings = read_settings({}, platform=f"rehearsal:{EXAMPLE}")
+        service = in_memory(settings, clock=SteppedClock(T0), state=tmp_path)
+        work = worker(service, handlers(service), threads=1).run_due
+        for entry in entries:
+            service.bus.publish(entry_message(entry))
+            work()
+        return service
+
+    return hear
+
+
+def entries(text: Callable[[int], str]) -> list[dict[str, Any]]:
+    """Loud lines of the platform about one revision."""
+    first = json.loads((EXAMPLE / "events.jsonl").read_text().splitlines()[0])
+    return [
+        {
+            **first,
+            "insertId": f"{n:020x}",
+            "timestamp": (T0 + timedelta(milliseconds=n)).isoformat().replace("+00:00", "Z"),
+            "severity": "ERROR",
+            "textPayload": text(n),
+        }
+        for n in range(STORM)
+    ]
+
+
+RECORDED = json.loads((EXAMPLE / "events.jsonl").read_text().splitlines()[0])["textPayload"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        lambda _: RECORDED,
+        lambda _: 'STARTUP HTTP probe failed 10 times consecutively for container "vllm-openai-1" on port 8000.',
+        lambda _: "the flux capacitor was not recognised",
+    ],
+    ids=["the recorded line", "a known line", "a line that no rule knows"],
+)
+def test_equal_lines_write_the_incident_at_powers_of_two_only(heard, text) -> None:
+    (incident,) = heard(entries(text)).store.incidents(Query())
+    assert incident.signal_count == 256
+    assert incident.version <= 24
+
+
+def test_unknown_lines_that_all_differ_write_it_no_more_often_than_it_names_lines(heard) -> None:
+    """Somebody complains in ever new words: so many are named, the rest is counted."""
+    service = heard(entries(lambda n: f"the flux capacitor number {n} was not recognised"))
+    (incident,) = service.store.incidents(Query())
+    assert len(service.store.signals(incident.id)) == STORM
+    assert incident.version <= 3 * 64 + 24
