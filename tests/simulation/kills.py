@@ -62,6 +62,7 @@ class Journey:
         self.kill_at = kill_at
         self.before = before
         self.calls: list[str] = []
+        self.documents: tuple[Any, ...] = ()
         self.time = folder / "time"
         began = datetime.fromisoformat(self.time.read_text()) if self.time.exists() else T0
         self.clock = SteppedClock(began)
@@ -146,16 +147,17 @@ class Journey:
 
         host, project = case["firestore"]
         os.environ["FIRESTORE_EMULATOR_HOST"] = host
-        documents = Documents(project)
+        documents, control = Documents(project), Documents(project, "sre-control")
+        self.documents = (documents, control)
         return replace(
             kept,
             store=FirestoreStore(documents, self.clock),
-            control=FirestoreControlStore(Documents(project, "sre-control")),
+            control=FirestoreControlStore(control),
             cards=FirestoreCards(documents),
         )
 
     def _installed(self, kept: Shelves) -> Installation:
-        clock = StoredClock(self.clock, kept.store.latest_time)
+        clock = StoredClock(self.clock, self._now_and_then(kept.store.latest_time))
         services = read_services(self.settings)
         place = place_of(self.settings, services, clock)
         assert kept.control is not None
@@ -176,6 +178,18 @@ class Journey:
         )
         bus = EmbeddedBus(kept.database, clock, default_subscriptions())
         return installed(parts, self._port(bus, "bus"))
+
+    def _now_and_then(self, latest: Callable[[], datetime | None]) -> Callable[[], datetime | None]:
+        """Read the highest stored time where five seconds went by, as the deployed functions do."""
+        held: list[tuple[datetime, datetime | None]] = []
+
+        def remembered() -> datetime | None:
+            now = self.clock.now()
+            if not held or (now - held[-1][0]).total_seconds() >= 5:
+                held[:] = [(now, latest())]
+            return held[-1][1]
+
+        return remembered
 
     def _port(self, inner: Any, name: str) -> Any:
         return Port(inner, name, self.around)
