@@ -23,7 +23,8 @@ def measure(patterns: Mapping[str, str], lines: Sequence[str], index: int) -> di
             then the text from its start.
 
     Returns:
-        Fields that were found; whole numbers as int, decimals as float, thousands separators dropped.
+        Fields that were found; whole numbers as int, decimals as float, thousands separators dropped, and the
+        full stop of the sentence that a value ends.
     """
     near = "\n".join(lines[index : index + NEAR_LINES])
     before = "\n".join(lines[max(0, index - NEAR_LINES) : index])
@@ -35,8 +36,9 @@ def measure(patterns: Mapping[str, str], lines: Sequence[str], index: int) -> di
         if match is None:
             whole = whole or "\n".join(lines)[:MAX_SEARCH_CHARS]
             match = regex.search(whole)
-        if match is not None and match.group(1):
-            found[name] = _value(match.group(1))
+        text = match.group(1).rstrip(".") if match is not None and match.group(1) else ""
+        if text:
+            found[name] = _value(text)
     return found
 
 

@@ -285,6 +285,23 @@ def test_texts_written_from_the_sources_get_their_class(matcher: Matcher, row: d
     assert classify(matcher, row["text"]).class_ == row["class"]
 
 
+@pytest.mark.parametrize(
+    "said",
+    ["[Errno 28]", "Errno 28:", "write() errno=28", "errno: 28", "(os error 28)", "ENOSPC:", "[Errno 122]"],
+)
+def test_a_full_disk_is_known_by_its_number_whatever_the_language(matcher: Matcher, said: str) -> None:
+    found = classify(matcher, f"OSError: {said} Der er ikke mere plads på enheden: '/models/x'")
+    assert (found.class_, found.certain) == (FailureClass.DISK_FULL, True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["OSError: [Errno 28] inotify watch limit reached", "ENOSPC: System limit for number of file watchers reached"],
+)
+def test_watches_that_are_used_up_are_no_full_disk(matcher: Matcher, text: str) -> None:
+    assert classify(matcher, text).class_ is not FailureClass.DISK_FULL
+
+
 @pytest.mark.parametrize("said", ["Ignoring error: ", "(can safely be ignored) ", "non-fatal: ", "this is harmless: "])
 def test_a_line_that_says_it_is_harmless_is_believed_and_others_are_not(matcher: Matcher, said: str) -> None:
     trouble = "[Errno 13] Permission denied: '/models/cache'"

@@ -1,5 +1,8 @@
 """Numbers from the log."""
 
+import pytest
+
+from agent.failures.match import Matcher
 from agent.failures.measure import measure
 
 
@@ -16,3 +19,38 @@ def test_the_decisive_line_comes_before_the_lines_after_it_and_those_before_the_
 
 def test_a_number_too_long_stays_text() -> None:
     assert measure({"n": r"n=(\d+)"}, ["n=" + "9" * 40], 0) == {"n": "9" * 40}
+
+
+def test_a_full_stop_ends_the_sentence_not_the_value() -> None:
+    patterns = {"repo": r"at ([\w.-]+/[\w.-]+)", "cc": r"capability ([\d.]+)", "none": r"dots (\.+)"}
+    assert measure(patterns, ["at google/gemma-4-31B-it. capability 7.5. dots ..."], 0) == {
+        "repo": "google/gemma-4-31B-it",
+        "cc": 7.5,
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "port"),
+    [
+        ("INFO 11-20 10:10:11 [api_server.py:46] starting\nOSError: [Errno 98] Address already in use", None),
+        ("ERROR 11-20 10:10:46 [launcher.py:46] OSError: [Errno 98] Address already in use", None),
+        ('  File "server.py", line 46\nOSError: [Errno 98] Address already in use (api_server.py:1047)', None),
+        ("[Errno 98] error while attempting to bind on address ('0.0.0.0', 8000): address already in use", 8000),
+        ("[Errno 98] error while attempting to bind on address ('::', 8123, 0, 0): address already in use", 8123),
+        ("Error: listen EADDRINUSE: address already in use :::8001", 8001),
+        ("listen tcp 127.0.0.1:8002: bind: address already in use", 8002),
+        ("listen tcp :8003: bind: address already in use", 8003),
+        ("listen tcp [::1]:8004: bind: address already in use", 8004),
+        ("Bind for 0.0.0.0:8005 failed: port is already allocated", 8005),
+        ("non-default args: {'port': 8006}\nOSError: [Errno 98] Address already in use", 8006),
+        ("vllm serve m --port 8007\nOSError: [Errno 98] Address already in use", 8007),
+        ("vllm serve m --port=8008\nOSError: [Errno 98] Address already in use", 8008),
+        ("Port 8009 is already in use, trying port 8010: Address already in use", 8009),
+        ("http://localhost:8011/health is taken: Address already in use", 8011),
+        ("Ports are not available: exposing port TCP 0.0.0.0:8012 -> 0.0.0.0:0", 8012),
+        ("OSError: [Errno 98] Address already in use, port=99999", None),
+    ],
+)
+def test_a_port_is_read_where_ports_stand_and_nowhere_else(matcher: Matcher, text: str, port: int | None) -> None:
+    found = matcher.classify(text, whole_log=True, platform=None)
+    assert (found.signature, found.fields.get("port")) == ("address_in_use", port)
