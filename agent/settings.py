@@ -36,6 +36,9 @@ class Settings(Value):
         bus: ``embedded`` or ``pubsub:PROJECT``.
         pubsub_emulator: ``HOST:PORT`` of Google's Pub/Sub emulator; None is the real service.
         platform: ``rehearsal:FOLDER`` (a folder of examples/), ``cloud_run:PROJECT`` or ``host``.
+        cloud_run_emulator: ``HOST:PORT`` of a stand-in for Cloud Run's Admin API on this machine, for tests and
+            rehearsals: it is spoken to in the clear and without credentials. None is the real service.
+        logging_emulator: The same for Cloud Logging.
         services: The file of watched services; None takes the rehearsal's own.
         policy: The policy file; None is the default policy, in which nothing is automatic.
         receipt_key: Signs decisions; embedded installations keep one in a file beside the store.
@@ -51,6 +54,8 @@ class Settings(Value):
     bus: str = "embedded"
     pubsub_emulator: str | None = None
     platform: str = Field(default_factory=first_example)
+    cloud_run_emulator: str | None = None
+    logging_emulator: str | None = None
     services: Path | None = None
     policy: Path | None = None
     receipt_key: SecretStr | None = None
@@ -142,6 +147,12 @@ def _address(raw: str) -> str:
     return raw
 
 
+def _loopback(raw: str) -> str:
+    if _address(raw).rpartition(":")[0] not in {"127.0.0.1", "localhost", "[::1]"}:
+        raise ValueError(raw)
+    return raw
+
+
 def _switch(raw: str) -> bool:
     known = {"1": True, "true": True, "on": True, "0": False, "false": False, "off": False, "": False}
     if raw.lower() not in known:
@@ -202,6 +213,8 @@ def _pairs(raw: str) -> dict[str, SecretStr]:
     return {name: SecretStr(secret) for name, secret in pairs}
 
 
+_STAND_IN = "127.0.0.1:port of a stand-in on this machine, for tests and rehearsals"
+
 WORDS: dict[str, _Word] = {
     "STORE": _Word(field="store", read=_scheme("sqlite:", "firestore:"), want="sqlite:<folder> | firestore:<project>"),
     "BUS": _Word(field="bus", read=_scheme("embedded", "pubsub:"), want="embedded | pubsub:<project>"),
@@ -211,6 +224,8 @@ WORDS: dict[str, _Word] = {
         read=_scheme("rehearsal:", "cloud_run:", "host"),
         want="rehearsal:<folder> | cloud_run:<project> | host",
     ),
+    "CLOUD_RUN_EMULATOR_HOST": _Word(field="cloud_run_emulator", read=_loopback, want=_STAND_IN),
+    "CLOUD_LOGGING_EMULATOR_HOST": _Word(field="logging_emulator", read=_loopback, want=_STAND_IN),
     "SERVICES": _Word(field="services", read=_file, want="the path of services.toml"),
     "POLICY": _Word(field="policy", read=_file, want="the path of policy.toml"),
     "RECEIPT_KMS": _Word(field="receipt_kms", read=_kms, want="projects/.../cryptoKeyVersions/N, a MAC key"),

@@ -22,7 +22,7 @@ def cloud_run(settings: Settings, services: Services, clock: Clock) -> Place:
     from agent.adapters.logs.cloud_logging import CloudLogs
     from agent.adapters.model.id_tokens import IdTokens, google_id_token
     from agent.adapters.platform.cloud_run import CloudRunPlatform
-    from agent.adapters.platform.cloud_run_api import CloudRunApi
+    from agent.adapters.platform.cloud_run_api import CloudRunApi, clients_at, default_clients
     from agent.adapters.platform.cloud_run_measure import Meter
     from agent.adapters.platform.completion import CompletionClient
 
@@ -53,8 +53,11 @@ def cloud_run(settings: Settings, services: Services, clock: Clock) -> Place:
         slowest_tokens_per_s=lambda service: services.service(service).needs.tokens_per_s,
         expected_tokens_per_s=expected,
     )
-    platform = CloudRunPlatform(CloudRunApi(), names, meter)
-    return Place(platform_of=lambda name: platform if name in names else None, logs=CloudLogs(project))
+    stand_in = settings.cloud_run_emulator
+    api = CloudRunApi(default_clients if stand_in is None else lambda: clients_at(stand_in))
+    platform = CloudRunPlatform(api, names, meter)
+    logs = CloudLogs(project, emulator=settings.logging_emulator)
+    return Place(platform_of=lambda name: platform if name in names else None, logs=logs)
 
 
 def key_of(settings: Settings, service: str) -> str | None:

@@ -68,7 +68,7 @@ def cloud_log_entries(settings: Settings, log_filter: str, *, after: datetime) -
     projects = [name for kind, _, name in words if kind in {"firestore", "pubsub", "cloud_run"}]
     projects += [s.project for s in read_services(settings).services if s.project] if settings.services else []
     since = after.isoformat().replace("+00:00", "Z")
-    logs = CloudLogs(projects[0] if projects else None)
+    logs = CloudLogs(projects[0] if projects else None, emulator=settings.logging_emulator)
     return logs.entries(f'timestamp>="{since}"\n({log_filter})', limit=100_000)
 
 

@@ -37,8 +37,21 @@ def test_all_mistakes_are_told_at_once_and_secrets_never() -> None:
         ({"REHEARSAL_COMPRESSION": "0.5"}, "want a factor >= 1"),
         ({"KILL_SWITCH": "maybe"}, "want on | off"),
         ({"VERIFY_WINDOW_S": "nan"}, "want seconds > 0"),
+        ({"CLOUD_RUN_EMULATOR_HOST": "run.example.com:443"}, "want 127.0.0.1:port of a stand-in on this machine"),
+        ({"CLOUD_LOGGING_EMULATOR_HOST": "10.0.0.1:80"}, "want 127.0.0.1:port of a stand-in on this machine"),
+        ({"CLOUD_RUN_EMULATOR_HOST": "127.0.0.1.example.com:443"}, "want 127.0.0.1:port of a stand-in"),
     ],
-    ids=["short key", "cloud without services", "half of Slack", "slower", "unclear switch", "not a number"],
+    ids=[
+        "short key",
+        "cloud without services",
+        "half of Slack",
+        "slower",
+        "unclear switch",
+        "not a number",
+        "a Cloud Run elsewhere",
+        "a log elsewhere",
+        "a name that begins like loopback",
+    ],
 )
 def test_a_mistake_says_what_is_wanted(env: dict[str, str], says: str) -> None:
     """Each kind of mistake, by its words."""

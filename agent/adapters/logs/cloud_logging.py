@@ -27,6 +27,7 @@ class CloudLogs:
         budget: Calls within any minute; more are refused, so that our reading never uses up the project's quota.
         client: A ``LoggingServiceV2Client``; made at the first call when None, because it is slow to import and no
             channel survives the fork of a web server.
+        emulator: ``HOST:PORT`` of a stand-in, spoken to in the clear and without credentials; None is the real service.
         read_s: How long one call may take, repetitions included.
         now: Seconds of a clock that never steps.
     """
@@ -37,12 +38,14 @@ class CloudLogs:
         *,
         budget: int = BUDGET,
         client: Any = None,
+        emulator: str | None = None,
         read_s: float = READ_S,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._project = project
         self._budget = budget
         self._client = client
+        self._emulator = emulator
         self._read_s = read_s
         self._now = now
         self._called: deque[float] = deque()
@@ -157,6 +160,8 @@ class CloudLogs:
 
     def _connected(self) -> Any:
         with self._lock:
+            if self._client is None and self._emulator is not None:
+                self._client = _client_at(self._emulator)
             if self._client is None:
                 import google.auth
                 from google.cloud.logging_v2.services.logging_service_v2 import LoggingServiceV2Client
@@ -165,6 +170,14 @@ class CloudLogs:
                 self._project = self._project or project
                 self._client = LoggingServiceV2Client(credentials=credentials)
             return self._client
+
+
+def _client_at(address: str) -> Any:
+    import grpc
+    from google.cloud.logging_v2.services.logging_service_v2 import LoggingServiceV2Client
+    from google.cloud.logging_v2.services.logging_service_v2.transports import LoggingServiceV2GrpcTransport
+
+    return LoggingServiceV2Client(transport=LoggingServiceV2GrpcTransport(channel=grpc.insecure_channel(address)))
 
 
 def translated(error: Exception) -> SreError:

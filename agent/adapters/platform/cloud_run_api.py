@@ -38,6 +38,13 @@ def clients_over(channel: Any) -> Clients:
     )
 
 
+def clients_at(address: str) -> Clients:
+    """Return clients of a stand-in at ``HOST:PORT``, in the clear and without credentials."""
+    import grpc
+
+    return clients_over(grpc.insecure_channel(address))
+
+
 class CloudRunApi:
     """Calls the API and returns its messages.
 
