@@ -10,7 +10,8 @@ from typing import Final
 from agent.fit.flags import AUTO, Flags, SpeculativeFlags
 
 _ENVIRONMENT: Final = "kv_cache_space_gib"
-_UNTYPED: Final = frozenset({"others", _ENVIRONMENT, "compilation_level"})
+_COMPILATION: Final = {"compilation_level": "mode", "cudagraph_mode": "cudagraph_mode"}
+_UNTYPED: Final = frozenset({"others", _ENVIRONMENT, "compilation_others", "model", *_COMPILATION})
 
 
 def flag_words(flags: Flags) -> tuple[str, ...]:
@@ -20,8 +21,9 @@ def flag_words(flags: Flags) -> tuple[str, ...]:
         flags: Typed flags.
 
     Returns:
-        Words that :func:`agent.fit.flags.parse_flags` reads back to equal flags. ``VLLM_CPU_KVCACHE_SPACE`` stands
-        first, as an assignment.
+        Words that :func:`agent.fit.flags.parse_flags` reads back to equal flags, each flag once (of two equal JSON
+        flags vLLM takes the last alone). ``VLLM_CPU_KVCACHE_SPACE`` stands first, as an assignment; the model is not
+        among them.
     """
     words: list[str] = []
     if flags.kv_cache_space_gib is not None:
@@ -30,8 +32,8 @@ def flag_words(flags: Flags) -> tuple[str, ...]:
         value = getattr(flags, field.name)
         if value is not None and field.name not in _UNTYPED:
             words += _words(field.name.replace("_", "-"), value)
-    if flags.compilation_level is not None:
-        words += ["--compilation-config", _json({"mode": flags.compilation_level})]
+    if compilation := _compilation(flags):
+        words += ["--compilation-config", _json(compilation)]
     for other in flags.others:
         words += [f"--{other.name}"] if other.value is None else [f"--{other.name}", *other.value.split(" ")]
     return tuple(words)
@@ -74,8 +76,6 @@ def _by_name(flags: Flags) -> dict[str, str]:
 def _words(name: str, value: object) -> list[str]:
     if isinstance(value, bool):
         return [f"--{name}" if value else f"--no-{name}"]
-    if name == "cudagraph-mode":
-        return ["--compilation-config", _json({"cudagraph_mode": value})]
     if isinstance(value, tuple) and name != "limit-mm-per-prompt":
         return [f"--{name}", *map(str, value)]
     return [f"--{name}", _text(name, value)]
@@ -99,6 +99,15 @@ def _number(value: float) -> str:
     return str(int(value)) if value.is_integer() and value != 1 else repr(value)
 
 
+def _compilation(flags: Flags) -> dict[str, object]:
+    typed = {key: getattr(flags, name) for name, key in _COMPILATION.items() if getattr(flags, name) is not None}
+    return typed | _untyped(flags.compilation_others)
+
+
+def _untyped(others: tuple[tuple[str, str], ...]) -> dict[str, object]:
+    return {key: json.loads(value) for key, value in others}
+
+
 def _speculative(given: SpeculativeFlags) -> dict[str, object]:
     found: dict[str, object] = {}
     if given.method:
@@ -109,4 +118,4 @@ def _speculative(given: SpeculativeFlags) -> dict[str, object]:
         found["num_speculative_tokens"] = given.tokens
     if given.draft_tensor_parallel_size is not None:
         found["draft_tensor_parallel_size"] = given.draft_tensor_parallel_size
-    return found
+    return found | _untyped(given.others)

@@ -28,12 +28,14 @@ class SpeculativeFlags:
         model: Draft checkpoint; "" when the method needs none or it is not given.
         tokens: Tokens guessed per step.
         draft_tensor_parallel_size: None: as the target.
+        others: Keys that are not typed, sorted, each with its value as JSON.
     """
 
     method: str = ""
     model: str = ""
     tokens: int = 0
     draft_tensor_parallel_size: int | None = None
+    others: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,7 +51,8 @@ class Flags:
     """One server's flags; None means "not given, the version's default rules".
 
     Sizes are in tokens unless the name says bytes or GiB. ``kv_cache_space_gib`` is the environment variable
-    VLLM_CPU_KVCACHE_SPACE, which may stand before the flags.
+    VLLM_CPU_KVCACHE_SPACE, which may stand before the flags. ``model`` is what the words serve, for whoever asked to
+    compare. ``compilation_others`` are keys of ``--compilation-config`` that are not typed, each with its JSON value.
     """
 
     tensor_parallel_size: int | None = None
@@ -82,8 +85,10 @@ class Flags:
     cudagraph_capture_sizes: tuple[int, ...] | None = None
     cudagraph_mode: str | None = None
     compilation_level: int | None = None
+    compilation_others: tuple[tuple[str, str], ...] = ()
     speculative_config: SpeculativeFlags | None = None
     kv_cache_space_gib: float | None = None
+    model: str | None = None
     others: tuple[OtherFlag, ...] = ()
 
     @property
@@ -157,7 +162,9 @@ def _pairs(words: list[str], values: dict[str, Any]) -> Iterator[tuple[str, str 
         if equals and re.fullmatch(r"[A-Z][A-Z0-9_]*", name):
             if name == "VLLM_CPU_KVCACHE_SPACE":
                 values["kv_cache_space_gib"] = _parsed(name, value, float)
-        elif words[at] not in {"vllm", "serve"} and words[at - 1 if at else 0] != "serve":
+        elif at and words[at - 1] == "serve":
+            values["model"] = words[at]
+        elif words[at] not in {"vllm", "serve"}:
             raise InputRejected(f"the word {words[at]!r} was not read", why="it follows no flag", mend=_MEND)
         at += 1
     while at < len(words):
@@ -256,29 +263,51 @@ def _limit_mm(name: str, given: dict[str, Any], values: dict[str, Any]) -> None:
 def _speculative(name: str, given: dict[str, Any], values: dict[str, Any]) -> None:
     before = values.get("speculative_config") or SpeculativeFlags()
     merged = {field.name: getattr(before, field.name) for field in fields(before)}
-    names = {"num_speculative_tokens": "tokens", "draft_tensor_parallel_size": "draft_tensor_parallel_size"}
+    others = dict(before.others)
     for key, value in given.items():
-        target = names.get(key, key)
-        if target not in merged:
+        if key not in _SPECULATIVE:
+            others[key] = _compact(value)
             continue
-        wanted = str if target in {"method", "model"} else int
+        target, wanted = _SPECULATIVE[key]
         if value is not None and (not isinstance(value, wanted) or isinstance(value, bool)):
             raise InputRejected(f"flag {name!r} was not read", why=f"{key!r} is {value!r}", mend=_MEND)
         merged[target] = value if value is not None else merged[target]
-    values["speculative_config"] = SpeculativeFlags(**merged)
+    values["speculative_config"] = SpeculativeFlags(**{**merged, "others": tuple(sorted(others.items()))})
 
 
 def _compilation(name: str, given: dict[str, Any], values: dict[str, Any]) -> None:
-    sizes = given.get("cudagraph_capture_sizes")
-    if sizes is not None:
-        if not isinstance(sizes, list) or not all(isinstance(size, int) for size in sizes):
-            raise InputRejected(f"flag {name!r} was not read", why=f"capture sizes are {sizes!r}", mend=_MEND)
-        values["cudagraph_capture_sizes"] = tuple(sizes)
-    for key, target in (("max_cudagraph_capture_size", "max_cudagraph_capture_size"), ("mode", "compilation_level")):
-        if isinstance(given.get(key), int):
-            values[target] = given[key]
-    if "cudagraph_mode" in given:
-        values["cudagraph_mode"] = str(given["cudagraph_mode"]).upper()
+    others = dict(values.get("compilation_others") or ())
+    for key, value in given.items():
+        if key not in _COMPILATION:
+            others[key] = _compact(value)
+        elif value is not None:
+            target, read = _COMPILATION[key]
+            found = read(value)
+            if found is None:
+                raise InputRejected(f"flag {name!r} was not read", why=f"{key!r} is {value!r}", mend=_MEND)
+            values[target] = found
+    values["compilation_others"] = tuple(sorted(others.items()))
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _sizes(value: object) -> tuple[int, ...] | None:
+    sizes = tuple(map(_whole, value)) if isinstance(value, list) else (None,)
+    return cast("tuple[int, ...]", sizes) if None not in sizes else None
+
+
+def _level(value: object) -> int | None:
+    return _MODES.get(value.upper()) if isinstance(value, str) else _whole(value)
+
+
+def _upper(value: object) -> str | None:
+    return value.upper() if isinstance(value, str) else None
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), sort_keys=True)
 
 
 def _check_ranges(values: dict[str, Any]) -> None:
@@ -316,9 +345,21 @@ _SCALARS: dict[str, Callable[[str], Any]] = {
     "tensor-parallel-size": int, "pipeline-parallel-size": int, "data-parallel-size": int,
     "gpu-memory-utilization": float, "max-model-len": human_int, "max-num-seqs": human_int,
     "max-num-batched-tokens": human_int, "kv-cache-dtype": _word, "mamba-ssm-cache-dtype": _word,
-    "dtype": _word, "quantization": _word,
+    "dtype": _word, "quantization": _word, "model": str,
     "block-size": int, "cpu-offload-gb": float, "kv-cache-memory-bytes": human_int, "num-gpu-blocks-override": int,
     "max-cudagraph-capture-size": int,
+}  # fmt: skip
+_SPECULATIVE: dict[str, tuple[str, type]] = {
+    "method": ("method", str), "model": ("model", str), "num_speculative_tokens": ("tokens", int),
+    "draft_tensor_parallel_size": ("draft_tensor_parallel_size", int),
+}  # fmt: skip
+_MODES = {"NONE": 0, "STOCK_TORCH_COMPILE": 1, "DYNAMO_TRACE_ONCE": 2, "VLLM_COMPILE": 3}
+"""vllm/config/compilation.py ``CompilationMode`` of 0.32, read 2026-11-21; ``level`` is its name before 0.12."""
+
+_COMPILATION: dict[str, tuple[str, Callable[[object], Any]]] = {
+    "mode": ("compilation_level", _level), "level": ("compilation_level", _level),
+    "cudagraph_mode": ("cudagraph_mode", _upper), "cudagraph_capture_sizes": ("cudagraph_capture_sizes", _sizes),
+    "max_cudagraph_capture_size": ("max_cudagraph_capture_size", _whole),
 }  # fmt: skip
 _OBJECTS: dict[str, Callable[[str, dict[str, Any], dict[str, Any]], None]] = {
     "limit-mm-per-prompt": _limit_mm, "speculative-config": _speculative, "compilation-config": _compilation,

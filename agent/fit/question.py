@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agent.errors import InputRejected
@@ -21,7 +21,9 @@ class Question:
 
     Attributes:
         count: Devices present; what the flags need when not given.
+        flags: Without the model that they may name; it is compared with ``model``.
         vllm: Version text, None for the newest known.
+        notes: What was taken for granted while the row was read.
     """
 
     model: str
@@ -30,6 +32,7 @@ class Question:
     flags: Flags
     vllm: str | None
     needs: Needs
+    notes: tuple[str, ...] = ()
 
 
 def question_from(row: Mapping[str, Any]) -> Question:
@@ -39,7 +42,8 @@ def question_from(row: Mapping[str, Any]) -> Question:
         row: Keys of ``KEYS``; ``model`` and ``accelerator`` are needed.
 
     Raises:
-        InputRejected: If a key is missing, of the wrong type or out of range, or the flags do not parse.
+        InputRejected: If a key is missing, of the wrong type or out of range, or the flags do not parse or serve
+            another model than the one that is asked about.
     """
     flags = row.get("flags") or ""
     if not isinstance(flags, (str, list)) or (isinstance(flags, list) and not all(isinstance(w, str) for w in flags)):
@@ -58,13 +62,28 @@ def question_from(row: Mapping[str, Any]) -> Question:
     version = row.get("vllm")
     if version is not None and not isinstance(version, (str, int, float)):
         raise InputRejected(f"vllm {version!r} was not read", why="it is no version", mend=_MEND)
+    model = _text(row, "model")
     return Question(
-        model=_text(row, "model"),
+        model=model,
         accelerator=_text(row, "accelerator"),
         count=count,
-        flags=parsed,
+        flags=replace(parsed, model=None),
         vllm=None if version is None or not str(version).strip() else str(version),
         needs=Needs(context_tokens=context, users=users or 1),
+        notes=_served(model, parsed.model),
+    )
+
+
+def _served(model: str, served: str | None) -> tuple[str, ...]:
+    """A path says nothing of what lies there, so the question's model is believed; another name contradicts it."""
+    if served is None or served.rstrip("/").casefold() == model.rstrip("/").casefold():
+        return ()
+    if served.startswith(("/", ".", "~")) or "://" in served or model.startswith(("/", ".", "~")) or "://" in model:
+        return (f"the flags serve {served}: taken to be {model}",)
+    raise InputRejected(
+        f"the flags serve {served!r}, the question is about {model!r}",
+        why="an answer about one of them would say nothing of the other",
+        mend=f"Ask with --model {served}, or take the model out of the flags.",
     )
 
 

@@ -181,6 +181,10 @@ def _judge_flags(
         if other.name not in rules.harmless_flags and name not in rules.harmless_flags:
             told.doubts.append(f"what --{other.name} does to memory is not modelled")
     speculative = flags.speculative_config
+    keys = [f"compilation-config.{key}" for key, _ in flags.compilation_others]
+    keys += [f"speculative-config.{key}" for key, _ in speculative.others] if speculative is not None else []
+    unknown = [key for key in keys if key not in rules.harmless_flags]
+    told.doubts.extend(f"what {key} does to memory is not modelled" for key in unknown)
     if speculative is not None and draft is None and not is_counted(model, flags):
         told.left_out.append(f"the memory of the draft model {speculative.model or speculative.method!r} is not known")
     unequal = len({(layer.head_dim, layer.kv_heads) for layer in model.layers}) > 1

@@ -110,6 +110,7 @@ class Desk:
         rented = find_shapes(self.shapes, accelerator.name, question.count)
         return replace(
             report,
+            assumptions=(*question.notes, *report.assumptions),
             decode_tokens_per_s=speed.bounds if speed is not None else None,
             cost_usd_per_h=next((shape.usd_per_h for shape in rented if shape.usd_per_h is not None), None),
         )

@@ -19,6 +19,8 @@ LINES = [
     "-O3 --trust-remote-code --served-model-name gemma-4 other",
     "VLLM_CPU_KVCACHE_SPACE=40 --dtype bfloat16",
     '--compilation-config \'{"cudagraph_mode":"PIECEWISE"}\'',
+    '--compilation-config \'{"cudagraph_mode":"PIECEWISE","mode":3,"pass_config":{"fuse_norm_quant":true}}\'',
+    '--speculative-config \'{"method":"mtp","num_speculative_tokens":3,"quantization":"fp8"}\'',
     "--chat-template '/mnt/a b/template.jinja' --max-model-len 4096",
 ]
 
@@ -29,6 +31,12 @@ def test_what_was_read_is_written_so_that_it_reads_equal(line):
     if not any(" " in (other.value or "") for other in flags.others):
         assert parse_flags(flag_line(flags)) == flags
     assert parse_flags(list(flag_words(flags))).max_model_len == flags.max_model_len
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_flag_is_written_once_for_of_two_json_flags_vllm_takes_the_last(line):
+    names = [word for word in flag_words(parse_flags(line)) if word.startswith("--")]
+    assert len(names) == len(set(names))
 
 
 @given(

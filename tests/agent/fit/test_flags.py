@@ -66,9 +66,52 @@ def test_a_speculative_config_may_come_whole_or_by_key():
     assert whole.speculative_config.tokens == 3
 
 
+def test_keys_of_a_json_flag_that_are_not_typed_are_kept():
+    flags = parse_flags(
+        """--speculative-config '{"method":"mtp","quantization":"fp8","tokens":9,"others":1}' """
+        """--compilation-config '{"mode":"VLLM_COMPILE","pass_config":{"fuse_norm_quant":true}}' """
+        "--compilation-config.compile_mm_encoder true"
+    )
+    assert flags.speculative_config.others == (("others", "1"), ("quantization", '"fp8"'), ("tokens", "9"))
+    assert flags.speculative_config.tokens == 0
+    assert flags.compilation_others == (
+        ("compile_mm_encoder", "true"),
+        ("pass_config", '{"fuse_norm_quant":true}'),
+    )
+    assert flags.compilation_level == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [("NONE", 0), ("none", 0), ("stock_torch_compile", 1), ("DYNAMO_TRACE_ONCE", 2), ("VLLM_COMPILE", 3)],
+)
+def test_a_compilation_mode_may_be_named(text, level):
+    assert parse_flags(f'--compilation-config \'{{"mode":"{text}"}}\'').compilation_level == level
+    assert parse_flags(f"--compilation-config '{{\"mode\":{level}}}'").compilation_level == level
+
+
+@pytest.mark.parametrize(
+    ("text", "model"),
+    [
+        ("vllm serve google/gemma-4-31B-it --max-model-len 5", "google/gemma-4-31B-it"),
+        ("serve google/gemma-4-31B-it", "google/gemma-4-31B-it"),
+        ("--model google/gemma-4-31B-it", "google/gemma-4-31B-it"),
+        ("vllm serve a/b --model=c/d", "c/d"),
+        ("vllm serve --max-model-len 5", None),
+    ],
+)
+def test_the_model_that_the_words_serve_is_told(text, model):
+    assert parse_flags(text).model == model
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        '--compilation-config \'{"mode":"FASTER"}\'',
+        "--compilation-config '{\"mode\":true}'",
+        '--compilation-config \'{"max_cudagraph_capture_size":"8"}\'',
+        "--compilation-config '{\"cudagraph_capture_sizes\":[true]}'",
+        "--compilation-config '{\"cudagraph_mode\":3}'",
         "--max-model-len -5",
         "--max-model-len many",
         "--max-model-len",

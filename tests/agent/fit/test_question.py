@@ -32,12 +32,27 @@ def test_the_count_is_what_the_flags_need_unless_given():
         ({**GOOD, "vllm": ["0.21"]}, "vllm"),
         ({**GOOD, "need_context": 0}, "need_context"),
         ({**GOOD, "need_users": "x"}, "need_users"),
+        ({**GOOD, "flags": "vllm serve other/model --max-model-len 8"}, "other/model"),
+        ({**GOOD, "flags": "--model other/model"}, "other/model"),
     ],
 )
 def test_bad_rows_name_the_key(row, told):
     with pytest.raises(InputRejected) as refused:
         question_from(row)
     assert told in refused.value.what
+
+
+@pytest.mark.parametrize("flags", ["vllm serve a/b", "--model A/B --max-model-len 8", "vllm serve a/b/"])
+def test_a_command_line_that_serves_the_same_model_is_the_same_question(flags):
+    asked = question_from({**GOOD, "flags": flags})
+    assert (asked.flags.model, asked.notes) == (None, ())
+
+
+@pytest.mark.parametrize("flags", ["vllm serve /mnt/models/x", "--model gs://bucket/x", "--model ./x", "--model ~/x"])
+def test_a_path_that_is_served_is_taken_for_the_model_and_that_is_told(flags):
+    (note,) = question_from({**GOOD, "flags": flags}).notes
+    assert flags.split()[-1] in note
+    assert "a/b" in note
 
 
 @given(

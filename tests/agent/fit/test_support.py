@@ -41,6 +41,10 @@ def test_memory_that_fails_for_certain_is_told_before_a_flag_that_is_refused(ask
         "--kv-cache-dtype nvfp4",
         "--kv-cache-dtype turboquant_k8v4",
         "--block-size 7",
+        "--compilation-config.pass_config '{\"enable_sp\":true}'",
+        '--compilation-config \'{"mode":3,"compile_mm_encoder":true}\'',
+        '--speculative-config \'{"method":"ngram","num_speculative_tokens":3,"draft_sample_method":"probabilistic"}\'',
+        "--speculative-config.method ngram --speculative-config.never_heard_of 1",
     ],
 )
 def test_a_flag_that_may_touch_memory_is_never_ignored(ask, flags):
@@ -51,7 +55,15 @@ def test_a_flag_that_may_touch_memory_is_never_ignored(ask, flags):
 
 @pytest.mark.parametrize(
     "flags",
-    ["--port 8000", "--served-model-name a b", "--no-enable-log-requests", "--tool-call-parser gemma4", "--api-key x"],
+    [
+        "--port 8000",
+        "--served-model-name a b",
+        "--no-enable-log-requests",
+        "--tool-call-parser gemma4",
+        "--api-key x",
+        "--compilation-config.cache_dir /tmp/x",
+        '--compilation-config \'{"compile_cache_save_format":"binary"}\'',
+    ],
 )
 def test_a_flag_that_leaves_memory_alone_changes_nothing(ask, flags):
     plain, more = (ask("Qwen/Qwen3-1.7B", "nvidia-h100-80gb", f"--max-model-len 8192 {extra}") for extra in ("", flags))
@@ -67,6 +79,13 @@ def test_an_unknown_draft_model_makes_a_fit_unknown_and_leaves_a_misfit_certain(
 def test_guessing_from_the_prompt_takes_no_memory(ask):
     flags = "--max-model-len 8192 --speculative-config.method ngram --speculative-config.num_speculative_tokens 3"
     assert ask("Qwen/Qwen3-1.7B", "nvidia-h100-80gb", flags).fits is True
+
+
+def test_how_far_a_prompt_is_searched_takes_no_memory(ask):
+    keys = '{"method":"ngram","num_speculative_tokens":3,"prompt_lookup_max":4,"prompt_lookup_min":2}'
+    assert (
+        ask("Qwen/Qwen3-1.7B", "nvidia-h100-80gb", f"--max-model-len 8192 --speculative-config '{keys}'").fits is True
+    )
 
 
 def test_a_known_draft_model_is_counted(ask, catalogue):

@@ -45,6 +45,8 @@ def _own_state(monkeypatch, tmp_path):
         (["fit", "--model", "google/gemma-4-31B-it", "--accelerator", "abacus"], 2),
         ([*FITS, "--count", "0"], 2),
         ([*FITS[:-1], "-tp 3"], 2),
+        ([*FITS[:-1], "vllm serve google/gemma-4-31B-it --max-model-len 16384 --kv-cache-dtype fp8"], 2),
+        ([*FITS[:-1], "vllm serve /models/g --max-model-len 16384 --kv-cache-dtype fp8"], 0),
         ([*FITS, "--vllm", "latest"], 2),
         (["fit", "--model", "google/gemma-4-31B-it"], 2),
         (["fit", "--batch", "absent.jsonl"], 2),
@@ -54,6 +56,11 @@ def test_exit_codes(words, code, capsys):
     assert main(words) == code
     told = capsys.readouterr()
     assert (told.err if code == 2 else told.out).strip()
+
+
+def test_a_path_in_the_flags_is_an_assumption_of_the_answer(capsys):
+    assert main([*FITS[:-1], "vllm serve /models/g --max-model-len 16384 --kv-cache-dtype fp8", "--json"]) == 0
+    assert any("/models/g" in told for told in json.loads(capsys.readouterr().out)["assumptions"])
 
 
 def test_json_stands_alone_on_standard_output(capsys):
