@@ -23,6 +23,10 @@ _COMPARED: Final = (
 _NEGLIGIBLE: Final = 0.002
 """Share by which two sizes in bytes may differ before they contradict: bundled ones are partly arithmetic."""
 
+_BLOCKS: Final = frozenset({TensorGroup.ATTENTION, TensorGroup.MLP, TensorGroup.EXPERTS})
+_LISTED: Final = 8
+"""Missing layers that are told one by one."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelProfile:
@@ -72,14 +76,16 @@ def profile_of(
         The profile; ``facts.measured_bytes`` are exact.
 
     Raises:
-        InputRejected: The config is hostile or lacks a size, or there is no tensor.
+        InputRejected: The config is hostile or lacks a size, there is no tensor, or layers are missing.
     """
     parsed = list(headers)
     count = count_tensors(tensor for header in parsed for tensor in header.tensors)
     if not count.total_tensors:
         raise InputRejected(f"no profile was made of {source!r}", why="it holds no tensors", mend="name the folder")
     known = tuple(bundled)
-    facts = facts_of(ConfigReader.of(config), count, name=name, source=f"{source}, read {read_at[:10]}", known=known)
+    read = ConfigReader.of(config)
+    facts = facts_of(read, count, name=name, source=f"{source}, read {read_at[:10]}", known=known)
+    facts = replace(facts, assumptions=(*facts.assumptions, *_all_layers(read, count, source=source)))
     same = next((entry for entry in known if _last_word(entry.name) == _last_word(name)), None)
     return ModelProfile(
         name=name,
@@ -165,6 +171,23 @@ def contradictions(bundled: ModelFacts, read: ModelFacts) -> tuple[str, ...]:
         if before != after:
             found.append(f"{field}: bundled {before!r}, checkpoint {after!r}; the checkpoint's is used")
     return tuple(found)
+
+
+def _all_layers(config: ConfigReader, count: TensorCount, *, source: str) -> tuple[str, ...]:
+    """Refuse a checkpoint that lacks layers; return what has to be taken for granted where names do not tell."""
+    wanted = (config.section("text_config") or config).positive("num_hidden_layers", 2**16)
+    if not count.layers and _BLOCKS & count.by_group.keys():
+        return (f"that all {wanted} layers are there, for the tensors' names do not tell",)
+    missing = sorted(set(range(wanted)) - count.layers)
+    if missing:
+        listed = ", ".join(map(str, missing[:_LISTED]))
+        which = listed if len(missing) <= _LISTED else f"{len(missing)}: {listed} and more"
+        raise InputRejected(
+            f"no profile was made of {source!r}",
+            why=f"of {wanted} layers it holds nothing of {which}",
+            mend="download it again, all files; a part of a model has no size of its own",
+        )
+    return ()
 
 
 def _last_word(name: str) -> str:

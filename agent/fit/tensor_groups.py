@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from agent.fit.facts import TensorGroup
@@ -51,6 +52,8 @@ _BY_BLOCK: Final = {
     "block_sparse_moe": TensorGroup.MLP,
     "shared_mlp": TensorGroup.MLP,
 }
+_STACKS: Final = frozenset({"layers", "layer", "h", "blocks", "block"})
+_BESIDE: Final = frozenset({TensorGroup.VISION, TensorGroup.AUDIO})
 _REPLICATED: Final = frozenset({"gate", "router", "shared_expert_gate", "layer_scalar"})
 
 
@@ -79,6 +82,24 @@ def group_of(name: str) -> TensorGroup:
     return blocks[0] if blocks else TensorGroup.OTHER
 
 
+def layer_of(name: str) -> int | None:
+    """Which decoder layer a tensor belongs to.
+
+    Args:
+        name: As stored.
+
+    Returns:
+        Its number from 0; None outside the decoder's layers, or for a name that does not tell.
+    """
+    segments = name.split(".")
+    if group_of(name) in _BESIDE or "mtp" in segments:
+        return None
+    for stack, number in pairwise(segments):
+        if stack in _STACKS and number.isascii() and number.isdigit() and len(number) <= 6:
+            return int(number)
+    return None
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TensorCount:
     """Exact sizes of a checkpoint.
@@ -87,6 +108,7 @@ class TensorCount:
         by_group: Bytes on disk per tensor group, packed values and their scales together.
         by_dtype: Bytes per stored dtype ("BF16", "I32" ...).
         narrow: Groups that hold weights narrower than 16 bits: these are the quantised ones.
+        layers: Decoder layers of which there is a tensor.
         total_bytes: All of it.
         total_tensors: How many.
     """
@@ -94,6 +116,7 @@ class TensorCount:
     by_group: Mapping[TensorGroup, int]
     by_dtype: Mapping[str, int]
     narrow: frozenset[TensorGroup]
+    layers: frozenset[int]
     total_bytes: int
     total_tensors: int
 
@@ -110,6 +133,7 @@ def count_tensors(tensors: Iterable[StoredTensor]) -> TensorCount:
     by_group: Counter[TensorGroup] = Counter()
     by_dtype: Counter[str] = Counter()
     narrow: set[TensorGroup] = set()
+    layers: set[int] = set()
     number = 0
     for tensor in tensors:
         group = group_of(tensor.name)
@@ -118,10 +142,13 @@ def count_tensors(tensors: Iterable[StoredTensor]) -> TensorCount:
         number += 1
         if _is_packed(tensor):
             narrow.add(group)
+        if (layer := layer_of(tensor.name)) is not None:
+            layers.add(layer)
     return TensorCount(
         by_group=dict(sorted(by_group.items())),
         by_dtype=dict(sorted(by_dtype.items())),
         narrow=frozenset(narrow),
+        layers=frozenset(layers),
         total_bytes=sum(by_group.values()),
         total_tensors=number,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -18,6 +19,7 @@ MAX_INDEX_BYTES: Final = 32 * 2**20
 MAX_SHARDS: Final = 1024
 MAX_ALL_HEADERS_BYTES: Final = 256 * 2**20
 _SINGLE: Final = "model.safetensors"
+_NUMBERED: Final = re.compile(r"-(\d{1,6})-of-(\d{1,6})\.safetensors$")
 _INDEX: Final = "model.safetensors.index.json"
 
 
@@ -36,7 +38,8 @@ def read_profile(
         The profile. For n shards 2 n + 2 ranges were read.
 
     Raises:
-        InputRejected: A file is hostile, damaged or missing, or the index names tensors that no shard holds.
+        InputRejected: A file is hostile, damaged or missing, the index names tensors that no shard holds or leaves
+            numbered shards out, or layers are missing.
         DependencyFailed: The source does not answer.
     """
     config = _whole(files, "config.json", MAX_CONFIG_BYTES)
@@ -76,7 +79,21 @@ def _shards(files: CheckpointFiles) -> tuple[list[str], frozenset[str]]:
     if not 1 <= len(shards) <= MAX_SHARDS or not all(shard.endswith(".safetensors") for shard in shards):
         why = f"it names {len(shards)} files, want 1..{MAX_SHARDS} that end in .safetensors"
         raise InputRejected(f"the {_INDEX} was refused", why=why, mend="use a safetensors checkpoint")
+    _refuse_gaps(shards)
     return shards, frozenset(weights)
+
+
+def _refuse_gaps(shards: Iterable[str]) -> None:
+    """Files that say "3 of 4" are 4; an index that names fewer was cut or belongs to another version."""
+    counted: dict[str, set[int]] = {}
+    for shard in shards:
+        if numbered := _NUMBERED.search(shard):
+            counted.setdefault(numbered.group(2), set()).add(int(numbered.group(1)))
+    for total, seen in counted.items():
+        if missing := sorted(set(range(1, min(int(total), MAX_SHARDS) + 1)) - seen):
+            lacks = f"{', '.join(map(str, missing[:8]))} {'is' if len(missing) == 1 else 'are'} missing"
+            why = f"it names {len(seen)} of {int(total)} numbered files, {lacks}"
+            raise InputRejected(f"the {_INDEX} was refused", why=why, mend="download index and files again")
 
 
 def _headers(files: CheckpointFiles, shards: Iterable[str]) -> Iterator[SafetensorsHeader]:

@@ -38,7 +38,7 @@ TENSORS = [
     ("model.language_model.embed_tokens.weight", "BF16", [1000, 64]),
     ("model.language_model.layers.0.mlp.up_proj.weight_packed", "I32", [256, 8]),
     ("model.language_model.layers.0.mlp.up_proj.weight_scale", "BF16", [256, 2]),
-    ("model.language_model.layers.0.self_attn.q_proj.weight", "BF16", [64, 64]),
+    ("model.language_model.layers.1.self_attn.q_proj.weight", "BF16", [64, 64]),
     ("model.language_model.norm.weight", "BF16", [64]),
     ("model.vision_tower.patch.weight", "BF16", [10, 10]),
 ]
@@ -186,3 +186,57 @@ def test_a_config_with_an_impossible_value_is_refused_by_its_key(config, why):
 def test_a_checkpoint_without_tensors_is_refused():
     with pytest.raises(InputRejected, match="holds no tensors"):
         profile(tensors=[])
+
+
+def with_layers(*numbers, name="model.layers.{}.mlp.up_proj.weight"):
+    embedding = ("model.embed_tokens.weight", "BF16", [1000, 64])
+    return [embedding, *((name.format(number), "BF16", [256, 64]) for number in numbers)]
+
+
+PLAIN = {key: value for key, value in CONFIG.items() if key != "quantization_config"}
+
+
+@pytest.mark.parametrize(
+    ("numbers", "missing"),
+    [((0,), "1"), ((1,), "0"), ((0, 2), "1"), ((7, 8), "0, 1")],
+)
+def test_a_checkpoint_that_lacks_layers_is_refused_with_their_numbers(numbers, missing):
+    with pytest.raises(InputRejected) as caught:
+        profile(PLAIN, with_layers(*numbers))
+    assert f"of 2 layers it holds nothing of {missing}" in caught.value.why
+    assert "download" in caught.value.mend
+
+
+def test_many_missing_layers_are_counted_not_listed():
+    config = {**PLAIN, "text_config": {**CONFIG["text_config"], "num_hidden_layers": 60, "layer_types": None}}
+    with pytest.raises(InputRejected, match="nothing of 58: 1, 2, 3, 4, 5, 6, 7, 8 and more"):
+        profile(config, with_layers(0, 59))
+
+
+def test_a_layer_that_only_a_tower_has_does_not_count():
+    tensors = [*with_layers(0), ("model.vision_tower.encoder.layers.1.mlp.fc1.weight", "BF16", [8, 8])]
+    with pytest.raises(InputRejected, match="holds nothing of 1"):
+        profile(PLAIN, tensors)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "model.layers.{}.mlp.up_proj.weight",
+        "transformer.h.{}.mlp.c_fc.weight",
+        "gpt_neox.layers.{}.mlp.w",
+        "blocks.{}.ffn.w",
+    ],
+)
+def test_layers_are_found_under_every_usual_name_and_more_than_needed_are_no_fault(name):
+    assert profile(PLAIN, with_layers(0, 1, 2, name=name)).facts.layer_count == 2
+
+
+def test_layers_under_a_name_that_we_do_not_know_are_an_assumption():
+    made = profile(PLAIN, with_layers(0, 1, name="model.stage_{}.mlp.up_proj.weight"))
+    assert any("that all 2 layers are there" in told for told in made.facts.assumptions)
+
+
+def test_a_checkpoint_of_embeddings_alone_is_refused():
+    with pytest.raises(InputRejected, match="of 2 layers it holds nothing of 0, 1"):
+        profile(PLAIN, with_layers())

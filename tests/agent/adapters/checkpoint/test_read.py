@@ -44,6 +44,29 @@ def test_an_index_that_promises_more_than_the_shards_hold_is_refused(folder):
         read(folder)
 
 
+def test_an_index_that_names_too_few_of_the_numbered_shards_is_refused(folder):
+    index = folder / "model.safetensors.index.json"
+    document = json.loads(index.read_bytes())
+    kept = {name: file for name, file in document["weight_map"].items() if file.startswith("model-00001")}
+    index.write_text(json.dumps({"weight_map": kept}))
+    with pytest.raises(InputRejected, match="names 1 of 2 numbered files, 2 is missing"):
+        read(folder)
+
+
+def test_a_shard_that_is_not_there_is_named(folder):
+    (folder / "model-00002-of-00002.safetensors").unlink()
+    with pytest.raises(CheckpointFileMissing, match=r"model-00002-of-00002\.safetensors"):
+        read(folder)
+
+
+def test_a_whole_checkpoint_without_its_last_layers_is_refused(folder):
+    config = json.loads((folder / "config.json").read_bytes())
+    config["text_config"]["num_hidden_layers"] = 3
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(InputRejected, match="of 3 layers it holds nothing of 1, 2"):
+        read(folder)
+
+
 @pytest.mark.parametrize(
     "name",
     ["../../etc/passwd", "/etc/passwd", "a/b.safetensors", "..", ".hidden.safetensors", "x\n.safetensors", "x\\y", ""],

@@ -69,6 +69,13 @@ def test_a_checkpoint_that_contradicts_the_bundled_entry_wins_and_says_so(capsys
     assert [row["source"] for row in listed if row["name"] == "google/gemma-4-E2B-it"] != ["bundled"]
 
 
+def test_a_checkpoint_that_lacks_layers_is_not_added(capsys, state, make):
+    code, out, err = said(capsys, "add", str(make("half", num_hidden_layers=4)), "--name", "me/half", "--json")
+    assert (code, out) == (2, "")
+    assert "of 4 layers it holds nothing of 1, 2, 3" in err
+    assert "me/half" not in said(capsys, "list", "--json")[1]
+
+
 def test_a_folder_is_read_at_once_and_nothing_is_kept(capsys, state, make):
     code, out, _ = said(capsys, "show", str(make("tiny")), "--json")
     assert (code, json.loads(out)["checkpoint_bytes"]) == (0, 160_768)
