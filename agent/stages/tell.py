@@ -1,9 +1,21 @@
 """People see the incident as it is now, in place; telling fails open, and an incident never waits for it."""
 
-from agent.errors import SreError
+import threading
+from contextlib import suppress
+from typing import Final
+
+from agent.core.incident import Incident
+from agent.errors import DependencyFailed, SreError
 from agent.ports.world import World
 
-TIMES = 3  # an incident that changes while it is shown is shown again
+TIMES: Final = 3  # an incident that changes while it is shown is shown again
+CLAIM_S: Final = 120.0
+"""How long a worker alone may show an incident first. Slack's turn and answer take 40 s at most, each answer of the
+store 15 s; who is silent for longer is dead, and people should not wait longer for the first word."""
+
+
+class BeingTold(DependencyFailed):
+    """Another worker sends the first message at this moment; who comes later changes it."""
 
 
 def tell_people(world: World, incident_id: str) -> dict[str, SreError]:
@@ -26,10 +38,49 @@ def _tell(world: World, incident_id: str, name: str) -> None:
     incident = world.store.load(incident_id)
     for _ in range(TIMES):
         before = world.cards.card(incident_id, name)
-        timeline = world.store.timeline(incident_id)
-        reference = world.notifiers[name].tell(incident, timeline, reference=before)
+        claimed_by = None
+        if before is None:
+            claimed_by = _claim(world, incident_id, name)
+            before = world.cards.card(incident_id, name) if claimed_by is None else None
+            if claimed_by is None and before is None:
+                raise _being_told(incident_id)
+        reference = _show(world, incident, name, before, claimed_by=claimed_by)
         if reference is not None and reference != before:
             world.cards.keep_card(incident_id, name, reference)
         shown, incident = incident.version, world.store.load(incident_id)
         if incident.version == shown:
             return
+
+
+def _claim(world: World, incident_id: str, name: str) -> str | None:
+    """Return in whose name the first message may be sent; None where another worker sends it, or it stands."""
+    holder = f"{world.holder}/{threading.get_ident()}"  # two threads are rivals like two processes
+    ours = world.cards.claim_card(incident_id, name, holder, now=world.clock.now(), for_s=CLAIM_S)
+    return holder if ours else None
+
+
+def _show(world: World, incident: Incident, name: str, before: str | None, *, claimed_by: str | None) -> str | None:
+    """Show it; a claim under which nothing was sent is given back, so that it is told at once when it comes again."""
+    reference = None
+    try:
+        reference = world.notifiers[name].tell(incident, world.store.timeline(incident.id), reference=before)
+    except SreError:
+        _give_back(world, incident.id, name, claimed_by)
+        raise
+    if reference is None:
+        _give_back(world, incident.id, name, claimed_by)
+    return reference
+
+
+def _give_back(world: World, incident_id: str, name: str, claimed_by: str | None) -> None:
+    if claimed_by is not None:
+        with suppress(SreError):  # it ends by its time
+            world.cards.release_card(incident_id, name, claimed_by)
+
+
+def _being_told(incident_id: str) -> BeingTold:
+    return BeingTold(
+        f"{incident_id!r} was not shown",
+        why="another worker shows it for the first time at this moment",
+        mend="nothing to do: it is tried again, and then changed in place",
+    )

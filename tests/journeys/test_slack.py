@@ -10,6 +10,9 @@ from slack_sdk import WebClient
 from werkzeug.serving import make_server
 
 from agent.adapters.notifier.slack import SlackNotifier
+from agent.adapters.store.sqlite_cards import SqliteCards
+from agent.adapters.store.sqlite_database import SqliteDatabase
+from agent.adapters.store.sqlite_schema import Kind
 from agent.bootstrap import redact, worker
 from agent.core.phase import Phase
 from agent.core.policy import Approver
@@ -18,6 +21,7 @@ from agent.entrypoints.decide import Gate
 from agent.entrypoints.decide_gate import beside
 from agent.entrypoints.service import handlers
 from agent.ports.world import Owner
+from agent.stages.tell import BeingTold, tell_people
 
 PROBE = "gemma4-26b-l4-startup-probe"
 SECRET = b"8f742231b10e8888abcd99yyyzzz85a5"
@@ -221,3 +225,58 @@ def test_racing_tellings_post_one_message(team):
     for thread in threads:
         thread.join()
     assert len(here.slack.messages) == 1
+
+
+def instances(here, tmp_path, count=2):
+    """Function instances: each with a notifier and a handle to the cards of its own, over one incident."""
+    known = here.told.installation.worlds[Owner.INCIDENT]
+    made, databases = [], []
+    for n in range(count):
+        databases.append(SqliteDatabase(tmp_path / "cards.db", Kind.STATE))
+        more = {"holder": f"instance-{n}", "notifiers": {"slack": here.new_notifier()}}
+        made.append(type(known)(**(vars(known) | more | {"cards": SqliteCards(databases[-1])})))
+    return made, databases
+
+
+def test_two_instances_with_many_threads_post_one_message(team, tmp_path):
+    here = team()
+    here.slack.broken = 10**6
+    incident = here.told.until(lambda i: i.phase is Phase.ASKED, limit_s=300)
+    here.slack.broken = 0
+    worlds, databases = instances(here, tmp_path)
+    begin, failed = threading.Barrier(12), []
+
+    def tell(world):
+        begin.wait()
+        failed.extend(tell_people(world, incident.id).values())
+
+    threads = [threading.Thread(target=tell, args=(worlds[n % 2],)) for n in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    methods = [method for method, _ in here.slack.history]
+    assert methods.count("chat.postMessage") == 1
+    assert len(here.slack.messages) == 1
+    assert all(isinstance(error, BeingTold) for error in failed), failed
+    assert [tell_people(world, incident.id) for world in worlds] == [{}, {}]
+    assert [method for method, _ in here.slack.history].count("chat.postMessage") == 1
+    for database in databases:
+        database.close()
+
+
+def test_an_instance_that_died_over_its_first_message_does_not_silence_the_incident(team, tmp_path):
+    """Its claim is over after two minutes; then another one posts, and a message that had come out stands twice."""
+    here = team()
+    here.slack.broken = 10**6
+    incident = here.told.until(lambda i: i.phase is Phase.ASKED, limit_s=300)
+    here.slack.broken = 0
+    (_, other), databases = instances(here, tmp_path)
+    other.cards.claim_card(incident.id, "slack", "dead", now=here.told.clock.now(), for_s=120)
+    assert isinstance(tell_people(other, incident.id)["slack"], BeingTold)
+    assert here.slack.messages == {}
+    here.told.clock.step(120)
+    assert tell_people(other, incident.id) == {}
+    assert len(here.slack.messages) == 1
+    for database in databases:
+        database.close()

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from slack_sdk import WebClient
 
 TIMEOUT_S: Final = 10
+TURN_S: Final = 30.0  # waited for others of this process who are telling; with the answer well below a claim's length
 KEPT: Final = 1000  # incidents whose message this process remembers, besides the store
 PER_CHANNEL_S: Final = 1.0
 """One message a second in a channel: https://docs.slack.dev/apis/web-api/rate-limits (2026-11-21)."""
@@ -48,11 +49,13 @@ class SlackNotifier:
         """Post or change the message; see the port. What stands there already is not sent again.
 
         Raises:
-            RateLimited: Slack wants us to wait; asked again before that, nothing is sent.
+            RateLimited: Slack wants us to wait, and before that nothing is sent; or others took too long.
             DependencyFailed: Slack did not answer, or refused.
         """
         shown = card(incident, timeline, redact=self._redact, console_url=self._console_url)
-        with self._lock:
+        if not self._lock.acquire(timeout=TURN_S):
+            raise RateLimited("Slack was not told", why="others are being told for too long", mend="it is tried again")
+        try:
             known = self._shown.get(incident.id)
             if known is not None and known[0] > incident.version:
                 return known[1]  # somebody showed a later state meanwhile
@@ -60,6 +63,8 @@ class SlackNotifier:
             self._shown[incident.id] = (incident.version, found)
             while len(self._shown) > KEPT:
                 self._shown.pop(next(iter(self._shown)))
+        finally:
+            self._lock.release()
         return found
 
     def _show(self, incident: Incident, shown: Card, reference: str | None) -> str:

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from agent.adapters.store.body import from_text, to_text
 from agent.adapters.store.conflict import head_moved, missing, plan_stored, signal_stored, stale
@@ -183,15 +183,36 @@ def _matching(incidents: Iterable[Incident], query: Query) -> Iterable[Incident]
 
 
 class MemoryCards:
-    """Keeps one reference for each incident and notifier until the process ends."""
+    """Keeps the promises of :class:`agent.ports.world.Cards` until the process ends."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._references: dict[tuple[str, str], str] = {}
+        self._claims: dict[tuple[str, str], tuple[str, datetime]] = {}
 
     def card(self, incident_id: str, notifier: str) -> str | None:
         """Return the reference of the message, or None; see the port."""
-        return self._references.get((incident_id, notifier))
+        with self._lock:
+            return self._references.get((incident_id, notifier))
 
     def keep_card(self, incident_id: str, notifier: str, reference: str) -> None:
         """Keep the reference; see the port."""
-        self._references[incident_id, notifier] = reference
+        with self._lock:
+            self._references[incident_id, notifier] = reference
+            self._claims.pop((incident_id, notifier), None)
+
+    def claim_card(self, incident_id: str, notifier: str, holder: str, *, now: datetime, for_s: float) -> bool:
+        """Take the right to show it first; see the port."""
+        slot = (incident_id, notifier)
+        with self._lock:
+            held = self._claims.get(slot)
+            if slot in self._references or (held is not None and held[0] != holder and now < held[1]):
+                return False
+            self._claims[slot] = (holder, now + timedelta(seconds=for_s))
+            return True
+
+    def release_card(self, incident_id: str, notifier: str, holder: str) -> None:
+        """Give the right back; see the port."""
+        with self._lock:
+            if self._claims.get((incident_id, notifier), ("",))[0] == holder:
+                del self._claims[incident_id, notifier]

@@ -1,15 +1,17 @@
 """Where an incident's messages stand, in the SQLite file of the incidents."""
 
+from datetime import datetime, timedelta
 from typing import Final
 
 from agent.adapters.store.named_sql import queries
 from agent.adapters.store.sqlite_database import SqliteDatabase
+from agent.adapters.store.sqlite_time import to_us
 
 SQL: Final = queries("state")
 
 
 class SqliteCards:
-    """Keeps one reference for each incident and notifier; the last one kept stands.
+    """Keeps the promises of :class:`agent.ports.world.Cards`.
 
     Args:
         database: A state database.
@@ -29,3 +31,16 @@ class SqliteCards:
         row = {"incident": incident_id, "notifier": notifier, "reference": reference}
         with self._database.writing() as db:
             db.execute(SQL["card_keep"], row)
+            db.execute(SQL["card_claim_drop"], row)
+
+    def claim_card(self, incident_id: str, notifier: str, holder: str, *, now: datetime, for_s: float) -> bool:
+        """Take the right to show it first; see the port."""
+        until = to_us(now + timedelta(seconds=for_s))
+        row = {"incident": incident_id, "notifier": notifier, "holder": holder, "now": to_us(now), "until": until}
+        with self._database.writing() as db:
+            return db.execute(SQL["card_claim"], row).rowcount > 0
+
+    def release_card(self, incident_id: str, notifier: str, holder: str) -> None:
+        """Give the right back; see the port."""
+        with self._database.writing(durable=False) as db:
+            db.execute(SQL["card_claim_release"], {"incident": incident_id, "notifier": notifier, "holder": holder})

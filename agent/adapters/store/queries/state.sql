@@ -79,3 +79,16 @@ SELECT reference FROM cards WHERE incident = :incident AND notifier = :notifier;
 -- name: card_keep
 INSERT INTO cards (incident, notifier, reference) VALUES (:incident, :notifier, :reference)
 ON CONFLICT (incident, notifier) DO UPDATE SET reference = excluded.reference;
+
+-- name: card_claim
+INSERT INTO card_claims (incident, notifier, holder, until)
+SELECT :incident, :notifier, :holder, :until
+WHERE NOT EXISTS (SELECT 1 FROM cards WHERE incident = :incident AND notifier = :notifier)
+ON CONFLICT (incident, notifier) DO UPDATE SET holder = excluded.holder, until = excluded.until
+WHERE holder = excluded.holder OR until <= :now;
+
+-- name: card_claim_drop
+DELETE FROM card_claims WHERE incident = :incident AND notifier = :notifier;
+
+-- name: card_claim_release
+DELETE FROM card_claims WHERE incident = :incident AND notifier = :notifier AND holder = :holder;

@@ -1,0 +1,143 @@
+"""The first message is claimed before it is sent; what failed is free at once, and nobody is silenced for ever."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from agent.adapters.store.memory import MemoryCards
+from agent.bootstrap import in_memory
+from agent.core.incident import Event, Incident
+from agent.core.phase import Phase
+from agent.entrypoints.analysis import SteppedClock
+from agent.errors import DependencyFailed
+from agent.ports.store import Change
+from agent.ports.world import Owner, World
+from agent.settings import read_settings
+from agent.stages.tell import CLAIM_S, BeingTold, tell_people
+
+ROOT = Path(__file__).resolve().parents[3]
+EXAMPLE = ROOT / "examples" / "gemma4-26b-l4-startup-probe"
+T0 = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
+
+
+class Told:
+    """A notifier that notes what it showed, and does first what it is told to do."""
+
+    def __init__(self) -> None:
+        self.first, self.references = lambda: None, []
+
+    def tell(self, incident, timeline, *, reference):
+        self.first()
+        self.references.append(reference)
+        return reference or f"place-{len(self.references)}"
+
+
+class Unkept(MemoryCards):
+    """Cards that cannot be written once a message came out."""
+
+    broken = True
+
+    def keep_card(self, incident_id: str, notifier: str, reference: str) -> None:
+        if self.broken:
+            raise DependencyFailed("not kept", why="a test", mend="none")
+        super().keep_card(incident_id, notifier, reference)
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> tuple[World, Told, SteppedClock]:
+    """One instance with one incident to tell of."""
+    clock = SteppedClock(T0)
+    settings = read_settings({}, platform=f"rehearsal:{EXAMPLE}")
+    told = Told()
+    world = in_memory(settings, clock=clock, state=tmp_path).worlds[Owner.INCIDENT]
+    world = replace(world, notifiers={"slack": told}, holder="one")
+    incident = Incident(id="inc-a", service="s", platform="p", opened_at=T0, phase_at=T0, quiet_since=T0)
+    world.store.commit(Change(incident=incident, events=(Event(at=T0, phase=Phase.OPEN, what="opened"),)))
+    return world, told, clock
+
+
+def rival(world: World) -> World:
+    """Another instance over the same store and cards."""
+    return replace(world, holder="two")
+
+
+def refuse() -> None:
+    raise DependencyFailed("not told", why="a test", mend="none")
+
+
+def test_who_comes_while_the_first_message_is_sent_sends_none_and_changes_it_later(scene) -> None:
+    world, told, _ = scene
+    met = []
+
+    def meanwhile() -> None:
+        told.first = lambda: None
+        met.append(tell_people(rival(world), "inc-a"))
+
+    told.first = meanwhile
+    assert tell_people(world, "inc-a") == {}
+    assert [type(error) for error in met[0].values()] == [BeingTold]
+    assert tell_people(rival(world), "inc-a") == {}
+    assert told.references == [None, "place-1"]
+
+
+def test_what_was_not_told_is_free_at_once_for_whoever_comes_next(scene) -> None:
+    world, told, _ = scene
+    told.first = refuse
+    assert set(tell_people(world, "inc-a")) == {"slack"}
+    told.first = lambda: None
+    assert tell_people(rival(world), "inc-a") == {}
+    assert told.references == [None]
+
+
+def test_a_worker_that_dies_over_it_keeps_it_for_two_minutes_and_no_longer(scene) -> None:
+    world, told, clock = scene
+
+    class Died(BaseException):
+        pass
+
+    def die() -> None:
+        raise Died
+
+    told.first = die
+    with pytest.raises(Died):
+        tell_people(world, "inc-a")
+    told.first = lambda: None
+    other = rival(world)
+    clock.step(CLAIM_S - 1)
+    assert isinstance(tell_people(other, "inc-a")["slack"], BeingTold)
+    assert told.references == []
+    clock.step(1)
+    assert tell_people(other, "inc-a") == {}
+    assert told.references == [None]
+    assert other.cards.card("inc-a", "slack") == "place-1"
+
+
+def test_a_message_that_came_out_is_not_sent_again_because_its_place_was_not_kept(scene) -> None:
+    """The claim stays with who sent it: it knows the place, and gives it when it comes again."""
+    world, told, _ = scene
+    cards = Unkept()
+    world = replace(world, cards=cards)
+    assert set(tell_people(world, "inc-a")) == {"slack"}
+    cards.broken = False
+    assert isinstance(tell_people(rival(world), "inc-a")["slack"], BeingTold)
+    assert told.references == [None]
+
+
+def test_a_message_that_was_kept_meanwhile_is_changed_at_once(scene) -> None:
+    """Between the look and the claim another worker ended: there is nothing to wait for."""
+    world, told, _ = scene
+
+    class Late(MemoryCards):
+        looked = False
+
+        def card(self, incident_id: str, notifier: str) -> str | None:
+            found = super().card(incident_id, notifier)
+            if not self.looked:
+                self.looked = True
+                self.keep_card(incident_id, notifier, "place-9")
+            return found
+
+    assert tell_people(replace(world, cards=Late()), "inc-a") == {}
+    assert told.references == ["place-9"]
