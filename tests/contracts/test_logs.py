@@ -1,18 +1,16 @@
 """What every Logs port promises: the instance's own log from its start, within a limit, or an error that says why."""
 
-import json
-from concurrent import futures
+import importlib.util
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import grpc
 import pytest
-from google.api.monitored_resource_pb2 import MonitoredResource
 from google.cloud.audit.audit_log_pb2 import AuditLog
 from google.cloud.logging_v2.services.logging_service_v2 import LoggingServiceV2Client
 from google.cloud.logging_v2.services.logging_service_v2.transports import LoggingServiceV2GrpcTransport
-from google.cloud.logging_v2.types import ListLogEntriesRequest, ListLogEntriesResponse, LogEntry
+from google.cloud.logging_v2.types import LogEntry
 from google.protobuf.any_pb2 import Any
-from google.protobuf.timestamp_pb2 import Timestamp
 
 from agent.adapters.logs.cloud_logging import CloudLogs
 from agent.adapters.logs.file import FileLogs
@@ -23,79 +21,23 @@ START = datetime(2026, 5, 30, 1, 45, tzinfo=UTC)
 LATER = START + timedelta(hours=1)
 SERVICE, REVISION, INSTANCE = "gemma4-vllm", "gemma4-vllm-00005-k2f", "0087244a80" * 12
 
-
-class LoggingStandIn(grpc.GenericRpcHandler):
-    """The Logging API's ListLogEntries on the real wire: evaluates the clauses that we send, pages, and can fail."""
-
-    PAGE = 1000
-
-    def __init__(self):
-        self.entries = []
-        self.calls = []
-        self.failure = None
-
-    def service(self, details):
-        if details.method != "/google.logging.v2.LoggingServiceV2/ListLogEntries":
-            return None
-        return grpc.unary_unary_rpc_method_handler(
-            self._list,
-            request_deserializer=ListLogEntriesRequest.deserialize,
-            response_serializer=ListLogEntriesResponse.serialize,
-        )
-
-    def _list(self, request, context):
-        self.calls.append(request)
-        if self.failure is not None:
-            context.abort(*self.failure)
-        clauses = [line for line in request.filter.splitlines() if line]
-        back = {"timestamp asc": False, "timestamp desc": True}[request.order_by]
-        held = (e for e in self.entries if all(_holds(c, e) for c in clauses))
-        found = sorted(held, key=lambda e: e.timestamp, reverse=back)
-        begin = int(request.page_token or 0)
-        size = min(request.page_size or self.PAGE, self.PAGE)
-        more = begin + size < len(found)
-        return ListLogEntriesResponse(
-            entries=found[begin : begin + size], next_page_token=str(begin + size) if more else ""
-        )
-
-
-def _holds(clause, entry):
-    if clause.startswith("("):
-        return any(_holds(part.strip("() "), entry) for part in clause[1:-1].split(" OR "))
-    if clause.startswith("log_id("):
-        return entry.log_name.endswith(clause[8:-1].strip('"').replace("/", "%2F"))
-    for sign, holds in ((">=", lambda a, b: a >= b), ("<=", lambda a, b: a <= b), ("=", lambda a, b: a == b)):
-        name, found, value = clause.partition(sign)
-        if found:
-            return holds(_field(name, entry), _value(name, json.loads(value)))
-    raise AssertionError(f"the stand-in does not know the clause {clause!r}")
-
-
-def _field(name, entry):
-    kind, _, label = name.rpartition(".")
-    if name == "timestamp":
-        return entry.timestamp
-    if name == "resource.type":
-        return entry.resource.type
-    return (entry.resource.labels if kind == "resource.labels" else entry.labels).get(label)
-
-
-def _value(name, value):
-    return datetime.fromisoformat(value) if name == "timestamp" else value
+_spec = importlib.util.spec_from_file_location(
+    "cloud_logging_server", Path(__file__).with_name("cloud_logging_server.py")
+)
+server = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(server)
 
 
 @pytest.fixture
 def stand_in():
     """A running stand-in, and a real client that speaks to it over gRPC."""
-    api = LoggingStandIn()
-    server = grpc.server(futures.ThreadPoolExecutor(2), handlers=[api])
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    channel = grpc.insecure_channel(f"127.0.0.1:{port}")
+    api = server.LoggingStandIn()
+    api.start()
+    channel = grpc.insecure_channel(f"127.0.0.1:{api.port}")
     api.client = LoggingServiceV2Client(transport=LoggingServiceV2GrpcTransport(channel=channel))
     yield api
     channel.close()
-    server.stop(0).wait()
+    api.stop()
 
 
 class Recorded:
@@ -125,17 +67,7 @@ class InTheCloud:
 
 
 def entry(text, at, service=SERVICE, revision=REVISION, instance=INSTANCE, log="stdout", **payload):
-    stamp = Timestamp()
-    stamp.FromDatetime(at)
-    labels = {"service_name": service, "revision_name": revision, "location": "us-east4", "project_id": "p"}
-    return LogEntry(
-        log_name=f"projects/p/logs/run.googleapis.com%2F{log}",
-        resource=MonitoredResource(type="cloud_run_revision", labels=labels),
-        labels={"instanceId": instance, "container_name": "vllm-1"},
-        timestamp=stamp,
-        insert_id=f"{at.timestamp()}{text}",
-        **(payload or {"text_payload": text}),
-    )
+    return server.entry(text, at, service=service, revision=revision, instance=instance, log=log, **payload)
 
 
 @pytest.fixture(params=[Recorded, InTheCloud], ids=["file", "cloud_logging"])
