@@ -95,12 +95,12 @@ def test_every_recorded_failure_passes_and_healthy_entries_do_not(root, passes):
     assert wrong == []
 
 
-def test_lines_of_healthy_servers_do_not_pass(shared, query):
+def test_lines_of_healthy_servers_do_not_pass(root, query):
     """99 % of what healthy servers wrote, until they were told to stop, and of their statistics, stays out."""
     queries = [query(text) for text in watching(service("vllm", "cloud_run")).values()]
     lines = []
     for name in HEALTHY:
-        log = (shared / "vllm-cpu-logs" / f"{name}.log").read_text().splitlines()
+        log = (root / "tests" / "data" / "vllm-cpu-logs" / f"{name}.log").read_text().splitlines()
         stop = next(at for at, text in enumerate(log) if "SIGTERM" in text)
         lines += [text for text in log[:stop] if text.strip()]
     passed = [text for text in lines if any(q.matches(line(text)) for q in queries)]
@@ -108,10 +108,10 @@ def test_lines_of_healthy_servers_do_not_pass(shared, query):
     assert len(passed) <= len(lines) / 100, passed
 
 
-def test_half_of_the_healthy_logs_was_never_shown_to_the_generator(shared, query):
+def test_half_of_the_healthy_logs_was_never_shown_to_the_generator(root):
     """The named texts are made beside two of the logs; on the other two the filter keeps its promise all the same."""
     known = set(load_healthy())
-    unseen = (shared / "vllm-cpu-logs" / f"{HEALTHY[3]}.log").read_text().splitlines()
+    unseen = (root / "tests" / "data" / "vllm-cpu-logs" / f"{HEALTHY[3]}.log").read_text().splitlines()
     assert len([text for text in unseen if text.strip() and text not in known]) > 80
 
 

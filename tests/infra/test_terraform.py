@@ -198,9 +198,9 @@ def test_the_rules_watch_cache_queue_preemptions_and_progress(root):
     assert 'yamldecode(file("${path.module}/vllm_rules.yaml"))' in (root / "infra" / "alerts.tf").read_text()
 
 
-def test_the_rules_name_metrics_that_a_recorded_server_exposes(root, shared):
+def test_the_rules_name_metrics_that_a_recorded_server_exposes(root):
     """Recorded from vLLM 0.32: a renamed metric would never fire."""
-    exposed = (shared / "vllm-cpu-logs" / "metrics_after_load.prom").read_text()
+    exposed = (root / "tests" / "data" / "vllm-cpu-logs" / "metrics_after_load.prom").read_text()
     for name in set(re.findall(r"vllm:\w+", (root / "infra" / "vllm_rules.yaml").read_text())):
         assert name in exposed, name
 

@@ -4,11 +4,10 @@ import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pytest
-
 from agent.core.metric_rules import Rule, Sample, breaches, kept, read_sample
 
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
+RECORDED = Path(__file__).parents[2] / "data" / "vllm-cpu-logs"
 
 
 def samples(*rows: dict[str, float], every_s: float = 10) -> tuple[Sample, ...]:
@@ -31,10 +30,7 @@ def test_numbers_are_read_under_their_new_and_their_old_names() -> None:
 
 def test_a_recorded_exposition_is_read() -> None:
     """The real thing, as vLLM 0.32 wrote it after load."""
-    path = Path(__file__).resolve().parents[4] / "shared" / "data" / "vllm-cpu-logs" / "metrics_after_load.prom"
-    if not path.is_file():
-        pytest.skip("the recorded runs stand outside the project")
-    found = read_sample(path.read_text(), at=NOW)
+    found = read_sample((RECORDED / "metrics_after_load.prom").read_text(), at=NOW)
     assert (found.running, found.waiting, found.preemptions, found.generated) == (0, 0, 49, 22144)
 
 
@@ -84,11 +80,8 @@ def test_samples_of_a_former_process_are_forgotten() -> None:
 
 def test_the_recorded_overload_troubles_nobody_in_its_five_seconds() -> None:
     """Twenty-four clients for five seconds: a burst, not an outage."""
-    path = Path(__file__).resolve().parents[4] / "shared" / "data" / "vllm-cpu-logs" / "overload_metric_samples.json"
-    if not path.is_file():
-        pytest.skip("the recorded runs stand outside the project")
     made = []
-    for at, numbers in json.loads(path.read_text()):
+    for at, numbers in json.loads((RECORDED / "overload_metric_samples.json").read_text()):
         text = "\n".join(f"{name} {value}" for name, value in numbers.items())
         made.append(read_sample(text, at=datetime.fromtimestamp(at, UTC)))
     assert {b.rule for n in range(1, len(made) + 1) for b in breaches(made[:n]) if b.trouble} == set()

@@ -1,6 +1,5 @@
 """The compiled catalogue, once per run."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -20,10 +19,5 @@ def matcher(catalogue: FailureCatalogue) -> Matcher:
 
 
 @pytest.fixture(scope="session")
-def shared_samples() -> Path:
-    folder = Path(__file__).parents[4] / "shared" / "data" / "samples"
-    if not folder.is_dir():
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"{folder} is absent")
-        pytest.skip("the shared samples stand outside the project and are absent here")
-    return folder
+def samples() -> Path:
+    return Path(__file__).parents[2] / "data" / "samples"

@@ -58,7 +58,7 @@ def test_deep_or_odd_json_is_survived() -> None:
         ("log_gcsfuse_permission_denied.json", "weights_unreadable"),
     ],
 )
-def test_documented_payloads_are_recognised(matcher: Matcher, name: str, class_: str, shared_samples: Path) -> None:
-    sample = json.loads((shared_samples / name).read_text())
+def test_documented_payloads_are_recognised(matcher: Matcher, name: str, class_: str, samples: Path) -> None:
+    sample = json.loads((samples / name).read_text())
     text = "\n".join(entry_lines(sample))
     assert matcher.classify(text, whole_log=False, platform="cloud_run").class_ == class_

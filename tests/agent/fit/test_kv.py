@@ -1,6 +1,7 @@
 """Pages, groups, blocks and tokens are vLLM's own, to the unit."""
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -20,8 +21,8 @@ def layout_of(catalogue, name, flags="", *, block=16, width=2, version="0.32"):
     )
 
 
-def test_blocks_and_tokens_equal_vllms_own_planner_500_of_500(shared_data, catalogue):
-    rows = json.loads((shared_data / "kv-oracle-dev.json").read_text())["rows"]
+def test_blocks_and_tokens_equal_vllms_own_planner_500_of_500(catalogue):
+    rows = json.loads((Path(__file__).parents[2] / "data" / "kv-oracle-dev.json").read_text())["rows"]
     accelerator, rules = catalogue.accelerator("nvidia-b300"), catalogue.rules("0.32")
     wrong = []
     for row in rows:

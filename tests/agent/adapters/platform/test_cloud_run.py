@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ from agent.errors import DependencyFailed, InputRejected, PolicyRefused, StateCo
 from agent.ports.platform import Operation, Order, Restore
 
 ROOT = Path(__file__).parents[4]
-SAMPLES = ROOT.parent / "shared" / "data" / "samples"
+SAMPLES = ROOT / "tests" / "data" / "samples"
 SERVICE = "gemma4-vllm"
 KEY, UNDO = "0123456789abcdef0123", "fedcba98765432100123"
 LONGER = SetFlag(name="max-model-len", value="65536")
@@ -34,10 +33,7 @@ Fate = worlds.server.Fate
 
 
 def recorded(name: str = "run_v2_service_gpu_l4.json") -> dict:
-    path = SAMPLES / name
-    if not path.exists() and os.environ.get("CI") != "true":
-        pytest.skip("the recorded service bodies stand outside the project")
-    return json.loads(path.read_text())
+    return json.loads((SAMPLES / name).read_text())
 
 
 @pytest.fixture

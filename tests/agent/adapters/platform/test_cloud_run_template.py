@@ -1,7 +1,6 @@
 """A template survives the trip to text and back, byte by byte, with what this client does not even know."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -22,15 +21,12 @@ from agent.adapters.platform.cloud_run_template import (
 from agent.core.serving import EFFECT_LABEL, Traffic
 from agent.errors import InputRejected
 
-SAMPLES = Path(__file__).parents[5] / "shared" / "data" / "samples"
+SAMPLES = Path(__file__).parents[3] / "data" / "samples"
 RECORDED = ("run_v2_service_gpu_l4.json", "run_v2_service_gpu_rtx6000.json", "run_v2_service_failed.json")
 
 
 def recorded(name: str):
-    path = SAMPLES / name
-    if not path.exists() and os.environ.get("CI") != "true":
-        pytest.skip("the recorded service bodies stand outside the project")
-    return json_format.ParseDict(json.loads(path.read_text()), run_v2.Service.pb(run_v2.Service()))
+    return json_format.ParseDict(json.loads((SAMPLES / name).read_text()), run_v2.Service.pb(run_v2.Service()))
 
 
 def template(**fields):

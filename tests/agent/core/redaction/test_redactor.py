@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +12,7 @@ from agent.catalogue.load_secrets import load_secrets
 from agent.core.redaction import Redactor
 
 REDACTOR = Redactor(load_secrets())
+DATA = Path(__file__).parents[3] / "data"
 
 KINDS = [
     *[
@@ -211,16 +213,16 @@ def test_ordinary_line_passes_unchanged(line):
     assert REDACTOR.redact(line).text == line
 
 
-def test_recorded_vllm_logs_pass_unchanged(shared):
-    for path in sorted((shared / "vllm-cpu-logs").iterdir()):
+def test_recorded_vllm_logs_pass_unchanged():
+    for path in sorted((DATA / "vllm-cpu-logs").iterdir()):
         lines = path.read_text(encoding="utf-8").splitlines()
         assert REDACTOR.redact_lines(lines).lines == tuple(lines), path.name
 
 
-def test_published_payloads_lose_only_their_test_secrets(shared):
+def test_published_payloads_lose_only_their_test_secrets():
     found = [
         (path.name, each.kind)
-        for path in sorted((shared / "samples").glob("*.json"))
+        for path in sorted((DATA / "samples").glob("*.json"))
         for each in REDACTOR.redact_lines(path.read_text().splitlines()).found
     ]
     assert found == [
