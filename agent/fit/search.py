@@ -125,7 +125,8 @@ def _further(
         names = {lever.flag for lever in best}
         grown: dict[frozenset[Lever], Setup] = {}
         for lever in every:
-            usable = _usable(setup, (*best, lever)) if lever.flag not in names else ()
+            held = [other for other in every if other in best]
+            usable = _usable(setup, (*held, lever)) if lever.flag not in names else ()
             if len(usable) == len(best) + 1:
                 found = list(_looked_at(setup, usable, prober))
                 yield from (each for each in found if each.certain)

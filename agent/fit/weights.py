@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from agent.fit.bounds import MIB, Bounds
 from agent.fit.facts import AttentionKind, LayerGroup, ModelFacts, TensorGroup, TowerFacts, VersionRules
 from agent.fit.flags import Flags
 from agent.fit.kv import own_mtp, stage_layers
+
+_REMEMBERED = 512
+"""Sums kept in memory, each of one checkpoint with one set of flags that move weights; a search asks for some 100."""
 
 _MODALITIES = {TensorGroup.VISION: ("image", "video"), TensorGroup.AUDIO: ("audio",)}
 
@@ -60,30 +64,71 @@ def plan_weights(model: ModelFacts, flags: Flags, rules: VersionRules, *, batche
     Returns:
         Bytes of one device. Uncertain storage widens the bounds, allocator rounding lifts them.
     """
-    tensors = list(device_tensors(model, flags))
-    sizes = [_bytes(model, tensor) for tensor in tensors]
+    held = _held(model, _weighing(flags), rules.keeps_large_blocks_whole, rules.offloads_towers_first)
     buffers = model.rope_cache_bytes + _per_layer_buffer(model, batched_tokens)
-    moved, kept_loss = _offload(model, flags, rules, tensors, sizes)
-    raw = sum(sizes) + buffers
-    quantised = sum(size for tensor, size in zip(tensors, sizes, strict=True) if tensor.group in model.quant.groups)
-    doubt = 0 if model.measured_bytes else int(quantised * model.quant.uncertainty)
-    best = max(0, raw + kept_loss - moved)
+    raw = held.raw_bytes + buffers
+    doubt = 0 if model.measured_bytes else int(held.quantised_bytes * model.quant.uncertainty)
+    best = max(0, raw + held.lost_bytes - held.moved_bytes)
     spread = max(64 * MIB, best // 100)
-    low, high = max(0, raw - moved - doubt - 16 * MIB), best + doubt + spread
+    low, high = max(0, raw - held.moved_bytes - doubt - 16 * MIB), best + doubt + spread
     if model.served_bytes is not None:
         low, best, high = (
             part // flags.tp for part in (model.served_bytes.low, model.served_bytes.best, model.served_bytes.high)
         )
-    by_group: dict[TensorGroup, int] = {}
-    for tensor, size in zip(tensors, sizes, strict=True):
-        by_group[tensor.group] = by_group.get(tensor.group, 0) + size
+    by_group = dict(held.by_group)
     by_group[TensorGroup.OTHER] = by_group.get(TensorGroup.OTHER, 0) + buffers
     return WeightPlan(
         by_group=tuple(by_group.items()),
         loaded=Bounds(low=min(low, best), best=best, high=high),
-        offloaded_bytes=moved,
+        offloaded_bytes=held.moved_bytes,
         transient_bytes=head_bytes(model, flags) if model.head_built_before_tying else 0,
     )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Held:
+    """Bytes that no batch changes: all of one device, its quantised part, what moves to the host, what rounding loses."""
+
+    raw_bytes: int
+    quantised_bytes: int
+    moved_bytes: int
+    lost_bytes: int
+    by_group: tuple[tuple[TensorGroup, int], ...]
+
+
+def _weighing(flags: Flags) -> Flags:
+    """The flags that move weights, all others left out, so that a search over the others finds the sum remembered."""
+    return Flags(
+        tensor_parallel_size=flags.tp,
+        pipeline_parallel_size=flags.pp,
+        language_model_only=flags.language_model_only,
+        limit_mm_per_prompt=flags.limit_mm_per_prompt,
+        speculative_config=flags.speculative_config,
+        cpu_offload_gb=flags.cpu_offload_gb or None,
+    )
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _held(model: ModelFacts, flags: Flags, whole: bool, towers_first: bool) -> _Held:  # noqa: FBT001 - a key's parts
+    tensors, sizes = _laid_out(model, replace(flags, cpu_offload_gb=None))
+    moved, lost = _offload(model, flags, tensors, sizes, whole=whole, towers_first=towers_first)
+    by_group: dict[TensorGroup, int] = {}
+    for tensor, size in zip(tensors, sizes, strict=True):
+        by_group[tensor.group] = by_group.get(tensor.group, 0) + size
+    return _Held(
+        raw_bytes=sum(sizes),
+        quantised_bytes=sum(size for group, size in by_group.items() if group in model.quant.groups),
+        moved_bytes=moved,
+        lost_bytes=lost,
+        by_group=tuple(by_group.items()),
+    )
+
+
+@lru_cache(maxsize=_REMEMBERED // 8)
+def _laid_out(model: ModelFacts, flags: Flags) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+    """The tensors of the fullest device and their bytes; they do not depend on what is offloaded."""
+    tensors = tuple(device_tensors(model, flags))
+    return tensors, tuple(_bytes(model, tensor) for tensor in tensors)
 
 
 def stored_bytes(model: ModelFacts) -> int:
@@ -205,7 +250,13 @@ def _rounding(size: int, *, whole: bool) -> int:
 
 
 def _offload(
-    model: ModelFacts, flags: Flags, rules: VersionRules, tensors: list[Tensor], sizes: list[int]
+    model: ModelFacts,
+    flags: Flags,
+    tensors: Sequence[Tensor],
+    sizes: Sequence[int],
+    *,
+    whole: bool,
+    towers_first: bool,
 ) -> tuple[int, int]:
     """Bytes moved to the host, and bytes lost to rounding by what stays.
 
@@ -219,9 +270,9 @@ def _offload(
     )
     moved = loss = 0
     for at in order:
-        movable = tensors[at].layer is not None or (rules.offloads_towers_first and tensors[at].group in towers)
+        movable = tensors[at].layer is not None or (towers_first and tensors[at].group in towers)
         if not movable or moved >= limit:
-            loss += _stored_rounding(model, tensors[at], sizes[at], rules)
+            loss += _stored_rounding(model, tensors[at], sizes[at], whole=whole)
         elif tensors[at].group in towers:
             moved += min(sizes[at], limit - moved)  # a tower is many small parameters
         else:
@@ -229,9 +280,9 @@ def _offload(
     return moved, loss
 
 
-def _stored_rounding(model: ModelFacts, tensor: Tensor, size: int, rules: VersionRules) -> int:
+def _stored_rounding(model: ModelFacts, tensor: Tensor, size: int, *, whole: bool) -> int:
     if tensor.layer is None and tensor.group not in {TensorGroup.EMBEDDINGS, TensorGroup.LM_HEAD}:
         return 0
     width = _width(model, tensor.group)
     main = tensor.params // 2 if tensor.group in model.quant.groups and width < 1 else size
-    return _rounding(main, whole=rules.keeps_large_blocks_whole)
+    return _rounding(main, whole=whole)

@@ -10,7 +10,7 @@ from agent.catalogue.load_fit import load_fit_catalogue
 from agent.fit.bounds import GIB, MIB
 from agent.fit.facts import TensorGroup
 from agent.fit.flags import Flags, parse_flags
-from agent.fit.weights import device_tensors, head_bytes, plan_weights
+from agent.fit.weights import _held, _weighing, device_tensors, head_bytes, plan_weights
 
 CATALOGUE = load_fit_catalogue()
 NAMES = st.sampled_from(CATALOGUE.models.names)
@@ -132,3 +132,23 @@ def test_measured_bytes_win_over_arithmetic():
     rules = CATALOGUE.rules("0.33")
     plain, measured = (plan_weights(m, Flags(), rules, batched_tokens=2048).loaded for m in (model, doubled))
     assert measured.best - plain.best == pytest.approx(2 * 32 * 3 * 4096 * 14336, abs=MIB)
+
+
+@pytest.mark.parametrize("name", ["google/gemma-4-31B-it", "google/gemma-4-E2B-it", "Qwen/Qwen3-30B-A3B"])
+@pytest.mark.parametrize(
+    "flags",
+    [
+        "",
+        "--tensor-parallel-size 2 --max-num-seqs 4",
+        "-pp 2 --cpu-offload-gb 3 --kv-cache-dtype fp8",
+        "--language-model-only --max-model-len 4096",
+        '--limit-mm-per-prompt \'{"image":0,"video":0}\' --cpu-offload-gb 0.5',
+        "--speculative-config.method mtp --speculative-config.num_speculative_tokens 2",
+    ],
+)
+def test_a_remembered_sum_is_the_one_that_all_flags_together_give(name, flags):
+    """What is remembered is found by some of the flags alone; the others must not change it."""
+    model, asked = CATALOGUE.models.find(name), parse_flags(flags)
+    afresh = _held.__wrapped__(model, asked, True, False)
+    assert _held(model, _weighing(asked), True, False) == afresh
+    assert _held(model, _weighing(asked), True, False) == afresh

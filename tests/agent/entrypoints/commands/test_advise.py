@@ -1,6 +1,9 @@
 """The advise command, as a person and as a program call it."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -89,3 +92,17 @@ def test_bad_input_ends_with_2_and_says_why(capsys, words, told):
 def test_an_unknown_model_is_told_how_to_add_it(capsys):
     assert main(["advise", "--model", "nobody/nothing", "--accelerator", "nvidia-l4"]) == 2
     assert "models add" in capsys.readouterr().err
+
+
+def test_every_process_gives_the_same_answer():
+    """Sets of levers have no order of their own; the answer must not take one from the process."""
+    said = {
+        subprocess.run(
+            [sys.executable, "-m", "agent.entrypoints.cli", *ON_L4, "--json"],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1", "2")
+    }
+    assert len(said) == 1
