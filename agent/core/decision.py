@@ -12,6 +12,9 @@ from agent.core.serving import Target
 from agent.core.value import Value, canonical, digest
 from agent.errors import PolicyRefused
 
+NO_REASON = "no reason given"
+"""What people read where somebody rejected and said no more; only Slack allows that."""
+
 
 class Answer(StrEnum):
     """What was said."""
@@ -71,6 +74,7 @@ class Decision(Value):
     Attributes:
         who: The person as the channel names them; ``verified`` says whether the channel proved it.
         name: What people call them, where the policy says so.
+        why: The reason that was given, without secrets; untrusted text, perhaps none.
         prior_template: Digest of the template that an undo puts back.
         receipt: Hex HMAC-SHA256 over everything else, made with a key that only `decide` and the executor hold.
     """

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from agent.core.action import ForPerson, Restart
 from agent.core.brief import PHASE_WORDS
-from agent.core.decision import Answer
+from agent.core.decision import NO_REASON, Answer
 from agent.core.incident import Event, Incident
 from agent.core.memory_text import memory_text
 from agent.core.phase import Phase
@@ -17,6 +17,8 @@ from agent.core.value import Value, digest
 APPROVE: Final = "sre_plan_approve"
 REJECT: Final = "sre_plan_reject"
 DETAILS: Final = "sre_plan_details"
+REASON: Final = "sre_plan_reason"
+REASON_CHARS: Final = 1000  # as by webhook; Slack takes 3,000
 
 Redact = Callable[[str], str]
 Block = dict[str, Any]
@@ -37,7 +39,8 @@ class Card(Value):
     """A message: ``blocks`` to show, ``text`` for notifications and screen readers.
 
     Limits of Slack (https://docs.slack.dev/reference/block-kit, 2026-11-21): 50 blocks, header 150, section 3,000,
-    field 2,000, button 75, its value 2,000, ten elements of a context, each 2,000.
+    field 2,000, button 75, its value 2,000, ten elements of a context, each 2,000, an input's label 2,000, its
+    placeholder 150, its text 3,000.
     """
 
     text: str
@@ -137,7 +140,8 @@ def _decided(incident: Incident, prose: Callable[[str, int], str]) -> list[Block
         return []
     word = "Approved" if decision.answer is Answer.APPROVE else "Rejected"
     proven = "" if decision.verified else ", not verified"
-    why = f": {prose(decision.why, 600)}" if decision.why else ""
+    why = decision.why or (NO_REASON if decision.answer is Answer.REJECT else "")
+    why = f": {prose(why, 600)}" if why else ""
     by = prose(decision.shown, 200)
     return [_section(f"*{word}* by {by} through {decision.channel}{proven}, {decision.at:%H:%M:%S} UTC{why}")]
 
@@ -160,7 +164,29 @@ def _asking(incident: Incident, plan: Plan, console_url: str) -> list[Block]:
     asked = f"*Until {stamp}.* {slack_mrkdwn(plan.silence, limit=500)}"
     if not may_apply:
         asked += " This is a replay: it changes nothing, so it cannot be approved."
-    return [_section(asked), {"type": "actions", "block_id": f"sre_{plan.id}"[:255], "elements": elements}]
+    return [
+        _section(asked),
+        _reason(plan),
+        {"type": "actions", "block_id": f"sre_{plan.id}"[:255], "elements": elements},
+    ]
+
+
+def reason_block(plan_id: str) -> str:
+    """Return the id of the block in which a reason for a plan's rejection is typed.
+
+    The same in every version of the message, and another for another plan: Slack keeps what somebody types by block and
+    action (https://github.com/slackapi/bolt-js/issues/1372, 2026-11-21), so that an update in between loses nothing and
+    no reason is taken for another plan's. Not promised by Slack: it recommends a new id with each update.
+    """
+    return f"sre_why_{plan_id}"[:255]
+
+
+def _reason(plan: Plan) -> Block:
+    """Where a reason may be typed; it comes with the press, and typing alone sends nothing."""
+    element = {"type": "plain_text_input", "action_id": REASON, "multiline": False, "max_length": REASON_CHARS}
+    element["placeholder"] = _plain("What should be tried or known instead")
+    label = _plain("Reason, if you reject (may stay empty)")
+    return {"type": "input", "block_id": reason_block(plan.id), "optional": True, "label": label, "element": element}
 
 
 def _button(label: str, action: str, *, value: str = "", style: str = "", url: str = "") -> Block:

@@ -189,6 +189,7 @@ def _until(answer_s: float) -> Callable[[], bool]:
     ends = time.monotonic() + answer_s
     return lambda: time.monotonic() < ends
 
+        why=press.why,
 
 def _record(gate: Gate, signed: Signed, word: Word) -> Decision:
     """Use the request up, then decide; where the stores fail in between, the request may be sent again."""

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from agent.core.decision import Answer
 from agent.core.signed_request import Signed, check_slack
-from agent.core.slack_card import APPROVE, DETAILS, REJECT
+from agent.core.slack_card import APPROVE, DETAILS, REASON, REASON_CHARS, REJECT, reason_block
 from agent.core.value import Value
 from agent.errors import InputRejected
 from agent.strict_json import read_object
@@ -29,6 +29,7 @@ class Press(Value):
     Attributes:
         user: Slack's id of the person; nothing else about them counts.
         answer: None for a button that only leads somewhere.
+        why: What was typed as the reason of a rejection; untrusted text, perhaps none.
         reply_to: Where a word for this person alone may be sent; None where Slack names no place of its own.
     """
 
@@ -37,6 +38,7 @@ class Press(Value):
     answer: Answer | None
     plan: str = ""
     plan_digest: str = ""
+    why: str = ""
     reply_to: str | None = None
 
 
@@ -66,10 +68,10 @@ def press_of(headers: Mapping[str, str], body: bytes, *, secret: bytes, now: dat
     actions = payload.get("actions")
     if not isinstance(actions, list) or len(actions) != 1 or not isinstance(actions[0], dict):
         raise _odd("it holds not exactly one action")
-    return _press(signed, user, actions[0], _reply_to(payload.get("response_url")))
+    return _press(signed, user, actions[0], payload)
 
 
-def _press(signed: Signed, user: str, action: dict[str, Any], reply_to: str | None) -> Press:
+def _press(signed: Signed, user: str, action: dict[str, Any], payload: dict[str, Any]) -> Press:
     name = action.get("action_id")
     if name == DETAILS:
         return Press(signed=signed, user=user, answer=None)
@@ -81,14 +83,41 @@ def _press(signed: Signed, user: str, action: dict[str, Any], reply_to: str | No
     named = read_object(value.encode("utf-8", "replace"), what="button", limit=2000)
     if set(named) != {"plan", "digest"}:
         raise _odd("the button names no plan")
+    plan, answer = _text(named, "plan", _PLAN), _ANSWERS[name]
     return Press(
         signed=signed,
         user=user,
-        answer=_ANSWERS[name],
-        plan=_text(named, "plan", _PLAN),
+        answer=answer,
+        plan=plan,
         plan_digest=_text(named, "digest", _DIGEST),
-        reply_to=reply_to,
+        why=_reason(payload.get("state"), plan) if answer is Answer.REJECT else "",
+        reply_to=_reply_to(payload.get("response_url")),
     )
+
+
+def _reason(state: object, plan: str) -> str:
+    """Read what was typed for this plan; nothing where the message has no such place, or nobody typed.
+
+    The form is Slack's: ``state.values.BLOCK.ACTION`` with the element's type, and null for what was deleted
+    (https://docs.slack.dev/changelog/2020-09-full-state-on-view-submisson-and-block-actions, 2026-11-21).
+    """
+    values = {} if state is None else _part(state, "values")
+    if reason_block(plan) not in values:
+        return ""
+    typed = _part(_part(values, reason_block(plan)), REASON)
+    text = typed.get("value")
+    if typed.get("type") != "plain_text_input" or not isinstance(text, str | None):
+        raise _odd("its reason is no text")
+    if text is not None and len(text) > REASON_CHARS:
+        raise _odd(f"its reason has {len(text)} characters, at most {REASON_CHARS} are taken")
+    return (text or "").strip()
+
+
+def _part(holder: object, name: str) -> dict[str, Any]:
+    found = holder.get(name) if isinstance(holder, dict) else None
+    if not isinstance(found, dict):
+        raise _odd("what was typed beside the button is not of Slack's form")
+    return found
 
 
 def _payload(body: bytes) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from agent.core.decision import Answer, Channel, Decision, sign
+from agent.core.decision import NO_REASON, Answer, Channel, Decision, sign
 from agent.core.incident import Incident
 from agent.core.phase import Phase
 from agent.core.plan import Plan
@@ -23,6 +23,7 @@ class Word:
     """What somebody said about a plan, as the channel heard it.
 
     Attributes:
+        why: Their reason, untrusted; secrets are taken out of it before it is kept.
         plan_digest: The digest that was shown to them; None where the channel shows the plan itself.
         verified: Whether the channel proved who they are.
         wanted: Whether somebody still waits for the answer; asked right before it is recorded.
@@ -145,8 +146,9 @@ def _record(world: World, incident: Incident, decision: Decision) -> None:
     phase = Phase.APPROVED if approved else Phase.REJECTED
     moved = incident.move(phase, now=decision.at, decision=decision, due_at=decision.at)
     how = f" through {decision.channel}" + ("" if decision.verified else ", not verified")
+    why = decision.why or ("" if approved else NO_REASON)
     what = f"plan {decision.plan} {'approved' if approved else 'rejected'} by {decision.shown}{how}"
-    save(world, moved, what + (f": {decision.why}" if decision.why else ""), now=decision.at, by=decision.shown)
+    save(world, moved, what + (f": {why}" if why else ""), now=decision.at, by=decision.shown)
 
 
 def _check(world: World, incident: Incident, plan: Plan, word: Word) -> None:
@@ -181,7 +183,7 @@ def _signed(world: World, plan: Plan, word: Word, now: datetime) -> Decision:
             name=approver.name if approver is not None else "",
             verified=word.verified,
             channel=word.channel,
-            why=word.why,
+            why=world.knowledge.redact(word.why),
             at=now,
             expires_at=plan.expires_at,
             target=plan.target,

@@ -48,11 +48,38 @@ def problems(arguments):
                 if confirm:
                     sizes = {"title": 100, "text": 300, "confirm": 30, "deny": 30}
                     found += [n for n, most in sizes.items() if not 0 < units(confirm[n]["text"]) <= most]
+        elif kind == "input":
+            found += input_problems(block)
         else:
             found.append(f"unknown block {kind}")
+    named = [block["block_id"] for block in blocks if "block_id" in block]
+    found += [] if len(named) == len(set(named)) else ["block_id twice"]
     if arguments.get("link_names") or arguments.get("parse", "none") != "none":
         found.append("links are made")
     return found
+
+
+def input_problems(block):
+    """What https://docs.slack.dev/reference/block-kit (input block, plain-text input; 2026-11-21) would find wrong."""
+    found = [] if len(block["block_id"]) <= 255 and len(block["element"]["action_id"]) <= 255 else ["input ids"]
+    label, element = block["label"], block["element"]
+    found += [] if label["type"] == "plain_text" and 0 < units(label["text"]) <= 2000 else ["label"]
+    found += [] if element["type"] == "plain_text_input" else [f"unknown element {element['type']}"]
+    found += [] if 1 <= element.get("max_length", 3000) <= 3000 else ["max_length"]
+    hint = element.get("placeholder")
+    found += (
+        [] if hint is None or (hint["type"] == "plain_text" and 0 < units(hint["text"]) <= 150) else ["placeholder"]
+    )
+    return found
+
+
+def state_of(message, typed):
+    """The ``state`` of a press: every stateful element of the message by block and action, null where nothing is."""
+    inputs = [block for block in message["blocks"] if block["type"] == "input"]
+    values = {
+        b["block_id"]: {b["element"]["action_id"]: {"type": "plain_text_input", "value": typed or None}} for b in inputs
+    }
+    return {"values": values}
 
 
 class FakeSlack:
@@ -140,8 +167,11 @@ class FakeSlack:
         blocks = list(self.messages.values())[-1]["blocks"]
         return {e["action_id"]: e for b in blocks if b["type"] == "actions" for e in b["elements"]}
 
-    def press(self, url, action, *, user, now, times=1):
-        """Press a button of the newest message as a person does; what Slack gets back, and how long it took."""
+    def press(self, url, action, *, user, now, times=1, typed=""):
+        """Press a button of the newest message as a person does; what Slack gets back, and how long it took.
+
+        Whatever the person typed before goes with every press, as Slack sends it.
+        """
         (channel, ts), message = list(self.messages.items())[-1]
         button = self.buttons()[action]
         answers = []
@@ -156,7 +186,7 @@ class FakeSlack:
                 "team": {"id": "T0"},
                 "channel": {"id": channel},
                 "message": message,
-                "state": {"values": {}},
+                "state": state_of(message, typed),
                 "response_url": "https://hooks.slack.com/actions/T0/1/a",
                 "actions": [{**button, "block_id": "b", "action_ts": f"{now.timestamp() + n:.6f}"}],
             }

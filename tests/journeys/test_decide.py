@@ -15,7 +15,7 @@ from agent.bootstrap import worker
 from agent.core.phase import Phase
 from agent.core.policy import Approver
 from agent.core.signed_request import standard_headers, webhook_secret
-from agent.core.slack_card import APPROVE, DETAILS, REJECT, card
+from agent.core.slack_card import APPROVE, DETAILS, REASON, REASON_CHARS, REJECT, card, reason_block
 from agent.entrypoints.decide import NOT_RECORDED, Gate, Workers, decide_request
 from agent.entrypoints.service import handlers
 from agent.errors import DependencyFailed
@@ -86,6 +86,12 @@ def slack_headers(body, at, secret=SECRET):
     }
 
 
+def typed(desk, block=None, **entry):
+    """The ``state`` of a press on the message of a plan."""
+    whole = {REASON: {"type": "plain_text_input"} | entry} if block is None else block
+    return {"values": {reason_block(desk.plan.id): whole}}
+
+
 def slack(gate, request, path="/slack/actions"):
     return decide_request("POST", path, *request, gate=gate)
 
@@ -111,6 +117,32 @@ def test_a_press_is_one_decision_and_the_change_is_made(desk):
 def test_a_reject_is_a_decision_too(desk):
     assert slack(desk.gate(), desk.press(action=REJECT))[0] == 200
     assert desk.incident().phase is Phase.REJECTED
+
+
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [
+        (lambda d: typed(d, value="not now"), "not now"),
+        (lambda d: typed(d, value="x" * REASON_CHARS), "x" * REASON_CHARS),
+        (lambda d: typed(d, value=" \n "), ""),
+        (lambda d: typed(d, value=None), ""),
+        (typed, ""),
+        (lambda _: {"values": {}}, ""),
+        (lambda _: {"values": {"sre_why_p-another-1": {REASON: {"type": "plain_text_input", "value": "no"}}}}, ""),
+        (lambda _: None, ""),
+    ],
+    ids=["typed", "long", "spaces", "deleted", "untouched", "none typed", "of another plan", "an old message"],
+)
+def test_a_reject_carries_what_was_typed_for_this_plan(desk, state, why):
+    assert slack(desk.gate(), desk.press(action=REJECT, state=state(desk)))[0] == 200
+    assert desk.incident().decision.why == why
+    said = desk.told.installation.store.timeline(desk.plan.incident)[-1].what
+    assert said.endswith(f"through slack: {why or 'no reason given'}")
+
+
+def test_what_was_typed_before_an_approval_is_not_read(desk):
+    assert slack(desk.gate(), desk.press(state=typed(desk, value="x" * 9999)))[0] == 200
+    assert desk.incident().decision.why == ""
 
 
 def test_the_button_of_the_message_is_the_press_that_is_taken(desk):
@@ -218,6 +250,15 @@ ODD = {
     "a plan with a path": lambda d: d.press(value={"plan": "p-../x", "digest": d.plan.digest}),
     "half a digest": lambda d: d.press(value={"plan": d.plan.id, "digest": d.plan.digest[:32]}),
     "no value": lambda d: d.press(actions=[{"action_id": APPROVE, "type": "button"}]),
+    "a state that is a list": lambda d: d.press(action=REJECT, state=[]),
+    "a state without values": lambda d: d.press(action=REJECT, state={}),
+    "a reason without its action": lambda d: d.press(action=REJECT, state=typed(d, {})),
+    "a reason that is a list": lambda d: d.press(action=REJECT, state=typed(d, value=["a"])),
+    "a reason of a menu": lambda d: d.press(action=REJECT, state=typed(d, type="static_select", value="a")),
+    "a reason without end": lambda d: d.press(action=REJECT, state=typed(d, value="a" * (REASON_CHARS + 1))),
+    "half a letter as a reason": lambda d: signed(
+        d, d.press(action=REJECT, state=typed(d, value="@@"))[1].replace(b"%40%40", b"%5Cud800")
+    ),
     "surrogates": lambda d: signed(d, b'payload={"type":"\\ud800"}'),
 }
 

@@ -65,9 +65,9 @@ class Team:
         client = WebClient(token=FAKE.TOKEN, base_url=self.slack.url, retry_handlers=[])
         return SlackNotifier(client, channel="C0SRE", redact=redact, console_url="https://console.example.com")
 
-    def press(self, action, *, user="U0ADA", times=1):
+    def press(self, action, *, user="U0ADA", times=1, typed=""):
         url = f"http://127.0.0.1:{self.server.server_port}/slack/actions"
-        return self.slack.press(url, action, user=user, now=self.told.clock.now(), times=times)
+        return self.slack.press(url, action, user=user, now=self.told.clock.now(), times=times, typed=typed)
 
     def asked(self):
         """Go on until people can see the buttons."""
@@ -149,6 +149,25 @@ def test_after_a_reject_the_message_says_who_and_asks_about_the_next_plan(team):
     here.told.go(30)
     assert "rejected by Ada through slack" in str(here.slack.messages)
     assert here.slack.buttons().get(APPROVE, {}).get("value") != before
+    assert "rejected by Ada through slack: no reason given" in str(here.slack.messages)
+
+
+def test_the_reason_of_a_rejection_is_typed_into_the_message_and_shown_harmless(team):
+    """It goes where every channel's reason goes; it cannot ping or link, and a secret in it is not kept."""
+    here = team()
+    incident = here.asked()
+    here.press(REJECT, typed="  too dear, <!channel> ask https://evil.example hf_" + "Ab3" * 11 + "x  ")
+    here.told.go(30)
+    [row] = [r for r in here.told.installation.control.audit() if r.kind == "decision.reject"]
+    event = next(e for e in here.told.installation.store.timeline(incident.id) if e.phase is Phase.REJECTED)
+    assert "rejected by Ada through slack: too dear, <!channel> ask" in event.what
+    shown = str(here.slack.messages)
+    assert "through slack: too dear" in shown
+    assert "<!channel>" not in shown
+    assert "https://evil" not in shown
+    for kept in (row.body, event.what, shown):
+        assert "hf_Ab3" not in kept
+    assert here.slack.errors == []
 
 
 def test_a_rate_limit_is_kept_and_the_incident_goes_on(team):

@@ -17,7 +17,7 @@ from agent.core.incident import Event, Incident
 from agent.core.phase import Phase
 from agent.core.plan import FitWord, Plan, Risk, Rollout
 from agent.core.serving import Target
-from agent.core.slack_card import APPROVE, DETAILS, REJECT, card
+from agent.core.slack_card import APPROVE, DETAILS, REASON, REJECT, card, reason_block
 
 AT = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 GIB = 2**30
@@ -176,6 +176,28 @@ def test_the_buttons_carry_plan_and_digest_and_stand_only_while_asked():
     assert found[DETAILS]["url"] == "https://c.example.com/plans/p-a-1"
     for phase in set(Phase) - {Phase.ASKED}:
         assert buttons(shown(phase=phase)) == {}
+
+
+def reasons(found):
+    return [b for b in found.blocks if b["type"] == "input"]
+
+
+def test_a_reason_may_be_typed_while_a_plan_is_asked_about_and_stays_through_updates():
+    """Slack keeps what is typed by block and action: the same for every version of a plan, another for the next."""
+    [block] = reasons(shown())
+    assert (block["block_id"], block["element"]["action_id"]) == (reason_block("p-a-1"), REASON)
+    assert block["optional"] is True
+    assert not block.get("dispatch_action")
+    assert reasons(shown("another line")) == [block]
+    assert reasons(shown(plan=plan(id="p-a-2")))[0]["block_id"] != block["block_id"]
+    for phase in set(Phase) - {Phase.ASKED}:
+        assert reasons(shown(phase=phase)) == []
+
+
+def test_a_rejection_without_a_reason_says_so():
+    for why, said in (("", "no reason given"), ("too dear", "too dear")):
+        found = shown(phase=Phase.REJECTED, decision=decided("Ada").with_(why=why))
+        assert f"UTC: {said}" in json.dumps(list(found.blocks))
 
 
 def test_a_replay_that_changes_nothing_offers_no_approval():
