@@ -8,6 +8,7 @@ from itertools import islice
 
 from agent.fit.advice import Advice, Change, Cost, Demand, Option, Reach
 from agent.fit.alternatives import Market, other_checkpoints, other_hardware
+from agent.fit.batch import effective
 from agent.fit.bounds import GIB
 from agent.fit.cost import concurrency_of, cost_of
 from agent.fit.facts import AcceleratorKind
@@ -15,7 +16,7 @@ from agent.fit.flags import AUTO, Flags
 from agent.fit.obstacle import ruled_out
 from agent.fit.price import find_shapes
 from agent.fit.report import FitReport
-from agent.fit.search import Found, Prober, search_flags, spare_bytes
+from agent.fit.search import Found, Prober, lengthened, search_flags, spare_bytes
 from agent.fit.setup import Setup
 
 _ENOUGH_USERS = 4
@@ -60,7 +61,7 @@ def advise(setup: Setup, demand: Demand, market: Market) -> Advice:
     kept = [option for option in options if keeps(option.cost, demand) and option.changes]
     if settled:
         kept = [option for option in kept if _faster(option.cost, now)]
-    near = _best(kept)
+    near = _best(_lengthened(_best(kept), base, setup, prober, market))
     maybe = _marginal([each for each in found if not each.certain], near, setup, demand, market)
     far: list[Option] = []
     reason = None
@@ -145,6 +146,18 @@ def _by_flags(base: Setup, setup: Setup, prober: Prober) -> Iterator[Found]:
     if prober.report(base).fits is not False and base != setup:
         yield Found(setup=base, report=prober.report(base), certain=False)
     yield from search_flags(base, prober)
+
+
+def _lengthened(
+    options: Iterable[Option], base: Setup, before: Setup, prober: Prober, market: Market
+) -> Iterator[Option]:
+    """Each option with the longest context that it has room for; the search itself goes by powers of two."""
+    most = effective(base.model, base.accelerator, base.flags, base.rules).max_model_len
+    for option in options:
+        here = Found(setup=base.with_flags(option.flags), report=option.fit, certain=True)
+        longer = lengthened(here, most, prober)
+        same = longer.setup.flags == option.flags
+        yield option if same else _option(option.reach, longer, before, prober.demand, market)
 
 
 def _option(reach: Reach, found: Found, before: Setup, demand: Demand, market: Market) -> Option:
@@ -285,4 +298,6 @@ def _first_fitting(setup: Setup, prober: Prober) -> Found | None:
     if prober.passes(setup):
         return Found(setup=setup, report=prober.report(setup), certain=True)
     certain = (found for found in search_flags(setup, prober, most_levers=_LEVERS_ELSEWHERE) if found.certain)
-    return next(certain, None)
+    first = next(certain, None)
+    most = effective(setup.model, setup.accelerator, setup.flags, setup.rules).max_model_len
+    return None if first is None else lengthened(first, most, prober)

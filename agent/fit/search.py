@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from agent.fit.advice import Demand
 from agent.fit.batch import effective
-from agent.fit.flags import Flags
+from agent.fit.flags import AUTO, Flags
 from agent.fit.grid import GRADED, Lever, levers, pulled
 from agent.fit.report import FitReport
 from agent.fit.setup import Setup
@@ -18,6 +18,9 @@ _ALWAYS = 4
 
 _TRADED = 3
 """Largest set in which context is traded against offload step by step; larger ones give one point of the trade."""
+
+_LENGTH_STEP = 128
+"""Tokens by which a shortened context is lengthened again."""
 
 _AT_LOAD = frozenset({"tensor_parallel_size", "language_model_only", "cpu_offload_gb"})
 """Levers that move weights. No other lever can help a set whose weights do not load."""
@@ -110,6 +113,33 @@ def search_flags(setup: Setup, prober: Prober, *, most_levers: int = 7) -> Itera
                 yield from found
                 if found and found[0].certain:
                     fitting[frozenset(chosen)] = found[0].setup
+
+
+def lengthened(found: Found, most: int, prober: Prober) -> Found:
+    """The same find with the longest context that still passes.
+
+    Args:
+        found: Certain.
+        most: Tokens that were asked for before the context was shortened.
+        prober: Carries the demand.
+
+    Returns:
+        ``found`` where its context was not shortened, else a setup that passes too, its context a multiple of 128
+        tokens above (a block is no longer on any device), up to ``most``.
+    """
+    length = found.setup.flags.max_model_len
+    if length is None or length == AUTO:
+        return found
+    low, high = length // _LENGTH_STEP, most // _LENGTH_STEP
+    best = found.setup
+    while low < high:
+        middle = (low + high + 1) // 2
+        longer = found.setup.with_flags(replace(found.setup.flags, max_model_len=middle * _LENGTH_STEP))
+        if prober.passes(longer):
+            low, best = middle, longer
+        else:
+            high = middle - 1
+    return Found(setup=best, report=prober.report(best), certain=True)
 
 
 def _further(

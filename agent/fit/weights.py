@@ -87,7 +87,7 @@ def plan_weights(model: ModelFacts, flags: Flags, rules: VersionRules, *, batche
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Held:
-    """Bytes that no batch changes: all of one device, its quantised part, what moves to the host, what rounding loses."""
+    """Bytes that no batch changes: all of one device, its quantised part, what moves to the host, lost to rounding."""
 
     raw_bytes: int
     quantised_bytes: int

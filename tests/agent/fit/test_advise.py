@@ -101,6 +101,32 @@ def test_nearer_and_smaller_changes_come_first(args, more):
     assert near == sorted(near)
 
 
+SHORTENED = [
+    pytest.param((QAT_26B, "nvidia-l4", "--max-model-len 131072 --gpu-memory-utilization 0.9"), {}, id="26B, long"),
+    pytest.param(("google/gemma-4-12B-it", "nvidia-a10g", "--max-num-seqs 4"), {"context": 8192}, id="12B, needs less"),
+    pytest.param(("Qwen/Qwen3-8B", "nvidia-t4", "--dtype half"), {"users": 2}, id="Qwen3 8B, T4, two users"),
+    pytest.param(("google/gemma-4-31B-it", "tpu-v6e", "--max-model-len 262144"), {"count": 4}, id="other places"),
+]
+
+
+@pytest.mark.parametrize(("args", "more"), SHORTENED)
+def test_a_context_that_is_shortened_is_the_longest_that_fits(args, more):
+    """Powers of two are where the search looks, not where it ends."""
+    needs = Needs(context_tokens=more.get("context"), users=more.get("users", 1))
+    before = setup(*args, **({"count": more["count"]} if "count" in more else {}))
+    shortened = 0
+    for option in ask(*args, **more).options:
+        model, accelerator = FIT.models.find(option.model), FIT.accelerator(option.accelerator)
+        length, asked = option.flags.max_model_len, before.flags.max_model_len or model.max_position
+        if length is None or length >= asked:
+            continue
+        shortened += 1
+        longer = replace(option.flags, max_model_len=length + 128)
+        assert predict(model, accelerator, option.count, option.flags, before.rules, needs=needs).fits is True
+        assert predict(model, accelerator, option.count, longer, before.rules, needs=needs).fits is not True
+    assert shortened
+
+
 @pytest.mark.parametrize("flags", TRIED_AND_FAILED)
 @pytest.mark.parametrize("vllm", ["0.21", "0.23", "0.27", "0.33"])
 def test_for_the_31b_on_an_l4_nothing_that_was_tried_is_proposed_and_what_nobody_tried_is_found(flags, vllm):
