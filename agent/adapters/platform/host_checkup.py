@@ -62,7 +62,6 @@ class Doctor:
 
     def _look(self, start: Start, address: Address) -> Checkup:
         health = healthy(address)
-        self._missed = 0 if health.good else self._missed + 1
         before = self._samples[-1] if self._samples else None
         sample = self._sample(address)
         moving = before is not None and sample is not None and _moved(before, sample)
@@ -70,6 +69,8 @@ class Doctor:
         if answer is not None:  # and what we caused ourselves must not look like somebody's progress the next time
             later = self._sample(address)
             moving = sample is not None and later is not None and _moved(sample, later)
+            health = healthy(address) if health.good and answer.good is False else health  # it may have died meanwhile
+        self._missed = 0 if health.good else self._missed + 1
         found = breaches(self._samples) if sample is not None else ()
         return Checkup(
             revision=start.revision,
