@@ -44,7 +44,7 @@ def embedded(settings: Settings) -> Installation:
         clock=kept.clock,
         place=place,
         receipt_key=receipt_key(settings),
-        notifiers=notifiers(settings, kept.clock),
+        notifiers=notifiers(settings, kept.clock, kept.store.plan),
     )
     subscriptions = default_subscriptions(compression=place.factor)
     return installed(parts, EmbeddedBus(kept.database, kept.clock, subscriptions))

@@ -81,7 +81,7 @@ def installation(settings: Settings, owner: Owner, *, trace: Trace = str) -> Out
         place=place,
         receipt_key=receipt_key(settings) if owner in DECIDERS and settings.receipt_kms is None else None,
         seal=seal_of(settings) if owner in DECIDERS else None,
-        notifiers=notifiers(settings, kept.clock) if owner is Owner.INCIDENT else {},
+        notifiers=notifiers(settings, kept.clock, kept.store.plan) if owner is Owner.INCIDENT else {},
         owners=frozenset({owner}),
         fits=None if owner is Owner.INCIDENT else absent,
     )

@@ -1,11 +1,12 @@
 """How people are reached and heard: Slack and webhooks out, and the gate through which their answers come in."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from agent.bootstrap.known import redact
 from agent.core.decision import Seal
+from agent.core.plan import Plan
 from agent.core.signed_request import webhook_secret
 from agent.ports.clock import Clock
 from agent.ports.notifier import Notifier
@@ -15,8 +16,14 @@ if TYPE_CHECKING:
     from agent.adapters.notifier.slack_reply import SlackReply
 
 
-def notifiers(settings: Settings, clock: Clock) -> dict[str, Notifier]:
-    """Return who is told of incidents, by name; nobody where nothing is set."""
+def notifiers(settings: Settings, clock: Clock, plan_of: Callable[[str], Plan | None]) -> dict[str, Notifier]:
+    """Return who is told of incidents, by name; nobody where nothing is set.
+
+    Args:
+        settings: Who is to be told.
+        clock: The time of an attempt.
+        plan_of: Finds a plan as it was made, by its id.
+    """
     found: dict[str, Notifier] = {}
     if settings.slack_token is not None and settings.slack_channel is not None:
         from slack_sdk import WebClient
@@ -35,7 +42,9 @@ def notifiers(settings: Settings, clock: Clock) -> dict[str, Notifier]:
         secrets = [webhook_secret(secret.get_secret_value()) for secret in settings.webhook_secrets]
         for url in settings.webhook_urls:
             name = f"webhook-{sha256(url.encode()).hexdigest()[:12]}"
-            found[name] = WebhookNotifier(url, secrets=secrets, post=GuardedPost(), clock=clock, redact=redact)
+            found[name] = WebhookNotifier(
+                url, secrets=secrets, post=GuardedPost(), clock=clock, redact=redact, plan_of=plan_of
+            )
     return found
 
 

@@ -48,7 +48,12 @@ class Remedy(Value):
 
 
 class Event(Value):
-    """One line of the timeline, append-only."""
+    """One line of the timeline, append-only; what it says stays true when the incident has gone on.
+
+    Attributes:
+        cause: The failure class as it was known then; empty in lines that were written before this was kept.
+        plan: The plan that the incident had then, with ``plan_digest``; None where it had none, or was not kept.
+    """
 
     at: AwareDatetime
     phase: Phase
@@ -57,6 +62,9 @@ class Event(Value):
 
 
 class Incident(Value):
+    cause: str = ""
+    plan: str | None = None
+    plan_digest: str | None = None
     """One trouble of one service.
 
     Attributes:

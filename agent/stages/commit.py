@@ -63,7 +63,7 @@ def save(
         seen=seen or {},
         signals=signals,
         messages=(*_messages(incident, now, tell=tell, wake=wake), *also),
-        events=(Event(at=now, phase=incident.phase, what=what, by=by),) if what else (),
+        events=(_line(incident, what, now=now, by=by),) if what else (),
         plan=plan,
     )
     committed = world.store.commit(change)
@@ -71,6 +71,19 @@ def save(
         _moved(committed, now)
     drain(world, committed.id)
     return committed
+
+
+def _line(incident: Incident, what: str, *, now: datetime, by: str) -> Event:
+    plan = incident.plan
+    return Event(
+        at=now,
+        phase=incident.phase,
+        what=what,
+        by=by,
+        cause=incident.cause,
+        plan=plan.id if plan is not None else None,
+        plan_digest=plan.digest if plan is not None else None,
+    )
 
 
 def _moved(incident: Incident, now: datetime) -> None:

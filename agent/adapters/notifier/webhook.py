@@ -7,6 +7,7 @@ from typing import Any, Final
 from agent.adapters.net.guarded_post import Answered, GuardedPost
 from agent.core.incident import Event, Incident
 from agent.core.phase import Phase
+from agent.core.plan import Plan
 from agent.core.safe_text import plain
 from agent.core.signed_request import standard_headers
 from agent.core.value import digest
@@ -27,11 +28,15 @@ TYPE_OF: Final = {
     Phase.SELF_RECOVERED: "incident.resolved",
     Phase.ESCALATED: "incident.escalated",
 }
+ANSWER_OF: Final = {Phase.APPROVED: "approve", Phase.REJECTED: "reject"}
 GONE: Final = "gone"
 
 
 class WebhookNotifier:
     """Tells one address; its reference is how many lines of the timeline were told.
+
+    An event may be sent long after its moment: what it says comes from its own line of the timeline and from the plan
+    of that moment, and what stands by now is marked as ``current``.
 
     Args:
         url: Where to.
@@ -39,13 +44,21 @@ class WebhookNotifier:
         post: Reaches public addresses only.
         clock: The time of an attempt.
         redact: Takes secrets out of a text.
+        plan_of: Finds a plan as it was made, by its id.
     """
 
     def __init__(
-        self, url: str, *, secrets: Sequence[bytes], post: GuardedPost, clock: Clock, redact: Callable[[str], str]
+        self,
+        url: str,
+        *,
+        secrets: Sequence[bytes],
+        post: GuardedPost,
+        clock: Clock,
+        redact: Callable[[str], str],
+        plan_of: Callable[[str], Plan | None],
     ) -> None:
         self._url, self._secrets, self._post = url, tuple(secrets), post
-        self._clock, self._redact = clock, redact
+        self._clock, self._redact, self._plan_of = clock, redact, plan_of
 
     def tell(self, incident: Incident, timeline: tuple[Event, ...], *, reference: str | None) -> str | None:
         """Send what was not sent yet, oldest first; see the port.
@@ -87,28 +100,50 @@ class WebhookNotifier:
             "phase": event.phase,
             "what": self._safe(event.what),
             "by": self._safe(event.by),
-            "cause": incident.cause,
+            "cause": event.cause or None,
+            "plan": event.plan,
+            "plan_digest": event.plan_digest,
         }
-        plan, decision = incident.plan, incident.decision
-        if incident.diagnosis is not None:
-            data["root_cause"] = self._safe(incident.diagnosis.root_cause)
-        if plan is not None and kind.startswith("plan."):
-            data |= {
-                "plan": plan.id,
-                "plan_digest": plan.digest,
-                "why": self._safe(plan.why),
-                "difference": [d.model_dump() for d in plan.difference[:20]],
-                "fits": plan.fit_after.fits,
-                "cost_before_usd_per_h": plan.cost_before_usd_per_h,
-                "cost_after_usd_per_h": plan.cost_after_usd_per_h,
-                "risk": plan.risk,
-                "undo": self._safe(plan.undo),
-                "expires_at": plan.expires_at.isoformat(),
-            }
-            data["difference"] = [{k: self._safe(v) if v else v for k, v in d.items()} for d in data["difference"]]
-        if decision is not None and kind == "plan.decided":
-            data["decision"] = {"answer": decision.answer, "who": decision.shown, "channel": decision.channel}
-        return {"type": kind, "timestamp": event.at.isoformat(), "data": data}
+        if kind.startswith("plan."):
+            data |= self._plan(event)
+        if kind == "plan.decided":
+            data["decision"] = self._decision(incident, event)
+        return {"type": kind, "timestamp": event.at.isoformat(), "data": data | {"current": self._current(incident)}}
+
+    def _plan(self, event: Event) -> dict[str, Any]:
+        """Return what the event's own plan says; nothing of another one."""
+        plan = self._plan_of(event.plan) if event.plan is not None else None
+        if plan is None or plan.digest != event.plan_digest:
+            return {}
+        rows = [d.model_dump() for d in plan.difference[:20]]
+        return {
+            "why": self._safe(plan.why),
+            "difference": [{k: self._safe(v) if v else v for k, v in row.items()} for row in rows],
+            "fits": plan.fit_after.fits,
+            "cost_before_usd_per_h": plan.cost_before_usd_per_h,
+            "cost_after_usd_per_h": plan.cost_after_usd_per_h,
+            "risk": plan.risk,
+            "undo": self._safe(plan.undo),
+            "expires_at": plan.expires_at.isoformat(),
+        }
+
+    def _decision(self, incident: Incident, event: Event) -> dict[str, Any]:
+        said: dict[str, Any] = {"answer": ANSWER_OF[event.phase], "who": self._safe(event.by)}
+        decision = incident.decision
+        if decision is not None and decision.plan == event.plan:
+            said["channel"] = decision.channel
+        return said
+
+    def _current(self, incident: Incident) -> dict[str, Any]:
+        """Return how the incident stands while this is sent, which may be much later than the event."""
+        plan, diagnosis = incident.plan, incident.diagnosis
+        return {
+            "phase": incident.phase,
+            "cause": incident.cause,
+            "root_cause": self._safe(diagnosis.root_cause) if diagnosis is not None else None,
+            "plan": plan.id if plan is not None else None,
+            "plan_digest": plan.digest if plan is not None else None,
+        }
 
     def _safe(self, text: str) -> str:
         return plain(self._redact(text), limit=1000)

@@ -8,8 +8,12 @@ from standardwebhooks import Webhook
 
 from agent.adapters.net.guarded_post import Answered
 from agent.adapters.notifier.webhook import GONE, NotTaken, WebhookNotifier
+from agent.core.action import Difference, Restart
+from agent.core.decision import Answer, Channel, Decision
 from agent.core.incident import Event, Incident
 from agent.core.phase import Phase
+from agent.core.plan import FitWord, Plan, Risk, Rollout
+from agent.core.serving import Target
 from agent.core.signed_request import webhook_secret
 from agent.errors import DependencyFailed, PolicyRefused
 
@@ -39,9 +43,11 @@ class Post:
         return [json.loads(body)["type"] for _, body, _ in self.got]
 
 
-def notifier(post, redact=str):
+def notifier(post, redact=str, plans=()):
     secrets = [webhook_secret(OLD), webhook_secret(NEW)]
-    return WebhookNotifier("https://hooks.example.com/x", secrets=secrets, post=post, clock=Clock(), redact=redact)
+    made = {p.id: p for p in plans}
+    url = "https://hooks.example.com/x"
+    return WebhookNotifier(url, secrets=secrets, post=post, clock=Clock(), redact=redact, plan_of=made.get)
 
 
 def incident(what="a"):
@@ -126,3 +132,75 @@ def test_secrets_and_escapes_do_not_leave():
         assert "\u202e" not in text
         assert "https://evil" not in text
         assert len(body) < 20_000
+
+
+def plan(number, text):
+    return Plan(
+        id=f"p-a-{number}", incident="inc-a", run="live", ordinal=number, cause="engine_dead", why=text,
+        actions=(Restart(),), difference=(Difference(path="flag --x", before=None, after=text),),
+        target=Target(service="gemma", uid="u", generation=1, digest="d"), rollout=Rollout.IN_PLACE,
+        fit_before=FitWord(fits=None, sentence="-"), fit_after=FitWord(fits=True, sentence="-"),
+        cost_before_usd_per_h=None, cost_after_usd_per_h=float(number), risk=Risk.LOW, undo=text, silence="-",
+        made_at=NOW, expires_at=NOW + timedelta(minutes=number),
+    )  # fmt: skip
+
+
+def about(phase, of, seconds, cause="engine_dead"):
+    told = {} if of is None else {"plan": of.id, "plan_digest": of.digest}
+    return Event(at=NOW + timedelta(seconds=seconds), phase=phase, what=phase.lower(), by="Ada", cause=cause, **told)
+
+
+def answered(of, answer):
+    return Decision(
+        plan=of.id, plan_digest=of.digest, incident="inc-a", answer=answer, who="U0ADA", name="Ada", verified=True,
+        channel=Channel.SLACK, at=NOW, expires_at=of.expires_at, target=of.target, policy="", prior_template="",
+    )  # fmt: skip
+
+
+def test_an_event_that_is_sent_late_tells_of_the_plan_of_its_own_moment():
+    """A receiver that was down meanwhile can tell which plan each event was about, and what stands now."""
+    first, second = plan(1, "more memory"), plan(2, "less context")
+    history = (
+        about(Phase.DIAGNOSED, None, 0, cause="unknown"),
+        about(Phase.ASKED, first, 1),
+        about(Phase.REJECTED, first, 2),
+        about(Phase.PLANNED, second, 3, cause="oom_load"),
+        about(Phase.ASKED, second, 4, cause="oom_load"),
+        about(Phase.APPROVED, second, 5, cause="oom_load"),
+    )
+    now = incident().with_(phase=Phase.APPROVED, plan=second, decision=answered(second, Answer.APPROVE))
+    post = Post()
+    notifier(post, plans=(first, second)).tell(now, history, reference=None)
+    told = [json.loads(body) for _, body, _ in post.got]
+    assert [(t["type"], t["data"]["phase"], t["data"]["plan"]) for t in told] == [
+        ("incident.opened", "DIAGNOSED", None),
+        ("plan.proposed", "ASKED", "p-a-1"),
+        ("plan.decided", "REJECTED", "p-a-1"),
+        ("plan.proposed", "ASKED", "p-a-2"),
+        ("plan.decided", "APPROVED", "p-a-2"),
+    ]
+    digests = [t["data"]["plan_digest"] for t in told]
+    assert digests == [None, first.digest, first.digest, second.digest, second.digest]
+    assert [t["data"].get("why") for t in told] == [None, *["more memory"] * 2, *["less context"] * 2]
+    assert [t["data"]["difference"][0]["after"] for t in told[1:]] == [*["more memory"] * 2, *["less context"] * 2]
+    assert [t["data"]["cause"] for t in told] == ["unknown", *["engine_dead"] * 2, *["oom_load"] * 2]
+    assert told[2]["data"]["decision"] == {"answer": "reject", "who": "Ada"}
+    assert told[4]["data"]["decision"] == {"answer": "approve", "who": "Ada", "channel": "slack"}
+    for each in told:
+        assert each["data"]["current"] == {
+            "phase": "APPROVED", "cause": "unknown", "root_cause": None, "plan": "p-a-2", "plan_digest": second.digest,
+        }  # fmt: skip
+
+
+def test_a_plan_that_is_not_the_one_of_the_event_lends_it_no_words():
+    """Gone from the store, or another digest: its name is told, and nothing that might be another plan's."""
+    first = plan(1, "more memory")
+    history = (about(Phase.ASKED, first, 0),)
+    for kept in ((), (first.with_(why="changed"),)):
+        post = Post()
+        now = incident().with_(phase=Phase.ASKED, plan=first)
+        notifier(post, plans=kept).tell(now, history, reference=None)
+        [(_, body, _)] = post.got
+        data = json.loads(body)["data"]
+        assert (data["plan"], data["plan_digest"]) == (first.id, first.digest)
+        assert not {"why", "difference", "risk"} & set(data)

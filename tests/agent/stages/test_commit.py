@@ -1,0 +1,50 @@
+"""A line of the timeline keeps what was true at its moment, whatever the incident becomes."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from agent.bootstrap import in_memory
+from agent.core.action import Restart
+from agent.core.incident import Incident
+from agent.core.phase import Phase
+from agent.core.plan import Plan, Risk, Rollout
+from agent.core.serving import Target
+from agent.entrypoints.analysis import SteppedClock
+from agent.ports.world import Owner
+from agent.settings import read_settings
+from agent.stages.commit import save
+
+ROOT = Path(__file__).resolve().parents[3]
+T0 = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
+
+
+def plan(number: int) -> Plan:
+    return Plan(
+        id=f"p-a-{number}", incident="inc-a", run="live", ordinal=number, cause="engine_dead", why=f"reason {number}",
+        actions=(Restart(),), difference=(), target=Target(service="s", uid="u", generation=1, digest="d"),
+        rollout=Rollout.IN_PLACE, risk=Risk.LOW, undo="-", silence="-", made_at=T0, expires_at=T0 + timedelta(hours=1),
+    )  # fmt: skip
+
+
+def test_each_line_names_the_plan_and_cause_that_the_incident_had_then(tmp_path: Path) -> None:
+    settings = read_settings({}, platform=f"rehearsal:{ROOT / 'examples' / 'gemma4-26b-l4-startup-probe'}")
+    world = in_memory(settings, clock=SteppedClock(T0), state=tmp_path).worlds[Owner.INCIDENT]
+    world = replace(world, notifiers={})
+    first, second = plan(1), plan(2)
+    now = Incident(id="inc-a", service="s", platform="p", opened_at=T0, phase_at=T0, quiet_since=T0)
+    now = save(world, now, "opened", now=T0)
+    now = save(world, now.move(Phase.DIAGNOSED, now=T0), "diagnosed", now=T0)
+    now = save(world, now.move(Phase.PLANNED, now=T0, plan=first), "planned", now=T0, plan=first)
+    now = save(world, now.move(Phase.ASKED, now=T0), "asked", now=T0)
+    now = save(world, now.move(Phase.SUPERSEDED, now=T0), "withdrawn", now=T0)
+    save(world, now.move(Phase.PLANNED, now=T0, plan=second), "planned again", now=T0, plan=second)
+    lines = [(e.what, e.plan, e.plan_digest, e.cause) for e in world.store.timeline("inc-a")]
+    assert lines == [
+        ("opened", None, None, "unknown"),
+        ("diagnosed", None, None, "unknown"),
+        ("planned", first.id, first.digest, "unknown"),
+        ("asked", first.id, first.digest, "unknown"),
+        ("withdrawn", first.id, first.digest, "unknown"),
+        ("planned again", second.id, second.digest, "unknown"),
+    ]
