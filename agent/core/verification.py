@@ -32,6 +32,7 @@ class Measurement(Value):
     check: Check
     good: bool | None
     says: str
+    real: bool = True  # False: a rehearsal's record or arithmetic says so, nothing was asked
     value: float | None = None
     at: AwareDatetime
 
@@ -70,4 +71,6 @@ def judge(verification: Verification, *, over: bool) -> tuple[Verdict | None, st
     missing = sorted(c for c in NEEDED if (m := verification.latest(c)) is None or m.good is None)
     if missing:
         return Verdict.INCONCLUSIVE, f"not measured: {', '.join(missing)}"
-    return Verdict.RECOVERED, "ready, answers a real completion, and the failure did not come back"
+    answer = verification.latest(Check.COMPLETION)
+    said = "answers a real completion" if answer is None or answer.real else f"nothing real was asked ({answer.says})"
+    return Verdict.RECOVERED, f"ready, {said}, and the failure did not come back"

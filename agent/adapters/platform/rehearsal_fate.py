@@ -92,7 +92,7 @@ def measurements(scenario: Scenario, row: RevisionRow, clock: Clock, compression
     note = rehearsed(compression)
 
     def said(check: Check, *, good: bool | None, says: str, value: float | None = None) -> Measurement:
-        return Measurement(check=check, good=good, says=f"{says} ({note})", value=value, at=now)
+        return Measurement(check=check, good=good, says=f"{says} ({note})", real=False, value=value, at=now)
 
     if now < row.ends_at:
         return (said(Check.READY, good=None, says=f"{row.name} is starting"),)
