@@ -59,12 +59,12 @@ class Event(Value):
     phase: Phase
     what: str
     by: str = "agent"
-
-
-class Incident(Value):
     cause: str = ""
     plan: str | None = None
     plan_digest: str | None = None
+
+
+class Incident(Value):
     """One trouble of one service.
 
     Attributes:

@@ -167,6 +167,7 @@ def _word_of(press: Press, answer_s: float) -> Word:
         who=press.user,
         channel=Channel.SLACK,
         verified=True,
+        why=press.why,
         plan_digest=press.plan_digest,
         wanted=_until(answer_s),
     )
@@ -189,7 +190,6 @@ def _until(answer_s: float) -> Callable[[], bool]:
     ends = time.monotonic() + answer_s
     return lambda: time.monotonic() < ends
 
-        why=press.why,
 
 def _record(gate: Gate, signed: Signed, word: Word) -> Decision:
     """Use the request up, then decide; where the stores fail in between, the request may be sent again."""
