@@ -240,7 +240,11 @@ WORDS: dict[str, _Word] = {
     "SETTLE_S": _Word(field="times.settle_s", read=_seconds, want="seconds > 0"),
     "POLL_S": _Word(field="times.poll_s", read=_seconds, want="seconds > 0"),
     "LEASE_S": _Word(field="times.lease_s", read=_seconds, want="seconds > 0"),
-    "MODEL_ENDPOINTS": _Word(field="model_endpoints", read=_list, want="base URLs, separated by commas"),
+    "MODEL_ENDPOINTS": _Word(
+        field="model_endpoints",
+        read=_list,
+        want="base URLs, separated by commas; recorded:FILE replays answers, and keeps those of a URL beside it",
+    ),
     "MODEL_NAME": _Word(field="model_name", read=str, want="a model name"),
     "MODEL_API_KEY": _Word(field="model_api_key", read=_secret, want="a secret"),
     "GEMMA_WHEN": _Word(
