@@ -113,7 +113,7 @@ def _told_to_a_person(service: str, told: Told, fits: Fits) -> Iterator[Candidat
         says = ", ".join(f"--{n} {'(take it away)' if v is None else v}".strip() for n, v in option.flags.items())
         hand = ForPerson(
             action=f"set_flag {next(iter(option.flags)).replace('-', '_')}",
-            instruction=f"Start the server with {says}.",
+            instruction=f"Start the server with {says}. {how.note}".strip(),
             commands=how.do,
             undo=how.undo,
         )
@@ -296,7 +296,13 @@ _MAKERS: dict[str, Callable[[str, Diagnosis, Live, Fits], Iterator[Candidate]]] 
 
 def _by_person(service: str, diagnosis: Diagnosis, live: Live | None) -> Candidate:
     fix = diagnosis.fix_actions[0] if diagnosis.fix_actions else "collect_container_logs"
-    text, commands, undo = instruction(fix, service, diagnosis.class_, live.platform if live else None)
+    text, commands, undo = instruction(
+        fix,
+        service,
+        diagnosis.class_,
+        live.platform if live else None,
+        log_path=live.log_path if live else None,
+    )
     return Candidate(
         actions=(ForPerson(action=fix, instruction=text, commands=commands, undo=undo),),
         why="this is for a person to do; we say what, and watch for the service to be healthy",

@@ -90,6 +90,7 @@ class Live(Value):
         stamps: Effect keys by revision name, for revisions we made.
         ready: Whether the newest revision serves; None while it is not known.
         message: What the platform says about it; untrusted text.
+        log_path: The file that holds the newest start's log, where the server runs on this machine.
     """
 
     service: str
@@ -107,6 +108,7 @@ class Live(Value):
     reconciling: bool = False
     message: str = ""
     spare_accelerator: bool | None = None
+    log_path: str | None = None
 
     @property
     def target(self) -> "Target":

@@ -78,6 +78,7 @@ class HostPlatform:
             reconciling=pending,
             message=newest.sick or newest.says if newest is not None else "",
             spare_accelerator=False,
+            log_path=str(self.log_path(service, newest).absolute()) if newest is not None else None,
         )
 
     def validate(self, order: Order) -> None:

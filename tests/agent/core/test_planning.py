@@ -201,6 +201,20 @@ def test_without_an_adapter_a_person_gets_the_instruction() -> None:
     assert "quota" in found.actions[0].instruction.lower()
 
 
+def test_a_person_is_told_where_the_log_of_a_server_here_stands() -> None:
+    """The platform knows the file; a service manager is not taken for granted."""
+    found = propose(
+        incident("engine_dead", "none_code_bug"),
+        live().with_(platform="host", log_path="/s/server.log"),
+        Arithmetic(),
+        load_default_policy(),
+    )
+    assert found is not None
+    (hand,) = found.actions
+    assert isinstance(hand, ForPerson)
+    assert hand.commands == ("tail -n 2000 /s/server.log",)
+
+
 def test_where_a_card_is_spare_the_new_revision_comes_up_beside_the_old() -> None:
     """Staged only where the service answers now and an accelerator is free."""
     calm = live(ready=True, spare_accelerator=True, latest_ready_revision="s-00004")

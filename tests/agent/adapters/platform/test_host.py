@@ -112,6 +112,7 @@ def test_exit_code_0_is_no_health(machine) -> None:
     os.kill(engine, signal.SIGKILL)
     until("it ended", lambda: own.newest.stage is Stage.ENDED)
     assert own.newest.exit_code == 0
+    assert Path(own.platform.describe(SERVICE).log_path).read_text()
     assert "exit code 0" in own.newest.says
     assert own.platform.describe(SERVICE).ready is False
     (ready,) = own.platform.measure(SERVICE, own.newest.revision)
