@@ -51,7 +51,8 @@ class Execution(Value):
     Attributes:
         prior_template: Platform form of the template before the change (canonical JSON).
         prior_traffic: Platform form of the traffic before the change (canonical JSON).
-        prior_ready: Whether the prior state served; where it did not, undoing does not bring service back.
+        prior_ready: Whether the newest revision served before; where it did not, undoing does not bring it up.
+        served_by_older: The older revision that served nevertheless.
     """
 
     plan: str
@@ -61,6 +62,7 @@ class Execution(Value):
     prior_template: str
     prior_traffic: str
     prior_ready: bool | None
+    served_by_older: str | None = None
 
     def effect(self, kind: EffectKind) -> Effect | None:
         """Return the effect of that kind, or None where it was never intended."""

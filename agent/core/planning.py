@@ -161,6 +161,7 @@ def _risk(
 
 
 def _undo(live: Live) -> str:
-    serving = live.latest_ready_revision
+    serving, older = live.latest_ready_revision, live.served_by_older
     state = f"{serving} served before it" if serving and live.ready else "it did not serve before either"
+    state = f"it did not come up before either, and {older} serves meanwhile" if older else state
     return f"the template of generation {live.generation} is put back byte by byte, and the traffic as it was; {state}"

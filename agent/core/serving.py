@@ -111,6 +111,12 @@ class Live(Value):
     log_path: str | None = None
 
     @property
+    def served_by_older(self) -> str | None:
+        """The older revision that serves while the newest never came up; None where the newest serves, or nothing."""
+        newest_failed = self.ready is False and self.latest_ready_revision != self.latest_created_revision
+        return self.latest_ready_revision if newest_failed else None
+
+    @property
     def target(self) -> "Target":
         """What an approval binds to."""
         return Target(

@@ -99,6 +99,7 @@ def _intend(world: World, incident: Incident, plan: Plan, live: Live, now: datet
         prior_template=live.template,
         prior_traffic=traffic,
         prior_ready=live.ready,
+        served_by_older=live.served_by_older,
     )
     world.control_store().keep_prior(key, live.template, traffic)
     moved = incident.move(Phase.APPLYING, now=now, due_at=now, execution=execution)

@@ -256,10 +256,16 @@ def watch_undo(world: World, incident: Incident) -> Did:
     done = incident.with_(execution=execution.with_effect(effect.with_(state=EffectState.DONE, finished_at=now)))
     if operation.ok is not True and execution.prior_ready is not False:
         return _give_up(world, done, f"the prior template is back but does not come up: {operation.says[:300]}", now)
-    what = "the prior template serves again"
-    if execution.prior_ready is False:
-        what = "the prior template is back; it did not serve before either, so the service is still down"
-    return _rolled_back(world, done, what, now)
+    return _rolled_back(world, done, _is_back(execution), now)
+
+
+def _is_back(execution: Execution) -> str:
+    if execution.prior_ready is not False:
+        return "the prior template serves again"
+    older = execution.served_by_older
+    if older is not None:
+        return f"the prior template is back; it did not come up before either, and {older} serves as before"
+    return "the prior template is back; it did not serve before either, so the service is still down"
 
 
 def _rolled_back(world: World, incident: Incident, what: str, now: datetime) -> Did:

@@ -44,10 +44,17 @@ def on_cloud_run(monkeypatch: pytest.MonkeyPatch) -> Iterator[list]:
         world.close()
 
 
-def approved(journey: Callable, on_cloud_run: list, fate, before_apply: Callable = lambda _: None):
+def approved(
+    journey: Callable,
+    on_cloud_run: list,
+    fate,
+    before_apply: Callable = lambda _: None,
+    before_ask: Callable = lambda _: None,
+):
     told = journey(PROBE)
     world = on_cloud_run[0]
     world.fate = fate
+    before_ask(world)
     before = world.open().describe(world.service)
     asked = told.until(lambda i: i.phase is Phase.ASKED, limit_s=300)
     before_apply(world)
@@ -111,3 +118,23 @@ def test_a_rollout_that_fails_ends_on_the_exact_prior_template(journey, on_cloud
     assert len(world.stand_in.updates) == 2
     assert [list(u.update_mask.paths) for u in world.stand_in.updates] == [["template"], ["template", "traffic"]]
     assert platform.describe(world.service).config == before.config
+
+
+def test_a_revision_that_serves_all_the_while_is_named_in_the_plan_and_after_the_way_back(
+    journey, on_cloud_run
+) -> None:
+    """A rollout that fails leaves the traffic on the revision before: the service is not down, and nobody is told so."""
+
+    def served(world) -> None:
+        older = f"{world.name}/revisions/older-00004-h7x"
+        world.stand_in.edit(world.name, lambda pb: setattr(pb, "latest_ready_revision", older))
+
+    fate = worlds.server.Fate(up=False, after_s=787.2)
+    told, _, _ = approved(journey, on_cloud_run, fate, before_ask=served)
+    undo = told.incidents()[0].plan.undo
+    assert undo.endswith("it did not come up before either, and older-00004-h7x serves meanwhile")
+    back = go_on(told, lambda i: i.ended or i.phase is Phase.ASKED)
+    said = [e.what for e in told.installation.store.timeline(back.id) if e.phase is Phase.ROLLED_BACK]
+    assert said == [
+        "the prior template is back; it did not come up before either, and older-00004-h7x serves as before"
+    ]

@@ -63,10 +63,11 @@ def test_a_roll_back_that_never_ends_goes_to_a_person() -> None:
 
 
 def test_where_the_prior_state_was_broken_itself_it_says_so() -> None:
-    """Undoing puts the old trouble back; nobody is told that it serves."""
+    """Undoing puts the old trouble back; nobody is told that it serves, but which older revision does."""
     simulation, incident = run(stories=("probe",), fates={"apply": [Fate.FAILS] * 6, "restore": [Fate.FAILS] * 6})
     said = [i.ended_why for _, i in simulation.history if i.phase is Phase.ROLLED_BACK]
-    assert "did not serve before either" in said[0]
+    assert said[0].startswith("the prior template is back; it did not come up before either, and ")
+    assert said[0].endswith("-00001-old serves as before")
     assert incident.phase is Phase.ESCALATED
 
 
