@@ -237,6 +237,18 @@ class TestPromises:
         guide = (Path(__file__).parents[3] / "docs" / "fit.md").read_text()
         assert observed.table(compared) in guide, "run: python benchmarks/fit_vs_peers.py --exceptions"
 
+    def test_asked_as_recorded_the_figure_is_the_one_that_the_guide_tells(self, observed, catalogue, monkeypatch):
+        """No version inferred, no flag added, no row left out: what somebody sees who asks the data as it stands."""
+        inferred = len(observed.NOTES["versions"])
+        monkeypatch.setattr(observed, "NOTES", {**observed.NOTES, "versions": {}, "flags": {}})
+        rows = [row for row in observed.rows() if (row["available_kv_gib"] or 0) > 0]
+        asked = [each for row in rows if (each := observed.compare(row, catalogue)) and each.inside is not None]
+        missed = ", ".join(each.id for each in asked if not each.inside)
+        inside = sum(each.inside for each in asked)
+        guide = " ".join((Path(__file__).parents[3] / "docs" / "fit.md").read_text().split())
+        assert f"{inferred} of the rows name no version that was read" in guide
+        assert f"{inside} of the {len(asked)} printed pools are in range; the others are {missed}" in guide
+
     def test_every_exception_is_still_one(self, observed, compared):
         limits = {"weights": 0.05, "pool_tokens": 0.005, "end": 0.05}
         for each in compared:
