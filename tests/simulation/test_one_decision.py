@@ -1,14 +1,19 @@
-"""S2 and S4 on SQLite: of many deciders one is heard, and a request is used once, across restarts and workers."""
+"""S2 and S4: of many deciders one is heard, and a request is used once, across restarts and workers."""
 
 import random
 import subprocess
 import sys
 import threading
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from agent.adapters.clock import SystemClock
+from agent.adapters.store.firestore import FirestoreStore
+from agent.adapters.store.firestore_control import FirestoreControlStore
+from agent.adapters.store.firestore_documents import Documents
 from agent.adapters.store.memory import MemoryCards
 from agent.adapters.store.sqlite import SqliteStore
 from agent.adapters.store.sqlite_control import SqliteControlStore
@@ -16,6 +21,7 @@ from agent.adapters.store.sqlite_database import SqliteDatabase
 from agent.adapters.store.sqlite_schema import Kind
 from agent.bootstrap import knowledge
 from agent.core.action import Restart
+from agent.core.audit import Soundness, verify
 from agent.core.decision import Answer, Channel, Decision, check_receipt
 from agent.core.incident import Incident, Times
 from agent.core.phase import Phase
@@ -88,10 +94,24 @@ def asked(store, number):
 
 
 def world_on(folder):
+    """A process of its own on the files of a folder."""
+    return world_of(
+        SqliteStore(SqliteDatabase(folder / "s.db", Kind.STATE, busy_s=30)),
+        SqliteControlStore(SqliteDatabase(folder / "c.db", Kind.CONTROL, busy_s=30)),
+    )
+
+
+def world_in(emulator, project):
+    """A process of its own on the two databases of a project."""
+    state, control = (Documents(project, name, client=emulator.client(project, name)) for name in ("s", "c"))
+    return world_of(FirestoreStore(state, SystemClock()), FirestoreControlStore(control))
+
+
+def world_of(store, control):
     return World(
         owner=Owner.DECIDE,
-        store=SqliteStore(SqliteDatabase(folder / "s.db", Kind.STATE, busy_s=30)),
-        control=SqliteControlStore(SqliteDatabase(folder / "c.db", Kind.CONTROL, busy_s=30)),
+        store=store,
+        control=control,
         cards=MemoryCards(),
         bus=NoBus(),
         platform_of=lambda _: None,
@@ -107,52 +127,77 @@ def world_on(folder):
 KNOWN = knowledge(Services(services=()), POLICY, Times(), fits=None)
 
 
-def test_of_fifty_deciders_exactly_one_is_heard_two_hundred_times(tmp_path):
-    """Approve and reject mixed; every loser is told who won; who asked cannot win with a yes."""
-    worlds = [world_on(tmp_path) for _ in range(2)]
-    plans = [asked(worlds[0].store, n) for n in range(ROUNDS)]
-    chance = random.Random(4)
-    answers = [[chance.choice(list(Answer)) for _ in range(RACERS)] for _ in range(ROUNDS)]
-    told = [[None] * RACERS for _ in range(ROUNDS)]
-    begin = threading.Barrier(RACERS)
+@dataclass
+class Race:
+    """Racers who answer one plan after the other, all of them at once, approve and reject mixed by a seed."""
 
-    def race(racer):
-        for number, plan in enumerate(plans):
-            begin.wait()
+    worlds: list
+    racers: int
+    rounds: int
+
+    def run(self):
+        self.plans = [asked(self.worlds[0].store, n) for n in range(self.rounds)]
+        chance = random.Random(4)
+        self.answers = [[chance.choice(list(Answer)) for _ in range(self.racers)] for _ in self.plans]
+        self.told = [[None] * self.racers for _ in self.plans]
+        self.line = threading.Barrier(self.racers)
+        threads = [threading.Thread(target=self._racer, args=(n,)) for n in range(self.racers)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _racer(self, racer):
+        for number, plan in enumerate(self.plans):
+            self.line.wait()
             word = Word(
                 plan=plan.id,
-                answer=answers[number][racer],
+                answer=self.answers[number][racer],
                 who=f"U0{racer:03d}",
                 channel=Channel.SLACK,
                 verified=True,
                 plan_digest=plan.digest,
             )
             try:
-                told[number][racer] = plan_to_decision(worlds[racer % 2], word)
+                self.told[number][racer] = plan_to_decision(self.worlds[racer % len(self.worlds)], word)
             except (StateConflict, PolicyRefused) as error:
-                told[number][racer] = error
+                self.told[number][racer] = error
 
-    threads = [threading.Thread(target=race, args=(n,)) for n in range(RACERS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for number, plan in enumerate(plans):
-        won = [t for t in told[number] if isinstance(t, Decision)]
-        assert len(won) == 1, plan.id
-        held = worlds[0].store.load(plan.incident)
-        assert held.decision == won[0]
-        assert held.phase is (Phase.APPROVED if won[0].answer is Answer.APPROVE else Phase.REJECTED)
-        check_receipt(held.decision, plan, KEY)
-        assert (won[0].who, won[0].answer) != ("U0000", Answer.APPROVE)
-        for racer, lost in enumerate(told[number]):
-            if isinstance(lost, Decision):
-                continue
-            asker = racer == 0 and answers[number][0] is Answer.APPROVE
-            named = f"{won[0].shown} said {won[0].answer}" in str(lost)
-            assert named or (asker and "who asks does not approve" in str(lost)), str(lost)
-    rows = worlds[0].control.audit(10**6)
-    assert len(rows) == ROUNDS
+    def check(self):
+        """One decision each, signed and stored; every loser was told who won; who asked has won with no yes."""
+        for number, plan in enumerate(self.plans):
+            won = [t for t in self.told[number] if isinstance(t, Decision)]
+            assert len(won) == 1, (plan.id, self.told[number])
+            held = self.worlds[0].store.load(plan.incident)
+            assert held.decision == won[0]
+            assert held.phase is (Phase.APPROVED if won[0].answer is Answer.APPROVE else Phase.REJECTED)
+            check_receipt(held.decision, plan, KEY)
+            assert (won[0].who, won[0].answer) != ("U0000", Answer.APPROVE)
+            for racer, lost in enumerate(self.told[number]):
+                if isinstance(lost, Decision):
+                    continue
+                asker = racer == 0 and self.answers[number][0] is Answer.APPROVE
+                named = f"{won[0].shown} said {won[0].answer}" in str(lost)
+                assert named or (asker and "who asks does not approve" in str(lost)), str(lost)
+        rows = self.worlds[0].control.audit(10**6)
+        assert verify(rows).soundness is Soundness.SOUND
+        assert sorted(r.incident for r in rows) == sorted(plan.incident for plan in self.plans)
+
+
+def test_of_fifty_deciders_exactly_one_is_heard_two_hundred_times(tmp_path):
+    """Two workers on SQLite."""
+    race = Race([world_on(tmp_path) for _ in range(2)], RACERS, ROUNDS)
+    race.run()
+    race.check()
+
+
+@pytest.mark.emulator
+@pytest.mark.xdist_group("firestore")
+def test_of_four_deciders_on_firestore_exactly_one_is_heard_ten_times(firestore_emulator, firestore_project):
+    """Four workers, each with connections of its own, on Google's emulator."""
+    race = Race([world_in(firestore_emulator, firestore_project) for _ in range(4)], 4, 10)
+    race.run()
+    race.check()
 
 
 CHILD = """
