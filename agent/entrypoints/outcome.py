@@ -18,7 +18,6 @@ def receive(
     handle: Handle,
     quarantine: Quarantine,
     *,
-    drained: Callable[[], bool] | None = None,
     report: Report | None = None,
 ) -> Outcome:
     """Handle a delivery and say what becomes of it; never raises for anything that ``handle`` does.
@@ -26,22 +25,24 @@ def receive(
     | ``handle`` raises | outcome |
     |---|---|
     | nothing | ACK |
-    | StateConflict: a rival wrote first and goes on | ACK once our own entries are drained, else RETRY |
+    | StateConflict: rivals wrote first, time and again | RETRY; it says nothing about the message and is not counted |
     | an error that no further delivery can help | QUARANTINED at once |
     | a time-out, "too many requests" | RETRY; it says nothing about the message and is not counted |
     | DependencyFailed, or a bug | RETRY; the fifth time QUARANTINED |
+
+    A race that is lost once never comes here: ``advance`` sends what the rival committed, looks again, and returns. Who
+    lost time and again may not have done what it came for (a signal may not be stored), so an empty outbox is no leave.
 
     Args:
         delivery: What arrived.
         handle: Does the work, and returns only after its commit.
         quarantine: Counts failures and keeps what can never succeed. What it cannot keep is not acknowledged.
-        drained: Publishes what this delivery's incident has in its outbox and says whether it is empty now.
         report: Told of every failure and its outcome, for the log.
     """
     try:
         handle(delivery)
     except Exception as error:  # noqa: BLE001 - a bug must cost one message at most, never the queue
-        outcome = _settled(error, delivery, quarantine, drained)
+        outcome = _settled(error, delivery, quarantine)
         if report is not None:
             report(delivery, error, outcome)
         return outcome
@@ -78,11 +79,9 @@ def is_busy(error: BaseException) -> bool:
     return False
 
 
-def _settled(
-    error: Exception, delivery: Delivery, quarantine: Quarantine, drained: Callable[[], bool] | None
-) -> Outcome:
+def _settled(error: Exception, delivery: Delivery, quarantine: Quarantine) -> Outcome:
     if isinstance(error, StateConflict):
-        return _after_conflict(drained)
+        return Outcome.RETRY
     if isinstance(error, SreError) and not error.redeliver:
         return _put_away(delivery, error, quarantine)
     if isinstance(error, DependencyFailed | TimeoutError) and is_busy(error):
@@ -92,13 +91,6 @@ def _settled(
     except Exception:  # noqa: BLE001 - not counted, so not acknowledged
         return Outcome.RETRY
     return _put_away(delivery, error, quarantine) if failures >= HANDLED_FAILURES else Outcome.RETRY
-
-
-def _after_conflict(drained: Callable[[], bool] | None) -> Outcome:
-    try:
-        return Outcome.ACK if drained is not None and drained() else Outcome.RETRY
-    except Exception:  # noqa: BLE001 - what was not drained is not acknowledged
-        return Outcome.RETRY
 
 
 def _put_away(delivery: Delivery, error: Exception, quarantine: Quarantine) -> Outcome:

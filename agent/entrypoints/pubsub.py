@@ -3,7 +3,7 @@
 import base64
 import binascii
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -30,7 +30,6 @@ def receive_push(
     quarantine: Quarantine,
     *,
     topic: Topic | None = None,
-    drained: Callable[[], bool] | None = None,
     report: Report | None = None,
 ) -> Outcome:
     """Decode a push request, handle its message, and say what becomes of it; never raises for a bad body.
@@ -41,14 +40,13 @@ def receive_push(
         handle: Does the work; see :func:`agent.entrypoints.outcome.receive`.
         quarantine: Keeps what can never succeed.
         topic: The topic that the function is bound to; None trusts the request.
-        drained: Drains the outbox after a lost race; see :func:`agent.entrypoints.outcome.receive`.
         report: Told of every failure.
     """
     try:
         delivery = delivery_from(headers, body, topic=topic)
     except InputRejected as error:
         return refused(_unreadable(headers, body, topic), error, quarantine, report=report)
-    return receive(delivery, handle, quarantine, drained=drained, report=report)
+    return receive(delivery, handle, quarantine, report=report)
 
 
 def answer(outcome: Outcome) -> tuple[int, str]:

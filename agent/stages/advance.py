@@ -48,7 +48,8 @@ RIVALS = 5
 def advance(world: World, incident_id: str, *, may_explain: bool = False) -> tuple[Did, ...]:
     """Run the stages that are due and ours, one after the other, each in its own transaction.
 
-    What earlier runs committed and did not send is sent first; a state written by a rival is loaded again.
+    What earlier runs committed and did not send is sent first. Where a rival wrote, what it committed is sent too and
+    its state is loaded again, so that whoever acknowledges after this leaves nothing unsent.
 
     Args:
         world: The ports of the function that we are.
@@ -81,6 +82,7 @@ def advance(world: World, incident_id: str, *, may_explain: bool = False) -> tup
             did = _run(world, incident, step, stage)
         except StateConflict:
             rivals += 1
+            drain(world, incident_id)  # the rival may be dead, or our own first try whose answer was lost
             if rivals >= RIVALS:
                 raise
             continue
