@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr
 
@@ -48,6 +49,10 @@ class Settings(Value):
         compression: Divides waits in a rehearsal; screens say so.
         webhook_deciders: Identity and secret of who may decide by webhook; twice the same identity is a rotation.
         receipt_kms: A Cloud KMS key version that signs receipts in place of a key of our own.
+        decide_url: Where `decide` is; the command line and the console of the cloud send decisions there.
+        id_token_audiences: For whom an operator's ID token may have been made; none refuses every one.
+        id_token_command: The operator's fixed words that print an ID token; nothing is ever put into them.
+        form_key: Signs the console's forms, the same in every instance of it.
     """
 
     store: str = "sqlite:state"
@@ -84,6 +89,10 @@ class Settings(Value):
     restart_command: tuple[str, ...] = ()
     public_url: str = "http://127.0.0.1:8080"
     iap_audience: str | None = None
+    decide_url: str | None = None
+    id_token_audiences: tuple[str, ...] = ()
+    id_token_command: tuple[str, ...] = ()
+    form_key: SecretStr | None = None
     log_json: bool = False
 
     @property
@@ -175,6 +184,17 @@ def _secret(raw: str) -> SecretStr:
 
 def _list(raw: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in raw.split(",") if part.strip())
+
+
+def _own_address(raw: str) -> str:
+    """Return an https address without anything behind its host; plain http only on this machine."""
+    parts = urlsplit(raw)
+    near = parts.scheme == "http" and parts.hostname in {"127.0.0.1", "localhost", "::1"}
+    bare = parts.path in {"", "/"} and not (parts.query or parts.fragment or "@" in parts.netloc)
+    if not (parts.scheme == "https" or near) or not parts.hostname or not bare:
+        raise ValueError(raw)
+    _ = parts.port  # raises where it is none
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 def _words(raw: str) -> tuple[str, ...]:
@@ -270,6 +290,14 @@ WORDS: dict[str, _Word] = {
     "RESTART_COMMAND": _Word(field="restart_command", read=_words, want="a command, quoted as for a shell"),
     "PUBLIC_URL": _Word(field="public_url", read=str, want="the URL under which people reach the console"),
     "IAP_AUDIENCE": _Word(field="iap_audience", read=str, want="the audience of the IAP assertion"),
+    "DECIDE_URL": _Word(field="decide_url", read=_own_address, want="the https:// address of `decide`"),
+    "ID_TOKEN_AUDIENCES": _Word(
+        field="id_token_audiences", read=_list, want="audiences of operators' ID tokens, separated by commas"
+    ),
+    "ID_TOKEN_COMMAND": _Word(
+        field="id_token_command", read=_words, want="a command that prints an ID token, quoted as for a shell"
+    ),
+    "FORM_KEY": _Word(field="form_key", read=_secret, want="a secret of 32 bytes or more"),
     "LOG_JSON": _Word(field="log_json", read=_switch, want="on | off"),
 }
 
@@ -331,6 +359,8 @@ def _together(settings: Settings) -> list[str]:
         mistakes.append("BUS is 'embedded' with a cloud store, want pubsub:<project>")
     if settings.receipt_key is not None and len(settings.receipt_key.get_secret_value()) < 32:
         mistakes.append("RECEIPT_KEY is too short, want a secret of 32 bytes or more")
+    if settings.form_key is not None and len(settings.form_key.get_secret_value()) < 32:
+        mistakes.append("FORM_KEY is too short, want a secret of 32 bytes or more")
     if bool(settings.slack_token) != bool(settings.slack_channel):
         mistakes.append("SLACK_TOKEN and SLACK_CHANNEL go together, one of them is unset")
     if settings.webhook_urls and not settings.webhook_secrets:

@@ -12,9 +12,12 @@ locals {
     settings = ["PLATFORM", "POLICY", "KILL_SWITCH", "RECEIPT_KMS"] }
     on_tick = { topic = "", open = false, min = 0, max = 1, concurrency = 1, memory = "1Gi", timeout = 540,
     settings = ["PLATFORM", "POLICY"] }
-    decide  = { topic = "", open = true, min = 1, max = 3, concurrency = 20, memory = "1Gi", timeout = 30, settings = ["POLICY", "KILL_SWITCH", "PUBLIC_URL", "RECEIPT_KMS"] }
-    ingest  = { topic = "", open = true, min = 0, max = 3, concurrency = 20, memory = "512Mi", timeout = 60, settings = [] }
-    console = { topic = "", open = false, min = 0, max = 2, concurrency = 20, memory = "1Gi", timeout = 60, settings = ["IAP_AUDIENCE", "PUBLIC_URL"] }
+    decide = { topic = "", open = true, min = 1, max = 3, concurrency = 20, memory = "1Gi", timeout = 30,
+    settings = ["POLICY", "KILL_SWITCH", "PUBLIC_URL", "RECEIPT_KMS", "DECIDE_URL", "ID_TOKEN_AUDIENCES", "IAP_AUDIENCE"] }
+    ingest = { topic = "", open = true, min = 0, max = 3, concurrency = 20, memory = "512Mi", timeout = 60, settings = [] }
+    # It reads, and hands answers on to decide with the person's own signed assertion; it needs no right for that.
+    console = { topic = "", open = false, min = 0, max = 2, concurrency = 20, memory = "1Gi", timeout = 60,
+    settings = ["IAP_AUDIENCE", "PUBLIC_URL", "POLICY", "DECIDE_URL"] }
   }
 
   times = ["APPROVAL_TTL_S", "COOL_OFF_S", "VERIFY_WINDOW_S", "QUIET_S", "SETTLE_S", "POLL_S", "LEASE_S"]
@@ -27,7 +30,13 @@ locals {
     LOG_JSON = "on"
   }
 
-  known = merge({ PUBLIC_URL = "https://sre-console-${local.number}.${var.region}.run.app" }, var.settings, {
+  decide_url = "https://sre-decide-${local.number}.${var.region}.run.app"
+
+  known = merge({
+    PUBLIC_URL         = "https://sre-console-${local.number}.${var.region}.run.app"
+    ID_TOKEN_AUDIENCES = local.decide_url
+    }, var.settings, {
+    DECIDE_URL   = local.decide_url
     PLATFORM     = "cloud_run:${var.project}"
     POLICY       = "/workspace/policy.toml"
     RECEIPT_KMS  = "${google_kms_crypto_key.receipts.id}/cryptoKeyVersions/${var.receipt_key_version}"

@@ -207,7 +207,7 @@ resource "google_cloud_run_v2_service_iam_member" "scheduler" {
   member   = google_service_account.scheduler.member
 }
 
-# Slack, webhooks and foreign alert senders carry no Google token: these two check signatures and secrets themselves.
+# Slack, webhooks and foreign alert senders carry no Google token: these two check signatures, tokens and secrets themselves.
 resource "google_cloud_run_v2_service_iam_member" "open" {
   #checkov:skip=CKV_GCP_102:Slack and webhooks cannot send a Google token; decide and ingest verify signatures and secrets themselves
   for_each = { for name, f in local.functions : name => f if f.open && (name != "ingest" || var.ingest_public) }

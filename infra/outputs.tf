@@ -8,6 +8,11 @@ output "slack_request_url" {
   value       = "${module.function["decide"].uri}/slack/actions"
 }
 
+output "decide_url" {
+  description = "Where the command line sends decisions: set DECIDE_URL to it."
+  value       = local.decide_url
+}
+
 output "ingest_url" {
   description = "Where Alertmanager, Azure and EventBridge post; append the sender's name."
   value       = module.function["ingest"].uri

@@ -9,6 +9,7 @@ locals {
     MODEL_API_KEY        = ["on_incident"]
     HF_TOKEN             = ["on_incident"]
     INGEST_SECRETS       = ["ingest"]
+    FORM_KEY             = ["console"]
   }
 
   readers = merge([

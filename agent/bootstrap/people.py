@@ -70,6 +70,17 @@ def slack_reply() -> "SlackReply":
     return SlackReply(GuardedPost(timeout_s=3))
 
 
+def operator_token(settings: Settings) -> str:
+    """Return an ID token of whoever works at this machine, made for `decide` where its maker lets us choose.
+
+    Raises:
+        DependencyFailed: None can be had.
+    """
+    from agent.adapters.identity.operator import operator_token as token
+
+    return token(settings.decide_url or "", command=settings.id_token_command)
+
+
 def seal_of(settings: Settings) -> Seal | None:
     """Return what signs receipts in place of a key of ours: Cloud KMS, where it is set."""
     if settings.receipt_kms is None:

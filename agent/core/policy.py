@@ -177,6 +177,17 @@ class Policy(Value):
         same = (a for a in self.approvers if (a_is := getattr(a, field)) and a_is.casefold() == who.casefold())
         return next(same, None)
 
+    def bars(self, channel: Channel, who: str, service: str) -> str:
+        """Return why the word of somebody whom a channel proved does not count for a service, or nothing."""
+        approver = self.approver(channel, who)
+        if approver is None:
+            kind = {"slack": "Slack user id", "webhook": "webhook identity"}.get(_IDENTITY.get(channel, ""), "e-mail")
+            more = "; being in the channel is not enough" if channel is Channel.SLACK else ""
+            return f"policy.toml names no approver with the {kind} {who!r}{more}"
+        if not selects(approver.services, service):
+            return f"policy.toml does not let {approver.name!r} decide about {service!r}"
+        return ""
+
     def check(self, actions: tuple[Action, ...]) -> None:
         """Refuse values that no approval can allow.
 

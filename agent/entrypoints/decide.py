@@ -1,4 +1,4 @@
-"""What the public deciding function answers: a press in Slack or a signed webhook becomes one recorded decision."""
+"""What the public deciding function answers: a press, a signed webhook or a proven person's word is one decision."""
 
 import json
 import queue
@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from typing import TYPE_CHECKING, TypeVar
 
 import structlog
 
@@ -20,11 +21,19 @@ from agent.ports.clock import Clock
 from agent.ports.world import World
 from agent.stages.plan_to_decision import Word, plan_to_decision
 
+if TYPE_CHECKING:
+    from agent.entrypoints.proofs import Proofs
+
 ANSWER_S = 2.0  # of the three seconds that Slack waits
 WORKERS = 16
+READ_S = 20.0
+READERS = 4
 SLACK_PATH = "/slack/actions"
 WEBHOOK_PATH = "/webhooks/"
+OPEN_PATHS = ("/decisions", "/kill-switch", "/incidents", "/audit")
 NOT_RECORDED = "not recorded, press again"
+
+T = TypeVar("T")
 
 Answer = tuple[int, dict[str, str], bytes]
 
@@ -44,13 +53,13 @@ class Workers:
         self._started = 0
         self._lock = threading.Lock()
 
-    def within(self, seconds: float, work: Callable[[], Decision]) -> Decision:
+    def within(self, seconds: float, work: Callable[[], T], *, what: str = "the answer was not recorded") -> T:
         """Return what ``work`` returns, or raise what it raises.
 
         Raises:
             DependencyFailed: It did not end in time; it may still end, and whoever asks again is told.
         """
-        done: queue.SimpleQueue[Decision | Exception] = queue.SimpleQueue()
+        done: queue.SimpleQueue[T | Exception] = queue.SimpleQueue()
 
         def run() -> None:
             try:
@@ -63,9 +72,7 @@ class Workers:
         try:
             result = done.get(timeout=seconds)
         except queue.Empty:
-            raise DependencyFailed(
-                "the answer was not recorded", why=f"the store did not answer in {seconds:g} s", mend="press again"
-            ) from None
+            raise DependencyFailed(what, why=f"the store did not answer in {seconds:g} s", mend="press again") from None
         if isinstance(result, Exception):
             raise result
         return result
@@ -92,6 +99,9 @@ class Gate:
         webhook_secrets: By identity.
         reply: Says something to one person at the place Slack named; returns at once.
         answer_s: How long a request waits for the store, seconds.
+        proofs: What the command line and the console are known by; None has no such place.
+        readers: Threads of those who only look, so that nobody who decides waits for them.
+        read_s: How long they wait for the store, seconds.
     """
 
     world: World
@@ -101,17 +111,24 @@ class Gate:
     reply: Callable[[str, str], None] = lambda _url, _text: None
     workers: Workers = field(default_factory=Workers)
     answer_s: float = ANSWER_S
+    proofs: "Proofs | None" = None
+    readers: Workers = field(default_factory=lambda: Workers(READERS))
+    read_s: float = READ_S
 
 
-def decide_request(method: str, path: str, headers: Mapping[str, str], body: bytes, *, gate: Gate) -> Answer:
+def decide_request(
+    method: str, path: str, headers: Mapping[str, str], body: bytes, *, gate: Gate, query: str = ""
+) -> Answer:
     """Answer one request; never raises.
 
     Args:
         method: ``POST``, or it is refused.
-        path: ``/slack/actions``, or ``/webhooks/NAME``; a prefix before it does not matter.
-        headers: Of the request, in any case. No header says who somebody is.
+        path: ``/slack/actions``, or ``/webhooks/NAME``; a prefix before it does not matter. Or one of the places of
+            :mod:`agent.entrypoints.operators`, for whom a token proves.
+        headers: Of the request, in any case. No header says who somebody is; a signed token in one proves it.
         body: As it came.
         gate: What it is answered with.
+        query: What stands behind the question mark.
 
     Returns:
         Status, headers, body: 200 heard, 400 not understood, 401 not signed, 403 refused, 404 no such place,
@@ -120,17 +137,22 @@ def decide_request(method: str, path: str, headers: Mapping[str, str], body: byt
     """
     slack = path.rstrip("/").endswith(SLACK_PATH)
     sender = path.rpartition(WEBHOOK_PATH)[2] if WEBHOOK_PATH in path else ""
-    if not slack and not sender:
-        return _said(HTTPStatus.NOT_FOUND, "there is nothing here")
-    if method != "POST":
+    known = gate.proofs is not None and path.startswith(OPEN_PATHS)
+    if not slack and not sender and not known:
+        return said(HTTPStatus.NOT_FOUND, "there is nothing here")
+    if method != "POST" and not known:
         return HTTPStatus.METHOD_NOT_ALLOWED.value, {"allow": "POST"}, b""
     try:
+        if not slack and not sender:
+            from agent.entrypoints.operators import operator_request
+
+            return operator_request(method, path, headers, body, gate=gate, query=query)
         return _slack(headers, body, gate) if slack else _webhook(sender, headers, body, gate)
     except SreError as error:
         return _refused(error)
     except Exception:
         log.exception("decision.broke")
-        return _said(HTTPStatus.SERVICE_UNAVAILABLE, NOT_RECORDED)
+        return said(HTTPStatus.SERVICE_UNAVAILABLE, NOT_RECORDED)
 
 
 def _slack(headers: Mapping[str, str], body: bytes, gate: Gate) -> Answer:
@@ -147,14 +169,14 @@ def _slack(headers: Mapping[str, str], body: bytes, gate: Gate) -> Answer:
         lost = isinstance(error, DependencyFailed)
         if press.reply_to is not None:
             gate.reply(press.reply_to, NOT_RECORDED if lost else slack_mrkdwn(str(error), limit=1500))
-        return _said(HTTPStatus.SERVICE_UNAVAILABLE, NOT_RECORDED) if lost else (200, {}, b"")
+        return said(HTTPStatus.SERVICE_UNAVAILABLE, NOT_RECORDED) if lost else (200, {}, b"")
     return 200, {}, b""
 
 
 def _webhook(sender: str, headers: Mapping[str, str], body: bytes, gate: Gate) -> Answer:
-    said = said_by(sender, headers, body, secrets=gate.webhook_secrets, now=gate.clock.now())
-    word = _word_said(said, gate.answer_s)
-    decision = gate.workers.within(gate.answer_s, lambda: _record(gate, said.signed, word))
+    heard = said_by(sender, headers, body, secrets=gate.webhook_secrets, now=gate.clock.now())
+    word = _word_said(heard, gate.answer_s)
+    decision = gate.workers.within(gate.answer_s, lambda: _record(gate, heard.signed, word))
     shown = {"plan": decision.plan, "answer": decision.answer, "who": decision.shown, "at": decision.at.isoformat()}
     return 200, {"content-type": "application/json"}, json.dumps(shown).encode()
 
@@ -169,24 +191,25 @@ def _word_of(press: Press, answer_s: float) -> Word:
         verified=True,
         why=press.why,
         plan_digest=press.plan_digest,
-        wanted=_until(answer_s),
+        wanted=until(answer_s),
     )
 
 
-def _word_said(said: Said, answer_s: float) -> Word:
+def _word_said(heard: Said, answer_s: float) -> Word:
     return Word(
-        plan=said.data.plan,
-        answer=said.data.answer,
-        who=said.sender,
+        plan=heard.data.plan,
+        answer=heard.data.answer,
+        who=heard.sender,
         channel=Channel.WEBHOOK,
         verified=True,
-        why=said.data.why,
-        plan_digest=said.data.plan_digest,
-        wanted=_until(answer_s),
+        why=heard.data.why,
+        plan_digest=heard.data.plan_digest,
+        wanted=until(answer_s),
     )
 
 
-def _until(answer_s: float) -> Callable[[], bool]:
+def until(answer_s: float) -> Callable[[], bool]:
+    """Return what says whether somebody still waits."""
     ends = time.monotonic() + answer_s
     return lambda: time.monotonic() < ends
 
@@ -205,15 +228,16 @@ def _record(gate: Gate, signed: Signed, word: Word) -> Decision:
 
 def _refused(error: SreError) -> Answer:
     if isinstance(error, Unsigned):
-        return _said(HTTPStatus.UNAUTHORIZED, error.what)
+        return said(HTTPStatus.UNAUTHORIZED, error.what)
     if isinstance(error, Replayed | StateConflict):
-        return _said(HTTPStatus.CONFLICT, str(error))
+        return said(HTTPStatus.CONFLICT, str(error))
     if isinstance(error, PolicyRefused):
-        return _said(HTTPStatus.FORBIDDEN, str(error))
+        return said(HTTPStatus.FORBIDDEN, str(error))
     if isinstance(error, InputRejected):
-        return _said(HTTPStatus.BAD_REQUEST, str(error))
-    return _said(HTTPStatus.SERVICE_UNAVAILABLE, NOT_RECORDED)
+        return said(HTTPStatus.BAD_REQUEST, str(error))
+    return said(HTTPStatus.SERVICE_UNAVAILABLE, NOT_RECORDED)
 
 
-def _said(status: HTTPStatus, text: str) -> Answer:
+def said(status: HTTPStatus, text: str) -> Answer:
+    """Answer with one sentence."""
     return status.value, {"content-type": "application/json"}, json.dumps({"error": text}).encode()

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from agent.bootstrap import decider_secrets, machine_clock, slack_reply, slack_secret
 from agent.entrypoints.decide import SLACK_PATH, WEBHOOK_PATH, Gate, decide_request
+from agent.entrypoints.key_set import GOOGLE_KEYS, IAP_KEYS, KeySet
+from agent.entrypoints.proofs import Proofs
 from agent.entrypoints.slack_request import BODY_LIMIT
 from agent.ports.world import World
 from agent.settings import Settings
@@ -23,6 +25,20 @@ def gate_of(settings: Settings, world: World) -> Gate:
         slack_secret=slack_secret(settings),
         webhook_secrets=decider_secrets(settings),
         reply=slack_reply(),
+        proofs=proofs_of(settings),
+    )
+
+
+def proofs_of(settings: Settings) -> Proofs:
+    """Return what people of the command line and the console are known by; nothing is fetched before it is needed."""
+    clock = machine_clock()
+    return Proofs(
+        clock=clock,
+        google=KeySet(clock, url=GOOGLE_KEYS, holder="Google's accounts"),
+        iap=KeySet(clock, url=IAP_KEYS, holder="Identity-Aware Proxy"),
+        audiences=settings.id_token_audiences,
+        own=settings.decide_url,
+        iap_audience=settings.iap_audience,
     )
 
 
@@ -31,7 +47,10 @@ def respond(request: "Request", gate: Gate) -> "Response":
     from werkzeug.wrappers import Response
 
     body = request.stream.read(BODY_LIMIT + 1)
-    status, headers, said = decide_request(request.method, request.path, dict(request.headers), body, gate=gate)
+    query = request.query_string.decode("latin-1")
+    status, headers, said = decide_request(
+        request.method, request.path, dict(request.headers), body, gate=gate, query=query
+    )
     return Response(said, status=status, headers={"cache-control": "no-store"} | headers)
 
 

@@ -20,7 +20,7 @@ from agent.entrypoints.outcome import Handle
 from agent.entrypoints.pubsub import PUSH_LIMIT, answer, receive_push
 from agent.entrypoints.service import handler, report
 from agent.entrypoints.telemetry import configure_log, current_trace, follow, traced
-from agent.errors import PolicyRefused, SreError
+from agent.errors import SreError
 from agent.ports.bus import Delivery, Topic
 from agent.ports.world import Owner
 from agent.settings import Settings, read_settings
@@ -29,10 +29,8 @@ if TYPE_CHECKING:
     from flask import Flask, Request
     from werkzeug.wrappers import Response
 
-    from agent.core.decision import Decision
     from agent.entrypoints.decide import Gate
     from agent.entrypoints.ingest import Sender
-    from agent.stages.plan_to_decision import Word
 
 Answer = tuple[str, int]
 
@@ -108,7 +106,7 @@ def post(request: Request) -> Answer:
 
 
 def decide(request: Request) -> tuple[bytes, int, dict[str, str]]:
-    """Answer a press in Slack or a signed webhook; the whole answer comes from its own rules, which never raise."""
+    """Answer a press in Slack, a signed webhook, or a person's token; the answer comes from rules that never raise."""
     from agent.entrypoints.decide import decide_request
 
     with traced(dict(request.headers), project=project()):
@@ -118,7 +116,10 @@ def decide(request: Request) -> tuple[bytes, int, dict[str, str]]:
             said, status = unopened(error)
             return said.encode(), status, {}
         body = request.stream.read(BODY_LIMIT + 1)
-        status, headers, answered = decide_request(request.method, request.path, dict(request.headers), body, gate=gate)
+        query = request.query_string.decode("latin-1")
+        status, headers, answered = decide_request(
+            request.method, request.path, dict(request.headers), body, gate=gate, query=query
+        )
         return answered, status, headers
 
 
@@ -209,19 +210,13 @@ def _gate() -> Gate:
 @cache
 def _console() -> Flask:
     from agent.entrypoints.web.app import make_app
+    from agent.entrypoints.web.forwarding import forward_of
 
     embedded = settings().embedded
     owner = Owner.DECIDE if embedded else Owner.INTAKE
-    return make_app(outfit_of(owner).worlds[owner], settings=settings(), decide=None if embedded else _elsewhere)
-
-
-def _elsewhere(word: Word) -> Decision:
-    """Say where a plan can be answered: in the cloud the console reads, and holds no key to sign with."""
-    raise PolicyRefused(
-        f"plan {word.plan!r} was not decided",
-        why="this console only shows; the key that signs decisions is held by another function",
-        mend=f"answer in Slack, or run: sre-agent {word.answer} {word.plan}",
-    )
+    # in the cloud the console reads, and holds no key to sign with: what is decided goes to `decide`
+    decide = None if embedded else forward_of(settings())
+    return make_app(outfit_of(owner).worlds[owner], settings=settings(), decide=decide)
 
 
 @cache

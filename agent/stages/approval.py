@@ -3,7 +3,7 @@
 from agent.core.decision import Answer, Channel, Decision, check_receipt
 from agent.core.incident import Incident
 from agent.core.plan import Plan
-from agent.core.policy import Mode, selects
+from agent.core.policy import Mode
 from agent.errors import PolicyRefused
 from agent.ports.world import Owner, World
 
@@ -34,12 +34,11 @@ def may_not_decide(world: World, plan: Plan, *, answer: Answer, channel: Channel
 
 
 def _proven(world: World, plan: Plan, *, answer: Answer, channel: Channel, who: str) -> str:
-    policy, service = world.knowledge.policy, plan.target.service
+    policy = world.knowledge.policy
+    barred = policy.bars(channel, who, plan.target.service)
     approver = policy.approver(channel, who)
-    if approver is None:
-        return f"policy.toml names no approver with the {_kind(channel)} {who!r}; being in the channel is not enough"
-    if not selects(approver.services, service):
-        return f"policy.toml does not let {approver.name!r} decide about {service!r}"
+    if barred or approver is None:
+        return barred or "nobody is named"
     asker = (plan.asked_by or "").casefold()
     if answer is Answer.APPROVE and asker and asker in approver.identities:
         return f"{approver.name!r} started this run, and who asks does not approve"
@@ -100,7 +99,3 @@ def _unproven(world: World, plan: Plan, *, answer: Answer, channel: Channel, who
     if answer is Answer.APPROVE and plan.asked_by is not None and plan.asked_by == who:
         return f"{who!r} started this run, and who asks does not approve"
     return ""
-
-
-def _kind(channel: Channel) -> str:
-    return {Channel.SLACK: "Slack user id", Channel.WEBHOOK: "webhook identity"}.get(channel, "e-mail")

@@ -11,9 +11,13 @@ from agent.ports.world import Owner
 from agent.settings import WORDS, Settings
 
 # Settings that an installation in the cloud does not choose: of machines, or made by Terraform itself.
-MADE = {"STORE", "BUS", "PLATFORM", "SERVICES", "POLICY", "LOG_JSON", "IAP_AUDIENCE", "RECEIPT_KMS"}
-ELSEWHERE = {"PUBSUB_EMULATOR_HOST", "REHEARSAL_COMPRESSION", "REHEARSE_BY_FIT", "RESTART_COMMAND"}
+MADE = {"STORE", "BUS", "PLATFORM", "SERVICES", "POLICY", "LOG_JSON", "IAP_AUDIENCE", "RECEIPT_KMS", "DECIDE_URL"}
+ELSEWHERE = {"PUBSUB_EMULATOR_HOST", "REHEARSAL_COMPRESSION", "REHEARSE_BY_FIT", "RESTART_COMMAND", "ID_TOKEN_COMMAND"}
 READS_UNTRUSTED = {"on_log_event", "on_alert", "on_incident", "ingest", "console"}
+PROOFS = {
+    "decide": {"POLICY", "DECIDE_URL", "ID_TOKEN_AUDIENCES", "IAP_AUDIENCE"},
+    "console": {"POLICY", "DECIDE_URL", "IAP_AUDIENCE", "PUBLIC_URL"},
+}
 ROLES = {
     "roles/pubsub.publisher", "roles/pubsub.subscriber", "roles/datastore.user", "roles/datastore.viewer",
     "roles/run.viewer", "roles/run.invoker", "roles/monitoring.viewer", "roles/storage.objectViewer",
@@ -177,6 +181,11 @@ def _rights(cloud, code):
         yield "only on_incident reads logs"
     if set(table["secrets"]["RECEIPT_KEY"]) != code.deciders:
         yield f"the receipt key is read by {table['secrets']['RECEIPT_KEY']}"
+    if table["secrets"]["FORM_KEY"] != ["console"]:
+        yield f"the key of the console's forms is read by {table['secrets']['FORM_KEY']}"
+    for name, wanted in PROOFS.items():
+        for setting in sorted(wanted - set(table["functions"][name]["settings"])):
+            yield f"{name} is not told {setting}: nobody could decide there"
     signing = {name for name, entry in table["functions"].items() if "RECEIPT_KMS" in entry["settings"]}
     if not set(table["deciders"]) == signing == set(code.deciders):
         yield f"receipts are signed by {sorted(signing)}, the key lets {table['deciders']}"

@@ -15,4 +15,4 @@ def run(args: argparse.Namespace) -> int:
     """Approve the plan."""
     from agent.entrypoints.deciding import decide
 
-    return decide(args.plan, Answer.APPROVE, who=args.by)
+    return decide(args.plan, Answer.APPROVE, by=args.by)

@@ -31,12 +31,12 @@ def run(args: argparse.Namespace) -> int:
         SettingsRejected: The settings do not make an installation.
         DependencyFailed: The control store did not answer.
     """
-    from agent.entrypoints.deciding import installed
+    from agent.entrypoints.office import open_office
 
-    control = installed().control
+    office = open_office()
     if args.what == "verify":
-        return _verify(control.audit(ALL), args.chain, as_json=args.json)
-    for row in control.audit(max(args.limit, 1)):
+        return _verify(office.audit(ALL), args.chain, as_json=args.json)
+    for row in office.audit(max(args.limit, 1)):
         print(row.model_dump_json() if args.json else _line(row))
     return 0
 

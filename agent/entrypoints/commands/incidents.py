@@ -10,7 +10,7 @@ from agent.core.safe_text import terminal
 from agent.errors import InputRejected
 
 if TYPE_CHECKING:
-    from agent.ports.store import IncidentStore
+    from agent.entrypoints.office import Office
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -29,25 +29,24 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         InputRejected: There is no incident with that id, or none was named.
     """
-    from agent.entrypoints.deciding import installed
+    from agent.entrypoints.office import open_office
 
     if args.what != "list" and not args.id:
         raise InputRejected(
             f"incidents {args.what} shows nothing", why="no incident is named", mend="see: sre-agent incidents list"
         )
-    store = installed().store
+    office = open_office()
     if args.what == "list":
-        return _list(store, args)
-    incident = store.load(args.id)
+        return _list(office, args)
     if args.what == "timeline":
-        return _timeline(store, incident, as_json=args.json)
-    return _one(incident, as_json=args.json)
+        return _timeline(office, args.id, as_json=args.json)
+    return _one(office.incident(args.id), as_json=args.json)
 
 
-def _list(store: "IncidentStore", args: argparse.Namespace) -> int:
+def _list(office: "Office", args: argparse.Namespace) -> int:
     from agent.ports.store import Query
 
-    found = store.incidents(Query(run=args.run, service=args.service, open_only=args.open))
+    found = office.incidents(Query(run=args.run, service=args.service, open_only=args.open))
     for incident in found:
         if args.json:
             print(json.dumps(_row(incident)))
@@ -83,8 +82,8 @@ def _one(incident: Incident, *, as_json: bool) -> int:
     return 0
 
 
-def _timeline(store: "IncidentStore", incident: Incident, *, as_json: bool) -> int:
-    for event in store.timeline(incident.id):
+def _timeline(office: "Office", incident_id: str, *, as_json: bool) -> int:
+    for event in office.timeline(incident_id):
         if as_json:
             print(event.model_dump_json())
         else:

@@ -16,4 +16,4 @@ def run(args: argparse.Namespace) -> int:
     """Reject the plan."""
     from agent.entrypoints.deciding import decide
 
-    return decide(args.plan, Answer.REJECT, who=args.by, why=args.why)
+    return decide(args.plan, Answer.REJECT, by=args.by, why=args.why)

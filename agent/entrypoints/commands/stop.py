@@ -1,14 +1,13 @@
 """The stop command: turn the kill switch on or off, or say how it stands."""
 
 import argparse
-import getpass
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the words."""
     parser.add_argument("--why", metavar="TEXT", help="stop every change from now on, and say why")
     parser.add_argument("--off", action="store_true", help="let changes go on")
-    parser.add_argument("--by", metavar="NAME", help="who does it (shown as not verified)")
+    parser.add_argument("--by", metavar="NAME", help="who does it (local mode only; shown as not verified)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -18,20 +17,14 @@ def run(args: argparse.Namespace) -> int:
         InputRejected: On and off at once.
         DependencyFailed: The store did not answer; the switch stands as it was.
     """
-    from agent.entrypoints.deciding import installed, now
+    from agent.entrypoints.office import open_office
     from agent.errors import InputRejected
-    from agent.ports.control import KillSwitch
 
     if args.off and args.why:
         raise InputRejected("the kill switch was not turned", why="--off and --why say both", mend="give one of them")
-    control = installed().control
-    if args.off or args.why:
-        by = args.by or getpass.getuser()
-        switch = KillSwitch(on=not args.off, by=by, why=args.why or "", at=now())
-        control.set_kill_switch(switch)
-        kind = "kill_switch.off" if args.off else "kill_switch.on"
-        control.append(at=now(), kind=kind, incident="", who=by, body=args.why or "")
-    stands = control.kill_switch()
+    office = open_office()
+    turned = args.off or args.why
+    stands = office.turn(on=not args.off, by=args.by, why=args.why or "") if turned else office.kill_switch()
     print(_said(stands.by, stands.why) if stands.on else "the kill switch is off: what is approved is applied")
     return 0
 

@@ -7,11 +7,11 @@ from http import HTTPStatus
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
+from agent.entrypoints.key_set import IAP_KEYS, KeySet
 from agent.entrypoints.web import answering, forms, guard, wording
 from agent.entrypoints.web.answer_routes import add_answers
 from agent.entrypoints.web.answering import Result
 from agent.entrypoints.web.console import Console, Decide, answer_page, who_asks
-from agent.entrypoints.web.iap_keys import IapKeys
 from agent.entrypoints.web.identity import IapPerson, Identity, LocalOperator, Person
 from agent.entrypoints.web.metrics import CONTENT_TYPE, metrics_text
 from agent.entrypoints.web.read_routes import add_pages
@@ -42,14 +42,15 @@ def make_app(
         settings: The installation.
         identity: Who asks; None takes IAP where ``settings.iap_audience`` is set, else the operator of this machine.
         decide: Records an answer; None runs the stage here, for which the world must hold the receipt key.
-        form_key: Signs forms and links; None derives it from the receipt key, or makes one for this process.
+        form_key: Signs forms and links; None takes the settings' one, in an embedded installation what is derived from
+            the receipt key.
         operator: The operator's name in local mode; None takes the name under which this process runs.
         queue_age_s: Age of the oldest waiting message, where the bus says.
         wait_factor: What a rehearsal's waits are divided by, where its scenario says more than the settings.
 
     Raises:
-        SettingsRejected: A cloud store without IAP, which would show and decide for everybody; or behind IAP no
-            public address to know our own forms by.
+        SettingsRejected: A cloud store without IAP, which would show and decide for everybody; behind IAP no public
+            address to know our own forms by; in the cloud no key that all instances sign forms with.
     """
     asked_by = identity or _identity(world, settings, operator or _user())
     if not asked_by.local and not settings.public_url.startswith("https://"):
@@ -63,7 +64,7 @@ def make_app(
         settings=settings,
         identity=asked_by,
         decide=decide or (lambda word: plan_to_decision(world, word)),
-        form_key=form_key or forms.form_key_of(world),
+        form_key=form_key or _form_key(world, settings),
         pages=make_pages(),
         queue_age_s=queue_age_s or (lambda: None),
         wait_factor=wait_factor,
@@ -82,7 +83,8 @@ def make_app(
 
 def _identity(world: World, settings: Settings, operator: str) -> Identity:
     if settings.iap_audience:
-        return IapPerson(audience=settings.iap_audience, keys=IapKeys(world.clock), clock=world.clock)
+        keys = KeySet(world.clock, url=IAP_KEYS, holder="Identity-Aware Proxy")
+        return IapPerson(audience=settings.iap_audience, keys=keys, clock=world.clock)
     if not settings.embedded:
         raise SettingsRejected(
             "the console was not started",
@@ -90,6 +92,18 @@ def _identity(world: World, settings: Settings, operator: str) -> Identity:
             mend="put the console behind Identity-Aware Proxy and set IAP_AUDIENCE",
         )
     return LocalOperator(operator)
+
+
+def _form_key(world: World, settings: Settings) -> bytes:
+    if settings.form_key is not None:
+        return forms.form_key_from(settings.form_key.get_secret_value().encode())
+    if not settings.embedded:
+        raise SettingsRejected(
+            "the console was not started",
+            why="FORM_KEY is unset, and what one instance shows another would not take back",
+            mend="run ./deploy.sh apply, which makes one; or set it to a secret of 32 bytes or more",
+        )
+    return forms.form_key_of(world)
 
 
 def _user() -> str:

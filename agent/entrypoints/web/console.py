@@ -8,7 +8,6 @@ from typing import Any
 from flask import Response, g, request
 from jinja2 import Environment
 
-from agent.core.decision import Decision
 from agent.core.incident import Incident
 from agent.core.plan import Plan
 from agent.entrypoints.web import forms, guard
@@ -21,7 +20,8 @@ from agent.ports.world import World
 from agent.settings import Settings
 from agent.stages.plan_to_decision import Word
 
-Decide = Callable[[Word], Decision]
+Decide = Callable[[Word], object]
+"""Records an answer; what it returns is not looked at, the store is."""
 
 REFRESH_S = 5
 

@@ -18,11 +18,14 @@ def form_key_of(world: World) -> bytes:
     """Return a key for form tokens: derived where the world holds the receipt key, else this process's own.
 
     With a key of its own a page is good for this process only; where several instances serve the console,
-    give them one key.
+    give them one secret.
     """
-    if world.receipt_key is None:
-        return secrets.token_bytes(32)
-    return hmac.new(world.receipt_key, b"console form tokens, 2026-11-21", hashlib.sha256).digest()
+    return secrets.token_bytes(32) if world.receipt_key is None else form_key_from(world.receipt_key)
+
+
+def form_key_from(secret: bytes) -> bytes:
+    """Return the key for form tokens that is derived from a secret; it says nothing about the secret."""
+    return hmac.new(secret, b"console form tokens, 2026-11-21", hashlib.sha256).digest()
 
 
 def new_cookie() -> str:

@@ -1,12 +1,12 @@
 """Who looks at the page: the operator of this machine, or the person a verified IAP assertion names; no header else."""
 
-from collections.abc import Callable
 from typing import Protocol
 
 from werkzeug.datastructures import Headers
 
 from agent.core.value import Value
-from agent.entrypoints.web.assertion import Key, verified_claims
+from agent.entrypoints.signed_token import Keys
+from agent.entrypoints.web.assertion import verified_claims
 from agent.errors import InputRejected, PolicyRefused
 from agent.ports.clock import Clock
 
@@ -64,12 +64,12 @@ class IapPerson:
 
     local = False
 
-    def __init__(self, *, audience: str, keys: Callable[[str], Key | None], clock: Clock) -> None:
+    def __init__(self, *, audience: str, keys: Keys, clock: Clock) -> None:
         """Take what an assertion is checked with.
 
         Args:
             audience: The one audience that counts, as IAP shows it for this backend.
-            keys: Return the public key of a key id, None where IAP has none of that id.
+            keys: IAP's public keys.
             clock: The time to check validity with.
         """
         self._audience, self._keys, self._clock = audience, keys, clock

@@ -1,7 +1,6 @@
 """Whether this person may answer this plan, and if not, why; the stage that records it checks its own part again."""
 
-from fnmatch import fnmatchcase
-
+from agent.core.decision import Channel
 from agent.core.incident import Incident
 from agent.core.plan import Plan
 from agent.core.policy import Policy
@@ -14,15 +13,7 @@ def may_not_decide(policy: Policy, person: Person, plan: Plan) -> str:
     The operator of this machine is the only person there is, and shown as not verified. A verified person must
     stand among the approvers of the policy, with this service; an empty list allows nobody.
     """
-    if not person.verified:
-        return ""
-    service = plan.target.service
-    own = [a for a in policy.approvers if a.email is not None and a.email.casefold() == person.name.casefold()]
-    if not own:
-        return f"policy.toml names no approver with the e-mail {person.name}"
-    if not any(p != "*" and fnmatchcase(service, p) for a in own for p in a.services):
-        return f"policy.toml does not let {person.name} decide about {service}"
-    return ""
+    return policy.bars(Channel.CONSOLE, person.name, plan.target.service) if person.verified else ""
 
 
 def may_not_approve(person: Person, incident: Incident, plan: Plan) -> str:

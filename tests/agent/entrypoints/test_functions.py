@@ -204,13 +204,14 @@ class TestConsole:
         assert isinstance(answer, Response)
         assert answer.status_code in {200, 302, 403}
 
-    def test_without_a_key_it_says_where_to_answer(self):
+    def test_without_the_place_to_send_it_to_it_says_where_to_answer(self):
         from agent.core.decision import Answer, Channel
+        from agent.entrypoints.web.forwarding import forward_of
         from agent.stages.plan_to_decision import Word
 
         word = Word(plan="p-1", answer=Answer.APPROVE, who="ada", channel=Channel.CONSOLE, verified=True)
         with pytest.raises(PolicyRefused, match="answer in Slack, or run: sre-agent approve p-1"):
-            functions._elsewhere(word)
+            forward_of(functions.settings())(word)
 
 
 class TestDecide:
@@ -220,6 +221,11 @@ class TestDecide:
         assert functions.decide(request(b"{}", path="/webhooks/ada"))[1] in {401, 404}
         assert functions.decide(request(b"{}", path="/elsewhere"))[1] == 404
         assert functions.decide(request(method="GET", path="/slack/actions"))[1] == 405
+        for path in ("/incidents", "/incidents/x", "/incidents/x/timeline", "/audit", "/kill-switch"):
+            assert functions.decide(request(method="GET", path=path))[1] == 401
+        json_ = {"Content-Type": "application/json"}
+        assert functions.decide(request(b'{"plan": "p-1", "answer": "approve"}', json_, path="/decisions"))[1] == 401
+        assert functions.decide(request(b'{"on": true}', json_, path="/kill-switch"))[1] == 401
 
     def test_a_state_that_cannot_be_opened_is_no_answer(self, monkeypatch, tmp_path):
         (tmp_path / "file").write_text("no folder")

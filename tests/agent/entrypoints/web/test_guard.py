@@ -114,6 +114,7 @@ def test_behind_the_proxy_nothing_is_shown_without_an_assertion(stage, browser_o
         platform="cloud_run:p",
         iap_audience="/projects/1/apps/2",
         public_url="https://sre.example.com",
+        form_key="f" * 32,
     )
     stranger = browser_of(
         stage.world,

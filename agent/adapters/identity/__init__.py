@@ -1,0 +1,1 @@
+"""Who the operator of this machine is on Google Cloud."""

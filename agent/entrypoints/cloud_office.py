@@ -1,0 +1,111 @@
+"""The office of the cloud: every word goes to `decide` with the operator's own ID token, never to the database."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from agent.core.audit import AuditRow
+from agent.core.decision import Answer
+from agent.core.incident import Event, Incident
+from agent.core.value import Value
+from agent.entrypoints.decide_client import DecideClient, Unheard
+from agent.entrypoints.office import Heard, no_name_by_hand
+from agent.entrypoints.proofs import TOKEN_HEADER
+from agent.errors import DependencyFailed
+from agent.ports.control import KillSwitch
+from agent.ports.store import Query
+
+ROWS = 5000  # what `decide` sends of the record at most
+
+V = TypeVar("V", bound=Value)
+
+
+class CloudOffice:
+    """Speaks to the deciding function.
+
+    Args:
+        client: Where it is.
+        token: Returns the operator's ID token, a fresh one where that can be had.
+    """
+
+    def __init__(self, client: DecideClient, *, token: Callable[[], str]) -> None:
+        self._client, self._token = client, token
+
+    def decide(self, plan: str, answer: Answer, *, by: str | None, why: str) -> Heard:
+        """Send the answer once; see the protocol."""
+        no_name_by_hand(by)
+        said = {"plan": plan, "answer": answer.value, "why": why}
+        try:
+            told = self._client.post("/decisions", said, headers=self._proof())
+        except Unheard as error:
+            raise DependencyFailed(
+                f"nobody knows whether plan {plan!r} was decided",
+                why=error.why,
+                mend="look: sre-agent incidents list; to say the same again is safe, a plan takes one decision only",
+            ) from error
+        shown = {name: told.get(name) for name in Heard.model_fields} if isinstance(told, dict) else told
+        return _read(Heard, shown)
+
+    def turn(self, *, on: bool, by: str | None, why: str) -> KillSwitch:
+        """Turn the switch of the cloud's control database."""
+        no_name_by_hand(by)
+        try:
+            return _read(KillSwitch, self._client.post("/kill-switch", {"on": on, "why": why}, headers=self._proof()))
+        except Unheard as error:
+            raise DependencyFailed(
+                "nobody knows how the kill switch stands",
+                why=error.why,
+                mend="look: sre-agent stop; to turn it the same way again is safe",
+            ) from error
+
+    def kill_switch(self) -> KillSwitch:
+        """Ask how it stands."""
+        return _read(KillSwitch, self._client.get("/kill-switch", headers=self._proof()))
+
+    def incidents(self, query: Query) -> tuple[Incident, ...]:
+        """Ask for a list."""
+        words = {"limit": str(query.limit), "open": "1" if query.open_only else "0"}
+        words |= {name: said for name, said in (("run", query.run), ("service", query.service)) if said is not None}
+        return _rows(Incident, self._client.get("/incidents", headers=self._proof(), query=words))
+
+    def incident(self, incident_id: str) -> Incident:
+        """Ask for one."""
+        return _read(Incident, self._client.get(f"/incidents/{_named(incident_id)}", headers=self._proof()))
+
+    def timeline(self, incident_id: str) -> tuple[Event, ...]:
+        """Ask for its timeline."""
+        return _rows(Event, self._client.get(f"/incidents/{_named(incident_id)}/timeline", headers=self._proof()))
+
+    def audit(self, limit: int) -> tuple[AuditRow, ...]:
+        """Ask for the newest rows of the record."""
+        words = {"limit": str(min(limit, ROWS))}
+        return _rows(AuditRow, self._client.get("/audit", headers=self._proof(), query=words))
+
+    def _proof(self) -> dict[str, str]:
+        return {TOKEN_HEADER: self._token()}
+
+
+def _named(incident_id: str) -> str:
+    from urllib.parse import quote
+
+    return quote(incident_id, safe="")
+
+
+def _rows(form: type[V], told: Any) -> tuple[V, ...]:
+    if not isinstance(told, list):
+        raise _strange("it is no list")
+    return tuple(_read(form, row) for row in told)
+
+
+def _read(form: type[V], told: Any) -> V:
+    try:
+        return form.model_validate(told)
+    except ValidationError as error:
+        raise _strange(f"{form.__name__}: {error.error_count()} fields are not as this version knows them") from error
+
+
+def _strange(why: str) -> DependencyFailed:
+    return DependencyFailed(
+        "the answer of `decide` was not understood", why=why, mend="use the version of sre-agent that is deployed"
+    )

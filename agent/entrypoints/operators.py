@@ -1,0 +1,245 @@
+"""The places of the deciding function for people with a token: decide, turn the kill switch, and look."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any, Final, TypeVar
+from urllib.parse import parse_qsl
+
+import structlog
+from pydantic import Field, ValidationError
+
+from agent.core.decision import Answer as YesNo
+from agent.core.decision import Channel, Decision
+from agent.core.value import Value
+from agent.entrypoints.decide import Answer, Gate, Replayed, said, until
+from agent.entrypoints.proofs import Proofs, Proven, Unproven
+from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
+from agent.ports.control import KillSwitch
+from agent.ports.store import Query
+from agent.stages.kill_switch import turn_kill_switch
+from agent.stages.plan_to_decision import Word, plan_to_decision
+from agent.strict_json import read_object
+
+BODY_LIMIT: Final = 20_480
+ROWS: Final = 5000  # of the record in one answer; Cloud Run sends at most 32 MiB at once
+SHOWN: Final = 200
+
+_ONE = re.compile(r"/incidents/([A-Za-z0-9._-]{1,128})(/timeline)?")
+_MEND = "send the body that docs/security.md shows, or use the command line"
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Value)
+
+log = structlog.get_logger(__name__)
+
+
+class Body(Value):
+    """An answer to a plan.
+
+    Attributes:
+        assertion: What Identity-Aware Proxy signed for the person, where the console hands their answer on; the
+            person's own ID token stands in a header.
+    """
+
+    plan: str = Field(pattern=r"^p-[A-Za-z0-9-]{1,80}$")
+    answer: YesNo
+    why: str = Field(default="", max_length=1000)
+    plan_digest: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
+    assertion: str | None = Field(default=None, max_length=8192)
+
+
+class Turn(Value):
+    """How the kill switch is to stand."""
+
+    on: bool = Field(strict=True)
+    why: str = Field(default="", max_length=1000)
+
+
+class _Asked(Value):
+    """What a list may be asked for."""
+
+    run: str | None = Field(default=None, max_length=200)
+    service: str | None = Field(default=None, max_length=253)
+    open_only: bool = Field(default=False, alias="open")
+    limit: int = Field(default=50, ge=1, le=ROWS)
+
+
+def operator_request(
+    method: str, path: str, headers: Mapping[str, str], body: bytes, *, gate: Gate, query: str = ""
+) -> Answer:
+    """Answer one request of a person who proves who they are.
+
+    Returns:
+        Status, headers and JSON: 200 done, 400 not understood, 401 not proven, 403 refused, 404 nothing there, 405
+        another method, 409 replayed or somebody was faster, 503 not recorded. Refusals say ``what``, ``why`` and
+        ``mend``.
+    """
+    assert gate.proofs is not None
+    place = path.rstrip("/")
+    try:
+        if place == "/decisions":
+            return _decide(headers, body, gate, gate.proofs) if method == "POST" else _other("POST")
+        if place == "/kill-switch" and method == "POST":
+            return _turn(headers, body, gate, gate.proofs)
+        look = _look(place, query, gate)
+        if look is None:
+            return said(HTTPStatus.NOT_FOUND, "there is nothing here")
+        if method != "GET":
+            return _other("GET, POST" if place == "/kill-switch" else "GET")
+        _approver(gate, gate.proofs.operator(headers))
+        return _json(gate.readers.within(gate.read_s, look, what="nothing was read"))
+    except SreError as error:
+        log.info("operator.refused", place=place[:60], error=type(error).__name__, says=str(error))
+        return _refusal(error)
+
+
+def _decide(headers: Mapping[str, str], body: bytes, gate: Gate, proofs: Proofs) -> Answer:
+    told = _read(Body, headers, body)
+    proven = proofs.operator(headers) if told.assertion is None else proofs.visitor(told.assertion)
+    if proven.channel is Channel.CONSOLE and told.plan_digest is None:
+        raise InputRejected("the answer was not read", why="it does not say which plan was shown", mend=_MEND)
+    word = Word(
+        plan=told.plan,
+        answer=told.answer,
+        who=proven.who,
+        channel=proven.channel,
+        verified=True,
+        why=told.why,
+        plan_digest=told.plan_digest,
+        wanted=until(gate.answer_s),
+    )
+    decision = gate.workers.within(
+        gate.answer_s, lambda: _once(gate, proven, word.plan, lambda: plan_to_decision(gate.world, word))
+    )
+    return _json(_shown(decision))
+
+
+def _turn(headers: Mapping[str, str], body: bytes, gate: Gate, proofs: Proofs) -> Answer:
+    told = _read(Turn, headers, body)
+    proven = proofs.operator(headers)
+    _approver(gate, proven)
+    control = gate.world.control_store()
+
+    def turn() -> KillSwitch:
+        return turn_kill_switch(control, on=told.on, by=proven.who, why=told.why, at=gate.clock.now())
+
+    def work() -> KillSwitch:
+        # who was given a shared token may send it on; to stop is always safe, so that needs no fresh one
+        return _once(gate, proven, "kill-switch", turn) if proven.shared and not told.on else turn()
+
+    return _json(gate.workers.within(gate.answer_s, work).model_dump(mode="json"))
+
+
+def _once(gate: Gate, proven: Proven, act: str, work: Callable[[], T]) -> T:
+    """Use the token up for this act, then do it; what came to nothing may be tried again with the same token."""
+    use, control = proven.use(act), gate.world.control_store()
+    if not control.use_once(use.once, at=gate.clock.now(), until=use.until):
+        raise Replayed(
+            "the request was not taken",
+            why="this token was used for it before" if not proven.shared else "this token was used before",
+            mend="look at what was recorded: sre-agent incidents; a fresh token may ask again",
+        )
+    try:
+        return work()
+    except SreError:
+        control.give_back(use.once)
+        raise
+
+
+def _look(place: str, query: str, gate: Gate) -> Callable[[], Any] | None:
+    """Return what reads a place, or None where there is none."""
+    world = gate.world
+    if place == "/kill-switch":
+        return lambda: world.control_store().kill_switch().model_dump(mode="json")
+    if place == "/audit":
+        return lambda: [row.model_dump(mode="json") for row in world.control_store().audit(_asked(query).limit)]
+    if place == "/incidents":
+        return lambda: [i.model_dump(mode="json") for i in world.store.incidents(_listed(_asked(query)))]
+    found = _ONE.fullmatch(place)
+    if found is None:
+        return None
+    if found[2]:
+        return lambda: [event.model_dump(mode="json") for event in world.store.timeline(_known(gate, found[1]))]
+    return lambda: world.store.load(found[1]).model_dump(mode="json")
+
+
+def _known(gate: Gate, incident: str) -> str:
+    return gate.world.store.load(incident).id
+
+
+def _listed(asked: _Asked) -> Query:
+    return Query(run=asked.run, service=asked.service, open_only=asked.open_only, limit=min(asked.limit, SHOWN))
+
+
+def _asked(query: str) -> _Asked:
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=True, max_num_fields=8) if query else []
+        return _Asked.model_validate(dict(pairs))
+    except ValueError as error:  # pydantic's error is one too
+        raise InputRejected(
+            "the list was not read", why=_rows(error), mend="ask with run, service, open and limit"
+        ) from error
+
+
+def _approver(gate: Gate, proven: Proven) -> None:
+    """Refuse whom the policy names for nothing."""
+    if gate.world.knowledge.policy.approver(proven.channel, proven.who) is None:
+        raise PolicyRefused(
+            "the request was refused",
+            why=f"policy.toml names no approver with the e-mail {proven.who!r}",
+            mend="ask an approver, or have yourself named; see docs/policy.md",
+        )
+
+
+def _read(form: type[F], headers: Mapping[str, str], body: bytes) -> F:
+    kind = {name.lower(): value for name, value in headers.items()}.get("content-type", "")
+    if kind.partition(";")[0].strip().lower() != "application/json":
+        raise InputRejected("the request was not read", why="it is not application/json", mend=_MEND)
+    try:
+        return form.model_validate(read_object(body, what="request", limit=BODY_LIMIT, mend=_MEND))
+    except ValidationError as error:
+        raise InputRejected("the request was not read", why=_rows(error), mend=_MEND) from error
+
+
+def _rows(error: ValueError) -> str:
+    if not isinstance(error, ValidationError):
+        return str(error)[:200]
+    return "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())[:500]
+
+
+def _shown(decision: Decision) -> dict[str, Any]:
+    return {
+        "plan": decision.plan,
+        "answer": decision.answer.value,
+        "who": decision.who,
+        "name": decision.shown,
+        "verified": decision.verified,
+        "at": decision.at.isoformat(),
+        "incident": decision.incident,
+    }
+
+
+def _refusal(error: SreError) -> Answer:
+    status = next((status for kind, status in _STATUS if isinstance(error, kind)), HTTPStatus.SERVICE_UNAVAILABLE)
+    told = {"error": str(error), "what": error.what, "why": error.why, "mend": error.mend}
+    return status.value, {"content-type": "application/json"}, json.dumps(told).encode()
+
+
+_STATUS: Final = (
+    (Unproven, HTTPStatus.UNAUTHORIZED),
+    (Replayed, HTTPStatus.CONFLICT),
+    (StateConflict, HTTPStatus.CONFLICT),
+    (PolicyRefused, HTTPStatus.FORBIDDEN),
+    (InputRejected, HTTPStatus.BAD_REQUEST),
+    (DependencyFailed, HTTPStatus.SERVICE_UNAVAILABLE),
+)
+
+
+def _json(value: Any) -> Answer:
+    return 200, {"content-type": "application/json"}, json.dumps(value).encode()
+
+
+def _other(allowed: str) -> Answer:
+    return HTTPStatus.METHOD_NOT_ALLOWED.value, {"allow": allowed}, b""

@@ -1,0 +1,124 @@
+"""What proves to the deciding function who somebody is: a Google account's ID token, or an assertion of IAP."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from agent.core.decision import Channel
+from agent.core.signed_request import Signed
+from agent.core.value import Value
+from agent.errors import InputRejected
+from agent.ports.clock import Clock
+
+TOKEN_HEADER = "X-Sre-Id-Token"  # noqa: S105 - a header's name
+"""A header of our own: Cloud Run may take the signature off a token in ``Authorization`` that it has checked itself,
+and a token without its signature proves nothing to us."""
+
+SHARED_FRESH_S = 600
+"""How old a token may be that others than we are told to accept too, seconds; gcloud makes a new one at every call."""
+
+Keys = Callable[[str], Mapping[str, Any] | None]
+
+
+class Unproven(InputRejected):
+    """Nothing proves who sent the request."""
+
+
+class Proven(Value):
+    """Somebody who is who they say.
+
+    Attributes:
+        who: The e-mail address.
+        channel: Through what they speak.
+        mark: A name of the very token, without its content.
+        until: When it stops being accepted.
+        shared: Whether its audience is not ours alone, so that whoever else was given it can send it on.
+    """
+
+    who: str
+    channel: Channel
+    mark: str
+    until: datetime
+    shared: bool = False
+
+    def use(self, act: str) -> Signed:
+        """Return the one use of this token for an act; a shared token is good for one act in all."""
+        return Signed(once=f"token:{self.mark}" if self.shared else f"token:{self.mark}:{act}", until=self.until)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proofs:
+    """What people are known by.
+
+    Attributes:
+        clock: The time to check validity with.
+        audiences: For whom an ID token may have been made; none refuses every token.
+        own: The audience that is ours alone: the address of this very function.
+        google: Public keys of Google's accounts.
+        iap_audience: The audience of the console behind Identity-Aware Proxy; None refuses every assertion.
+        iap: Public keys of the proxy.
+    """
+
+    clock: Clock
+    google: Keys
+    iap: Keys
+    audiences: tuple[str, ...] = ()
+    own: str | None = None
+    iap_audience: str | None = None
+
+    def operator(self, headers: Mapping[str, str]) -> Proven:
+        """Return whose ID token came with a request.
+
+        Raises:
+            Unproven: None came, or there is any doubt about it.
+            DependencyFailed: Google's keys could not be had.
+        """
+        given = [value for name, value in headers.items() if name.lower() == TOKEN_HEADER.lower()]
+        if len(given) != 1 or not given[0]:
+            raise _unproven(f"the request carries no ID token in {TOKEN_HEADER}")
+        if not any(self.audiences):
+            raise _unproven(
+                "this installation accepts no audience", mend="set ID_TOKEN_AUDIENCES; see docs/security.md"
+            )
+        from agent.entrypoints.id_token import verified_id_token
+
+        now = self.clock.now()
+        try:
+            said = verified_id_token(given[0], audiences=self.audiences, keys=self.google, now=now)
+        except InputRejected as error:
+            raise _unproven(error.why, mend=error.mend) from error
+        shared = said.audience != self.own
+        if shared and now.timestamp() - said.issued_s > SHARED_FRESH_S:
+            why = f"the ID token is more than {SHARED_FRESH_S} s old, and its audience is not ours alone"
+            raise _unproven(why, mend="get a fresh one: gcloud auth print-identity-token")
+        return _proven(given[0], said.email, said.expires_s, Channel.COMMAND_LINE, shared=shared)
+
+    def visitor(self, assertion: str) -> Proven:
+        """Return the person of an assertion that the console hands on.
+
+        Raises:
+            Unproven: Any doubt.
+            DependencyFailed: The proxy's keys could not be had.
+        """
+        if not self.iap_audience:
+            raise _unproven("this installation accepts no assertion", mend="set IAP_AUDIENCE, as for the console")
+        from agent.entrypoints.web.assertion import verified_claims
+
+        try:
+            said = verified_claims(assertion, audience=self.iap_audience, keys=self.iap, now=self.clock.now())
+        except InputRejected as error:
+            raise _unproven(error.why, mend=error.mend) from error
+        return _proven(assertion, said.email, said.expires_s, Channel.CONSOLE)
+
+
+def _proven(raw: str, who: str, expires_s: float, channel: Channel, *, shared: bool = False) -> Proven:
+    """A token has one form only (the reader takes no other), so its digest names it."""
+    mark = hashlib.sha256(raw.encode()).hexdigest()
+    until = datetime.fromtimestamp(expires_s + 60, UTC)
+    return Proven(who=who, channel=channel, mark=mark, until=until, shared=shared)
+
+
+def _unproven(why: str, *, mend: str = "see docs/security.md, 'Deciding from the command line'") -> Unproven:
+    return Unproven("the request was not taken", why=why, mend=mend)

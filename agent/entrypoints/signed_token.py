@@ -1,0 +1,170 @@
+"""A signed token of Google (JSON Web Token), read to the letter: one algorithm, a known key, one issuer, its times."""
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, SECP256R1, EllipticCurvePublicNumbers
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicNumbers
+from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+from cryptography.hazmat.primitives.hashes import SHA256
+
+from agent.errors import InputRejected
+from agent.strict_json import read_json
+
+SKEW_S = 30  # what Google's guide to signed headers allows for clocks (2026-11-21)
+LIMIT = 8192  # bytes; more than any header of a load balancer carries
+
+Key = Mapping[str, Any]
+"""One public key as a JSON Web Key (RFC 7517)."""
+
+Keys = Callable[[str], Key | None]
+"""Returns the public key of a key id, or None; raises DependencyFailed where it cannot say."""
+
+_PART = re.compile(r"[A-Za-z0-9_-]+")
+_ADDRESS = re.compile(r"[!-?A-~]{1,250}@[!-?A-~]{1,250}")  # ASCII: no letter that another one folds to
+_RSA_BITS = range(2048, 8193)
+_RSA_EXPONENT = 65537
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """One kind of token.
+
+    Attributes:
+        name: How refusals call it, such as ``the assertion``.
+        algorithm: The one algorithm that counts: ES256 or RS256 (RFC 7518). The header cannot choose another.
+        holder: Whose keys sign it.
+        longest_s: The longest life that its issuer gives, seconds; whatever claims more is not one of its own.
+        refused: What did not happen, for the error.
+        mend: What the bearer can do.
+    """
+
+    name: str
+    algorithm: str
+    holder: str
+    longest_s: int
+    refused: str
+    mend: str
+
+    def bad(self, why: str) -> InputRejected:
+        """Return the refusal of a token of this kind."""
+        return InputRejected(self.refused, why=f"{self.name} {why}", mend=self.mend)
+
+
+def signed_claims(raw: str, kind: Kind, *, keys: Keys) -> Mapping[str, Any]:
+    """Return the claims of a token whose signature is beyond doubt; what they say is not looked at.
+
+    Args:
+        raw: Three parts of base64url, as it was sent.
+        kind: What it must be.
+        keys: The issuer's public keys.
+
+    Raises:
+        InputRejected: Any doubt; ``why`` says which.
+        DependencyFailed: ``keys`` could not answer.
+    """
+    parts = raw.split(".")
+    if len(raw) > LIMIT or len(parts) != 3 or not all(_PART.fullmatch(p) for p in parts):
+        raise kind.bad("is not a signed token")
+    header = _object(parts[0], "header", kind)
+    named = isinstance(header.get("kid"), str)
+    if header.get("alg") != kind.algorithm or "crit" in header or not named or header.get("typ", "JWT") != "JWT":
+        raise kind.bad(f"is not signed with {kind.algorithm} by a named key")
+    key = keys(header["kid"])
+    if key is None:
+        raise kind.bad(f"is signed with a key that {kind.holder} does not have")
+    if key.get("alg", kind.algorithm) != kind.algorithm or key.get("use", "sig") != "sig":
+        raise kind.bad(f"is signed with a key that is not for {kind.algorithm}")
+    check = _check_es256 if kind.algorithm == "ES256" else _check_rs256
+    check(key, signed=f"{parts[0]}.{parts[1]}".encode(), signature=_bytes(parts[2], kind), kind=kind)
+    return _object(parts[1], "claims", kind)
+
+
+def lifetime(claims: Mapping[str, Any], kind: Kind, now: datetime) -> tuple[float, float]:
+    """Return when a token was issued and when it expires, seconds since 1970; it is valid now.
+
+    Raises:
+        InputRejected: It is not, or claims a longer life than its issuer gives.
+    """
+    issued, expires = _seconds(claims, "iat", kind), _seconds(claims, "exp", kind)
+    starts = _seconds(claims, "nbf", kind) if "nbf" in claims else issued
+    at = now.timestamp()
+    if max(issued, starts) > at + SKEW_S:
+        raise kind.bad("was issued in the future")
+    if expires <= at - SKEW_S:
+        raise kind.bad("has expired")
+    if not 0 < expires - issued <= kind.longest_s:
+        raise kind.bad("claims to be valid for longer than it is signed for")
+    return issued, expires
+
+
+def bearer(claims: Mapping[str, Any], kind: Kind) -> tuple[str, str]:
+    """Return e-mail and subject of a token.
+
+    Raises:
+        InputRejected: It names nobody, or an address that is no plain ASCII.
+    """
+    email, subject = claims.get("email"), claims.get("sub")
+    if not isinstance(email, str) or not isinstance(subject, str) or not subject or not _ADDRESS.fullmatch(email):
+        raise kind.bad("names nobody")
+    return email, subject
+
+
+def _check_es256(key: Key, *, signed: bytes, signature: bytes, kind: Kind) -> None:
+    if key.get("kty") != "EC" or key.get("crv") != "P-256" or len(signature) != 64:
+        raise kind.bad("has a signature that is not of ES256")
+    try:
+        x, y = (int.from_bytes(_bytes(str(key.get(n, "")), kind)) for n in ("x", "y"))
+        public = EllipticCurvePublicNumbers(x, y, SECP256R1()).public_key()
+        der = encode_dss_signature(int.from_bytes(signature[:32]), int.from_bytes(signature[32:]))
+        public.verify(der, signed, ECDSA(SHA256()))
+    except (InvalidSignature, UnsupportedAlgorithm, ValueError) as error:
+        raise kind.bad("has a wrong signature") from error
+
+
+def _check_rs256(key: Key, *, signed: bytes, signature: bytes, kind: Kind) -> None:
+    if key.get("kty") != "RSA":
+        raise kind.bad("has a signature that is not of RS256")
+    modulus, exponent = (int.from_bytes(_bytes(str(key.get(n, "")), kind)) for n in ("n", "e"))
+    size = (modulus.bit_length() + 7) // 8
+    if modulus.bit_length() not in _RSA_BITS or exponent != _RSA_EXPONENT or len(signature) != size:
+        raise kind.bad("has a signature that is not of RS256")
+    try:
+        RSAPublicNumbers(exponent, modulus).public_key().verify(signature, signed, PKCS1v15(), SHA256())
+    except (InvalidSignature, UnsupportedAlgorithm, ValueError) as error:
+        raise kind.bad("has a wrong signature") from error
+
+
+def _seconds(claims: Mapping[str, Any], name: str, kind: Kind) -> float:
+    value = claims.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e12:
+        raise kind.bad(f"has no time {name!r}")
+    return float(value)
+
+
+def _object(part: str, what: str, kind: Kind) -> Mapping[str, Any]:
+    try:
+        parsed = read_json(_bytes(part, kind), what=what, limit=LIMIT)
+    except InputRejected as error:
+        raise kind.bad(f"has a {what} that cannot be read: {error.why}") from error
+    if not isinstance(parsed, dict):
+        raise kind.bad(f"has a {what} that is no object")
+    return parsed
+
+
+def _bytes(part: str, kind: Kind) -> bytes:
+    """Decode base64url; a form with other padding bits than the one its bytes give is refused."""
+    try:
+        data = base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise kind.bad("is not base64url") from error
+    if base64.urlsafe_b64encode(data).rstrip(b"=").decode() != part:
+        raise kind.bad("is not base64url")
+    return data

@@ -1,0 +1,434 @@
+"""People with a token: one decision for one good request, a typed refusal for everything else, and nothing by mistake."""
+
+import json
+import random
+import threading
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from agent.core.audit import AuditRow, Soundness, verify
+from agent.core.decision import Channel, check_receipt
+from agent.core.incident import Event, Incident
+from agent.core.phase import Phase
+from agent.core.policy import Approver, Policy
+from agent.entrypoints.decide import Gate, Workers, decide_request
+from agent.entrypoints.operators import BODY_LIMIT
+from agent.entrypoints.proofs import TOKEN_HEADER, Proofs
+from agent.errors import DependencyFailed
+
+JSON = {"Content-Type": "application/json"}
+
+
+class Desk:
+    """A plan that waits for an answer, and the deciding function that hears it."""
+
+    def __init__(self, theatre, tokens, *, services=("gemma4-*",), **plan):
+        self.tokens, self.theatre = tokens, theatre
+        approvers = (
+            Approver(name="Ada", email="Ada@Example.com", slack="U0ADA", services=services),
+            Approver(name="Ben", email="ben@example.com", services=("other-*",)),
+        )
+        self.stage = theatre.a_stage(Policy(approvers=approvers))
+        self.stage.clock.at = tokens.NOW - timedelta(seconds=30)
+        self.stage.world = replace(self.stage.world, local=False)
+        self.incident = self.stage.waiting(plan=plan)
+        self.plan = self.incident.plan
+
+    def now(self):
+        return self.stage.clock.at
+
+    def gate(self, **changes):
+        proofs = Proofs(
+            clock=self.stage.clock,
+            google={"g1": self.tokens.rsa_jwk()}.get,
+            iap={"i1": self.tokens.ec_jwk()}.get,
+            audiences=(self.tokens.OURS, self.tokens.GCLOUD),
+            own=self.tokens.OURS,
+            iap_audience=self.tokens.IAP,
+        )
+        return Gate(**({"world": self.stage.world, "clock": self.stage.clock, "proofs": proofs} | changes))
+
+    def token(self, **claims):
+        return self.tokens.id_token(self.tokens.id_claims(self.now(), **claims))
+
+    def ask(self, method, path, body=None, *, token=None, headers=None, gate=None, query="", jti="1"):
+        """Send a request with a token of Ada's, of its own unless one is given."""
+        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+        sent = JSON | ({TOKEN_HEADER: self.token(jti=jti) if token is None else token} if token != "" else {})
+        sent |= headers or {}
+        status, _, said = decide_request(method, path, sent, raw, gate=gate or self.gate(), query=query)
+        return status, json.loads(said) if said else None
+
+    def say(self, answer="approve", *, body=None, **more):
+        return self.ask("POST", "/decisions", {"plan": self.plan.id, "answer": answer} | (body or {}), **more)
+
+    def phase(self):
+        return self.stage.world.store.load(self.incident.id).phase
+
+    def decisions(self):
+        return [row for row in self.stage.world.control.audit() if row.kind.startswith("decision.")]
+
+
+@pytest.fixture
+def desk(theatre, tokens):
+    return Desk(theatre, tokens)
+
+
+class TestDecisions:
+    def test_an_approvers_word_is_one_signed_decision(self, desk, theatre):
+        status, said = desk.say()
+        assert (status, said["who"], said["name"], said["verified"]) == (200, "ada@example.com", "Ada", True)
+        incident = desk.stage.world.store.load(desk.incident.id)
+        assert (incident.phase, incident.decision.channel) == (Phase.APPROVED, Channel.COMMAND_LINE)
+        check_receipt(incident.decision, desk.plan, theatre.KEY)
+
+    def test_a_rejection_keeps_its_reason(self, desk):
+        assert desk.say("reject", body={"why": "the quota is used up"})[0] == 200
+        assert desk.stage.world.store.load(desk.incident.id).decision.why == "the quota is used up"
+
+    def test_the_digest_that_was_shown_must_be_the_plans(self, desk):
+        status, said = desk.say(body={"plan_digest": "0" * 64})
+        assert (status, desk.phase()) == (403, Phase.ASKED)
+        assert "what was shown had digest '00000000'" in said["why"]
+        assert desk.say(body={"plan_digest": desk.plan.digest})[0] == 200
+
+    @pytest.mark.parametrize(("claims", "says"), [
+        ({"email": "eve@example.com"}, "names no approver with the e-mail 'eve@example.com'"),
+        ({"email": "ben@example.com"}, "does not let 'Ben' decide"),
+        ({"email": "U0ADA@example.com"}, "names no approver"),
+    ], ids=["a stranger", "another service's approver", "a Slack id as a name"])  # fmt: skip
+    def test_the_wrong_person_decides_nothing(self, desk, claims, says):
+        status, said = desk.say(token=desk.token(**claims))
+        assert (status, desk.phase()) == (403, Phase.ASKED)
+        assert says in said["why"]
+        assert desk.decisions() == []
+
+    def test_who_asks_does_not_approve_but_may_reject(self, theatre, tokens):
+        """The one who started the run, under any name of theirs."""
+        own = Desk(theatre, tokens, asked_by="U0ADA")
+        status, said = own.say()
+        assert (status, own.phase()) == (403, Phase.ASKED)
+        assert "who asks does not approve" in said["why"]
+        assert own.say("reject")[0] == 200
+
+    def test_an_expired_plan_is_not_decided(self, desk):
+        desk.stage.clock.at = desk.plan.expires_at
+        status, said = desk.say()
+        assert (status, desk.phase()) == (403, Phase.ASKED)
+        assert "it expired at" in said["why"]
+
+    def test_somebody_was_faster_and_is_named(self, desk):
+        assert desk.say("reject", token=desk.token(jti="a"))[0] == 200
+        status, said = desk.say(token=desk.token(jti="b"))
+        assert (status, desk.phase()) == (409, Phase.REJECTED)
+        assert "Ada said reject through command_line" in said["why"]
+
+    def test_the_same_again_with_a_fresh_token_is_the_same_decision(self, desk):
+        first, second = (desk.say(jti=jti) for jti in "ab")
+        assert first == second
+        assert len(desk.decisions()) == 1
+
+    @pytest.mark.parametrize("body", [
+        b"", b"{", b"[]", b"null", b"{}", b'{"plan": "p-1"}', b'{"plan": "p-1", "answer": "maybe"}',
+        b'{"plan": 1, "answer": "approve"}', b'{"plan": "p-1", "answer": "approve", "who": "ada"}',
+        b'{"plan": "p-1", "answer": "approve", "answer": "reject"}', b'{"plan": "p-1\\n", "answer": "approve"}',
+        b'{"plan": "../x", "answer": "approve"}', b'{"plan": "p-1", "answer": "approve", "why": NaN}',
+        b'{"plan": "p-1", "answer": "approve", "plan_digest": "x"}', b"\xff", b'{"a":' * 500, b" " * (BODY_LIMIT + 1),
+    ])  # fmt: skip
+    def test_a_body_that_is_none_is_refused_in_words(self, desk, body):
+        status, said = desk.ask("POST", "/decisions", body)
+        assert status == 400
+        assert said["mend"]
+
+    def test_a_body_of_another_type_is_none(self, desk):
+        for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
+            assert desk.say(headers={"Content-Type": kind})[0] == 400
+
+    def test_every_prefix_of_a_good_body_is_refused(self, desk):
+        good = json.dumps({"plan": desk.plan.id, "answer": "approve", "plan_digest": desk.plan.digest}).encode()
+        for end in range(len(good)):
+            assert desk.ask("POST", "/decisions", good[:end])[0] == 400
+        assert desk.phase() is Phase.ASKED
+
+    def test_a_plan_that_is_not_there_says_so(self, desk):
+        status, said = desk.ask("POST", "/decisions", {"plan": "p-none-1", "answer": "approve"})
+        assert (status, said["why"]) == (400, "there is none with that id")
+
+
+class TestTokens:
+    def test_hundreds_of_mutants_get_nobody_in(self, desk):
+        """Struck out, put in, exchanged, cut, doubled, in other places: 0 accepted, 0 exceptions, 0 of 5xx."""
+        dice, good, answers = random.Random(11), desk.token(), []
+        for _ in range(600):
+            made = list(good)
+            place = dice.randrange(len(made))
+            match dice.randrange(5):
+                case 0:
+                    del made[place]
+                case 1:
+                    made.insert(place, dice.choice("Ax9-_.= \n\0é"))
+                case 2:
+                    made[place] = dice.choice("ABCDEFGH".replace(made[place], ""))
+                case 3:
+                    made = made[:place]
+                case _:
+                    made = made * 2
+            answers.append(desk.say(token="".join(made) or ".")[0])
+        assert set(answers) == {401}
+        assert desk.phase() is Phase.ASKED
+
+    def test_a_token_elsewhere_proves_nothing(self, desk):
+        """In Authorization, in a cookie, in the body's other words, twice: the request carries none, or too many."""
+        good = desk.token()
+        for headers in (
+            {"Authorization": f"Bearer {good}"}, {"Cookie": f"token={good}"}, {"X-Goog-IAP-JWT-Assertion": good},
+            {"X-Goog-Authenticated-User-Email": "accounts.google.com:ada@example.com"}, {"X-Forwarded-User": "ada@example.com"},
+            {TOKEN_HEADER: good, TOKEN_HEADER.lower(): good}, {TOKEN_HEADER: f"Bearer {good}"},
+        ):  # fmt: skip
+            assert desk.say(token="", headers=headers)[0] == 401
+        assert desk.say(token="", body={"assertion": good})[0] in {400, 401}
+        assert desk.phase() is Phase.ASKED
+
+    def test_a_token_and_plan_are_used_once(self, desk):
+        """A thousand times the same request: one decision, everything else refused, across workers."""
+        token = desk.token()
+        answers = [desk.say(token=token)[0] for _ in range(1000)]
+        assert answers == [200] + [409] * 999
+        assert len(desk.decisions()) == 1
+
+    def test_racers_with_one_token_are_one_decision(self, desk):
+        token, gate, answers = desk.token(), desk.gate(), []
+        racers = [
+            threading.Thread(target=lambda: answers.append(desk.say(token=token, gate=gate)[0])) for _ in range(12)
+        ]
+        for racer in racers:
+            racer.start()
+        for racer in racers:
+            racer.join()
+        assert sorted(answers) == [200] + [409] * 11
+        assert len(desk.decisions()) == 1
+
+    def test_what_came_to_nothing_may_be_tried_again_with_the_same_token(self, desk):
+        """The store was away: not recorded, and the token is not used up."""
+        token, world = desk.token(), desk.stage.world
+
+        class Away:
+            def __getattr__(self, name):
+                def fail(*_args, **_more):
+                    raise DependencyFailed("not read", why="the disk is gone", mend="press again")
+
+                return fail
+
+        status, said = desk.say(token=token, gate=desk.gate(world=replace(world, store=Away())))
+        assert (status, said["why"]) == (503, "the disk is gone")
+        assert desk.say(token=token)[0] == 200
+
+    def test_a_token_for_others_too_is_good_for_one_act_and_ten_minutes(self, desk):
+        """Whose audience is gcloud's own can be sent on by whoever else was given it."""
+        shared = desk.token(aud=desk.tokens.GCLOUD)
+        assert desk.ask("POST", "/kill-switch", {"on": False}, token=shared)[0] == 200
+        status, said = desk.say(token=shared)
+        assert (status, said["why"]) == (409, "this token was used before")
+        at = desk.tokens.seconds(desk.now())
+        old = desk.token(aud=desk.tokens.GCLOUD, iat=at - 601, exp=at + 2999)
+        status, said = desk.say(token=old)
+        assert (status, "more than 600 s old" in said["why"]) == (401, True)
+        assert desk.phase() is Phase.ASKED
+        ours = desk.token(iat=at - 601, exp=at + 2999)
+        assert desk.say(token=ours)[0] == 200
+
+    def test_without_audiences_nobody_is_heard_and_is_told_which_setting(self, desk):
+        gate = desk.gate()
+        gate = replace(gate, proofs=replace(gate.proofs, audiences=()))
+        status, said = desk.say(gate=gate)
+        assert (status, "ID_TOKEN_AUDIENCES" in said["mend"]) == (401, True)
+
+    def test_keys_that_cannot_be_had_are_no_yes(self, desk):
+        def down(_kid):
+            raise DependencyFailed("the keys were not read", why="HTTP 500", mend="try again")
+
+        gate = desk.gate()
+        assert desk.say(gate=replace(gate, proofs=replace(gate.proofs, google=down)))[0] == 503
+        assert desk.phase() is Phase.ASKED
+
+    def test_a_store_that_hangs_is_not_waited_for(self, desk):
+        """The request is answered within its time, and the decision is not made later by whoever gave up."""
+        gone, world = threading.Event(), desk.stage.world
+
+        class Slow:
+            def __getattr__(self, name):
+                def wait(*args, **more):
+                    gone.wait(10)
+                    return getattr(world.store, name)(*args, **more)
+
+                return wait
+
+        gate = desk.gate(world=replace(world, store=Slow()), answer_s=0.05, workers=Workers(1))
+        status, said = desk.say(gate=gate)
+        assert (status, said["what"]) == (503, "the answer was not recorded")
+        gone.set()
+        gate.workers.within(10, lambda: None)  # the one thread has ended what it was given before
+        assert desk.phase() is Phase.ASKED
+
+
+class TestConsole:
+    def hand_on(self, desk, assertion=None, **more):
+        body = {"plan_digest": desk.plan.digest, "assertion": assertion or desk.tokens.assertion(desk.now())} | more
+        return desk.say(body={k: v for k, v in body.items() if v is not ...}, token="")
+
+    def test_the_persons_own_assertion_decides(self, desk):
+        status, said = self.hand_on(desk)
+        assert (status, said["who"]) == (200, "ada@example.com")
+        decision = desk.stage.world.store.load(desk.incident.id).decision
+        assert (decision.channel, decision.verified) == (Channel.CONSOLE, True)
+
+    def test_an_assertion_is_used_once_for_a_plan(self, desk):
+        assertion = desk.tokens.assertion(desk.now())
+        assert [self.hand_on(desk, assertion)[0] for _ in range(3)] == [200, 409, 409]
+
+    def test_no_other_assertion_does(self, desk):
+        at, tokens = desk.now(), desk.tokens
+        good = tokens.assertion(at)
+        mutants = [good[:end] for end in range(1, len(good), 7)]
+        mutants += [good[:n] + ("B" if good[n] != "B" else "C") + good[n + 1 :] for n in range(0, len(good), 5)]
+        mutants += [
+            tokens.assertion(at, aud="/projects/124/locations/us-central1/services/sre-console"),
+            tokens.assertion(at, iss="https://accounts.google.com"), tokens.assertion(at - timedelta(hours=1)),
+            tokens.assertion(at, email="eve@example.com"), desk.token(), tokens.assertion(at, private=_other_key()),
+        ]  # fmt: skip
+        assert {self.hand_on(desk, mutant)[0] for mutant in mutants} <= {401, 403}
+        assert len(mutants) > 100
+        assert desk.phase() is Phase.ASKED
+
+    def test_it_says_which_plan_was_shown(self, desk):
+        assert self.hand_on(desk, plan_digest=...)[0] == 400
+        assert self.hand_on(desk, plan_digest="0" * 64)[0] == 403
+
+    def test_without_the_proxys_audience_no_assertion_counts(self, desk):
+        gate = desk.gate()
+        gate = replace(gate, proofs=replace(gate.proofs, iap_audience=None))
+        body = {"plan_digest": desk.plan.digest, "assertion": desk.tokens.assertion(desk.now())}
+        assert desk.say(body=body, token="", gate=gate)[0] == 401
+
+    def test_an_assertion_opens_no_other_place(self, desk):
+        body = {"on": True, "assertion": desk.tokens.assertion(desk.now())}
+        assert desk.ask("POST", "/kill-switch", body, token="")[0] == 400
+        assert not desk.stage.world.control.kill_switch().on
+
+
+class TestKillSwitch:
+    def test_an_approver_turns_it_and_the_record_says_so(self, desk):
+        status, said = desk.ask("POST", "/kill-switch", {"on": True, "why": "it burns"})
+        assert (status, said["on"], said["by"], said["why"]) == (200, True, "ada@example.com", "it burns")
+        assert desk.ask("GET", "/kill-switch")[1]["on"] is True
+        assert desk.ask("POST", "/kill-switch", {"on": False})[1]["on"] is False
+        rows = desk.stage.world.control.audit()
+        assert [(row.kind, row.who, row.body) for row in rows] == [
+            ("kill_switch.on", "ada@example.com", "it burns"),
+            ("kill_switch.off", "ada@example.com", ""),
+        ]
+
+    def test_any_approver_may_whatever_their_services_and_nobody_else(self, desk):
+        assert desk.ask("POST", "/kill-switch", {"on": True}, token=desk.token(email="ben@example.com"))[0] == 200
+        assert desk.ask("POST", "/kill-switch", {"on": False}, token=desk.token(email="eve@example.com"))[0] == 403
+        assert desk.stage.world.control.kill_switch().on
+
+    def test_on_can_be_said_again_and_again_with_one_token(self, desk):
+        shared = desk.token(aud=desk.tokens.GCLOUD)
+        assert [desk.ask("POST", "/kill-switch", {"on": True}, token=shared)[0] for _ in range(3)] == [200] * 3
+
+    @pytest.mark.parametrize("body", [{}, {"on": "yes"}, {"on": 1}, {"on": None}, {"on": True, "by": "ada"}, []])
+    def test_what_says_neither_on_nor_off_turns_nothing(self, desk, body):
+        assert desk.ask("POST", "/kill-switch", body)[0] == 400
+        assert desk.stage.world.control.audit() == ()
+
+    def test_it_goes_on_only_once_the_record_says_so_but_stops_at_once(self, desk):
+        class Unwritten(type(desk.stage.world.control)):
+            def append(self, **_more):
+                raise DependencyFailed("not written", why="the disk is full", mend="later")
+
+        control = Unwritten()
+        gate = desk.gate(world=replace(desk.stage.world, control=control))
+        assert desk.ask("POST", "/kill-switch", {"on": True}, gate=gate)[0] == 503
+        assert control.kill_switch().on
+        assert desk.ask("POST", "/kill-switch", {"on": False}, gate=gate)[0] == 503
+        assert control.kill_switch().on
+
+
+class TestLooking:
+    def test_an_approver_reads_what_the_command_line_shows(self, desk):
+        status, rows = desk.ask("GET", "/incidents", query="open=1&limit=5")
+        assert (status, [Incident.model_validate(row).id for row in rows]) == (200, [desk.incident.id])
+        assert desk.ask("GET", "/incidents", query="service=other")[1] == []
+        whole = desk.ask("GET", f"/incidents/{desk.incident.id}")[1]
+        assert Incident.model_validate(whole) == desk.stage.world.store.load(desk.incident.id)
+        events = desk.ask("GET", f"/incidents/{desk.incident.id}/timeline")[1]
+        assert tuple(Event.model_validate(e) for e in events) == desk.stage.world.store.timeline(desk.incident.id)
+
+    def test_the_record_arrives_sound(self, desk):
+        desk.say("reject")
+        desk.ask("POST", "/kill-switch", {"on": True, "why": "x"})
+        status, rows = desk.ask("GET", "/audit", query="limit=5000")
+        found = verify([AuditRow.model_validate(row) for row in rows])
+        assert (status, found.soundness, found.number) == (200, Soundness.SOUND, 2)
+
+    @pytest.mark.parametrize(
+        "path", ["/incidents", "/incidents/{}", "/incidents/{}/timeline", "/audit", "/kill-switch"]
+    )
+    def test_nobody_else_reads_anything(self, desk, path):
+        place = path.format(desk.incident.id)
+        for token, status in (("", 401), ("x.y.z", 401), (desk.token(email="eve@example.com"), 403)):
+            answer = desk.ask("GET", place, token=token)
+            assert answer[0] == status
+            assert desk.incident.service not in json.dumps(answer[1])
+
+    @pytest.mark.parametrize(
+        "query", ["limit=0", "limit=x", "limit=9999999", "colour=red", "open=maybe", "a&b", "limit"]
+    )
+    def test_a_strange_question_is_refused(self, desk, query):
+        assert desk.ask("GET", "/incidents", query=query)[0] == 400
+
+    @pytest.mark.parametrize(("method", "path", "status"), [
+        ("GET", "/decisions", 405), ("PUT", "/decisions", 405), ("DELETE", "/kill-switch", 405), ("POST", "/audit", 405),
+        ("POST", "/incidents", 405), ("HEAD", "/audit", 405), ("OPTIONS", "/decisions", 405), ("GET", "/incidents/a/b", 404),
+        ("GET", "/incidentsx", 404), ("GET", "/incidents/..%2Fx", 404), ("GET", "/audit/1", 404), ("POST", "/decisions/p-1", 404),
+        ("GET", "/incidents/none", 400),
+    ])  # fmt: skip
+    def test_other_methods_and_places_do_nothing(self, desk, method, path, status):
+        assert desk.ask(method, path)[0] == status
+        assert desk.phase() is Phase.ASKED
+
+    def test_readers_take_nothing_from_those_who_decide(self, desk):
+        """Four readers hang; a decision goes through."""
+        gone, world = threading.Event(), desk.stage.world
+
+        class Slow:
+            def incidents(self, _query):
+                gone.wait(10)
+                return ()
+
+        def slow(name):
+            return getattr(world.store, name)
+
+        store = Slow()
+        for name in ("plan", "load", "commit", "sent", "outbox", "latest_time"):
+            setattr(store, name, slow(name))
+        gate = desk.gate(world=replace(world, store=store), read_s=0.05)
+        for _ in range(4):
+            status, said = desk.ask("GET", "/incidents", gate=gate)
+            assert (status, said["what"]) == (503, "nothing was read")
+        assert desk.say(gate=gate)[0] == 200
+        gone.set()
+
+
+def test_beside_the_local_console_there_is_no_such_place(desk):
+    """Without proofs the deciding function knows Slack and webhooks alone."""
+    assert desk.ask("POST", "/decisions", {"plan": "p-1", "answer": "approve"}, gate=desk.gate(proofs=None))[0] == 404
+
+
+def _other_key():
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    return ec.generate_private_key(ec.SECP256R1())
