@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+from collections import Counter
 from datetime import UTC, datetime
 
 from agent.errors import DependencyFailed
@@ -22,19 +23,24 @@ def run(args: argparse.Namespace) -> int:
     """Look at everything; nothing is changed, and nothing that sleeps is woken.
 
     Returns:
-        0: nothing is wrong, 1: something is.
+        0: nothing is wrong; 2: a setting or a file that one names is, whatever else is; 3: a dependency failed. What
+        could not be looked at is told and changes none of this.
     """
     from agent.entrypoints.doctor.finding import State
     from agent.entrypoints.doctor.round import findings
 
     environ = dict(os.environ)  # noqa: TID251 - the doctor reads the settings again without those that are wrong
-    wrong = 0
+    found: Counter[tuple[State, bool]] = Counter()
+    unseen: list[str] = []
     for finding in findings(environ, now=datetime.now(UTC), token=google_token):  # noqa: TID251 - a process of its own
-        wrong += finding.state is State.BAD
+        found[finding.state, finding.given] += 1
+        unseen += [finding.check] if finding.state is State.UNKNOWN else []
         print(json.dumps(finding.model_dump(mode="json")) if args.json else finding.line)
         sys.stdout.flush()
-    print(f"{wrong} to mend" if wrong else "all well", file=sys.stderr)
-    return 1 if wrong else 0
+    given, failed = found[State.BAD, True], found[State.BAD, False]
+    told = f"{given + failed} to mend" if given + failed else "all well"
+    print(f"{told}; not looked at: {', '.join(unseen)}" if unseen else told, file=sys.stderr)
+    return 2 if given else 3 if failed else 0
 
 
 def google_token() -> str:

@@ -22,12 +22,14 @@ class Finding(Value):
     Attributes:
         check: What was looked at, such as ``slack`` or ``service:gemma``.
         mend: What to do; empty where it is good.
+        given: It was given by the operator: a setting, or a file that one names. All else is a dependency.
     """
 
     check: str
     state: State
     says: str
     mend: str = ""
+    given: bool = False
 
     @property
     def line(self) -> str:
@@ -53,6 +55,11 @@ def unknown(check: str, says: str, mend: str) -> Finding:
 def off(check: str, says: str) -> Finding:
     """Say that it is not set up."""
     return Finding(check=check, state=State.OFF, says=says)
+
+
+def given(found: Iterable[Finding]) -> Iterator[Finding]:
+    """Mark what the operator gave."""
+    return (finding.with_(given=True) for finding in found)
 
 
 def looked(check: str, look: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:

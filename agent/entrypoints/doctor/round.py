@@ -8,7 +8,7 @@ from agent.bootstrap.shelves import shelves
 from agent.core.services import Services
 from agent.entrypoints.doctor import here
 from agent.entrypoints.doctor.cloud import Base, Cloud, google
-from agent.entrypoints.doctor.finding import Finding, bad, good, looked, off, unknown
+from agent.entrypoints.doctor.finding import Finding, bad, given, good, looked, off, unknown
 from agent.entrypoints.doctor.outside import SLACK, Clocks, model_endpoints, slack
 from agent.entrypoints.doctor.web import Token
 from agent.errors import DependencyFailed
@@ -28,16 +28,16 @@ def findings(
         base: Address of Google's interfaces by name.
     """
     settings, first = here.read_what_can_be(environ)
-    yield from first
     services, about = here.services_file(settings)
-    yield from about
-    yield from here.policy_file(settings)
-    yield from here.state_folder(settings)
-    yield from here.receipt_key(settings)
-    yield from here.channels(settings)
-    yield from here.kill_switch(settings)
+    yield from given(first)
+    yield from given(about)
+    yield from given(here.policy_file(settings))
+    yield from given(here.state_folder(settings))
+    yield from given(here.receipt_key(settings))
+    yield from given(here.channels(settings))
+    yield from given(here.kill_switch(settings))
+    yield from given(_platform(settings))
     yield from looked("queue", lambda: _queue(settings))
-    yield from _platform(settings)
     clocks = Clocks(now)
     yield from looked("model", lambda: model_endpoints(settings, clocks))
     yield from looked("slack", lambda: slack(settings, clocks, base=slack_base))
