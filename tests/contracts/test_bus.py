@@ -36,6 +36,29 @@ class TestDelivery:
         assert pulled(bus) == []
         assert bus.waiting()["incidents"] == 0
 
+    def test_the_oldest_message_that_waits_says_how_old_the_queue_is(self, bus, make, clock):
+        assert bus.oldest_s() == 0
+        bus.publish(make.message("m1"))
+        clock.go(30)
+        bus.publish(make.message("m2"))
+        clock.go(5)
+        assert bus.oldest_s() == 35
+        first = pulled(bus, limit=1)[0]
+        assert bus.oldest_s() == 35, "it is worked on, and not done"
+        assert bus.ack(first)
+        assert bus.oldest_s() == 5
+        clock.go(-60)
+        assert bus.oldest_s() == 0, "no age is below nothing, whatever the clock does"
+
+    def test_dead_letters_do_not_make_the_queue_old(self, open_bus, make, clock):
+        bus = open_bus([PATIENT.with_(deliveries=1), DEAD])
+        bus.publish(make.message())
+        for _ in range(2):
+            pulled(bus)
+            clock.go(3600)
+        assert bus.waiting() == {"incidents": 0, "dead": 1}
+        assert bus.oldest_s() == 0
+
     def test_a_leased_message_is_nobody_elses(self, bus, make, clock):
         bus.publish(make.message())
         pulled(bus)

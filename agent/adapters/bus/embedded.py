@@ -113,6 +113,12 @@ class EmbeddedBus:
         with self._database.reading() as db:
             return {str(name): int(count) for name, count in db.execute(SQL["waiting"])}
 
+    def oldest_s(self) -> float:
+        """Return the age of the oldest message that waits; see :class:`agent.adapters.bus.pulling.PullBus`."""
+        with self._database.reading() as db:
+            row = db.execute(SQL["oldest"], {"dead": Topic.DEAD_LETTER}).fetchone()
+        return 0.0 if row is None else max((self._clock.now() - from_us(row[0])).total_seconds(), 0.0)
+
     def _show(self, arrival: Arrival, *, in_s: float) -> bool:
         """Make a delivery of ours visible to others at a later time."""
         at = to_us(self._clock.now()) + _us(in_s)

@@ -103,6 +103,14 @@ class MemoryBus:
         with self._lock:
             return {name: len(queue) for name, queue in self._queues.items()}
 
+    def oldest_s(self) -> float:
+        """Return the age of the oldest message that waits; see :class:`agent.adapters.bus.pulling.PullBus`."""
+        now = self._clock.now()
+        with self._lock:
+            every = (w for queue in self._queues.values() for w in queue.values())
+            waiting = [w.published_at for w in every if w.topic is not Topic.DEAD_LETTER]
+        return max((now - min(waiting)).total_seconds(), 0.0) if waiting else 0.0
+
     def _show(self, arrival: Arrival, *, in_s: float) -> bool:
         at = self._clock.now() + timedelta(seconds=in_s)
         with self._lock:

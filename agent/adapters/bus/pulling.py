@@ -108,6 +108,13 @@ class PullBus(Protocol):
         """Return how many deliveries are not acknowledged, by subscription."""
         ...
 
+    def oldest_s(self) -> float:
+        """Return the age of the oldest message that somebody has not acknowledged, seconds; 0 where none waits.
+
+        Dead letters do not count: they are kept until somebody takes them.
+        """
+        ...
+
 
 def checked(message: Message) -> Message:
     """Return the message if a bus can carry it.

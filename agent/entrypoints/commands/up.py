@@ -78,7 +78,10 @@ def _server(installation: "Installation", port: int) -> "BaseWSGIServer":
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     app = make_app(
-        installation.worlds[Owner.DECIDE], settings=installation.settings, wait_factor=installation.wait_factor
+        installation.worlds[Owner.DECIDE],
+        settings=installation.settings,
+        queue_age_s=installation.bus.oldest_s,
+        wait_factor=installation.wait_factor,
     )
     server = local_server(app, port=port)
     server.app = beside(app, gate_of(installation.settings, installation.worlds[Owner.DECIDE]))

@@ -49,6 +49,9 @@ DELETE FROM bus_deliveries WHERE subscription = :subscription AND number = :numb
 SELECT s.name, COUNT(d.number) FROM bus_subscriptions AS s LEFT JOIN bus_deliveries AS d ON d.subscription = s.name
 GROUP BY s.name;
 
+-- name: oldest
+SELECT published_at FROM bus_messages WHERE topic <> :dead ORDER BY number LIMIT 1;
+
 -- name: failure_add
 INSERT INTO quarantine_failures (key, count, reason, at) VALUES (:key, 1, :reason, :at)
 ON CONFLICT (key) DO UPDATE SET count = count + 1, reason = excluded.reason, at = excluded.at

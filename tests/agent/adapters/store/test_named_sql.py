@@ -25,6 +25,7 @@ WALKS = {
     "kill_switch",
     "outbox_incidents",
     "waiting",
+    "oldest",  # ends at the first message that is no dead letter
     "audit_last",
     "audit_newest",
     "quarantine_rows",
