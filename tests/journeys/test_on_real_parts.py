@@ -18,7 +18,7 @@ from agent.core.verification import Check, Verdict
 ROOT = Path(__file__).resolve().parents[2]
 MENDED, UNDONE, TWICE = SERVICES = ("gemma4-26b-qat-l4", "gemma4-26b-undone", "gemma4-26b-twice")
 
-pytestmark = [pytest.mark.emulator, pytest.mark.xdist_group("firestore")]
+pytestmark = [pytest.mark.emulator, pytest.mark.xdist_group("real_parts")]
 
 
 def beside(name, folder=Path(__file__).parent):
@@ -33,16 +33,18 @@ cloud = beside("on_cloud")
 
 @pytest.fixture(scope="module")
 def project(pubsub_emulator, firestore_emulator, tmp_path_factory):
-    region = cloud.Region("real-parts")
+    region = cloud.parts.Region("real-parts")
     region.put(MENDED)
     region.put(UNDONE, serving=f"{UNDONE}-00004-h7x")
     region.put(TWICE)
     free_port = beside("pubsub_emulator", ROOT / "tests").free_port
     folder = tmp_path_factory.mktemp("functions")
-    running = cloud.Project(pubsub_emulator, firestore_emulator, region, folder, free_port, SERVICES)
-    yield running
-    running.close()
-    region.close()
+    try:
+        running = cloud.Project(pubsub_emulator, firestore_emulator, region, folder, free_port, SERVICES)
+        yield running
+        running.close()
+    finally:
+        region.close()
 
 
 def copy_of(message):
@@ -101,7 +103,7 @@ def nothing_is_left(project, service):
 def asked_with(region):
     """The audiences of the ID tokens with which the model was asked; none where a question came without."""
     asked = [headers for method, _, headers, _ in region.vllm.seen if method == "POST"]
-    return {cloud.audience_of(headers.get("X-Serverless-Authorization", "")) for headers in asked}
+    return {cloud.parts.audience_of(headers.get("X-Serverless-Authorization", "")) for headers in asked}
 
 
 def decided(project, incident):
@@ -138,7 +140,7 @@ def test_a_rollout_that_never_becomes_ready_ends_on_the_exact_prior_template(pro
     project.sink(project.region.failed_start(UNDONE))
     asked = project.asked(UNDONE)
     project.region.doomed = True
-    status, said = project.answer_by_webhook(asked.plan, "approve")
+    status, said = project.answer_by_webhook(asked.plan.id, asked.plan.digest, "approve")
     assert (status, json.loads(said)["who"]) == (200, "Ada")
     back = project.until(UNDONE, lambda i: i.ended or (i.plans_made > 1 and i.phase is Phase.ASKED))
     applied, undone = project.region.updates(UNDONE)
