@@ -1,11 +1,11 @@
 """What is read once per process: catalogues, rules, policy, the watched services, and the key of the receipts."""
 
-import secrets
 from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent.bootstrap.key_file import own_key
 from agent.catalogue.load_failures import FailureCatalogue, load_failures
 from agent.catalogue.load_policy import load_default_policy
 from agent.catalogue.load_secrets import load_secrets
@@ -143,7 +143,12 @@ def faster(times: Times, factor: float) -> Times:
 
 
 def receipt_key(settings: Settings) -> bytes:
-    """Return the key that signs decisions: of the settings, or of a file that only its owner can read."""
+    """Return the key that signs decisions: of the settings, or of a file that only its owner can read.
+
+    Raises:
+        SettingsRejected: There is none, or half of one.
+        DependencyFailed: The file cannot be read or made.
+    """
     if settings.receipt_key is not None:
         return settings.receipt_key.get_secret_value().encode()
     if not settings.embedded:
@@ -152,18 +157,4 @@ def receipt_key(settings: Settings) -> bytes:
             why="RECEIPT_KEY is unset",
             mend="give this function the secret: ./deploy.sh apply",
         )
-    path = settings.state / "receipt.key"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        path.touch(mode=0o600, exist_ok=False)
-        path.write_bytes(secrets.token_bytes(32))
-    except FileExistsError:
-        pass
-    key = path.read_bytes()
-    if len(key) < 32:
-        raise SettingsRejected(
-            f"the key file {str(path)!r} was not used",
-            why="it is shorter than 32 bytes",
-            mend="remove it, or set RECEIPT_KEY",
-        )
-    return key
+    return own_key(settings.state / "receipt.key")
