@@ -139,7 +139,7 @@ def decide_request(
     sender = path.rpartition(WEBHOOK_PATH)[2] if WEBHOOK_PATH in path else ""
     known = gate.proofs is not None and path.startswith(OPEN_PATHS)
     if not slack and not sender and not known:
-        return said(HTTPStatus.NOT_FOUND, "there is nothing here")
+        return _said(HTTPStatus.NOT_FOUND, "there is nothing here")
     if method != "POST" and not known:
         return HTTPStatus.METHOD_NOT_ALLOWED.value, {"allow": "POST"}, b""
     try:
@@ -152,7 +152,7 @@ def decide_request(
         return _refused(error)
     except Exception:
         log.exception("decision.broke")
-        return said(HTTPStatus.SERVICE_UNAVAILABLE, NOT_RECORDED)
+        return _said(HTTPStatus.SERVICE_UNAVAILABLE, NOT_RECORDED)
 
 
 def _slack(headers: Mapping[str, str], body: bytes, gate: Gate) -> Answer:
@@ -169,7 +169,7 @@ def _slack(headers: Mapping[str, str], body: bytes, gate: Gate) -> Answer:
         lost = isinstance(error, DependencyFailed)
         if press.reply_to is not None:
             gate.reply(press.reply_to, NOT_RECORDED if lost else slack_mrkdwn(str(error), limit=1500))
-        return said(HTTPStatus.SERVICE_UNAVAILABLE, NOT_RECORDED) if lost else (200, {}, b"")
+        return _said(HTTPStatus.SERVICE_UNAVAILABLE, NOT_RECORDED) if lost else (200, {}, b"")
     return 200, {}, b""
 
 
@@ -228,16 +228,15 @@ def _record(gate: Gate, signed: Signed, word: Word) -> Decision:
 
 def _refused(error: SreError) -> Answer:
     if isinstance(error, Unsigned):
-        return said(HTTPStatus.UNAUTHORIZED, error.what)
+        return _said(HTTPStatus.UNAUTHORIZED, error.what)
     if isinstance(error, Replayed | StateConflict):
-        return said(HTTPStatus.CONFLICT, str(error))
+        return _said(HTTPStatus.CONFLICT, str(error))
     if isinstance(error, PolicyRefused):
-        return said(HTTPStatus.FORBIDDEN, str(error))
+        return _said(HTTPStatus.FORBIDDEN, str(error))
     if isinstance(error, InputRejected):
-        return said(HTTPStatus.BAD_REQUEST, str(error))
-    return said(HTTPStatus.SERVICE_UNAVAILABLE, NOT_RECORDED)
+        return _said(HTTPStatus.BAD_REQUEST, str(error))
+    return _said(HTTPStatus.SERVICE_UNAVAILABLE, NOT_RECORDED)
 
 
-def said(status: HTTPStatus, text: str) -> Answer:
-    """Answer with one sentence."""
+def _said(status: HTTPStatus, text: str) -> Answer:
     return status.value, {"content-type": "application/json"}, json.dumps({"error": text}).encode()

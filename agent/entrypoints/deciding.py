@@ -1,9 +1,12 @@
 """Deciding from the command line, through the same stage as every other channel."""
 
+import re
 from datetime import UTC, datetime
 
 from agent.core.decision import Answer
 from agent.core.safe_text import terminal
+
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9._@+-]{1,320}")  # the asker's own address need not be disarmed
 
 
 def decide(plan: str, answer: Answer, *, by: str | None, why: str = "") -> int:
@@ -23,7 +26,8 @@ def decide(plan: str, answer: Answer, *, by: str | None, why: str = "") -> int:
     heard = open_office().decide(plan, answer, by=by, why=why)
     what = "approved" if heard.answer is Answer.APPROVE else "rejected"
     after = "the running service applies it" if heard.answer is Answer.APPROVE else "the next plan comes"
-    who = f"{terminal(heard.who, lines=False)}{'' if heard.verified else ' (not verified)'}"
+    name = heard.who if _PLAIN_NAME.fullmatch(heard.who) else terminal(heard.who, lines=False)
+    who = name + ("" if heard.verified else " (not verified)")
     print(f"plan {heard.plan} {what} by {who}; {after}: sre-agent incidents show {heard.incident}")
     return 0
 

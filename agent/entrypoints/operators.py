@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError
 from agent.core.decision import Answer as YesNo
 from agent.core.decision import Channel, Decision
 from agent.core.value import Value
-from agent.entrypoints.decide import Answer, Gate, Replayed, said, until
+from agent.entrypoints.decide import Answer, Gate, Replayed, until
 from agent.entrypoints.proofs import Proofs, Proven, Unproven
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
 from agent.ports.control import KillSwitch
@@ -33,6 +33,10 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Value)
 
 log = structlog.get_logger(__name__)
+
+
+class Nowhere(InputRejected):
+    """The path names no place of ours."""
 
 
 class Body(Value):
@@ -85,7 +89,7 @@ def operator_request(
             return _turn(headers, body, gate, gate.proofs)
         look = _look(place, query, gate)
         if look is None:
-            return said(HTTPStatus.NOT_FOUND, "there is nothing here")
+            raise Nowhere("nothing was found", why=f"there is no place {place[:80]!r}", mend="see: sre-agent incidents")
         if method != "GET":
             return _other("GET, POST" if place == "/kill-switch" else "GET")
         _approver(gate, gate.proofs.operator(headers))
@@ -228,6 +232,7 @@ def _refusal(error: SreError) -> Answer:
 
 
 _STATUS: Final = (
+    (Nowhere, HTTPStatus.NOT_FOUND),
     (Unproven, HTTPStatus.UNAUTHORIZED),
     (Replayed, HTTPStatus.CONFLICT),
     (StateConflict, HTTPStatus.CONFLICT),

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from agent.core.decision import Answer
+from agent.core.decision import Answer, Decision
 from agent.core.incident import Event, Incident
 from agent.core.phase import Phase
 from agent.core.plan import Plan
@@ -51,7 +51,7 @@ def taken(plan: Plan, fate: Fate | None) -> Result | None:
     return None
 
 
-def failed(
+def failed(  # noqa: PLR0911 - one page for each thing that stands in the way
     error: SreError, word: Word, plan: Plan, *, incident: Incident, timeline: tuple[Event, ...], now: datetime
 ) -> Result:
     """Return the page of an answer that was not recorded, named by what stands in its way.
@@ -64,9 +64,11 @@ def failed(
         timeline: Its timeline after the attempt.
         now: The time, UTC.
     """
+    fate = fate_of(plan, incident, timeline)
+    if fate is not None and _theirs(word, incident.decision):  # its answer was lost, or the button pressed twice
+        return taken(plan, fate) or not_recorded(error)
     if isinstance(error, DependencyFailed):
         return not_recorded(error)
-    fate = fate_of(plan, incident, timeline)
     if fate is not None:
         return _faster(fate, word.answer) if fate.phase in _ANSWERED else not_taken(plan, fate)
     if now >= plan.expires_at:
@@ -133,6 +135,17 @@ def missing(what: str) -> Result:
         says="The address names nothing that we know.",
         mend="It may belong to another installation, or to a state folder that was removed.",
         tone=Tone.QUIET,
+    )
+
+
+def _theirs(word: Word, decision: Decision | None) -> bool:
+    """Whether what is recorded is this very answer of this very person."""
+    said = (word.plan, word.answer, word.who.casefold(), word.channel)
+    return decision is not None and said == (
+        decision.plan,
+        decision.answer,
+        decision.who.casefold(),
+        decision.channel,
     )
 
 

@@ -33,3 +33,22 @@ def key_server(tokens):
     server = tokens.KeyServer()
     yield server
     server.close()
+
+
+@pytest.fixture(scope="session")
+def desks():
+    """The module that makes a desk, and serves it."""
+    return _module("deciding_desk", TESTS / "agent" / "entrypoints" / "desk.py")
+
+
+@pytest.fixture
+def desk(desks, theatre, tokens):
+    return desks.Desk(theatre, tokens)
+
+
+@pytest.fixture
+def served(desks, desk, key_server):
+    """The deciding function of that desk on loopback."""
+    made = desks.Served(desk, key_server)
+    yield made
+    made.close()

@@ -12,68 +12,10 @@ from agent.core.audit import AuditRow, Soundness, verify
 from agent.core.decision import Channel, check_receipt
 from agent.core.incident import Event, Incident
 from agent.core.phase import Phase
-from agent.core.policy import Approver, Policy
-from agent.entrypoints.decide import Gate, Workers, decide_request
+from agent.entrypoints.decide import Workers
 from agent.entrypoints.operators import BODY_LIMIT
-from agent.entrypoints.proofs import TOKEN_HEADER, Proofs
+from agent.entrypoints.proofs import TOKEN_HEADER
 from agent.errors import DependencyFailed
-
-JSON = {"Content-Type": "application/json"}
-
-
-class Desk:
-    """A plan that waits for an answer, and the deciding function that hears it."""
-
-    def __init__(self, theatre, tokens, *, services=("gemma4-*",), **plan):
-        self.tokens, self.theatre = tokens, theatre
-        approvers = (
-            Approver(name="Ada", email="Ada@Example.com", slack="U0ADA", services=services),
-            Approver(name="Ben", email="ben@example.com", services=("other-*",)),
-        )
-        self.stage = theatre.a_stage(Policy(approvers=approvers))
-        self.stage.clock.at = tokens.NOW - timedelta(seconds=30)
-        self.stage.world = replace(self.stage.world, local=False)
-        self.incident = self.stage.waiting(plan=plan)
-        self.plan = self.incident.plan
-
-    def now(self):
-        return self.stage.clock.at
-
-    def gate(self, **changes):
-        proofs = Proofs(
-            clock=self.stage.clock,
-            google={"g1": self.tokens.rsa_jwk()}.get,
-            iap={"i1": self.tokens.ec_jwk()}.get,
-            audiences=(self.tokens.OURS, self.tokens.GCLOUD),
-            own=self.tokens.OURS,
-            iap_audience=self.tokens.IAP,
-        )
-        return Gate(**({"world": self.stage.world, "clock": self.stage.clock, "proofs": proofs} | changes))
-
-    def token(self, **claims):
-        return self.tokens.id_token(self.tokens.id_claims(self.now(), **claims))
-
-    def ask(self, method, path, body=None, *, token=None, headers=None, gate=None, query="", jti="1"):
-        """Send a request with a token of Ada's, of its own unless one is given."""
-        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-        sent = JSON | ({TOKEN_HEADER: self.token(jti=jti) if token is None else token} if token != "" else {})
-        sent |= headers or {}
-        status, _, said = decide_request(method, path, sent, raw, gate=gate or self.gate(), query=query)
-        return status, json.loads(said) if said else None
-
-    def say(self, answer="approve", *, body=None, **more):
-        return self.ask("POST", "/decisions", {"plan": self.plan.id, "answer": answer} | (body or {}), **more)
-
-    def phase(self):
-        return self.stage.world.store.load(self.incident.id).phase
-
-    def decisions(self):
-        return [row for row in self.stage.world.control.audit() if row.kind.startswith("decision.")]
-
-
-@pytest.fixture
-def desk(theatre, tokens):
-    return Desk(theatre, tokens)
 
 
 class TestDecisions:
@@ -105,9 +47,9 @@ class TestDecisions:
         assert says in said["why"]
         assert desk.decisions() == []
 
-    def test_who_asks_does_not_approve_but_may_reject(self, theatre, tokens):
+    def test_who_asks_does_not_approve_but_may_reject(self, desks, theatre, tokens):
         """The one who started the run, under any name of theirs."""
-        own = Desk(theatre, tokens, asked_by="U0ADA")
+        own = desks.Desk(theatre, tokens, asked_by="U0ADA")
         status, said = own.say()
         assert (status, own.phase()) == (403, Phase.ASKED)
         assert "who asks does not approve" in said["why"]
