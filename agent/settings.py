@@ -47,6 +47,7 @@ class Settings(Value):
         follow_log: The log of a server that somebody else starts; ``watch --log`` sets it.
         restart_command: The operator's fixed words that restart that server; nothing is ever put into them.
         compression: Divides waits in a rehearsal; screens say so.
+        service_api_keys: Keys that watched servers want themselves, by the name that services.toml gives them.
         webhook_deciders: Identity and secret of who may decide by webhook; twice the same identity is a rotation.
         receipt_kms: A Cloud KMS key version that signs receipts in place of a key of our own.
         decide_url: Where `decide` is; the command line and the console of the cloud send decisions there.
@@ -83,6 +84,7 @@ class Settings(Value):
     webhook_deciders: tuple[tuple[str, SecretStr], ...] = ()
     receipt_kms: str | None = None
     ingest_secrets: Mapping[str, SecretStr] = Field(default_factory=dict)
+    service_api_keys: Mapping[str, SecretStr] = Field(default_factory=dict)
     hub_token: SecretStr | None = None
     unattended: bool = True
     follow_log: Path | None = None
@@ -286,6 +288,9 @@ WORDS: dict[str, _Word] = {
         field="webhook_deciders", read=_deciders, want="identity=whsec_secret pairs, separated by commas"
     ),
     "INGEST_SECRETS": _Word(field="ingest_secrets", read=_pairs, want="source=secret pairs, separated by commas"),
+    "SERVICE_API_KEYS": _Word(
+        field="service_api_keys", read=_pairs, want="name=key pairs of watched servers, separated by commas"
+    ),
     "HF_TOKEN": _Word(field="hub_token", read=_secret, want="a Hugging Face token, for checkpoints behind a licence"),
     "RESTART_COMMAND": _Word(field="restart_command", read=_words, want="a command, quoted as for a shell"),
     "PUBLIC_URL": _Word(field="public_url", read=str, want="the URL under which people reach the console"),

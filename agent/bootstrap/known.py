@@ -14,6 +14,7 @@ from agent.core.incident import Times
 from agent.core.intake.origin import Reading, everything
 from agent.core.intake.watching import watching
 from agent.core.policy import Policy, parse_policy
+from agent.core.redaction.body import body_without_secrets
 from agent.core.redaction.redactor import Redactor
 from agent.core.services import Services, parse_services
 from agent.errors import SettingsRejected
@@ -54,6 +55,11 @@ def redact(text: str) -> str:
     return redactor().redact(text).text
 
 
+def hide(body: str) -> str:
+    """Take the secrets out of a JSON body."""
+    return body_without_secrets(body, redact)
+
+
 def service_fits(services: Services, settings: Settings | None = None) -> "ServiceFits":
     """Return the arithmetic, bound to the watched services and to the profiles that were added beside the store."""
     from agent.catalogue.load_fit import load_fit_catalogue
@@ -85,6 +91,8 @@ def knowledge(services: Services, policy: Policy, times: Times, *, fits: Fits | 
         policy=policy,
         fits=fits if fits is not None else service_fits(services),
         times=times,
+        services=services,
+        printed=failures().printed,
     )
 
 

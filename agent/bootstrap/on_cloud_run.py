@@ -4,10 +4,8 @@ import re
 import time
 from urllib.parse import urlsplit
 
-from agent.bootstrap.known import service_fits
 from agent.bootstrap.place import Place
 from agent.core.services import Services
-from agent.core.serving import ServingConfig
 from agent.errors import SettingsRejected
 from agent.ports.clock import Clock
 from agent.settings import Settings
@@ -38,30 +36,29 @@ def cloud_run(settings: Settings, services: Services, clock: Clock) -> Place:
             why=f"services.toml watches no cloud_run service of project {project!r}",
             mend="name another project, or add the service to services.toml",
         )
-
-    def expected(service: str, config: ServingConfig) -> float | None:
-        return service_fits(services).decode_tokens_per_s(service, config)  # reads the catalogues when it is needed
-
     client = CompletionClient(
         id_token=IdTokens(google_id_token, lambda: clock.now().timestamp()).token,
         monotonic=time.monotonic,
-        api_key=lambda service: key_of(settings, service),
+        api_key=lambda service: key_of(settings, services, service),
     )
-    meter = Meter(
-        client,
-        clock,
-        slowest_tokens_per_s=lambda service: services.service(service).needs.tokens_per_s,
-        expected_tokens_per_s=expected,
-    )
+    meter = Meter(client, clock, key_name=lambda service: services.service(service).api_key)
+    spare = {s.name: s.spare_accelerators for s in services.services}
     stand_in = settings.cloud_run_emulator
     api = CloudRunApi(default_clients if stand_in is None else lambda: clients_at(stand_in))
-    platform = CloudRunPlatform(api, names, meter)
+    platform = CloudRunPlatform(api, names, meter, spare=spare.get)
     logs = CloudLogs(project, emulator=settings.logging_emulator)
     return Place(platform_of=lambda name: platform if name in names else None, logs=logs)
 
 
-def key_of(settings: Settings, service: str) -> str | None:
-    """Return the model's key where the model's endpoint is this very service; no other service is shown it."""
+def key_of(settings: Settings, services: Services, service: str) -> str | None:
+    """Return the server's own key: the one that services.toml names for it, otherwise the model's.
+
+    The model's key is shown to the model's own service alone, and where another key is named not even to that.
+    """
+    watched = services.watched(service)
+    if watched is not None and watched.api_key is not None:
+        named = settings.service_api_keys.get(watched.api_key)
+        return named.get_secret_value() if named is not None else None
     own = re.compile(rf"{re.escape(service)}-(?:[a-z0-9]{{10}}-[a-z]{{1,4}}\.a|\d+\.[a-z]+-[a-z]+\d+)\.run\.app")
     hosts = (urlsplit(url).hostname or "" for url in settings.model_endpoints)
     if settings.model_api_key is None or not any(own.fullmatch(host) for host in hosts):

@@ -58,11 +58,13 @@ class FailureCatalogue:
         signatures: In the order of file names, then of entries.
         classes: One entry for each failure class but ``unknown``.
         files: Signature id to the name of its file.
+        printed: Patterns of the figures that a start prints, by the name that they have beside a prediction.
     """
 
     signatures: tuple[Signature, ...]
     classes: Mapping[FailureClass, ClassWords]
     files: Mapping[str, str]
+    printed: Mapping[str, str]
 
 
 def load_failures(folder: Path = FOLDER) -> FailureCatalogue:
@@ -78,6 +80,7 @@ def load_failures(folder: Path = FOLDER) -> FailureCatalogue:
     tables = {path.name: _read(path, mistakes) for path in sorted(folder.glob("*.toml"))}
     classes = _classes(tables.get("classes.toml", {}), mistakes)
     patterns = _patterns(tables.get("fields.toml", {}), mistakes)
+    printed = _printed(tables.get("fields.toml", {}), patterns, mistakes)
     signatures: list[Signature] = []
     files: dict[str, str] = {}
     for name, table in tables.items():
@@ -101,7 +104,7 @@ def load_failures(folder: Path = FOLDER) -> FailureCatalogue:
             why=f"{len(mistakes)} mistakes: " + "; ".join(mistakes),
             mend="correct the entries named",
         )
-    return FailureCatalogue(signatures=tuple(signatures), classes=classes, files=files)
+    return FailureCatalogue(signatures=tuple(signatures), classes=classes, files=files, printed=printed)
 
 
 def is_fix_action(text: str) -> bool:
@@ -148,6 +151,14 @@ def _patterns(table: Mapping[str, Any], mistakes: list[str]) -> dict[str, str]:
             mistakes.append(f"fields.toml {name}: has {groups} groups, wants 1")
         patterns[name] = pattern
     return patterns
+
+
+def _printed(table: Mapping[str, Any], patterns: Mapping[str, str], mistakes: list[str]) -> dict[str, str]:
+    named = table.get("printed", {})
+    mistakes.extend(
+        f"fields.toml printed {name}: no field {field!r}" for name, field in named.items() if field not in patterns
+    )
+    return {name: patterns[field] for name, field in named.items() if field in patterns}
 
 
 def _mistakes_of(entry: Mapping[str, Any], patterns: Mapping[str, str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from agent.catalogue.load_fit import FitCatalogue
@@ -27,7 +27,7 @@ from agent.fit.predict import predict
 from agent.fit.price import find_shapes
 from agent.fit.report import FitReport
 from agent.fit.setup import Setup
-from agent.fit.speed import decode_speed
+from agent.fit.speed import decode_speed, first_token_s
 from agent.fit.startup import startup_time
 
 MIB = 2**20
@@ -73,10 +73,11 @@ class ServiceFits:
     def word(self, service: str, config: ServingConfig) -> FitWord:
         """Return what the arithmetic says of a configuration."""
         try:
-            report = self.report(service, config)
+            s = self.setting(service, config)
+            report = predict(s.model, s.accelerator, s.count, s.flags, s.rules)
         except InputRejected as error:
             return FitWord(sentence=f"fit: not computed ({error.what}: {error.why})")
-        return fit_word(report)
+        return _with_speed(report, s, s.flags)
 
     def report(self, service: str, config: ServingConfig) -> FitReport:
         """Return the whole prediction: whether it starts. What the owner needs beyond that is a matter of the search.
@@ -147,7 +148,7 @@ class ServiceFits:
             found = advise(_setup(setting), self._demand(service, config, setting), self._market())
         except InputRejected:
             return ()
-        return tuple(_option(setting.flags, option) for option in found.options)
+        return tuple(_option(setting, option) for option in found.options)
 
     def _demand(self, service: str, config: ServingConfig, setting: Setting) -> Demand:
         watched = self._services.service(service)
@@ -207,18 +208,35 @@ def _setup(setting: Setting) -> Setup:
     )
 
 
-def _option(before: Flags, option: Option) -> FitOption:
+def _option(setting: Setting, option: Option) -> FitOption:
     speed = option.cost.decode_tokens_per_s
     moved = option.reach is not Reach.FLAGS
     return FitOption(
-        flags=flag_settings(before, option.flags),
-        word=fit_word(option.fit),
+        flags=flag_settings(setting.flags, option.flags),
+        word=fit_word(option.fit) if moved else _with_speed(option.fit, setting, option.flags),
         note="; ".join((*option.cost.quality, option.note)),
         cost_usd_per_h=option.cost.usd_per_h,
         decode_tokens_per_s=(speed[0] * speed[1]) ** 0.5 if speed is not None else None,
         elsewhere=f"{option.model} on {option.count} x {option.accelerator}" if moved else None,
         line=flag_line(replace(option.flags, others=tuple(o for o in option.flags.others if o.name != "model"))),
     )
+
+
+def _with_speed(report: FitReport, setting: Setting, flags: Flags) -> FitWord:
+    """Return the report with what a completion will be held against: tokens per second, seconds to the first one."""
+    rate = decode_speed(setting.model, setting.accelerator, flags, setting.rules)
+    first = first_token_s(setting.model, setting.accelerator, flags, setting.rules)
+    word = fit_word(replace(report, decode_tokens_per_s=rate.bounds) if rate is not None else report)
+    if first is None or word.report is None:
+        return word
+    ranges = {**_ranges(word.report), "first_token_s": [round(first[0], 4), round(first[1], 4)]}
+    return word.with_(report={**word.report, "ranges": ranges})
+
+
+def _ranges(report: Mapping[str, object]) -> Mapping[str, object]:
+    found = report["ranges"]
+    assert isinstance(found, Mapping)
+    return found
 
 
 def environment_words(config: ServingConfig) -> tuple[str, ...]:

@@ -5,10 +5,11 @@ from datetime import datetime
 from agent.core.action import Action, ForPerson, Restart
 from agent.core.diagnosis import Diagnosis, Voice
 from agent.core.incident import Incident
+from agent.core.observed import Figure
 from agent.core.phase import Phase
 from agent.core.plan import Plan
 from agent.core.safe_text import terminal
-from agent.core.verification import Measurement
+from agent.core.verification import TOLD_ONLY, Measurement, Verification
 
 PHASE_WORDS: dict[Phase, str] = {
     Phase.OPEN: "open, not looked at yet",
@@ -54,9 +55,7 @@ def lines(incident: Incident, *, now: datetime) -> tuple[str, ...]:
     if incident.plan is not None:
         said += plan_lines(incident.plan, now=now)
     if incident.verification is not None:
-        said += [f"  measured   {m.check}: {_good(m.good)} - {terminal(m.says)}" for m in _newest(incident)]
-        if incident.verification.verdict is not None:
-            said.append(f"  verdict    {incident.verification.verdict}: {terminal(incident.verification.why)}")
+        said += _measured(incident.verification)
     if incident.ended_why:
         said.append(f"  so         {terminal(incident.ended_why)}")
     if incident.phase is Phase.ASKED and incident.plan is not None:
@@ -67,14 +66,32 @@ def lines(incident: Incident, *, now: datetime) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _newest(incident: Incident) -> list[Measurement]:
-    assert incident.verification is not None
-    newest = {m.check: m for m in incident.verification.measurements}
-    return list(newest.values())
+def _measured(verification: Verification) -> list[str]:
+    newest = {m.check: m for m in verification.measurements}
+    said = [f"  measured   {m.check}: {worth(m)} - {terminal(m.says)}" for m in newest.values()]
+    if verification.observed is not None:
+        said += [f"  start-up   {figure_words(f)}" for f in verification.observed.figures]
+    if verification.verdict is not None:
+        said.append(f"  verdict    {verification.verdict}: {terminal(verification.why)}")
+    return said
 
 
-def _good(good: bool | None) -> str:  # noqa: FBT001 - three values, said in words
-    return {True: "good", False: "bad", None: "not measured"}[good]
+def figure_words(figure: Figure) -> str:
+    """Return a figure of a start-up beside its prediction, for people."""
+    seen = f"{figure.name.replace('_gib', ' GiB').replace('_', ' ')}: {figure.observed:,g}"
+    if figure.predicted is None:
+        return f"{seen}, nothing was predicted"
+    off = f", {figure.off:+.1%} off" if figure.off is not None else ""
+    return f"{seen}, predicted {figure.predicted:,g}{off}"
+
+
+def worth(measurement: Measurement) -> str:
+    """Return what a measurement is worth, in words: also that it was made and nothing judges it."""
+    if measurement.good is None:
+        return "not measured" if measurement.value is None else "not judged"
+    if measurement.good:
+        return "good"
+    return "deviates" if measurement.check in TOLD_ONLY else "bad"
 
 
 def _diagnosis(diagnosis: Diagnosis) -> list[str]:

@@ -11,6 +11,8 @@ from agent.errors import InputRejected, SettingsRejected
 
 Platform = Literal["cloud_run", "host", "kubernetes", "container_apps", "tpu_vm", "ec2"]
 
+KEY_NAME = r"^[a-z][a-z0-9-]{0,39}$"  # short and plain, so that a key itself is hardly ever mistaken for a name
+
 # Where a resource's labels carry the name of the service; the first that is there counts.
 NAME_LABELS = (
     "service_name",  # cloud_run_revision
@@ -49,6 +51,10 @@ class Service(Value):
         vllm: Version of vLLM in the image, None where nobody said.
         owner: The owner's channel, such as ``slack:#llm`` or ``console``.
         labels: Further resource labels that name this service in signals.
+        api_key: Name of the key that the server itself wants (``--api-key``, ``VLLM_API_KEY``): which of the keys in
+            the setting SERVICE_API_KEYS it is, never the key. None where it wants none.
+        spare_accelerators: Accelerators of this kind that are free beside the running instances, so that a new
+            revision can come up beside the old one; None where nobody said, which counts as none.
         scenario: A rehearsal: path of the scenario file, relative to this file. None in earnest.
     """
 
@@ -65,6 +71,8 @@ class Service(Value):
     needs: Needs = Needs()
     owner: str = Field(min_length=1)
     labels: dict[str, str] = Field(default_factory=dict)
+    api_key: str | None = Field(default=None, pattern=KEY_NAME)
+    spare_accelerators: int | None = Field(default=None, ge=0, le=1024)
     scenario: str | None = None
 
     @field_validator("mounts")

@@ -4,6 +4,7 @@ from enum import StrEnum
 
 from pydantic import AwareDatetime
 
+from agent.core.observed import Observed
 from agent.core.value import Value
 
 
@@ -22,26 +23,39 @@ class Check(StrEnum):
     COMPLETION = "completion"  # a real completion: not empty, finished
     TOKENS = "tokens"  # the token counter advanced
     SILENCE = "silence"  # no new line of the incident's class from the new revision
-    SPEED = "speed"  # first token and tokens/s within what the fit predicted
+    SPEED = "speed"  # tokens/s of one request, against what the owner needs
+    PREDICTION = "prediction"  # first token and tokens/s, against what the approved plan computed
     HEALTHY_SIGNAL = "healthy_signal"  # for what a person does: a later sign of health
 
 
 class Measurement(Value):
-    """One answer; ``good`` None means that it could not be measured."""
+    """One answer; ``good`` None means that it could not be measured, or that nothing is there to judge it by.
+
+    Attributes:
+        value: Of the token counter in tokens, of the speed in tokens per second.
+        first_token_s: With the speed: seconds until the first text of the answer.
+    """
 
     check: Check
     good: bool | None
     says: str
     real: bool = True  # False: a rehearsal's record or arithmetic says so, nothing was asked
     value: float | None = None
+    first_token_s: float | None = None
     at: AwareDatetime
 
 
 NEEDED = frozenset({Check.READY, Check.COMPLETION, Check.SILENCE})
+TOLD_ONLY = frozenset({Check.PREDICTION})  # a deviation is said beside the verdict and never makes one
 
 
 class Verification(Value):
-    """What was measured since the change, and what it means."""
+    """What was measured since the change, and what it means.
+
+    Attributes:
+        observed: What the start-up log printed, beside the plan's prediction; None where it was not read.
+        log_asked: Whether somebody was sent to read that log.
+    """
 
     since: AwareDatetime
     ready_at: AwareDatetime | None = None
@@ -49,28 +63,38 @@ class Verification(Value):
     measurements: tuple[Measurement, ...] = ()
     verdict: Verdict | None = None
     why: str = ""
+    observed: Observed | None = None
+    log_asked: bool = False
 
     def latest(self, check: Check) -> Measurement | None:
         """Return the newest measurement of one kind."""
         return next((m for m in reversed(self.measurements) if m.check is check), None)
 
 
-def judge(verification: Verification, *, over: bool) -> tuple[Verdict | None, str]:
+def judge(verification: Verification, *, over: bool, needed: frozenset[Check] = NEEDED) -> tuple[Verdict | None, str]:
     """Return a verdict and its reason, or None while it is too early.
 
     Args:
         verification: What was measured so far.
         over: Whether the verification window has ended.
+        needed: What must have been measured for a success; with the speed in it where the owner needs one.
     """
     for check in Check:
         newest = verification.latest(check)
-        if newest is not None and newest.good is False:
+        if newest is not None and newest.good is False and check not in TOLD_ONLY:
             return Verdict.NOT_RECOVERED, newest.says
     if not over:
         return None, "the window is not over"
-    missing = sorted(c for c in NEEDED if (m := verification.latest(c)) is None or m.good is None)
+    missing = sorted(c for c in needed if (m := verification.latest(c)) is None or m.good is None)
     if missing:
-        return Verdict.INCONCLUSIVE, f"not measured: {', '.join(missing)}"
+        return Verdict.INCONCLUSIVE, f"not measured: {', '.join(_missing(verification, c) for c in missing)}"
     answer = verification.latest(Check.COMPLETION)
     said = "answers a real completion" if answer is None or answer.real else f"nothing real was asked ({answer.says})"
-    return Verdict.RECOVERED, f"ready, {said}, and the failure did not come back"
+    why = f"ready, {said}, and the failure did not come back"
+    deviations = [m.says for c in sorted(TOLD_ONLY) if (m := verification.latest(c)) is not None and m.good is False]
+    return Verdict.RECOVERED, "; ".join((why, *deviations))
+
+
+def _missing(verification: Verification, check: Check) -> str:
+    newest = verification.latest(check)
+    return f"{check} ({newest.says})" if newest is not None else check.value

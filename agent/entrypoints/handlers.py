@@ -5,20 +5,22 @@ from pydantic import Field
 from agent.core.incident import Incident
 from agent.core.step import due_step
 from agent.core.value import Value
-from agent.errors import DependencyFailed, InputRejected
+from agent.errors import DependencyFailed, InputRejected, StateConflict
 from agent.ports.bus import Delivery
 from agent.ports.world import TOPIC_OF, World
 from agent.stages.advance import STAGE_OF, advance
 from agent.stages.by_policy import decide_by_policy
 from agent.stages.commit import drain, message_for
+from agent.stages.observe import observe
 from agent.stages.reason import Did
 from agent.stages.tell import tell_people
 
+OBSERVE_ATTEMPTS = 5
 TELL_ATTEMPTS = 12  # with the bus's own waits between them about an hour
 
 
 class NotTold(DependencyFailed):
-    """Somebody who should see an incident did not; the message about it is good, and comes again later.
+    """Somebody who should see an incident did not, or its log was not seen; the message is good, and comes again later.
 
     Attributes:
         code: "Too many requests" in HTTP: it is tried again without being counted as a failure of the message.
@@ -30,7 +32,7 @@ class NotTold(DependencyFailed):
 class Order(Value):
     """The body of a message between our functions."""
 
-    kind: str = Field(pattern="^(wake|tell|order|nudge|auto|explain)$")
+    kind: str = Field(pattern="^(wake|tell|order|nudge|auto|explain|observe)$")
     incident: str = Field(min_length=1, max_length=64)
 
 
@@ -47,9 +49,22 @@ def on_order(world: World, delivery: Delivery) -> tuple[Did, ...]:
                 mend="nothing to do: it is tried again, and the incident goes on",
             )
         return (Did.NOTED,)
+    if order.kind == "observe":
+        drain(world, order.incident)
+        return (_observed(world, delivery, order.incident),)
     if order.kind == "auto":
         decide_by_policy(world, order.incident)
     return advance(world, order.incident, may_explain=order.kind in {"explain", "nudge"})
+
+
+def _observed(world: World, delivery: Delivery, incident_id: str) -> Did:
+    """A log that cannot be read is given up in the end: the verdict never waits for it."""
+    try:
+        return observe(world, incident_id)
+    except (DependencyFailed, StateConflict) as error:
+        if delivery.attempt < OBSERVE_ATTEMPTS:
+            raise NotTold(error.what, why=error.why, mend=error.mend) from error
+        return Did.WAITING
 
 
 def on_tick(world: World) -> dict[str, tuple[Did, ...]]:

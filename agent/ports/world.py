@@ -11,6 +11,7 @@ from agent.core.fitting import Fits
 from agent.core.incident import Times
 from agent.core.model_use import ModelUse
 from agent.core.policy import Policy
+from agent.core.services import Services
 from agent.core.serving import Live
 from agent.failures.match import Matcher
 from agent.ports.bus import Bus, Topic
@@ -87,6 +88,9 @@ class Knowledge:
         redact: Takes secrets out of a text.
         model_use: How the model is asked; None where it is not.
         titles: A line for people by signature.
+        services: What is watched, with what its owners need.
+        printed: Patterns of the figures that a start-up prints, by key of ``agent.core.observed.PREDICTED_AS`` and
+            ``vllm``; one group each.
     """
 
     matcher: Matcher
@@ -95,6 +99,8 @@ class Knowledge:
     policy: Policy
     fits: Fits
     times: Times
+    services: Services
+    printed: Mapping[str, str]
     model_use: ModelUse | None = None
 
 

@@ -5,10 +5,11 @@ from datetime import datetime, timedelta
 
 from agent.core.incident import Incident, plan_id
 from agent.core.phase import Phase
-from agent.core.plan import Plan
+from agent.core.plan import Plan, Rollout
 from agent.core.planning import Proposal, propose
 from agent.core.serving import Live, Target
 from agent.core.value import digest
+from agent.core.words import flag_map
 from agent.errors import InputRejected, PolicyRefused
 from agent.ports.world import World
 from agent.stages.commit import save
@@ -44,8 +45,22 @@ def next_plan(world: World, incident: Incident, now: datetime) -> Plan | None:
     proposal = propose(incident, live, knowledge.fits, knowledge.policy)
     if proposal is None:
         return None
-    noted = replace(proposal, notes=(*proposal.notes, refused)) if refused else proposal
-    return _plan(world, incident, live, noted, now)
+    more = tuple(note for note in (refused, _locked(world, live, proposal)) if note)
+    return _plan(world, incident, live, replace(proposal, notes=(*proposal.notes, *more)), now)
+
+
+def _locked(world: World, live: Live | None, proposal: Proposal) -> str:
+    """Say beforehand that a change could not be verified, because the server wants a key that nobody named to us."""
+    if live is None or live.platform != "cloud_run" or proposal.rollout is Rollout.BY_PERSON:
+        return ""
+    watched = world.knowledge.services.watched(live.service)
+    words, names = flag_map((*live.config.command, *live.config.args)), {e.name for e in live.config.env}
+    if ("api-key" not in words and "VLLM_API_KEY" not in names) or (watched is not None and watched.api_key):
+        return ""
+    return (
+        "the server wants an API key, and services.toml names none (api_key): without it no answer can be measured, "
+        "the change counts as inconclusive and is rolled back"
+    )
 
 
 def _described(world: World, service: str) -> tuple[Live | None, str]:

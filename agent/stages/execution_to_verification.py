@@ -3,14 +3,18 @@
 from datetime import datetime, timedelta
 
 from agent.core.execution import EffectKind, EffectState
+from agent.core.expectation import against_prediction, needed
 from agent.core.incident import Incident
 from agent.core.joining import Meaning, meaning
+from agent.core.observed import with_speed
 from agent.core.phase import Phase
 from agent.core.signal import Signal
-from agent.core.verification import Check, Measurement, Verdict, Verification, judge
+from agent.core.verification import NEEDED, Check, Measurement, Verdict, Verification, judge
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused
+from agent.ports.bus import Message, Topic
 from agent.ports.world import World
-from agent.stages.commit import save
+from agent.stages.commit import message_for, save
+from agent.stages.observe import wanted
 from agent.stages.reason import Did
 from agent.stages.told import told
 
@@ -69,19 +73,25 @@ def execution_to_verification(world: World, incident: Incident) -> Did:
     if incident.plan.by_person:
         verdict, why = _judge_person(seen, over=now >= seen.until)
     else:
-        verdict, why = judge(seen, over=now >= seen.until)
+        verdict, why = judge(seen, over=now >= seen.until, needed=_needed(world, incident.service))
     if verdict is None:
-        changed = incident.with_(verification=seen)
         patient_s = (now - seen.since).total_seconds() / PATIENCE if incident.plan.by_person else 0
-        return _look_again(world, changed, now, in_s=min(patient_s, PATIENT_S))
-    judged = incident.with_(verification=seen.with_(verdict=verdict, why=why), due_at=now)
+        return _look_again(world, incident.with_(verification=seen), now, in_s=min(patient_s, PATIENT_S))
+    speed = seen.latest(Check.SPEED)
+    known = with_speed(seen.observed, speed.value if speed else None, incident.plan.fit_after.report)
+    judged = incident.with_(verification=seen.with_(verdict=verdict, why=why, observed=known), due_at=now)
     save(world, judged, f"verdict {verdict}: {why[:300]}", now=now)
     return Did.NOTED
 
 
 def _look_again(world: World, incident: Incident, now: datetime, *, in_s: float = 0) -> Did:
     due = now + timedelta(seconds=max(world.knowledge.times.poll_s, in_s))
-    save(world, incident.with_(due_at=due), "", now=now, tell=False, wake=False)
+    waiting, verification = incident.with_(due_at=due), incident.verification
+    also: tuple[Message, ...] = ()
+    if verification is not None and wanted(verification):  # who may read logs reads this one
+        waiting = waiting.with_(verification=verification.with_(log_asked=True))
+        also = (message_for(incident, Topic.INCIDENTS, "observe"),)
+    save(world, waiting, "", now=now, tell=False, wake=False, also=also)
     return Did.WAITING
 
 
@@ -98,9 +108,32 @@ def _asked(world: World, incident: Incident, revision: str, now: datetime) -> tu
     platform = world.platform_of(incident.service)
     assert platform is not None
     try:
-        return platform.measure(incident.service, revision)
+        found = platform.measure(incident.service, revision)
     except (DependencyFailed, InputRejected, PolicyRefused) as error:
-        return (Measurement(check=Check.COMPLETION, good=None, says=str(error)[:2000], at=now),)
+        found = (Measurement(check=Check.COMPLETION, good=None, says=str(error)[:2000], at=now),)
+    redact = world.knowledge.redact  # a server may say anything, its own key too
+    return _judged(world, incident, tuple(m.with_(says=redact(m.says)) for m in found), now)
+
+
+def _judged(world: World, incident: Incident, found: tuple[Measurement, ...], now: datetime) -> tuple[Measurement, ...]:
+    """Hold a speed against what the owner needs, then against what the approved plan predicted."""
+    speed = next((m for m in found if m.check is Check.SPEED), None)
+    if speed is None:
+        return found
+    assert incident.plan is not None
+    need = _need(world, incident.service)
+    others = tuple(m for m in found if m is not speed)
+    return (*others, needed(speed, need), against_prediction(speed, incident.plan.fit_after.report, at=now))
+
+
+def _need(world: World, service: str) -> float | None:
+    watched = world.knowledge.services.watched(service)
+    return watched.needs.tokens_per_s if watched is not None else None
+
+
+def _needed(world: World, service: str) -> frozenset[Check]:
+    """What must be measured for a success; the speed too, where the owner cannot do without."""
+    return NEEDED if _need(world, service) is None else NEEDED | {Check.SPEED}
 
 
 def _silence(world: World, incident: Incident, revision: str, now: datetime) -> Measurement:

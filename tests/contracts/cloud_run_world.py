@@ -55,7 +55,9 @@ class CloudRunWorld:
         bad: tuple[str, str] | None = None,
         recorded: dict[str, Any] | None = None,
         timeout_s: float = 5.0,
-        slowest_tokens_per_s: float | None = None,
+        key: str | None = "key",
+        key_name: str | None = None,
+        spare: int | None = None,
         watch: Any = None,
     ) -> None:
         self.watch = watch or Watch()
@@ -69,7 +71,7 @@ class CloudRunWorld:
         self.name = self.stand_in.put(body)
         self.stand_in.start()
         self.timeout_s = timeout_s
-        self.slowest = slowest_tokens_per_s
+        self.key, self.key_name, self.spare = key, key_name, spare
         self.audiences: list[str] = []
         self._channels: list[Any] = []
         self.service = service
@@ -79,11 +81,11 @@ class CloudRunWorld:
         channel = self.stand_in.channel()
         self._channels.append(channel)
         client = CompletionClient(
-            id_token=self._token, monotonic=time.monotonic, api_key=lambda _: "key", timeout_s=self.timeout_s
+            id_token=self._token, monotonic=time.monotonic, api_key=lambda _: self.key, timeout_s=self.timeout_s
         )
-        meter = Meter(client, self.watch, slowest_tokens_per_s=lambda _: self.slowest)
+        meter = Meter(client, self.watch, key_name=lambda _: self.key_name)
         api = CloudRunApi(clients or (lambda: clients_over(channel)))
-        return CloudRunPlatform(api, {self.service: self.name}, meter)
+        return CloudRunPlatform(api, {self.service: self.name}, meter, spare=lambda _: self.spare)
 
     def close(self) -> None:
         for channel in self._channels:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from agent.adapters.platform.cloud_run_api import CloudRunApi
-from agent.adapters.platform.cloud_run_describe import live_of, short
+from agent.adapters.platform.cloud_run_describe import config_of, live_of, short
 from agent.adapters.platform.cloud_run_edit import edited
 from agent.adapters.platform.cloud_run_measure import Meter
 from agent.adapters.platform.cloud_run_rollout import Work, gives_all, rollout, shifting, work_of
@@ -37,7 +37,8 @@ class CloudRunPlatform:
         api: The Admin API.
         names: Full resource name by service, ``projects/P/locations/L/services/S``.
         meter: Measures a revision that is ready.
-        spare: Whether there is room for a second accelerator, by service; the API does not tell, so None by default.
+        spare: How many accelerators are free beside the running ones, by service, as services.toml says; the API does
+            not tell, so None where nobody did.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class CloudRunPlatform:
         names: Mapping[str, str],
         meter: Meter,
         *,
-        spare: Callable[[str], bool | None] = lambda _: None,
+        spare: Callable[[str], int | None] = lambda _: None,
     ) -> None:
         self._api = api
         self._names = dict(names)
@@ -57,8 +58,7 @@ class CloudRunPlatform:
         """Return the service as it is now: two reads."""
         found = self._api.service(self._name(service))
         revisions = self._api.revisions(found.name)
-        spare = self._spare(service) if found.template.node_selector.accelerator else True
-        return live_of(found, revisions, spare_accelerator=spare)
+        return live_of(found, revisions, spare_accelerator=self._room(service, found))
 
     def validate(self, order: Order) -> None:
         """Let Cloud Run check a change, etag and all, without making it."""
@@ -150,6 +150,14 @@ class CloudRunPlatform:
                 mend="let the traffic follow the latest revision first",
             )
         return _request(current.name, order.etag, template=template), ("template",)
+
+    def _room(self, service: str, found: Any) -> bool | None:
+        """Whether a second revision can come up beside the first: one instance of it, or as many as must be awake."""
+        if not found.template.node_selector.accelerator:
+            return True
+        free, config = self._spare(service), config_of(found.template)
+        awake = max(config.min_instances, found.scaling.min_instance_count, 1)
+        return None if free is None else free >= awake * config.accelerator_count
 
     def _start(self, request: Any, mask: tuple[str, ...], order: Order | Restore) -> Operation:
         """Check, then call once. A conflict may be our own earlier call: the stamp decides."""

@@ -22,8 +22,7 @@ class Meter:
     Args:
         client: Asks for the completion.
         clock: When a measurement was made.
-        slowest_tokens_per_s: What one user must see at least, by service; None leaves speed unjudged.
-        expected_tokens_per_s: What the arithmetic expects, by service and configuration; said beside the speed.
+        key_name: How services.toml calls the server's own key, by service; None where it names none.
     """
 
     def __init__(
@@ -31,13 +30,11 @@ class Meter:
         client: CompletionClient,
         clock: Clock,
         *,
-        slowest_tokens_per_s: Callable[[str], float | None] = lambda _: None,
-        expected_tokens_per_s: Callable[[str, ServingConfig], float | None] = lambda _, __: None,
+        key_name: Callable[[str], str | None] = lambda _: None,
     ) -> None:
         self._client = client
         self._clock = clock
-        self._slowest = slowest_tokens_per_s
-        self._expected = expected_tokens_per_s
+        self._key_name = key_name
 
     def measure(self, service: str, revision: str, rolled: Operation, current: Any) -> tuple[Measurement, ...]:
         """Measure a revision.
@@ -61,10 +58,11 @@ class Meter:
             return (ready, self._said(Check.COMPLETION, "the words name no model to ask for", good=None))
         reply = self._client.complete(service, url=url, audience=current.uri, model=model)
         sleeps = config.min_instances == 0 and current.scaling.min_instance_count == 0
-        answer = self._said(Check.COMPLETION, reply.says, good=_answered(reply, may_sleep=sleeps))
+        says = self._locked(service) if reply.outcome is Outcome.LOCKED else reply.says
+        answer = self._said(Check.COMPLETION, says, good=_answered(reply, may_sleep=sleeps))
         if reply.outcome is not Outcome.ANSWERED:
             return (ready, answer)
-        return (ready, answer, self._tokens(reply), self._speed(service, config, reply))
+        return (ready, answer, self._tokens(reply), self._speed(reply))
 
     def _tokens(self, reply: Reply) -> Measurement:
         """The counter of an instance begins at 0: at least our own tokens must stand there, where it is the one."""
@@ -75,17 +73,21 @@ class Meter:
         says = f"{reply.counter:.0f} tokens generated, {reply.tokens} of them for us"
         return self._said(Check.TOKENS, says, good=True, value=reply.counter)
 
-    def _speed(self, service: str, config: ServingConfig, reply: Reply) -> Measurement:
+    def _speed(self, reply: Reply) -> Measurement:
         if reply.tokens_per_s is None or reply.first_token_s is None:
             return self._said(Check.SPEED, "the answer was too short to tell its speed", good=None)
         says = f"{reply.tokens_per_s:.3g} tokens/s, first token after {reply.first_token_s:.3g} s"
-        expected, slowest = self._expected(service, config), self._slowest(service)
-        if expected is not None:
-            says += f", {expected:.3g} tokens/s were computed"
-        if slowest is None:
-            return self._said(Check.SPEED, says, good=None, value=reply.tokens_per_s)
-        good = reply.tokens_per_s >= slowest
-        return self._said(Check.SPEED, f"{says}, {slowest:g} are needed", good=good, value=reply.tokens_per_s)
+        speed = self._said(Check.SPEED, says, good=None, value=reply.tokens_per_s)
+        return speed.with_(first_token_s=reply.first_token_s)
+
+    def _locked(self, service: str) -> str:
+        """Say which key the server wants and what to set; never the key."""
+        name = self._key_name(service)
+        if name is None:
+            mend = "name one in services.toml (api_key = 'NAME') and give it to us in SERVICE_API_KEYS (NAME=KEY)"
+            return f"the server wants an API key (HTTP 401), and services.toml names none for {service!r}: {mend}"
+        mend = f"put the server's present key there ({name}=KEY)"
+        return f"the server wants an API key (HTTP 401), and SERVICE_API_KEYS holds no right one named {name!r}: {mend}"
 
     def _said(self, check: Check, says: str, *, good: bool | None, value: float | None = None) -> Measurement:
         return Measurement(check=check, good=good, says=says[:2000], value=value, at=self._clock.now())
@@ -114,7 +116,7 @@ def _answered(reply: Reply, *, may_sleep: bool) -> bool | None:
     match reply.outcome:
         case Outcome.ANSWERED:
             return True
-        case Outcome.REFUSED:
+        case Outcome.REFUSED | Outcome.LOCKED:
             return None
         case Outcome.SILENT:
             return None if may_sleep else False

@@ -28,6 +28,7 @@ class Outcome(StrEnum):
     WRONG = "wrong"  # it answered, with nothing, without an end, or with one sign over and over
     BROKEN = "broken"  # the server says that it failed
     SILENT = "silent"  # no answer in time
+    LOCKED = "locked"  # the server itself wants a key that we do not have
     REFUSED = "refused"  # we were not let in, or there was no room: says nothing about the model
 
 
@@ -84,6 +85,7 @@ class CompletionClient:
         import requests
         from urllib3.exceptions import HTTPError, ReadTimeoutError
 
+        headers: dict[str, str] = {}
         try:
             headers = self._headers(service, audience)
             reply = self._ask(url, model, headers, chat=True)
@@ -97,11 +99,17 @@ class CompletionClient:
             return Reply(outcome=Outcome.BROKEN, says=f"the connection failed: {type(error).__name__}")
         assert reply is not None
         if reply.outcome is not Outcome.ANSWERED:
-            return reply
+            return reply.with_(says=_without(reply.says, headers))
         return reply.with_(counter=self._counter(url, headers))
 
     def _headers(self, service: str, audience: str) -> dict[str, str]:
-        """Cloud Run reads its token from either header; the server's own key needs the usual one."""
+        """Cloud Run reads its token from either header; the server's own key needs the usual one.
+
+        "If X-Serverless-Authorization and Authorization are both present", Cloud Run checks the first alone and hands
+        the second on: https://cloud.google.com/run/docs/authenticating/service-to-service, and Google's own
+        https://github.com/GoogleCloudPlatform/cloud-run-proxy/pull/25 (both read 2026-11-21; not tried on a live
+        service here).
+        """
         headers = {"Accept": "text/event-stream", "Accept-Encoding": "identity"}
         if self._id_token is not None:
             headers["X-Serverless-Authorization"] = f"Bearer {self._id_token(audience)}"
@@ -265,6 +273,25 @@ def _said(choice: dict[str, Any]) -> str:
 
 def _denied(status: int, text: str) -> Reply:
     says = f"HTTP {status}: {text[:300]}"
+    if status == 401 and _own_word(text):
+        return Reply(outcome=Outcome.LOCKED, says=says)
     if status in {401, 403, 429} or 300 <= status < 400:
         return Reply(outcome=Outcome.REFUSED, says=says)
     return Reply(outcome=Outcome.BROKEN, says=says)
+
+
+def _own_word(text: str) -> bool:
+    """Whether a refusal is the server's own: vLLM answers JSON with an ``error``, Cloud Run's front end a page."""
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(told, dict) and "error" in told
+
+
+def _without(says: str, headers: dict[str, str]) -> str:
+    """Take out what we sent to prove ourselves, should a server say it back."""
+    for name in ("Authorization", "X-Serverless-Authorization"):
+        secret = headers.get(name, "").removeprefix("Bearer ")
+        says = says.replace(secret, "[our key]") if secret else says
+    return says

@@ -10,6 +10,10 @@ from agent.core.metric_rules import read_sample
 from agent.core.verification import Check, Measurement
 
 COMPLETION_S = 60.0
+WANTS_KEY = (
+    "the server wants an API key (HTTP 401), and it is not the one of its words or of VLLM_API_KEY: "
+    "start sre-agent with VLLM_API_KEY set to the server's key"
+)
 
 
 def measurements(service: str, start: Start, address: Address, now: datetime) -> tuple[Measurement, ...]:
@@ -38,8 +42,9 @@ def measurements(service: str, start: Start, address: Address, now: datetime) ->
         id_token=None, monotonic=time.monotonic, api_key=lambda _: address.api_key, timeout_s=COMPLETION_S
     )
     reply = client.complete(service, url=address.url, audience=address.url, model=served_name(address) or "")
-    refused = reply.outcome is Outcome.REFUSED
-    answer = said(Check.COMPLETION, reply.says, good=None if refused else reply.outcome is Outcome.ANSWERED)
+    refused = reply.outcome in {Outcome.REFUSED, Outcome.LOCKED}
+    says = WANTS_KEY if reply.outcome is Outcome.LOCKED else reply.says
+    answer = said(Check.COMPLETION, says, good=None if refused else reply.outcome is Outcome.ANSWERED)
     if reply.outcome is not Outcome.ANSWERED:
         return (ready, answer)
     more = None if before is None or reply.counter is None else reply.counter - before
@@ -55,7 +60,7 @@ def measurements(service: str, start: Start, address: Address, now: datetime) ->
         good=None,
         value=reply.tokens_per_s,
     )
-    return (ready, answer, tokens, speed)
+    return (ready, answer, tokens, speed.with_(first_token_s=reply.first_token_s))
 
 
 def _generated(address: Address, now: datetime) -> float | None:

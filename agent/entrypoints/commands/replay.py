@@ -126,6 +126,15 @@ def _show(incidents: tuple[Incident, ...], *, now: datetime, as_json: bool) -> i
     return 0 if all(i.phase in OVER for i in incidents) else 1
 
 
+def _observed_json(incident: Incident) -> dict[str, object] | None:
+    """What a start printed beside what was predicted, by figure: a row of known start-ups, ready to be kept."""
+    seen = incident.verification.observed if incident.verification else None
+    if seen is None:
+        return None
+    told = seen.model_dump(mode="json", exclude={"figures"})
+    return told | {key: {f.name: getattr(f, key) for f in seen.figures} for key in ("predicted", "observed", "off")}
+
+
 def incident_json(incident: Incident) -> dict[str, object]:
     """Return an incident for machines: what it is about first, then everything."""
     diagnosis, plan = incident.diagnosis, incident.plan
@@ -140,5 +149,6 @@ def incident_json(incident: Incident) -> dict[str, object]:
         "evidence": [e.model_dump(mode="json") for e in diagnosis.evidence] if diagnosis else [],
         "signals": [j.model_dump(mode="json") for j in incident.joined],
         "plan": plan.model_dump(mode="json") | {"digest": plan.digest} if plan else None,
+        "observed": _observed_json(incident),
         "incident": incident.model_dump(mode="json"),
     }

@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup
 
+from agent.core.brief import worth
 from agent.core.safe_text import plain
 from agent.entrypoints.web import wording
 
@@ -38,6 +39,7 @@ def make_pages() -> Environment:
         "tone": wording.tone_of,
         "known_name": known_name,
         "class_words": wording.class_words,
+        "worth": worth,
         "field_words": wording.field_words,
     }
     pages.globals |= {"style_path": STYLE_PATH, "voices": wording.VOICES, "rollouts": wording.ROLLOUTS}

@@ -57,5 +57,17 @@ HOSTS = {
 def test_the_models_key_is_shown_to_the_models_own_service_alone(url: str, own: bool) -> None:
     """A key sent elsewhere is a key given away."""
     settings = Settings(model_endpoints=(url,), model_api_key="secret")
-    assert key_of(settings, "gemma") == ("secret" if own else None)
-    assert key_of(Settings(model_endpoints=(url,)), "gemma") is None
+    watched = services(gemma="ours")
+    assert key_of(settings, watched, "gemma") == ("secret" if own else None)
+    assert key_of(Settings(model_endpoints=(url,)), watched, "gemma") is None
+
+
+def test_a_watched_server_gets_the_key_that_is_named_for_it_and_no_other() -> None:
+    """services.toml holds the name, the settings the key; the model's key does not stand in."""
+    watched = services(gemma="ours", other="ours")
+    named = Services(services=(watched.services[0].with_(api_key="big"), watched.services[1]))
+    url = "https://gemma-abcdefghij-uc.a.run.app/v1"
+    keys = {"model_endpoints": (url,), "model_api_key": "models"}
+    assert key_of(Settings(**keys, service_api_keys={"big": "its-own"}), named, "gemma") == "its-own"
+    assert key_of(Settings(**keys, service_api_keys={"small": "another"}), named, "gemma") is None
+    assert key_of(Settings(service_api_keys={"big": "its-own"}), named, "other") is None
