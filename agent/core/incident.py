@@ -37,12 +37,15 @@ class Joined(Value):
     reason: str
 
 
+INVALID = "INVALID"  # the platform refused the change before it was made
+
+
 class Remedy(Value):
     """A remedy that was tried for a cause, and how it ended."""
 
     proposal: str
     cause: str
-    ended: str  # a phase, or a verdict
+    ended: str  # a phase, a verdict, or INVALID
     at: AwareDatetime
     incident: str
 

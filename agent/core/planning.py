@@ -6,7 +6,7 @@ from agent.core.action import Action, Difference, ForPerson, Restart, applied, d
 from agent.core.candidates import Candidate, Told, candidates
 from agent.core.diagnosis import Diagnosis
 from agent.core.fitting import Fits
-from agent.core.incident import Incident
+from agent.core.incident import INVALID, Incident
 from agent.core.phase import Phase
 from agent.core.plan import FitWord, Risk, Rollout
 from agent.core.policy import Mode, Policy
@@ -15,7 +15,7 @@ from agent.core.value import digest
 from agent.core.verification import Verdict
 from agent.errors import PolicyRefused
 
-NEVER_AGAIN = frozenset({Verdict.NOT_RECOVERED, Verdict.INCONCLUSIVE, Phase.REJECTED})
+NEVER_AGAIN = frozenset({Verdict.NOT_RECOVERED, Verdict.INCONCLUSIVE, Phase.REJECTED, INVALID})
 
 
 @dataclass(frozen=True, kw_only=True)
