@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent.bootstrap.known import read_services, receipt_key, redact
+from agent.bootstrap.known import hide, read_services, receipt_key, redact
 from agent.bootstrap.outfit import Installation, Parts, installed
 from agent.bootstrap.people import notifiers
 from agent.bootstrap.place import place_of
@@ -47,7 +47,7 @@ def embedded(settings: Settings) -> Installation:
         notifiers=notifiers(settings, kept.clock, kept.store.plan),
     )
     subscriptions = default_subscriptions(compression=place.factor)
-    return installed(parts, EmbeddedBus(kept.database, kept.clock, subscriptions))
+    return installed(parts, EmbeddedBus(kept.database, kept.clock, subscriptions, hide=hide))
 
 
 def in_memory(settings: Settings, *, clock: Clock, state: Path, services: Services | None = None) -> Installation:

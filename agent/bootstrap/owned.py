@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from agent.bootstrap.known import read_services, reading_of, receipt_key
+from agent.bootstrap.known import hide, read_services, reading_of, receipt_key
 from agent.bootstrap.outfit import DECIDERS, Outfit, Parts, fitted_out
 from agent.bootstrap.people import notifiers, seal_of
 from agent.bootstrap.place import Place, place_of
@@ -121,7 +121,7 @@ def _queue(kept: Shelves, factor: float) -> Bus:
             why="the store is no file of this machine",
             mend="set BUS=pubsub:<project>",
         )
-    return EmbeddedBus(kept.database, kept.clock, default_subscriptions(compression=factor))
+    return EmbeddedBus(kept.database, kept.clock, default_subscriptions(compression=factor), hide=hide)
 
 
 def _pubsub(settings: Settings, trace: Trace) -> Bus:

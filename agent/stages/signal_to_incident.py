@@ -1,5 +1,6 @@
 """A signal finds its incident, or opens one; the same signal again changes nothing."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from agent.core.incident import KEPT_SIGNALS, Incident, Joined, incident_id
@@ -36,7 +37,7 @@ def signal_to_incident(world: World, signal: Signal, opening: Opening | None = N
     Raises:
         StateConflict: Rivals wrote first several times in a row; deliver again.
     """
-    signal = signal.with_(text=world.knowledge.redact(signal.text))
+    signal = _without_secrets(signal, world.knowledge.redact)
     known = world.store.knows(signal.key)
     if known is not None:
         if known != UNCLAIMED:
@@ -53,6 +54,13 @@ def signal_to_incident(world: World, signal: Signal, opening: Opening | None = N
         why=f"others wrote to the incidents of {signal.service!r} {RIVALS} times in a row",
         mend="nothing to do: it is delivered again",
     )
+
+
+def _without_secrets(signal: Signal, redact: Callable[[str], str]) -> Signal:
+    """Take the secrets out of all that is kept of it; what its key was made of is kept by its digest only."""
+    beside = "\n".join(signal.fields.values())
+    fields = signal.fields if redact(beside) == beside else {name: redact(said) for name, said in signal.fields.items()}
+    return signal.with_(text=redact(signal.text), fields=fields)
 
 
 def _place(world: World, signal: Signal, finding: Finding, opening: Opening) -> Did:

@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Final
 
@@ -16,6 +16,7 @@ from agent.ports.clock import Clock
 
 SQL: Final = queries("bus")
 RETENTION: Final = timedelta(hours=24)
+FROM_OUTSIDE: Final = frozenset({Topic.LOG_EVENTS, Topic.ALERTS})
 _PRUNED_AT_ONCE: Final = 8  # old ids forgotten by each publishing, so that nobody has to tidy up
 
 
@@ -30,6 +31,8 @@ class EmbeddedBus:
         clock: Tells when deliveries are due; one that steps back delays them by the step.
         subscriptions: Who hears which topic; the file remembers them.
         retention: How long ids are remembered.
+        hide: Takes secrets out of a body from outside before it is kept; the id that tells it from others is the
+            publisher's and stays.
     """
 
     def __init__(
@@ -39,11 +42,13 @@ class EmbeddedBus:
         subscriptions: Iterable[Subscription],
         *,
         retention: timedelta = RETENTION,
+        hide: Callable[[str], str] = str,
     ) -> None:
         self._database = database
         self._clock = clock
         self._subscriptions = by_name(subscriptions)
         self._retention = retention
+        self._hide = hide
         self._bell = Bell()
         with database.writing() as db:
             rows = [{"name": s.name, "topic": s.topic} for s in self._subscriptions.values()]
@@ -52,12 +57,13 @@ class EmbeddedBus:
     def publish(self, message: Message) -> str:
         """Keep a message; on the disk when this returns. The same id again returns the first one's number."""
         checked(message)
+        data = self._hide(message.data) if message.topic in FROM_OUTSIDE else message.data
         now = to_us(self._clock.now())
         with self._database.writing() as db:
             seen = db.execute(SQL["seen"], {"id": message.id}).fetchone()
             if seen is not None:
                 return str(seen[0])
-            number = _add(db, message.topic, message.data, message.attributes, now)
+            number = _add(db, message.topic, data, message.attributes, now)
             db.execute(SQL["seen_add"], {"id": message.id, "number": number, "at": now})
             before = now - _us(self._retention.total_seconds())
             db.execute(SQL["seen_prune"], {"before": before, "limit": _PRUNED_AT_ONCE})

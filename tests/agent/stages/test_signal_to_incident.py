@@ -75,3 +75,22 @@ def test_unknown_lines_that_all_differ_write_it_no_more_often_than_it_names_line
     (incident,) = service.store.incidents(Query())
     assert len(service.store.signals(incident.id)) == STORM
     assert incident.version <= 3 * 64 + 24
+
+
+def test_no_secret_is_kept_of_a_signal_neither_in_its_text_nor_beside_it(heard) -> None:
+    """Alerts bring prose in their fields too: a policy's name, its documentation."""
+    secret = "h" + "f_" + "Zq3Xv9Kd7Rm2Wp8Ht5Lc4Nb6Jy1Gf0TsZq"
+    sample = ROOT / "tests" / "data" / "samples" / "monitoring_alert_v1_2_open_cloud_run.json"
+    alert = json.loads(sample.read_text())
+    alert["incident"]["policy_name"] += f" {secret}"
+    alert["incident"]["summary"] += f" {secret}"
+    watched = json.loads((EXAMPLE / "events.jsonl").read_text().splitlines()[0])["resource"]["labels"]
+    alert["incident"]["resource"]["labels"] |= watched
+    alert["incident"]["scoping_project_id"] = watched["project_id"]
+    store = heard([alert]).store
+    (incident,) = store.incidents(Query())
+    (signal,) = store.signals(incident.id)
+    assert secret not in signal.model_dump_json()
+    assert secret not in incident.model_dump_json()
+    assert "[redacted:huggingface-token]" in signal.text
+    assert "[redacted:huggingface-token]" in signal.fields["policy"]
