@@ -95,8 +95,8 @@ class KeyServer:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self):
-                body = json.dumps(shown[self.path]).encode()
-                self.send_response(200)
+                body = json.dumps(shown.get(self.path)).encode()
+                self.send_response(200 if self.path in shown else 404)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)

@@ -8,6 +8,7 @@ from agent.bootstrap.shelves import shelves
 from agent.core.services import Services
 from agent.entrypoints.doctor import here
 from agent.entrypoints.doctor.cloud import Base, Cloud, google
+from agent.entrypoints.doctor.deciding import deciding
 from agent.entrypoints.doctor.finding import Finding, bad, given, good, looked, off, unknown
 from agent.entrypoints.doctor.outside import SLACK, Clocks, model_endpoints, slack
 from agent.entrypoints.doctor.web import Token
@@ -41,6 +42,7 @@ def findings(
     clocks = Clocks(now)
     yield from looked("model", lambda: model_endpoints(settings, clocks))
     yield from looked("slack", lambda: slack(settings, clocks, base=slack_base))
+    yield from looked("decide", lambda: deciding(settings))
     yield from _cloud(settings, services, token, clocks, now=now, base=base)
     yield from clocks.findings()
 

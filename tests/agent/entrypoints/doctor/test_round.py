@@ -15,6 +15,7 @@ from agent.core.services import parse_services
 from agent.core.sink_filter import sink_filters
 from agent.entrypoints.doctor.finding import State
 from agent.entrypoints.doctor.round import findings
+from agent.entrypoints.proofs import TOKEN_HEADER
 
 ROOT = Path(__file__).resolve().parents[4]
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -44,6 +45,8 @@ class World:
             def do_GET(self):
                 self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 status, body = world.answer(self.path.partition("?")[0], self.path)
+                if self.path == "/kill-switch" and not self.headers.get(TOKEN_HEADER):
+                    status, body = 401, {}
                 raw = json.dumps(body).encode()
                 self.send_response_only(status)
                 self.send_header("Date", format_datetime(world.clock, usegmt=True))
@@ -99,6 +102,7 @@ def world():
         "num_undelivered_messages": (200, series(0)),
         "oldest_unacked_message_age": (200, series(4)),
         "/databases/": (200, {"locationId": "us-east4"}),
+        "/kill-switch": (200, {"on": False}),
     }
     yield made
     made.server.shutdown()
@@ -124,6 +128,8 @@ def environ(tmp_path, world, monkeypatch):
         "WEBHOOK_SECRETS": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
         "INGEST_SECRETS": "alertmanager=0123456789abcdef",
         "RECEIPT_KEY": "k" * 32,
+        "DECIDE_URL": world.url,
+        "ID_TOKEN_COMMAND": "echo a.b.c",
     }
 
 
@@ -144,6 +150,7 @@ def test_an_installation_that_is_well_is_said_to_be(environ, world):
     assert heads >= {
         "settings", "services", "policy", "webhooks", "ingest", "kill-switch", "model", "slack", "service", "permission",
         "quota", "subscription", "sink", "sink-lag", "dead-letters", "database", "clock",
+        "decide", "decide-as-you",
     }  # fmt: skip
 
 
@@ -194,6 +201,7 @@ BREAKAGES = {
     "sink": (in_world("/sinks/sre-log-events-text", 200, {"filter": "x"}), "sink:example-project/text", "not that of"),
     "sink lag": (in_world("oldest_unacked_message_age", 200, series(900)), "sink-lag", "900 s"),
     "dead letters": (in_world("num_undelivered_messages", 200, series(7)), "dead-letters", "7 messages"),
+    "approver": (in_world("/kill-switch", 403, {"why": "it names no approver", "mend": "x"}), "decide-as-you", "no approver"),
     "database": (in_world("/databases/sre-control", 404, {}), "database:sre-control", "404"),
 }  # fmt: skip
 
