@@ -13,6 +13,7 @@ from agent.core.decision import Answer, Channel
 from agent.core.diagnosis import Diagnosis, Evidence, ModelWord, Voice
 from agent.core.execution import Effect, EffectKind, EffectState, Execution
 from agent.core.incident import Incident, Joined, Remedy, Times, incident_id, plan_id
+from agent.core.observed import Figure, Observed
 from agent.core.phase import Phase
 from agent.core.plan import FitWord, Plan, Risk, Rollout
 from agent.core.policy import Policy
@@ -368,8 +369,19 @@ class Stage:
             ),
             Measurement(check=Check.SILENCE, good=True, says="no line of a failure from the new revision", at=now),
             Measurement(check=Check.SPEED, good=None, says="the metrics could not be read", at=now),
+            Measurement(check=Check.PREDICTION, good=False, says="slower than predicted", value=9.5, at=now),
         )
-        verification = Verification(since=now, ready_at=now, until=now + timedelta(minutes=10), measurements=measured)
+        verification = Verification(
+            since=now, ready_at=now, until=now + timedelta(minutes=10), measurements=measured,
+            observed=Observed(
+                at=now, revision=f"{incident.service}-sre-1", vllm="0.22.1",
+                figures=(
+                    Figure(name="weights_gib", predicted=15.7, observed=15.62, off=0.0051, inside=True),
+                    Figure(name="kv_tokens", predicted=75_000, observed=113_552, off=-0.3395, inside=False),
+                    Figure(name="num_gpu_blocks", predicted=None, observed=7097, off=None),
+                ),
+            ),
+        )  # fmt: skip
         return self.move(
             incident, Phase.VERIFYING, "rollout ended: ready after 787 s",
             execution=incident.execution.with_effect(effect), verification=verification,

@@ -170,6 +170,15 @@ def test_measurements_say_what_could_not_be_measured(stage, browser, scenes):
     assert "Approved by <strong>maria</strong>" in page
 
 
+def test_what_the_start_printed_stands_beside_what_was_predicted(stage, browser, scenes):
+    incident = every_state(stage, scenes)["resolved"]
+    page = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", text(browser, f"/incidents/{incident.id}")))
+    assert "(vLLM 0.22.1), beside what the plan predicted Figure Predicted Observed" in page
+    assert "weights (GiB) 15.7 (+0.5%) 15.62 kv tokens 75,000 (-34.0%) 113,552 outside the predicted range" in page
+    assert "num gpu blocks nothing 7,097" in page
+    assert "deviates prediction : slower than predicted" in page
+
+
 HOSTILE = {
     "markup": "<script>alert(1)</script><img src=x onerror=alert(1)>",
     "an attribute": '" onmouseover="alert(1)" x="',
