@@ -10,6 +10,7 @@ from pydantic import AwareDatetime
 from agent.core.value import Value, digest
 
 BEGINNING: Final = ""  # the chain before the first row
+REPEATS: Final = 16  # rows among which the same words count as the same writing
 
 
 class AuditRow(Value):
@@ -58,6 +59,12 @@ def next_row(last: AuditRow | None, *, at: datetime, kind: str, incident: str, w
         chain="",
     )
     return row.with_(chain=chain(last.chain if last else BEGINNING, row))
+
+
+def standing(rows: Sequence[AuditRow], *, kind: str, incident: str, who: str, body: str) -> AuditRow | None:
+    """Return the row that says exactly this already, None where none of ``rows`` does."""
+    words = (kind, incident, who, body)
+    return next((row for row in rows if (row.kind, row.incident, row.who, row.body) == words), None)
 
 
 def chain(before: str, row: AuditRow) -> str:

@@ -119,8 +119,12 @@ class ControlStore(Protocol):
         """Give it back early."""
         ...
 
-    def append(self, *, at: datetime, kind: str, incident: str, who: str, body: str) -> AuditRow:
-        """Add a row to the record."""
+    def append(self, *, at: datetime, kind: str, incident: str, who: str, body: str, once: bool = False) -> AuditRow:
+        """Add a row to the record.
+
+        With ``once`` nothing is added where the newest rows hold these very words, whoever wrote them; that row is
+        returned. Who tries again, or does the same at the same moment, leaves no second row.
+        """
         ...
 
     def audit(self, limit: int = 1000) -> tuple[AuditRow, ...]:

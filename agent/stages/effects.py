@@ -113,3 +113,15 @@ def room_at(world: World, service: str, now: datetime) -> datetime | None:
     if len(lately) >= policy.changes_per_hour:
         waits.append(lately[-policy.changes_per_hour] + hour)
     return max(waits, default=None)
+
+
+def put_on_record(world: World, incident: Incident, effect: Effect, now: datetime) -> None:
+    """Write that an effect was started, before it is saved; a rival or a retry that found it started writes no more."""
+    world.control_store().append(
+        at=now,
+        kind=f"effect.{effect.kind}",
+        incident=incident.id,
+        who="on_decision",
+        body=f"{effect.key} {effect.revision}",
+        once=True,
+    )

@@ -100,21 +100,15 @@ def plan_to_decision(world: World, word: Word) -> Decision:
 def _first(world: World, decision: Decision) -> Decision:
     """Claim the plan for this decision and return the one that holds it: ours, or the winner's.
 
-    The claim holds the whole decision, so that whoever comes next finishes what a dead writer began.
+    The claim holds the whole decision, so that whoever comes next finishes what a dead writer began, the record too.
     """
     control = world.control_store()
-    mine = decision.model_dump_json()
-    held = control.claim(decision.incident, decision.plan, mine)
-    if held == mine:
-        control.append(
-            at=decision.at,
-            kind=f"decision.{decision.answer}",
-            incident=decision.incident,
-            who=decision.who,
-            body=mine,
-        )
-        return decision
-    return Decision.model_validate_json(held)
+    held = control.claim(decision.incident, decision.plan, decision.model_dump_json())
+    first = Decision.model_validate_json(held)
+    control.append(
+        at=first.at, kind=f"decision.{first.answer}", incident=first.incident, who=first.who, body=held, once=True
+    )
+    return first
 
 
 def _record_again(world: World, decision: Decision) -> None:

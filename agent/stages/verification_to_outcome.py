@@ -13,7 +13,7 @@ from agent.ports.control import Lease
 from agent.ports.platform import Operation, Platform, Restore
 from agent.ports.world import World
 from agent.stages.commit import save
-from agent.stages.effects import check_way_back, kill_switch_says, why_not
+from agent.stages.effects import check_way_back, kill_switch_says, put_on_record, why_not
 from agent.stages.reason import Did
 from agent.stages.remedies import tried
 from agent.stages.told import told
@@ -205,9 +205,7 @@ def _undoing(world: World, incident: Incident, effect: Effect, found: Operation,
     started = effect.with_(state=EffectState.STARTED, operation=found.name)
     due = now + timedelta(seconds=world.knowledge.times.poll_s)
     changed = incident.with_(execution=incident.execution.with_effect(started), due_at=due)
-    world.control_store().append(
-        at=now, kind="effect.roll_back", incident=incident.id, who="on_decision", body=f"{effect.key} {effect.revision}"
-    )
+    put_on_record(world, incident, effect, now)
     save(world, changed, "the prior template is being put back", now=now)
     return Did.NOTED
 

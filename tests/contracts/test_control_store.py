@@ -251,3 +251,30 @@ class TestRecord:
         rows = handles[0].audit()
         assert len(rows) == 32
         assert verify(rows).soundness is Soundness.SOUND
+
+    def test_what_is_written_once_leaves_no_second_row_however_often_it_is_tried(self, open_control, make):
+        """A try after a lost answer and a rival that does the same find the row; other words are another row."""
+        words = {"kind": "effect.apply", "incident": "inc-a", "who": "on_decision", "body": "e1 rev-1", "once": True}
+        first = open_control().append(at=make.T0, **words)
+        assert open_control().append(at=make.at(5), **words) == first
+        control = open_control()
+        control.append(at=make.T0, **(words | {"kind": "effect.roll_back"}))
+        control.append(at=make.T0, **(words | {"incident": "inc-b"}))
+        control.append(at=make.T0, **(words | {"body": "e2 rev-2"}))
+        control.append(at=make.T0, **words)
+        assert len(control.audit()) == 4
+        assert verify(control.audit()).soundness is Soundness.SOUND
+
+    def test_racers_who_write_once_leave_one_row(self, open_control, make):
+        handles = [open_control() for _ in range(4)]
+        words = {"at": make.T0, "kind": "effect.apply", "incident": "i", "who": "w", "once": True}
+        for n in range(5):
+            rows = make.together(4, lambda w, n=n: handles[w].append(body=str(n), **words))
+            assert len(set(rows)) == 1
+        assert len(handles[0].audit()) == 5
+
+    def test_what_is_not_written_once_may_be_said_again(self, control, make):
+        """The switch is turned on, off, and on again for the same reason."""
+        for kind in ("kill_switch.on", "kill_switch.off", "kill_switch.on"):
+            control.append(at=make.T0, kind=kind, incident="", who="ada", body="why")
+        assert len(control.audit()) == 3

@@ -80,7 +80,7 @@ class Project:
             name: processes.Function(
                 name,
                 free_port(),
-                processes.clean_environ(**common, **self._settings(name)),
+                processes.clean_environ(**(common | self._settings(name))),
                 folder / f"{name}.log",
             )
             for name in self.FUNCTIONS

@@ -106,8 +106,8 @@ def asked_with(region):
     return {cloud.parts.audience_of(headers.get("X-Serverless-Authorization", "")) for headers in asked}
 
 
-def decided(project, incident):
-    return [r.kind for r in project.control.audit(10_000) if (r.incident, r.kind[:8]) == (incident.id, "decision")]
+def on_record(project, incident):
+    return [row.kind for row in project.control.audit(10_000) if row.incident == incident.id]
 
 
 def test_a_failed_rollout_ends_resolved_after_one_update_of_exactly_the_planned_difference(project):
@@ -154,6 +154,7 @@ def test_a_rollout_that_never_becomes_ready_ends_on_the_exact_prior_template(pro
     said = f"the prior template is back; it did not come up before either, and {UNDONE}-00004-h7x serves as before"
     assert said in [event.what for event in project.store.timeline(back.id) if event.phase is Phase.ROLLED_BACK]
     assert len(project.incidents(UNDONE)) == 1
+    assert on_record(project, back) == ["decision.approve", "effect.apply", "effect.roll_back"]
     nothing_is_left(project, UNDONE)
 
 
@@ -170,7 +171,7 @@ def test_each_message_delivered_twice_is_the_same_one_change(project):
     done = project.until(TWICE, lambda i: i.ended and not project.slack.buttons())
     assert (done.phase, done.verification.verdict) == (Phase.RESOLVED, Verdict.RECOVERED)
     assert len(project.incidents(TWICE)) == 1
-    assert decided(project, done) == ["decision.approve"]
+    assert on_record(project, done) == ["decision.approve", "effect.apply"]
     assert len(project.slack.messages) == posted + 1
     assert len(project.store.signals(done.id)) == 4
     applied_exactly_once(project, done, prior)

@@ -4,7 +4,7 @@ import random
 import subprocess
 import sys
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -234,3 +234,24 @@ def test_the_same_answer_of_the_same_person_is_no_second_decision(tmp_path, n):
     )
     assert plan_to_decision(world, word) == plan_to_decision(world_on(tmp_path), word)
     assert len(world.control.audit()) == 1
+
+
+def test_a_decision_that_a_dead_writer_claimed_is_on_record_once_it_counts(tmp_path):
+    """It ended between its claim and the record: whoever comes next finishes both, and nothing counts unrecorded."""
+    world = world_on(tmp_path)
+    plan = asked(world.store, 1)
+    word = Word(
+        plan=plan.id, answer=Answer.APPROVE, who="U0001", channel=Channel.SLACK, verified=True, plan_digest=plan.digest
+    )
+    dying = world_on(tmp_path)
+    dying.control.append = ends
+    with pytest.raises(KeyboardInterrupt):
+        plan_to_decision(dying, word)
+    with pytest.raises(StateConflict, match="P1 said approve"):
+        plan_to_decision(world, replace(word, who="U0002", answer=Answer.REJECT))
+    assert world.store.load(plan.incident).phase is Phase.APPROVED
+    assert [(r.kind, r.who) for r in world.control.audit()] == [("decision.approve", "U0001")]
+
+
+def ends(**_):
+    raise KeyboardInterrupt

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from agent.adapters.store.firestore_documents import Data, Documents, Found, Write, place
 from agent.adapters.store.firestore_errors import FirestoreTimeout, Rival
 from agent.adapters.store.sqlite_time import from_us, to_us
-from agent.core.audit import AuditRow, next_row
+from agent.core.audit import REPEATS, AuditRow, next_row, standing
 from agent.ports.control import KillSwitch, Lease, Limits, Room, Use
 
 CONTROL_INDEXES: Final = (("receipts", (("service", "ASCENDING"), ("at", "ASCENDING"))),)
@@ -153,12 +153,19 @@ class FirestoreControlStore:
 
         _until_alone(attempt)
 
-    def append(self, *, at: datetime, kind: str, incident: str, who: str, body: str) -> AuditRow:
-        """Add a row to the record; see the port. A try whose answer was lost may leave the same words twice."""
+    def append(self, *, at: datetime, kind: str, incident: str, who: str, body: str, once: bool = False) -> AuditRow:
+        """Add a row to the record; see the port.
+
+        Who writes holds the number that follows what was read: of two who do the same one finds it taken, looks again
+        and sees the other's row. Without ``once``, a try whose answer was lost may leave the same words twice.
+        """
 
         def attempt() -> AuditRow:
-            last = self.audit(1)
-            row = next_row(last[0] if last else None, at=at, kind=kind, incident=incident, who=who, body=body)
+            newest = self.audit(REPEATS if once else 1)
+            same = standing(newest, kind=kind, incident=incident, who=who, body=body) if once else None
+            if same is not None:
+                return same
+            row = next_row(newest[-1] if newest else None, at=at, kind=kind, incident=incident, who=who, body=body)
             data: Data = {"number": row.number, "body": row.model_dump_json()}
             self._documents.write([Write(path=f"audit/{row.number:012d}", data=data, absent=True)])
             return row

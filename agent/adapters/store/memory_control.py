@@ -4,7 +4,7 @@ import threading
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from agent.core.audit import AuditRow, next_row
+from agent.core.audit import REPEATS, AuditRow, next_row, standing
 from agent.core.signal import later
 from agent.ports.control import KillSwitch, Lease, Limits, Room, Use
 
@@ -120,9 +120,12 @@ class MemoryControlStore:
             if held is not None and held.token == lease.token:
                 self._leases[lease.name] = held.with_(until=_OVER)
 
-    def append(self, *, at: datetime, kind: str, incident: str, who: str, body: str) -> AuditRow:
+    def append(self, *, at: datetime, kind: str, incident: str, who: str, body: str, once: bool = False) -> AuditRow:
         """Add a row to the record; see the port."""
         with self._lock:
+            same = standing(self._audit[-REPEATS:], kind=kind, incident=incident, who=who, body=body) if once else None
+            if same is not None:
+                return same
             last = self._audit[-1] if self._audit else None
             row = next_row(last, at=at, kind=kind, incident=incident, who=who, body=body)
             self._audit.append(row)

@@ -7,7 +7,7 @@ from typing import Final
 from agent.adapters.store.named_sql import queries
 from agent.adapters.store.sqlite_database import SqliteDatabase
 from agent.adapters.store.sqlite_time import from_us, to_us
-from agent.core.audit import AuditRow, next_row
+from agent.core.audit import REPEATS, AuditRow, next_row, standing
 from agent.ports.control import KillSwitch, Lease, Limits, Room, Use
 
 SQL: Final = queries("control")
@@ -120,12 +120,14 @@ class SqliteControlStore:
         with self._database.writing() as db:
             db.execute(SQL["lease_release"], {"name": lease.name, "token": lease.token})
 
-    def append(self, *, at: datetime, kind: str, incident: str, who: str, body: str) -> AuditRow:
+    def append(self, *, at: datetime, kind: str, incident: str, who: str, body: str, once: bool = False) -> AuditRow:
         """Add a row to the record; see the port."""
         with self._database.writing() as db:
-            last = db.execute(SQL["audit_last"]).fetchone()
-            before = _audit_row(last) if last else None
-            row = next_row(before, at=at, kind=kind, incident=incident, who=who, body=body)
+            newest = [_audit_row(r) for r in db.execute(SQL["audit_newest"], {"limit": REPEATS if once else 1})]
+            same = standing(newest, kind=kind, incident=incident, who=who, body=body) if once else None
+            if same is not None:
+                return same
+            row = next_row(newest[0] if newest else None, at=at, kind=kind, incident=incident, who=who, body=body)
             db.execute(SQL["audit_add"], dict(row) | {"at": to_us(row.at)})
         return row
 

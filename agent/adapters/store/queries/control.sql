@@ -55,9 +55,6 @@ INSERT INTO latest (one, at) VALUES (1, :at) ON CONFLICT (one) DO UPDATE SET at 
 -- name: latest
 SELECT at FROM latest;
 
--- name: audit_last
-SELECT number, at, kind, incident, who, body, chain FROM audit ORDER BY number DESC LIMIT 1;
-
 -- name: audit_add
 INSERT INTO audit (number, at, kind, incident, who, body, chain)
 VALUES (:number, :at, :kind, :incident, :who, :body, :chain);
