@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from agent.core.execution import Effect, EffectKind, EffectState, Execution, effect_key, revision_name
-from agent.core.incident import Incident
+from agent.core.incident import INVALID, Incident, Remedy
 from agent.core.phase import Phase
 from agent.core.plan import Plan, Rollout
 from agent.core.serving import Live
@@ -38,6 +38,9 @@ def begin_execution(world: World, incident: Incident) -> Did:
     except (PolicyRefused, InputRejected) as refusal:
         save(world, incident.move(Phase.REFUSED, now=now, due_at=now, ended_why=str(refusal)), str(refusal), now=now)
         return Did.MOVED
+    barred = _not_valid(world, incident, plan, live)
+    if barred:
+        return _refuse_for_good(world, incident, plan, barred, now)
     key = effect_key(incident.id, plan.digest, EffectKind.APPLY)
     used = world.control_store().use_receipt(decision.id, key, service=plan.target.service, at=now, room=room(world))
     if used is Use.NO_ROOM:
@@ -86,11 +89,36 @@ def _same_state(world: World, plan: Plan) -> Live:
     return live
 
 
+def _not_valid(world: World, incident: Incident, plan: Plan, live: Live) -> str:
+    """Let the platform check the change without making it; return why it would refuse, or nothing.
+
+    It stands here and not before the question: whoever asks may only look at services, and a dry run needs the right
+    to update them.
+    """
+    platform = world.platform_of(plan.target.service)
+    assert platform is not None
+    effect = _effect(incident, plan, live, plan.made_at)
+    try:
+        platform.validate(_order(incident, plan, effect))
+    except (InputRejected, PolicyRefused) as error:
+        return f"the platform would refuse the change: {error}"
+    return ""
+
+
+def _refuse_for_good(world: World, incident: Incident, plan: Plan, why: str, now: datetime) -> Did:
+    """What the platform refuses it would refuse again: the same actions are not proposed any more."""
+    invalid = Remedy(proposal=plan.proposal, cause=plan.cause, ended=INVALID, at=now, incident=incident.id)
+    moved = incident.move(
+        Phase.REFUSED, now=now, due_at=now, ended_why=why, remedies=(*incident.remedies, invalid)[-32:]
+    )
+    save(world, moved, why, now=now)
+    return Did.MOVED
+
+
 def _intend(world: World, incident: Incident, plan: Plan, live: Live, now: datetime) -> None:
-    key = effect_key(incident.id, plan.digest, EffectKind.APPLY)
-    revision = revision_name(plan.target.service, key)
     traffic = canonical([t.model_dump(mode="json") for t in live.traffic]).decode()
-    effect = Effect(key=key, kind=EffectKind.APPLY, etag=live.etag, revision=revision, intended_at=now)
+    effect = _effect(incident, plan, live, now)
+    key, revision = effect.key, effect.revision
     execution = Execution(
         plan=plan.id,
         effects=(effect,),
@@ -105,6 +133,12 @@ def _intend(world: World, incident: Incident, plan: Plan, live: Live, now: datet
     moved = incident.move(Phase.APPLYING, now=now, due_at=now, execution=execution)
     heads = (head_key(incident.run, incident.service, revision),)
     save(world, moved, f"intends revision {revision}", now=now, heads=heads)
+
+
+def _effect(incident: Incident, plan: Plan, live: Live, at: datetime) -> Effect:
+    key = effect_key(incident.id, plan.digest, EffectKind.APPLY)
+    revision = revision_name(plan.target.service, key)
+    return Effect(key=key, kind=EffectKind.APPLY, etag=live.etag, revision=revision, intended_at=at)
 
 
 def _hand_over(world: World, incident: Incident, plan: Plan, now: datetime) -> Did:
@@ -179,7 +213,17 @@ def _last_look(world: World, incident: Incident, effect: Effect, now: datetime) 
 
 
 def _apply(platform: Platform, incident: Incident, plan: Plan, effect: Effect) -> Operation:
-    order = Order(
+    try:
+        return platform.apply(_order(incident, plan, effect))
+    except (DependencyFailed, StateConflict):
+        found = platform.find(incident.service, effect.key)
+        if found is None:
+            raise
+        return found
+
+
+def _order(incident: Incident, plan: Plan, effect: Effect) -> Order:
+    return Order(
         service=incident.service,
         incident=incident.id,
         effect_key=effect.key,
@@ -188,13 +232,6 @@ def _apply(platform: Platform, incident: Incident, plan: Plan, effect: Effect) -
         actions=plan.actions,
         staged=plan.rollout is Rollout.STAGED,
     )
-    try:
-        return platform.apply(order)
-    except (DependencyFailed, StateConflict):
-        found = platform.find(incident.service, effect.key)
-        if found is None:
-            raise
-        return found
 
 
 def _started(world: World, incident: Incident, effect: Effect, operation: Operation, now: datetime) -> Did:
