@@ -27,6 +27,19 @@ FROZEN = sorted((ROOT / "tests" / "fixtures").glob("v*/*.jsonl"))
 NOW = datetime(2026, 11, 21, 3, 5, tzinfo=UTC)
 
 
+DIGESTS = {
+    "gemma4-12b-aca-a100-fp8-kv": "cd70146cdbb28fa6",
+    "gemma4-26b-l4-context-refused": "e1662c4f42e8f1d4",
+    "gemma4-26b-l4-queue": "9a3e5765bd8979a3",
+    "gemma4-26b-l4-startup-probe": "a7ee5836fd73917f",
+    "gemma4-31b-l4-oom": "2e97b0a0296e0936",
+    "gemma4-31b-nvfp4-two-16gb-cards": "07f1ddb724983ff2",
+    "gemma4-e2b-tpu-v6e-hbm": "500b3f86906e49d0",
+    "vllm-cpu-kv-cache-too-small": "59de9b78320631ae",
+    "vllm-cpu-worker-killed": "709cbc7314351375",
+}  # of the first version's plans, as it took them
+
+
 def rows(path: Path, kind: str) -> list[Any]:
     every = [json.loads(line) for line in path.read_text().splitlines()]
     return [row[kind] for row in every if kind in row]
@@ -46,6 +59,14 @@ def test_a_frozen_incident_is_loaded_and_shown(path: Path) -> None:
     assert [Event.model_validate(row) for row in rows(path, "event")]
     assert incident.plan is not None
     assert incident.plan.id in "\n".join(lines(incident, now=NOW))
+
+
+@pytest.mark.parametrize("path", FROZEN, ids=lambda p: f"{p.parent.name}-{p.stem}")
+def test_an_approval_of_the_old_version_still_covers_its_plan(path: Path) -> None:
+    """A field more in a plan, with whatever default, would make every open approval void."""
+    (incident,) = [Incident.model_validate(row) for row in rows(path, "incident")]
+    assert incident.plan is not None
+    assert incident.plan.digest.startswith(DIGESTS[path.stem])
 
 
 @pytest.mark.parametrize("path", FROZEN, ids=lambda p: f"{p.parent.name}-{p.stem}")

@@ -6,7 +6,7 @@ import pytest
 
 from agent.core.decision import Answer
 from agent.core.phase import Phase
-from agent.core.verification import Verdict
+from agent.core.verification import Check, Verdict
 from agent.errors import InputRejected, PolicyRefused, StateConflict
 from agent.ports.control import KillSwitch
 
@@ -29,6 +29,20 @@ def test_a_probe_that_was_too_short_ends_resolved(journey) -> None:
     live = told.installation.rehearsal.describe(done.service)
     assert live.ready is True
     assert len(live.stamps) == 1
+
+
+def test_the_recorded_start_is_read_back_and_as_fast_as_it_was_predicted(journey) -> None:
+    """15.62 GiB of weights on record, predicted within 1.5 %; 61.67 tokens/s lie in the predicted range."""
+    told = journey(PROBE)
+    told.answer(told.until(lambda i: i.phase is Phase.ASKED).plan.id)
+    done = told.until(lambda i: i.ended)
+    weights, speed = done.verification.observed.figures
+    assert (weights.name, weights.observed, weights.inside) == ("weights_gib", 15.62, True)
+    assert abs(weights.off) <= 0.015
+    assert (speed.name, speed.observed, speed.inside) == ("decode_tokens_per_s", 61.67, True)
+    prediction = done.verification.latest(Check.PREDICTION)
+    assert (prediction.good, prediction.first_token_s) == (True, 0.124)
+    assert prediction.says.startswith("as predicted: 61.7 tokens/s, 36.3 to 81.8")
 
 
 def test_nothing_changes_without_a_word(journey) -> None:

@@ -112,7 +112,14 @@ def measurements(scenario: Scenario, row: RevisionRow, clock: Clock, compression
             *(said(c, good=True, says=fate.word) for c in (Check.COMPLETION, Check.TOKENS)),
             said(Check.SPEED, good=_good(scenario, speed), says=speed.says, value=speed.value),
         )
-    return (ready, *(said(m.check, good=m.good, says=m.says, value=m.value) for m in _recorded(scenario, row)))
+    return (
+        ready,
+        *(_told(said(m.check, good=m.good, says=m.says, value=m.value), m) for m in _recorded(scenario, row)),
+    )
+
+
+def _told(measurement: Measurement, measured: Measured) -> Measurement:
+    return measurement.with_(first_token_s=measured.first_token_s)
 
 
 def crashed(row: RevisionRow, now: datetime, compression: float) -> bool:

@@ -40,11 +40,12 @@ class Result(StrEnum):
 
 
 class Measured(Value):
-    """A measurement on record; for speed, ``value`` is compared with what the owner needs."""
+    """A measurement on record; for speed, ``value`` is compared with what the owner needs, tokens per second."""
 
     check: Literal[Check.COMPLETION, Check.TOKENS, Check.SPEED]
     good: bool | None = None
     value: float | None = None
+    first_token_s: float | None = Field(default=None, ge=0)
     says: str
 
 

@@ -7,7 +7,9 @@ import pytest
 
 from agent.catalogue import load_failures as module
 from agent.catalogue.load_failures import is_fix_action, load_failures
+from agent.core.observed import PREDICTED_AS
 from agent.errors import SettingsRejected
+from agent.failures.measure import measure
 from agent.failures.signature import FailureClass, Role
 
 
@@ -58,6 +60,33 @@ date = "yesterday"
         "'moon' is no platform", "id wants", "date is 'yesterday'", "yy.toml",
     ):  # fmt: skip
         assert part in text, part
+
+
+LINES = {
+    "weights_gib": ("(EngineCore pid=372) INFO [gpu_model_runner.py:5150] Model loading took 15.62 GiB memory and 664.5 seconds", 15.62),
+    "available_kv_gib": ("(EngineCore pid=214) INFO [gpu_worker.py:420] Available KV cache memory: 66.26 GiB", 66.26),
+    "kv_tokens": ("(EngineCore pid=214) INFO [kv_cache_utils.py:1620] GPU KV cache size: 1,050,170 tokens", 1_050_170),
+    "max_concurrency": ("INFO [kv_cache_utils.py:1625] Maximum concurrency for 32,640 tokens per request: 1.00x", 1.0),
+    "cuda_graph_gib": ("INFO [gpu_model_runner.py:5400] Graph capturing finished in 9 secs, took 0.06 GiB", 0.06),
+    "num_gpu_blocks": ("INFO 02-11 [executor_base.py:110] # cuda blocks: 7097, # CPU blocks: 512", 7097),
+    "peak_activation_gib": ("PyTorch activation peak memory takes 1.23GiB; the rest of the memory", 1.23),
+    "vllm": ("INFO [core.py:109] Initializing a V1 LLM engine (v0.23.1rc1.dev667+g9969466a5) with config: model='m'", "0.23.1rc1.dev667"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_every_figure_that_is_read_back_is_found_in_its_line(name: str) -> None:
+    """And in no other line of a start."""
+    printed = load_failures().printed
+    line, value = LINES[name]
+    assert measure({name: printed[name]}, ["noise", line], 0) == {name: value}
+    others = [text for other, (text, _) in LINES.items() if other != name]
+    assert measure({name: printed[name]}, others, 0) == {}
+
+
+def test_the_figures_that_are_read_back_are_those_that_are_compared() -> None:
+    """One without the other would be read for nothing, or compared with nothing."""
+    assert set(LINES) == set(load_failures().printed) == set(PREDICTED_AS) - {"decode_tokens_per_s"} | {"vllm"}
 
 
 def test_an_id_stands_once(tmp_path: Path) -> None:

@@ -55,6 +55,16 @@ def test_the_token_and_the_key_travel_in_headers_of_their_own(vllm) -> None:
     assert headers["Authorization"] == "Bearer key-of-gemma"
 
 
+def test_a_server_that_wants_its_own_key_is_told_apart_from_a_closed_front_door(vllm) -> None:
+    """The server says so in JSON, Cloud Run's front end with a page; what we sent is never said back."""
+    vllm.script.status, vllm.script.body = 401, '{"error":"Unauthorized: sk-secret-of-ours"}'
+    reply = ask(vllm, api_key=lambda _: "sk-secret-of-ours")
+    assert (reply.outcome, reply.says) == (Outcome.LOCKED, 'HTTP 401: {"error":"Unauthorized: [our key]"}')
+    vllm.script.body = "<html><title>401 token-for-https://gemma.run.app</title></html>"
+    reply = ask(vllm)
+    assert (reply.outcome, "token-for" in reply.says) == (Outcome.REFUSED, False)
+
+
 def test_a_model_without_a_chat_template_is_asked_plainly(vllm) -> None:
     """A base model completes a prompt; the refused request ran nothing."""
     vllm.script.no_chat_template = True
