@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 from agent.bootstrap import operator_token
+from agent.entrypoints.decide_client import DecideClient
 from agent.entrypoints.doctor.finding import Finding, bad, good, off, unknown
-from agent.entrypoints.doctor.web import ask
+from agent.entrypoints.doctor.web import LIMIT_S, ask
 from agent.entrypoints.proofs import TOKEN_HEADER
-from agent.errors import DependencyFailed
+from agent.errors import DependencyFailed, SreError
 from agent.settings import Settings
 
 PLACE = "/kill-switch"  # the smallest thing that only approvers may read
@@ -25,8 +26,7 @@ def deciding(settings: Settings) -> Iterator[Finding]:
             says = "DECIDE_URL is unset: approve, reject, stop, incidents and audit have nowhere to go"
             yield unknown("decide", says, "set it to the output decide_url of infra/")
         return
-    place = f"{settings.decide_url}{PLACE}"
-    status = ask(place).status
+    status = ask(f"{settings.decide_url}{PLACE}").status
     if status == 401:
         yield good("decide", "answers, and wants to know who asks")
     else:
@@ -37,9 +37,9 @@ def deciding(settings: Settings) -> Iterator[Finding]:
     except DependencyFailed as error:
         yield unknown("decide-as-you", error.why, error.mend)
         return
-    reply = ask(place, headers={TOKEN_HEADER: token})
-    if reply.status == 200:
-        yield good("decide-as-you", "takes your word: you are an approver")
+    try:
+        DecideClient(settings.decide_url, timeout_s=LIMIT_S).get(PLACE, headers={TOKEN_HEADER: token})
+    except SreError as error:
+        yield bad("decide-as-you", error.why, error.mend)
     else:
-        why, mend = (str(reply.body.get(name) or "") for name in ("why", "mend"))
-        yield bad("decide-as-you", why or f"said {reply.status}", mend or "see docs/security.md")
+        yield good("decide-as-you", "takes your word: you are an approver")

@@ -3,7 +3,7 @@
 import base64
 import json
 import random
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from cryptography.hazmat.primitives import hashes, hmac, serialization
@@ -14,6 +14,7 @@ from agent.entrypoints.signed_token import LIMIT
 from agent.errors import DependencyFailed, InputRejected
 
 OTHER = rsa.generate_private_key(65537, 2048)
+THREE = rsa.generate_private_key(3, 2048)
 SMALL = rsa.generate_private_key(65537, 1024)
 
 
@@ -32,6 +33,21 @@ def test_a_good_token_says_who_and_for_whom(read, tokens):
     said = read(tokens.id_token())
     assert (said.email, said.audience) == (tokens.ADA, tokens.OURS)
     assert said.expires_s - said.issued_s == 3600
+
+
+def test_googles_own_library_takes_the_same_token(tokens):
+    """What stands for Google here signs as Google does; the library knows only the true time."""
+    from google.auth import jwt
+
+    pem = tokens.RSA.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    raw = tokens.id_token(tokens.id_claims(datetime.now(UTC)))
+    assert jwt.decode(raw, certs={"g1": pem}, audience=tokens.OURS)["email"] == tokens.ADA
+    with pytest.raises(ValueError, match="signature"):
+        jwt.decode(raw, certs={"g1": OTHER.public_key().public_bytes(
+            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+        )}, audience=tokens.OURS)  # fmt: skip
 
 
 @pytest.mark.parametrize("changes", [
@@ -185,12 +201,13 @@ def test_a_key_that_cannot_be_one_refuses(read, tokens):
     strange = {
         "symmetric": good | {"kty": "oct", "k": "c2VjcmV0"}, "of a curve": tokens.ec_jwk(), "no modulus": good | {"n": ""},
         "modulus a number": good | {"n": 5}, "without n": {k: v for k, v in good.items() if k != "n"},
-        "exponent one": good | {"e": "AQ"}, "exponent three": good | {"e": "Aw"}, "exponent null": good | {"e": None},
+        "exponent one": good | {"e": "AQ"}, "exponent three": tokens.rsa_jwk(THREE), "exponent null": good | {"e": None},
         "for encryption": good | {"use": "enc"}, "for another algorithm": good | {"alg": "RS512"},
         "too small": tokens.rsa_jwk(SMALL), "even modulus": good | {"n": tokens.b64(b"\xfe" * 256)},
     }  # fmt: skip
+    signers = {"too small": SMALL, "exponent three": THREE}
     for name, key in strange.items():
-        private = SMALL if name == "too small" else tokens.RSA
+        private = signers.get(name, tokens.RSA)
         with pytest.raises(InputRejected):
             read(tokens.id_token(private=private), keys={"g1": key})
 

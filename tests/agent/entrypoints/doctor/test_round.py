@@ -201,7 +201,7 @@ BREAKAGES = {
     "sink": (in_world("/sinks/sre-log-events-text", 200, {"filter": "x"}), "sink:example-project/text", "not that of"),
     "sink lag": (in_world("oldest_unacked_message_age", 200, series(900)), "sink-lag", "900 s"),
     "dead letters": (in_world("num_undelivered_messages", 200, series(7)), "dead-letters", "7 messages"),
-    "approver": (in_world("/kill-switch", 403, {"why": "it names no approver", "mend": "x"}), "decide-as-you", "no approver"),
+    "approver": (in_world("/kill-switch", 403, {"what": "no", "why": "no approver", "mend": "x"}), "decide-as-you", "no approver"),
     "database": (in_world("/databases/sre-control", 404, {}), "database:sre-control", "404"),
 }  # fmt: skip
 
