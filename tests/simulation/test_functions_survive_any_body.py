@@ -12,7 +12,14 @@ from agent.ports.world import Owner
 
 ROOT = Path(__file__).resolve().parents[2]
 MUTANTS = 2  # of each sample; the decoders are tried with many more beside this
-CACHED = (functions.settings, functions._outfit, functions._desk, functions._senders, functions._console)
+CACHED = (
+    functions.settings,
+    functions._outfit,
+    functions._desk,
+    functions._senders,
+    functions._console,
+    functions._gate,
+)
 
 
 @pytest.fixture
@@ -71,3 +78,20 @@ def test_a_posted_body_is_refused_or_taken_never_a_failure_of_ours(served, bodie
         answer = client.post("/alertmanager", data=body, headers=proof)
         assert answer.status_code in {200, 400, 413}
         assert client.post("/alertmanager", data=body).status_code in {401, 413}
+
+
+@pytest.mark.parametrize(
+    "path", ["/decisions", "/kill-switch", "/slack/actions", "/webhooks/pager", "/incidents", "/x"]
+)
+def test_whatever_is_said_to_decide_is_refused_in_words(served, bodies, path):
+    """Nobody proves anything: never taken, never a failure of ours, whatever the body and the headers say."""
+    client = served("decide")
+    for body in [*bodies.OWN, *bodies.samples()]:
+        for headers in (
+            {},
+            {"Content-Type": "application/json", "X-Sre-Id-Token": "a.b.c"},
+            {"X-Sre-Id-Token": "\xff."},
+        ):
+            answer = client.post(path, data=body, headers=headers)
+            assert answer.status_code in {400, 401, 404, 405}
+    assert functions.outfit_of(Owner.DECIDE).control.audit() == ()
