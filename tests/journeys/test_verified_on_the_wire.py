@@ -3,13 +3,14 @@
 import importlib.util
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agent.adapters.logs.file import FileLogs, timed_lines
 from agent.adapters.platform.rehearsal_scenario import load_scenario
-from agent.bootstrap import local
+from agent.bootstrap import local, worker
 from agent.bootstrap.place import Place, place_of
 from agent.core.brief import lines
 from agent.core.execution import EffectKind
@@ -17,7 +18,11 @@ from agent.core.phase import Phase
 from agent.core.plan import Rollout
 from agent.core.verification import Check, Verdict
 from agent.entrypoints.commands.replay import incident_json
+from agent.entrypoints.handlers import OBSERVE_ATTEMPTS
+from agent.entrypoints.service import handlers
+from agent.errors import DependencyFailed
 from agent.ports.logs import InstanceLog
+from agent.ports.world import Owner
 
 ROOT = Path(__file__).resolve().parents[2]
 PROBE = "gemma4-26b-l4-startup-probe"
@@ -143,14 +148,43 @@ def test_the_start_up_log_is_read_back_and_kept_beside_the_prediction(begun: Cal
     assert json.loads(json.dumps(incident_json(done))) == incident_json(done)
 
 
-def test_who_may_not_read_logs_does_not_and_a_log_that_fails_holds_nothing_up(begun: Callable) -> None:
-    """The read-back is asked of the function that diagnoses; without a log the verdict stands all the same."""
+class Closed:
+    """Logs that their reader may not see."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def instance_log(self, *_: object, **__: object):
+        self.asked += 1
+        raise DependencyFailed("the log was not read", why="permission denied", mend="nothing to do")
+
+
+def test_only_the_function_that_diagnoses_reads_the_log_and_it_does_so_once(begun: Callable) -> None:
+    """Who measures has no right to; a log without figures changes nothing about the verdict."""
     told, world = begun(printed="nothing that anybody compares\n")
+    worlds_of, closed = told.installation.worlds, Closed()
+    worlds_of[Owner.TICK] = replace(worlds_of[Owner.TICK], logs=closed)
     done = verdict_of(told, world)
-    logs = told.installation.worlds["on_incident"].logs
-    assert logs.read == [done.execution.revision_after]
+    assert worlds_of[Owner.INCIDENT].logs.read == [done.execution.revision_after]
+    assert closed.asked == 0
     assert (done.verification.verdict, done.verification.observed) == (Verdict.RECOVERED, None)
     assert incident_json(done)["observed"] is None
+
+
+def test_a_log_that_cannot_be_read_is_given_up_and_holds_nothing_up(begun: Callable) -> None:
+    """It is tried a few times, nothing is quarantined, and the incident is resolved without it."""
+    told, world = begun()
+    plan = asked(told).plan
+    closed = Closed()
+    told.installation.worlds[Owner.INCIDENT] = replace(told.installation.worlds[Owner.INCIDENT], logs=closed)
+    told.work = worker(told.installation, handlers(told.installation), threads=1).run_due
+    world.fate = worlds.server.Fate(up=True, after_s=787.2)
+    told.answer(plan.id)
+    done = ended(told)
+    told.go(3600, step=120)
+    assert (done.phase, done.verification.observed) == (Phase.RESOLVED, None)
+    assert 1 < closed.asked <= OBSERVE_ATTEMPTS
+    assert told.installation.quarantine.rows() == ()
 
 
 def test_slower_than_predicted_and_fast_enough_is_resolved_and_said(begun: Callable) -> None:
