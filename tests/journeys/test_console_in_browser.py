@@ -18,7 +18,7 @@ from agent.core.phase import Phase
 from agent.core.policy import Approver, Policy
 from agent.entrypoints.web.app import make_app
 from agent.entrypoints.web.identity import Person
-from agent.entrypoints.web.serve import local_server
+from agent.entrypoints.web.serve import claim, local_server
 from agent.settings import Settings
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
@@ -54,7 +54,8 @@ def chromium():
 
 @contextmanager
 def serving(world, **more) -> Iterator[str]:
-    server = local_server(make_app(world, **({"settings": Settings(), "operator": "ada"} | more)), port=0)
+    with claim(0) as held:
+        server = local_server(make_app(world, **({"settings": Settings(), "operator": "ada"} | more)), at=held)
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"

@@ -2,6 +2,7 @@
 
 import argparse
 import signal
+import socket
 import sys
 import threading
 from pathlib import Path
@@ -31,15 +32,23 @@ def run(args: argparse.Namespace) -> int:
         InputRejected: The port or the example cannot be used.
         DependencyFailed: The state cannot be opened.
     """
+    from agent.entrypoints.web.serve import claim
+
+    with claim(args.port) as held:
+        return _serve(args, held)
+
+
+def _serve(args: argparse.Namespace, held: socket.socket) -> int:
     from agent.bootstrap import embedded, worker
     from agent.entrypoints.service import Ticker, handlers, publish_example
     from agent.entrypoints.telemetry import configure_log
     from agent.settings import read_settings
 
-    settings = read_settings(**_overrides(args))
+    port = held.getsockname()[1]
+    settings = read_settings(**_overrides(args, port))
     configure_log(as_json=settings.log_json)
     installation = embedded(settings)
-    server = _server(installation, args.port)
+    server = console_server(installation, held)
     pool = worker(installation, handlers(installation), threads=THREADS)
     ticker = Ticker(installation, every_s=max(installation.knowledge.times.poll_s / 2, 0.2))
     stopping = threading.Event()
@@ -51,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     ticker.tick()
     ticker.start()
     threading.Thread(target=server.serve_forever, name="console", daemon=True).start()
-    _greet(args.port, installation)
+    _greet(port, installation)
     stopping.wait()
     print("stopping: the running work ends first", file=sys.stderr)
     server.shutdown()
@@ -59,8 +68,8 @@ def run(args: argparse.Namespace) -> int:
     return 0 if pool.stop(timeout_s=20) else 3
 
 
-def _overrides(args: argparse.Namespace) -> dict[str, Any]:
-    found: dict[str, Any] = {"public_url": f"http://127.0.0.1:{args.port}"}
+def _overrides(args: argparse.Namespace, port: int) -> dict[str, Any]:
+    found: dict[str, Any] = {"public_url": f"http://127.0.0.1:{port}"}
     if args.example:
         found["platform"] = f"rehearsal:{args.example}"
     if args.rehearse_by_fit:
@@ -68,7 +77,8 @@ def _overrides(args: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
-def _server(installation: "Installation", port: int) -> "BaseWSGIServer":
+def console_server(installation: "Installation", held: socket.socket) -> "BaseWSGIServer":
+    """Return the console of an installation, on a port that was claimed."""
     import logging
 
     from agent.entrypoints.decide_gate import beside, gate_of
@@ -83,7 +93,7 @@ def _server(installation: "Installation", port: int) -> "BaseWSGIServer":
         queue_age_s=installation.bus.oldest_s,
         wait_factor=installation.wait_factor,
     )
-    server = local_server(app, port=port)
+    server = local_server(app, at=held)
     server.app = beside(app, gate_of(installation.settings, installation.worlds[Owner.DECIDE]))
     return server
 

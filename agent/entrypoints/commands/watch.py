@@ -5,6 +5,7 @@ import contextlib
 import getpass
 import itertools
 import signal
+import socket
 import sys
 import threading
 import time
@@ -60,13 +61,20 @@ def run(args: argparse.Namespace) -> int:
     service = enrol(settings, config, args.name)
     config = config.with_(accelerator=service.accelerator, accelerator_count=service.accelerator_count)
     settings = settings.with_(services=None)  # what SERVICES says of this server was written down with the others
-    with only_watcher(settings, service.name):
+    with only_watcher(settings, service.name), _claimed(args.console) as held:
         installation = embedded(settings)
         platform = host_platform(settings, installation.clock)
         took_over = platform.open(service.name, config, running=args.log is not None)
-        return _Watch(installation, platform, service, config, ours=args.log is None).go(
-            args.console, took_over=took_over
-        )
+        return _Watch(installation, platform, service, config, ours=args.log is None).go(held, took_over=took_over)
+
+
+def _claimed(port: int | None) -> "contextlib.AbstractContextManager[socket.socket | None]":
+    """Take the console's port before a server is started that would go on without us."""
+    if port is None:
+        return contextlib.nullcontext()
+    from agent.entrypoints.web.serve import claim
+
+    return claim(port)
 
 
 def _settings(args: argparse.Namespace) -> "Settings":
@@ -144,7 +152,7 @@ class _Watch:
             ours=ours,
         )
 
-    def go(self, console: int | None, *, took_over: bool) -> int:
+    def go(self, console: socket.socket | None, *, took_over: bool) -> int:
         """Watch until somebody ends it."""
         from agent.bootstrap import worker
         from agent.entrypoints.service import Ticker, handlers
@@ -263,21 +271,21 @@ class _Watch:
             if config == before and title == "before" and incident.plan.by_person:
                 return
 
-    def _greet(self, console: int | None, *, took_over: bool) -> None:
+    def _greet(self, console: socket.socket | None, *, took_over: bool) -> None:
         from agent.bootstrap.on_host import command_line
 
         did = "follows the log of" if not self._ours else "took over" if took_over else "started"
         self._view.say(f"sre-agent {did} {self._service}: {command_line(self._config)}")
         if console is not None:
-            self._view.say(f"console: http://127.0.0.1:{console}/")
+            self._view.say(f"console: http://127.0.0.1:{console.getsockname()[1]}/")
         self._view.say("plans can be answered here, or with: sre-agent approve PLAN | reject PLAN --why TEXT")
 
-    def _console(self, port: int | None) -> Any:
-        if port is None:
+    def _console(self, held: socket.socket | None) -> Any:
+        if held is None:
             return None
-        from agent.entrypoints.commands.up import _server
+        from agent.entrypoints.commands.up import console_server
 
-        server = _server(self._installation, port)
+        server = console_server(self._installation, held)
         threading.Thread(target=server.serve_forever, name="console", daemon=True).start()
         return server
 

@@ -9,14 +9,15 @@ import pytest
 import requests
 
 from agent.entrypoints.web.app import make_app
-from agent.entrypoints.web.serve import as_function, local_server
+from agent.entrypoints.web.serve import as_function, claim, local_server
 from agent.errors import InputRejected
 from agent.settings import Settings
 
 
 @pytest.fixture
 def served(stage):
-    server = local_server(make_app(stage.world, settings=Settings(platform="cloud_run:p")), port=0)
+    with claim(0) as held:
+        server = local_server(make_app(stage.world, settings=Settings(platform="cloud_run:p")), at=held)
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}", server
     server.shutdown()
@@ -31,10 +32,16 @@ def test_the_local_server_is_bound_to_this_machine_alone(served):
     assert answer.headers["Server"] == "sre-agent"
 
 
-def test_a_port_that_is_taken_is_said_in_words(served, stage, capsys):
+def test_a_port_that_is_taken_is_said_in_words(served):
     _, server = served
     with pytest.raises(InputRejected, match="was not started on port"):
-        local_server(make_app(stage.world, settings=Settings()), port=server.server_port)
+        claim(server.server_port)
+
+
+@pytest.mark.parametrize("port", [-1, 65536, 99999, 2**40])
+def test_a_port_that_is_none_is_never_another_one(port):
+    with pytest.raises(InputRejected, match=f"was not started on port {port}"):
+        claim(port)
 
 
 def test_functions_framework_serves_every_path_and_the_form(stage, tmp_path, monkeypatch):
