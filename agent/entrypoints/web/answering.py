@@ -7,6 +7,7 @@ from agent.core.incident import Event, Incident
 from agent.core.phase import Phase
 from agent.core.plan import Plan
 from agent.core.value import Value
+from agent.entrypoints.decide_client import Unheard
 from agent.entrypoints.web.fate import Fate, fate_of
 from agent.entrypoints.web.wording import Tone
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError
@@ -104,6 +105,15 @@ def wrong_person(why: str, *, mend: str = "") -> Result:
 
 def not_recorded(error: SreError) -> Result:
     """Return the page of an answer that may have been lost: pressing again is safe."""
+    if isinstance(error, Unheard):
+        return Result(
+            status=503,
+            label="Not known",
+            title="Nobody knows whether your answer was recorded",
+            says=f"{error.what}: {error.why}.",
+            mend="Look at the plan, or press again; a plan takes one answer only, however often it is pressed.",
+            tone=Tone.BAD,
+        )
     return Result(
         status=503,
         label="Not recorded",

@@ -5,9 +5,9 @@ from typing import Final
 
 from flask import request
 
-from agent.entrypoints.decide_client import DecideClient, Unheard
+from agent.entrypoints.decide_client import DecideClient
 from agent.entrypoints.web.identity import ASSERTION
-from agent.errors import DependencyFailed, PolicyRefused
+from agent.errors import PolicyRefused
 from agent.settings import Settings
 from agent.stages.plan_to_decision import Word
 
@@ -26,7 +26,8 @@ def forward_of(settings: Settings) -> Callable[[Word], object]:
         """Send it once.
 
         Raises:
-            SreError: What `decide` said against it; DependencyFailed where nobody knows whether it was taken.
+            SreError: What `decide` said against it.
+            Unheard: It did not answer; nobody knows whether it was taken.
         """
         if client is None:
             raise PolicyRefused(
@@ -35,11 +36,6 @@ def forward_of(settings: Settings) -> Callable[[Word], object]:
                 mend=f"set it, or answer in Slack, or run: sre-agent {word.answer} {word.plan}",
             )
         said = {"plan": word.plan, "answer": word.answer.value, "why": word.why, "plan_digest": word.plan_digest}
-        try:
-            return client.post("/decisions", said | {"assertion": request.headers.get(ASSERTION, "")})
-        except Unheard as error:
-            raise DependencyFailed(
-                "nobody knows whether your answer was recorded", why=error.why, mend="press again"
-            ) from error
+        return client.post("/decisions", said | {"assertion": request.headers.get(ASSERTION, "")})
 
     return forward
