@@ -205,6 +205,21 @@ def test_whatever_else_answers_is_not_believed(operator, desk, desks, monkeypatc
     assert "decide" in err
 
 
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_does_not_carry_the_token_elsewhere(operator, desk, served, monkeypatch, status):
+    """Whoever stands at the old address may not send the operator's word to another place."""
+    from werkzeug.serving import make_server
+    from werkzeug.wrappers import Response
+
+    server = make_server("127.0.0.1", 0, Response(status=status, headers={"Location": f"{served.url}/decisions"}))
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    monkeypatch.setenv("DECIDE_URL", f"http://127.0.0.1:{server.server_port}")
+    assert [operator("approve", desk.plan.id)[0], operator("incidents")[0]] == [3, 3]
+    server.shutdown()
+    server.server_close()
+    assert served.asked == []
+
+
 def test_words_of_others_move_no_terminal(operator):
     """What the cloud says is shown, not obeyed."""
     operator("stop", "--why", "\x1b[31mred\x07")
