@@ -1,7 +1,9 @@
 """The keys of an issuer are fetched over real HTTP, kept, and never believed when they are no keys."""
 
 import json
+import socket
 import threading
+import time
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -118,3 +120,24 @@ def test_nobody_listening_is_a_typed_failure(source):
     source.server.server_close()
     with pytest.raises(DependencyFailed, match="not read"):
         KeySet(Clock(), url=source.url, holder="Google", timeout_s=0.5)("k1")
+
+
+def test_nobody_waits_for_everybody_else_while_the_source_hangs():
+    """Ten ask at once, the source says nothing: each is told so after its own wait, not after the sum of all."""
+    waited = []
+    with socket.create_server(("127.0.0.1", 0), backlog=32) as silent:
+        keys = KeySet(Clock(), url=f"http://127.0.0.1:{silent.getsockname()[1]}", holder="Google", timeout_s=0.3)
+
+        def ask():
+            began = time.monotonic()
+            with pytest.raises(DependencyFailed):
+                keys("k1")
+            waited.append(time.monotonic() - began)
+
+        threads = [threading.Thread(target=ask) for _ in range(10)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(waited) == 10
+    assert max(waited) < 2
