@@ -1,5 +1,6 @@
 """What is watched: the services of ``services.toml``, what their owners need, and which names are our own."""
 
+import re
 import tomllib
 from collections.abc import Mapping
 from typing import Any, Literal, Self
@@ -11,7 +12,7 @@ from agent.errors import InputRejected, SettingsRejected
 
 Platform = Literal["cloud_run", "host", "kubernetes", "container_apps", "tpu_vm", "ec2"]
 
-KEY_NAME = r"^[a-z][a-z0-9-]{0,39}$"  # short and plain, so that a key itself is hardly ever mistaken for a name
+_KEY_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")  # short and plain: a key itself is no such name
 
 # Where a resource's labels carry the name of the service; the first that is there counts.
 NAME_LABELS = (
@@ -71,7 +72,7 @@ class Service(Value):
     needs: Needs = Needs()
     owner: str = Field(min_length=1)
     labels: dict[str, str] = Field(default_factory=dict)
-    api_key: str | None = Field(default=None, pattern=KEY_NAME)
+    api_key: str | None = None
     spare_accelerators: int | None = Field(default=None, ge=0, le=1024)
     scenario: str | None = None
 
@@ -82,6 +83,15 @@ class Service(Value):
             if not path.startswith("/") or not bucket.startswith("gs://"):
                 raise ValueError(f"{path!r} = {bucket!r}, want an absolute path and gs://BUCKET")
         return mounts
+
+    @field_validator("api_key")
+    @classmethod
+    def _names_a_key(cls, name: str | None) -> str | None:
+        if name is not None and (not _KEY_NAME.fullmatch(name) or name.startswith("sk-")):
+            raise ValueError(
+                "want the name of a key in SERVICE_API_KEYS (small letters, digits, dashes), never the key"
+            )
+        return name
 
     @model_validator(mode="after")
     def _readable(self) -> Self:
@@ -215,6 +225,8 @@ def _mistake(error: Mapping[str, Any]) -> str:
         return f"{place} is no setting"
     if not place:
         return said
+    if place.endswith("api_key"):
+        return f"{place}: {said}"  # what stands there may be the key itself
     return f"{place} is {error.get('input')!r}: {said}"
 
 

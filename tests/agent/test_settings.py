@@ -18,6 +18,16 @@ def test_nothing_set_is_an_embedded_rehearsal() -> None:
     assert settings.platform.startswith("rehearsal:")
 
 
+def test_keys_of_watched_servers_are_read_by_name_and_shown_nowhere() -> None:
+    """Their values are secrets, in errors too."""
+    settings = read_settings({"SERVICE_API_KEYS": "gemma=k-1=2, local=k-2"})
+    assert {n: s.get_secret_value() for n, s in settings.service_api_keys.items()} == {"gemma": "k-1=2", "local": "k-2"}
+    assert "k-1" not in repr(settings)
+    with pytest.raises(SettingsRejected) as refused:
+        read_settings({"SERVICE_API_KEYS": "k-lonely"})
+    assert "SERVICE_API_KEYS is set to something else, want name=key pairs" in str(refused.value)
+
+
 def test_all_mistakes_are_told_at_once_and_secrets_never() -> None:
     """One error names each variable, what it holds and what it wants; a secret's value is not shown."""
     with pytest.raises(SettingsRejected) as refused:

@@ -51,6 +51,26 @@ def test_a_service_is_found_by_name(services: Services) -> None:
         services.service("other")
 
 
+@pytest.mark.parametrize("key", ["sk-0123456789abcdef", "Hunter2Hunter2", "a_b", "", "x" * 41])
+def test_a_key_in_the_place_of_its_name_is_refused_and_not_said(key: str) -> None:
+    """The file is no place for a secret, nor is the message about it."""
+    with pytest.raises(SettingsRejected) as refused:
+        parse_services(GOOD.replace('owner = "console"', f'owner = "console"\napi_key = "{key}"'))
+    assert "api_key: want the name of a key in SERVICE_API_KEYS" in str(refused.value)
+    assert not key or key not in str(refused.value)
+
+
+def test_a_service_names_its_key_and_what_is_spare() -> None:
+    """Unset is unknown; less than nothing is a mistake."""
+    named = parse_services(
+        GOOD.replace('owner = "console"', 'owner = "console"\napi_key = "local"\nspare_accelerators = 0')
+    )
+    assert (named.service("local").api_key, named.service("local").spare_accelerators) == ("local", 0)
+    assert (named.service("gemma").api_key, named.service("gemma").spare_accelerators) == (None, None)
+    with pytest.raises(SettingsRejected, match="spare_accelerators is -1"):
+        parse_services(GOOD.replace('owner = "console"', 'owner = "console"\nspare_accelerators = -1'))
+
+
 def test_a_mounted_checkpoint_is_read_from_its_bucket(services: Services) -> None:
     """The nearest mount counts; on a host a path is a path; without a checkpoint the model's id is one."""
     assert services.service("gemma").checkpoint_uri == "gs://inner/all/gemma/v1"
