@@ -18,6 +18,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote_plus
@@ -43,6 +44,7 @@ from agent.entrypoints.decide import Gate
 from agent.entrypoints.decide_gate import beside
 from agent.entrypoints.handlers import on_order
 from agent.entrypoints.telemetry import configure_log
+from agent.errors import SreError
 from agent.ports.bus import Delivery
 from agent.ports.store import Change
 from agent.ports.world import Owner, World
@@ -174,10 +176,16 @@ def busy(world, incident, *, hanging):
     if hanging:
         threading.Thread(target=tell_people, args=(world, incident), daemon=True).start()
         order = Delivery(topic=None, message_id="m", data=f'{{"kind":"tell","incident":"{incident}"}}'.encode())
-        threading.Thread(target=on_order, args=(world, order), daemon=True).start()
+        threading.Thread(target=tell_again, args=(world, order), daemon=True).start()
         threading.Thread(target=world.platform_of("gemma").describe, args=("gemma",), daemon=True).start()
     else:
         tell_people(world, incident)
+
+
+def tell_again(world, order):
+    """Another delivery of the same; while the first one hangs it is put off."""
+    with suppress(SreError):
+        on_order(world, order)
 
 
 def p99(values):
