@@ -236,16 +236,16 @@ def test_a_server_with_a_key_that_nobody_named_says_so_before_and_after(begun: C
 
 
 def test_a_key_that_the_server_says_back_is_kept_nowhere(begun: Callable) -> None:
-    """Not in the state, not in the timeline, not in what people are shown."""
-    canary = "plain-canary-of-no-known-form"
+    """Not in the state, not in the timeline, not in what people are shown; nor is a stranger's secret of a known form."""
+    canary, other = "plain-canary-of-no-known-form", "hf_" + "aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xYz"
     told, world = begun(key=canary, key_name="big")
-    world.vllm.script.status, world.vllm.script.body = 500, f"who is {canary}?"
+    world.vllm.script.status, world.vllm.script.body = 500, f"who is {canary} or {other}?"
     done = verdict_of(told, world)
     store = told.installation.store
     said = [done.model_dump_json(), "\n".join(lines(done, now=told.clock.now()))]
     said += [event.model_dump_json() for event in store.timeline(done.id)]
     assert "[our key]" in said[0]
-    assert not any(canary in text for text in said)
+    assert not any(secret in text for text in said for secret in (canary, other))
     sent = [headers for _, path, headers, _ in world.vllm.seen if path.endswith("completions")]
     assert {h["Authorization"] for h in sent} == {f"Bearer {canary}"}
 
