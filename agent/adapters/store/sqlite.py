@@ -113,9 +113,8 @@ class SqliteStore:
 
     def latest_time(self) -> datetime | None:
         """Return the highest time ever committed; see the port."""
-        with self._database.reading() as db:
-            row = db.execute(SQL["latest"]).fetchone()
-        return from_us(row[0]) if row else None
+        rows = self._database.ask(SQL["latest"])
+        return from_us(rows[0][0]) if rows else None
 
     def incidents(self, query: Query) -> tuple[Incident, ...]:
         """List incidents, newest first; see the port."""
@@ -124,9 +123,7 @@ class SqliteStore:
         before = None if query.before is None else to_us(query.before)
         values = {"run": query.run, "service": query.service, "before": before, "limit": query.limit}
         select = f"SELECT body FROM incidents WHERE {where} ORDER BY opened_at DESC, id DESC LIMIT :limit"  # noqa: S608
-        with self._database.reading() as db:
-            rows = db.execute(select, values).fetchall()
-        return tuple(from_text(Incident, body) for (body,) in rows)
+        return tuple(from_text(Incident, body) for (body,) in self._database.ask(select, values))
 
     def timeline(self, incident_id: str) -> tuple[Event, ...]:
         """Return the timeline in the order it was committed; see the port."""
@@ -138,13 +135,11 @@ class SqliteStore:
         return None if body is None else from_text(Plan, body)
 
     def _text(self, name: str, values: dict[str, object]) -> str | None:
-        with self._database.reading() as db:
-            row = db.execute(SQL[name], values).fetchone()
-        return None if row is None else str(row[0])
+        rows = self._database.ask(SQL[name], values)
+        return str(rows[0][0]) if rows else None
 
     def _texts(self, name: str, values: dict[str, object]) -> tuple[str, ...]:
-        with self._database.reading() as db:
-            return tuple(str(text) for (text,) in db.execute(SQL[name], values))
+        return tuple(str(text) for (text,) in self._database.ask(SQL[name], values))
 
 
 def _write_signals(db: sqlite3.Connection, change: Change) -> None:

@@ -4,14 +4,15 @@ import os
 import sqlite3
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from agent.adapters.store.named_sql import migrations
-from agent.adapters.store.sqlite_errors import FOREIGN, DatabaseTimeout, translated
+from agent.adapters.store.sqlite_errors import FOREIGN, translated
 from agent.adapters.store.sqlite_schema import Kind, prepare
+from agent.adapters.store.sqlite_turns import Handle, Turns
 from agent.errors import DependencyFailed
 
 BUSY_S: Final = 5.0
@@ -25,31 +26,14 @@ def connect(path: str, busy_s: float) -> sqlite3.Connection:
     return sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
 
 
-class _Handle:
-    """A connection of one thread; closed when the thread has ended."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self.connection = connection
-        self._durable: bool | None = True
-        closing = weakref.finalize(self, connection.close)
-        closing.atexit = False
-
-    def sync(self, *, durable: bool) -> None:
-        """Set how the next commit is written; where setting it fails, nothing is known and it is set again."""
-        if self._durable is not durable:
-            self._durable = None
-            self.connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-            self._durable = durable
-
-
 class _Process:
-    """What belongs to one process: its connections, and the lock that lets its writers queue in order."""
+    """What belongs to one process: its connections, and the turns that its writers take."""
 
-    def __init__(self) -> None:
+    def __init__(self, turns: Turns) -> None:
         self.pid = os.getpid()
-        self.writing = threading.Lock()
+        self.turns = turns
         self.local = threading.local()
-        self.handles: weakref.WeakSet[_Handle] = weakref.WeakSet()
+        self.handles: weakref.WeakSet[Handle] = weakref.WeakSet()
 
 
 class SqliteDatabase:
@@ -77,7 +61,7 @@ class SqliteDatabase:
         self._kind = kind
         self._busy_s = busy_s
         self._opened = opened
-        self._process = _Process()
+        self._process = self._new_process()
         self._make_file()
         with self._translating():
             self._handle()
@@ -92,12 +76,24 @@ class SqliteDatabase:
         """A transaction that sees one state of the file and writes nothing."""
         with self._translating():
             handle = self._handle()
-            with self._transaction(handle, "BEGIN"):
+            try:
+                handle.connection.execute("BEGIN")
                 yield handle.connection
+                handle.connection.execute("COMMIT")
+            except BaseException:
+                handle.undo()
+                raise
+
+    def ask(self, sql: str, values: Mapping[str, object] | None = None) -> list[tuple[Any, ...]]:
+        """Return the rows of one question, which needs no transaction around it: it sees one state by itself."""
+        with self._translating():
+            return self._handle().connection.execute(sql, values or {}).fetchall()
 
     @contextmanager
     def writing(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
         """A transaction that commits when the block ends, and leaves nothing behind when it raises.
+
+        Several threads that write at once share a commit; see :class:`agent.adapters.store.sqlite_turns.Turns`.
 
         Args:
             durable: Whether the commit outlives a power cut (``synchronous=FULL``). Without, a power cut may take back
@@ -106,44 +102,16 @@ class SqliteDatabase:
         Raises:
             DependencyFailed: Nothing was written, or (an error of the commit itself) perhaps everything.
         """
-        process = self._current()
-        if not process.writing.acquire(timeout=self._busy_s):
-            raise self._busy()
-        try:
-            with self._translating():
-                handle = self._handle()
-                handle.sync(durable=durable)
-                with self._transaction(handle, "BEGIN IMMEDIATE"):
-                    yield handle.connection
-        finally:
-            process.writing.release()
+        turns = self._current().turns
+        with self._translating(), turns.turn(self._handle, durable=durable) as connection:
+            yield connection
 
     def close(self) -> None:
         """Close the connections of all threads of this process; using them afterwards opens new ones."""
-        process, self._process = self._current(), _Process()
+        process, self._process = self._current(), self._new_process()
         for handle in tuple(process.handles):
             handle.connection.close()
         _LIVE.discard(self)
-
-    @contextmanager
-    def _transaction(self, handle: _Handle, begin: str) -> Iterator[None]:
-        connection = handle.connection
-        try:
-            connection.execute(begin)
-            yield
-            connection.execute("COMMIT")
-        except BaseException:
-            self._undo(handle)
-            raise
-
-    def _undo(self, handle: _Handle) -> None:
-        """Roll back; a connection that cannot even do that is given up, which rolls back too."""
-        try:
-            if handle.connection.in_transaction:
-                handle.connection.execute("ROLLBACK")
-        except FOREIGN:
-            self._process.local.__dict__.pop("handle", None)
-            handle.connection.close()
 
     @contextmanager
     def _translating(self) -> Iterator[None]:
@@ -155,19 +123,22 @@ class SqliteDatabase:
     def _current(self) -> _Process:
         if self._process.pid != os.getpid():
             assert not self._process.handles, f"{str(self._path)!r} was open before the fork"
-            self._process = _Process()
+            self._process = self._new_process()
         return self._process
 
-    def _handle(self) -> _Handle:
+    def _new_process(self) -> _Process:
+        return _Process(Turns(str(self._path), self._busy_s))
+
+    def _handle(self) -> Handle:
         process = self._current()
-        handle: _Handle | None = getattr(process.local, "handle", None)
-        if handle is None:
+        handle: Handle | None = getattr(process.local, "handle", None)
+        if handle is None or not handle.usable:
             handle = self._open()
             process.local.handle = handle
             process.handles.add(handle)
         return handle
 
-    def _open(self) -> _Handle:
+    def _open(self) -> Handle:
         assert self._path.resolve() not in _INHERITED, f"{str(self._path)!r} was open before the fork"
         _LIVE.add(self)
         connection = self._opened(str(self._path), self._busy_s)
@@ -176,7 +147,10 @@ class SqliteDatabase:
         except BaseException:
             connection.close()
             raise
-        return _Handle(connection)
+        handle = Handle(connection)
+        closing = weakref.finalize(handle, connection.close)  # when its thread has ended
+        closing.atexit = False
+        return handle
 
     def _make_file(self) -> None:
         """Make a file that only its owner may read; one that exists is left alone.
@@ -197,13 +171,6 @@ class SqliteDatabase:
                 why=str(error),
                 mend="let the process write the file and its folder",
             ) from error
-
-    def _busy(self) -> DatabaseTimeout:
-        return DatabaseTimeout(
-            f"the database {str(self._path)!r} did not answer",
-            why=f"other threads of this process have been writing for {self._busy_s:g} s",
-            mend="it is tried again; if it stays, look at the disk",
-        )
 
 
 _LIVE: weakref.WeakSet[SqliteDatabase] = weakref.WeakSet()
