@@ -1,6 +1,8 @@
 """The matcher: which signatures stand in a text, and which of them is the first cause."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Final
 
 from agent.failures.finding import Finding, LineMatch
 from agent.failures.index import Compiled, Index, compile_entry
@@ -8,13 +10,20 @@ from agent.failures.signature import Role, Signature
 from agent.failures.text import clean, split_lines
 from agent.failures.verdict import Sighting, judge
 
+MEMO_TEXTS: Final = 256
+"""Texts whose finding is remembered: a storm repeats one line."""
+
+MEMO_CHARS: Final = 2048
+"""Longer texts are read each time, so that the memory is bounded."""
+
 _TROUBLE = frozenset({Role.CAUSE, Role.CONSEQUENCE})
 
 
 class Matcher:
     """The compiled catalogue; make it with :func:`compile_catalogue`.
 
-    It remembers only what combinations of literals mean, which never changes an answer.
+    It remembers what combinations of literals mean, and the findings of the last short texts; neither ever changes
+    an answer.
 
     Args:
         entries: Validated signatures with unique ids, at least one of them a cause or consequence.
@@ -26,6 +35,7 @@ class Matcher:
         self._all = Index(self.compiled, claims=claims)
         failing = [compiled for compiled in self.compiled if compiled.entry.role in _TROUBLE]
         self._trouble = Index(failing, claims=claims)
+        self._lately = lru_cache(maxsize=MEMO_TEXTS)(self._classify)
 
     def scan(self, lines: Iterable[str]) -> Iterator[tuple[int, LineMatch]]:
         """Yield (index, what the line is) for every line that the catalogue knows, in order.
@@ -56,8 +66,12 @@ class Matcher:
             platform: cloud_run, kubernetes, tpu_vm, container_apps, ec2, host, or None if not known.
 
         Returns:
-            A finding; ``unknown`` with the most telling lines where the catalogue knows nothing.
+            A finding; ``unknown`` with the most telling lines where the catalogue knows nothing. It may be shared
+            with others who asked the same.
         """
+        return (self._lately if len(text) <= MEMO_CHARS else self._classify)(text, whole_log, platform)
+
+    def _classify(self, text: str, whole_log: bool, platform: str | None) -> Finding:  # noqa: FBT001 - a memo's key
         lines = split_lines(text)
         found = list(self._all.sightings(lines))
         lowered = "\n".join(lines).encode("utf-8", "surrogatepass").lower()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agent.catalogue.load_failures import FailureCatalogue
 from agent.failures.finding import Finding
-from agent.failures.match import Matcher
+from agent.failures.match import MEMO_CHARS, MEMO_TEXTS, Matcher, compile_catalogue
 from agent.failures.phrase import parse_phrase, phrase_pattern
 from agent.failures.signature import TROUBLE, FailureClass, Phase, Role
 
@@ -325,3 +325,25 @@ def test_a_line_that_says_it_is_harmless_is_believed_and_others_are_not(matcher:
 def test_frames_say_in_which_phase_memory_ran_out(matcher: Matcher, frame: str, class_: str) -> None:
     text = f"Traceback (most recent call last):\n{frame}\ntorch.OutOfMemoryError: CUDA out of memory."
     assert classify(matcher, text).class_ == class_
+
+
+def test_what_was_asked_before_is_answered_the_same_by_text_kind_and_platform(catalogue: FailureCatalogue) -> None:
+    """A remembered finding is the finding; the same words as a whole log, or elsewhere, are another question."""
+    remembering = compile_catalogue(catalogue.signatures)
+    for text in (OOM, "nothing that anybody knows", "x" * (2 * MEMO_CHARS) + OOM):
+        for whole_log in (False, True):
+            for platform in (None, "cloud_run", "host"):
+                fresh = compile_catalogue(catalogue.signatures)
+                told = [remembering.classify(text, whole_log=whole_log, platform=platform) for _ in range(2)]
+                assert told == [fresh.classify(text, whole_log=whole_log, platform=platform)] * 2
+
+
+def test_a_storm_of_one_line_is_read_once_and_what_is_remembered_is_bounded(catalogue: FailureCatalogue) -> None:
+    matcher = compile_catalogue(catalogue.signatures)
+    first = classify(matcher, OOM)
+    assert classify(matcher, OOM) is first
+    for number in range(MEMO_TEXTS):
+        classify(matcher, f"line {number}")
+    assert classify(matcher, OOM) is not first
+    long = OOM + "x" * MEMO_CHARS
+    assert classify(matcher, long) is not classify(matcher, long)
