@@ -42,6 +42,7 @@ def test_the_recorded_start_is_read_back_and_as_fast_as_it_was_predicted(journey
     assert (speed.name, speed.observed, speed.inside) == ("decode_tokens_per_s", 61.67, True)
     prediction = done.verification.latest(Check.PREDICTION)
     assert (prediction.good, prediction.first_token_s) == (True, 0.124)
+    assert done.plan.fit_after.report["ranges"]["first_token_s"] == [0.0551, 0.1065]
     assert prediction.says.startswith("as predicted: 61.7 tokens/s, 36.3 to 81.8")
 
 
