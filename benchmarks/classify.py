@@ -118,7 +118,8 @@ def scanned(matcher: Matcher, line: Callable[[int], str], count: int) -> tuple[f
 def slow_troubles(matcher: Matcher) -> Callable[[list[str]], list[tuple[int, str]]]:
     """The same answer by a loop over compiled regular expressions: each line, each signature, until one stands."""
     order = list(Role)
-    trouble = [c for c in matcher.compiled if c.entry.role in {Role.CAUSE, Role.CONSEQUENCE}]
+    failing = {Role.CAUSE, Role.CONSEQUENCE}
+    trouble = [c for c in matcher.compiled if c.entry.role in failing and not c.entry.needs_silence]
     trouble.sort(key=lambda c: (-order.index(c.entry.role), c.entry.precedence), reverse=True)
     compiled = [
         (

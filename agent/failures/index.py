@@ -23,6 +23,7 @@ class Compiled:
 
     Attributes:
         plain_vetoes: Those of one part, ``gapped_vetoes`` the others; case matters.
+        line_match: What a line by itself is told to be; None for an entry that concludes from what others do not say.
     """
 
     entry: Signature
@@ -31,7 +32,7 @@ class Compiled:
     gapped_vetoes: tuple[Phrase, ...]
     context: tuple[Phrase, ...]
     text_vetoes: tuple[Phrase, ...]
-    line_match: LineMatch
+    line_match: LineMatch | None
 
     def stands_in(self, line: bytes, raw: bytes, unconfirmed: tuple[Phrase, ...]) -> bool:
         """Whether the entry stands in a line; written as loops, for it runs on every line of a storm.
@@ -101,8 +102,9 @@ class Index:
         memo = self._memo
         for index, literals, line, raw in self._prefilter.scan(lines):
             for compiled, unconfirmed in memo.get(literals) or self._candidates(literals):
-                if compiled.stands_in(line, raw, unconfirmed):
-                    yield index, compiled.line_match
+                match = compiled.line_match
+                if match is not None and compiled.stands_in(line, raw, unconfirmed):
+                    yield index, match
                     break
 
     def _candidates(self, literals: tuple[int, ...]) -> Candidates:
@@ -136,14 +138,15 @@ def compile_entry(entry: Signature) -> Compiled:
         gapped_vetoes=tuple(veto for veto in vetoes if len(veto.parts) > 1),
         context=tuple(parse_phrase(text, at_least=1) for text in entry.context),
         text_vetoes=tuple(parse_phrase(text, at_least=1) for text in entry.unless_text),
-        line_match=LineMatch(
+        line_match=None
+        if entry.needs_silence
+        else LineMatch(
             signature=entry.id,
             class_=entry.failure_class,
             role=entry.role,
             phase=entry.phase,
             precedence=entry.precedence,
-            certain=entry.certain
-            and not (entry.context or entry.unless_text or entry.needs_silence or entry.class_by_phase),
+            certain=entry.certain and not (entry.context or entry.unless_text or entry.class_by_phase),
         ),
     )
 
@@ -165,11 +168,6 @@ def _is_whole(word: bytes, line: bytes) -> bool:
     """Whether a line in lower case holds the word and nothing else but what a log writes before it."""
     line = line.strip()
     return line.endswith(word) and _BEFORE.fullmatch(line[: -len(word)]) is not None
-
-
-def _asks_for_more(entry: Signature) -> bool:
-    """Whether more than its own line decides the entry."""
-    return bool(entry.context or entry.unless_text or entry.needs_silence or entry.class_by_phase)
 
 
 def _strength(entry: Signature) -> tuple[int, int]:

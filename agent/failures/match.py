@@ -41,7 +41,8 @@ class Matcher:
         """Yield (index, what the line is) for every line that the catalogue knows, in order.
 
         Linear in the input, memory bounded by one chunk of lines. Colours are not removed here. Signatures
-        that need other lines are reported by their own line alone, with ``certain`` False.
+        that need other lines are reported by their own line alone, with ``certain`` False; those that conclude from
+        what other lines do not say are not reported.
         """
         return self._all.strongest(lines)
 

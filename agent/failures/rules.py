@@ -22,6 +22,7 @@ RULES: Mapping[str, Rule] = {
         rules_memory.occupied,
         rules_memory.one_request,
         rules_platform.broadcast,
+        rules_platform.ended_early,
         rules_platform.hardware,
         rules_platform.healthy_start,
         rules_platform.illegal,

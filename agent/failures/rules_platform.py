@@ -173,6 +173,13 @@ def network(case: Case) -> Ruling:
     return Ruling()
 
 
+def ended_early(case: Case) -> Ruling:
+    """Who ends a start: a platform that waited too long, or a person at the machine."""
+    if case.platform == "host":
+        return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.6)
+    return Ruling(confidence=None if case.platform else 0.6)
+
+
 def broadcast(case: Case) -> Ruling:
     """Workers that wait are harmless while something compiles or loads; repeated with no progress it is a hang."""
     working = case.mentions("torch.compile takes", "compiling a graph", "loading safetensors", "capturing cuda graph")

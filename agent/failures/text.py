@@ -21,6 +21,7 @@ _QUIET = re.compile(
     r"\b(?:INFO|DEBUG|TRACE|WARNING|WARN|[Ii]gnor(?:e|ed|ing))\b|^[IWD]\d{4} |(?:User|Future|Deprecation)Warning"
 )
 _NOTE = re.compile(r"(?:^|[\s(\[\"'=])(?:INFO|DEBUG|info|debug)\b|^[ID]\d{4} ")
+_WARNING = re.compile(r"\b(?:WARNING|WARN)\b|^W\d{4} |\[W\d{3,4} \d\d:")
 _FRAME = re.compile(r'^\s*(?:\([\w ]{1,40}=\d+\)\s*)?(?:ERROR .{0,40}\] )?\s*(?:File "|at |\^+$|Traceback )')
 
 
@@ -74,7 +75,19 @@ def is_note(line: str) -> bool:
     return bool(_NOTE.search(line[:200]))
 
 
+def is_warning(line: str) -> bool:
+    """Whether a line says of itself that it is a warning, in Python's words or in those of glog and PyTorch's C++."""
+    return bool(_WARNING.search(line[:200]))
+
+
 def only_notes(lines: list[str]) -> bool:
-    """Whether every line says of itself that it is a note (INFO or DEBUG), and none names an exception."""
+    """Whether every line says of itself that it is INFO, DEBUG or a mild warning, and none names an exception.
+
+    A warning is mild where no word of it speaks of failure.
+    """
     written = [line for line in lines if line.strip()]
-    return bool(written) and all(is_note(line) and not _EXCEPTION.search(line) for line in written)
+    return bool(written) and all(_is_calm(line) and not _EXCEPTION.search(line) for line in written)
+
+
+def _is_calm(line: str) -> bool:
+    return is_note(line) or (is_warning(line) and not _LOUD.search(line))

@@ -9,7 +9,7 @@ from agent.failures.measure import measure
 from agent.failures.phases import STARTING, Mark, Timeline
 from agent.failures.rules import RULES
 from agent.failures.signature import TROUBLE, FailureClass, Phase, Role, Signature
-from agent.failures.text import is_note, looks_loud, only_notes, telling_lines
+from agent.failures.text import is_note, is_warning, looks_loud, only_notes, telling_lines
 
 UNKNOWN_CONFIDENCE = 0.2
 CERTAIN_FROM = 0.8
@@ -44,9 +44,7 @@ def judge(lines: Sequence[str], sightings: Sequence[Sighting], *, whole_log: boo
     troubles = [sighting for sighting in sightings if sighting.signature.role in TROUBLE]
     troubles = [s for s in troubles if not _survived(s, timeline) and not _ordered_stop(s, timeline)]
     known = {sighting.index for sighting in sightings if sighting.signature.role in {Role.BENIGN, Role.PHASE}}
-    troubles = [
-        s for s in troubles if s.signature.role is not Role.HINT or not (s.index in known or is_note(lines[s.index]))
-    ]
+    troubles = [s for s in troubles if s.signature.role is not Role.HINT or not _mild(lines[s.index], s.index in known)]
     if timeline.ended_up and all(sighting.signature.role is Role.HINT for sighting in troubles):
         troubles = []
     if any(s.signature.needs_silence for s in troubles) and not (
@@ -56,6 +54,11 @@ def judge(lines: Sequence[str], sightings: Sequence[Sighting], *, whole_log: boo
     if troubles:
         return _trouble(lines, troubles, timeline, whole_log=whole_log, platform=platform)
     return _harmless(lines, sightings, timeline) or _unknown(lines)
+
+
+def _mild(line: str, known: bool) -> bool:  # noqa: FBT001 - one of three reasons
+    """Whether no guess is taken from a line: it is known as harmless, or calls itself a note or a warning."""
+    return known or is_note(line) or is_warning(line)
 
 
 def _survived(sighting: Sighting, timeline: Timeline) -> bool:
@@ -79,7 +82,7 @@ def _silent(
     asking = [s for s in troubles if s.signature.needs_silence]
     at = {s.index for s in asking}
     like = {s.signature.failure_class for s in asking}
-    if any(timeline.marker_at(index) not in STARTING for index in at):
+    if any(timeline.marker_at(index - 1) not in STARTING for index in at):  # the line itself may be the stop
         return False
     known = {s.index for s in sightings}
     others = {s.index for s in troubles if s.index not in at and s.signature.failure_class not in like}

@@ -246,7 +246,7 @@ def slow_scan(catalogue: FailureCatalogue, lines: list[str]) -> dict[int, str]:
         lowered = line.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
         claimed = any(claim in lowered for claim in claims)
         for entry, phrases, vetoes in compiled:
-            if claimed and entry.role in TROUBLE:
+            if entry.needs_silence or (claimed and entry.role in TROUBLE):
                 continue
             if any(p.search(lowered) for p in phrases) and not any(v.search(line) for v in vetoes):
                 found[index] = entry.id

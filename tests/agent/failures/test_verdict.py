@@ -2,6 +2,7 @@
 
 import pytest
 
+from agent.failures.finding import Finding
 from agent.failures.match import Matcher
 
 STAMP = "2031-05-06 07:08:09"
@@ -118,3 +119,102 @@ def test_prefetching_is_loading_and_no_retry_of_the_hub(matcher: Matcher) -> Non
     found = matcher.line(LOADING[1])
     assert found is not None
     assert found.signature == "phase_loading"
+
+
+def of(matcher: Matcher, text: str, platform: str | None = None) -> Finding:
+    return matcher.classify(text, whole_log="\n" in text, platform=platform)
+
+
+SHM = "(EngineCore pid=7) INFO 05-06 07:0{}:00 [shm_broadcast.py:466] No available shared memory broadcast block found in 60 seconds."
+
+
+def test_a_warning_of_the_c_runtime_is_no_ground_for_a_guess(matcher: Matcher) -> None:
+    """The device library grumbles once, then nothing moves for minutes: that is a hang, not a missing feature."""
+    grumble = "[rank0]:[W506 07:00:01.123456789 lazy_init.ts:9] Warning: Firmware: is not supported yet. (function f)"
+    found = of(matcher, "\n".join([grumble, *(SHM.format(n) for n in range(1, 5))]))
+    assert found.class_ == "engine_hang"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[W506 07:00:01.12 TCPStore.cpp:12] [c10d] recvValue failed on SocketImpl(fd=4): failed to recv, got 0 bytes",
+        "[rank1]:[W506 07:00:01.12 socket.cpp:6] [c10d] The client socket has failed to connect to [ip6]:1 (errno: 99)",
+        "WARNING 05-06 07:08:09 [worker.py:12] Methods open,close are left to the base class of <vllm.worker.Worker>",
+    ],
+)
+def test_a_text_of_warnings_alone_is_no_trouble_and_no_certainty(matcher: Matcher, text: str) -> None:
+    found = of(matcher, text)
+    assert (found.class_, found.certain) == ("benign", False)
+    assert list(matcher.troubles([text])) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[E506 07:00:01.12 TCPStore.cpp:12] [c10d] The client socket has timed out after 600000ms",
+        "torch.distributed.DistNetworkError: failed to recv, got 0 bytes",
+        "[W506 07:00:01.1 TCPStore.cpp:1] [c10d] failed to recv, got 0 bytes\nRuntimeError: NCCL error: unhandled system error",
+    ],
+)
+def test_ranks_that_cannot_talk_are_still_heard(matcher: Matcher, text: str) -> None:
+    assert of(matcher, text).class_ == "nccl_failure"
+
+
+@pytest.mark.parametrize("word", ["failed to open the gate", "is refused", "timed out", "OddError: x"])
+def test_a_warning_that_speaks_of_failure_is_not_called_harmless(matcher: Matcher, word: str) -> None:
+    assert not of(matcher, f"WARNING 05-06 07:08:09 [gate.py:1] the gate {word}").benign
+
+
+STARTING = [
+    "INFO 05-06 07:08:09 [gpu_model_runner.py:1] Starting to load model me/model...",
+    "INFO 05-06 07:09:09 [loader.py:2] Loading weights took 60.02 seconds",
+]
+STOPPED = ['    raise KeyboardInterrupt("terminated")', "KeyboardInterrupt: terminated"]
+
+
+def test_the_end_of_a_process_alone_is_no_trouble_line(matcher: Matcher) -> None:
+    """What others do not say cannot be heard in one line."""
+    assert list(matcher.troubles(STOPPED)) == []
+    assert of(matcher, STOPPED[1]).class_ == "unknown"
+
+
+def test_a_start_that_is_ended_from_outside_without_a_fault_was_too_slow_for_its_platform(matcher: Matcher) -> None:
+    found = of(matcher, "\n".join([*STARTING, *STOPPED]), "kubernetes")
+    assert (found.class_, found.fix_actions[0]) == ("startup_probe_failed", "increase_startup_probe")
+    assert not found.certain
+
+
+@pytest.mark.parametrize(
+    ("lines", "platform", "class_"),
+    [
+        ([*STARTING, "INFO:     Application startup complete.", *STOPPED], "kubernetes", "benign"),
+        ([*STARTING, *STOPPED], "host", "benign"),
+        (
+            [*STARTING, "ERROR torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", *STOPPED],
+            "kubernetes",
+            "gpu_oom_weights",
+        ),
+        ([*STARTING, "ZorkError: the grue has eaten the lamp", *STOPPED], "kubernetes", "unknown"),
+    ],
+    ids=["after it was ready", "by somebody at this machine", "after a cause", "after words that nobody knows"],
+)
+def test_a_stop_is_no_slow_start_where_something_else_explains_it(
+    matcher: Matcher, lines: list[str], platform: str, class_: str
+) -> None:
+    found = of(matcher, "\n".join(lines), platform)
+    assert found.class_ != "startup_probe_failed"
+    assert found.class_ == class_
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "ERROR worker.py:9] Error executing method 'open_gate'. This might cause deadlock in distributed execution.",
+        "library: the process was forked after threads were used. Disabling threads to avoid deadlocks...",
+    ],
+)
+def test_a_deadlock_that_is_only_feared_is_none(matcher: Matcher, said: str) -> None:
+    assert of(matcher, said).class_ != "engine_hang"
+    assert of(matcher, f"{said}\nOSError: [Errno 13] Permission denied: '/models/x'").class_ == "weights_unreadable"
+    assert of(matcher, "worker 3: Deadlock detected between rank 0 and rank 1").class_ == "engine_hang"
