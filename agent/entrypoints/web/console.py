@@ -8,6 +8,7 @@ from typing import Any
 from flask import Response, g, request
 from jinja2 import Environment
 
+from agent.bootstrap import machine_clock
 from agent.core.incident import Incident
 from agent.core.plan import Plan
 from agent.entrypoints.web import forms, guard
@@ -15,7 +16,7 @@ from agent.entrypoints.web.answering import Result
 from agent.entrypoints.web.identity import Identity, Person
 from agent.entrypoints.web.incident_page import Viewer
 from agent.entrypoints.web.render import render
-from agent.errors import InputRejected
+from agent.errors import DependencyFailed, InputRejected
 from agent.ports.world import World
 from agent.settings import Settings
 from agent.stages.plan_to_decision import Word
@@ -65,10 +66,18 @@ def answer_page(console: Console, person: Person, result: Result, *, plan: Plan 
     incident = load_or_none(console, plan.incident) if plan is not None else None
     current = incident.plan if incident is not None and not incident.ended else None
     newer = current if current is not None and plan is not None and current.ordinal > plan.ordinal else None
-    now = console.world.clock.now()
+    now = time_of(console)
     response = page(console, "answer.html", person, now, answer=result, plan=plan, incident=incident, newer=newer)
     response.status_code = result.status
     return response
+
+
+def time_of(console: Console) -> datetime:
+    """Return the time for a page that says what is wrong, also where it is the store, which time is asked of."""
+    try:
+        return console.world.clock.now()
+    except DependencyFailed:
+        return machine_clock().now()
 
 
 def load_or_none(console: Console, incident_id: str) -> Incident | None:

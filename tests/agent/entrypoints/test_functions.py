@@ -3,6 +3,7 @@
 import base64
 import dataclasses
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import flask
@@ -231,6 +232,69 @@ class TestDecide:
         (tmp_path / "file").write_text("no folder")
         monkeypatch.setenv("STORE", f"sqlite:{tmp_path / 'file' / 'state'}")
         assert functions.decide(request(b"{}", path="/slack/actions"))[1] == 503
+
+
+class TestTokens:
+    """What the settings say reaches the gate: audience, own address, policy, and where keys are."""
+
+    @pytest.fixture
+    def token(self, environ, tokens, key_server, tmp_path):
+        (tmp_path / "policy.toml").write_text('[[approvers]]\nname = "Ada"\nemail = "ada@example.com"\n')
+        environ.setenv("POLICY", str(tmp_path / "policy.toml"))
+        environ.setenv("DECIDE_URL", tokens.OURS)
+        environ.setenv("ID_TOKEN_AUDIENCES", f"{tokens.OURS},{tokens.GCLOUD}")
+        environ.setattr("agent.entrypoints.decide_gate.GOOGLE_KEYS", f"{key_server.url}/certs")
+        return lambda **claims: tokens.id_token(tokens.id_claims(datetime.now(UTC), **claims))
+
+    def look(self, token, query=""):
+        asked = request(method="GET", path=f"/incidents{query}", headers={"X-Sre-Id-Token": token})
+        body, status, _ = functions.decide(asked)
+        return status, json.loads(body)
+
+    def test_an_approver_is_heard_and_the_question_is_passed_on(self, token):
+        pushed()
+        assert [row["phase"] for row in self.look(token())[1]] == ["OPEN"]
+        assert self.look(token(), "?service=other") == (200, [])
+        assert self.look(token(), "?limit=x")[0] == 400
+
+    def test_others_are_not(self, token, tokens):
+        assert self.look(token(email="eve@example.com"))[0] == 403
+        assert self.look(token(aud="https://elsewhere.example"))[0] == 401
+        at = tokens.seconds(datetime.now(UTC))
+        assert self.look(token(iat=at - 700, exp=at + 2900))[0] == 200
+        assert self.look(token(aud=tokens.GCLOUD, iat=at - 700, exp=at + 2900))[0] == 401
+
+
+class TestCloudConsole:
+    """A console with a cloud store, which is not reached before a page asks for it."""
+
+    @pytest.fixture
+    def cloud(self, environ):
+        words = {
+            "STORE": "firestore:example", "BUS": "pubsub:example", "PLATFORM": "cloud_run:example-project",
+            "SERVICES": str(ROOT / "infra" / "services.example.toml"), "IAP_AUDIENCE": "/projects/1/x",
+            "PUBLIC_URL": "https://sre.example.com", "DECIDE_URL": "https://decide.example", "FORM_KEY": "f" * 32,
+            "GOOGLE_APPLICATION_CREDENTIALS": "/nowhere/credentials.json",  # whatever asks the store is refused at once
+        }  # fmt: skip
+        for name, word in words.items():
+            environ.setenv(name, word)
+        return environ
+
+    def test_whoever_brings_no_assertion_sees_a_refusal_and_no_store_is_asked(self, cloud):
+        answer = functions.page(request(method="GET", path="/"))
+        assert (answer.status_code, "You are not signed in" in answer.get_data(as_text=True)) == (403, True)
+
+    def test_a_store_that_does_not_answer_has_a_page_that_says_so(self, cloud, tokens, key_server):
+        """The time comes from the store too; without it there is still a page, and who asks is still checked."""
+        cloud.setattr("agent.entrypoints.web.app.IAP_KEYS", f"{key_server.url}/iap")
+        assertion = tokens.assertion(datetime.now(UTC), aud="/projects/1/x")
+        answer = functions.page(request(method="GET", path="/", headers={"X-Goog-IAP-JWT-Assertion": assertion}))
+        assert (answer.status_code, "did not answer" in answer.get_data(as_text=True)) == (503, True)
+
+    @pytest.mark.parametrize("missing", ["FORM_KEY", "IAP_AUDIENCE", "PUBLIC_URL"])
+    def test_without_what_it_must_have_it_is_not_available(self, cloud, missing):
+        cloud.delenv(missing)
+        assert functions.page(request(method="GET", path="/")).status_code == 503
 
 
 class TestStarting:
