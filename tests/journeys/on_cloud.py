@@ -31,7 +31,7 @@ from agent.ports.store import Query
 ROOT = Path(__file__).resolve().parents[2]
 SLACK_SECRET = b"8f742231b10e8888abcd99yyyzzz85a5"
 HOOK_SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-WAITS = {"QUIET_S": "0.2", "SETTLE_S": "1", "VERIFY_WINDOW_S": "1.5", "POLL_S": "0.2"}
+WAITS = {"QUIET_S": "0.2", "SETTLE_S": "1", "VERIFY_WINDOW_S": "3", "POLL_S": "0.2"}
 POLICY = """
 change_window_s = 1
 [[approvers]]

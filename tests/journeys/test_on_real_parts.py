@@ -131,6 +131,8 @@ def test_a_failed_rollout_ends_resolved_after_one_update_of_exactly_the_planned_
     )
     assert done.verification.latest(Check.COMPLETION).good is True
     assert asked_with(project.region) == {after.uri}
+    (weights,) = [f for f in done.verification.observed.figures if f.name == "weights_gib"]
+    assert (weights.observed, weights.inside) == (15.62, True)  # read back from the new instance's own log
     nothing_is_left(project, MENDED)
 
 
