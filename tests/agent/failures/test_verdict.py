@@ -218,3 +218,30 @@ def test_a_deadlock_that_is_only_feared_is_none(matcher: Matcher, said: str) -> 
     assert of(matcher, said).class_ != "engine_hang"
     assert of(matcher, f"{said}\nOSError: [Errno 13] Permission denied: '/models/x'").class_ == "weights_unreadable"
     assert of(matcher, "worker 3: Deadlock detected between rank 0 and rank 1").class_ == "engine_hang"
+
+
+@pytest.mark.parametrize(
+    ("text", "class_"),
+    [
+        ("[77.1] llm-engine invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0", "host_oom"),
+        ("[77.2] Out of memory: Killed process 41 (llm-engine) total-vm:9kB, UID:0 oom_score_adj:0", "host_oom"),
+        ("Loading shards:  50%|#####     | 2/4 [00:07<00:08,  4.11s/it]Killed", "host_oom"),
+        ("Fetching files:  50%|#####     | 2/4 [00:07<00:08,  4.11it/s]Killed", "host_oom"),
+        ("docker: Error response from daemon: unknown or invalid runtime name: nvidia", "no_gpu_visible"),
+        ("RuntimeError: FlashInfer requires GPUs with sm75 or higher", "cuda_driver_mismatch"),
+    ],
+)
+def test_words_of_the_machine_are_heard(matcher: Matcher, text: str, class_: str) -> None:
+    assert of(matcher, text, "host").class_ == class_
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "runc: setting oom_score_adj to -997 for the shim",
+        "NVRM: nvCheckOkFailedNoLog: Check failed: Out of memory [NV_ERR_NO_MEMORY] (0x51) returned from _take(p) @ mem.c:1",
+    ],
+)
+def test_what_the_machine_only_mentions_is_no_trouble(matcher: Matcher, text: str) -> None:
+    assert of(matcher, text, "host").class_ in {"benign", "unknown"}
+    assert list(matcher.troubles([text])) == []
