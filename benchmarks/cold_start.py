@@ -5,10 +5,13 @@ Run: python benchmarks/cold_start.py [--pairs 9] [--store sqlite|firestore]
 Both run under functions-framework as they are deployed (gunicorn, one worker), in turns, against Google's own
 emulators; the first answer is that to a pushed log entry, which ours has then stored and told the next function of.
 With ``--store sqlite`` ours pays no Firestore import; with ``--store firestore`` it does what it does in the cloud.
+Both are compiled beforehand, as the cloud's build leaves them: packages by pip, the function's own files as
+infra/modules/function sets it (hash-based, so that the image's file times do not make them stale).
 """
 
 import argparse
 import base64
+import compileall
 import contextlib
 import importlib.util
 import json
@@ -22,6 +25,7 @@ import tempfile
 import time
 import urllib.request
 from pathlib import Path
+from py_compile import PycInvalidationMode
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "examples" / "gemma4-26b-l4-startup-probe"
@@ -42,11 +46,23 @@ def peer(request):
 """
 
 
-def emulators():
-    spec = importlib.util.spec_from_file_location("pubsub_emulator", ROOT / "tests" / "pubsub_emulator.py")
+def beside(path: Path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def built(folder: Path) -> Path:
+    """Stage and compile the intake function as deploy.sh and the cloud's build do; return its file."""
+    stage = beside(ROOT / "scripts" / "stage_functions.py").stage
+    source = stage("on_log_event", folder / "build") / "main.py"
+    peer = folder / "peer" / "main.py"
+    peer.parent.mkdir()
+    peer.write_text(PEER)
+    for part in (source.parent, peer.parent):
+        compileall.compile_dir(part, quiet=1, force=True, invalidation_mode=PycInvalidationMode.CHECKED_HASH)
+    return source
 
 
 class Firestore:
@@ -89,7 +105,8 @@ def first_answer_s(target: str, source: Path, environ: dict[str, str], port: int
     request = urllib.request.Request(f"http://127.0.0.1:{port}/", data=body(number), method="POST")
     began = time.perf_counter()
     log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process that writes it
-    process = subprocess.Popen([*command, "--host", "127.0.0.1", "--port", str(port)], env=environ, stderr=log)
+    command += ["--host", "127.0.0.1", "--port", str(port)]
+    process = subprocess.Popen(command, env=environ, stderr=log, cwd=source.parent)
     try:
         while True:
             try:
@@ -114,7 +131,7 @@ def main() -> int:
     reader.add_argument("--pairs", type=int, default=9)
     reader.add_argument("--store", choices=["sqlite", "firestore"], default="sqlite")
     args = reader.parse_args()
-    tools = emulators()
+    tools = beside(ROOT / "tests" / "pubsub_emulator.py")
     with tempfile.TemporaryDirectory(prefix="cold-start-") as name, contextlib.ExitStack() as open_:
         folder = Path(name)
         pubsub = tools.Emulator(folder / "pubsub.log")
@@ -122,10 +139,10 @@ def main() -> int:
         firestore = Firestore(tools.free_port(), folder / "firestore.log")
         open_.callback(firestore.stop)
         pubsub.topic("sre-incidents")
-        (folder / "peer.py").write_text(PEER)
+        source = built(folder)
         shared = dict(os.environ)  # noqa: TID251 - child processes' environment
         shared |= {"FIRESTORE_EMULATOR_HOST": firestore.host, "PUBSUB_EMULATOR_HOST": pubsub.host}
-        shared |= {"PYTHONPATH": str(ROOT), "BUS": f"pubsub:{tools.PROJECT}", "PLATFORM": f"rehearsal:{EXAMPLE}"}
+        shared |= {"PYTHONPATH": "", "BUS": f"pubsub:{tools.PROJECT}", "PLATFORM": f"rehearsal:{EXAMPLE}"}
         shared |= {"SERVICES": str(EXAMPLE / "services.toml")}
         times: dict[str, list[float]] = {"peer": [], "ours": []}
         for number in range(args.pairs + 1):
@@ -135,10 +152,8 @@ def main() -> int:
                 else f"firestore:{tools.PROJECT}{number}"
             )
             ours = shared | {"STORE": store}
-            peer_s = first_answer_s("peer", folder / "peer.py", shared, tools.free_port(), number)
-            ours_s = first_answer_s(
-                "on_log_event", ROOT / "functions" / "on_log_event.py", ours, tools.free_port(), number
-            )
+            peer_s = first_answer_s("peer", folder / "peer" / "main.py", shared, tools.free_port(), number)
+            ours_s = first_answer_s("on_log_event", source, ours, tools.free_port(), number)
             if number:  # the first pair fills the caches of the disk
                 times["peer"].append(peer_s)
                 times["ours"].append(ours_s)

@@ -15,6 +15,7 @@ NOT_INTAKE = {
     *HEAVY,
     *("agent.stages.advance", "agent.stages.decision_to_execution", "agent.stages.incident_to_diagnosis"),
     *("agent.adapters.platform", "agent.adapters.logs", "agent.adapters.model", "agent.catalogue.load_fit"),
+    *("google.pubsub_v1", "google.api_core", "proto"),  # 0.2 s; one call is made without them
 }
 PROGRAM = """
 import base64, json, sys
@@ -54,7 +55,7 @@ def test_the_intake_loads_nothing_that_it_has_no_use_for(name, tmp_path):
     status, said, modules = answered(name, entry, tmp_path)
     assert (status, said) == (200, "ack")
     assert loaded(NOT_INTAKE, modules) == set()
-    assert "google.pubsub_v1" in modules, "the bus was loaded, so that the list above says something"
+    assert "grpc" in modules, "the bus was loaded, so that the list above says something"
 
 
 def test_ingest_loads_no_stage(tmp_path):

@@ -1,6 +1,7 @@
 """The bus on Google Pub/Sub: one confirmed call for each message, inside a deadline."""
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -27,8 +28,8 @@ class PubSubBus:
         emulator: ``HOST:PORT`` of Google's emulator; None is the real service.
         trace: Returns the trace that this message belongs to, or an empty text.
         deadline_s: How long one publishing may take, repetitions included.
-        client: A ``google.pubsub_v1.PublisherClient``; made at the first publishing when None, because a channel does
-            not survive the fork of a web server.
+        client: A :class:`agent.adapters.bus.pubsub_wire.Publisher`; made at the first publishing when None, because a
+            channel does not survive the fork of a web server.
     """
 
     def __init__(
@@ -57,30 +58,26 @@ class PubSubBus:
         checked(message)
         attributes = _checked_attributes(message, self._attributes(message))
         topic = f"projects/{self._project}/topics/{message.topic}"
-        body = {"data": message.data.encode(), "attributes": attributes}
+        body = message.data.encode()
+        ends = time.monotonic() + self._deadline_s
+
+        def send() -> str:
+            return str(self._connected().publish(topic=topic, data=body, attributes=attributes, timeout=ATTEMPT_S))
+
         try:
-            answer = self._connected().publish(
-                request={"topic": topic, "messages": [body]}, retry=self._retry(), timeout=ATTEMPT_S
-            )
+            return send()
+        except Exception as error:
+            left_s = ends - time.monotonic()
+            if left_s <= 0 or not may_help(error):
+                raise translated(error, message) from error
+        try:
+            return str(_again(left_s)(send)())
         except Exception as error:
             raise translated(error, message) from error
-        return str(answer.message_ids[0])
 
     def _attributes(self, message: Message) -> dict[str, str]:
         trace = message.attributes.get("trace") or self._trace()
         return message.attributes | {"id": message.id} | ({"trace": trace} if trace else {})
-
-    def _retry(self) -> Any:
-        from google.api_core import exceptions as api
-        from google.api_core.retry import Retry, if_exception_type
-
-        again = (api.Aborted, api.ServiceUnavailable, api.InternalServerError, api.DeadlineExceeded, api.Unknown)
-        return Retry(
-            predicate=if_exception_type(*again, api.ResourceExhausted, api.Cancelled),
-            initial=FIRST_WAIT_S,
-            maximum=2.0,
-            timeout=self._deadline_s,
-        )
 
     def _connected(self) -> Any:
         with self._lock:
@@ -111,15 +108,24 @@ def translated(error: Exception, message: Message) -> SreError:
     return DependencyFailed(what, why=why, mend=mend)
 
 
+def may_help(error: BaseException) -> bool:
+    """Whether the same call may succeed a moment later."""
+    from google.api_core import exceptions as api
+
+    again = (api.Aborted, api.ServiceUnavailable, api.InternalServerError, api.DeadlineExceeded, api.Unknown)
+    return isinstance(error, (*again, api.ResourceExhausted, api.Cancelled))
+
+
+def _again(left_s: float) -> Any:
+    from google.api_core.retry import Retry
+
+    return Retry(predicate=may_help, initial=FIRST_WAIT_S, maximum=2.0, timeout=left_s)
+
+
 def _client(emulator: str | None) -> Any:
-    from google.pubsub_v1.services.publisher import PublisherClient
+    from agent.adapters.bus.pubsub_wire import Publisher
 
-    if emulator is None:
-        return PublisherClient()
-    import grpc
-    from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
-
-    return PublisherClient(transport=PublisherGrpcTransport(channel=grpc.insecure_channel(emulator)))
+    return Publisher(emulator)
 
 
 def _checked_attributes(message: Message, attributes: dict[str, str]) -> dict[str, str]:

@@ -38,7 +38,7 @@ class Failing:
 
 @pytest.mark.parametrize("kind", [kind for _, kind in every_error()], ids=[name for name, _ in every_error()])
 def test_no_foreign_error_comes_through(kind, make):
-    bus = PubSubBus("p", client=Failing(raised(kind)))
+    bus = PubSubBus("p", client=Failing(raised(kind)), deadline_s=0)
     with pytest.raises((DependencyFailed, InputRejected)) as refused:
         bus.publish(make.message("m1"))
     assert isinstance(refused.value, InputRejected) == issubclass(kind, api.InvalidArgument)
@@ -54,7 +54,7 @@ def test_a_deadline_is_told_from_a_failure(make):
     """A time-out says nothing about the message, so that it is not counted against it."""
     for kind, busy in ((api.DeadlineExceeded, True), (api.TooManyRequests, True), (api.PermissionDenied, False)):
         with pytest.raises(DependencyFailed) as failed:
-            PubSubBus("p", client=Failing(kind("no"))).publish(make.message())
+            PubSubBus("p", client=Failing(kind("no")), deadline_s=0).publish(make.message())
         assert is_busy(failed.value) is busy
 
 
@@ -63,3 +63,37 @@ def test_attributes_over_the_limits_are_refused_before_they_are_sent(make):
     for attributes in ({"k": "x" * 1025}, {"k" * 257: "x"}, {f"k{n}": "x" for n in range(100)}):
         with pytest.raises(InputRejected, match="was not published"):
             bus.publish(make.message(attributes=attributes))
+
+
+class Recovering:
+    """Fails so often, then takes what it is given."""
+
+    def __init__(self, *errors):
+        self._errors = list(errors)
+        self.calls = 0
+
+    def publish(self, **_):
+        self.calls += 1
+        if self._errors:
+            raise self._errors.pop(0)
+        return "17"
+
+
+def test_what_passes_is_tried_again_within_the_deadline(make):
+    client = Recovering(api.ServiceUnavailable("a moment"), api.ResourceExhausted("slowly"))
+    assert PubSubBus("p", client=client).publish(make.message()) == "17"
+    assert client.calls == 3
+
+
+def test_what_does_not_pass_is_tried_once(make):
+    client = Recovering(api.PermissionDenied("no"))
+    with pytest.raises(DependencyFailed):
+        PubSubBus("p", client=client).publish(make.message())
+    assert client.calls == 1
+
+
+def test_a_deadline_that_is_over_ends_the_repetitions(make):
+    client = Recovering(*[api.ServiceUnavailable("down")] * 99)
+    with pytest.raises(DependencyFailed, match="it is sent again"):
+        PubSubBus("p", client=client, deadline_s=0.25).publish(make.message())
+    assert 1 < client.calls < 10
