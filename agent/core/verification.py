@@ -46,6 +46,7 @@ class Measurement(Value):
 
 
 NEEDED = frozenset({Check.READY, Check.COMPLETION, Check.SILENCE})
+TWICE = frozenset({Check.SPEED})  # bad only when it is bad again, or still is at the end of the window
 TOLD_ONLY = frozenset({Check.PREDICTION})  # a deviation is said beside the verdict and never makes one
 
 
@@ -81,7 +82,7 @@ def judge(verification: Verification, *, over: bool, needed: frozenset[Check] = 
     """
     for check in Check:
         newest = verification.latest(check)
-        if newest is not None and newest.good is False and check not in TOLD_ONLY:
+        if newest is not None and newest.good is False and _counts(verification, check, over=over):
             return Verdict.NOT_RECOVERED, newest.says
     if not over:
         return None, "the window is not over"
@@ -93,6 +94,14 @@ def judge(verification: Verification, *, over: bool, needed: frozenset[Check] = 
     why = f"ready, {said}, and the failure did not come back"
     deviations = [m.says for c in sorted(TOLD_ONLY) if (m := verification.latest(c)) is not None and m.good is False]
     return Verdict.RECOVERED, "; ".join((why, *deviations))
+
+
+def _counts(verification: Verification, check: Check, *, over: bool) -> bool:
+    """Whether a bad measurement is enough; of the speed only the second in a row is: one answer may have neighbours."""
+    if check in TOLD_ONLY:
+        return False
+    before = [m for m in verification.measurements if m.check is check][-2:]
+    return check not in TWICE or over or (len(before) == 2 and before[0].good is False)
 
 
 def _missing(verification: Verification, check: Check) -> str:

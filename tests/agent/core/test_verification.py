@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agent.core.verification import NEEDED, TOLD_ONLY, Check, Measurement, Verdict, Verification, judge
+from agent.core.verification import NEEDED, TOLD_ONLY, TWICE, Check, Measurement, Verdict, Verification, judge
 
 AT = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 WELL = {Check.READY: True, Check.COMPLETION: True, Check.SILENCE: True}
@@ -21,10 +21,34 @@ def test_every_needed_measurement_makes_a_success_and_only_after_the_window() ->
     assert judge(measured(WELL), over=False)[0] is None
 
 
-@pytest.mark.parametrize("check", sorted(set(Check) - TOLD_ONLY))
+@pytest.mark.parametrize("check", sorted(set(Check) - TOLD_ONLY - TWICE))
 def test_one_bad_measurement_is_enough_at_any_time(check: Check) -> None:
     """With its own words."""
     assert judge(measured(WELL | {check: False}), over=False) == (Verdict.NOT_RECOVERED, f"{check} says")
+
+
+def speeds(*good: bool | None) -> Verification:
+    found = measured(WELL).measurements
+    for one in good:
+        found += (Measurement(check=Check.SPEED, good=one, says="2 tokens/s, 20 are needed", at=AT),)
+    return Verification(since=AT, until=AT, measurements=found)
+
+
+@pytest.mark.parametrize(
+    ("good", "over", "verdict"),
+    [
+        ((False,), False, None),
+        ((True, False), False, None),
+        ((False, True), True, Verdict.RECOVERED),
+        ((False, None, False), False, None),
+        ((True, False, False), False, Verdict.NOT_RECOVERED),
+        ((True, True, False), True, Verdict.NOT_RECOVERED),
+    ],
+    ids=["one", "one after a good one", "slow once", "not in a row", "twice in a row", "slow at the end"],
+)
+def test_one_slow_answer_is_no_verdict_and_two_are(good, over: bool, verdict) -> None:
+    """A neighbour's long prompt holds up one answer, a server that is too slow holds up all."""
+    assert judge(speeds(*good), over=over)[0] is verdict
 
 
 def test_a_deviation_from_the_prediction_is_said_and_makes_no_verdict() -> None:
