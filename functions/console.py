@@ -4,7 +4,10 @@ import functions_framework
 from flask import Request
 from werkzeug.wrappers import Response
 
-from agent.entrypoints.functions import page
+from agent.entrypoints.loading import loading
+
+with loading():
+    from agent.entrypoints.functions import page
 
 
 @functions_framework.http

@@ -3,7 +3,10 @@
 import functions_framework
 from flask import Request
 
-from agent.entrypoints import functions
+from agent.entrypoints.loading import loading
+
+with loading():
+    from agent.entrypoints import functions
 
 
 @functions_framework.http

@@ -3,7 +3,10 @@
 import functions_framework
 from flask import Request
 
-from agent.entrypoints.functions import Answer, post
+from agent.entrypoints.loading import loading
+
+with loading():
+    from agent.entrypoints.functions import Answer, post
 
 
 @functions_framework.http

@@ -3,11 +3,14 @@
 import functions_framework
 from flask import Request
 
-from agent.entrypoints.functions import Answer, push, warm
-from agent.ports.bus import Topic
-from agent.ports.world import Owner
+from agent.entrypoints.loading import loading
 
-warm()
+with loading():
+    from agent.entrypoints.functions import Answer, push, warm
+    from agent.ports.bus import Topic
+    from agent.ports.world import Owner
+
+    warm()
 
 
 @functions_framework.http

@@ -3,9 +3,12 @@
 import functions_framework
 from flask import Request
 
-from agent.entrypoints.functions import Answer, tick, warm
+from agent.entrypoints.loading import loading
 
-warm()
+with loading():
+    from agent.entrypoints.functions import Answer, tick, warm
+
+    warm()
 
 
 @functions_framework.http

@@ -16,6 +16,7 @@ import structlog
 
 from agent.bootstrap import Desk, Outfit, desk, installation, matcher, redactor
 from agent.core.intake.read import BODY_LIMIT
+from agent.entrypoints.loading import loading
 from agent.entrypoints.outcome import Handle
 from agent.entrypoints.pubsub import PUSH_LIMIT, answer, receive_push
 from agent.entrypoints.service import handler, report
@@ -180,7 +181,8 @@ def warm() -> None:
 
 @cache
 def _outfit(owner: Owner) -> Outfit:
-    return installation(settings(), owner, trace=current_trace)
+    with loading():
+        return installation(settings(), owner, trace=current_trace)
 
 
 @cache

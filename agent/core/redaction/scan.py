@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import ahocorasick_rs
@@ -30,21 +30,24 @@ def compiled(pattern: str) -> Any:
     return re2.compile(pattern.encode(), options)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class _Confirmer:
-    """A token format, compiled."""
+    """A token format; compiled when its words stand in a text for the first time, for most never do.
 
-    form: TokenFormat
-    pattern: Any
-    groups: tuple[int, ...]
+    Args:
+        form: Whose pattern was compiled once before, when the rules were validated.
+    """
 
-    @classmethod
-    def of(cls, form: TokenFormat) -> "_Confirmer":
-        source = f"{_EDGE}(?P<secret>{form.pattern})" if form.edge else form.pattern
-        pattern = compiled(source)
-        names = pattern.groupindex
-        groups = tuple(names[name] for name in (b"secret", b"second") if name in names)
-        return cls(form=form, pattern=pattern, groups=groups or (0,))
+    def __init__(self, form: TokenFormat) -> None:
+        self.form = form
+
+    @cached_property
+    def pattern(self) -> Any:
+        return compiled(f"{_EDGE}(?P<secret>{self.form.pattern})" if self.form.edge else self.form.pattern)
+
+    @cached_property
+    def groups(self) -> tuple[int, ...]:
+        names = self.pattern.groupindex
+        return tuple(names[name] for name in (b"secret", b"second") if name in names) or (0,)
 
     def spans(self, data: bytes, hits: Sequence[tuple[int, int]]) -> Iterator[Span]:
         """Search around hits; windows that overlap are one, so that each byte is read once."""
@@ -96,7 +99,7 @@ class Scanner:
     """
 
     def __init__(self, rules: SecretRules) -> None:
-        self._confirmers = tuple(_Confirmer.of(form) for form in rules.formats)
+        self._confirmers = tuple(_Confirmer(form) for form in rules.formats)
         self._across = tuple(each.form.across for each in self._confirmers)
         self._assignments = Assignments(rules, compiled)
         words = [(word, index) for index, each in enumerate(self._confirmers) for word in each.form.keywords] + [
