@@ -46,6 +46,37 @@ def test_every_function_is_staged_with_what_the_build_needs_and_nothing_else(sta
         assert staged == {path.relative_to(ROOT / "agent") for path in (ROOT / "agent").rglob("*.toml")}
 
 
+COMPILED = """
+import sys
+made = []
+sys.addaudithook(lambda event, args: made.append(str(args[1])) if event == "compile" else None)
+sys.path.insert(0, "")
+import agent.stages.signal_to_incident
+print(sum("agent/" in name for name in made))
+"""
+IMAGE_DATE = (
+    315_532_801  # 1980-01-01 00:00:01, which the build's image gives every file (github.com/buildpacks/lifecycle)
+)
+
+
+@pytest.mark.parametrize("as_terraform_says", [True, False])
+def test_what_the_build_has_compiled_is_not_compiled_again_at_every_start(staging, tmp_path, as_terraform_says):
+    """The build's own command (`compileall -f -q .`), then the image's one date for every file."""
+    folder = staging.stage("on_log_event", tmp_path)
+    text = module(ROOT / "tests" / "infra" / "terraform_text.py")
+    found = text.read_configuration(ROOT / "infra" / "modules" / "function")
+    (build,) = found.of("google_cloudfunctions2_function")["this"]["build_config"]
+    environ = {"PATH": os.environ["PATH"]} | (build["environment_variables"] if as_terraform_says else {})
+    subprocess.run([sys.executable, "-m", "compileall", "-f", "-q", "."], cwd=folder, env=environ, check=True)
+    for path in folder.rglob("*"):
+        os.utime(path, (IMAGE_DATE, IMAGE_DATE))
+    del environ["PATH"]
+    ran = subprocess.run(
+        [sys.executable, "-B", "-c", COMPILED], cwd=folder, env=environ, capture_output=True, text=True, check=True
+    )
+    assert (int(ran.stdout) == 0) is as_terraform_says
+
+
 def test_a_function_that_is_not_there_is_named(staging, tmp_path):
     with pytest.raises(SystemExit, match="there is no function 'on_nothing'; there are console, "):
         staging.stage("on_nothing", tmp_path)
