@@ -16,7 +16,7 @@ from agent.errors import DependencyFailed
 from agent.ports.control import KillSwitch
 from agent.ports.store import Query
 
-ROWS = 5000  # what `decide` sends of the record at most
+PIECE = 1000  # rows of the record in one answer; each holds a whole decision
 
 V = TypeVar("V", bound=Value)
 
@@ -78,9 +78,22 @@ class CloudOffice:
         return _rows(Event, self._client.get(f"/incidents/{_named(incident_id)}/timeline", headers=self._proof()))
 
     def audit(self, limit: int) -> tuple[AuditRow, ...]:
-        """Ask for the newest rows of the record."""
-        words = {"limit": str(min(limit, ROWS))}
-        return _rows(AuditRow, self._client.get("/audit", headers=self._proof(), query=words))
+        """Ask for the newest rows of the record, piece by piece until its beginning."""
+        proof, pieces, left = self._proof(), list[tuple[AuditRow, ...]](), limit
+        words: dict[str, str] = {}
+        while left > 0:
+            words["limit"] = str(min(left, PIECE))
+            piece = _rows(AuditRow, self._client.get("/audit", headers=proof, query=words))
+            if not piece:
+                break
+            if "before" in words and not piece[-1].number < int(words["before"]):
+                raise _strange("it sends rows of the record again that it sent before")
+            pieces.append(piece)
+            left -= len(piece)
+            words["before"] = str(piece[0].number)
+            if piece[0].number <= 1:
+                break
+        return tuple(row for piece in reversed(pieces) for row in piece)
 
     def _proof(self) -> dict[str, str]:
         return {TOKEN_HEADER: self._token()}

@@ -68,7 +68,7 @@ class Office(Protocol):
         ...
 
     def audit(self, limit: int) -> tuple[AuditRow, ...]:
-        """Return the newest rows of the record, oldest first; where there are more than can be sent, fewer."""
+        """Return the newest rows of the record, oldest first."""
         ...
 
 

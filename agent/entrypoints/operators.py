@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 import structlog
 from pydantic import Field, ValidationError
 
+from agent.core.audit import AuditRow
 from agent.core.decision import Answer as YesNo
 from agent.core.decision import Channel, Decision
 from agent.core.value import Value
@@ -23,7 +24,7 @@ from agent.stages.plan_to_decision import Word, plan_to_decision
 from agent.strict_json import read_object
 
 BODY_LIMIT: Final = 20_480
-ROWS: Final = 5000  # of the record in one answer; Cloud Run sends at most 32 MiB at once
+ROWS: Final = 5000  # of the record in one answer; Cloud Run sends at most 32 MiB at once. More are asked for piecewise
 SHOWN: Final = 200
 
 _ONE = re.compile(r"/incidents/([A-Za-z0-9._-]{1,128})(/timeline)?")
@@ -68,6 +69,13 @@ class _Asked(Value):
     service: str | None = Field(default=None, max_length=253)
     open_only: bool = Field(default=False, alias="open")
     limit: int = Field(default=50, ge=1, le=ROWS)
+
+
+class _Piece(Value):
+    """What of the record is asked for: the newest rows, or the newest before one."""
+
+    limit: int = Field(default=50, ge=1, le=ROWS)
+    before: int | None = Field(default=None, ge=1, le=2**62)
 
 
 def operator_request(
@@ -158,9 +166,9 @@ def _look(place: str, query: str, gate: Gate) -> Callable[[], Any] | None:
     if place == "/kill-switch":
         return lambda: world.control_store().kill_switch().model_dump(mode="json")
     if place == "/audit":
-        return lambda: [row.model_dump(mode="json") for row in world.control_store().audit(_asked(query).limit)]
+        return lambda: [row.model_dump(mode="json") for row in _record(gate, _asked(_Piece, query))]
     if place == "/incidents":
-        return lambda: [i.model_dump(mode="json") for i in world.store.incidents(_listed(_asked(query)))]
+        return lambda: [i.model_dump(mode="json") for i in world.store.incidents(_listed(_asked(_Asked, query)))]
     found = _ONE.fullmatch(place)
     if found is None:
         return None
@@ -177,14 +185,17 @@ def _listed(asked: _Asked) -> Query:
     return Query(run=asked.run, service=asked.service, open_only=asked.open_only, limit=min(asked.limit, SHOWN))
 
 
-def _asked(query: str) -> _Asked:
+def _record(gate: Gate, piece: _Piece) -> tuple[AuditRow, ...]:
+    return gate.world.control_store().audit(piece.limit, before=piece.before)
+
+
+def _asked(form: type[F], query: str) -> F:
     try:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=True, max_num_fields=8) if query else []
-        return _Asked.model_validate(dict(pairs))
+        return form.model_validate(dict(pairs))
     except ValueError as error:  # pydantic's error is one too
-        raise InputRejected(
-            "the list was not read", why=_rows(error), mend="ask with run, service, open and limit"
-        ) from error
+        words = ", ".join(field.alias or name for name, field in form.model_fields.items())
+        raise InputRejected("the list was not read", why=_rows(error), mend=f"ask with some of: {words}") from error
 
 
 def _approver(gate: Gate, proven: Proven) -> None:

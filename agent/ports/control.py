@@ -127,6 +127,9 @@ class ControlStore(Protocol):
         """
         ...
 
-    def audit(self, limit: int = 1000) -> tuple[AuditRow, ...]:
-        """Return the newest ``limit`` rows of the record, oldest first; see :func:`agent.core.audit.verify`."""
+    def audit(self, limit: int = 1000, *, before: int | None = None) -> tuple[AuditRow, ...]:
+        """Return the newest ``limit`` rows of the record, oldest first; see :func:`agent.core.audit.verify`.
+
+        With ``before`` those whose number is below it, so that a long record can be read piece by piece.
+        """
         ...

@@ -234,6 +234,9 @@ class TestRecord:
         assert [r.number for r in rows] == [1, 2, 3, 4, 5, 6]
         assert verify(rows).soundness is Soundness.SOUND
         assert control.audit(2) == rows[-2:]
+        assert control.audit(2, before=5) == rows[2:4]
+        assert control.audit(9, before=3) == rows[:2]
+        assert control.audit(before=1) == ()
 
     def test_a_time_with_another_offset_keeps_the_chain(self, control, make):
         east = timezone(timedelta(hours=9))

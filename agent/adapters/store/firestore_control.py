@@ -172,9 +172,10 @@ class FirestoreControlStore:
 
         return _until_alone(attempt)
 
-    def audit(self, limit: int = 1000) -> tuple[AuditRow, ...]:
+    def audit(self, limit: int = 1000, *, before: int | None = None) -> tuple[AuditRow, ...]:
         """Return the newest rows of the record, oldest first; see the port."""
-        found = self._documents.select("audit", order=(("number", True),), limit=limit)
+        where = () if before is None else (("number", "<", before),)
+        found = self._documents.select("audit", where=where, order=(("number", True),), limit=limit)
         return tuple(AuditRow.model_validate_json(f.data["body"]) for f in reversed(found))
 
     def _has(self, room: Room, service: str, now: datetime) -> bool:

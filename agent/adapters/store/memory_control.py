@@ -131,7 +131,7 @@ class MemoryControlStore:
             self._audit.append(row)
             return row
 
-    def audit(self, limit: int = 1000) -> tuple[AuditRow, ...]:
+    def audit(self, limit: int = 1000, *, before: int | None = None) -> tuple[AuditRow, ...]:
         """Return the newest rows of the record, oldest first; see the port."""
         with self._lock:
-            return tuple(self._audit[-limit:])
+            return tuple(row for row in self._audit if before is None or row.number < before)[-limit:]

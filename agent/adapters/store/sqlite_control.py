@@ -131,10 +131,10 @@ class SqliteControlStore:
             db.execute(SQL["audit_add"], dict(row) | {"at": to_us(row.at)})
         return row
 
-    def audit(self, limit: int = 1000) -> tuple[AuditRow, ...]:
+    def audit(self, limit: int = 1000, *, before: int | None = None) -> tuple[AuditRow, ...]:
         """Return the newest rows of the record, oldest first; see the port."""
         with self._database.reading() as db:
-            rows = db.execute(SQL["audit_newest"], {"limit": limit}).fetchall()
+            rows = db.execute(SQL["audit_before"], {"limit": limit, "before": before}).fetchall()
         return tuple(_audit_row(row) for row in reversed(rows))
 
 

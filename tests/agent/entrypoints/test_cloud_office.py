@@ -119,6 +119,30 @@ def test_the_record_is_shown_and_checked_here(operator, desk):
     assert (code, "sound: 2 rows" in out) == (0, True)
 
 
+def test_a_record_longer_than_one_answer_is_checked_from_its_first_row(operator, desk, monkeypatch):
+    """Piece by piece, the last one not full; a change in the oldest piece is found."""
+    monkeypatch.setattr("agent.entrypoints.cloud_office.PIECE", 3)
+    control = desk.stage.world.control
+    for n in range(8):
+        control.append(at=desk.now(), kind="k", incident="", who="ada", body=str(n))
+    assert "sound: 8 rows" in operator("audit", "verify")[1]
+    assert [line.split()[0] for line in operator("audit", "show", "--limit", "4")[1].splitlines()] == list("5678")
+    control._audit[1] = control._audit[1].with_(who="nobody")
+    code, out, _ = operator("audit", "verify")
+    assert (code, "row 2 says something else" in out) == (1, True)
+
+
+def test_a_function_that_sends_the_same_rows_again_is_no_endless_record(operator, desk, monkeypatch):
+    monkeypatch.setattr("agent.entrypoints.cloud_office.PIECE", 2)
+    control = desk.stage.world.control
+    for n in range(4):
+        control.append(at=desk.now(), kind="k", incident="", who="ada", body=str(n))
+    whole = control.audit
+    monkeypatch.setattr(control, "audit", lambda limit, **_: whole(limit))  # as an older version would
+    code, _, err = operator("audit", "verify")
+    assert (code, "sends rows of the record again" in err) == (3, True)
+
+
 def test_a_record_that_was_changed_is_found_from_outside(operator, desk):
     operator("stop", "--why", "x")
     control = desk.stage.world.control

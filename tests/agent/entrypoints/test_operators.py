@@ -322,6 +322,10 @@ class TestLooking:
         found = verify([AuditRow.model_validate(row) for row in rows])
         assert (status, found.soundness, found.number) == (200, Soundness.SOUND, 2)
 
+    @pytest.mark.parametrize("query", ["before=0", "before=x", "run=live", "limit=5001", "before=99999999999999999999"])
+    def test_a_strange_piece_of_the_record_is_refused(self, desk, query):
+        assert desk.ask("GET", "/audit", query=query)[0] == 400
+
     @pytest.mark.parametrize(
         "path", ["/incidents", "/incidents/{}", "/incidents/{}/timeline", "/audit", "/kill-switch"]
     )

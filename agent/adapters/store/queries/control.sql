@@ -61,3 +61,7 @@ VALUES (:number, :at, :kind, :incident, :who, :body, :chain);
 
 -- name: audit_newest
 SELECT number, at, kind, incident, who, body, chain FROM audit ORDER BY number DESC LIMIT :limit;
+
+-- name: audit_before
+SELECT number, at, kind, incident, who, body, chain FROM audit
+WHERE number < coalesce(:before, 9223372036854775807) ORDER BY number DESC LIMIT :limit;
