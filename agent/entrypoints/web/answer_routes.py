@@ -73,7 +73,7 @@ def _form_refusal(console: Console, person: Person, plan: Plan) -> Result | None
         return answering.stale_form("it says neither yes nor no")
     if request.form["answer"] == Answer.REJECT and not request.form.get("why", "").strip():
         return answering.stale_form("a rejection needs a reason")
-    barred = may_not_decide(console.world.knowledge.policy, person, plan)
+    barred = may_not_decide(console.world, person, plan)
     return answering.wrong_person(f"{barred}.", mend="Ask somebody on that list.") if barred else None
 
 

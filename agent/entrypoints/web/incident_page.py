@@ -145,8 +145,8 @@ def form_for(world: World, incident: Incident, plan: Plan, viewer: Viewer, now: 
     if incident.phase is not Phase.ASKED or not current or now >= plan.expires_at:
         return Form()
     person = viewer.person
-    barred = may_not_decide(world.knowledge.policy, person, plan)
-    half = barred or may_not_approve(person, incident, plan)
+    barred = may_not_decide(world, person, plan)
+    half = barred or may_not_approve(world, person, incident, plan)
     return Form(
         shown=True,
         may_approve=not half,
