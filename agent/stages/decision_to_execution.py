@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 
+from agent.core.action import applied, difference
 from agent.core.execution import Effect, EffectKind, EffectState, Execution, effect_key, revision_name
 from agent.core.incident import INVALID, Incident, Remedy
 from agent.core.phase import Phase
@@ -85,6 +86,10 @@ def _same_state(world: World, plan: Plan) -> Live:
             f"{plan.target.service!r} changed since the plan was made "
             f"(generation {plan.target.generation}, now {live.generation})",
             "look at the new plan and approve it",
+        )
+    if difference(live.config, applied(live.config, plan.actions)) != plan.difference:
+        raise refused(
+            plan, "it does not show what it would change", "look at the new plan, and at who writes to the store"
         )
     return live
 

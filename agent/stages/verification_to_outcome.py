@@ -6,7 +6,9 @@ from agent.core.execution import Effect, EffectKind, EffectState, Execution, eff
 from agent.core.incident import Incident
 from agent.core.joining import joined
 from agent.core.phase import Phase
-from agent.core.plan import Rollout
+from agent.core.plan import Plan, Rollout
+from agent.core.serving import Live
+from agent.core.value import digest
 from agent.core.verification import Verdict
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, StateConflict
 from agent.ports.control import Lease
@@ -161,6 +163,9 @@ def _undo(world: World, incident: Incident, platform: Platform, execution: Execu
     if effect is None:
         key = effect_key(incident.id, incident.plan.digest, EffectKind.ROLL_BACK)
         live = platform.describe(incident.service)
+        theirs = _changed_since(incident.plan, execution, live)
+        if theirs:
+            return _give_up(world, incident, f"the roll-back was not made: {theirs}", now)
         effect = Effect(
             key=key,
             kind=EffectKind.ROLL_BACK,
@@ -180,6 +185,17 @@ def _undo(world: World, incident: Incident, platform: Platform, execution: Execu
             return Did.WAITING
         unchanged(world, incident)
         return _put_back(world, incident, effect, lease, now)
+
+
+def _changed_since(plan: Plan, execution: Execution, live: Live) -> str:
+    """Return whose work a roll-back would undo, or nothing: the approval covers what our change replaced, no more.
+
+    The newest revision of our change may not stand yet; then the template already names it.
+    """
+    newest, ours = live.latest_created_revision, execution.revision_after
+    if newest in {None, ours} or f'"{ours}"' in live.template or digest(live.template) == plan.prior_template:
+        return ""
+    return f"somebody changed {live.service!r} since: its newest revision is {newest!r}, ours is {ours!r}"
 
 
 def _put_back(world: World, incident: Incident, effect: Effect, lease: Lease, now: datetime) -> Did:
