@@ -15,7 +15,7 @@ from agent.bootstrap.known import (
 from agent.bootstrap.local import embedded, in_memory, worker
 from agent.bootstrap.model_classifier import ModelClassifier, model_classifier
 from agent.bootstrap.outfit import Installation, Outfit
-from agent.bootstrap.owned import Desk, desk, installation, machine_clock
+from agent.bootstrap.owned import Desk, desk, installation, machine_clock, publisher
 from agent.bootstrap.people import decider_secrets, notifiers, operator_token, slack_reply, slack_secret
 from agent.bootstrap.place import cloud_log_entries
 
@@ -37,6 +37,7 @@ __all__ = [
     "model_classifier",
     "notifiers",
     "operator_token",
+    "publisher",
     "read_policy",
     "read_services",
     "receipt_key",

@@ -100,6 +100,11 @@ def desk(settings: Settings, *, trace: Trace = str) -> Desk:
     return Desk(bus=bus, services=read_services(settings), clock=machine_clock())
 
 
+def publisher(settings: Settings) -> Bus:
+    """Return the cloud's bus alone, for whoever only sends and needs no services, store or clock."""
+    return _pubsub(settings, str)
+
+
 def machine_clock() -> Clock:
     """Return the machine's own clock, for what must be checked without asking the store for the time."""
     from agent.adapters.clock import SystemClock

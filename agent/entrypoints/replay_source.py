@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from agent.core.services import Services
+from agent.entrypoints.here import on_this_machine
 from agent.entrypoints.records import JsonRecord, Progress, Record, records_of
 from agent.errors import InputRejected
 from agent.settings import Settings, read_settings
@@ -99,6 +100,11 @@ def _history(incident_id: str) -> Source:
     from agent.bootstrap import embedded
 
     settings = read_settings()
+    on_this_machine(
+        settings,
+        what=f"incident {incident_id!r} was not replayed",
+        mend="in the cloud replay its log: sre-agent replay logging:'FILTER' --since 2h",
+    )
     installation = embedded(settings)
     incident = installation.store.load(incident_id)
     signals = installation.store.signals(incident_id)

@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from agent.core.brief import lines
 from agent.core.incident import Incident
@@ -12,6 +13,9 @@ from agent.core.phase import Phase
 from agent.core.value import short_id
 from agent.entrypoints.records import Record
 from agent.errors import InputRejected
+
+if TYPE_CHECKING:
+    from agent.ports.bus import Bus
 
 OVER = frozenset({Phase.RESOLVED, Phase.SELF_RECOVERED})
 
@@ -62,12 +66,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _publish(records: Iterable[Record], args: argparse.Namespace, name: str) -> int:
     """Send the records to the running service; it works on them, and this call does not wait for it."""
-    from agent.bootstrap import embedded
     from agent.entrypoints.analysis import message_of
-    from agent.settings import read_settings
 
-    installation = embedded(read_settings())
-    attributes = {"run": name, "started_by": _operator()}
+    bus, operator = _running_service(live=args.live)
+    attributes = {"run": name} | ({"started_by": operator} if operator else {})
     attributes |= {"live": "true"} if args.live else {}
     attributes |= {"notify": "true"} if args.notify else {}
     sent, refused = 0, 0
@@ -78,7 +80,7 @@ def _publish(records: Iterable[Record], args: argparse.Namespace, name: str) -> 
             refused += 1
             print(f"sre-agent replay: {error}", file=sys.stderr)
             continue
-        installation.bus.publish(message)
+        bus.publish(message)
         sent += 1
     print(f"{sent} events sent as run {name}" + (f", {refused} refused" if refused else ""), file=sys.stderr)
     print(f"see what comes of them: sre-agent incidents list --run {name}", file=sys.stderr)
@@ -86,6 +88,33 @@ def _publish(records: Iterable[Record], args: argparse.Namespace, name: str) -> 
         print(json.dumps({"run": name, "sent": sent, "refused": refused}))
     _refuse_unread(args.source, records=sent + refused, bad=refused)
     return 0
+
+
+def _running_service(*, live: bool) -> "tuple[Bus, str]":
+    """Return the bus of the service that the settings name, and who sends, as that service knows people.
+
+    In the cloud that is the address of the operator's own ID token: who starts a live replay does not approve it, and
+    the name of an account of this machine would bar nobody. Where nothing can be approved, no token is asked for.
+
+    Raises:
+        InputRejected: The settings lead to two services.
+        DependencyFailed: No ID token can be had.
+    """
+    from agent.bootstrap import embedded, operator_token, publisher
+    from agent.settings import read_settings
+
+    settings = read_settings()
+    if settings.bus != "embedded":
+        from agent.entrypoints.id_token import named_in
+
+        return publisher(settings), named_in(operator_token(settings)) if live else ""
+    if settings.decide_url is not None:
+        raise InputRejected(
+            "nothing was sent",
+            why="DECIDE_URL leads to a service in the cloud, and BUS to the files of this machine",
+            mend="set BUS=pubsub:<project> to send it there, or unset DECIDE_URL",
+        )
+    return embedded(settings).bus, _operator()
 
 
 class _Counted:

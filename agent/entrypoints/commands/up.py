@@ -29,11 +29,18 @@ def run(args: argparse.Namespace) -> int:
     """Start everything and go on until Ctrl-C or SIGTERM.
 
     Raises:
-        InputRejected: The port or the example cannot be used.
+        InputRejected: The port or the example cannot be used, or the settings are of the cloud.
         DependencyFailed: The state cannot be opened.
     """
+    from agent.entrypoints.here import on_this_machine
     from agent.entrypoints.web.serve import claim
+    from agent.settings import read_settings
 
+    on_this_machine(
+        read_settings(),
+        what="nothing was started",
+        mend="unset them for a service on this machine; the cloud's is deployed with ./deploy.sh apply",
+    )
     with claim(args.port) as held:
         return _serve(args, held)
 

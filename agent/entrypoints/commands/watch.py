@@ -78,6 +78,7 @@ def _claimed(port: int | None) -> "contextlib.AbstractContextManager[socket.sock
 
 
 def _settings(args: argparse.Namespace) -> "Settings":
+    from agent.entrypoints.here import on_this_machine
     from agent.settings import read_settings
 
     if args.log is not None and not args.log.is_file():
@@ -88,10 +89,7 @@ def _settings(args: argparse.Namespace) -> "Settings":
     if args.console is not None:
         found["public_url"] = f"http://127.0.0.1:{args.console}"
     settings = read_settings(**found)
-    if not settings.embedded:
-        raise InputRejected(
-            "nothing is watched", why=f"STORE is {settings.store!r}, in the cloud", mend="use STORE=sqlite:<folder>"
-        )
+    on_this_machine(settings, what="nothing is watched", mend="use STORE=sqlite:<folder> and BUS=embedded")
     return settings
 
 

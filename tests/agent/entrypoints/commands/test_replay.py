@@ -1,11 +1,15 @@
 """sre-agent replay: what it ends with when a source says nothing that is understood."""
 
+import importlib.util
 import json
+import sys
+from pathlib import Path
 
 import pytest
 import structlog
 
 from agent.entrypoints.cli import main
+from agent.ports.bus import Topic
 
 ENTRY = {
     "insertId": "i1",
@@ -49,3 +53,65 @@ def test_nothing_is_sent_of_a_source_that_holds_no_event(tmp_path, capsys):
     source.write_bytes(b"\x00\x01\x02 binary")
     assert main(["replay", str(source), "--publish", "--json"]) == 2
     assert json.loads(capsys.readouterr().out)["sent"] == 0
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "events.jsonl"
+    path.write_text(json.dumps(ENTRY) + "\n")
+    return str(path)
+
+
+@pytest.fixture
+def token(tmp_path, monkeypatch):
+    """Make the operator's ID token what a command prints, as gcloud would."""
+    spec = importlib.util.spec_from_file_location("google_tokens", Path(__file__).parents[3] / "google_tokens.py")
+    tokens = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tokens)
+    path = tmp_path / "token"
+    path.write_text(tokens.id_token(tokens.id_claims()))
+    monkeypatch.setenv("ID_TOKEN_COMMAND", f"{sys.executable} -c \"print(open('{path}').read())\"")
+
+
+@pytest.mark.emulator
+@pytest.mark.xdist_group("emulator")
+@pytest.mark.parametrize("live", [False, True])
+def test_in_the_cloud_it_is_sent_to_the_topic_of_the_log_sink(
+    source, token, pubsub_emulator, pubsub_project, monkeypatch, tmp_path, capsys, live
+):
+    """Nothing is written here; a live replay names its starter as the policy knows them, so that they cannot approve."""
+    topic = pubsub_emulator.topic(Topic.LOG_EVENTS, pubsub_project)
+    sent = pubsub_emulator.subscribe("heard", topic, pubsub_project)
+    monkeypatch.setenv("BUS", f"pubsub:{pubsub_project}")
+    monkeypatch.setenv("PUBSUB_EMULATOR_HOST", pubsub_emulator.host)
+    assert main(["replay", source, "--publish", "--json", *(["--live"] if live else [])]) == 0
+    told = json.loads(capsys.readouterr().out)
+    (arrived,) = pubsub_emulator.pull(sent)
+    attributes = dict(arrived.message.attributes)
+    assert json.loads(arrived.message.data)["insertId"] == "i1"
+    assert attributes["run"] == told["run"]
+    assert (attributes.get("live"), attributes.get("started_by")) == (
+        ("true", "ada@example.com") if live else (None, None)
+    )
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_live_replay_in_the_cloud_without_a_name_is_not_sent(source, monkeypatch, capsys):
+    monkeypatch.setenv("BUS", "pubsub:example")
+    monkeypatch.setenv("ID_TOKEN_COMMAND", "false")
+    assert main(["replay", source, "--live"]) == 3
+    assert "no ID token" in capsys.readouterr().err
+
+
+def test_a_laptop_that_decides_in_the_cloud_does_not_publish_to_its_own_files(source, monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("DECIDE_URL", "https://decide.example")
+    assert main(["replay", source, "--publish"]) == 2
+    assert "set BUS=pubsub:<project>" in capsys.readouterr().err
+    assert not (tmp_path / "state").exists()
+
+
+def test_an_incident_of_the_cloud_is_not_looked_for_in_the_files_of_this_machine(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("BUS", "pubsub:example")
+    assert main(["replay", "incident:inc-1"]) == 2
+    assert "in the cloud replay its log" in capsys.readouterr().err
+    assert not (tmp_path / "state").exists()

@@ -89,3 +89,24 @@ def test_it_tells_the_port_that_it_took_answers_there_and_ends_when_told(tmp_pat
             assert process.wait(timeout=60) == 0
         finally:
             process.kill()
+
+
+@pytest.mark.parametrize(
+    ("store", "bus", "says"),
+    [
+        ("firestore:p", "pubsub:p", "STORE is 'firestore:p' and BUS is 'pubsub:p', in the cloud"),
+        (None, "pubsub:p", "BUS is 'pubsub:p', in the cloud"),
+    ],
+)
+def test_settings_of_the_cloud_start_nothing_here(tmp_path, monkeypatch, capsys, store, bus, says):
+    """An empty folder on a laptop would look like a service without incidents."""
+    (tmp_path / "services.toml").write_text("")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BUS", bus)
+    monkeypatch.setenv("SERVICES", str(tmp_path / "services.toml"))
+    monkeypatch.delenv("STORE", raising=False)
+    if store is not None:
+        monkeypatch.setenv("STORE", store)
+    assert main(["up", "--port", "0"]) == 2
+    assert says in capsys.readouterr().err
+    assert not (tmp_path / "state").exists()
