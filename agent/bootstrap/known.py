@@ -1,7 +1,7 @@
 """What is read once per process: catalogues, rules, policy, the watched services, and the key of the receipts."""
 
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from agent.core.redaction.body import body_without_secrets
 from agent.core.redaction.redactor import Redactor
 from agent.core.services import Services, parse_services
 from agent.errors import SettingsRejected
-from agent.failures.match import Matcher, compile_catalogue
+from agent.failures.match import MEMO_CHARS, MEMO_TEXTS, Matcher, compile_catalogue
 from agent.ports.world import Knowledge
 from agent.settings import Settings
 
@@ -51,8 +51,33 @@ def redactor() -> Redactor:
 
 
 def redact(text: str) -> str:
-    """Take the secrets out of a text."""
-    return redactor().redact(text).text
+    """Take the secrets out of a text.
+
+    A storm repeats one line, so the last short texts in which there was nothing to take out are remembered; one with a
+    secret never is.
+    """
+    if len(text) > MEMO_CHARS:
+        return redactor().redact(text).text
+    try:
+        return _harmless(text)
+    except _SecretFound as found:
+        return found.redacted
+
+
+class _SecretFound(Exception):
+    """There was something to take out; raised, because what raises is not remembered. It never leaves this module."""
+
+    def __init__(self, redacted: str) -> None:
+        super().__init__("there was something to take out")
+        self.redacted = redacted
+
+
+@lru_cache(maxsize=MEMO_TEXTS)
+def _harmless(text: str) -> str:
+    redacted = redactor().redact(text).text
+    if redacted != text:
+        raise _SecretFound(redacted)
+    return text
 
 
 def hide(body: str) -> str:

@@ -54,14 +54,15 @@ def push(request: Request, owner: Owner, topic: Topic) -> Answer:
     """
     if request.method != "POST":
         return "POST a Pub/Sub message\n", 405
-    with traced(dict(request.headers), project=project()):
+    headers = dict(request.headers)
+    with traced(headers, project=project()):
         try:
             outfit = outfit_of(owner)
         except SreError as error:
             return unopened(error)
         body = request.stream.read(PUSH_LIMIT + 1)
         handle = following(handler(outfit, topic))
-        outcome = receive_push(dict(request.headers), body, handle, outfit.quarantine, topic=topic, report=report)
+        outcome = receive_push(headers, body, handle, outfit.quarantine, topic=topic, report=report)
     status, said = answer(outcome)
     return said, status
 

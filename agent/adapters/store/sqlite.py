@@ -2,6 +2,7 @@
 
 import sqlite3
 from datetime import datetime
+from functools import lru_cache
 from typing import Final
 
 from agent.adapters.store.body import from_text, to_text
@@ -57,7 +58,7 @@ class SqliteStore:
         body = self._text("incident", {"id": incident_id})
         if body is None:
             raise missing(incident_id)
-        return from_text(Incident, body)
+        return _incident(body)
 
     def signals(self, incident_id: str, limit: int = 2000) -> tuple[Signal, ...]:
         """Return stored signals by their own time; see the port."""
@@ -140,6 +141,12 @@ class SqliteStore:
 
     def _texts(self, name: str, values: dict[str, object]) -> tuple[str, ...]:
         return tuple(str(text) for (text,) in self._database.ask(SQL[name], values))
+
+
+@lru_cache(maxsize=16)
+def _incident(body: str) -> Incident:
+    """Return the incident of a body; during a storm it is read once for each signal and seldom changes."""
+    return from_text(Incident, body)
 
 
 def _write_signals(db: sqlite3.Connection, change: Change) -> None:
