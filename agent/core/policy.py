@@ -1,5 +1,6 @@
 """Policy says what may be changed, by whose word, how often; doubt refuses, and an empty selector selects nothing."""
 
+import re
 import tomllib
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -34,7 +35,10 @@ NEVER_FLAGS: Final = frozenset(
 )  # fmt: skip
 """Flags that load code, open files or carry credentials; no policy can allow them."""
 
-NEVER_ENV: Final = ("TOKEN", "KEY", "SECRET", "PASSWORD", "CREDENTIAL", "PROXY", "PLUGINS", "PATH", "PRELOAD", "PYTHON")
+NEVER_ENV: Final = (
+    "TOKEN", "KEY", "SECRET", "PASSWORD", "CREDENTIAL", "CREDENTIALS", "PROXY", "ENDPOINT", "PLUGINS", "PATH",
+    "PRELOAD", "LD", "BASH", "PYTHON",
+)  # fmt: skip
 """Parts of names of variables that carry credentials, lead elsewhere or load code; no policy can allow them."""
 
 KINDS: Final = frozenset(
@@ -47,6 +51,10 @@ _IDENTITY = {
     Channel.CONSOLE: "email",
     Channel.COMMAND_LINE: "email",
 }
+
+
+_CLASS = re.compile(r"\[!?\]?[^\]]*\]")
+_NO_SELECTOR: Final = "an empty selector and '*' select nothing, want names or patterns such as 'gemma4-*'"
 
 
 class Mode(StrEnum):
@@ -68,9 +76,9 @@ class Rule(Value):
     @classmethod
     def _select_something(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
         """A row that selects nothing would leave a ``never`` without force, so it is a mistake and no row."""
-        if not patterns or not all(p.strip("*?") for p in patterns):
-            raise ValueError("an empty selector and '*' select nothing, want names or patterns such as 'gemma4-*'")
-        return patterns
+        if not patterns:
+            raise ValueError(_NO_SELECTOR)
+        return _selectors(patterns)
 
     @field_validator("kinds")
     @classmethod
@@ -90,6 +98,12 @@ class Approver(Value):
     email: str | None = Field(default=None, pattern=r"^[^@\s]+@[^@\s]+$")
     services: tuple[str, ...] = ()
 
+    @field_validator("services")
+    @classmethod
+    def _no_star_alone(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        """Told when the file is read, not to the person whose yes does not count at night."""
+        return _selectors(patterns)
+
     @property
     def identities(self) -> frozenset[str]:
         """Every word under which this person may appear, in lower case."""
@@ -108,8 +122,8 @@ class Policy(Value):
 
     rules: tuple[Rule, ...] = ()
     approvers: tuple[Approver, ...] = ()
-    change_window_s: float = Field(default=900, gt=0)
-    changes_per_hour: int = Field(default=4, ge=0)
+    change_window_s: float = Field(default=900, gt=0, le=2_592_000)
+    changes_per_hour: int = Field(default=4, ge=0, le=1000)
     remedies_per_fingerprint: int = Field(default=2, ge=1)
     flags: dict[str, str] = Field(default_factory=dict)
     env: dict[str, str] = Field(default_factory=dict)
@@ -130,6 +144,11 @@ class Policy(Value):
         if wrong:
             raise ValueError("; ".join(wrong))
         return forms
+
+    @field_validator("volume_options")
+    @classmethod
+    def _no_star_alone(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        return _selectors(patterns)
 
     @field_validator("approvers")
     @classmethod
@@ -245,8 +264,19 @@ def _listed(forms: dict[str, str], name: str, value: str | None, shown: str) -> 
 
 
 def selects(patterns: tuple[str, ...], name: str) -> bool:
-    """An empty selector selects nothing, and a pattern of stars alone is no selector."""
-    return bool(name) and any(p.strip("*?") and fnmatchcase(name, p) for p in patterns)
+    """An empty selector selects nothing, and a pattern without a letter of its own is no selector."""
+    return bool(name) and any(_names_something(p) and fnmatchcase(name, p) for p in patterns)
+
+
+def _names_something(pattern: str) -> bool:
+    """Whether a pattern holds a letter that must be there: ``[a-z]*`` and ``[!x]*`` are ``*`` in other words."""
+    return bool(_CLASS.sub("", pattern).strip("*?"))
+
+
+def _selectors(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    if not all(_names_something(p) for p in patterns):
+        raise ValueError(_NO_SELECTOR)
+    return patterns
 
 
 def parse_policy(text: str, *, default: Policy | None = None) -> Policy:
@@ -272,4 +302,5 @@ def parse_policy(text: str, *, default: Policy | None = None) -> Policy:
 
 
 def _says(message: str) -> str:
-    return message.removeprefix("Value error, ")
+    message = message.removeprefix("Value error, ")
+    return "want a list, such as ['gemma4-*']" if message == "Input should be a valid tuple" else message

@@ -366,7 +366,6 @@ def word_of(plan, channel, who, *, answer=Answer.APPROVE, verified=True):
 
 ADA = Approver(name="Ada", slack="U0ADA", webhook="pager", email="ada@example.com", services=("gemma4-*",))
 BEN = Approver(name="Ben", slack="U0BEN", services=("other-*",))
-ALL = Approver(name="All", slack="U0ALL", services=("*",))
 NONE = Approver(name="None", slack="U0NONE")
 
 
@@ -376,7 +375,6 @@ NONE = Approver(name="None", slack="U0NONE")
         (Channel.SLACK, "U0EVE", "names no approver"),
         (Channel.SLACK, "Ada", "names no approver"),
         (Channel.SLACK, "U0BEN", "does not let 'Ben' decide"),
-        (Channel.SLACK, "U0ALL", "does not let 'All' decide"),
         (Channel.SLACK, "U0NONE", "does not let 'None' decide"),
         (Channel.WEBHOOK, "U0ADA", "names no approver"),
         (Channel.CONSOLE, "eve@example.com", "names no approver"),
@@ -385,7 +383,7 @@ NONE = Approver(name="None", slack="U0NONE")
 @pytest.mark.parametrize("answer", list(Answer))
 def test_a_verified_channel_needs_an_approver_of_the_service(journey, channel, who, says, answer):
     told = journey(PROBE)
-    with_policy(told, approvers=(ADA, BEN, ALL, NONE))
+    with_policy(told, approvers=(ADA, BEN, NONE))
     plan = told.until(ASKED).plan
     with pytest.raises(PolicyRefused, match=says):
         plan_to_decision(told.installation.worlds[Owner.DECIDE], word_of(plan, channel, who, answer=answer))

@@ -116,7 +116,9 @@ def test_the_first_row_that_matches_decides_and_the_strictest_action_counts():
     assert policy.mode("gemma4-26b", ()) is Mode.PERSON
 
 
-@pytest.mark.parametrize("patterns", [(), ("",), ("*",), ("**",), ("?*",), ("other",)])
+@pytest.mark.parametrize(
+    "patterns", [(), ("",), ("*",), ("**",), ("?*",), ("[a-z]*",), ("[!x]*",), ("*[]x]?",), ("other",)]
+)
 def test_an_empty_selector_selects_nothing(patterns):
     assert not selects(patterns, "gemma4-26b")
     assert not selects(patterns, "")
@@ -130,6 +132,15 @@ def test_an_empty_selector_selects_nothing(patterns):
         '[[rules]]\nservices = ["*"]\nkinds = ["restart"]\nmode = "automatic"',
         '[[rules]]\nservices = ["*"]\nkinds = ["restart"]\nmode = "never"',
         '[[rules]]\nservices = ["a"]\nkinds = ["*"]\nmode = "automatic"',
+        '[[rules]]\nservices = ["[a-z]*"]\nkinds = ["restart"]\nmode = "automatic"',
+        '[[rules]]\nservices = ["a"]\nkinds = ["[!x]*"]\nmode = "automatic"',
+        '[[approvers]]\nname = "Ada"\nslack = "U01"\nservices = ["*"]',
+        'volume_options = ["*"]',
+        "change_window_s = 1e300",
+        "changes_per_hour = 9999999999",
+        "[env]\nLD_AUDIT = 'word'",
+        "[env]\nHF_ENDPOINT = 'word'",
+        "[env]\nBASH_ENV = 'word'",
         '[[rules]]\nservices = ["a"]\nkinds = ["redeploy"]\nmode = "automatic"',
         '[[rules]]\nservices = ["a"]\nkinds = ["for_person"]\nmode = "automatic"',
         '[[rules]]\nservices = ["a"]\nkinds = ["restart"]\nmode = "always"',
@@ -147,6 +158,11 @@ def test_an_empty_selector_selects_nothing(patterns):
 def test_a_policy_in_doubt_is_no_policy(text):
     with pytest.raises(SettingsRejected):
         parse_policy(text, default=DEFAULT)
+
+
+def test_a_word_in_the_place_of_a_list_says_what_is_wanted():
+    with pytest.raises(SettingsRejected, match=r"approvers.0.services: want a list, such as \['gemma4-\*'\]"):
+        parse_policy('[[approvers]]\nname = "Ada"\nslack = "U01"\nservices = "gemma"')
 
 
 def test_all_mistakes_are_told_at_once():
