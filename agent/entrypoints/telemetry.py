@@ -96,7 +96,9 @@ def configure_log(*, as_json: bool, quiet: bool = False) -> None:
         ]
     else:
         stamp = structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=True)
-        last = [stamp, structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+        # the usual formatter shows the variables beside each line, and keys and tokens are among them
+        plain = structlog.dev.plain_traceback
+        last = [stamp, structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)]
     structlog.configure(
         processors=[*shared, *last],
         wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING if quiet else logging.INFO),

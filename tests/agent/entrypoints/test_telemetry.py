@@ -104,3 +104,19 @@ def test_a_story_is_followed_and_then_forgotten():
         follow("no trace")
         assert current_trace() == "c" * 32
     assert current_trace() == ""
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_bug_is_told_without_what_stood_in_memory(capsys, as_json):
+    """A traceback names files and lines; the values beside them may be keys and tokens."""
+    configure_log(as_json=as_json)
+    signing_secret = "xoxb-" + "0123456789"
+    try:
+        _ = 1 / len(signing_secret[:0])
+    except ZeroDivisionError:
+        structlog.get_logger().exception("decision.broke")
+    finally:
+        structlog.reset_defaults()
+    said = capsys.readouterr().err
+    assert "ZeroDivisionError" in said
+    assert signing_secret not in said
