@@ -19,7 +19,7 @@ from agent.entrypoints.webhook_request import Said, said_by
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
 from agent.ports.clock import Clock
 from agent.ports.world import World
-from agent.stages.plan_to_decision import Word, plan_to_decision
+from agent.stages.plan_to_decision import Unrecorded, Word, plan_to_decision
 
 if TYPE_CHECKING:
     from agent.entrypoints.proofs import Proofs
@@ -166,7 +166,7 @@ def _slack(headers: Mapping[str, str], body: bytes, gate: Gate) -> Answer:
         gate.workers.within(gate.answer_s, lambda: _record(gate, press.signed, word))
     except SreError as error:
         log.info("press.refused", plan=press.plan, error=type(error).__name__, says=str(error))
-        lost = isinstance(error, DependencyFailed)
+        lost = isinstance(error, DependencyFailed | Unrecorded)
         if press.reply_to is not None:
             gate.reply(press.reply_to, NOT_RECORDED if lost else slack_mrkdwn(str(error), limit=1500))
         return _said(HTTPStatus.SERVICE_UNAVAILABLE, NOT_RECORDED) if lost else (200, {}, b"")
@@ -221,7 +221,7 @@ def _record(gate: Gate, signed: Signed, word: Word) -> Decision:
         raise Replayed("the request was not taken", why="it was used before", mend="send a new one, with a new id")
     try:
         return plan_to_decision(gate.world, word)
-    except DependencyFailed:
+    except (DependencyFailed, Unrecorded):
         control.give_back(signed.once)
         raise
 
@@ -229,7 +229,7 @@ def _record(gate: Gate, signed: Signed, word: Word) -> Decision:
 def _refused(error: SreError) -> Answer:
     if isinstance(error, Unsigned):
         return _said(HTTPStatus.UNAUTHORIZED, error.what)
-    if isinstance(error, Replayed | StateConflict):
+    if isinstance(error, Replayed | StateConflict) and not isinstance(error, Unrecorded):
         return _said(HTTPStatus.CONFLICT, str(error))
     if isinstance(error, PolicyRefused):
         return _said(HTTPStatus.FORBIDDEN, str(error))

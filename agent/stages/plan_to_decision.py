@@ -18,6 +18,10 @@ from agent.stages.reason import Did
 RIVALS = 5
 
 
+class Unrecorded(StateConflict):
+    """Nothing stands against the word, and yet it is not recorded: the very same may be said again."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Word:
     """What somebody said about a plan, as the channel heard it.
@@ -71,6 +75,7 @@ def plan_to_decision(world: World, word: Word) -> Decision:
         InputRejected: There is no such plan.
         PolicyRefused: The plan is not the one to decide, it expired, or who asks may not decide.
         StateConflict: Somebody was faster; the message names who.
+        Unrecorded: Nobody waits for the answer any more, or others kept writing; say it again.
     """
     plan = world.store.plan(word.plan)
     if plan is None:
@@ -86,7 +91,7 @@ def plan_to_decision(world: World, word: Word) -> Decision:
         raise _refused(plan, f"it expired at {plan.expires_at:%Y-%m-%d %H:%M:%S} UTC", "wait for the next plan")
     signed = _signed(world, plan, word, now)
     if not word.wanted():
-        raise StateConflict(
+        raise Unrecorded(
             f"plan {plan.id!r} was not decided", why="it took so long that nobody waits for it", mend="say it again"
         )
     decision = _first(world, signed)
@@ -128,7 +133,7 @@ def _record_again(world: World, decision: Decision) -> None:
         except StateConflict:
             continue
         return
-    raise StateConflict(
+    raise Unrecorded(
         f"plan {decision.plan!r} is not recorded yet",
         why="others write to its incident at this moment",
         mend=f"say it again: sre-agent approve {decision.plan}",

@@ -18,7 +18,7 @@ from agent.core.signed_request import standard_headers, webhook_secret
 from agent.core.slack_card import APPROVE, DETAILS, REASON, REASON_CHARS, REJECT, card, reason_block
 from agent.entrypoints.decide import NOT_RECORDED, Gate, Workers, decide_request
 from agent.entrypoints.service import handlers
-from agent.errors import DependencyFailed
+from agent.errors import DependencyFailed, StateConflict
 from agent.ports.world import Owner
 
 PROBE = "gemma4-26b-l4-startup-probe"
@@ -340,6 +340,35 @@ def test_a_store_that_hangs_refuses_the_press_in_time_and_records_nothing_later(
     gate.workers.within(5, lambda: None)  # the one worker has ended what it was asked before
     assert desk.incident().phase is Phase.ASKED
     assert desk.told.installation.control.audit() == ()
+
+
+def test_a_webhook_that_was_not_recorded_in_time_may_be_sent_again_as_it_is(desk):
+    """What was refused with 503 is taken the second time, as docs/webhooks.md says: one id, one decision."""
+    release = threading.Event()
+
+    def hang(*args, **kwargs):
+        release.wait(10)
+        return desk.world.store.plan(*args, **kwargs)
+
+    gate, request = desk.gate(world={"store": Failing(desk.world.store, plan=hang)}, workers=Workers(1)), desk.hook()
+    assert pager(desk.gate(world=vars(gate.world), workers=gate.workers, answer_s=0.2), request)[0] == 503
+    release.set()
+    gate.workers.within(5, lambda: None)  # the one worker has ended what nobody waited for any more
+    assert desk.incident().phase is Phase.ASKED
+    assert pager(desk.gate(), request)[0] == 200
+    assert desk.incident().phase is Phase.APPROVED
+    assert pager(desk.gate(), request)[0] == 409
+
+
+def test_rivals_at_the_incident_are_no_answer_to_a_webhook(desk):
+    """Its claim stands already; the same request finishes what it began."""
+
+    def late(*args, **kwargs):
+        raise StateConflict("the incident was not saved", why="somebody wrote first", mend="load it again")
+
+    request = desk.hook()
+    assert pager(desk.gate(world={"store": Failing(desk.world.store, commit=late)}), request)[0] == 503
+    assert pager(desk.gate(), request)[0] == 200
 
 
 def test_a_bug_is_no_crash_and_no_decision(desk):
