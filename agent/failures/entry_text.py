@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agent.failures.text import clean
+from agent.failures.text import clean, records_of
 
 MAX_DEPTH = 32
 MAX_JSON_CHARS = 2_000_000
@@ -62,7 +62,8 @@ def entry_lines(entry: Mapping[str, Any]) -> list[str]:
 def log_lines(text: str) -> list[str]:
     """Lines of a log in which some or all lines may be JSON records; whole-text JSON is taken apart too.
 
-    A line that is not JSON, or is cut off, stays as it is.
+    A line that is not JSON, or is cut off, stays as it is, unless it holds several records of vLLM's logger: those
+    become lines of their own.
     """
     whole = _parse(text) if text.lstrip()[:1] in {"{", "["} else None
     if isinstance(whole, Mapping):
@@ -75,7 +76,7 @@ def log_lines(text: str) -> list[str]:
         if isinstance(entry, Mapping):
             lines.extend(entry_lines(entry))
         else:
-            lines.append(line)
+            lines.extend(records_of(line))
     return lines
 
 

@@ -10,6 +10,9 @@ NEAR_LINES = 12
 MAX_SEARCH_CHARS = 262_144
 """Of a longer log only the lines around the decisive one and its head are searched."""
 
+_PROGRAM = (".py", ".pyx", ".cu", ".cpp", ".h")
+"""A traceback's frames name files of the program; none of them is what a failure is about."""
+
 _compiled: dict[str, "re2._Regexp"] = {}
 
 
@@ -32,14 +35,19 @@ def measure(patterns: Mapping[str, str], lines: Sequence[str], index: int) -> di
     found: dict[str, Value] = {}
     for name, pattern in patterns.items():
         regex = _compile(pattern)
-        match = regex.search(near) or regex.search(before)
-        if match is None:
+        text = _first(regex, near) or _first(regex, before)
+        if not text:
             whole = whole or "\n".join(lines)[:MAX_SEARCH_CHARS]
-            match = regex.search(whole)
-        text = match.group(1).rstrip(".") if match is not None and match.group(1) else ""
+            text = _first(regex, whole)
         if text:
             found[name] = _value(text)
     return found
+
+
+def _first(regex: "re2._Regexp", text: str) -> str:
+    """The first value in a text that is no file of the program, without the full stop behind it; empty for none."""
+    values = (match.group(1).rstrip(".") for match in regex.finditer(text) if match.group(1))
+    return next((value for value in values if value and not value.endswith(_PROGRAM)), "")
 
 
 def _compile(pattern: str) -> "re2._Regexp":

@@ -54,6 +54,8 @@ def gpu_oom(case: Case) -> Ruling:
     known = _BY_PHASE.get(case.phase)
     if known:
         return Ruling(fixes=known)
+    if case.mentions("private pools"):  # of CUDA graphs: they are captured, or are being captured
+        return Ruling(class_=FailureClass.GPU_OOM_RUNTIME, fixes=RUNTIME_FIXES)
     tried = case.gib("tried")
     if tried is not None and tried >= 1.0:
         return Ruling(class_=FailureClass.GPU_OOM_PROFILE, fixes=PROFILE_FIXES)

@@ -24,6 +24,8 @@ _NOTE = re.compile(r"(?:^|[\s(\[\"'=])(?:INFO|DEBUG|info|debug)\b|^[ID]\d{4} ")
 _WARNING = re.compile(r"\b(?:WARNING|WARN)\b|^W\d{4} |\[W\d{3,4} \d\d:")
 _FRAME = re.compile(r'^\s*(?:\([\w ]{1,40}=\d+\)\s*)?(?:ERROR .{0,40}\] )?\s*(?:File "|at |\^+$|Traceback )')
 
+_RECORD = re.compile(r"(?:\([^()]{1,40}\) )?(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d")
+
 
 def clean(text: str) -> str:
     """The text without terminal colours, also where an exporter has spelled the escape character out."""
@@ -37,6 +39,19 @@ def clean(text: str) -> str:
 def split_lines(text: str) -> list[str]:
     """Lines of a log, cleaned, each at most ``MAX_LINE_CHARS`` long; a carriage return ends a line too."""
     return [line[:MAX_LINE_CHARS] for line in clean(text).replace("\r\n", "\n").replace("\r", "\n").split("\n")]
+
+
+def records_of(line: str) -> list[str]:
+    """The records that a line holds, where whoever copied a log has lost its line ends; a line of one record is itself.
+
+    A record begins where vLLM's logger begins one: the process that speaks, its level and a date.
+    """
+    if line.count(":") < 4:  # two times of day
+        return [line]
+    starts = [match.start() for match in _RECORD.finditer(line)][1:]
+    if not starts:
+        return [line]
+    return [line[first:last].rstrip() for first, last in zip([0, *starts], [*starts, len(line)], strict=True)]
 
 
 def telling_lines(lines: list[str], *, most: int = 5) -> list[int]:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.catalogue.load_failures import FailureCatalogue
+from agent.failures.entry_text import log_lines
 from agent.failures.finding import Finding
 from agent.failures.match import MEMO_CHARS, MEMO_TEXTS, Matcher, compile_catalogue
 from agent.failures.phrase import parse_phrase, phrase_pattern
@@ -325,6 +326,18 @@ def test_a_line_that_says_it_is_harmless_is_believed_and_others_are_not(matcher:
 def test_frames_say_in_which_phase_memory_ran_out(matcher: Matcher, frame: str, class_: str) -> None:
     text = f"Traceback (most recent call last):\n{frame}\ntorch.OutOfMemoryError: CUDA out of memory."
     assert classify(matcher, text).class_ == class_
+
+
+def test_pools_of_graphs_alone_leave_open_whether_it_starts_or_serves(matcher: Matcher) -> None:
+    said = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.70 GiB. 9 GiB is allocated by PyTorch, with 96.00 MiB allocated in private pools (e.g., CUDA Graphs)"
+    assert not classify(matcher, said).certain
+    capturing = "INFO 05-06 07:08:09 [x.py:1] GPU KV cache size: 8,192 tokens\n"
+    assert classify(matcher, capturing + said).class_ is FailureClass.GPU_OOM_PROFILE
+
+
+def test_a_log_that_lost_its_line_ends_is_read_record_by_record(matcher: Matcher) -> None:
+    one = "INFO 05-06 07:08:09 metrics.py:3] Running: 2 reqs ERROR 05-06 07:09:10 a.py:5] Engine iteration timed out. This should never happen!"
+    assert classify(matcher, "\n".join(log_lines(one))).class_ is FailureClass.ENGINE_HANG
 
 
 def test_what_was_asked_before_is_answered_the_same_by_text_kind_and_platform(catalogue: FailureCatalogue) -> None:

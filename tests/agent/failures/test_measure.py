@@ -54,3 +54,9 @@ def test_a_full_stop_ends_the_sentence_not_the_value() -> None:
 def test_a_port_is_read_where_ports_stand_and_nowhere_else(matcher: Matcher, text: str, port: int | None) -> None:
     found = matcher.classify(text, whole_log=True, platform=None)
     assert (found.signature, found.fields.get("port")) == ("address_in_use", port)
+
+
+def test_a_frame_of_a_traceback_is_no_path_that_a_failure_is_about() -> None:
+    lines = ['  File "/srv/lib/loader.py", line 7, in read', "OSError: cannot read '/models/a/b.bin'"]
+    assert measure({"path": r"['\" ](/[\w./-]+)"}, lines, 0) == {"path": "/models/a/b.bin"}
+    assert measure({"path": r"['\" ](/[\w./-]+)"}, lines[:1], 0) == {}

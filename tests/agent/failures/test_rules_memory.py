@@ -23,6 +23,12 @@ def test_a_large_block_without_a_phase_is_a_profile_run() -> None:
     assert gpu_oom(case(tried_mib=100.0)).class_ is None
 
 
+def test_pools_of_captured_graphs_say_that_loading_is_over_and_leave_it_to_the_phase_where_one_is_known() -> None:
+    pools = "9.1 gib is allocated by pytorch, with 96.00 mib allocated in private pools (e.g., cuda graphs)"
+    assert gpu_oom(case(text=pools, tried_gib=1.7)).class_ is FailureClass.GPU_OOM_RUNTIME
+    assert gpu_oom(case(Phase.GRAPH_CAPTURE, pools)).class_ is None
+
+
 @pytest.mark.parametrize(
     ("share", "weights", "first"),
     [

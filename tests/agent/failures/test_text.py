@@ -1,6 +1,6 @@
 """Lines, colours, and the most telling of them."""
 
-from agent.failures.text import MAX_LINE_CHARS, clean, looks_loud, split_lines, telling_lines
+from agent.failures.text import MAX_LINE_CHARS, clean, looks_loud, records_of, split_lines, telling_lines
 
 
 def test_colours_go_also_where_the_escape_is_spelled_out() -> None:
@@ -22,3 +22,10 @@ def test_warnings_and_notes_are_not_loud() -> None:
     assert not looks_loud("WARNING 06-06 [a.py:1] Failed to import from vllm._C")
     assert not looks_loud("Ignore import error when loading x")
     assert looks_loud("RuntimeError: no lamp")
+
+
+def test_records_on_one_line_come_apart_and_a_line_of_one_record_stays() -> None:
+    first, second = "INFO 05-06 07:08:09 a.py:1] fine", "(Worker pid=7) ERROR 05-06 07:08:10 b.py:2] Traceback: x"
+    assert records_of(f"{first} {second}") == [first, second]
+    assert records_of(f"pod-a | {second}") == [f"pod-a | {second}"]
+    assert records_of("ERROR at 07:08:09 and at 07:08:10: again") == ["ERROR at 07:08:09 and at 07:08:10: again"]
