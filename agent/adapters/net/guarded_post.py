@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from urllib.parse import urljoin, urlsplit
 
 import urllib3
+from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
 
+from agent.adapters.net.in_time import ending
 from agent.adapters.net.public_address import Address, is_public
 from agent.errors import DependencyFailed, PolicyRefused
 
 REDIRECTS = 3
-ANSWER_LIMIT = 4096  # bytes of an answer that are read; nothing of it is used
 _KEEPS_THE_METHOD = frozenset({307, 308})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
@@ -47,6 +48,7 @@ class GuardedPost:
     """Posts to public addresses only.
 
     Attributes:
+        timeout_s: For a connection, and again for everything that is said over it.
         schemes: ``https`` alone, but for tests on this machine.
         allowed: Which addresses may be reached.
         resolve: Looks a name up, once for each hop.
@@ -91,8 +93,7 @@ class GuardedPost:
                     preload_content=False,
                     assert_same_host=False,
                 )
-                answer.read(ANSWER_LIMIT)
-                answer.close()
+                answer.close()  # nothing of its body is read
         except (HTTPError, OSError, ValueError) as error:
             raise DependencyFailed(
                 f"nobody answered at {_shown(url)}", why=type(error).__name__, mend="it is tried again"
@@ -126,9 +127,12 @@ class GuardedPost:
     def _pool(self, scheme: str, host: str, address: Address, port: int) -> urllib3.HTTPConnectionPool:
         timeout = urllib3.Timeout(total=self.timeout_s)
         if scheme == "http":
-            return urllib3.HTTPConnectionPool(str(address), port, timeout=timeout, maxsize=1)
+            plain = urllib3.HTTPConnectionPool(str(address), port, timeout=timeout, maxsize=1)
+            plain.ConnectionCls = ending(HTTPConnection, self.timeout_s)
+            return plain
         context = self.tls or ssl.create_default_context()
         pool = urllib3.HTTPSConnectionPool(str(address), port, timeout=timeout, maxsize=1, ssl_context=context)
+        pool.ConnectionCls = ending(HTTPSConnection, self.timeout_s)
         pool.assert_hostname, pool.conn_kw["server_hostname"] = host, host
         return pool
 

@@ -3,7 +3,10 @@
 import contextlib
 import http.server
 import ipaddress
+import socket
 import threading
+import time
+from contextlib import nullcontext
 
 import pytest
 
@@ -160,6 +163,54 @@ def test_nobody_there_is_a_failure_that_may_pass():
         port = server.server_port
     with pytest.raises(DependencyFailed):
         here([]).post(f"http://hooks.example.com:{port}/", b"x", {})
+
+
+@contextlib.contextmanager
+def dripping(first):
+    """A receiver that says something and then a byte now and then, for as long as anybody listens."""
+    listener, over = socket.create_server(("127.0.0.1", 0)), threading.Event()
+
+    def serve():
+        with contextlib.suppress(OSError):
+            talker, _ = listener.accept()
+            with talker:
+                talker.recv(65536)
+                talker.sendall(first)
+                while not over.wait(0.02):
+                    talker.sendall(b"a")
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        over.set()
+        listener.close()
+        thread.join(10)
+
+
+@pytest.mark.parametrize(
+    ("first", "status"),
+    [
+        (b"HTTP/1.1 200 OK\r\nX-Long: ", 200),
+        (b"HTTP/1.1 2", None),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9999999\r\n\r\n", 200),
+    ],
+    ids=["a header that never ends", "a status that never ends", "a body that never ends"],
+)
+def test_who_answers_a_byte_at_a_time_holds_nobody_up(first, status):
+    """Each byte is in time; it is the whole answer that must be. A status that was said is heard."""
+    post = GuardedPost(
+        schemes=frozenset({"http"}),
+        allowed=lambda _: True,
+        resolve=lambda host, port: (ipaddress.ip_address("127.0.0.1"),),
+        timeout_s=0.3,
+    )
+    with dripping(first) as port:
+        began = time.monotonic()
+        with nullcontext() if status else pytest.raises(DependencyFailed):
+            assert post.post(f"http://hooks.example.com:{port}/", b"x", {}).status == status
+        assert time.monotonic() - began < 3
 
 
 def test_a_secret_in_the_path_is_not_shown():
