@@ -1,5 +1,6 @@
 """What is read once per process: catalogues, rules, policy, the watched services, and the key of the receipts."""
 
+from collections.abc import Callable
 from datetime import datetime
 from functools import cache, lru_cache
 from pathlib import Path
@@ -148,13 +149,13 @@ def read_services(settings: Settings) -> Services:
     return parse_services(text)
 
 
-def reading_of(services: Services, *, run: str, received_at: datetime) -> Reading:
+def reading_of(services: Services, *, run: str, clock: Callable[[], datetime]) -> Reading:
     """Return what intake must know: which services are watched, and which are our own."""
     return Reading(
         run=run,
         watched=watching(services) if services.services else everything,
         own_services=frozenset(services.own),
-        received_at=received_at,
+        clock=clock,
         service=services.services[0].name if len(services.services) == 1 else None,
     )
 

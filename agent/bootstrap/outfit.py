@@ -54,7 +54,7 @@ class Outfit:
 
     def reading(self, run: str = LIVE) -> Reading:
         """Return what intake must know: which services are watched, and which are our own."""
-        return reading_of(self.services, run=run, received_at=self.clock.now())
+        return reading_of(self.services, run=run, clock=self.clock.now)
 
 
 @dataclass(frozen=True, kw_only=True)

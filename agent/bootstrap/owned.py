@@ -47,7 +47,7 @@ class Desk:
 
     def reading(self, run: str = LIVE) -> Reading:
         """Return what intake must know: which services are watched, and which are our own."""
-        return reading_of(self.services, run=run, received_at=self.clock.now())
+        return reading_of(self.services, run=run, clock=self.clock.now)
 
 
 def installation(settings: Settings, owner: Owner, *, trace: Trace = str) -> Outfit:

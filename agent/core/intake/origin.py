@@ -87,6 +87,7 @@ class Reading:
         own_services: Names of our own services beside those with ``OWN_PREFIX``.
         service: The service of bodies that name none (a bare pod status, a plain log).
         received_at: The time of bodies that have none, UTC.
+        clock: Says it where ``received_at`` does not; asked only for a body that needs it.
     """
 
     run: str = LIVE
@@ -94,6 +95,11 @@ class Reading:
     own_services: frozenset[str] = frozenset()
     service: str | None = None
     received_at: datetime | None = None
+    clock: Callable[[], datetime] | None = None
+
+    def arrived(self) -> datetime | None:
+        """Return the time of bodies that have none."""
+        return self.clock() if self.received_at is None and self.clock is not None else self.received_at
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,7 +181,7 @@ def signal(
     service = service_of(origin, reading)
     if isinstance(service, Ignored):
         return service
-    happened = at or reading.received_at
+    happened = at or reading.arrived()
     if happened is None:
         raise missing(origin.shape, "time")
     return Signal(

@@ -44,7 +44,7 @@ def read_queued_resource(body: Mapping[str, Any], reading: Reading) -> list[Sign
                 timestamp=made.isoformat() if made else "",
             ),
             source=Source.PLATFORM_LOG,
-            at=reading.received_at or made,
+            at=reading.arrived() or made,
             said=_words(whole, value, state),
             instance=node,
             severity="ERROR" if value in _BAD else "INFO",

@@ -1,5 +1,7 @@
 """Which service a body is about, whether it is watched, and that ours never is."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from agent.core.intake.origin import Ignored, IgnoredBecause, Reading
@@ -69,3 +71,18 @@ def test_an_alert_may_be_watched_under_any_of_its_names(sample):
     watched = {"google/gemma-4-31B-it": "gemma"}
     (signal,) = signals_of(body, Reading(watched=lambda place: watched.get(place.service))).signals
     assert signal.service == "gemma"
+
+
+def test_the_clock_is_asked_only_where_no_time_of_arrival_is_known():
+    """Reading the time costs a question to the store; most bodies bring their own."""
+    asked = []
+
+    def clock():
+        asked.append(1)
+        return datetime(2026, 11, 21, tzinfo=UTC)
+
+    known = datetime(2026, 11, 20, tzinfo=UTC)
+    assert Reading(received_at=known, clock=clock).arrived() == known
+    assert asked == []
+    assert Reading(clock=clock).arrived() == datetime(2026, 11, 21, tzinfo=UTC)
+    assert Reading().arrived() is None
