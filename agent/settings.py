@@ -370,4 +370,15 @@ def _together(settings: Settings) -> list[str]:
         mistakes.append("SLACK_TOKEN and SLACK_CHANNEL go together, one of them is unset")
     if settings.webhook_urls and not settings.webhook_secrets:
         mistakes.append("WEBHOOK_SECRETS is unset, want a secret to sign with what goes to WEBHOOK_URLS")
-    return mistakes
+    return mistakes + _secrets_of_two(settings)
+
+
+def _secrets_of_two(settings: Settings) -> list[str]:
+    """A secret that two hold proves neither of them: each could decide in the other's name."""
+    holders: dict[bytes, set[str]] = {}
+    for name, secret in settings.webhook_deciders:
+        holders.setdefault(webhook_secret(secret.get_secret_value()), set()).add(repr(name))
+    for secret in settings.webhook_secrets:
+        holders.setdefault(webhook_secret(secret.get_secret_value()), set()).add("whoever gets WEBHOOK_SECRETS")
+    shared = sorted(" and ".join(sorted(names)) for names in holders.values() if len(names) > 1)
+    return [f"WEBHOOK_DECIDERS: {names} have the same secret, want one for each" for names in shared]

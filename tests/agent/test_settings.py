@@ -72,3 +72,26 @@ def test_a_mistake_says_what_is_wanted(env: dict[str, str], says: str) -> None:
 def test_the_page_of_settings_is_current() -> None:
     """docs/settings.md is what the code reads: write it with python -m agent.entrypoints.settings_page."""
     assert (ROOT / "docs" / "settings.md").read_text() == page()
+
+
+ONE, TWO = (f"whsec_{letter * 32}" for letter in "AB")
+
+
+@pytest.mark.parametrize(
+    ("deciders", "out", "says"),
+    [
+        (f"pager={ONE},robot={ONE}", None, "'pager' and 'robot' have the same secret"),
+        (f"pager={ONE}", ONE, "'pager' and whoever gets WEBHOOK_SECRETS have the same secret"),
+        (f"pager={ONE},pager={TWO}", None, ""),
+        (f"pager={ONE},pager={ONE}", TWO, ""),
+    ],
+)
+def test_a_secret_of_two_proves_neither(deciders, out, says):
+    """The signature does not cover the name in the path, so whoever has the secret could answer as the other."""
+    words = {"WEBHOOK_DECIDERS": deciders} | ({"WEBHOOK_SECRETS": out} if out else {})
+    if not says:
+        assert read_settings(words).webhook_deciders
+        return
+    with pytest.raises(SettingsRejected, match=says) as caught:
+        read_settings(words)
+    assert ONE not in str(caught.value)

@@ -20,16 +20,20 @@ def run(args: argparse.Namespace) -> int:
     from agent.entrypoints.office import open_office
     from agent.errors import InputRejected
 
-    if args.off and args.why:
+    if args.off and args.why is not None:
         raise InputRejected("the kill switch was not turned", why="--off and --why say both", mend="give one of them")
     office = open_office()
-    turned = args.off or args.why
+    turned = args.off or args.why is not None  # whoever gives an empty reason means to stop
     stands = office.turn(on=not args.off, by=args.by, why=args.why or "") if turned else office.kill_switch()
-    print(_said(stands.by, stands.why) if stands.on else "the kill switch is off: what is approved is applied")
+    off = "the kill switch is off: what is approved is applied"
+    hint = "" if turned else "; to stop every change: sre-agent stop --why TEXT"
+    print(_said(stands.by, stands.why) if stands.on else off + hint)
     return 0
 
 
 def _said(by: str, why: str) -> str:
     from agent.core.safe_text import terminal
 
-    return terminal(f"the kill switch is on (by {by}: {why}): nothing is changed, roll-backs included", lines=False)
+    said = f"the kill switch is on (by {by or 'somebody'}: {why or 'no reason given'})"
+    more = "nothing is changed, roll-backs included; to let changes go on: sre-agent stop --off"
+    return terminal(f"{said}: {more}", lines=False)

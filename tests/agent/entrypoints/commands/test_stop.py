@@ -33,3 +33,16 @@ def test_it_is_off_until_it_is_turned_and_every_turn_is_recorded(capsys):
 def test_on_and_off_at_once_is_neither(capsys):
     assert said(capsys, "stop", "--off", "--why", "x")[0] == 2
     assert "is off" in said(capsys, "stop")[1]
+
+
+@pytest.mark.parametrize("why", ["", " "])
+def test_who_gives_no_reason_stops_all_the_same(capsys, why):
+    """At three in the morning nobody should read "is off" because the reason was empty."""
+    assert "is on" in said(capsys, "stop", "--why", why)[1]
+    assert "is on" in said(capsys, "stop")[1]
+    assert said(capsys, "stop", "--off", "--why", why)[0] == 2
+
+
+def test_each_state_says_how_to_come_to_the_other(capsys):
+    assert "sre-agent stop --why TEXT" in said(capsys, "stop")[1]
+    assert "sre-agent stop --off" in said(capsys, "stop", "--why", "x")[1]
