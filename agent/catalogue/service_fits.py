@@ -11,7 +11,7 @@ from agent.core.fitting import FitOption
 from agent.core.plan import FitWord
 from agent.core.services import Service, Services
 from agent.core.serving import ServingConfig
-from agent.core.words import served_model
+from agent.core.words import served_model, server_words
 from agent.errors import InputRejected
 from agent.fit.advice import Demand, Option, Reach
 from agent.fit.advise import advise
@@ -95,7 +95,8 @@ class ServiceFits:
             InputRejected: As in ``report``.
         """
         watched = self._services.service(service)
-        flags = parse_flags((*environment_words(config), *flag_words(config.args)))
+        words = server_words(config.command, config.args)
+        flags = parse_flags((*environment_words(config), *flag_words(words)))
         return Setting(
             model=self._model(watched, config),
             accelerator=self._fit.accelerator(config.accelerator or watched.accelerator),
@@ -170,7 +171,7 @@ class ServiceFits:
         """Name the tensor or buffer of a failed size."""
         try:
             model = self._fit.models.find(self._services.service(service).model)
-            flags = parse_flags(flag_words(config.args)) if config is not None else None
+            flags = _flags_where_read(config) if config is not None else None
             named = name_allocation(printed_size(f"{gib:.2f} GiB"), model, flags=flags)
         except InputRejected:
             return None
@@ -242,6 +243,15 @@ def _ranges(report: Mapping[str, object]) -> Mapping[str, object]:
 def environment_words(config: ServingConfig) -> tuple[str, ...]:
     """Return the one variable that vLLM's memory rules depend on, as the flag parser reads it before the flags."""
     return tuple(f"{e.name}={e.value}" for e in config.env if e.name == "VLLM_CPU_KVCACHE_SPACE" and e.value)
+
+
+def _flags_where_read(config: ServingConfig) -> Flags | None:
+    """Return the flags; None where a shell line or a script hides them, which says nothing against a size's name."""
+    try:
+        words = server_words(config.command, config.args)
+    except InputRejected:
+        return None
+    return parse_flags(flag_words(words))
 
 
 def flag_words(args: tuple[str, ...]) -> tuple[str, ...]:

@@ -200,7 +200,8 @@ def difference(before: ServingConfig, after: ServingConfig) -> tuple[Difference,
 
 
 def _flat(config: ServingConfig) -> dict[str, str | None]:
-    flat: dict[str, str | None] = {f"flag --{name}": value for name, value in flag_map(config.args).items()}
+    flags = flag_map((*config.command, *config.args))
+    flat: dict[str, str | None] = {f"flag --{name}": value for name, value in flags.items()}
     flat |= {f"env {e.name}": e.value if e.secret is None else f"secret {e.secret}" for e in config.env}
     flat |= {f"volume {v.name} options": " ".join(v.options) for v in config.volumes}
     for name in ("startup_probe", "liveness_probe"):

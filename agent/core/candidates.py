@@ -163,7 +163,7 @@ def _value_for(  # noqa: PLR0911 - one answer for each flag
     if name == "max_model_len" and direction == "up":
         return _longer(diagnosis, config)
     if name == "max_num_seqs" and direction == "lower":
-        now = flag_map(config.args).get("max-num-seqs", "256")
+        now = flag_map((*config.command, *config.args)).get("max-num-seqs", "256")
         return str(max(1, int(now) // 4)) if now.isdigit() and int(now) > 1 else None
     if name == "gpu_memory_utilization" and direction == "lower":
         return _share_of_free(diagnosis)
@@ -172,7 +172,7 @@ def _value_for(  # noqa: PLR0911 - one answer for each flag
 
 def _longer(diagnosis: Diagnosis, config: ServingConfig) -> str | None:
     """The shortest context, in steps of 1,024 tokens, that holds the request that was refused."""
-    now = flag_map(config.args).get("max-model-len", "")
+    now = flag_map((*config.command, *config.args)).get("max-model-len", "")
     asked = _number(diagnosis, "requested_tokens", "total_tokens")
     if asked is None:
         parts = [_number(diagnosis, name) for name in ("prompt_tokens", "output_tokens", "max_tokens")]
@@ -267,7 +267,7 @@ def _memory(_s: str, diagnosis: Diagnosis, live: Live, _f: Fits) -> Iterator[Can
 
 def _scale_out(_s: str, _d: Diagnosis, live: Live, _f: Fits) -> Iterator[Candidate]:
     config = live.config
-    seqs = flag_map(config.args).get("max-num-seqs", "")
+    seqs = flag_map((*config.command, *config.args)).get("max-num-seqs", "")
     held = int(seqs) if seqs.isdigit() else None
     if held and config.concurrency and config.concurrency < held:
         yield Candidate(

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from agent.core.action import Action, Difference, ForPerson, Restart, applied, difference
+from agent.core.action import Action, Difference, ForPerson, Restart, SetFlag, SetModel, applied, difference
 from agent.core.candidates import Candidate, Told, candidates
 from agent.core.diagnosis import Diagnosis
 from agent.core.fitting import Fits
@@ -13,6 +13,7 @@ from agent.core.policy import Mode, Policy
 from agent.core.serving import Live, ServingConfig
 from agent.core.value import digest
 from agent.core.verification import Verdict
+from agent.core.words import in_a_shell
 from agent.errors import PolicyRefused
 
 NEVER_AGAIN = frozenset({Verdict.NOT_RECOVERED, Verdict.INCONCLUSIVE, Phase.REJECTED, INVALID})
@@ -77,6 +78,10 @@ def _proposal(
     restart = any(isinstance(a, Restart) for a in candidate.actions)
     if (not changed and not restart) or policy.mode(incident.service, candidate.actions) is Mode.NEVER:
         return None
+    if any(isinstance(a, SetFlag | SetModel) for a in candidate.actions) and in_a_shell(
+        live.config.command, live.config.args
+    ):
+        return None  # nobody can set a flag there safely; a person is told which
     try:
         policy.check(candidate.actions)
     except PolicyRefused:

@@ -2,6 +2,9 @@
 
 import re
 
+from agent.errors import InputRejected
+
+_SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh"})
 _VALUE = re.compile(r"^(?!-)|^-\d")  # a word that is no flag, or a negative number
 _ALIASES = {"tp": "tensor-parallel-size", "pp": "pipeline-parallel-size", "q": "quantization"}
 
@@ -57,7 +60,45 @@ def served_model(command: tuple[str, ...], args: tuple[str, ...]) -> str | None:
         after = words.index("serve") + 1
         if after < len(words) and not words[after].startswith("-"):
             return words[after]
-    return flag_map(args).get("model")
+    return flag_map(words).get("model")
+
+
+def in_a_shell(command: tuple[str, ...], args: tuple[str, ...]) -> bool:
+    """Whether a shell line starts the server: its flags are no words of their own there."""
+    words = (*command, *args)
+    return any(word.rsplit("/", 1)[-1] in _SHELLS for word in words[:4]) or "-c" in words[:2]
+
+
+def server_words(command: tuple[str, ...], args: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words that vLLM's own parser reads, wherever they stand, without the program in front.
+
+    Raises:
+        InputRejected: They cannot be read: a shell or a script starts the server, the platform fills in a variable, or
+            nothing but the image knows. What is not read must not be taken for absent.
+    """
+    words = (*command, *args)
+    filled_in = next((word for word in words if "$(" in word), None)
+    if in_a_shell(command, args):
+        raise _unread("a shell line starts the server", "give command and flags as words of their own")
+    if filled_in is not None:
+        raise _unread(f"the platform fills in {filled_in[:80]!r}", "write its value out")
+    if not words:
+        raise _unread("only the image knows them", "give the server's flags as words of the container")
+    for index, word in enumerate(words):
+        if word.rsplit("/", 1)[-1] == "vllm" and words[index + 1 : index + 2] == ("serve",):
+            return words[index + 2 :]
+        if word == "-m" and words[index + 1 : index + 2] and words[index + 1].startswith("vllm."):
+            return words[index + 2 :]
+    front = words[: next((n for n, word in enumerate(words) if word.startswith("-")), len(words))]
+    if "serve" in front:
+        return words[front.index("serve") + 1 :]
+    if command and not command[0].startswith("-"):
+        raise _unread(f"{command[0][:80]!r} starts the server", "start vLLM itself, with its flags as words")
+    return words
+
+
+def _unread(why: str, mend: str) -> InputRejected:
+    return InputRejected("the server's words were not read", why=why, mend=mend)
 
 
 def _is_flag(word: str) -> bool:

@@ -5,10 +5,8 @@ from typing import Any
 from agent.adapters.platform.cloud_run_describe import GPU, config_of, server_of
 from agent.core.action import Action, SetFlag, SetModel, SetScaling, SetVolumeOptions, applied
 from agent.core.serving import Probe, ServingConfig
-from agent.core.words import canonical_name, flag_map, served_model
+from agent.core.words import canonical_name, flag_map, in_a_shell, served_model
 from agent.errors import InputRejected
-
-_SHELLS = frozenset({"sh", "bash", "dash", "ash"})
 
 
 def edited(template: Any, actions: tuple[Action, ...], *, scaled_above: bool = False) -> Any:
@@ -40,7 +38,7 @@ def edited(template: Any, actions: tuple[Action, ...], *, scaled_above: bool = F
 def _no_effect(config: ServingConfig, action: Action, *, scaled_above: bool) -> str:
     """Why an action would change words that nobody reads; empty where it takes effect."""
     match action:
-        case SetFlag(name=name) | SetModel(model=name) if _in_a_shell(config):
+        case SetFlag(name=name) | SetModel(model=name) if in_a_shell(config.command, config.args):
             return f"the server is started by a shell line, in which {name!r} cannot be set safely"
         case SetFlag(name=name, value=None) if canonical_name(name) in flag_map(config.command):
             return f"--{canonical_name(name)} stands in the container's command, where flags are not taken away"
@@ -60,11 +58,6 @@ def _names_model(config: ServingConfig, action: Action, model: str) -> bool:
     if "serve" not in (*config.command, *args) and args and not args[0].startswith("-"):
         return False
     return served_model(config.command, args) == model
-
-
-def _in_a_shell(config: ServingConfig) -> bool:
-    words = (*config.command, *config.args)
-    return (bool(words) and words[0].rsplit("/", 1)[-1] in _SHELLS) or "-c" in words[:2]
 
 
 def _write(template: Any, before: ServingConfig, after: ServingConfig) -> None:

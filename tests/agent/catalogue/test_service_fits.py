@@ -116,3 +116,34 @@ def test_the_price_of_an_unknown_shape_is_unknown(services: Services) -> None:
     assert fits.cost_usd_per_h(config()) == pytest.approx(1.42, abs=0.01)
     assert fits.cost_usd_per_h(ServingConfig()) is None
     assert fits.cost_usd_per_h(ServingConfig(accelerator="nvidia-b300")) is None
+
+
+@pytest.mark.parametrize("command", [(), ("vllm",)], ids=["entry point", "program"])
+def test_flags_in_the_command_count(services: Services, command: tuple[str, ...]) -> None:
+    """Words are the server's wherever they stand: the same answer, and the same refusal of what does not fit."""
+    flags = ("--max-model-len", "4096", "--gpu-memory-utilization", "0.95")
+    apart = config(*flags)
+    whole = apart.with_(command=("vllm", *apart.args), args=())
+    fits = service_fits(services)
+    assert fits.word("s", whole) == fits.word("s", apart.with_(command=command))
+    assert fits.word("s", whole).fits is False
+
+
+@pytest.mark.parametrize(
+    ("command", "args", "says"),
+    [
+        (("sh", "-c"), (f"vllm serve {PATH} --max-model-len 9000000",), "a shell line starts the server"),
+        (("/start.sh",), (), "'/start.sh' starts the server"),
+        ((), ("serve", PATH, "--kv-cache-dtype", "$(KV)"), "the platform fills in '$(KV)'"),
+    ],
+    ids=["shell", "script", "expansion"],
+)
+def test_flags_that_nobody_can_read_are_not_taken_for_absent(
+    services: Services, command: tuple[str, ...], args: tuple[str, ...], says: str
+) -> None:
+    """Nothing is computed with defaults that may not hold, and nothing is proposed on such a ground."""
+    hidden = config().with_(command=command, args=args)
+    word = service_fits(services).word("s", hidden)
+    assert word.fits is None
+    assert says in word.sentence
+    assert service_fits(services).options("s", hidden) == ()

@@ -238,6 +238,24 @@ def test_a_flag_outside_the_allow_list_is_never_proposed() -> None:
     assert isinstance(found.actions[0], ForPerson)
 
 
+def test_a_flag_inside_a_shell_line_is_for_a_person() -> None:
+    """Nobody is asked to approve a change that cannot be made."""
+    option = FitOption(flags={"max-num-seqs": "2"}, word=FITS, note="")
+    shell = live(config=live().config.with_(command=("sh", "-c"), args=("vllm serve m --max-num-seqs 8",)))
+    found = propose(incident("gpu_oom_weights"), shell, Arithmetic(options=(option,)), load_default_policy())
+    assert found is not None
+    assert isinstance(found.actions[0], ForPerson)
+
+
+def test_the_difference_shows_what_a_flag_in_the_command_was() -> None:
+    """The person who approves sees the value that is replaced, not an empty place."""
+    option = FitOption(flags={"max-num-seqs": "2"}, word=FITS, note="")
+    there = live(config=live().config.with_(command=("vllm", "serve", "m", "--max-num-seqs", "8"), args=()))
+    found = propose(incident("gpu_oom_weights"), there, Arithmetic(options=(option,)), load_default_policy())
+    assert found is not None
+    assert [(d.path, d.before, d.after) for d in found.difference] == [("flag --max-num-seqs", "8", "2")]
+
+
 def test_another_checkpoint_is_for_a_person() -> None:
     """We do not change images or checkpoints by ourselves; the instruction says which and how."""
     option = FitOption(

@@ -1,10 +1,13 @@
 """Changing one flag leaves every other word as it was."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.core.words import flag_map, served_model, with_flag
+from agent.core.words import flag_map, served_model, server_words, with_flag
+from agent.errors import InputRejected
 
 ARGS = ("serve", "/mnt/models/gemma", "--max-model-len", "32768", "--enforce-eager",
         "--limit-mm-per-prompt", '{"image":4}', "--kv_cache_dtype=fp8", "-tp", "2")  # fmt: skip
@@ -59,3 +62,44 @@ def test_setting_then_reading_gives_the_value_and_keeps_the_rest(pairs: list[tup
     args = tuple(word for pair in pairs for word in pair)
     changed = flag_map(with_flag(args, "delta", value))
     assert changed == flag_map(args) | {"delta": value}
+
+
+@pytest.mark.parametrize(
+    ("command", "args"),
+    [
+        ((), ("serve", "m", "--x", "1")),
+        ((), ("m", "--x", "1")),
+        ((), ("--x", "1")),
+        (("vllm", "serve", "m", "--x", "1"), ()),
+        (("/opt/venv/bin/vllm",), ("serve", "m", "--x", "1")),
+        (("python3", "-u", "-m", "vllm.entrypoints.openai.api_server"), ("--x", "1")),
+        (("numactl", "--cpunodebind=0", "vllm", "serve"), ("m", "--x", "1")),
+        (("/bin/server",), ("serve", "m", "--x", "1")),
+    ],
+    ids=["args", "entry point", "flags", "command", "program", "module", "wrapper", "another program"],
+)
+def test_a_servers_words_are_found_wherever_they_stand(command: tuple[str, ...], args: tuple[str, ...]) -> None:
+    """Program and subcommand go, model and flags stay; a flag in the command counts like any other."""
+    assert server_words(command, args)[-2:] == ("--x", "1")
+    assert set(server_words(command, args)) <= {"m", "--x", "1"}
+
+
+@pytest.mark.parametrize(
+    ("command", "args", "says"),
+    [
+        (("sh", "-c"), ("vllm serve m --x 1",), "a shell line"),
+        ((), ("-c", "vllm serve m"), "a shell line"),
+        (("/bin/bash", "-lc", "vllm serve m"), (), "a shell line"),
+        (("tini", "--", "bash"), ("-c", "vllm serve m"), "a shell line"),
+        ((), ("serve", "m", "--x", "$(LEN)"), "fills in '$(LEN)'"),
+        (("/start.sh",), (), "'/start.sh' starts the server"),
+        ((), (), "only the image"),
+    ],
+    ids=["sh", "shell as entry point", "bash", "behind tini", "expansion", "script", "nothing"],
+)
+def test_words_that_cannot_be_read_are_refused_by_name(
+    command: tuple[str, ...], args: tuple[str, ...], says: str
+) -> None:
+    """A flag that nobody can read is not a flag that is absent."""
+    with pytest.raises(InputRejected, match=re.escape(says)):
+        server_words(command, args)
