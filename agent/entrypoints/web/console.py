@@ -19,6 +19,7 @@ from agent.entrypoints.web.render import render
 from agent.errors import DependencyFailed, InputRejected
 from agent.ports.world import World
 from agent.settings import Settings
+from agent.stages.effects import kill_switch_says
 from agent.stages.plan_to_decision import Word
 
 Decide = Callable[[Word], object]
@@ -99,7 +100,7 @@ def page(
         root=request.script_root,
         person=person,
         now=now,
-        banners=_banners(console.settings, max(console.wait_factor, console.settings.compression)),
+        banners=_banners(console.world, console.settings, max(console.wait_factor, console.settings.compression)),
         refresh_s=REFRESH_S if moving and not still else 0,
         still=still and moving,
         **context,
@@ -112,7 +113,7 @@ def page(
     return response
 
 
-def _banners(settings: Settings, factor: float) -> tuple[str, ...]:
+def _banners(world: World, settings: Settings, factor: float) -> tuple[str, ...]:
     rehearsal = settings.platform.startswith("rehearsal:")
     said = []
     if rehearsal and factor > 1:
@@ -121,6 +122,8 @@ def _banners(settings: Settings, factor: float) -> tuple[str, ...]:
         said.append("Rehearsal: a stand-in platform answers as it was recorded. No real service is changed.")
     if settings.rehearse_by_fit:
         said.append("Configurations without a record are simulated: computed, not recorded.")
-    if settings.kill_switch:
-        said.append("The kill switch is on: nothing is changed, whatever is approved.")
+    stopped = kill_switch_says(world) if world.control is not None else ""  # in the cloud the console cannot read it
+    if stopped or settings.kill_switch:
+        stopped = stopped or "the kill switch is on"
+        said.append(f"{stopped[:1].upper()}{stopped[1:]}. Nothing is changed, whatever is approved.")
     return tuple(said)

@@ -23,6 +23,9 @@ SECURITY_HEADERS = {
 
 LOCAL_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
 
+CARRIERS = ("Forwarded", "Via", "X-Real-Ip", "Cf-Connecting-Ip", "True-Client-Ip")
+"""What tunnels and proxies say of whom they carry, besides ``X-Forwarded-*``; who they carry cannot take it away."""
+
 
 def with_headers(response: Response) -> Response:
     """Return the answer with the headers of every answer; pages are never stored."""
@@ -35,7 +38,8 @@ def with_headers(response: Response) -> Response:
 def check_local(request: Request) -> None:
     """Refuse whatever does not come from this machine under this machine's name.
 
-    A name that an attacker owns can be made to point here (DNS rebinding); then the Host header carries that name.
+    A name that an attacker owns can be made to point here (DNS rebinding); then the Host header carries that name. A
+    tunnel that brings Slack's presses here may write this machine's name for everybody whom it carries.
 
     Raises:
         PolicyRefused: The host name or the sender is not this machine.
@@ -48,6 +52,9 @@ def check_local(request: Request) -> None:
         name = ""
     if name not in LOCAL_NAMES:
         raise _not_here(f"it was asked for under the name {name[:60]!r}")
+    carrier = next((n for n in request.headers.keys() if n.title() in CARRIERS or _forwarded(n)), None)  # noqa: SIM118 - werkzeug's headers iterate over pairs
+    if carrier is not None:
+        raise _not_here(f"it came through a tunnel or a proxy, which says so with {carrier[:40]!r}")
     sender = request.remote_addr or ""
     try:
         near = ipaddress.ip_address(sender).is_loopback
@@ -55,6 +62,10 @@ def check_local(request: Request) -> None:
         near = False
     if not near:
         raise _not_here(f"it was asked from {sender[:60]!r}")
+
+
+def _forwarded(header: str) -> bool:
+    return header.lower().startswith("x-forwarded-")
 
 
 def own_origin(request: Request, *, local: bool, public_url: str) -> str:

@@ -46,6 +46,33 @@ def test_forwarding_headers_make_nobody_local(browser):
     assert response.status_code == 403
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("X-Forwarded-For", "192.0.2.7"),
+        ("X-Forwarded-Host", "console.tunnel.example"),
+        ("X-Forwarded-Proto", "https"),
+        ("X-Real-Ip", "192.0.2.7"),
+        ("Forwarded", "for=192.0.2.7"),
+        ("Via", "1.1 proxy"),
+        ("Cf-Connecting-Ip", "192.0.2.7"),
+        ("True-Client-Ip", "192.0.2.7"),
+        ("X-Forwarded-For", ""),
+    ],
+)
+def test_what_came_through_a_tunnel_is_not_from_this_machine(browser, stage, name, value):
+    """A tunnel for Slack that rewrites the host name would open the console, and its button, to everybody."""
+    incident = stage.waiting()
+    through = {name: value}
+    for path in ("/", f"/incidents/{incident.id}", "/metrics"):
+        answer = browser.get(path, headers=through)
+        assert answer.status_code == 403
+        assert incident.service not in answer.get_data(as_text=True)
+    form = browser.fields(f"/plans/{incident.plan.id}")["approve"]
+    assert browser.post(f"/plans/{incident.plan.id}/decision", form, **through).status_code == 403
+    assert stage.world.store.load(incident.id).decision is None
+
+
 def test_every_answer_carries_the_headers(browser, stage):
     incident = stage.waiting()
     paths = ["/", f"/incidents/{incident.id}", f"/plans/{incident.plan.id}", "/nowhere", "/healthz", "/metrics"]

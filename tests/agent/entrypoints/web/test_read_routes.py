@@ -11,6 +11,7 @@ from agent.core.diagnosis import Evidence
 from agent.core.phase import NEXT, Phase
 from agent.entrypoints.web import forms
 from agent.errors import DependencyFailed
+from agent.ports.control import KillSwitch
 
 VOID = {"meta", "link", "input", "br"}
 
@@ -338,6 +339,20 @@ def test_the_rehearsal_says_so_on_every_page(stage, browser_of):
         assert "computed, not recorded" in page
     real = browser_of(stage.world)
     assert "Rehearsal" not in text(real, "/")
+
+
+def test_a_kill_switch_that_was_turned_is_said_on_every_page(stage, browser):
+    """Whoever is about to approve reads that nothing would be applied, and why."""
+    incident = stage.waiting()
+    stage.world.control.set_kill_switch(KillSwitch(on=True, by="grace", why="<b>fire</b>", at=stage.clock.now()))
+    for path in ("/", f"/incidents/{incident.id}", f"/plans/{incident.plan.id}"):
+        page = text(browser, path)
+        assert (
+            "The kill switch is on (by grace: &lt;b&gt;fire&lt;/b&gt;). Nothing is changed, whatever is approved"
+            in page
+        )
+    stage.world.control.set_kill_switch(KillSwitch(on=False))
+    assert "kill switch" not in text(browser, "/")
 
 
 def test_a_sealed_link_shows_the_plan_and_a_forged_one_offers_nothing(stage, browser, scenes):
