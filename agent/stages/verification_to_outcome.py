@@ -3,11 +3,11 @@
 from datetime import datetime, timedelta
 
 from agent.core.execution import Effect, EffectKind, EffectState, Execution, effect_key, revision_name
+from agent.core.foreign import changed_since
 from agent.core.incident import Incident
 from agent.core.joining import joined
 from agent.core.phase import Phase
-from agent.core.plan import Plan, Rollout
-from agent.core.serving import Live
+from agent.core.plan import Rollout
 from agent.core.value import digest
 from agent.core.verification import Verdict
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, StateConflict
@@ -61,6 +61,9 @@ def _order_shift(world: World, incident: Incident, now: datetime) -> Did:
     except (InputRejected, PolicyRefused) as error:
         return _not_shifted(world, incident, str(error), now)
     assert live is not None
+    theirs = changed_since(incident.plan, incident.execution, live)
+    if theirs:
+        return _not_shifted(world, incident, theirs, now)
     effect = Effect(
         key=key,
         kind=EffectKind.SHIFT,
@@ -163,7 +166,7 @@ def _undo(world: World, incident: Incident, platform: Platform, execution: Execu
     if effect is None:
         key = effect_key(incident.id, incident.plan.digest, EffectKind.ROLL_BACK)
         live = platform.describe(incident.service)
-        theirs = _changed_since(incident.plan, execution, live)
+        theirs = changed_since(incident.plan, execution, live)
         if theirs:
             return _give_up(world, incident, f"the roll-back was not made: {theirs}", now)
         effect = Effect(
@@ -185,17 +188,6 @@ def _undo(world: World, incident: Incident, platform: Platform, execution: Execu
             return Did.WAITING
         unchanged(world, incident)
         return _put_back(world, incident, effect, lease, now)
-
-
-def _changed_since(plan: Plan, execution: Execution, live: Live) -> str:
-    """Return whose work a roll-back would undo, or nothing: the approval covers what our change replaced, no more.
-
-    The newest revision of our change may not stand yet; then the template already names it.
-    """
-    newest, ours = live.latest_created_revision, execution.revision_after
-    if newest in {None, ours} or f'"{ours}"' in live.template or digest(live.template) == plan.prior_template:
-        return ""
-    return f"somebody changed {live.service!r} since: its newest revision is {newest!r}, ours is {ours!r}"
 
 
 def _put_back(world: World, incident: Incident, effect: Effect, lease: Lease, now: datetime) -> Did:

@@ -138,3 +138,31 @@ def test_a_revision_that_serves_all_the_while_is_named_in_the_plan_and_after_the
     assert said == [
         "the prior template is back; it did not come up before either, and older-00004-h7x serves as before"
     ]
+
+
+def test_traffic_that_a_person_pinned_meanwhile_stays_where_it_is(journey, on_cloud_run) -> None:
+    """Somebody mended it for now by pinning what works: nothing is put back over it, and a person has it."""
+
+    def pinned(pb) -> None:
+        del pb.traffic[:]
+        pb.traffic.add(type_=2, revision="older-00004-h7x", percent=100)
+
+    told, world, _ = approved(journey, on_cloud_run, worlds.server.Fate(up=False, after_s=787.2))
+    go_on(told, lambda i: i.phase is Phase.APPLYING)
+    world.stand_in.edit(world.name, pinned)
+    ended = go_on(told, lambda i: i.ended)
+    assert ended.phase is Phase.ESCALATED
+    assert "its traffic goes to older-00004-h7x (100 %), and we left it at the latest (100 %)" in ended.ended_why
+    assert len(world.stand_in.updates) == 1
+    assert [t.revision for t in world.open().describe(world.service).traffic] == ["older-00004-h7x"]
+
+
+def test_a_service_that_was_made_again_meanwhile_is_left_alone(journey, on_cloud_run) -> None:
+    """Deleted and made again under its name: the approval was for the one before."""
+    told, world, _ = approved(journey, on_cloud_run, worlds.server.Fate(up=False, after_s=787.2))
+    go_on(told, lambda i: i.phase is Phase.APPLYING)
+    world.stand_in.edit(world.name, lambda pb: setattr(pb, "uid", "another"))
+    ended = go_on(told, lambda i: i.ended)
+    assert ended.phase is Phase.ESCALATED
+    assert "made again" in ended.ended_why
+    assert len(world.stand_in.updates) == 1
