@@ -20,6 +20,9 @@ from agent.fit.facts import (
     VersionRules,
 )
 
+_PEER_GIB = (0.05, 0.2, 0.7)
+"""What tensor parallelism adds where nothing else was measured: recorded start-ups of two and four cards."""
+
 
 class EntryRejected(Exception):
     """An entry of a data file breaks a rule; the loader gathers these."""
@@ -36,6 +39,7 @@ def scheme_from_entry(name: str, entry: Mapping[str, Any]) -> QuantFacts:
         groups=frozenset(TensorGroup(group) for group in entry["groups"]),
         base_bytes_per_param=int(entry["base_bytes_per_param"]),
         uncertainty=float(entry["uncertainty"]),
+        heavier=float(entry.get("heavier", 0.0)),
     )
 
 
@@ -84,6 +88,7 @@ def variant_of(base: ModelFacts, entry: Mapping[str, Any], schemes: Mapping[str,
         bytes_per_param=float(entry.get("bytes_per_param", quant.bytes_per_param)),
         groups=frozenset(TensorGroup(group) for group in entry["groups"]) if "groups" in entry else quant.groups,
         uncertainty=float(entry.get("uncertainty", 0.0)),
+        heavier=float(entry.get("heavier", 0.0)),
     )
     served = None
     if "served_gib" in entry:
@@ -110,6 +115,8 @@ def accelerator_from_entry(entry: Mapping[str, Any]) -> AcceleratorFacts:
         context_bytes=_gib(entry["context_gib"]),
         source=entry["source"],
         date=entry["date"],
+        peer_bytes=_gib(entry.get("peer_gib", _PEER_GIB)),
+        peer_context_bytes=_gib(entry.get("peer_context_gib", (0, 0, 0))),
         unified=bool(entry.get("unified", False)),
         small_batch=bool(entry.get("small_batch", False)),
         default_batched_tokens=entry.get("default_batched_tokens"),
@@ -140,9 +147,13 @@ def version_from_entry(entry: Mapping[str, Any], harmless: frozenset[str]) -> Ve
 
 def _layer(entry: Mapping[str, Any]) -> LayerGroup:
     state = entry.get("recurrent")
-    fields = {key: value for key, value in entry.items() if key not in {"kind", "recurrent"}}
+    padding = entry.get("expert_padding")
+    fields = {key: value for key, value in entry.items() if key not in {"kind", "recurrent", "expert_padding"}}
     layer = LayerGroup(
-        kind=AttentionKind(entry["kind"]), recurrent=None if state is None else RecurrentState(**state), **fields
+        kind=AttentionKind(entry["kind"]),
+        recurrent=None if state is None else RecurrentState(**state),
+        expert_padding=None if padding is None else (int(padding[0]), int(padding[1])),
+        **fields,
     )
     if layer.count <= 0 or (layer.kind is AttentionKind.SLIDING) != (layer.window_tokens is not None):
         raise EntryRejected(f"layers {entry!r} need a count, and a window exactly when they slide")

@@ -21,7 +21,8 @@ class Effective:
         max_num_seqs: Sequences of one step.
         utilisation: Share of device memory.
         captured: Batch sizes of CUDA graphs; 0 without graphs.
-        item_tokens: Largest multimodal item, which must fit in one step; 0 if none or chunkable.
+        item_tokens: Largest multimodal item; 0 if none or not attended to as a whole.
+        item_splits: It may be split over steps; else it must fit in one.
         batch_given: ``max_num_batched_tokens`` stood among the flags.
     """
 
@@ -32,6 +33,7 @@ class Effective:
     utilisation: float
     captured: int
     item_tokens: int
+    item_splits: bool
     batch_given: bool
 
 
@@ -60,6 +62,7 @@ def effective(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, ru
         utilisation=flags.gpu_memory_utilization or rules.default_utilisation,
         captured=captured_sizes(flags, seqs, batch) if accelerator.kind is AcceleratorKind.CUDA else 0,
         item_tokens=item,
+        item_splits=model.vision is not None and model.vision.splittable,
         batch_given=flags.max_num_batched_tokens is not None,
     )
 

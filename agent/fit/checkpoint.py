@@ -10,7 +10,8 @@ from agent.errors import InputRejected
 from agent.fit.config_layers import decoder_of
 from agent.fit.config_quant import quant_of
 from agent.fit.config_reader import ConfigReader
-from agent.fit.facts import AttentionKind, LayerGroup, ModelFacts, TensorGroup, TowerFacts
+from agent.fit.config_rope import rope_cache_bytes
+from agent.fit.facts import LayerGroup, ModelFacts, TensorGroup, TowerFacts
 from agent.fit.safetensors import SafetensorsHeader
 from agent.fit.tensor_groups import TensorCount, count_tensors
 
@@ -137,7 +138,7 @@ def facts_of(
         tied=tied or TensorGroup.LM_HEAD not in count.by_group,
         head_built_before_tying=architecture.startswith(_TIES_LATE),
         per_layer_hidden=text.size("hidden_size_per_layer_input", 0),
-        rope_cache_bytes=_rope_bytes(decoder.layers, max_position, base),
+        rope_cache_bytes=rope_cache_bytes(text, decoder.layers, max_position, base),
         norm_params=count.by_group.get(TensorGroup.OTHER, 0) // base,
         vision=_tower(count, TensorGroup.VISION, base),
         audio=_tower(count, TensorGroup.AUDIO, base),
@@ -204,12 +205,6 @@ def _shape(layers: tuple[LayerGroup, ...]) -> list[tuple[Any, ...]]:
 def _tower(count: TensorCount, group: TensorGroup, base: int) -> TowerFacts | None:
     held = count.by_group.get(group, 0)
     return TowerFacts(params=held // base) if held else None
-
-
-def _rope_bytes(layers: tuple[LayerGroup, ...], max_position: int, base: int) -> int:
-    """One table of cosines and sines per head size: facts on Gemma 4, 384 MiB for 262,144 x (256 + 512)."""
-    sizes = {group.head_dim for group in layers if group.kind in {AttentionKind.FULL, AttentionKind.SLIDING}}
-    return max_position * sum(sizes) * base
 
 
 def _with_relative(facts: ModelFacts, known: tuple[ModelFacts, ...]) -> ModelFacts:

@@ -65,6 +65,15 @@ class ConfigReader:
             raise _refused(self.where, f"{key!r} is 0, want at least 1")
         return value
 
+    def number(self, key: str, default: float) -> float:
+        """A finite number, whole or not; ``default`` if absent or null."""
+        value = self.values.get(key)
+        if value is None:
+            return default
+        if type(value) not in {int, float} or not abs(value) <= _MOST:
+            raise _refused(self.where, f"{key!r} is {value!r:.80}, want a number")
+        return float(value)
+
     def truth(self, key: str, *, default: bool) -> bool:
         """A flag; ``default`` if absent or null."""
         value = self.values.get(key)

@@ -7,6 +7,8 @@ from enum import StrEnum
 
 from agent.fit.bounds import Bounds
 
+_NOTHING = Bounds(low=0, best=0, high=0)
+
 
 class TensorGroup(StrEnum):
     """The parts of a checkpoint that are sharded, quantised or offloaded alike."""
@@ -77,6 +79,7 @@ class LayerGroup:
         intermediate: Width of the dense feed-forward; 0 if the layer has none.
         experts: Number of experts; 0 for a dense layer.
         expert_intermediate: Width of one expert.
+        expert_padding: Multiples to which vLLM pads an expert's (hidden, intermediate) where the kernel asks for it.
         shared_intermediate: Width of the expert that every token takes; 0 if there is none.
         active_experts: Experts that one token visits.
         latent_elements: Cached elements per token of latent attention (rank + rope part), else 0.
@@ -97,6 +100,7 @@ class LayerGroup:
     intermediate: int = 0
     experts: int = 0
     expert_intermediate: int = 0
+    expert_padding: tuple[int, int] | None = None
     shared_intermediate: int = 0
     active_experts: int = 0
     latent_elements: int = 0
@@ -113,14 +117,19 @@ class TowerFacts:
         tokens_per_item: Language-model tokens of the largest item that vLLM profiles; 0 if unknown.
         image_tokens: Language-model tokens of the largest image.
         profile_bytes_per_batch: Activation peak of one profiled encoder batch; None: estimated.
+        profile_bytes_per_token: The same by token of the profiled items, for towers whose items are large; None: the
+            batch's figure or the estimate counts.
         sharded: True when the tower is split under tensor parallelism.
+        splittable: An item may be split over steps (the model does not attend to it as a whole).
     """
 
     params: int
     tokens_per_item: int = 0
     image_tokens: int = 0
     profile_bytes_per_batch: int | None = None
+    profile_bytes_per_token: int | None = None
     sharded: bool = False
+    splittable: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -133,6 +142,7 @@ class QuantFacts:
         groups: The tensor groups that are quantised; all others are 2 bytes.
         base_bytes_per_param: Bytes of one parameter elsewhere (2: bf16 and fp16).
         uncertainty: Share by which the quantised groups may be off: 0.0 read, 0.05 assumed from the name.
+        heavier: Share by which they may be heavier still: some publishers leave layers in a wider type.
     """
 
     scheme: str
@@ -140,6 +150,7 @@ class QuantFacts:
     groups: frozenset[TensorGroup]
     base_bytes_per_param: int = 2
     uncertainty: float = 0.0
+    heavier: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -217,6 +228,8 @@ class AcceleratorFacts:
         bandwidth_bytes_per_s: Memory bandwidth by data sheet.
         pcie_bytes_per_s: Host to device, measured or by generation; None without a bus.
         context_bytes: Memory taken before vLLM starts (CUDA context, desktop), lowering what is free.
+        peer_bytes: Non-torch memory that tensor parallelism adds on each device (NCCL, all-reduce buffers).
+        peer_context_bytes: What several ranks take on each device before the weights are loaded.
         source: Where the figures come from.
         date: When they were read, ISO.
         unified: CPU and GPU share this memory.
@@ -233,6 +246,8 @@ class AcceleratorFacts:
     context_bytes: Bounds
     source: str
     date: str
+    peer_bytes: Bounds = _NOTHING
+    peer_context_bytes: Bounds = _NOTHING
     unified: bool = False
     small_batch: bool = False
     default_batched_tokens: int | None = None

@@ -137,14 +137,16 @@ def _terms(
     low, best, high = (ceil(part * run.utilisation) for part in (total.low, total.best, total.high))
     return Terms(
         total=total,
-        context=accelerator.context_bytes,
+        context=accelerator.context_bytes + accelerator.peer_context_bytes
+        if flags.world > 1
+        else accelerator.context_bytes,
         weights=weights,
         transient=plan.transient_bytes,
         activations=activation_peak(model, flags, run),
         non_torch=non_torch(accelerator, flags),
-        graphs=graph_memory(flags, run),
+        graphs=graph_memory(model, flags, run),
         draft=draft_allowance(flags, assisted=assisted, counted=draft is not None or is_counted(model, flags)),
-        applied=graph_estimate(flags, run) if rules.graph_estimate_subtracted else Bounds.exactly(0),
+        applied=graph_estimate(model, flags, run) if rules.graph_estimate_subtracted else Bounds.exactly(0),
         budget=Bounds(low=low, best=best, high=high),
         given_pool=flags.kv_cache_memory_bytes,
     )

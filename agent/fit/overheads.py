@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from agent.fit.batch import Effective
 from agent.fit.bounds import GIB, Bounds
-from agent.fit.facts import AcceleratorFacts, ModelFacts, TensorGroup
+from agent.fit.facts import AcceleratorFacts, ModelFacts, TensorGroup, TowerFacts
 from agent.fit.flags import Flags
 from agent.fit.weights import tower_is_built
 
 SAMPLER_BYTES_PER_LOGIT = 14.5
+_GRAPH_LAYERS = 32
+"""Depth of the models on which the graphs' cost per captured size was calibrated."""
+
 ENCODER_BATCH_BYTES = int(0.63 * GIB)
 ITEM_TOKENS = 2496
 
@@ -37,7 +40,7 @@ def activation_peak(model: ModelFacts, flags: Flags, run: Effective) -> Bounds:
     )
     forward = 4 * batch * widest * 2 // flags.tp
     sampler = int(SAMPLER_BYTES_PER_LOGIT * min(run.max_num_seqs, batch) * model.vocab)
-    best = max(forward, sampler, _encoder(model, flags, batch)) + GIB // 10
+    best = max(forward, sampler, _encoder(model, flags, run)) + GIB // 10
     least = 0.6 if flags.max_num_seqs is not None else 0.35
     return Bounds(low=int(best * least), best=best, high=int(best * 1.2) + 2 * GIB // 5)
 
@@ -47,10 +50,8 @@ def non_torch(accelerator: AcceleratorFacts, flags: Flags) -> Bounds:
 
     Where host and device share their memory, the host's own growth is counted too.
     """
-    ranks = flags.world > 1
-    best = GIB // 4 + (GIB // 5 if ranks else 0)
-    spread = GIB // 4 + (GIB // 2 if ranks else 0) + (4 * GIB if accelerator.unified else 0)
-    return Bounds(low=best // 4, best=best, high=best + spread)
+    alone = Bounds(low=GIB // 16, best=GIB // 4, high=GIB // 2 + (4 * GIB if accelerator.unified else 0))
+    return alone + accelerator.peer_bytes if flags.tp > 1 else alone
 
 
 def assistant_weights(model: ModelFacts, flags: Flags) -> Bounds:
@@ -75,28 +76,54 @@ def draft_allowance(flags: Flags, *, assisted: bool, counted: bool) -> Bounds:
     return Bounds(low=0, best=0, high=4 * GIB // flags.tp)
 
 
-def graph_estimate(flags: Flags, run: Effective) -> Bounds:
-    """What versions from 0.21 subtract for graphs before they are captured."""
-    return _graphs(flags, run, base=0.08, per_size=0.0125)
+def graph_estimate(model: ModelFacts, flags: Flags, run: Effective) -> Bounds:
+    """What versions from 0.20 subtract for graphs before they are captured."""
+    return _graphs(model, flags, run, base=0.08, per_size=0.0125)
 
 
-def graph_memory(flags: Flags, run: Effective) -> Bounds:
+def graph_memory(model: ModelFacts, flags: Flags, run: Effective) -> Bounds:
     """What the captured graphs take in the end."""
-    return _graphs(flags, run, base=0.05, per_size=0.011)
+    return _graphs(model, flags, run, base=0.05, per_size=0.011)
 
 
-def _graphs(flags: Flags, run: Effective, *, base: float, per_size: float) -> Bounds:
+def _graphs(model: ModelFacts, flags: Flags, run: Effective, *, base: float, per_size: float) -> Bounds:
+    """A graph has nodes for every layer: 80 layers took 1.6 to 1.8 GiB where 32 took 0.9 (46 start-ups of 0.19.0).
+
+    Deep models of other backends stayed at half of that, so the best estimate grows by half of what the high end does.
+    """
     if not run.captured:
         return Bounds.exactly(0)
-    best = int((base + per_size * run.captured) * GIB)
+    deeper = max(0.0, model.layer_count / flags.pp / _GRAPH_LAYERS - 1)
+    nodes = per_size * run.captured
     least = 0.3 if flags.max_num_seqs is not None else 0.1
-    return Bounds(low=int(best * least), best=best, high=int(best * 1.35) + GIB // 10)
+    return Bounds(
+        low=int((base + nodes) * least * GIB),
+        best=int((base + nodes * (1 + deeper / 2)) * GIB),
+        high=int((base + nodes * (1 + deeper)) * 1.35 * GIB) + GIB // 10,
+    )
 
 
-def _encoder(model: ModelFacts, flags: Flags, batch: int) -> int:
-    tower = model.vision
+def _encoder(model: ModelFacts, flags: Flags, run: Effective) -> int:
+    tower, batch = model.vision, run.max_num_batched_tokens
     if tower is None or flags.skip_mm_profiling or not tower_is_built(TensorGroup.VISION, tower, flags):
         return 0
+    if tower.profile_bytes_per_token is not None:
+        tokens = _profiled_tokens(tower, flags, run)
+        return tower.profile_bytes_per_token * tokens // (flags.tp if tower.sharded else 1)
     if tower.profile_bytes_per_batch is not None:
         return tower.profile_bytes_per_batch * max(1, batch // (tower.tokens_per_item or ITEM_TOKENS))
     return ENCODER_BATCH_BYTES
+
+
+def _profiled_tokens(tower: TowerFacts, flags: Flags, run: Effective) -> int:
+    """Tokens of the items that the profile run encodes at once: as many of the largest kind as the batch holds.
+
+    Source: vllm/multimodal/encoder_budget.py; recorded start-ups print "profiled with 1 image items", "4 image items"
+    (batch of 65,536) and "1 video items". A video is no longer than the context.
+    """
+    limits = dict(flags.limit_mm_per_prompt or ())
+    item, most = tower.image_tokens, limits.get("image", run.max_num_seqs)
+    if limits.get("video", 1) and tower.tokens_per_item > tower.image_tokens:
+        whole = min(tower.tokens_per_item, run.max_model_len) // tower.image_tokens
+        item, most = max(1, whole) * tower.image_tokens, limits.get("video", 1)
+    return item * max(1, min(run.max_num_batched_tokens // item, most * run.max_num_seqs))

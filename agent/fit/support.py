@@ -135,7 +135,7 @@ def _judge_lengths(model: ModelFacts, flags: Flags, run: Effective, needs: Needs
 
 
 def _judge_item(rules: VersionRules, run: Effective, told: _Told) -> None:
-    if run.item_tokens <= run.max_num_batched_tokens:
+    if run.item_splits or run.item_tokens <= run.max_num_batched_tokens:
         return
     sentence = (
         f"one multimodal item of {run.item_tokens} tokens is larger than max_num_batched_tokens "

@@ -68,9 +68,10 @@ def plan_weights(model: ModelFacts, flags: Flags, rules: VersionRules, *, batche
     buffers = model.rope_cache_bytes + _per_layer_buffer(model, batched_tokens)
     raw = held.raw_bytes + buffers
     doubt = 0 if model.measured_bytes else int(held.quantised_bytes * model.quant.uncertainty)
+    wider = 0 if model.measured_bytes else int(held.quantised_bytes * model.quant.heavier)
     best = max(0, raw + held.lost_bytes - held.moved_bytes)
     spread = max(64 * MIB, best // 100)
-    low, high = max(0, raw - held.moved_bytes - doubt - 16 * MIB), best + doubt + spread
+    low, high = max(0, raw - held.moved_bytes - doubt - 16 * MIB), best + doubt + wider + spread
     if model.served_bytes is not None:
         low, best, high = (
             part // flags.tp for part in (model.served_bytes.low, model.served_bytes.best, model.served_bytes.high)
@@ -154,7 +155,7 @@ def device_tensors(model: ModelFacts, flags: Flags) -> Iterator[Tensor]:
     tp, hidden = flags.tp, model.hidden
     vocab = _padded_vocab(model.vocab, tp) // tp
     yield Tensor(group=TensorGroup.EMBEDDINGS, params=vocab * hidden, stored_params=model.vocab * hidden)
-    if not model.tied:
+    if not model.tied and flags.pp == 1:  # with stages the last one holds it, and the first one the embedding
         yield Tensor(group=TensorGroup.LM_HEAD, params=vocab * hidden, stored_params=model.vocab * hidden)
     if model.per_layer_hidden:
         width = model.layer_count * model.per_layer_hidden
@@ -199,14 +200,30 @@ def _layer_tensors(model: ModelFacts, layer: LayerGroup, tp: int, index: int) ->
         yield tensor(TensorGroup.MLP, hidden * layer.intermediate // tp, hidden * layer.intermediate)
     if layer.experts:
         one = layer.experts * hidden * layer.expert_intermediate
-        yield tensor(TensorGroup.EXPERTS, 2 * one // tp, 2 * one)
-        yield tensor(TensorGroup.EXPERTS, one // tp, one)
+        held = _expert_params(model, layer, tp)
+        yield tensor(TensorGroup.EXPERTS, 2 * held, 2 * one)
+        yield tensor(TensorGroup.EXPERTS, held, one)
     if layer.shared_intermediate:
         one = 3 * hidden * layer.shared_intermediate
         yield tensor(TensorGroup.MLP, one // tp, one)
     if model.per_layer_hidden:
         one = 2 * hidden * model.per_layer_hidden
         yield tensor(TensorGroup.PER_LAYER_PROJECTIONS, one, one)
+
+
+def _expert_params(model: ModelFacts, layer: LayerGroup, tp: int) -> int:
+    """Parameters of one matrix of all experts on one device, padded where they are kept in four bits.
+
+    Source: vllm/model_executor/layers/quantization/mxfp4.py, the Marlin backend, read 2026-11-21.
+    """
+    if layer.expert_padding is None or TensorGroup.EXPERTS not in model.quant.groups:
+        return layer.experts * model.hidden * layer.expert_intermediate // tp
+    rows, columns = layer.expert_padding
+    return layer.experts * _up(model.hidden, rows) * _up(layer.expert_intermediate // tp, columns)
+
+
+def _up(size: int, multiple: int) -> int:
+    return -(-size // multiple) * multiple
 
 
 def _bytes(model: ModelFacts, tensor: Tensor) -> int:

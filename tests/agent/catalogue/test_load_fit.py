@@ -114,6 +114,8 @@ def test_an_unknown_accelerator_is_refused_with_all_known(catalogue):
         (None, "0.33.0", False),
         ("0.21", "0.21.0", False),
         ("v0.21.0", "0.21.0", False),
+        ("0.20", "0.20.0", False),
+        ("0.20.2", "0.20.2", False),
         ("0.22.0", "0.21.0", True),
         ("0.31", "0.27.0", True),
         ("0.26.1rc1.dev256 (vllm-tpu)", "0.26.0", True),

@@ -35,6 +35,6 @@ def test_without_a_space_nothing_is_known(ask):
 
 def test_a_gemma_batch_under_a_video_item_is_refused_here_too(ask):
     report = ask(
-        "google/gemma-4-E2B-it", "cpu", "VLLM_CPU_KVCACHE_SPACE=4 --max-model-len 4096 --max-num-batched-tokens 2048"
+        "google/gemma-4-12B-it", "cpu", "VLLM_CPU_KVCACHE_SPACE=4 --max-model-len 4096 --max-num-batched-tokens 2048"
     )
     assert report.reason == "unsupported"

@@ -34,6 +34,20 @@ def filled(catalogue):
             62_496,
         ),
         (
+            "nvidia/Gemma-4-26B-A4B-NVFP4",
+            4.58,
+            "--max-model-len 256000 --max-num-batched-tokens 16384 --kv-cache-dtype fp8",
+            "0.20.2",
+            286_007,
+        ),
+        (
+            "RedHatAI/Qwen3.6-35B-A3B-NVFP4",
+            2.95,
+            "--max-model-len 65536 --max-num-batched-tokens 8192 --kv-cache-dtype fp8 --enable-prefix-caching",
+            "0.20.0",
+            75_456,
+        ),
+        (
             "google/gemma-4-12B-it",
             8.16,
             "-tp 2 --max-model-len 131072 --max-num-batched-tokens 4096",

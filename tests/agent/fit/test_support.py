@@ -2,6 +2,8 @@
 
 import pytest
 
+from agent.fit.bounds import GIB
+
 
 @pytest.mark.parametrize(
     ("model", "accelerator", "flags", "vllm"),
@@ -19,6 +21,17 @@ import pytest
 def test_what_vllm_refuses_does_not_fit(ask, model, accelerator, flags, vllm):
     report = ask(model, accelerator, flags, vllm=vllm)
     assert (report.fits, report.reason) == (False, "unsupported")
+
+
+def test_an_item_that_can_be_split_needs_no_larger_batch(ask):
+    """E4B attends to no item as a whole: 0.22.1 started it with a batch of 2,048 and printed 4.1 GiB."""
+    report = ask(
+        "google/gemma-4-E4B-it", "nvidia-rtx-4090", "--max-model-len 32768 --gpu-memory-utilization 0.9", vllm="0.22.1"
+    )
+    assert report.fits is True
+    assert report.kv_cache_bytes.best / GIB == pytest.approx(4.1, rel=0.05)
+    whole = ask("google/gemma-4-12B-it", "nvidia-l40s", "--max-model-len 8192", vllm="0.21")
+    assert (whole.fits, whole.reason) == (False, "unsupported")
 
 
 def test_memory_that_fails_for_certain_is_told_before_a_flag_that_is_refused(ask):
