@@ -112,7 +112,7 @@ def _leaves(key: str, value: object, depth: int) -> Iterator[str]:
     if isinstance(value, Mapping):
         plain = {name: item for name, item in value.items() if isinstance(item, str | int | float)}
         if plain:
-            yield f"{key}: " + ", ".join(f"{name}: {item}" for name, item in plain.items())
+            yield f"{key}: " + ", ".join(f"{name}: {_word(item)}" for name, item in plain.items())
         for name, item in value.items():
             if name not in plain:
                 yield from _leaves(str(name), item, depth + 1)
@@ -120,4 +120,9 @@ def _leaves(key: str, value: object, depth: int) -> Iterator[str]:
         for item in value:
             yield from _leaves(key, item, depth + 1)
     elif value is not None:
-        yield f"{key}: {value}"
+        yield f"{key}: {_word(value)}"
+
+
+def _word(value: object) -> str:
+    """A plain value as JSON writes it: the catalogue's phrases say true and false, not True and False."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -9,6 +9,7 @@ RULES: Mapping[str, Rule] = {
     function.__name__: function
     for function in (
         rules_build.architecture,
+        rules_build.bfloat16,
         rules_build.context,
         rules_build.dtype,
         rules_build.flag,

@@ -14,6 +14,11 @@ _FLAG_FIXES: tuple[tuple[str, Fixes], ...] = (
     ("tool-call-parser", ("set_flag tool_call_parser", "fix_command_line")),
 )
 
+_QUANTISERS = ("quantiz", "awq", "gptq", "compressed_tensors", "compressed-tensors", "qwix", "nvfp4", "bitsandbytes")
+_QUANTISED_PARAMETER = re.compile(
+    r"\.(?:\w{0,20}_scale(?:_inv|_2)?|g_idx|qweight|qzeros|scales|scb|absmax|weight_packed|weight_shape|zero_point)\b"
+)
+
 
 def import_failure(case: Case) -> Ruling:
     """A missing or broken package; NVIDIA libraries are the driver's, an unknown name in transformers is age."""
@@ -46,6 +51,14 @@ def dtype(case: Case) -> Ruling:
     return Ruling()
 
 
+def bfloat16(case: Case) -> Ruling:
+    """Below compute capability 7.0 no other dtype helps: vLLM has no kernels for such a card."""
+    capability = case.number("compute_capability")
+    if capability is not None and capability < 7.0:
+        return Ruling(fixes=("change_accelerator", "set_flag dtype half"))
+    return Ruling()
+
+
 def _short(name: str) -> str:
     return {"float16": "half"}.get(name, name)
 
@@ -69,17 +82,17 @@ def context(case: Case) -> Ruling:
 
 
 def tool_parser(case: Case) -> Ruling:
-    """Streaming and reasoning faults are bugs of a version; all else is the wrong parser first."""
-    if case.has("reasoning parser", "extract_reasoning", "streaming"):
+    """Streaming, reasoning and Harmony faults are bugs of a version; all else is the wrong parser first."""
+    if case.has(
+        "reasoning parser", "extract_reasoning", "streaming", "harmony", "expecting start token", "message header"
+    ):
         return Ruling(fixes=("upgrade_version", "set_flag tool_call_parser", "none_code_bug"), confidence=0.7)
     return Ruling()
 
 
 def weights_shape(case: Case) -> Ruling:
     """A missing name is a version or scheme that names layers otherwise; a size is a file that does not belong."""
-    if case.mentions(
-        "quantiz", "awq", "gptq", "compressed_tensors", "compressed-tensors", "qwix", "nvfp4", "bitsandbytes"
-    ):
+    if case.mentions(*_QUANTISERS) or _QUANTISED_PARAMETER.search(case.line):
         return Ruling(
             class_=FailureClass.UNSUPPORTED_DTYPE_OR_QUANT,
             fixes=("change_model_or_quantization", "upgrade_version", "none_code_bug"),

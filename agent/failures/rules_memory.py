@@ -1,5 +1,7 @@
 """Memory: which way to turn the share, the context and the batch."""
 
+import re
+
 from agent.failures.case import Case, Fixes, Ruling
 from agent.failures.signature import FailureClass, Phase
 
@@ -36,6 +38,7 @@ _BY_PHASE = {
     Phase.READY: RUNTIME_FIXES,
     Phase.SERVING: RUNTIME_FIXES,
 }
+_ONE_OF_THEM = re.compile(r"process \d{1,10} has ")
 OCCUPIED_FIXES: Fixes = ("restart", "set_flag gpu_memory_utilization lower")
 
 
@@ -48,6 +51,8 @@ def gpu_oom(case: Case) -> Ruling:
     """
     total, free, own = case.gib("gpu_total"), case.gib("gpu_free"), case.gib("process")
     held = case.gib("torch_allocated")
+    if "this process has" not in case.line and len(_ONE_OF_THEM.findall(case.line)) > 1:
+        own = None  # the first of a list of processes is anybody
     mine = own if own is not None else held
     if total and free is not None and mine is not None and mine + free < 0.5 * total and free < 0.15 * total:
         return Ruling(class_=FailureClass.GPU_MEMORY_OCCUPIED, fixes=OCCUPIED_FIXES, confidence=0.8)

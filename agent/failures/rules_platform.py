@@ -39,6 +39,25 @@ _OUTAGE = (
     "gateway time",
 )
 
+_SOMEBODY_ASKED = (
+    "huggingface",
+    "hf.co",
+    "hf-mirror",
+    "modelscope",
+    "://",
+    "host=",
+    "the hub",
+    "download",
+    "snapshot",
+    "resolve",
+    "lookup",
+    "name or service",
+    "getaddrinfo",
+    "proxy",
+    "storage.",
+    "s3.",
+)
+
 
 def startup_probe(case: Case) -> Ruling:
     """A refused or cancelled connection is a port where nothing listens; a 404 is a wrong path; else too slow."""
@@ -167,10 +186,14 @@ def saturation(case: Case) -> Ruling:
 
 
 def network(case: Case) -> Ruling:
-    """An outage of the hub passes; an address that does not resolve or a refused route does not."""
+    """An outage of the hub passes; an address that does not resolve or a refused route does not.
+
+    A connection that breaks with no word of who was asked may be a client's.
+    """
+    named = case.mentions(*_SOMEBODY_ASKED)
     if case.mentions(*_OUTAGE):
-        return Ruling(fixes=("restart", "fix_network", "fix_cache_path"))
-    return Ruling()
+        return Ruling(fixes=("restart", "fix_network", "fix_cache_path"), confidence=None if named else 0.6)
+    return Ruling(confidence=None if named else 0.7)
 
 
 def ended_early(case: Case) -> Ruling:

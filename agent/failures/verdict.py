@@ -181,7 +181,7 @@ def _evidence(lines: Sequence[str], ranked: Sequence[Sighting]) -> tuple[Evidenc
 
 
 def _harmless(lines: Sequence[str], sightings: Sequence[Sighting], timeline: Timeline) -> Finding | None:
-    known = {sighting.index for sighting in sightings}
+    known = {sighting.index for sighting in sightings if sighting.signature.role is not Role.HINT}
     loud = [index for index, line in enumerate(lines) if index not in known and looks_loud(line)]
     scary = [sighting for sighting in sightings if sighting.signature.role is Role.BENIGN]
     survived = [sighting for sighting in sightings if sighting.signature.role is Role.CAUSE]

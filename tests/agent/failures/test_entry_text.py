@@ -62,3 +62,9 @@ def test_documented_payloads_are_recognised(matcher: Matcher, name: str, class_:
     sample = json.loads((samples / name).read_text())
     text = "\n".join(entry_lines(sample))
     assert matcher.classify(text, whole_log=False, platform="cloud_run").class_ == class_
+
+
+def test_truth_values_are_written_as_json_writes_them(matcher: Matcher) -> None:
+    state = {"State": {"Running": True, "OOMKilled": False, "ExitCode": 0}, "Dead": False}
+    assert entry_lines(state) == ["State: Running: true, OOMKilled: false, ExitCode: 0", "Dead: false"]
+    assert matcher.classify("\n".join(entry_lines(state)), whole_log=False, platform=None).class_ != "host_oom"

@@ -30,6 +30,21 @@ from agent.failures.match import Matcher
             "set_flag dtype bfloat16",
         ),
         (
+            "Bfloat16 is only supported on GPUs with compute capability of at least 8.0. Your X has compute capability 6.1.",
+            "unsupported_dtype_or_quant",
+            "change_accelerator",
+        ),
+        (
+            "Bfloat16 is only supported on GPUs with compute capability of at least 8.0. Your X has compute capability 7.5.",
+            "unsupported_dtype_or_quant",
+            "set_flag dtype half",
+        ),
+        (
+            "HarmonyError: Unexpected token 7 while expecting start token 200006",
+            "tool_parser_error",
+            "upgrade_version",
+        ),
+        (
             "KeyError: 'model.layers.0.mlp.down_proj.qweight_type' in compressed_tensors",
             "unsupported_dtype_or_quant",
             "change_model_or_quantization",

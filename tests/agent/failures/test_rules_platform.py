@@ -70,3 +70,10 @@ PROBE = 'Default STARTUP TCP probe failed 1 time consecutively for container "v"
 def test_the_neighbours_tell_the_case(matcher: Matcher, text: str, class_: str, fix: str) -> None:
     found = classify(matcher, text)
     assert (found.class_, found.fix_actions[0]) == (class_, fix)
+
+
+def test_a_broken_connection_is_certain_only_where_it_is_said_who_was_asked(matcher: Matcher) -> None:
+    bare = classify(matcher, "ConnectionResetError: [Errno 104] Connection reset by peer")
+    asked = classify(matcher, "Error while downloading from https://huggingface.co/a/b: Connection reset by peer")
+    assert (bare.class_, bare.certain) == ("network_timeout", False)
+    assert (asked.class_, asked.certain) == ("network_timeout", True)

@@ -245,3 +245,10 @@ def test_words_of_the_machine_are_heard(matcher: Matcher, text: str, class_: str
 def test_what_the_machine_only_mentions_is_no_trouble(matcher: Matcher, text: str) -> None:
     assert of(matcher, text, "host").class_ in {"benign", "unknown"}
     assert list(matcher.troubles([text])) == []
+
+
+def test_a_server_that_serves_on_after_an_unknown_error_is_benign_without_certainty(matcher: Matcher) -> None:
+    serving = 'INFO:     10.0.0.9:1 - "POST /v1/chat/completions HTTP/1.1" 200 OK'
+    found = matcher.classify(f"{serving}\nRuntimeError: the lamp is out\n{serving}", whole_log=False, platform=None)
+    assert (found.benign, found.certain) == (True, False)
+    assert matcher.classify(f"{serving}\n{serving}", whole_log=False, platform=None).certain
