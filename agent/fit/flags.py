@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, cast
 
 from agent.errors import InputRejected
@@ -106,6 +106,11 @@ class Flags:
         """Devices one replica needs."""
         return self.tp * self.pp
 
+    @property
+    def devices(self) -> int:
+        """Devices all replicas need."""
+        return self.world * (self.data_parallel_size or 1)
+
 
 def parse_flags(flags: str | Sequence[str]) -> Flags:
     """Read vLLM flags from one shell-quoted string or a list of words.
@@ -113,7 +118,8 @@ def parse_flags(flags: str | Sequence[str]) -> Flags:
     Args:
         flags: ``--flag value`` and ``--flag=value``, dashes or underscores, vLLM's short forms, JSON values and dotted
             JSON keys (``--speculative-config.model X``); the words ``vllm serve MODEL`` and environment assignments
-            may stand first. The last of two equal flags wins, as in vLLM.
+            may stand first. The last of two equal flags wins, as in vLLM; dotted keys are one JSON value that stands
+            last, so a whole one beside them counts for nothing (vllm/utils/argparse_utils.py, read 2026-11-21).
 
     Returns:
         The typed flags, and all others in their order.
@@ -122,12 +128,13 @@ def parse_flags(flags: str | Sequence[str]) -> Flags:
         InputRejected: If the quoting is broken, a value does not parse or is out of range, or a word has no flag.
     """
     words = _words(flags)
-    values: dict[str, Any] = {}
-    others: list[OtherFlag] = []
-    for name, inline, following in _pairs(words, values):
-        _take(name, inline, following, values, others)
-    _check_ranges(values)
-    return Flags(**values, others=tuple(others))
+    read = _Read()
+    for name, inline, following in _pairs(words, read.values):
+        _take(name, inline, following, read)
+    for key, (name, given) in (read.whole | read.dotted).items():
+        _OBJECTS[key](name, given, read.values)
+    _check_ranges(read.values)
+    return Flags(**read.values, others=tuple(read.others))
 
 
 def human_int(text: str) -> int:
@@ -143,6 +150,16 @@ def human_int(text: str) -> int:
         return int(text)
     number, suffix = match.groups()
     return int(float(number) * _DECIMAL[suffix]) if suffix in _DECIMAL else int(number) * _BINARY[suffix]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Read:
+    """What was read so far: typed values, other flags, and JSON flags by key, whole or made of dotted keys."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    others: list[OtherFlag] = field(default_factory=list)
+    whole: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
+    dotted: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
 
 
 def _words(flags: str | Sequence[str]) -> list[str]:
@@ -180,13 +197,14 @@ def _is_flag(word: str) -> bool:
     return word.startswith("-") and not re.fullmatch(r"-\d+(\.\d+)?", word)
 
 
-def _take(name: str, inline: str | None, following: list[str], values: dict[str, Any], others: list[OtherFlag]) -> None:
+def _take(name: str, inline: str | None, following: list[str], read: _Read) -> None:
     head, dot, rest = name.partition(".")
     key = _SHORT.get(head, head.lstrip("-").replace("_", "-"))
     key = _RENAMED.get(key, key)
     given = [inline, *following] if inline is not None else following
+    values = read.values
     if dot:
-        _merge(key, rest, _single(name, given), values, others)
+        _merge(key, rest, _single(name, given), read)
     elif key in _BOOLEANS or key.removeprefix("no-") in _BOOLEANS:
         values[key.removeprefix("no-").replace("-", "_")] = _boolean(name, given) != key.startswith("no-")
     elif key in _SCALARS:
@@ -194,13 +212,13 @@ def _take(name: str, inline: str | None, following: list[str], values: dict[str,
     elif key == "cudagraph-capture-sizes":
         values["cudagraph_capture_sizes"] = tuple(_parsed(name, word, int) for word in given)
     elif key in _OBJECTS:
-        _OBJECTS[key](name, _json(name, _single(name, given)), values)
+        read.whole[key] = (name, _json(name, _single(name, given)))
     elif key == "optimization-level":
         values["compilation_level"] = _parsed(name, _single(name, given), int)
     elif re.fullmatch(r"O[0-3]", key):
         values["compilation_level"] = int(key[1:])
     else:
-        others.append(OtherFlag(name=key, value=" ".join(given) if given else None))
+        read.others.append(OtherFlag(name=key, value=" ".join(given) if given else None))
 
 
 def _single(name: str, given: list[str]) -> str:
@@ -238,20 +256,25 @@ def _json(name: str, text: str) -> dict[str, Any]:
     return cast("dict[str, Any]", value)
 
 
-def _merge(key: str, path: str, text: str, values: dict[str, Any], others: list[OtherFlag]) -> None:
-    """Dotted keys: ``--speculative-config.model X`` adds one key to the object."""
+def _merge(key: str, path: str, text: str, read: _Read) -> None:
+    """Dotted keys: ``--speculative-config.model X`` adds one key to the object, ``--a.b.c X`` to the object in it."""
     if key not in _OBJECTS:
-        others.append(OtherFlag(name=f"{key}.{path}", value=text))
+        read.others.append(OtherFlag(name=f"{key}.{path}", value=text))
         return
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = text
-    _OBJECTS[key](f"--{key}.{path}", {path: value}, values)
+    *outer, last = path.split(".")
+    _, level = read.dotted.setdefault(key, (f"--{key}", {}))
+    for part in outer:
+        inner = level.get(part)
+        level[part] = level = inner if isinstance(inner, dict) else {}
+    level[last] = value
 
 
 def _limit_mm(name: str, given: dict[str, Any], values: dict[str, Any]) -> None:
-    counts = dict(values.get("limit_mm_per_prompt") or ())
+    counts = {}
     for kind, limit in given.items():
         count = limit.get("count") if isinstance(limit, dict) else limit
         if not isinstance(count, int) or count < 0:
@@ -261,9 +284,8 @@ def _limit_mm(name: str, given: dict[str, Any], values: dict[str, Any]) -> None:
 
 
 def _speculative(name: str, given: dict[str, Any], values: dict[str, Any]) -> None:
-    before = values.get("speculative_config") or SpeculativeFlags()
-    merged = {field.name: getattr(before, field.name) for field in fields(before)}
-    others = dict(before.others)
+    merged = {each.name: getattr(SpeculativeFlags(), each.name) for each in fields(SpeculativeFlags)}
+    others = {}
     for key, value in given.items():
         if key not in _SPECULATIVE:
             others[key] = _compact(value)
@@ -276,7 +298,7 @@ def _speculative(name: str, given: dict[str, Any], values: dict[str, Any]) -> No
 
 
 def _compilation(name: str, given: dict[str, Any], values: dict[str, Any]) -> None:
-    others = dict(values.get("compilation_others") or ())
+    others = {}
     for key, value in given.items():
         if key not in _COMPILATION:
             others[key] = _compact(value)

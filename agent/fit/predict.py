@@ -49,7 +49,7 @@ def predict(
     """
     check_shape(model, accelerator, count, flags)
     run: Effective = effective(model, accelerator, flags, rules)
-    verdict = judge(model, accelerator, flags, rules, run, draft=draft, needs=needs or Needs())
+    verdict = judge(model, accelerator, flags, rules, run, count=count, draft=draft, needs=needs or Needs())
     return _WORLDS[accelerator.kind](
         model=model,
         accelerator=accelerator,

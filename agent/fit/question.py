@@ -49,7 +49,7 @@ def question_from(row: Mapping[str, Any]) -> Question:
     if not isinstance(flags, (str, list)) or (isinstance(flags, list) and not all(isinstance(w, str) for w in flags)):
         raise InputRejected(f"flags {flags!r} were not read", why="they are no text", mend=_MEND)
     parsed = parse_flags(flags)
-    count = _whole(row, "count", parsed.world)
+    count = _whole(row, "count", parsed.devices)
     assert count is not None
     if not 1 <= count <= _MOST_DEVICES:
         raise InputRejected(

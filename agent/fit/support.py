@@ -87,6 +87,7 @@ def judge(
     rules: VersionRules,
     run: Effective,
     *,
+    count: int,
     draft: ModelFacts | None,
     needs: Needs,
 ) -> Verdict:
@@ -113,6 +114,11 @@ def judge(
     elif accelerator.kind is AcceleratorKind.TPU and any(layer.kind in _NOT_ON_TPU for layer in model.layers):
         told.doubts.append("recurrent and latent layers on a TPU are not modelled")
     _judge_flags(model, flags, rules, told, draft=draft)
+    if count < flags.devices:
+        told.doubts.append(
+            f"{flags.data_parallel_size} data-parallel replicas need {flags.devices} devices, {count} given: "
+            "the others must stand elsewhere"
+        )
     return Verdict(
         refusals=tuple(told.refusals),
         flag_refusals=tuple(told.mended),

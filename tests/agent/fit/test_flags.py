@@ -66,11 +66,34 @@ def test_a_speculative_config_may_come_whole_or_by_key():
     assert whole.speculative_config.tokens == 3
 
 
+@pytest.mark.parametrize(
+    ("text", "limits", "method", "model"),
+    [
+        ("""--limit-mm-per-prompt '{"image":0}' --limit-mm-per-prompt '{"video":0}'""", (("video", 0),), None, None),
+        ("--limit-mm-per-prompt.image 0 --limit-mm-per-prompt.video 1", (("image", 0), ("video", 1)), None, None),
+        ("""--limit-mm-per-prompt.image 0 --limit-mm-per-prompt '{"video":0}'""", (("image", 0),), None, None),
+        ("--limit-mm-per-prompt.image.count 2 --limit-mm-per-prompt.image.width 9", (("image", 2),), None, None),
+        (
+            """--speculative-config '{"method":"ngram","num_speculative_tokens":3}' --speculative-config '{"model":"a/b"}'""",
+            None,
+            "",
+            "a/b",
+        ),
+        ("""--speculative-config '{"method":"ngram"}' --speculative-config.model a/b""", None, "", "a/b"),
+    ],
+)
+def test_of_two_json_flags_the_last_counts_alone_and_dotted_keys_stand_last(text, limits, method, model):
+    """An earlier "ngram" must not make a later draft model free, nor an earlier limit keep a tower away."""
+    flags = parse_flags(text)
+    assert flags.limit_mm_per_prompt == limits
+    if method is not None:
+        assert (flags.speculative_config.method, flags.speculative_config.model) == (method, model)
+
+
 def test_keys_of_a_json_flag_that_are_not_typed_are_kept():
     flags = parse_flags(
         """--speculative-config '{"method":"mtp","quantization":"fp8","tokens":9,"others":1}' """
-        """--compilation-config '{"mode":"VLLM_COMPILE","pass_config":{"fuse_norm_quant":true}}' """
-        "--compilation-config.compile_mm_encoder true"
+        """--compilation-config '{"mode":"VLLM_COMPILE","pass_config":{"fuse_norm_quant":true},"compile_mm_encoder":true}'"""
     )
     assert flags.speculative_config.others == (("others", "1"), ("quantization", '"fp8"'), ("tokens", "9"))
     assert flags.speculative_config.tokens == 0

@@ -34,6 +34,14 @@ def test_an_item_that_can_be_split_needs_no_larger_batch(ask):
     assert (whole.fits, whole.reason) == (False, "unsupported")
 
 
+def test_replicas_without_a_device_of_their_own_are_a_doubt(ask):
+    flags = "--max-model-len 8192 --data-parallel-size 2"
+    assert ask("Qwen/Qwen3-8B", "nvidia-l4", flags, count=2).fits is True
+    report = ask("Qwen/Qwen3-8B", "nvidia-l4", flags, count=1)
+    assert (report.fits, report.reason) == (None, "unknown")
+    assert any("need 2 devices, 1 given" in told for told in report.assumptions)
+
+
 def test_memory_that_fails_for_certain_is_told_before_a_flag_that_is_refused(ask):
     flags = "--max-model-len 131072 --max-num-batched-tokens 2048 --kv-cache-memory-bytes 2G"
     report = ask("google/gemma-4-31B-it", "nvidia-b300", flags)
