@@ -73,7 +73,8 @@ def _may(world: World, incident: Incident, plan: Plan, now: datetime) -> None:
         raise refused(plan, "it belongs to a replay that changes nothing", "replay with --live")
     stopped = kill_switch_says(world)
     if stopped:
-        raise refused(plan, stopped, "turn the kill switch off, then approve the next plan")
+        mend = "turn it off (sre-agent stop --off) and make the change by hand; this incident asks no more"
+        raise refused(plan, stopped, mend)
 
 
 def _same_state(world: World, plan: Plan) -> Live:

@@ -15,20 +15,32 @@ from agent.stages.approval import check_approval, check_covered, refused
 ANSWER_S: Final = 1.0  # a switch that takes longer to read may have been turned since
 
 
-def kill_switch_says(world: World) -> str:
-    """Return why no effect may start, or nothing; a switch that is not read at once, and clearly off, counts as on."""
+def switched_on(world: World) -> str:
+    """Return why the kill switch lets no change begin, or nothing.
+
+    Raises:
+        DependencyFailed: Nobody knows how it stands.
+    """
     if world.halted:
         return "the kill switch is on (KILL_SWITCH in the environment)"
+    switch = world.control_store().kill_switch()
+    if not isinstance(switch, KillSwitch) or switch.on is not False:
+        by, why = getattr(switch, "by", ""), getattr(switch, "why", "")
+        return f"the kill switch is on (by {by or 'somebody'}: {why or 'no reason given'})"
+    return ""
+
+
+def kill_switch_says(world: World) -> str:
+    """Return why no effect may start, or nothing; a switch that is not read at once, and clearly off, counts as on."""
     began = time.monotonic()
     try:
-        switch = world.control_store().kill_switch()
+        stopped = switched_on(world)
     except SreError as error:
         return f"the kill switch could not be read: {error.why}"
     except Exception as error:  # noqa: BLE001 - whatever a store answers but "off" stops us
         return f"the kill switch could not be read: {type(error).__name__}"
-    if not isinstance(switch, KillSwitch) or switch.on is not False:
-        by, why = getattr(switch, "by", ""), getattr(switch, "why", "")
-        return f"the kill switch is on (by {by or 'somebody'}: {why or 'no reason given'})"
+    if stopped:
+        return stopped
     return "" if time.monotonic() - began <= ANSWER_S else f"the kill switch did not answer within {ANSWER_S:g} s"
 
 

@@ -13,6 +13,7 @@ from agent.ports.bus import Topic
 from agent.ports.world import World
 from agent.stages.approval import is_automatic, may_not_decide
 from agent.stages.commit import message_for, save
+from agent.stages.effects import switched_on
 from agent.stages.reason import Did
 
 RIVALS = 5
@@ -89,6 +90,8 @@ def plan_to_decision(world: World, word: Word) -> Decision:
     _check(world, incident, plan, word)
     if now >= plan.expires_at:
         raise _refused(plan, f"it expired at {plan.expires_at:%Y-%m-%d %H:%M:%S} UTC", "wait for the next plan")
+    if word.answer is Answer.APPROVE and not plan.by_person:
+        _check_switch(world, plan)
     signed = _signed(world, plan, word, now)
     if not word.wanted():
         raise Unrecorded(
@@ -100,6 +103,18 @@ def plan_to_decision(world: World, word: Word) -> Decision:
     except StateConflict:
         _record_again(world, decision)
     return _repeated(decision, word)
+
+
+def _check_switch(world: World, plan: Plan) -> None:
+    """Refuse an approval from which nothing could follow, so that the plan stays; the executor reads the switch again.
+
+    Raises:
+        PolicyRefused: It is on.
+        DependencyFailed: Nobody knows how it stands.
+    """
+    stopped = switched_on(world)
+    if stopped:
+        raise _refused(plan, stopped, f"turn it off (sre-agent stop --off), then: sre-agent approve {plan.id}")
 
 
 def _first(world: World, decision: Decision) -> Decision:

@@ -8,7 +8,6 @@ from agent.core.incident import Incident
 from agent.core.joining import joined
 from agent.core.phase import Phase
 from agent.core.plan import Rollout
-from agent.core.value import digest
 from agent.core.verification import Verdict
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, StateConflict
 from agent.ports.control import Lease

@@ -271,7 +271,11 @@ def test_a_kill_switch_that_answers_late_counts_as_on(journey, monkeypatch):
 
 def test_the_switch_in_the_environment_stops_everything(journey):
     told = journey(PROBE, kill_switch=True)
-    told.answer(told.until(ASKED).plan.id)
+    plan = told.until(ASKED).plan
+    with pytest.raises(PolicyRefused, match="KILL_SWITCH in the environment"):
+        told.answer(plan.id)
+    with_world(told, Owner.DECIDE, halted=False)  # set for the executor alone
+    told.answer(plan.id)
     ended = told.until(ENDED, limit_s=900)
     assert "KILL_SWITCH in the environment" in ended.ended_why
     assert not stamps(told)
@@ -310,6 +314,10 @@ def test_after_the_switch_is_turned_no_effect_starts(journey, at):
     for owner in (Owner.INCIDENT, Owner.DECISION, Owner.TICK):
         with_world(told, owner, platform_of=lambda _: flipping)
     asked = told.until(lambda i: i.phase is Phase.ASKED or i.ended, limit_s=300)
+    if flipping.flipped:
+        with pytest.raises(PolicyRefused, match="the kill switch is on"):
+            told.answer(asked.plan.id)
+        return
     told.answer(asked.plan.id)
     told.until(lambda i: i.ended or (ASKED(i) and i.plan.id != asked.plan.id), limit_s=900)
     assert flipping.changed_after == []

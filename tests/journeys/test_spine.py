@@ -7,7 +7,7 @@ import pytest
 from agent.core.decision import Answer
 from agent.core.phase import Phase
 from agent.core.verification import Check, Verdict
-from agent.errors import InputRejected, PolicyRefused, StateConflict
+from agent.errors import DependencyFailed, InputRejected, PolicyRefused, StateConflict
 from agent.ports.control import KillSwitch
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -115,15 +115,52 @@ def test_a_service_changed_by_hand_refuses_the_approval(journey) -> None:
 
 
 def test_the_kill_switch_stops_an_approved_plan(journey) -> None:
-    """Approved, but the switch is on: nothing is applied, and a person has it."""
+    """Approved, and then the switch is turned: nothing is applied, and a person has it."""
     told = journey(PROBE)
     plan = told.until(lambda i: i.phase is Phase.ASKED).plan
-    told.installation.control.set_kill_switch(KillSwitch(on=True, by="grace", why="maintenance"))
     told.answer(plan.id)
+    told.installation.control.set_kill_switch(KillSwitch(on=True, by="grace", why="maintenance"))
     ended = told.until(lambda i: i.ended)
     assert ended.phase is Phase.ESCALATED
     assert "kill switch" in ended.ended_why
     assert not told.installation.rehearsal.describe(ended.service).stamps
+
+
+def test_an_approval_under_the_kill_switch_is_refused_and_the_plan_stays(journey) -> None:
+    """Nothing could follow from it; a no counts, and with the switch off the same plan may be approved."""
+    told = journey(PROBE)
+    plan = told.until(lambda i: i.phase is Phase.ASKED).plan
+    told.installation.control.set_kill_switch(KillSwitch(on=True, by="grace", why="maintenance"))
+    with pytest.raises(PolicyRefused, match=r"the kill switch is on \(by grace: maintenance\)") as caught:
+        told.answer(plan.id)
+    assert "sre-agent stop --off" in caught.value.mend
+    told.go(5)
+    assert told.incidents()[0].phase is Phase.ASKED
+    assert told.installation.control.audit() == ()
+    told.installation.control.set_kill_switch(KillSwitch(on=False))
+    told.answer(plan.id)
+    assert told.until(lambda i: i.ended).phase is Phase.RESOLVED
+
+
+def test_a_plan_may_be_rejected_under_the_kill_switch(journey) -> None:
+    told = journey(PROBE)
+    plan = told.until(lambda i: i.phase is Phase.ASKED).plan
+    told.installation.control.set_kill_switch(KillSwitch(on=True, by="grace", why="maintenance"))
+    assert told.answer(plan.id, Answer.REJECT, why="no").answer is Answer.REJECT
+
+
+def test_a_switch_that_cannot_be_read_takes_no_approval(journey) -> None:
+    """Not a refusal: nobody knows how it stands, and the same may be said again."""
+    told = journey(PROBE)
+    plan = told.until(lambda i: i.phase is Phase.ASKED).plan
+
+    def unread() -> KillSwitch:
+        raise DependencyFailed("the switch was not read", why="down", mend="wait")
+
+    told.installation.control.kill_switch = unread
+    with pytest.raises(DependencyFailed):
+        told.answer(plan.id)
+    assert told.incidents()[0].phase is Phase.ASKED
 
 
 def test_a_repeated_event_changes_nothing(journey) -> None:

@@ -62,6 +62,7 @@ class TestTheSimulationCanFail:
     def test_who_does_not_read_the_switch_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
         for place in ("decision_to_execution", "turn"):
             monkeypatch.setattr(f"agent.stages.{place}.kill_switch_says", lambda _: "")
+        monkeypatch.setattr("agent.stages.plan_to_decision.switched_on", lambda _: "")
         run = Simulation(1, Course())
         run.control.set_kill_switch(KillSwitch(on=True, by="ana", at=run.true))
         with pytest.raises(Violation, match="under the kill switch"):
