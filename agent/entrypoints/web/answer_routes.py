@@ -97,5 +97,6 @@ def _failed(console: Console, person: Person, plan: Plan, word: Word, error: Sre
     except DependencyFailed as second:
         return answer_page(console, person, answering.not_recorded(second))
     now = max(console.world.clock.now(), incident.phase_at)
-    result = answering.failed(error, word, plan, incident=incident, timeline=timeline, now=now)
+    barred = bool(may_not_decide(console.world, person, plan, answer=word.answer))
+    result = answering.failed(error, word, plan, incident=incident, timeline=timeline, now=now, barred=barred)
     return answer_page(console, person, result, plan=plan)

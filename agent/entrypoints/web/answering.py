@@ -53,7 +53,14 @@ def taken(plan: Plan, fate: Fate | None) -> Result | None:
 
 
 def failed(  # noqa: PLR0911 - one page for each thing that stands in the way
-    error: SreError, word: Word, plan: Plan, *, incident: Incident, timeline: tuple[Event, ...], now: datetime
+    error: SreError,
+    word: Word,
+    plan: Plan,
+    *,
+    incident: Incident,
+    timeline: tuple[Event, ...],
+    now: datetime,
+    barred: bool,
 ) -> Result:
     """Return the page of an answer that was not recorded, named by what stands in its way.
 
@@ -64,6 +71,7 @@ def failed(  # noqa: PLR0911 - one page for each thing that stands in the way
         incident: The incident as it is after the attempt.
         timeline: Its timeline after the attempt.
         now: The time, UTC.
+        barred: Whether it is the person whose word does not count.
     """
     fate = fate_of(plan, incident, timeline)
     if fate is not None and _theirs(word, incident.decision):  # its answer was lost, or the button pressed twice
@@ -77,7 +85,8 @@ def failed(  # noqa: PLR0911 - one page for each thing that stands in the way
     if incident.plan is not None and incident.plan.id != plan.id:
         return _changed(f"Plan {incident.plan.ordinal} has taken the place of plan {plan.ordinal}.")
     if isinstance(error, InputRejected | PolicyRefused):
-        return wrong_person(f"{error.why}.", mend=f"{error.mend[:1].upper()}{error.mend[1:]}.")
+        why, mend = (f"{words[:1].upper()}{words[1:]}." for words in (error.why, error.mend))
+        return wrong_person(why, mend=mend) if barred else _not_now(why, mend)
     return not_recorded(error)
 
 
@@ -97,6 +106,18 @@ def wrong_person(why: str, *, mend: str = "") -> Result:
         status=403,
         label="Not allowed",
         title="Your answer does not count here",
+        says=f"{why} Nothing was decided and nothing was changed.",
+        mend=mend,
+        tone=Tone.BAD,
+    )
+
+
+def _not_now(why: str, mend: str) -> Result:
+    """Return the page of somebody whose word counts, and to which something else stands in the way."""
+    return Result(
+        status=403,
+        label="Not taken",
+        title="Your answer was not taken",
         says=f"{why} Nothing was decided and nothing was changed.",
         mend=mend,
         tone=Tone.BAD,

@@ -9,6 +9,7 @@ from agent.core.phase import Phase
 from agent.core.policy import Approver, Policy
 from agent.entrypoints.web.identity import Person
 from agent.errors import DependencyFailed
+from agent.ports.control import KillSwitch
 
 
 class Known:
@@ -275,6 +276,19 @@ def test_a_replay_that_changes_nothing_offers_no_approval(stage, browser):
     incident = stage.waiting(run="replay-1")
     assert set(browser.fields(f"/plans/{incident.plan.id}")) == {"reject"}
     assert "it changes nothing" in text(browser.get(f"/incidents/{incident.id}"))
+
+
+def test_an_approval_under_the_kill_switch_names_the_switch_and_not_the_person(stage, browser):
+    """Whoever reads "does not count" looks for another approver, who would read the same."""
+    incident = stage.waiting()
+    stage.world.control.set_kill_switch(KillSwitch(on=True, by="grace", why="freeze"))
+    answered = browser.answer(incident.plan, "approve")
+    assert answered.status_code == 403
+    page = text(answered)
+    assert "Your answer was not taken" in page
+    assert "The kill switch is on (by grace: freeze). Nothing was decided" in page
+    assert "does not count" not in page
+    assert stage.world.store.load(incident.id).phase is Phase.ASKED
 
 
 def test_where_the_store_does_not_answer_it_says_press_again(stage, browser_of):
