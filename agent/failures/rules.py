@@ -35,6 +35,7 @@ RULES: Mapping[str, Rule] = {
         rules_platform.no_gpu,
         rules_platform.no_tokens,
         rules_platform.nothing_listens,
+        rules_platform.placement,
         rules_platform.saturation,
         rules_platform.silent_death,
         rules_platform.startup_probe,

@@ -10,6 +10,9 @@ _SHARD_DONE = re.compile(r"checkpoint shards: +[1-9]\d{0,2}% completed")
 _WRONG_PATH = ("statuscode: 404", "status code 404", "statuscode: 401", "statuscode: 405")
 _PORTS_DIFFER = ("not match the listening port", "not match any of the listening ports")
 _NOBODY_THERE = ("status cancelled", "error_connection_failed", "container called exit(1", "container called exit(2")
+_PLACEMENT_WAIT = re.compile(r"placement group of specs for (\d{1,5}) seconds")
+_RAY_ANSWERS_WITHIN_S = 60
+"""Seconds; vLLM reports a wait at 10, 30, 70, 150 ... s and gives up at 1800 (executor/ray_utils.py)."""
 _REGISTRY_UNREACHABLE = (
     "i/o timeout",
     "connection reset",
@@ -206,12 +209,20 @@ def ended_early(case: Case) -> Ruling:
 def broadcast(case: Case) -> Ruling:
     """Workers that wait are harmless while something compiles or loads; repeated with no progress it is a hang."""
     working = case.mentions("torch.compile takes", "compiling a graph", "loading safetensors", "capturing cuda graph")
-    dead = case.mentions("timed out", "enginedead", "died unexpectedly")
+    dead = case.mentions("timed out", "timeouterror", "enginedead", "died unexpectedly")
     if dead or (case.repeats > 1 and not case.progress_after):
         return Ruling(confidence=0.7)
     if case.progress_after or working:
         return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.8)
     return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.5)
+
+
+def placement(case: Case) -> Ruling:
+    """Ray answers within seconds when it has the cards; a wait of a minute says that it has none."""
+    waited = max((int(seconds) for seconds in _PLACEMENT_WAIT.findall(case.text)), default=0)
+    if waited < _RAY_ANSWERS_WITHIN_S or case.progress_after:
+        return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.5)
+    return Ruling()
 
 
 def nothing_listens(case: Case) -> Ruling:

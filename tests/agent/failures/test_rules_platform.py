@@ -77,3 +77,27 @@ def test_a_broken_connection_is_certain_only_where_it_is_said_who_was_asked(matc
     asked = classify(matcher, "Error while downloading from https://huggingface.co/a/b: Connection reset by peer")
     assert (bare.class_, bare.certain) == ("network_timeout", False)
     assert (asked.class_, asked.certain) == ("network_timeout", True)
+
+
+def test_a_server_that_loads_after_ray_gave_the_cards_is_well(matcher: Matcher) -> None:
+    waited = "INFO 05-01 10:01:10 [ray_utils.py:9] Waiting for creating a placement group of specs for 70 seconds."
+    went_on = waited + "\nLoading safetensors checkpoint shards:  50% Completed | 1/2 [00:09<00:09,  9.1s/it]"
+    assert classify(matcher, waited).class_ == "no_gpu_visible"
+    assert classify(matcher, went_on).class_ == "benign"
+
+
+def test_a_worker_that_failed_without_a_word_is_no_proof_of_a_bug(matcher: Matcher) -> None:
+    found = classify(matcher, "ERROR worker_base.py:9] Error executing method initialize_cache.")
+    assert (found.class_, found.certain) == ("engine_dead", False)
+    assert "collect_container_logs" in found.fix_actions
+    assert "none_code_bug" not in found.fix_actions
+
+
+def test_a_refused_liveness_probe_asks_for_a_longer_start_before_it_doubts_the_port(matcher: Matcher) -> None:
+    events = (
+        'Warning  Unhealthy  9s  kubelet  Liveness probe failed: Get "http://10.0.0.7:8000/live": '
+        "dial tcp 10.0.0.7:8000: connect: connection refused\n"
+        "Normal   Killing    9s  kubelet  Container server failed liveness probe, will be restarted"
+    )
+    found = classify(matcher, events)
+    assert (found.class_, found.fix_actions[0]) == ("startup_probe_failed", "increase_startup_probe")
