@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agent.core.diagnosis import Diagnosis, Evidence
+from agent.core.field_words import field_said
 from agent.core.signal import Signal, Source, in_order
 from agent.failures.finding import Finding
 from agent.failures.match import Matcher
@@ -97,12 +98,8 @@ def story(ordered: tuple[Signal, ...], log: LogText | None) -> list[Told]:
 def _sentence(finding: Finding, titles: dict[str, str]) -> str:
     """The catalogue's title with the numbers that the log gave."""
     title = titles.get(finding.signature or "", f"{finding.class_} ({finding.signature})").rstrip(".")
-    numbers = [f"{name.replace('_', ' ')} {_plain(value)}" for name, value in finding.fields.items()]
+    numbers = [field_said(name, value) for name, value in finding.fields.items()]
     return f"{title} ({', '.join(numbers[:SHOWN_NUMBERS])})." if numbers else f"{title}."
-
-
-def _plain(value: object) -> str:
-    return f"{value:,.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 
 
 def _unexplained(ordered: tuple[Signal, ...], *, log_read: bool, unknown: tuple[str, ...], now: datetime) -> Diagnosis:

@@ -11,6 +11,7 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 
 from agent.core.brief import worth
+from agent.core.field_words import field_words
 from agent.core.safe_text import plain
 from agent.entrypoints.web import wording
 
@@ -40,7 +41,7 @@ def make_pages() -> Environment:
         "known_name": known_name,
         "class_words": wording.class_words,
         "worth": worth,
-        "field_words": wording.field_words,
+        "field_words": field_words,
     }
     pages.globals |= {"style_path": STYLE_PATH, "voices": wording.VOICES, "rollouts": wording.ROLLOUTS}
     return pages

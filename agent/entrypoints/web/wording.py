@@ -132,11 +132,3 @@ def class_words(class_: str) -> str:
     """Return a failure class for people."""
     return class_.replace("_", " ")
 
-
-_UNITS = {"gib": "GiB", "mib": "MiB", "gb": "GB", "s": "s", "seconds": "s", "bytes": "bytes"}
-
-
-def field_words(name: str) -> str:
-    """Return a field's name for people, its unit in brackets."""
-    *words, last = name.split("_")
-    return f"{' '.join(words)} ({_UNITS[last]})" if words and last in _UNITS else name.replace("_", " ")

@@ -26,17 +26,3 @@ def test_every_voice_and_rollout_has_words():
 def test_phase_labels_are_told_apart():
     labels = [wording.label_of(phase) for phase in Phase]
     assert len(set(labels)) == len(labels)
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("load_seconds", "load (s)"),
-        ("free_gib", "free (GiB)"),
-        ("s", "s"),
-        ("max_model_len", "max model len"),
-        ("", ""),
-    ],
-)
-def test_field_names_show_their_unit(name, said):
-    assert wording.field_words(name) == said
