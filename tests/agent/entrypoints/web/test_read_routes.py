@@ -12,6 +12,7 @@ from agent.core.phase import NEXT, Phase
 from agent.entrypoints.web import forms
 from agent.errors import DependencyFailed
 from agent.ports.control import KillSwitch
+from agent.ports.store import Change
 
 VOID = {"meta", "link", "input", "br"}
 
@@ -161,6 +162,14 @@ def test_what_follows_a_failed_change_is_told(stage, browser, scenes):
     assert "approved, then not recovered" in page
     assert "2 tokens/s is of no use" in page
     assert "<form" not in page
+
+
+@pytest.mark.parametrize(("count", "said"), [(1, "1 signal; each kind"), (2, "2 or more signals; each kind")])
+def test_a_count_that_is_written_now_and_then_says_so(stage, browser, count, said):
+    """The incident is written at powers of two only, so that a storm costs little; three are kept as two."""
+    incident = stage.waiting()
+    stage.world.store.commit(Change(incident=incident.with_(signal_count=count)))
+    assert said in text(browser, f"/incidents/{incident.id}")
 
 
 def test_measurements_say_what_could_not_be_measured(stage, browser, scenes):
