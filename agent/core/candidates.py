@@ -29,7 +29,9 @@ FIT_CLASSES = frozenset({
 })  # fmt: skip
 PROBE_MARGIN = 1.5  # the next start may read from a colder cache; measured loads of one model differ that much
 MAX_DELAY_S = 240  # the highest initial delay and period that every document of Cloud Run allows
+LONGEST_START_S = {True: 1800, False: 600}  # of a startup probe, with and without a GPU; health-check guide, 2026
 READY_TIMEOUT = "VLLM_ENGINE_READY_TIMEOUT_S"
+READY_TIMEOUT_S = 600  # where nobody set it; vllm/envs.py of 0.32.0
 L4_SHAPES_MIB = (16_384, 24_576, 32_768)  # memory an L4 service may have with 4, 6 and 8 vCPU
 TAKEN_FLAG_VALUES = frozenset({"lower", "up"})
 
@@ -60,7 +62,13 @@ class Candidate:
 
 
 def candidates(
-    service: str, diagnosis: Diagnosis, live: Live | None, fits: Fits, *, told: Told | None = None
+    service: str,
+    diagnosis: Diagnosis,
+    live: Live | None,
+    fits: Fits,
+    *,
+    told: Told | None = None,
+    platform: str | None = None,
 ) -> Iterator[Candidate]:
     """Yield what could be done, best first; a person's runbook always comes last.
 
@@ -70,6 +78,7 @@ def candidates(
         live: The service as it is, or None where we have no adapter for its platform.
         fits: The arithmetic.
         told: What the server's own log says of its configuration, where nobody can describe it.
+        platform: Where the service runs, as its signals say.
     """
     if live is None and told is not None and diagnosis.class_ in FIT_CLASSES:
         yield from _told_to_a_person(service, told, fits)
@@ -78,7 +87,7 @@ def candidates(
             yield from _by_fit(service, live.config, fits)
         for fix in diagnosis.fix_actions:
             yield from _typed(service, fix, diagnosis, live, fits)
-    yield _by_person(service, diagnosis, live)
+    yield _by_person(service, diagnosis, live, platform)
 
 
 def _by_fit(service: str, config: ServingConfig, fits: Fits) -> Iterator[Candidate]:
@@ -136,7 +145,7 @@ def _typed(service: str, fix: str, diagnosis: Diagnosis, live: Live, fits: Fits)
     if words[0] == "set_flag" and len(words) >= 2:
         yield from _flag(words[1], words[2] if len(words) > 2 else "", diagnosis, live.config)
         return
-    make = _MAKERS.get(words[0])
+    make = _MAKERS.get(fix if words[0] == "set_env" else words[0])
     if make is not None:
         yield from make(service, diagnosis, live, fits)
 
@@ -202,21 +211,45 @@ def _text(value: float | None) -> str | None:
 
 
 def _startup_probe(service: str, diagnosis: Diagnosis, live: Live, fits: Fits) -> Iterator[Candidate]:
+    had_s = (live.config.startup_probe or Probe()).budget_s
+    yield from _longer_start(service, diagnosis, live, fits, had_s=had_s, who="the probe")
+
+
+def _ready_timeout(service: str, diagnosis: Diagnosis, live: Live, fits: Fits) -> Iterator[Candidate]:
+    had_s = _patience_s(live.config)
+    if had_s is not None:
+        yield from _longer_start(service, diagnosis, live, fits, had_s=had_s, who="the engine")
+
+
+def _longer_start(
+    service: str, diagnosis: Diagnosis, live: Live, fits: Fits, *, had_s: int, who: str
+) -> Iterator[Candidate]:
+    """Probe and engine wait for one start, so neither is left with less than the other; none gets less than it had."""
     config = live.config
-    seen = _seen_start_s(diagnosis)
-    needed = fits.start_up_s(service, config, seen_s=seen)
-    old = config.startup_probe or Probe()
+    needed = fits.start_up_s(service, config, seen_s=_seen_start_s(diagnosis))
     if needed is None:
-        needed, why = old.budget_s * 2.0, f"twice the {old.budget_s} s it had; how long the start takes is not known"
+        needed, why = had_s * 2.0, f"twice the {had_s} s that {who} allowed; how long the start takes is not known"
     else:
-        why = f"the start needs about {needed:,.0f} s, the probe allowed {old.budget_s:,} s"
-    budget = min(math.ceil(needed * PROBE_MARGIN), 1800)
-    if budget <= old.budget_s:
+        why = f"the start needs about {needed:,.0f} s, {who} allowed {had_s:,} s"
+    longest = LONGEST_START_S[config.accelerator is not None or live.platform != "cloud_run"]
+    budget = min(math.ceil(needed * PROBE_MARGIN), longest)
+    if budget <= had_s:
         return
-    probe = _probe_for(old, budget)
-    yield Candidate(
-        actions=(SetStartupProbe(probe=probe), SetEnv(name=READY_TIMEOUT, value=str(probe.budget_s))), why=why
-    )
+    old, patience = config.startup_probe or Probe(), _patience_s(config)
+    probe = _probe_for(old, budget) if budget > old.budget_s else old
+    actions: tuple[Action, ...] = (SetStartupProbe(probe=probe),) if probe is not old else ()
+    if patience is not None and patience < probe.budget_s:
+        actions = (*actions, SetEnv(name=READY_TIMEOUT, value=str(probe.budget_s)))
+    if actions:
+        yield Candidate(actions=actions, why=why)
+
+
+def _patience_s(config: ServingConfig) -> int | None:
+    """How long the engine waits for its parts, seconds; None where a secret says so, or it is no number."""
+    said = next((e for e in config.env if e.name == READY_TIMEOUT), None)
+    if said is None:
+        return READY_TIMEOUT_S
+    return int(said.value) if said.value is not None and said.value.isdecimal() else None
 
 
 def _probe_for(old: Probe, budget_s: int) -> Probe:
@@ -286,6 +319,7 @@ def _restart(_s: str, diagnosis: Diagnosis, _l: Live, _f: Fits) -> Iterator[Cand
 
 
 _MAKERS: dict[str, Callable[[str, Diagnosis, Live, Fits], Iterator[Candidate]]] = {
+    f"set_env {READY_TIMEOUT}": _ready_timeout,
     "increase_startup_probe": _startup_probe,
     "relax_liveness_probe": _liveness_probe,
     "increase_memory_limit": _memory,
@@ -294,14 +328,15 @@ _MAKERS: dict[str, Callable[[str, Diagnosis, Live, Fits], Iterator[Candidate]]] 
 }
 
 
-def _by_person(service: str, diagnosis: Diagnosis, live: Live | None) -> Candidate:
+def _by_person(service: str, diagnosis: Diagnosis, live: Live | None, platform: str | None) -> Candidate:
     fix = diagnosis.fix_actions[0] if diagnosis.fix_actions else "collect_container_logs"
     text, commands, undo = instruction(
         fix,
         service,
         diagnosis.class_,
-        live.platform if live else None,
+        live.platform if live else platform,
         log_path=live.log_path if live else None,
+        config=live.config if live else None,
     )
     return Candidate(
         actions=(ForPerson(action=fix, instruction=text, commands=commands, undo=undo),),

@@ -51,7 +51,8 @@ def propose(incident: Incident, live: Live | None, fits: Fits, policy: Policy) -
     last = {r.proposal for r in own if r.ended == Verdict.RECOVERED}
     kept: list[tuple[int, Proposal]] = []
     told = Told(config=incident.told, platform=incident.platform) if incident.told is not None else None
-    for candidate in candidates(incident.service, diagnosis, live, fits, told=told):
+    known = candidates(incident.service, diagnosis, live, fits, told=told, platform=incident.platform)
+    for candidate in known:
         key = digest([a.model_dump(mode="json") for a in candidate.actions])
         if key in never:
             continue

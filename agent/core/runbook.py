@@ -2,7 +2,9 @@
 
 import json
 import shlex
-from dataclasses import dataclass
+
+from agent.core.runbook_steps import YOURS, Commands, steps
+from agent.core.serving import ServingConfig
 
 _SAYS = {
     "fix_quota": "Ask for the quota that the message names, or lower the number of instances to what is allowed.",
@@ -27,18 +29,24 @@ _SAYS = {
 }
 
 _LOGS = {
-    "cloud_run": ("gcloud run services logs read {service} --limit 2000", ""),
-    "kubernetes": ("kubectl logs deployment/{service} --previous --tail 2000", ""),
-    "container_apps": ("az containerapp logs show --name {service} --type console --tail 300", ""),
-    "tpu_vm": ("docker logs --tail 2000 {service}", ""),
-    "ec2": ("docker logs --tail 2000 {service}", ""),
+    "cloud_run": "gcloud run services logs read {service} --limit 2000",
+    "kubernetes": "kubectl logs deployment/{service} --previous --tail 2000",
+    "container_apps": "az containerapp logs show --name {service} --type console --tail 300",
+    "tpu_vm": "docker logs --tail 2000 {service}",
+    "ec2": "docker logs --tail 2000 {service}",
 }
 
 
 def instruction(
-    fix: str, service: str, class_: str, platform: str | None, *, log_path: str | None = None
+    fix: str,
+    service: str,
+    class_: str,
+    platform: str | None,
+    *,
+    log_path: str | None = None,
+    config: ServingConfig | None = None,
 ) -> tuple[str, tuple[str, ...], str]:
-    """Return the instruction, commands to read first, and how to undo it.
+    """Return the instruction, the commands (what to read first, then what to do), and how to undo it.
 
     Args:
         fix: A fix action of the catalogue's vocabulary.
@@ -46,6 +54,7 @@ def instruction(
         class_: The failure class.
         platform: The platform, where it is known.
         log_path: The file that holds the server's log, where it is known; it wins over the platform's own way.
+        config: What the service runs, where it could be described.
 
     Returns:
         Sentence, quoted commands, undo; the commands are read by a person and never run by us.
@@ -58,14 +67,17 @@ def instruction(
     elif words[0] == "set_env" and len(words) > 1:
         said = f"Set the environment variable {words[1]} and start the server again."
     text = said or f"Look into {class_}: {fix.replace('_', ' ')}."
-    command, undo = _LOGS.get(platform or "", ("", ""))
+    command = _LOGS.get(platform or "", "")
     commands = (command.format(service=shlex.quote(service)),) if command else ()
     if log_path is not None:
         commands = (f"tail -n 2000 {shlex.quote(log_path)}",)
-    return text, commands, undo or "put the former setting back"
+    how = steps(words[0], service, platform, config)
+    if how is None:
+        return text, commands, "put the former setting back"
+    return " ".join(part for part in (text, how.note, YOURS) if part), (*commands, *how.do), how.undo
 
 
-def change_commands(platform: str | None, service: str, before: tuple[str, ...], after: tuple[str, ...]) -> "Commands":
+def change_commands(platform: str | None, service: str, before: tuple[str, ...], after: tuple[str, ...]) -> Commands:
     """Return how a person changes the server's words on a platform that we do not change ourselves.
 
     Args:
@@ -87,7 +99,7 @@ def change_commands(platform: str | None, service: str, before: tuple[str, ...],
     return Commands(do=(f"vllm {shlex.join(after)}",), undo=f"vllm {shlex.join(before)}")
 
 
-def _container_apps(name: str, after: tuple[str, ...]) -> "Commands":
+def _container_apps(name: str, after: tuple[str, ...]) -> Commands:
     """The Azure CLI reads words behind ``--args`` that begin with a dash as its own options, quoted or not.
 
     Source: microsoft/azure-container-apps issues 976 (2023-11-03) and 1245 (a maintainer on 2024-08-29: show the app,
@@ -113,12 +125,3 @@ def _container_apps(name: str, after: tuple[str, ...]) -> "Commands":
 def _single(text: str) -> str:
     """Single quotes that leave room for one shell variable, which stands between its own quotes."""
     return "'" + text + "'"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Commands:
-    """What a person may run in this order, how it is undone, and what to know before."""
-
-    do: tuple[str, ...]
-    undo: str
-    note: str = ""

@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 
 from agent.catalogue.load_policy import load_default_policy
-from agent.core.action import ForPerson, Restart, SetConcurrency, SetFlag, SetScaling, SetStartupProbe
+from agent.core.action import ForPerson, Restart, SetConcurrency, SetEnv, SetFlag, SetScaling, SetStartupProbe
+from agent.core.candidates import READY_TIMEOUT
 from agent.core.diagnosis import Diagnosis
 from agent.core.fitting import FitOption
 from agent.core.incident import Incident, Remedy
 from agent.core.plan import FitWord, Risk, Rollout
 from agent.core.planning import propose
 from agent.core.policy import Mode, Rule
-from agent.core.serving import Live, Probe, ServingConfig
+from agent.core.serving import EnvVar, Live, Probe, ServingConfig
 from agent.core.value import digest
 from agent.core.verification import Verdict
 
@@ -185,6 +186,55 @@ def test_the_probe_gets_the_time_that_was_seen_and_the_engine_waits_along() -> N
     assert (patience.name, patience.value) == ("VLLM_ENGINE_READY_TIMEOUT_S", str(probe.probe.budget_s))
 
 
+def test_an_engine_that_gave_up_gets_more_patience_and_the_probe_stays() -> None:
+    """The probe would have waited; the engine's own limit of 600 s ended the start."""
+    there = live()
+    long = there.config.with_(startup_probe=Probe(period_s=15, failure_threshold=120, timeout_s=10))
+    asked = incident("startup_timeout", f"set_env {READY_TIMEOUT}", start_up_s=787)
+    found = propose(asked, there.with_(config=long), Arithmetic(), load_default_policy())
+    assert found is not None
+    assert found.actions == (SetEnv(name=READY_TIMEOUT, value="1800"),)
+    assert found.why == "the start needs about 787 s, the engine allowed 600 s"
+
+
+def test_an_engine_that_gave_up_before_a_short_probe_gets_both_raised_together() -> None:
+    """More patience alone would only let the probe end the start."""
+    found = propose(
+        incident("startup_timeout", f"set_env {READY_TIMEOUT}", start_up_s=787),
+        live(),
+        Arithmetic(),
+        load_default_policy(),
+    )
+    assert found is not None
+    probe, patience = found.actions
+    assert isinstance(probe, SetStartupProbe)
+    assert patience == SetEnv(name=READY_TIMEOUT, value=str(probe.probe.budget_s))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [EnvVar(name="VLLM_ENGINE_READY_TIMEOUT_S", value="7200"), EnvVar(name="VLLM_ENGINE_READY_TIMEOUT_S", secret="v")],
+    ids=["longer already", "a secret"],
+)
+def test_patience_that_the_owner_set_is_never_lowered(said: EnvVar) -> None:
+    """A longer probe is no reason to shorten what the engine had; a secret is not written over."""
+    there = live()
+    asked = incident("startup_probe_failed", "increase_startup_probe", start_up_s=787)
+    found = propose(asked, there.with_(config=there.config.with_(env=(said,))), Arithmetic(), load_default_policy())
+    assert found is not None
+    assert [a.kind for a in found.actions] == ["set_startup_probe"]
+
+
+def test_without_a_gpu_the_probe_ends_at_ten_minutes() -> None:
+    """Cloud Run takes 1,800 s for a GPU's service only; a plan beyond it would be refused after the approval."""
+    there = live()
+    bare = there.config.with_(accelerator=None, startup_probe=Probe(period_s=60, failure_threshold=2, timeout_s=60))
+    asked = incident("startup_probe_failed", "increase_startup_probe", start_up_s=787)
+    found = propose(asked, there.with_(config=bare), Arithmetic(), load_default_policy())
+    assert found is not None
+    assert found.actions[0].probe.budget_s == 600
+
+
 def test_what_policy_forbids_is_not_proposed() -> None:
     """Never means never; a person is asked instead."""
     never = load_default_policy().with_(rules=(Rule(services=("s",), kinds=("restart",), mode=Mode.NEVER),))
@@ -199,6 +249,15 @@ def test_without_an_adapter_a_person_gets_the_instruction() -> None:
     assert found is not None
     assert found.rollout is Rollout.BY_PERSON
     assert "quota" in found.actions[0].instruction.lower()
+
+
+def test_a_platform_without_an_adapter_is_known_by_its_signals() -> None:
+    """Nobody describes it to us, and the person still gets that platform's own commands."""
+    asked = incident("auth", "fix_auth_token").with_(platform="kubernetes")
+    found = propose(asked, None, Arithmetic(), load_default_policy())
+    assert found is not None
+    assert found.actions[0].commands[0] == "kubectl logs deployment/s --previous --tail 2000"
+    assert found.undo.startswith("kubectl ")
 
 
 def test_a_person_is_told_where_the_log_of_a_server_here_stands() -> None:

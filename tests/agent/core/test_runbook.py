@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent.core.runbook import change_commands, instruction
+from agent.core.serving import EnvVar, ServingConfig, Volume
 
 BEFORE = ("serve", "m", "--limit-mm-per-prompt", '{"image": 4}', "--note", "it's")
 AFTER = (*BEFORE, "--max-model-len", "4096")
@@ -63,6 +64,74 @@ def test_container_apps_get_their_words_by_a_file_for_the_cli_takes_dashes_for_i
 
     assert words(*how.do) == [["-x"], list(AFTER)]
     assert words(how.undo) == [["-x"], list(BEFORE)]
+
+
+ERRANDS = ("fix_quota", "fix_auth_token", "fix_image_or_driver", "fix_mount_permissions", "redownload_weights")
+EVERYWHERE = [
+    (platform, fix)
+    for platform in ("cloud_run", "kubernetes", "container_apps", "tpu_vm", "ec2")
+    for fix in (*ERRANDS, "upgrade_version", "none_code_bug", "change_accelerator")
+]
+
+
+@pytest.mark.parametrize(("platform", "fix"), EVERYWHERE, ids=[f"{p} {f}" for p, f in EVERYWHERE])
+def test_every_command_is_one_that_a_shell_reads_and_no_name_breaks_out(
+    tmp_path: Path, platform: str, fix: str
+) -> None:
+    """A hostile name from outside stays one word, in what is done and in what undoes it."""
+    evil = "x'; touch /tmp/owned; '"
+    config = ServingConfig(
+        image=evil,
+        args=("serve", f"/mnt/{evil}/m"),
+        env=(EnvVar(name="HF_TOKEN", secret=evil),),
+        volumes=(Volume(name="v", mount_path="/mnt", bucket=evil),),
+        accelerator=evil,
+    )
+    stubs = "".join(f"{name}() {{ :; }}; " for name in (*PROGRAMS, "hf", "mv", "chmod", "getfacl", "cat", "tail"))
+    for known in (None, config):
+        _, commands, undo = instruction(fix, evil, "unknown", platform, config=known)
+        lines = [*commands, *([undo] if undo.split()[0] in PROGRAMS else [])]
+        script = "set -e; touch() { echo owned; }; " + stubs + "\n".join(lines)
+        ran = subprocess.run(["bash", "-c", script], cwd=tmp_path, check=True, capture_output=True, text=True)
+        assert (ran.stdout, ran.stderr) == ("", "")
+        assert "@NAME" not in script
+
+
+PROGRAMS = {"gcloud", "kubectl", "az", "docker", "aws", "setfacl"}
+AZURE_FILES = ("container_apps", "redownload_weights")  # a share that the app mounts in a way of its own
+
+
+@pytest.mark.parametrize(("platform", "fix"), [e for e in EVERYWHERE if e[1] in ERRANDS and e != AZURE_FILES])
+def test_what_only_a_person_may_do_comes_with_commands_and_a_way_back(platform: str, fix: str) -> None:
+    """Not only where to look: what to type there, and how to take it back."""
+    text, commands, undo = instruction(fix, "svc", "unknown", platform)
+    assert len(commands) > 1
+    assert all(line.split("=")[0] == "RUNTIME_ACCOUNT" or line.split()[0] in {*PROGRAMS, "hf", "mv", "chmod", "getfacl"}
+               for line in commands)  # fmt: skip
+    assert undo.split()[0] in PROGRAMS or undo.startswith("nothing ")
+    assert "nothing of this was run by us" in text
+
+
+def test_the_way_back_names_what_stood_before() -> None:
+    """Image, limit, secret and bucket are the service's own, as it was described."""
+    config = ServingConfig(
+        image="r/vllm@sha256:1",
+        args=("serve", "/mnt/models/gemma"),
+        env=(EnvVar(name="HUGGING_FACE_HUB_TOKEN", secret="hf"),),
+        volumes=(Volume(name="v", mount_path="/mnt/models", bucket="b"),),
+        accelerator="nvidia-l4",
+        max_instances=3,
+    )
+
+    def told(fix: str) -> tuple[tuple[str, ...], str]:
+        return instruction(fix, "svc", "unknown", "cloud_run", config=config)[1:]
+
+    assert told("fix_image_or_driver")[1].endswith("--image r/vllm@sha256:1")
+    assert told("fix_quota")[1].endswith("--max-instances 3")
+    assert "NvidiaL4GpuAllocNoZonalRedundancyPerProjectRegion" in told("fix_quota")[0][1]
+    assert told("fix_auth_token")[0][-1].endswith("--update-secrets HUGGING_FACE_HUB_TOKEN=hf:latest")
+    assert "gs://b " in told("fix_mount_permissions")[1]
+    assert told("redownload_weights")[1].endswith(" gs://b/gemma/")
 
 
 def test_a_server_of_this_machine_is_read_where_its_log_stands() -> None:
