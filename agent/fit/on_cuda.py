@@ -144,12 +144,18 @@ def _terms(
         transient=plan.transient_bytes,
         activations=activation_peak(model, flags, run),
         non_torch=non_torch(accelerator, flags),
-        graphs=graph_memory(model, flags, run),
+        graphs=graph_memory(model, flags, run, flash_2=_is_old_flash_2(model, accelerator, rules)),
         draft=draft_allowance(flags, assisted=assisted, counted=draft is not None or is_counted(model, flags)),
         applied=graph_estimate(model, flags, run) if rules.graph_estimate_subtracted else Bounds.exactly(0),
         budget=Bounds(low=low, best=best, high=high),
         given_pool=flags.kv_cache_memory_bytes,
     )
+
+
+def _is_old_flash_2(model: ModelFacts, accelerator: AcceleratorFacts, rules: VersionRules) -> bool:
+    """Ampere and Ada take FlashAttention 2, Hopper 3; Gemma 4 takes Triton."""
+    major = (accelerator.compute_capability or (0, 0))[0]
+    return major == 8 and model.family != "gemma-4" and not rules.graph_estimate_subtracted
 
 
 def _steps(terms: Terms, pool: Pool, *, auto: bool) -> list[Step]:

@@ -79,6 +79,18 @@ def test_eager_mode_gives_the_graph_estimate_back_from_0_20(ask):
         assert (eager.kv_cache_bytes.best > graphs.kv_cache_bytes.best) is gains
 
 
+def test_flash_attention_2_of_0_19_may_leave_no_room_for_the_sampler(ask):
+    """Recorded: 24 GB, utilisation 0.9, 256 sequences: out of memory while warming up the sampler; 8 sequences start."""
+    for card in ("nvidia-rtx-3090", "nvidia-rtx-4090"):
+        flags = "--gpu-memory-utilization 0.9 --max-model-len 32768"
+        many, few = (ask("Qwen/Qwen3-8B", card, f"{flags} {n}", vllm="0.19") for n in ("", "--max-num-seqs 8"))
+        assert (many.fits, many.reason) == (None, "unknown")
+        assert few.fits is True
+    a100 = ask("Qwen/Qwen3-8B", "nvidia-a100-40gb", "", vllm="0.19.1")
+    assert a100.overheads.cuda_graphs.high >= 2.44 * GIB
+    assert ask("Qwen/Qwen3-8B", "nvidia-h100-80gb", "", vllm="0.19").overheads.cuda_graphs.high < 2 * GIB
+
+
 def test_tensor_parallelism_halves_weights_and_request(ask):
     one, two = (ask("Qwen/Qwen3-8B", "nvidia-l40s", f"-tp {tp} --max-model-len 8192") for tp in (1, 2))
     assert two.weights_bytes.best == pytest.approx(one.weights_bytes.best / 2, rel=0.01)
