@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from agent.catalogue.load_fit import FitCatalogue
 from agent.catalogue.load_platforms import PlatformCatalogue
-from agent.core.fitting import FitOption
+from agent.core.fitting import FitOption, Move
 from agent.core.plan import FitWord
 from agent.core.services import Service, Services
 from agent.core.serving import ServingConfig
@@ -149,7 +149,23 @@ class ServiceFits:
             found = advise(_setup(setting), self._demand(service, config, setting), self._market())
         except InputRejected:
             return ()
-        return tuple(_option(setting, option) for option in found.options)
+        moves = (self._move(service, setting, option) for option in found.options)
+        return tuple(_option(setting, option, move) for option, move in zip(found.options, moves, strict=True))
+
+    def _move(self, service: str, setting: Setting, option: Option) -> Move | None:
+        if option.reach is Reach.FLAGS or option.count != setting.count:
+            return None
+        model = option.model if option.model != setting.model.name else None
+        if option.accelerator == setting.accelerator.name:
+            return Move(model=model)
+        platform = PRICED_AS.get(self._services.service(service).platform)
+        shapes = find_shapes(self._platforms.shapes, option.accelerator, option.count, platform=platform)
+        exact = (s for s in shapes if s.count == option.count and s.vcpus and s.memory_bytes)
+        shape = next(exact, None) if platform is not None else None
+        if shape is None:
+            return None
+        memory_mib = shape.memory_bytes // MIB
+        return Move(model=model, accelerator=option.accelerator, cpu=float(shape.vcpus), memory_mib=memory_mib)
 
     def _demand(self, service: str, config: ServingConfig, setting: Setting) -> Demand:
         watched = self._services.service(service)
@@ -209,7 +225,7 @@ def _setup(setting: Setting) -> Setup:
     )
 
 
-def _option(setting: Setting, option: Option) -> FitOption:
+def _option(setting: Setting, option: Option, move: Move | None) -> FitOption:
     speed = option.cost.decode_tokens_per_s
     moved = option.reach is not Reach.FLAGS
     return FitOption(
@@ -220,6 +236,7 @@ def _option(setting: Setting, option: Option) -> FitOption:
         decode_tokens_per_s=(speed[0] * speed[1]) ** 0.5 if speed is not None else None,
         elsewhere=f"{option.model} on {option.count} x {option.accelerator}" if moved else None,
         line=flag_line(replace(option.flags, others=tuple(o for o in option.flags.others if o.name != "model"))),
+        move=move,
     )
 
 

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from agent.core.serving import EnvVar, Probe, ServingConfig
 from agent.core.value import Value
-from agent.core.words import flag_map, with_flag
+from agent.core.words import flag_map, served_model, with_flag
 
 
 class SetFlag(Value):
@@ -202,6 +202,8 @@ def difference(before: ServingConfig, after: ServingConfig) -> tuple[Difference,
 def _flat(config: ServingConfig) -> dict[str, str | None]:
     flags = flag_map((*config.command, *config.args))
     flat: dict[str, str | None] = {f"flag --{name}": value for name, value in flags.items()}
+    model = served_model(config.command, config.args)
+    flat |= {"model": model} if model is not None and "model" not in flags else {}
     flat |= {f"env {e.name}": e.value if e.secret is None else f"secret {e.secret}" for e in config.env}
     flat |= {f"volume {v.name} options": " ".join(v.options) for v in config.volumes}
     for name in ("startup_probe", "liveness_probe"):

@@ -8,10 +8,12 @@ from agent.core.action import (
     Action,
     ForPerson,
     Restart,
+    SetAccelerator,
     SetConcurrency,
     SetEnv,
     SetFlag,
     SetLivenessProbe,
+    SetModel,
     SetResources,
     SetScaling,
     SetStartupProbe,
@@ -21,7 +23,7 @@ from agent.core.fitting import FitOption, Fits
 from agent.core.plan import FitWord
 from agent.core.runbook import change_commands, instruction
 from agent.core.serving import Live, Probe, ServingConfig
-from agent.core.words import flag_map, with_flag
+from agent.core.words import flag_map, served_model, with_flag
 
 FIT_CLASSES = frozenset({
     "gpu_oom_weights", "gpu_oom_profile", "gpu_oom_runtime", "kv_cache_insufficient", "tpu_hbm_oom",
@@ -99,6 +101,10 @@ def _by_fit(service: str, config: ServingConfig, fits: Fits) -> Iterator[Candida
             continue
         if option.flags:
             yield _fitting(tuple(SetFlag(name=n, value=v) for n, v in option.flags.items()), option)
+    for option in elsewhere:
+        moved = _moved(config, option)
+        if moved:
+            yield _fitting(moved, option)
     if elsewhere:
         best = elsewhere[0]
         move = ForPerson(
@@ -108,6 +114,30 @@ def _by_fit(service: str, config: ServingConfig, fits: Fits) -> Iterator[Candida
         )
         others = tuple(f"or {o.elsewhere}: {o.word.sentence}" for o in elsewhere[1:3])
         yield replace(_fitting((move,), best), notes=(best.note, *others))
+
+
+def _moved(config: ServingConfig, option: FitOption) -> tuple[Action, ...]:
+    """A move as typed actions, which policy allows by name or not at all; none where they could not say it.
+
+    Clients go on asking by the former name. A checkpoint that stands in a mounted folder is moved by people: nobody
+    knows whether the other one lies there too.
+    """
+    move, served = option.move, served_model(config.command, config.args)
+    if move is None:
+        return ()
+    actions: tuple[Action, ...] = tuple(SetFlag(name=n, value=v) for n, v in option.flags.items() if n != "model")
+    if move.model is not None:
+        if served is None or served.startswith(("/", ".", "gs://")):
+            return ()
+        actions = (SetModel(model=move.model), *actions)
+        if "served-model-name" not in flag_map((*config.command, *config.args)):
+            actions = (*actions, SetFlag(name="served-model-name", value=served))
+    if move.accelerator is not None:
+        if move.cpu is None or move.memory_mib is None:
+            return ()
+        card = SetAccelerator(accelerator=move.accelerator, cpu=move.cpu, memory_mib=move.memory_mib)
+        actions = (card, *actions)
+    return actions
 
 
 def _told_to_a_person(service: str, told: Told, fits: Fits) -> Iterator[Candidate]:

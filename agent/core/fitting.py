@@ -9,6 +9,22 @@ from agent.core.serving import ServingConfig
 
 
 @dataclass(frozen=True, kw_only=True)
+class Move:
+    """Where an option would run instead, as far as it differs from what runs now.
+
+    Attributes:
+        model: Another checkpoint's Hugging Face id; None for the one that is served.
+        accelerator: Another accelerator; None for the present one. With it come ``cpu`` and ``memory_mib``, the shape
+            that is usual for it on this platform.
+    """
+
+    model: str | None = None
+    accelerator: str | None = None
+    cpu: float | None = None
+    memory_mib: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class FitOption:
     """One change that fits.
 
@@ -17,6 +33,7 @@ class FitOption:
         note: What it costs the user, in words.
         elsewhere: Checkpoint and hardware, where other flags alone do not do; a person moves a service.
         line: All flags of the option as one shell-quoted line.
+        move: The same move in typed form, where the platform rents it in one piece with as many accelerators as now.
     """
 
     flags: Mapping[str, str | None]
@@ -26,6 +43,7 @@ class FitOption:
     decode_tokens_per_s: float | None = None
     elsewhere: str | None = None
     line: str = ""
+    move: Move | None = None
 
 
 class Fits(Protocol):

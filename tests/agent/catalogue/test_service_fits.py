@@ -147,3 +147,13 @@ def test_flags_that_nobody_can_read_are_not_taken_for_absent(
     assert word.fits is None
     assert says in word.sentence
     assert service_fits(services).options("s", hidden) == ()
+
+
+def test_a_move_is_typed_where_the_platform_rents_it_in_one_piece(services: Services) -> None:
+    """Another card comes with the CPU and memory of its shape here; what runs already is left out."""
+    options = service_fits(services).options("s", config("--max-model-len", "4096"))
+    moves = [o.move for o in options if o.elsewhere is not None and o.move is not None]
+    cards = {m.accelerator: (m.cpu, m.memory_mib) for m in moves if m.accelerator is not None}
+    assert cards == {"nvidia-rtx-pro-6000": (20.0, 80 * 1024)}
+    assert all(m.model != MODEL for m in moves)
+    assert all(o.move is None for o in options if o.elsewhere is None)

@@ -7,10 +7,20 @@ from typing import Any
 import pytest
 
 from agent.catalogue.load_policy import load_default_policy
-from agent.core.action import ForPerson, Restart, SetConcurrency, SetEnv, SetFlag, SetScaling, SetStartupProbe
+from agent.core.action import (
+    ForPerson,
+    Restart,
+    SetAccelerator,
+    SetConcurrency,
+    SetEnv,
+    SetFlag,
+    SetModel,
+    SetScaling,
+    SetStartupProbe,
+)
 from agent.core.candidates import READY_TIMEOUT
 from agent.core.diagnosis import Diagnosis
-from agent.core.fitting import FitOption
+from agent.core.fitting import FitOption, Move
 from agent.core.incident import Incident, Remedy
 from agent.core.plan import FitWord, Risk, Rollout
 from agent.core.planning import propose
@@ -313,6 +323,46 @@ def test_the_difference_shows_what_a_flag_in_the_command_was() -> None:
     found = propose(incident("gpu_oom_weights"), there, Arithmetic(options=(option,)), load_default_policy())
     assert found is not None
     assert [(d.path, d.before, d.after) for d in found.difference] == [("flag --max-num-seqs", "8", "2")]
+
+
+MOVE = Move(model="org/m2", accelerator="nvidia-rtx-pro-6000", cpu=20, memory_mib=81920)
+ELSEWHERE = FitOption(flags={"max-num-seqs": "2"}, word=FITS, note="", elsewhere="there", line="x", move=MOVE)
+
+
+def test_a_card_and_a_checkpoint_that_policy_names_are_moved_to() -> None:
+    """Card, its shape, checkpoint and flags in one plan; clients go on asking by the former name."""
+    allowed = load_default_policy().with_(accelerators=("nvidia-rtx-pro-6000",), models=("org/m2",))
+    found = propose(incident("gpu_oom_weights"), live(), Arithmetic(options=(ELSEWHERE,)), allowed)
+    assert found is not None
+    assert found.actions == (
+        SetAccelerator(accelerator="nvidia-rtx-pro-6000", cpu=20, memory_mib=81920),
+        SetModel(model="org/m2"),
+        SetFlag(name="max-num-seqs", value="2"),
+        SetFlag(name="served-model-name", value="m"),
+    )
+    assert found.fit_after == FITS
+    assert {"accelerator", "cpu", "memory_mib", "model", "flag --served-model-name"} <= {
+        d.path for d in found.difference
+    }
+
+
+@pytest.mark.parametrize("lists", [{}, {"models": ("org/m2",)}, {"accelerators": ("nvidia-rtx-pro-6000",)}])
+def test_a_move_that_policy_does_not_name_is_for_a_person(lists: dict[str, Any]) -> None:
+    """The default lists are empty."""
+    found = propose(
+        incident("gpu_oom_weights"), live(), Arithmetic(options=(ELSEWHERE,)), load_default_policy().with_(**lists)
+    )
+    assert found is not None
+    assert isinstance(found.actions[0], ForPerson)
+
+
+def test_a_checkpoint_in_a_mounted_folder_is_moved_by_people() -> None:
+    """Whether the other one lies there too is nothing that we know."""
+    allowed = load_default_policy().with_(accelerators=("nvidia-rtx-pro-6000",), models=("org/m2",))
+    mounted = live(config=live().config.with_(args=("serve", "/mnt/models/m")))
+    found = propose(incident("gpu_oom_weights"), mounted, Arithmetic(options=(ELSEWHERE,)), allowed)
+    assert found is not None
+    assert isinstance(found.actions[0], ForPerson)
 
 
 def test_another_checkpoint_is_for_a_person() -> None:
