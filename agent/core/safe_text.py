@@ -70,6 +70,11 @@ def terminal(text: str, *, limit: int = 10_000, lines: bool = True) -> str:
     return shown if lines else shown.replace("\n", "\\n").replace("\t", "\\t")[:limit]
 
 
+def inert(text: str, *, limit: int = 10_000) -> str:
+    """Make a message of our own safe to print that quotes others: as `plain`, and links and hosts stay as they are."""
+    return _capped(_still(_head(text, limit)), text, limit, one=lambda sign: sign, measure=len)
+
+
 def slack_mrkdwn(text: str, *, limit: int = SLACK_LIMIT) -> str:
     """Make text safe inside Slack mrkdwn, as prose.
 
@@ -117,13 +122,17 @@ def _head(text: str, limit: int) -> str:
 
 
 def _seen(text: str) -> str:
+    return _defanged(_still(text))
+
+
+def _still(text: str) -> str:
     without = text
     for _ in range(8):
         stripped = _ANSI.sub("", without)
         if stripped == without:
             break
         without = stripped
-    return _defanged("".join(_visible(without.replace("\r\n", "\n"))))
+    return "".join(_visible(without.replace("\r\n", "\n")))
 
 
 def _visible(text: str) -> Iterator[str]:

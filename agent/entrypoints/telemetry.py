@@ -5,7 +5,8 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from io import StringIO
+from typing import Any, NamedTuple, TextIO
 
 import structlog
 
@@ -96,15 +97,30 @@ def configure_log(*, as_json: bool, quiet: bool = False) -> None:
         ]
     else:
         stamp = structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=True)
-        # the usual formatter shows the variables beside each line, and keys and tokens are among them
-        plain = structlog.dev.plain_traceback
-        last = [stamp, structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)]
+        lines = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=_traceback)
+        last = [stamp, _for_people, lines]
     structlog.configure(
         processors=[*shared, *last],
         wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING if quiet else logging.INFO),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
     )
+
+
+def _for_people(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Let no text of others move a cursor or begin a line of its own."""
+    from agent.core.safe_text import inert
+
+    return {key: inert(v).replace("\n", "\\n") if isinstance(v, str) else v for key, v in event.items()}
+
+
+def _traceback(out: TextIO, error: Any) -> None:
+    """Write a bug as files and lines: the usual form shows the values beside them, and keys are among those."""
+    from agent.core.safe_text import inert
+
+    written = StringIO()
+    structlog.dev.plain_traceback(written, error)
+    out.write(inert(written.getvalue(), limit=50_000))
 
 
 def _for_cloud_logging(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from agent.core.brief import lines
 from agent.core.incident import Incident
 from agent.core.phase import Phase
+from agent.core.safe_text import inert
 from agent.core.value import short_id
 from agent.entrypoints.records import Record
 from agent.errors import InputRejected
@@ -58,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         bad = found.feed_all(records, service=source.service)
         incidents = found.settle()
         for error in bad:
-            print(f"sre-agent replay: {error}", file=sys.stderr)
+            print(f"sre-agent replay: {inert(str(error))}", file=sys.stderr)
         if not incidents:
             _refuse_unread(args.source, records=records.number, bad=len(bad))
         return _show(incidents, now=found.clock.now(), as_json=args.json)
@@ -78,7 +79,7 @@ def _publish(records: Iterable[Record], args: argparse.Namespace, name: str) -> 
             message = message_of(record, attributes)
         except InputRejected as error:
             refused += 1
-            print(f"sre-agent replay: {error}", file=sys.stderr)
+            print(f"sre-agent replay: {inert(str(error))}", file=sys.stderr)
             continue
         bus.publish(message)
         sent += 1

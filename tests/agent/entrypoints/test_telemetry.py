@@ -120,3 +120,18 @@ def test_a_bug_is_told_without_what_stood_in_memory(capsys, as_json):
     said = capsys.readouterr().err
     assert "ZeroDivisionError" in said
     assert signing_secret not in said
+
+
+def test_what_others_wrote_moves_no_cursor_of_whoever_watches_the_log(capsys):
+    """S13: names and errors stand in the lines for people as they came."""
+    configure_log(as_json=False)
+    try:
+        structlog.get_logger().warning(
+            "delivery.failed", error="\x1b[2J\x1b]0;t\x07gone\u202e", service="a\x9bb", took_s=1.5
+        )
+    finally:
+        structlog.reset_defaults()
+    said = capsys.readouterr().err
+    assert "gone" in said
+    assert "took_s=1.5" in said
+    assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(said)

@@ -51,3 +51,15 @@ def test_a_name_cannot_put_words_on_the_terminal(asked, capsys):
     assert code in {0, 2}
     assert "\x1b" not in out
     assert len(out.splitlines()) <= 1
+
+
+def test_a_name_or_a_reason_cannot_move_the_cursor_of_whoever_reads_an_error(asked, capsys):
+    """S13: what others typed stands in refusals too; links of our own stay as they are."""
+    assert main(["reject", asked.plan.id, "--why", "no", "--by", "\x1b[2J\x1b]0;t\x07eve\u202e"]) == 0
+    capsys.readouterr()
+    assert main(["approve", asked.plan.id]) == 2
+    told = capsys.readouterr().err
+    assert "eve" in told
+    assert not {"\x1b", "\x07", "\u202e"} & set(told)
+    assert main(["approve", "p-\x1b[31mx"]) == 2
+    assert "\x1b" not in capsys.readouterr().err
