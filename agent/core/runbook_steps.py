@@ -8,7 +8,6 @@ Quota ids: Cloud Run's quotas for GPUs, 2026.
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from agent.core.serving import ServingConfig
 from agent.core.words import served_model
@@ -141,10 +140,11 @@ def _weights(place: str, *, quote: bool) -> Commands:
 
 def _bucket_path(config: ServingConfig) -> str | None:
     """Where the served folder lies in its bucket, or None where no mount holds it."""
-    served = PurePosixPath(served_model(config.command, config.args) or "")
+    served = served_model(config.command, config.args) or ""
     for volume in config.volumes:
-        if volume.bucket and served.is_relative_to(volume.mount_path) and served != PurePosixPath(volume.mount_path):
-            return f"gs://{volume.bucket}/{served.relative_to(volume.mount_path)}"
+        folder = served.removeprefix(volume.mount_path.rstrip("/") + "/").strip("/")
+        if volume.bucket and folder and served.startswith(volume.mount_path.rstrip("/") + "/"):
+            return f"gs://{volume.bucket}/{folder}"
     return None
 
 

@@ -6,7 +6,10 @@ from simulated.driver import Simulation, Violation
 
 
 def main(words: list[str]) -> int:
-    """Run the seed; 1 where it breaks a promise."""
+    """Run the seed; 1 where it breaks a promise, 2 where none is named."""
+    if not words or not words[0].isdecimal():
+        print("which seed? make simulate SEED=4711", file=sys.stderr)
+        return 2
     simulation = Simulation(int(words[0]))
     broken = None
     try:
@@ -18,7 +21,7 @@ def main(words: list[str]) -> int:
         print("\n".join(simulation.lines))
     print(f"seed {simulation.seed}: {simulation.calls} calls, digest {simulation.digest}")
     if broken is not None:
-        print(f"broken: {broken}")
+        print(f"broken: {broken}\nreplay: make simulate SEED={simulation.seed}")
     return 1 if broken is not None else 0
 
 
