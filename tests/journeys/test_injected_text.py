@@ -80,7 +80,7 @@ CARRIERS = {
     "exception": lambda text: {"textPayload": f'Traceback (most recent call last):\n  File "x.py"\nRuntimeError: {text}'},
     "env value": lambda text: {"textPayload": f"INFO environment: VLLM_NOTE={text}"},
     "service name": lambda text: {"textPayload": f"ERROR service '{text}' failed its health check"},
-    "chat text": lambda text: {"textPayload": f"WARNING request from a chat: {text!r}"},
+    "chat text": lambda text: {"textPayload": f"ERROR request from a chat: {text!r}"},
     "HTTP error": lambda text: {"textPayload": f"HTTP 500 from http://127.0.0.1:8000: {text}"},
 }  # fmt: skip
 
