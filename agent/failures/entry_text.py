@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from agent.failures.client_words import CLIENT_KEYS, known_route
 from agent.failures.text import clean, records_of
 
 MAX_DEPTH = 32
@@ -52,8 +53,8 @@ def entry_lines(entry: Mapping[str, Any]) -> list[str]:
         parts.append(_object_text({key: value for key, value in proto.items() if key != "status"}))
     request = entry.get("httpRequest")
     if isinstance(request, Mapping):
-        words = [str(request.get(key, "")) for key in ("requestMethod", "requestUrl")]
-        parts.append(f"HTTP {' '.join(words)} status {request.get('status', '')}")
+        asked = f"{request.get('requestMethod', '')} {known_route(str(request.get('requestUrl', '')))}"
+        parts.append(f"HTTP {asked} status {request.get('status', '')}")
     if not parts:
         parts.append(_object_text(entry))
     return [line for part in parts for line in clean(part).splitlines() if line.strip()]
@@ -100,7 +101,7 @@ def _object_text(value: Mapping[str, Any]) -> str:
     rest = [
         line
         for key, item in value.items()
-        if key not in _MESSAGE_KEYS + _REASON_KEYS or not isinstance(item, str)
+        if (key not in _MESSAGE_KEYS + _REASON_KEYS or not isinstance(item, str)) and not _of_client(key)
         for line in _leaves(key, item, 0)
     ]
     return "\n".join([": ".join(head), *rest] if head else rest)
@@ -110,17 +111,23 @@ def _leaves(key: str, value: object, depth: int) -> Iterator[str]:
     if depth > MAX_DEPTH:
         return
     if isinstance(value, Mapping):
-        plain = {name: item for name, item in value.items() if isinstance(item, str | int | float)}
+        plain = {
+            name: item for name, item in value.items() if isinstance(item, str | int | float) and not _of_client(name)
+        }
         if plain:
             yield f"{key}: " + ", ".join(f"{name}: {_word(item)}" for name, item in plain.items())
         for name, item in value.items():
-            if name not in plain:
+            if name not in plain and not _of_client(name):
                 yield from _leaves(str(name), item, depth + 1)
     elif isinstance(value, list):
         for item in value:
             yield from _leaves(key, item, depth + 1)
     elif value is not None:
         yield f"{key}: {_word(value)}"
+
+
+def _of_client(key: object) -> bool:
+    return str(key).lower() in CLIENT_KEYS
 
 
 def _word(value: object) -> str:

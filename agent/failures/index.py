@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from agent.failures.client_words import CLIENT_MARKS, without_client_words
 from agent.failures.finding import LineMatch
 from agent.failures.phrase import BEFORE_WHOLE_LINE, Phrase, parse_phrase
 from agent.failures.prefilter import Prefilter
@@ -87,7 +88,7 @@ class Index:
             anchors.setdefault(anchor, [])
         self._claiming = frozenset(number for number, anchor in enumerate(anchors) if anchor in claiming)
         self._owners = list(anchors.values())
-        self._prefilter = Prefilter(list(anchors))
+        self._prefilter = Prefilter(list(anchors), marks=CLIENT_MARKS, rewrite=without_client_words)
         self._memo: dict[tuple[int, ...], Candidates] = {}
 
     def sightings(self, lines: Iterable[str]) -> Iterator[tuple[int, Compiled]]:

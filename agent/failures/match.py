@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
+from agent.failures.client_words import without_client_words
 from agent.failures.finding import Finding, LineMatch
 from agent.failures.index import Compiled, Index, compile_entry
 from agent.failures.signature import Role, Signature
@@ -73,7 +74,7 @@ class Matcher:
         return (self._lately if len(text) <= MEMO_CHARS else self._classify)(text, whole_log, platform)
 
     def _classify(self, text: str, whole_log: bool, platform: str | None) -> Finding:  # noqa: FBT001 - a memo's key
-        lines = split_lines(text)
+        lines = [without_client_words(line) for line in split_lines(text)]
         found = list(self._all.sightings(lines))
         lowered = "\n".join(lines).encode("utf-8", "surrogatepass").lower()
         fits: dict[str, bool] = {}

@@ -1,7 +1,7 @@
 """All literals of the catalogue are searched at once, many lines in one pass."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, islice
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation
@@ -15,15 +15,24 @@ CHUNK_CHARS = 4_000_000
 Hit = tuple[int, tuple[int, ...], bytes, bytes]
 """Line index, literal numbers in the order in which they end, the line in lower case, the line as it is."""
 
+Rewrite = Callable[[str], str]
+"""What becomes of a line before it counts."""
+
 
 class Prefilter:
     """Finds which literals stand in which lines.
 
     Args:
         literals: Distinct, lower case, UTF-8, no line break inside, at least one.
+        marks: A hit in a line with one of these counts only if the rewritten line still holds it.
+        rewrite: Applied to such lines; what it returns is rewritten to itself.
     """
 
-    def __init__(self, literals: Sequence[bytes]) -> None:
+    def __init__(
+        self, literals: Sequence[bytes], *, marks: Sequence[bytes] = (), rewrite: Rewrite | None = None
+    ) -> None:
+        self._marks = tuple(marks)
+        self._rewrite = rewrite
         # Of the three kinds this one stays in the processor's cache; the larger DFA is slower here.
         self._search = BytesAhoCorasick(literals, implementation=Implementation.ContiguousNFA)
 
@@ -34,11 +43,27 @@ class Prefilter:
         """
         first = 0
         for chunk in _chunks(lines):
-            yield from self._hits(chunk, first)
+            raw, data, starts = _join(chunk)
+            hits = self._hits(raw, data, starts, first)
+            # Most chunks hold no mark, and one look at the whole of it tells so.
+            if self._rewrite is not None and any(mark in raw for mark in self._marks):
+                yield from self._rewritten(hits, self._rewrite)
+            else:
+                yield from hits
             first += len(chunk)
 
-    def _hits(self, chunk: list[str], first: int) -> list[Hit]:
-        raw, data, starts = _join(chunk)
+    def _rewritten(self, hits: Iterable[Hit], rewrite: Rewrite) -> Iterator[Hit]:
+        for hit in hits:
+            raw = hit[3]
+            if any(mark in raw for mark in self._marks):
+                line = rewrite(raw.decode("utf-8", "surrogatepass"))
+                raw, data, starts = _join([line])
+                for _, literals, folded, kept in self._hits(raw, data, starts, 0):
+                    yield hit[0], literals, folded, kept
+            else:
+                yield hit
+
+    def _hits(self, raw: bytes, data: bytes, starts: list[int], first: int) -> list[Hit]:
         hits: list[Hit] = []
         literals: list[int] = []
         at = -1

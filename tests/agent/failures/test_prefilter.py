@@ -42,3 +42,9 @@ def test_indexes_run_on_over_chunks(monkeypatch: object) -> None:
 def test_long_lines_are_searched_in_small_chunks_and_lose_nothing() -> None:
     lines = ["y" * 3_000_000 + "alpha", "z" * 3_000_000, "beta"]
     assert [hit[0] for hit in Prefilter(LITERALS).scan(lines)] == [0, 2]
+
+
+def test_a_marked_line_counts_as_it_is_rewritten() -> None:
+    found = Prefilter(LITERALS, marks=[b"said"], rewrite=lambda line: line.split("said")[0])
+    lines = ["alpha", "he said alpha", "alpha said he", "plain"]
+    assert [(index, raw) for index, _, _, raw in found.scan(lines)] == [(0, b"alpha"), (2, b"alpha ")]

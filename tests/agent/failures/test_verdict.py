@@ -7,6 +7,9 @@ from agent.failures.match import Matcher
 
 STAMP = "2031-05-06 07:08:09"
 HEALTHY = [
+    'vllm:num_requests_waiting{engine="0",model_name="m"} 0.0',
+    "# If the pod is OOMKilled, give it a larger memory limit",
+    "# If you see CUDA out of memory, serve a shorter context",
     f"{STAMP} INFO  [worker-3] storage.BlockKeeper - block 7781 written to 10.9.8.7:5010, size 4096",
     f"{STAMP} INFO scheduler.TaskSet: finished task 3.0 in stage 0.0 (TID 3) in 41 ms",
     f"{STAMP} DEBUG cache.Pool: notification time out 3200, retry in 5 s",

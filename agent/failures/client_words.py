@@ -1,0 +1,64 @@
+"""What a client wrote into the server's log: a prompt, a path, a model's name are no word of the server.
+
+Whoever may send a request could otherwise write a failure into the log and have it classified, and acted on.
+"""
+
+import re
+
+CLIENT_MARKS = (b"HTTP", b"equest", b"does not exist", b"logger.py:", b"Generated response")
+"""A line without any of these holds no word of a client that :func:`without_client_words` knows."""
+
+CLIENT_KEYS = frozenset(
+    {"useragent", "user_agent", "user-agent", "http_user_agent", "referer", "referrer", "http_referer"}
+)
+"""Keys of access logs, in lower case, whose value is a request header as the client sent it."""
+
+_GONE = "..."
+_ROUTE = re.compile(
+    r"v[1-3]|api|chat|completions|models|embeddings|responses|messages|generate|infer|predict|predictions|invocations"
+    r"|tokenize|detokenize|score|rerank|pooling|classify|audio|transcriptions|translations|files|batches|render|tags"
+    r"|(?:un)?load_lora_adapter|sleep|wake_up|is_sleeping|load|server_info|version|metrics|ping|status|_?health|healthz"
+    r"|livez?|readyz?|startup|docs|openapi\.json|favicon\.ico|robots\.txt|index\.html|"
+)
+"""Parts of the paths that model servers, probes and crawlers ask for."""
+_ACCESS = re.compile(r'"([A-Z]{3,7}) ([^"]{0,4096}?) (HTTP/\d(?:\.\d)?)"')
+_SUMMARY = re.compile(r"(HTTP [A-Z?]{1,7}) (\S{0,4096}) (status \d{0,3}\b)")
+_COMBINED = re.compile(r'(HTTP/\d(?:\.\d)?" \d{3} (?:\d{1,15}|-)) "[^"]{0,8192}" "[^"]{0,8192}"')
+_REQUEST = re.compile(
+    r"\b((?:Received|Added|Aborted|Aborting|Finished) request(?:\(s\))?|Generated response"
+    r"|Request(?= .{1,200} details: ))(?: ((?:chatcmpl|cmpl|embd|score|rerank|pool|classify|resp)\b-?)?.*|$)"
+)
+_REQUEST_LOGGER = re.compile(
+    r"((?:INFO|DEBUG)\b.{0,60}\blogger\.py:\d{1,5}\] )(?!Received request|Generated response).*"
+)
+_ORIGIN = re.compile(r"^\w{2,8}://[^/?]*")
+_MODEL = re.compile(r"(The model [`'\"])(.{0,400}?)([`'\"] does not exist)")
+
+
+def without_client_words(line: str) -> str:
+    """The line with the words of clients taken out; a line without any stays as it is.
+
+    Out go the prompts, parameters and identifiers that vLLM's request logger writes, the referrer and user agent of
+    an access log, what is no known route in a path, and the name of a model that nobody serves.
+    """
+    if "logger.py:" in line:
+        line = _REQUEST_LOGGER.sub(rf"\1{_GONE}", line)
+    if "equest" in line or "Generated response" in line:
+        line = _REQUEST.sub(lambda found: f"{found[1]} {found[2] or ''}{_GONE}", line)
+    if "HTTP" in line:
+        line = _ACCESS.sub(lambda found: f'"{found[1]} {known_route(found[2])} {found[3]}"', line)
+        line = _SUMMARY.sub(lambda found: f"{found[1]} {known_route(found[2])} {found[3]}", line)
+        line = _COMBINED.sub(r"\1", line)
+    if "does not exist" in line:
+        line = _MODEL.sub(rf"\1{_GONE}\3", line)
+    return line
+
+
+def known_route(target: str) -> str:
+    """The path of a request as far as its parts are routes that are known; no host, no query."""
+    path = _ORIGIN.sub("", target).split("?", 1)[0]
+    parts = path.split("/")[1:]
+    known = 0
+    while known < len(parts) and _ROUTE.fullmatch(parts[known]):
+        known += 1
+    return "/" + "/".join([*parts[:known], *([_GONE] if known < len(parts) else [])])
