@@ -199,6 +199,15 @@ def _own_address(raw: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
+def _slack_api(raw: str) -> str:
+    """Return the address that the bot token goes to: https, or a stand-in on this machine."""
+    parts = urlsplit(raw)
+    near = parts.scheme == "http" and parts.hostname in {"127.0.0.1", "localhost", "::1"}
+    if not (parts.scheme == "https" or near) or not parts.hostname or "@" in parts.netloc:
+        raise ValueError(raw)
+    return raw
+
+
 def _words(raw: str) -> tuple[str, ...]:
     return tuple(shlex.split(raw))
 
@@ -278,7 +287,9 @@ WORDS: dict[str, _Word] = {
     "GEMMA_MAY_ASK": _Word(field="model_may_ask", read=_switch, want="on | off"),
     "SLACK_TOKEN": _Word(field="slack_token", read=_secret, want="a bot token"),
     "SLACK_SIGNING_SECRET": _Word(field="slack_signing_secret", read=_secret, want="the app's signing secret"),
-    "SLACK_API_URL": _Word(field="slack_api_url", read=str, want="Slack's API, such as https://slack-gov.com/api/"),
+    "SLACK_API_URL": _Word(
+        field="slack_api_url", read=_slack_api, want="Slack's API, such as https://slack-gov.com/api/"
+    ),
     "SLACK_CHANNEL": _Word(field="slack_channel", read=str, want="a channel id"),
     "WEBHOOK_URLS": _Word(field="webhook_urls", read=_list, want="https URLs, separated by commas"),
     "WEBHOOK_SECRETS": _Word(

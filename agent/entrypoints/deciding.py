@@ -25,7 +25,7 @@ def decide(plan: str, answer: Answer, *, by: str | None, why: str = "") -> int:
 
     heard = open_office().decide(plan, answer, by=by, why=why)
     what = "approved" if heard.answer is Answer.APPROVE else "rejected"
-    after = "the running service applies it" if heard.answer is Answer.APPROVE else "the next plan comes"
+    after = "the running service goes on with it" if heard.answer is Answer.APPROVE else "the next plan comes"
     name = heard.who if _PLAIN_NAME.fullmatch(heard.who) else terminal(heard.who, lines=False)
     who = name + ("" if heard.verified else " (not verified)")
     print(f"plan {heard.plan} {what} by {who}; {after}: sre-agent incidents show {heard.incident}")

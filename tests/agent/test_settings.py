@@ -95,3 +95,13 @@ def test_a_secret_of_two_proves_neither(deciders, out, says):
     with pytest.raises(SettingsRejected, match=says) as caught:
         read_settings(words)
     assert ONE not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://slack.example/api/", "https://u@slack.com/api/", "slack.com/api", "ftp://slack.com/", ""]
+)
+def test_the_bot_token_goes_nowhere_in_the_clear(url):
+    with pytest.raises(SettingsRejected, match="SLACK_API_URL is"):
+        read_settings({"SLACK_API_URL": url})
+    for good in ("https://slack-gov.com/api/", "http://127.0.0.1:9/api/"):
+        assert read_settings({"SLACK_API_URL": good}).slack_api_url == good
