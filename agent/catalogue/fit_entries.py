@@ -98,6 +98,22 @@ def variant_of(base: ModelFacts, entry: Mapping[str, Any], schemes: Mapping[str,
     return replace(base, name=entry["id"], quant=quant, served_bytes=served, sources=(*base.sources, source))
 
 
+def sibling_of(base: ModelFacts, entry: Mapping[str, Any]) -> ModelFacts:
+    """A checkpoint of the same shape that was published with another context, hence another rope table."""
+    positions, source = int(entry["max_position"]), entry["source"]
+    if positions <= 0 or not source:
+        raise EntryRejected(f"sibling {entry['id']!r} needs its max_position and a source")
+    return replace(
+        base,
+        name=entry["id"],
+        max_position=positions,
+        other_positions=tuple(int(others) for others in entry.get("other_positions", ())),
+        rope_cache_bytes=base.rope_cache_bytes * positions // base.max_position,
+        tied=bool(entry.get("tied", base.tied)),
+        sources=(*base.sources, f"{entry['id']}: {source}"),
+    )
+
+
 def accelerator_from_entry(entry: Mapping[str, Any]) -> AcceleratorFacts:
     """An accelerator; memory in GiB in the file, bytes in the value."""
     kind = AcceleratorKind(entry["kind"])

@@ -15,6 +15,7 @@ from agent.catalogue.fit_entries import (
     accelerator_from_entry,
     model_from_entry,
     scheme_from_entry,
+    sibling_of,
     variant_of,
     version_from_entry,
 )
@@ -243,6 +244,10 @@ def _load_models(document: dict[str, Any]) -> ModelCatalogue:
             for name in (entry["name"], *entry["aliases"]):
                 _enter(by_name, name, base)
                 by_shape.setdefault(_shape(name.rsplit("/", 1)[-1].lower()), base)
+            for sibling in entry.get("siblings", ()):
+                facts = sibling_of(base, sibling)
+                _enter(by_name, sibling["id"], facts)
+                by_shape.setdefault(_shape(sibling["id"].rsplit("/", 1)[-1].lower()), facts)
             for variant in entry["variants"]:
                 facts = variant_of(base, variant, {key: scheme.facts for key, scheme in schemes.items()})
                 _enter(by_name, variant["id"], facts)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.catalogue.fit_entries import EntryRejected, accelerator_from_entry, scheme_from_entry, variant_of
+from agent.catalogue.fit_entries import EntryRejected, accelerator_from_entry, scheme_from_entry, sibling_of, variant_of
 from agent.catalogue.load_fit import load_fit_catalogue
 from agent.fit.bounds import GIB
 
@@ -35,3 +35,10 @@ def test_a_variant_of_an_unknown_scheme_is_refused():
     base = load_fit_catalogue().models.find("Qwen/Qwen3-8B")
     with pytest.raises(EntryRejected, match="unknown scheme"):
         variant_of(base, {"id": "a/b", "scheme": "never"}, {})
+
+
+@pytest.mark.parametrize("change", [{"source": ""}, {"max_position": 0}])
+def test_a_sibling_without_context_or_source_is_refused(change):
+    base = load_fit_catalogue().models.find("Qwen/Qwen3-8B")
+    with pytest.raises(EntryRejected, match="sibling 'a/b'"):
+        sibling_of(base, {"id": "a/b", "max_position": 4096, "source": "s", **change})

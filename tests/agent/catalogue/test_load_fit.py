@@ -94,6 +94,26 @@ def test_a_storage_taken_from_the_name_is_an_assumption_with_a_margin(catalogue)
     assert any("by its name" in told for told in facts.assumptions)
 
 
+@pytest.mark.parametrize(
+    ("name", "positions"),
+    [
+        ("Qwen/Qwen2.5-7B-Instruct", 32768),
+        ("Qwen/Qwen2.5-7B", 131072),
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", 131072),
+        ("someone/DeepSeek-R1-Distill-Qwen-7B-AWQ", 131072),
+        ("Qwen/Qwen2.5-Math-7B-Instruct", 4096),
+        ("Qwen/QwQ-32B", 40960),
+        ("Qwen/Qwen3-8B", 40960),
+        ("Qwen/Qwen3-8B-Base", 32768),
+        ("microsoft/Phi-4-reasoning", 32768),
+    ],
+)
+def test_a_sibling_of_the_same_shape_has_its_own_context(catalogue, name, positions):
+    facts = catalogue.models.find(name)
+    assert facts.max_position == positions
+    assert facts.rope_cache_bytes == positions * 256  # 128 numbers of 2 bytes each
+
+
 def test_an_unknown_model_is_refused_with_the_nearest_names(catalogue):
     with pytest.raises(InputRejected) as refused:
         catalogue.models.find("google/gemma-4-32B-it")

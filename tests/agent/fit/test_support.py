@@ -129,6 +129,16 @@ def test_a_size_published_with_two_contexts_needs_one_stated(ask):
     assert ask("Qwen/Qwen3-30B-A3B", "nvidia-h100-80gb", "--max-model-len 40960").fits is True
 
 
+def test_siblings_of_one_shape_are_held_to_their_own_context(ask):
+    def long(model):
+        return ask(model, "nvidia-a100-80gb", "--max-model-len 65536").fits
+
+    assert long("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B") is True
+    assert long("Qwen/Qwen2.5-7B-Instruct") is False
+    assert long("Qwen/Qwen2.5-Math-7B-Instruct") is False
+    assert ask("Qwen/Qwen2.5-7B", "nvidia-a100-80gb").fits is None
+
+
 def test_every_default_that_was_used_is_named(ask):
     told = " ".join(ask("Qwen/Qwen3-8B", "nvidia-l4").assumptions)
     for flag in ("max_model_len", "max_num_batched_tokens", "max_num_seqs", "gpu_memory_utilization"):
