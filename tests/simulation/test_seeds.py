@@ -83,6 +83,12 @@ class TestTheSimulationCanFail:
         said = self.broken(Course(stories=("oom",), fates={"apply": [Fate.WRONG] * 4}))
         assert "tried again" in said, said
 
+    def test_who_undoes_what_a_person_did_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """While a rollout hangs, somebody edits the service, pins its traffic or makes it anew."""
+        monkeypatch.setattr("agent.stages.verification_to_outcome.changed_since", lambda *_: "")
+        said = self.broken(Course(stories=("context",), by_hand=True, fates={"apply": [Fate.NEVER] * 6}), seeds=10)
+        assert "restore after somebody else changed" in said, said
+
     def test_who_loses_a_message_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A stage that commits nothing of what wakes the next one leaves an incident that never ends."""
         monkeypatch.setattr("agent.stages.commit._messages", lambda *_, **__: ())

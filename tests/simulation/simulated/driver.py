@@ -167,6 +167,7 @@ class Simulation:
         self.open: set[str] = set()
         self.commits: list[tuple[int, Phase]] = []
         self.touched_by_hand: dict[str, datetime] = {}
+        self.hand = random.Random(f"hand {seed}")
         self.platform = SimulatedPlatform(lambda: self.true, self._fated, self._rollout_s, self._changing)
         self.processes = [Process(n) for n in range(DEEPEST + 1)]
         self.running: Process | None = None
@@ -443,8 +444,9 @@ class Simulation:
     def _by_hand(self, name: str) -> None:
         if not self.platform.services[name].deleted:
             self.note("by hand", name)
-            self.touched_by_hand[name] = self.true
-            self.platform.by_hand(name)
+            how = self.hand.choice(["edits", "edits", "pins", "remakes"])
+            if self.platform.by_hand(name, how):
+                self.touched_by_hand[name] = self.true
 
     def _gone(self, name: str) -> None:
         self.note("deleted", name)

@@ -66,6 +66,7 @@ class Service:
     serving: str | None
     traffic: tuple[Traffic, ...] = (Traffic(percent=100),)
     generation: int = 7
+    uid: str = "uid"
     spare: bool = False
     deleted: bool = False
     denied: bool = False
@@ -110,15 +111,24 @@ class SimulatedPlatform:
             spare=spare,
         )
 
-    def by_hand(self, name: str) -> None:
-        """Somebody else changes the service."""
+    def by_hand(self, name: str, how: str = "edits") -> bool:
+        """Somebody else edits the service, pins its traffic to what serves, or makes it anew; whether that changed it."""
         service = self.services[name]
         service.generation += 1
+        if how == "pins":
+            before, service.traffic = (
+                service.traffic,
+                (Traffic(revision=service.serving or service.latest, percent=100),),
+            )
+            return service.traffic != before
+        if how == "remakes":
+            service.uid, service.generation, service.stamps = service.uid + "-again", 1, {}
         config = template_of(service.template).config
         revision = f"{name}-hand-{service.generation}"
         service.template = stamped(config.with_(concurrency=(config.concurrency or 10) + 1), "", None, None)
         service.latest = revision
         service.fates[revision] = Fate.GOOD
+        return True
 
     def describe(self, name: str) -> Live:
         service = self._of(name)
@@ -127,7 +137,7 @@ class SimulatedPlatform:
             service=name,
             platform="cloud_run",
             config=template_of(service.template).config,
-            uid=f"uid-{name}",
+            uid=service.uid,
             generation=service.generation,
             etag=self._etag(service),
             template=service.template,

@@ -36,6 +36,8 @@ def at_a_change(sim: Simulation, mutation: Mutation) -> None:
     assert decision.at < decision.expires_at, "an expired plan was approved"
     if mutation.kind == "apply":
         _first_enough(sim, incident)
+    else:
+        _nobodys_work_undone(sim, incident, mutation)
     if sim.paused_at_brink:
         return  # it stood still after its last look; only the etag can stop it now
     assert not sim.control.kill_switch().on, f"{mutation.kind} under the kill switch"
@@ -48,6 +50,14 @@ def at_a_change(sim: Simulation, mutation: Mutation) -> None:
     holder = sim.running.outfit.worlds["on_decision"].holder
     assert held.holder.startswith(f"{holder}/"), f"{held.holder} has the turn, {holder} made the change"
     assert sim.control.holds(held, believed), "the turn was over"
+
+
+def _nobodys_work_undone(sim: Simulation, incident: Incident, mutation: Mutation) -> None:
+    """Roll-back and shift follow our own change; what a person did after it stays."""
+    applied = incident.execution.effect(EffectKind.APPLY) if incident.execution is not None else None
+    ours = next(m.at for m in sim.platform.mutations if applied is not None and m.key == applied.key)
+    touched = sim.touched_by_hand.get(mutation.service)
+    assert touched is None or touched <= ours, f"{mutation.kind} after somebody else changed {mutation.service}"
 
 
 def _first_enough(sim: Simulation, incident: Incident) -> None:
