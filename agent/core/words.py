@@ -6,6 +6,9 @@ from agent.errors import InputRejected
 
 _SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh"})
 _VALUE = re.compile(r"^(?!-)|^-\d")  # a word that is no flag, or a negative number
+_MANY = frozenset(
+    {"served-model-name", "lora-modules", "cudagraph-capture-sizes", "middleware"}
+)  # nargs="+" in vLLM 0.32
 _ALIASES = {"tp": "tensor-parallel-size", "pp": "pipeline-parallel-size", "q": "quantization"}
 
 
@@ -31,7 +34,9 @@ def flag_map(args: tuple[str, ...]) -> dict[str, str]:
 def with_flag(args: tuple[str, ...], name: str, value: str | None) -> tuple[str, ...]:
     """Return the words with one flag set in place, added at the end, or (``value`` None) taken away.
 
-    A flag given several times is left once, at its last place. Setting ``--x`` removes ``--no-x``, and the reverse.
+    A flag given several times is left once, at its last place. Setting ``--x`` removes ``--no-x``, and the reverse;
+    it removes ``--x.y`` too, which vLLM gathers into a ``--x`` behind all others. The values of a flag that takes
+    several words are one text with blanks.
     """
     wanted = canonical_name(name)
     opposite = wanted.removeprefix("no-") if wanted.startswith("no-") else f"no-{wanted}"
@@ -40,14 +45,15 @@ def with_flag(args: tuple[str, ...], name: str, value: str | None) -> tuple[str,
     index = 0
     while index < len(args):
         word = args[index]
-        width = 2 if _is_flag(word) and "=" not in word and _has_value(args, index) else 1
-        if _is_flag(word) and canonical_name(word) in {wanted, opposite}:
+        width = 1 + _values(args, index) if _is_flag(word) else 1
+        here = canonical_name(word)
+        if _is_flag(word) and (here in {wanted, opposite} or here.startswith(f"{wanted}.")):
             place = len(words)
         else:
             words.extend(args[index : index + width])
         index += width
     if value is not None:
-        new = [f"--{wanted}"] if value == "" else [f"--{wanted}", value]
+        new = [f"--{wanted}"] if value == "" else [f"--{wanted}", *(value.split() if wanted in _MANY else [value])]
         at = len(words) if place is None else place
         words[at:at] = new
     return tuple(words)
@@ -105,11 +111,18 @@ def _is_flag(word: str) -> bool:
     return bool(re.match(r"^--?[A-Za-z]", word))
 
 
-def _has_value(args: tuple[str, ...], index: int) -> bool:
-    return index + 1 < len(args) and bool(_VALUE.match(args[index + 1]))
+def _values(args: tuple[str, ...], index: int) -> int:
+    """How many words after a flag are its values: as many as stand there where it takes several, else one at most."""
+    if "=" in args[index]:
+        return 0
+    most = len(args) if canonical_name(args[index]) in _MANY else 1
+    count = 0
+    while count < most and index + 1 + count < len(args) and _VALUE.match(args[index + 1 + count]):
+        count += 1
+    return count
 
 
 def _value(args: tuple[str, ...], index: int) -> str:
     if "=" in args[index]:
         return args[index].split("=", 1)[1]
-    return args[index + 1] if _has_value(args, index) else ""
+    return " ".join(args[index + 1 : index + 1 + _values(args, index)])

@@ -46,6 +46,31 @@ def test_a_flag_given_twice_is_left_once() -> None:
     assert with_flag(("--port", "1", "--x", "--port", "2"), "port", "3") == ("--x", "--port", "3")
 
 
+MANY = ("serve", "m", "--served-model-name", "a", "b", "--port", "1")
+
+
+@pytest.mark.parametrize(
+    ("value", "want"),
+    [
+        ("c", ("serve", "m", "--served-model-name", "c", "--port", "1")),
+        ("c d", ("serve", "m", "--served-model-name", "c", "d", "--port", "1")),
+        (None, ("serve", "m", "--port", "1")),
+    ],
+    ids=["one", "two", "taken away"],
+)
+def test_a_flag_of_several_words_is_changed_whole(value: str | None, want: tuple[str, ...]) -> None:
+    """A word left behind would be one more name, or a word that the server does not understand."""
+    assert with_flag(MANY, "served-model-name", value) == want
+    assert flag_map(MANY)["served-model-name"] == "a b"
+
+
+def test_the_dotted_parts_of_a_flag_go_with_it() -> None:
+    """VLLM puts them together behind all others: one left behind would win over what was set."""
+    dotted = ("serve", "m", "--limit-mm-per-prompt.image", "4", "--limit-mm-per-prompt.video=1", "--port", "1")
+    want = ("serve", "m", "--limit-mm-per-prompt", '{"image":1}', "--port", "1")
+    assert with_flag(dotted, "limit-mm-per-prompt", '{"image":1}') == want
+
+
 def test_the_model_is_found_in_both_places() -> None:
     """After serve, or in --model."""
     assert served_model(("vllm",), ARGS) == "/mnt/models/gemma"
