@@ -5,8 +5,8 @@ Whoever may send a request could otherwise write a failure into the log and have
 
 import re
 
-CLIENT_MARKS = (b"HTTP", b"equest", b"does not exist", b"logger.py:", b"Generated response")
-"""A line without any of these holds no word of a client that :func:`without_client_words` knows."""
+CLIENT_MARKS = (b"http/", b"http ", b" request", b"request ", b"the model ", b"logger.py:", b"generated response")
+"""In lower case; a line without any of these holds no word of a client that :func:`without_client_words` knows."""
 
 CLIENT_KEYS = frozenset(
     {"useragent", "user_agent", "user-agent", "http_user_agent", "referer", "referrer", "http_referer"}
@@ -23,7 +23,7 @@ _ROUTE = re.compile(
 """Parts of the paths that model servers, probes and crawlers ask for."""
 _ACCESS = re.compile(r'"([A-Z]{3,7}) ([^"]{0,4096}?) (HTTP/\d(?:\.\d)?)"')
 _SUMMARY = re.compile(r"(HTTP [A-Z?]{1,7}) (\S{0,4096}) (status \d{0,3}\b)")
-_COMBINED = re.compile(r'(HTTP/\d(?:\.\d)?" \d{3} (?:\d{1,15}|-)) "[^"]{0,8192}" "[^"]{0,8192}"')
+_COMBINED = re.compile(r'(HTTP/\d(?:\.\d)?" \d{3} (?:\d{1,15}|-))(?: "[^"]{0,8192}"){2,}')
 _REQUEST = re.compile(
     r"\b((?:Received|Added|Aborted|Aborting|Finished) request(?:\(s\))?|Generated response"
     r"|Request(?= .{1,200} details: ))(?: ((?:chatcmpl|cmpl|embd|score|rerank|pool|classify|resp)\b-?)?.*|$)"

@@ -24,17 +24,17 @@ class Prefilter:
 
     Args:
         literals: Distinct, lower case, UTF-8, no line break inside, at least one.
-        marks: A hit in a line with one of these counts only if the rewritten line still holds it.
-        rewrite: Applied to such lines; what it returns is rewritten to itself.
+        marks: As the literals; a hit in a line with one of these counts only if the rewritten line still holds it.
+        rewrite: Applied to such lines, once.
     """
 
     def __init__(
         self, literals: Sequence[bytes], *, marks: Sequence[bytes] = (), rewrite: Rewrite | None = None
     ) -> None:
-        self._marks = tuple(marks)
         self._rewrite = rewrite
+        self._first_mark = len(literals)
         # Of the three kinds this one stays in the processor's cache; the larger DFA is slower here.
-        self._search = BytesAhoCorasick(literals, implementation=Implementation.ContiguousNFA)
+        self._search = BytesAhoCorasick([*literals, *marks], implementation=Implementation.ContiguousNFA)
 
     def scan(self, lines: Iterable[str]) -> Iterator[Hit]:
         """Yield a hit for every line that holds a literal; ASCII case does not matter.
@@ -43,43 +43,45 @@ class Prefilter:
         """
         first = 0
         for chunk in _chunks(lines):
-            raw, data, starts = _join(chunk)
-            hits = self._hits(raw, data, starts, first)
-            # Most chunks hold no mark, and one look at the whole of it tells so.
-            if self._rewrite is not None and any(mark in raw for mark in self._marks):
-                yield from self._rewritten(hits, self._rewrite)
-            else:
-                yield from hits
+            yield from self._hits(chunk, first)
             first += len(chunk)
 
-    def _rewritten(self, hits: Iterable[Hit], rewrite: Rewrite) -> Iterator[Hit]:
-        for hit in hits:
-            raw = hit[3]
-            if any(mark in raw for mark in self._marks):
-                line = rewrite(raw.decode("utf-8", "surrogatepass"))
-                raw, data, starts = _join([line])
-                for _, literals, folded, kept in self._hits(raw, data, starts, 0):
-                    yield hit[0], literals, folded, kept
-            else:
-                yield hit
-
-    def _hits(self, raw: bytes, data: bytes, starts: list[int], first: int) -> list[Hit]:
+    def _hits(self, chunk: list[str], first: int, *, rewritten: bool = False) -> list[Hit]:
+        raw, data, starts = _join(chunk)
         hits: list[Hit] = []
         literals: list[int] = []
+        marked = False
         at = -1
         start = end = 0
         for literal, found, _ in self._search.find_matches_as_indexes(data, overlapping=True):
             if found >= end:
                 if literals:
-                    hits.append((first + at, tuple(literals), data[start : end - 1], raw[start : end - 1]))
+                    hit = (first + at, tuple(literals), data[start : end - 1], raw[start : end - 1])
+                    hits.extend(self._rewritten(hit) if marked else (hit,))
                 at = bisect_right(starts, found, at + 1) - 1
                 start, end = starts[at], starts[at + 1]
-                literals = [literal]
-            else:
+                literals = []
+                marked = False
+            if literal < self._first_mark:
                 literals.append(literal)
+            else:
+                marked = not rewritten
         if literals:
-            hits.append((first + at, tuple(literals), data[start : end - 1], raw[start : end - 1]))
+            hit = (first + at, tuple(literals), data[start : end - 1], raw[start : end - 1])
+            hits.extend(self._rewritten(hit) if marked else (hit,))
         return hits
+
+    def _rewritten(self, hit: Hit) -> list[Hit]:
+        """The hits of a marked line once it is rewritten; a line that stays as it is keeps its hit."""
+        if self._rewrite is None:
+            return [hit]
+        line = hit[3].decode("utf-8", "surrogatepass")
+        changed = self._rewrite(line)
+        if changed == line:
+            return [hit]
+        return [
+            (hit[0], literals, folded, raw) for _, literals, folded, raw in self._hits([changed], 0, rewritten=True)
+        ]
 
 
 def _chunks(lines: Iterable[str]) -> Iterator[list[str]]:

@@ -90,13 +90,14 @@ def test_beside_a_forged_line_the_server_is_still_heard(matcher: Matcher) -> Non
         "INFO Generated response cmpl-1: output: 'x'",
         'INFO: "GET /x HTTP/1.1" 404',
         "HTTP GET /x status 404",
+        '"GET / HTTP/1.1" 200 5 ' + '"OOMKilled" ' * 40,
         "The model `x` does not exist.",
     ],
 )
 def test_every_line_that_changes_bears_a_mark_and_changes_once(line: str) -> None:
     changed = without_client_words(line)
     assert changed != line
-    assert any(mark in line.encode() for mark in CLIENT_MARKS)
+    assert any(mark in line.lower().encode() for mark in CLIENT_MARKS)
     assert without_client_words(changed) == changed
 
 

@@ -48,3 +48,8 @@ def test_a_marked_line_counts_as_it_is_rewritten() -> None:
     found = Prefilter(LITERALS, marks=[b"said"], rewrite=lambda line: line.split("said")[0])
     lines = ["alpha", "he said alpha", "alpha said he", "plain"]
     assert [(index, raw) for index, _, _, raw in found.scan(lines)] == [(0, b"alpha"), (2, b"alpha ")]
+
+
+def test_a_line_is_rewritten_once_whatever_the_rewriting_leaves() -> None:
+    found = Prefilter(LITERALS, marks=[b"said"], rewrite=lambda line: line + " said")
+    assert [raw for _, _, _, raw in found.scan(["alpha said"])] == [b"alpha said said"]
