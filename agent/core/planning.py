@@ -73,7 +73,7 @@ def _proposal(
     if isinstance(candidate.actions[0], ForPerson) or live is None:
         known = live.config if live is not None else incident.told
         by_person = _for_person(known, candidate, fits, incident.service)
-        return _doubted(by_person, incident.diagnosis) if by_person is not None else None
+        return _doubted(_unpinned(by_person, live), incident.diagnosis) if by_person is not None else None
     after = applied(live.config, candidate.actions)
     changed = difference(live.config, after)
     restart = any(isinstance(a, Restart) for a in candidate.actions)
@@ -88,11 +88,11 @@ def _proposal(
     except PolicyRefused:
         return None
     word = candidate.word or fits.word(incident.service, after)
-    if word.fits is False:
+    staged = bool(live.spare_accelerator) and live.ready is not False
+    if word.fits is False or (not staged and live.pinned_to is not None):
         return None
     before = fits.word(incident.service, live.config)
     risk, reasons = _risk(incident, live, word, before, computed=candidate.word is not None)
-    staged = bool(live.spare_accelerator) and live.ready is not False
     return Proposal(
         actions=candidate.actions,
         difference=changed,
@@ -135,6 +135,17 @@ def _for_person(config: ServingConfig | None, candidate: Candidate, fits: Fits, 
         undo=candidate.actions[0].undo or "as the person who did it sees fit",
         notes=candidate.notes,
     )
+
+
+def _unpinned(proposal: Proposal, live: Live | None) -> Proposal:
+    """Say why we change nothing ourselves where the traffic does not follow what we would make."""
+    if live is None or live.pinned_to is None:
+        return proposal
+    note = (
+        f"the traffic, or a share of it, is pinned to {live.pinned_to!r}: a change in place would not serve, or could"
+        " not be measured; let all of it follow the latest revision, then we can change the service"
+    )
+    return replace(proposal, notes=(*proposal.notes, note))
 
 
 def _doubted(proposal: Proposal, diagnosis: Diagnosis | None) -> Proposal:

@@ -117,6 +117,11 @@ class Live(Value):
         return self.latest_ready_revision if newest_failed else None
 
     @property
+    def pinned_to(self) -> str | None:
+        """A revision that has traffic by name, so that a new one would not get all of it; None where all follows."""
+        return next((t.revision for t in self.traffic if t.revision is not None and t.percent), None)
+
+    @property
     def target(self) -> "Target":
         """What an approval binds to."""
         return Target(

@@ -143,11 +143,12 @@ class CloudRunPlatform:
         if order.staged:
             traffic = _staged(current, order.revision)
             return _request(current.name, order.etag, template=template, traffic=traffic), ("template", "traffic")
-        if not any(t.revision is None and t.percent for t in traffic_of(current.traffic) or LATEST):
+        pinned = [t.revision for t in traffic_of(current.traffic) if t.revision and t.percent]
+        if pinned:
             raise InputRejected(
                 f"service {order.service!r} was not changed",
-                why="its traffic is pinned to a revision, so a new one would not serve",
-                mend="let the traffic follow the latest revision first",
+                why=f"its traffic, or a share of it, is pinned to {pinned[0]!r}, so a new one would not serve alone",
+                mend="let all of the traffic follow the latest revision first",
             )
         return _request(current.name, order.etag, template=template), ("template",)
 

@@ -25,7 +25,7 @@ from agent.core.incident import Incident, Remedy
 from agent.core.plan import FitWord, Risk, Rollout
 from agent.core.planning import propose
 from agent.core.policy import Mode, Rule
-from agent.core.serving import EnvVar, Live, Probe, ServingConfig
+from agent.core.serving import EnvVar, Live, Probe, ServingConfig, Traffic
 from agent.core.value import digest
 from agent.core.verification import Verdict
 
@@ -290,6 +290,21 @@ def test_where_a_card_is_spare_the_new_revision_comes_up_beside_the_old() -> Non
     found = propose(incident("engine_hang", "restart"), calm, Arithmetic(), load_default_policy())
     assert found is not None
     assert found.rollout is Rollout.STAGED
+
+
+@pytest.mark.parametrize("share", [100, 50])
+def test_where_traffic_is_pinned_nobody_is_asked_for_a_change_in_place(share: int) -> None:
+    """It would be refused after the approval, or end inconclusive; with a spare card it is staged all the same."""
+    traffic = (Traffic(revision="s-00004", percent=share), Traffic(percent=100 - share))
+    pinned = live(ready=True, latest_ready_revision="s-00004", traffic=traffic)
+    found = propose(incident("engine_hang", "restart"), pinned, Arithmetic(), load_default_policy())
+    assert found is not None
+    assert isinstance(found.actions[0], ForPerson)
+    assert "pinned to 's-00004'" in found.notes[-1]
+    spare = pinned.with_(spare_accelerator=True)
+    staged = propose(incident("engine_hang", "restart"), spare, Arithmetic(), load_default_policy())
+    assert staged is not None
+    assert staged.rollout is Rollout.STAGED
 
 
 def test_an_uncertain_cause_is_a_high_risk() -> None:

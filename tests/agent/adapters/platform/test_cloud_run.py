@@ -223,6 +223,20 @@ def test_traffic_moved_by_hand_is_another_target_too(world) -> None:
         platform.apply(order(platform))
 
 
+def test_a_share_that_is_pinned_is_refused_before_anything_is_changed(world) -> None:
+    """Half of the requests would be answered by another revision, so that no measurement could be believed."""
+
+    def split(pb) -> None:
+        pb.traffic[0].percent = 50
+        pb.traffic.add(type_=2, revision="gemma4-vllm-00007-abc", percent=50)
+
+    world.stand_in.edit(world.name, split)
+    platform = world.open()
+    with pytest.raises(InputRejected, match="a share of it, is pinned"):
+        platform.validate(order(platform))
+    assert world.stand_in.updates == []
+
+
 def test_a_failed_rollout_is_put_back_byte_by_byte(world) -> None:
     """The bad template stays in the service until the prior one is back: equal but for name and stamp."""
     platform = world.open()
