@@ -131,4 +131,3 @@ def moves(incident: Incident, now: datetime) -> bool:
 def class_words(class_: str) -> str:
     """Return a failure class for people."""
     return class_.replace("_", " ")
-
