@@ -4,8 +4,10 @@ import contextlib
 import http.client
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -40,8 +42,11 @@ class Function:
         self.log = log
         command = [python, "-m", "functions_framework", "--target", name, "--host", "127.0.0.1", "--port", str(port)]
         command += ["--source", str(source or ROOT / "functions" / f"{name}.py")]
+        self.home = tempfile.mkdtemp(
+            prefix="home-"
+        )  # short and its own, as in a container: gunicorn puts a socket there
         with log.open("ab") as out:
-            self.process = subprocess.Popen(command, env=environ, cwd=cwd, stdout=out, stderr=out)
+            self.process = subprocess.Popen(command, env=environ | {"HOME": self.home}, cwd=cwd, stdout=out, stderr=out)
 
     def answers(self, limit_s=60):
         """Wait until it listens; it says 405 to a GET without doing anything."""
@@ -66,11 +71,12 @@ class Function:
 
     def stop(self):
         self.process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
+        try:
             self.process.wait(10)
-            return
-        self.process.kill()
-        self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(10)
+        shutil.rmtree(self.home, ignore_errors=True)
 
     @staticmethod
     def _ask(request):
