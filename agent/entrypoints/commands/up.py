@@ -63,11 +63,11 @@ def _serve(args: argparse.Namespace, held: socket.socket) -> int:
         signal.signal(number, lambda *_: stopping.set())
     if args.example:
         publish_example(installation, Path(args.example))
+    threading.Thread(target=server.serve_forever, name="console", daemon=True).start()
+    _greet(port, installation)  # before the workers, whose log would run into its lines
     pool.start()
     ticker.tick()
     ticker.start()
-    threading.Thread(target=server.serve_forever, name="console", daemon=True).start()
-    _greet(port, installation)
     stopping.wait()
     print("stopping: the running work ends first", file=sys.stderr)
     server.shutdown()
