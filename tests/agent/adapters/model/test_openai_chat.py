@@ -41,7 +41,7 @@ def test_every_fault_ends_inside_the_budget(servers, chat, question, fault):
         assert spent.calls <= asked.limit_calls
         assert spent.tokens <= asked.limit_tokens
         assert spent.seconds <= asked.limit_s
-        assert len(server.questions) <= spent.calls  # no call uncounted; on a busy machine one may never have arrived
+        assert len(server.questions) == spent.calls
 
 
 def test_a_server_that_is_down_is_no_answer(chat, question):
