@@ -3,7 +3,7 @@
 import importlib.util
 from pathlib import Path
 
-import openai.resources.chat.completions  # noqa: F401 - imported late; a question's fraction of a second is not for that
+import openai.resources.chat.chat  # noqa: F401 - imported late; a question's fraction of a second is not for that
 import pytest
 
 from agent.adapters.model.endpoint import parse_endpoint
