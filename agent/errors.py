@@ -37,7 +37,7 @@ class SreError(Exception):
         self.mend = mend
 
     def __str__(self) -> str:
-        return f"{self.what}: {self.why}. {self.mend}"
+        return f"{self.what}: {self.why.rstrip('.')}. {self.mend}"
 
 
 class InputRejected(SreError):

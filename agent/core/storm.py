@@ -1,16 +1,31 @@
 """A storm in bounded memory: the first, the last and the telling lines are kept, the rest is counted."""
 
+from bisect import bisect_right
 from collections import deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+
+import re2
 
 from agent.failures.match import Matcher
+from agent.failures.text import MAX_LINE_CHARS, looks_loud
 
 HEAD = 1000  # lines kept from the start: they tell the phase
 TAIL = 1000  # lines kept from the end: they tell how it ended
 SIGHTS = 3  # first sights of a signature that are kept, and the last one
 AROUND = 3  # lines kept on either side of a sight: a traceback stands around its message
+LOUD = 20  # first lines kept that speak of a failure and that no signature knows
+CUT_CHARS = 2_000  # characters kept of the last line of a signature, and of its first ones where room ran out
+PART_CHARS = 8_000_000  # characters kept of the head, of the tail, and around sights: ordinary lines need far less
 KINDS = 10_000  # signatures by place that are told apart; more are counted together
+
+_MAY_BE_LOUD = re2.compile(
+    rb"ERROR|CRITICAL|FATAL|PANIC|EMERG|SEVERE|Error|Exception|Interrupt|Exit|Failure|Timeout|Traceback"
+    rb"|(?i:fatal|panic|failed|failure|cannot|unable to|unhandled|denied|refused|killed|crash|abort|timed? ?out"
+    rb"|not found|exceeded|invalid)"
+)
+"""Every line for which :func:`agent.failures.text.looks_loud` is true holds one of these; a test holds it to that."""
 
 
 @dataclass(slots=True)
@@ -24,13 +39,20 @@ class Digest:
 
     Args:
         matcher: The compiled catalogue.
+        whole_chars: A log of at most so many characters is kept whole; 0 keeps no log whole that is longer than its
+            head and tail.
     """
 
-    def __init__(self, matcher: Matcher) -> None:
+    def __init__(self, matcher: Matcher, *, whole_chars: int = 0) -> None:
         self._matcher = matcher
+        self._whole: list[str] | None = [] if whole_chars else None
+        self._whole_chars = whole_chars
         self._kept: dict[int, str] = {}
         self._tail: deque[tuple[int, str]] = deque(maxlen=TAIL)
+        self._room = {"head": PART_CHARS, "around": PART_CHARS, "sights": PART_CHARS}
+        self._tail_chars = 0
         self._seen: dict[str, _Sight] = {}
+        self._loud = 0
         self._owed = 0  # lines of the next stretch that stand around a sight of this one
         self.total = 0
 
@@ -38,12 +60,18 @@ class Digest:
         """Take the next lines in; they stand behind all that came before.
 
         Args:
-            lines: Whole lines, untrusted; given in stretches of some thousands for speed.
+            lines: Whole lines, untrusted; given in stretches of some thousands for speed. What a line holds beyond
+                ``MAX_LINE_CHARS`` is not kept.
         """
+        if max(map(len, lines), default=0) > MAX_LINE_CHARS:
+            lines = [line[:MAX_LINE_CHARS] for line in lines]
+        self._add_whole(lines)
         base = self.total
-        self._kept.update((base + n, line) for n, line in enumerate(lines[: self._owed]))
+        self._keep("around", base, lines, range(min(self._owed, len(lines))))
         self._owed = max(0, self._owed - len(lines))
+        known = set()
         for index, match in self._matcher.scan(lines):
+            known.add(index)
             sight = self._seen.get(match.signature)
             if sight is None:
                 sight = self._seen[match.signature] = _Sight()
@@ -51,22 +79,63 @@ class Digest:
             if sight.count <= SIGHTS:
                 self._keep_around(base, index, lines)
             else:
-                sight.last = (base + index, lines[index])
+                sight.last = (base + index, lines[index][:CUT_CHARS])
+        self._keep_loud(base, lines, known)
         if base < HEAD:
-            self._kept.update((base + n, line) for n, line in enumerate(lines[: HEAD - base]))
-        first = max(0, len(lines) - TAIL)
-        self._tail.extend((base + first + n, line) for n, line in enumerate(lines[first:]))
+            self._keep("head", base, lines, range(min(HEAD - base, len(lines))))
+        self._extend_tail(base, lines)
         self.total += len(lines)
 
+    def _add_whole(self, lines: Sequence[str]) -> None:
+        if self._whole is None:
+            return
+        self._whole_chars -= sum(map(len, lines)) + len(lines)
+        if self._whole_chars < 0:
+            self._whole = None
+        else:
+            self._whole.extend(lines)
+
+    def _keep(self, part: str, base: int, lines: Sequence[str], indexes: range) -> None:
+        for index in indexes:
+            if self._room[part] < len(lines[index]):
+                return
+            if base + index not in self._kept:
+                self._room[part] -= len(lines[index])
+                self._kept[base + index] = lines[index]
+
     def _keep_around(self, base: int, index: int, lines: Sequence[str]) -> None:
+        cut = lines[index] if self._room["sights"] > 0 else lines[index][:CUT_CHARS]
+        self._room["sights"] -= len(cut)
+        self._kept[base + index] = cut
         last = min(len(lines), index + AROUND + 1)
-        self._kept.update((base + n, lines[n]) for n in range(max(0, index - AROUND), last))
+        self._keep("around", base, lines, range(max(0, index - AROUND), last))
         self._owed = max(self._owed, index + AROUND + 1 - len(lines))
         if index < AROUND:
             self._kept.update((n, line) for n, line in self._tail if n >= base + index - AROUND)
 
+    def _keep_loud(self, base: int, lines: Sequence[str], known: set[int]) -> None:
+        if self._loud >= LOUD:
+            return
+        for index in _loud_lines(lines, known):
+            self._keep_around(base, index, lines)
+            self._loud += 1
+            if self._loud >= LOUD:
+                return
+
+    def _extend_tail(self, base: int, lines: Sequence[str]) -> None:
+        first = max(0, len(lines) - TAIL)
+        for index in range(first, len(lines)):
+            if len(self._tail) == TAIL:
+                self._tail_chars -= len(self._tail[0][1])
+            self._tail.append((base + index, lines[index]))
+            self._tail_chars += len(lines[index])
+        while self._tail_chars > PART_CHARS:
+            self._tail_chars -= len(self._tail.popleft()[1])
+
     def lines(self) -> tuple[str, ...]:
         """Return the kept lines in their order."""
+        if self._whole is not None:
+            return tuple(self._whole)
         last = dict(sight.last for sight in self._seen.values() if sight.last[1])
         kept = self._kept | last | dict(self._tail)
         return tuple(kept[n] for n in sorted(kept))
@@ -74,6 +143,19 @@ class Digest:
     def counts(self) -> dict[str, int]:
         """Return how often each signature was seen."""
         return {signature: sight.count for signature, sight in self._seen.items()}
+
+
+def _loud_lines(lines: Sequence[str], known: set[int]) -> Iterator[int]:
+    """Yield the indexes of lines that speak of a failure and that no signature knows."""
+    encoded = [line.encode("utf-8", "surrogatepass") for line in lines]
+    starts = list(accumulate((len(line) + 1 for line in encoded), initial=0))
+    seen = -1
+    for found in _MAY_BE_LOUD.finditer(b"\n".join(encoded)):
+        index = bisect_right(starts, found.start()) - 1
+        if index > seen:
+            seen = index
+            if index not in known and looks_loud(lines[index]):
+                yield index
 
 
 class Tally:

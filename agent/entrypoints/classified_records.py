@@ -1,14 +1,17 @@
-"""Records of a source for classify and eval: JSON lines, a JSON array, or plain text, told apart by content."""
+"""The inputs of classify and eval: the records of a source as texts, with the platform that they name."""
 
-import json
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from agent.errors import InputRejected
-from agent.failures.entry_text import entry_lines, log_lines
+from agent.core.storm import Digest
+from agent.entrypoints.records import BadRecord, JsonRecord, Record, TextRecord
+from agent.failures.entry_text import entry_lines, log_lines, stretch_lines
+from agent.failures.match import Matcher
+
+TEXT_LIMIT = 1_048_576  # bytes of one stretch of a plain log
+ROW_LIMIT = 16_777_216  # bytes of one JSON row, which may carry a whole log
+WHOLE_CHARS = 16_000_000  # a longer plain log is read as its first, last and telling lines
 
 _OTHER_KEYS = frozenset(
     {"kind", "involvedObject", "message", "msg", "Msg", "Log_s", "Log", "state", "status", "alerts"}
@@ -16,22 +19,20 @@ _OTHER_KEYS = frozenset(
 )
 """Any of them makes an object without ``log`` a record of another platform: an event, a pod, a resource, a row."""
 
-_RECORD_KEYS = frozenset({"id", "log"}), frozenset({"insertId"})
-"""A line of a plain log has none of these sets of keys: one object that has makes its source JSON lines."""
-
 _LOG_ENTRY_KEYS = frozenset({"textPayload", "jsonPayload", "protoPayload", "insertId", "logName", "httpRequest"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Record:
+class ClassifyInput:
     """One thing to classify.
 
     Attributes:
-        id: As given; None where the row had none.
+        id: As given; the file's name for a plain log; None where the row had none.
         log: Text out of its envelope.
         platform: As given, or read from the envelope; None if not known.
         whole_log: The text may be the instance's own log, that is more than one line.
         error: Why the row cannot be classified; empty if it can.
+        unread: Whether the error is of a whole file, not of one row.
         row: The row as it came, for labels.
     """
 
@@ -40,113 +41,71 @@ class Record:
     platform: str | None = None
     whole_log: bool = False
     error: str = ""
+    unread: bool = False
     row: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read_source(source: str) -> str:
-    """The text of a file, or of standard input for ``-``; bytes that are no UTF-8 become U+FFFD.
-
-    Raises:
-        InputRejected: It cannot be read.
-    """
-    if source == "-":
-        return sys.stdin.buffer.read().decode("utf-8", "replace")
-    try:
-        return Path(source).read_bytes().decode("utf-8", "replace")
-    except (OSError, ValueError) as error:
-        raise InputRejected(
-            f"{source!r} was not read",
-            why=str(getattr(error, "strerror", None) or error),
-            mend="give a file that exists and may be read, or - for standard input",
-        ) from error
-
-
-def read_records(text: str, *, name: str) -> Iterator[Record]:
-    """Take a source apart into records, in order.
+def inputs_of(records: Iterable[Record], *, matcher: Matcher) -> Iterator[ClassifyInput]:
+    """Yield one input for each JSON record and each plain log, in order and in bounded memory.
 
     Args:
-        text: The whole source. A JSON array gives one record an element; JSON lines give one a line, where at
-            least half of the first lines are JSON objects, or one of them is a record beyond doubt; anything
-            else is plain text, one record.
-        name: Id of a plain-text record.
+        records: Of one or more sources; the stretches of a plain log stand one behind the other.
+        matcher: Chooses the telling lines of a plain log of more than ``WHOLE_CHARS`` characters.
     """
-    text = text.removeprefix("\ufeff")
-    rows = _json_rows(text)
-    if rows is None:
-        lines = log_lines(text)
-        yield Record(id=name, log="\n".join(lines), whole_log=len(lines) > 1)
-        return
-    yield from rows
+    log: Digest | None = None
+    for record in records:
+        if isinstance(record, TextRecord):
+            if record.part == 0 and record.last:
+                yield _plain(record.origin, log_lines(record.text))
+                continue
+            log = log or Digest(matcher, whole_chars=WHOLE_CHARS)
+            log.add(stretch_lines(record.text.removesuffix("\n")))
+            if record.last:
+                yield _plain(record.origin, log.lines())
+                log = None
+        elif isinstance(record, JsonRecord):
+            yield _of_row(dict(record.value))
+        else:
+            yield _bad(record)
 
 
-def _json_rows(text: str) -> Iterator[Record] | None:
-    head = text.lstrip()[:1]
-    if head == "[":
-        whole = _load(text)
-        if isinstance(whole, list) and (not whole or any(isinstance(item, dict) for item in whole)):
-            return (_record(item) for item in whole)
-        return None
-    lines = [line for line in text.split("\n") if line.strip()]  # U+2028 and its like stand raw in JSON strings
-    if head == "{":
-        whole = _load(text)
-        if isinstance(whole, dict):
-            return iter([_record(whole)])
-    sample = lines[:20]
-    objects = [value for value in map(_load, sample) if isinstance(value, dict)]
-    sure = any(keys <= value.keys() for value in objects for keys in _RECORD_KEYS)
-    if not objects or (2 * len(objects) < len(sample) and not sure):
-        return None
-    return (_line_record(line) for line in lines)
+def _plain(name: str, lines: Iterable[str]) -> ClassifyInput:
+    found = list(lines)
+    return ClassifyInput(id=name, log="\n".join(found), whole_log=len(found) > 1)
 
 
-def _load(text: str) -> object:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+def _bad(record: BadRecord) -> ClassifyInput:
+    if not record.line:
+        return ClassifyInput(id=record.origin, error=record.error.why, unread=True)
+    return ClassifyInput(id=None, error=f"line {record.line}: {record.error.why}")
 
 
-def _line_record(line: str) -> Record:
-    try:
-        return _record(json.loads(line, parse_constant=_no_number))
-    except RecursionError:
-        return Record(id=None, error="is nested too deeply")
-    except ValueError as error:
-        return Record(id=None, error=f"is no JSON object: {error}")
-
-
-def _no_number(word: str) -> None:
-    raise ValueError(f"{word} is no JSON")
-
-
-def _record(row: object) -> Record:
-    if not isinstance(row, dict):
-        return Record(id=None, error=f"is a JSON {type(row).__name__}, want an object")
+def _of_row(row: dict[str, Any]) -> ClassifyInput:
     if "log" in row and not (_LOG_ENTRY_KEYS & row.keys() and not isinstance(row["log"], str)):
-        return _log_record(row)
+        return _log_row(row)
     if (_LOG_ENTRY_KEYS | _OTHER_KEYS) & row.keys():
         lines = entry_lines(row)
-        return Record(
+        return ClassifyInput(
             id=row.get("insertId", row.get("id")),
             log="\n".join(lines),
             platform=platform_of(row),
             whole_log=len(lines) > 1,
             row=row,
         )
-    return Record(id=row.get("id"), error="has neither 'log' nor the payload of a LogEntry")
+    return ClassifyInput(id=row.get("id"), error="has neither 'log' nor the payload of a LogEntry")
 
 
-def _log_record(row: dict[str, Any]) -> Record:
+def _log_row(row: dict[str, Any]) -> ClassifyInput:
     log = row["log"]
     if isinstance(log, list) and all(isinstance(item, str) for item in log):
         log = "\n".join(log)
     if isinstance(log, dict):
         log = "\n".join(entry_lines(log))
     if not isinstance(log, str):
-        return Record(id=row.get("id"), error=f"'log' is a JSON {type(log).__name__}, want a string")
+        return ClassifyInput(id=row.get("id"), error=f"'log' is a JSON {type(log).__name__}, want a string")
     lines = log_lines(log)
     platform = row.get("platform")
-    return Record(
+    return ClassifyInput(
         id=row.get("id"),
         log="\n".join(lines),
         platform=platform if isinstance(platform, str) else None,

@@ -7,7 +7,7 @@ from typing import Any
 from agent.core.joining import LOUD
 from agent.core.storm import Digest, Tally
 from agent.entrypoints.records import BadRecord, JsonRecord, Record, TextRecord
-from agent.failures.entry_text import entry_lines
+from agent.failures.entry_text import entry_lines, stretch_lines
 from agent.failures.match import Matcher
 
 BATCH = 4096
@@ -56,7 +56,7 @@ class Coalescing:
 
     def _digest(self, record: TextRecord) -> None:
         digest = self.digests.setdefault(record.origin, Digest(self.matcher))
-        digest.add(record.text.splitlines())
+        digest.add(stretch_lines(record.text.removesuffix("\n")))
 
     def _kinds(self, entries: list[JsonRecord]) -> list[tuple[Any, ...] | None]:
         """Return what each entry is one of; None for an app's line that no rule knows."""

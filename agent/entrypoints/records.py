@@ -1,11 +1,13 @@
-"""The records of a source: a file, a folder, standard input or a text, taken apart by content, never by suffix."""
+"""The records of files, folders or standard input, read in bounded memory and taken apart by content."""
 
-import io
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from glob import glob
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TextIO
 
+from agent.core.safe_text import inert
 from agent.core.signal import TEXT_LIMIT
 from agent.entrypoints.bytestream import head_of, lines_of, plain_bytes
 from agent.entrypoints.json_values import values_of
@@ -15,8 +17,12 @@ from agent.strict_json import read_object
 
 RECORD_LIMIT = 1_048_576  # bytes of one record; a log entry has at most 256 KB
 PROGRESS_EVERY = 1_048_576  # bytes between two reports
+SHOW_FROM_BYTES = 4_000_000  # a shorter source is read before a person has read a line about it
+SURE_ROWS = 20  # rows at the start that are looked at for a record beyond doubt
 
-_SKIPPED = ("readme", "provenance", "licence", "license", "index.json")
+_SKIPPED = ("readme", "provenance", "licence", "license", "index.json", "expected.json")
+_SETTINGS = (".toml", ".md")
+_GLOB = "*?["
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,15 +74,55 @@ class Progress:
     Attributes:
         read_bytes: Bytes after unpacking.
         total_bytes: Size of the file before unpacking, None where it is not known.
+        ended: Whether the source has been read to its end.
     """
 
     origin: str
     read_bytes: int
     records: int
     total_bytes: int | None
+    ended: bool = False
 
 
 OnProgress = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFile:
+    """One file of a source.
+
+    Attributes:
+        name: What its records are called by: the file's name, inside a folder its path there, ``-`` for standard input.
+        path: Where it is; None for standard input.
+    """
+
+    name: str
+    path: Path | None
+
+
+def files_of(source: str) -> tuple[SourceFile, ...]:
+    """Return the files that a source names, in order.
+
+    Args:
+        source: A file, a folder (its files by path; hidden ones, read-mes and settings left out), a glob that the
+            shell did not expand, or ``-``.
+
+    Raises:
+        InputRejected: There is no such source, or the folder holds no file.
+    """
+    if source == "-":
+        return (SourceFile(name="-", path=None),)
+    path = Path(source)
+    if path.is_dir():
+        return _inside(path)
+    if path.exists():
+        return (SourceFile(name=path.name, path=path),)
+    if any(sign in source for sign in _GLOB):
+        found = tuple(file for name in sorted(glob(source)) for file in files_of(name))  # noqa: PTH207 - may be absolute
+        if found:
+            return found
+        raise _unreadable(source, "no file matches it")
+    raise _unreadable(source, "there is no such file or folder")
 
 
 def records_of(
@@ -85,31 +131,37 @@ def records_of(
     """Yield the records of a source, in order and in bounded memory.
 
     Args:
-        source: A file, a folder (its files by name, hidden ones and read-mes left out), or ``-``.
+        source: As in :func:`files_of`.
         stdin: What ``-`` reads.
-        text_limit: The most characters of one stretch of plain text.
+        text_limit: The most bytes of one stretch of plain text.
         progress: Called about once per MiB and at the end of each file.
 
     Raises:
-        InputRejected: There is no such source, it may not be read, or the folder holds no file.
+        InputRejected: There is no such source, or the folder holds no file.
     """
-    if source == "-":
-        yield from records_in(stdin, origin="-", text_limit=text_limit, progress=progress)
+    for file in files_of(source):
+        yield from records_of_file(file, stdin=stdin, text_limit=text_limit, progress=progress)
+
+
+def records_of_file(
+    file: SourceFile,
+    *,
+    stdin: IO[bytes],
+    text_limit: int = TEXT_LIMIT,
+    record_limit: int = RECORD_LIMIT,
+    progress: OnProgress | None = None,
+) -> Iterator[Record]:
+    """Yield the records of one file; one that cannot be read, is binary or is empty is one bad record at line 0."""
+    limits: dict[str, Any] = {"text_limit": text_limit, "record_limit": record_limit, "progress": progress}
+    if file.path is None:
+        yield from records_in(stdin, origin=file.name, **limits)
         return
-    for path in _files(Path(source)):
-        try:
-            with path.open("rb") as stream:
-                size = path.stat().st_size
-                yield from records_in(
-                    stream, origin=path.name, text_limit=text_limit, progress=progress, total_bytes=size
-                )
-        except OSError as error:
-            raise _unreadable(str(path), error.strerror or str(error)) from error
-
-
-def records_of_text(words: str, *, origin: str, text_limit: int = TEXT_LIMIT) -> Iterator[Record]:
-    """Yield the records of a text that is already here."""
-    return records_in(io.BytesIO(words.encode("utf-8", "replace")), origin=origin, text_limit=text_limit)
+    try:
+        with file.path.open("rb") as stream:
+            yield from records_in(stream, origin=file.name, total_bytes=file.path.stat().st_size, **limits)
+    except OSError as error:
+        refused = _unreadable(file.name, (error.strerror or str(error)).lower())
+        yield BadRecord(origin=file.name, line=0, error=refused)
 
 
 def records_in(
@@ -117,6 +169,7 @@ def records_in(
     *,
     origin: str,
     text_limit: int = TEXT_LIMIT,
+    record_limit: int = RECORD_LIMIT,
     progress: OnProgress | None = None,
     total_bytes: int | None = None,
 ) -> Iterator[Record]:
@@ -127,8 +180,9 @@ def records_in(
     Args:
         stream: Bytes; read forward only.
         origin: Names the stream in every record.
-        text_limit: The most characters of one stretch of plain text.
-        progress: Told how far it is.
+        text_limit: The most bytes of one stretch of plain text, at least 4.
+        record_limit: The most bytes of one JSON record.
+        progress: Called with how far it is.
         total_bytes: The stream's size, for the progress.
     """
     counted = _Counted(origin, progress, total_bytes)
@@ -137,16 +191,20 @@ def records_in(
         head = head_of(plain)
         if b"\0" in head:
             raise _unreadable(origin, "it is binary")
+        if not head.strip():
+            raise _unreadable(origin, "it is empty")
         form = _form(head)
         if form == "lines":
-            found = _json_lines(plain, origin)
+            found = _json_lines(plain, origin, record_limit)
         elif form == "values":
-            found = _json_values(plain, origin)
+            found = _json_values(plain, origin, record_limit)
         else:
             found = _stretches(plain, origin, text_limit)
         for record in found:
             counted.add(plain.tell())
             yield record
+        if not counted.records:
+            raise _unreadable(origin, "it holds no record")
         counted.end(plain.tell())
     except InputRejected as error:
         yield BadRecord(origin=origin, line=0, error=error)
@@ -160,6 +218,8 @@ def _form(head: bytes) -> str:
         return "values" if after else "text"
     rows = [row.strip() for row in head.split(b"\n")]
     rows = [row for row in (rows[:-1] or rows) if row]
+    if any(map(_is_record, rows[:SURE_ROWS])):
+        return "lines"
     whole = [row.startswith((b'{"', b"{ ", b"{}")) and row.endswith(b"}") for row in rows]
     if sum(whole) * 2 >= len(rows) > 0:
         return "lines"
@@ -170,25 +230,36 @@ def _form(head: bytes) -> str:
     return "values" if rows[1].startswith((b'"', b"}", b"{", b"[", b"]")) else "text"
 
 
-def _json_lines(plain: IO[bytes], origin: str) -> Iterator[Record]:
-    for number, row in lines_of(plain, RECORD_LIMIT):
-        if row is None:
-            yield _too_long(origin, number)
-        elif row.strip():
-            yield _parsed(row.strip(), origin, number)
-
-
-def _json_values(plain: IO[bytes], origin: str) -> Iterator[Record]:
-    for number, raw in values_of(plain, RECORD_LIMIT):
-        yield _too_long(origin, number) if raw is None else _parsed(raw, origin, number)
-
-
-def _parsed(raw: bytes, origin: str, line: int) -> Record:
+def _is_record(row: bytes) -> bool:
+    """Whether a row is a record beyond doubt, as no line of a plain log is: one of them makes its source JSON lines."""
+    if not row.startswith(b"{") or not (b'"insertId"' in row or (b'"id"' in row and b'"log"' in row)):
+        return False
     try:
-        value = read_object(raw, what=f"record at line {line} of {origin!r}", limit=RECORD_LIMIT)
+        value = json.loads(row)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and ("insertId" in value or {"id", "log"} <= value.keys())
+
+
+def _json_lines(plain: IO[bytes], origin: str, limit: int) -> Iterator[Record]:
+    for number, row in lines_of(plain, limit):
+        if row is None:
+            yield _too_long(origin, number, limit)
+        elif row.strip():
+            yield _parsed(row.strip(), origin, number, limit)
+
+
+def _json_values(plain: IO[bytes], origin: str, limit: int) -> Iterator[Record]:
+    for number, raw in values_of(plain, limit):
+        yield _too_long(origin, number, limit) if raw is None else _parsed(raw, origin, number, limit)
+
+
+def _parsed(raw: bytes, origin: str, line: int, limit: int) -> Record:
+    try:
+        value = read_object(raw, what=f"record at line {line} of {origin!r}", limit=limit)
         if is_envelope(value):
             message = delivery_of(value).data
-            value = read_object(message, what=f"message at line {line} of {origin!r}", limit=RECORD_LIMIT)
+            value = read_object(message, what=f"message at line {line} of {origin!r}", limit=limit)
     except InputRejected as error:
         return BadRecord(origin=origin, line=line, error=error)
     return JsonRecord(origin=origin, line=line, value=value)
@@ -196,51 +267,64 @@ def _parsed(raw: bytes, origin: str, line: int) -> Record:
 
 def _stretches(plain: IO[bytes], origin: str, limit: int) -> Iterator[Record]:
     """Yield plain text in stretches of whole lines; one is held back so that the last knows that it is."""
+    rest = b""
+    part, line = 0, 1
     held: TextRecord | None = None
-    rows: list[str] = []
-    size, first, number = 0, 1, 0
-    for number, row in lines_of(plain, limit, cut=True):
-        words = (row or b"").decode("utf-8", "replace")
-        if size + len(words) > limit and rows:
-            if held is not None:
-                yield held
-            held = TextRecord(
-                origin=origin, line=first, text="".join(rows), part=held.part + 1 if held else 0, last=False
-            )
-            rows, size, first = [], 0, number
-        rows.append(words)
-        size += len(words)
+    while chunk := plain.read(limit - len(rest)):
+        rest += chunk
+        if len(rest) < limit:
+            continue
+        end = rest.rfind(b"\n") + 1 or _between_characters(rest)
+        if held is not None:
+            yield held
+        held = TextRecord(origin=origin, line=line, text=_words(rest[:end]), part=part, last=False)
+        line += rest.count(b"\n", 0, end)
+        part += 1
+        rest = rest[end:]
     if held is not None:
+        if not rest:
+            yield TextRecord(origin=origin, line=held.line, text=held.text, part=held.part)
+            return
         yield held
-    yield TextRecord(origin=origin, line=first, text="".join(rows), part=held.part + 1 if held else 0)
+    yield TextRecord(origin=origin, line=line, text=_words(rest), part=part)
 
 
-def _files(path: Path) -> list[Path]:
-    if path.is_file():
-        return [path]
-    if not path.exists():
-        raise _unreadable(str(path), "there is no such file or folder")
-    if not path.is_dir():
-        return [path]
+def _between_characters(data: bytes) -> int:
+    """Return where to cut bytes so that no character of UTF-8 is cut in two; the end itself may be cut off there."""
+    for back in range(1, min(4, len(data)) + 1):
+        first = data[-back]
+        if first < 0x80:
+            break
+        if first >= 0xC0:
+            return len(data) - back or len(data)
+    return len(data)
+
+
+def _words(data: bytes) -> str:
+    return data.replace(b"\r\n", b"\n").decode("utf-8", "replace")
+
+
+def _inside(folder: Path) -> tuple[SourceFile, ...]:
     found = sorted(
         item
-        for item in path.rglob("*")
+        for item in folder.rglob("*")
         if item.is_file()
-        and not any(piece.startswith(".") for piece in item.relative_to(path).parts)
+        and not any(piece.startswith(".") for piece in item.relative_to(folder).parts)
         and not item.name.lower().startswith(_SKIPPED)
+        and item.suffix not in _SETTINGS
     )
     if not found:
-        raise _unreadable(str(path), "the folder holds no file")
-    return found
+        raise _unreadable(str(folder), "the folder holds no file")
+    return tuple(SourceFile(name=item.relative_to(folder).as_posix(), path=item) for item in found)
 
 
-def _too_long(origin: str, line: int) -> BadRecord:
+def _too_long(origin: str, line: int, limit: int) -> BadRecord:
     return BadRecord(
         origin=origin,
         line=line,
         error=InputRejected(
             f"the record at line {line} of {origin!r} was not read",
-            why=f"it has more than {RECORD_LIMIT} bytes",
+            why=f"it has more than {limit} bytes",
             mend="a log entry has at most 256 KB: cut it, or give the log as plain text",
         ),
     )
@@ -259,16 +343,41 @@ class _Counted:
 
     def __init__(self, origin: str, progress: OnProgress | None, total: int | None) -> None:
         self._origin, self._progress, self._total = origin, progress, total
-        self._records, self._next = 0, PROGRESS_EVERY
+        self.records, self._next = 0, PROGRESS_EVERY
 
     def add(self, read_bytes: int) -> None:
-        self._records += 1
+        self.records += 1
         if read_bytes >= self._next:
             self._next = read_bytes + PROGRESS_EVERY
-            self.end(read_bytes)
+            self._tell(read_bytes, ended=False)
 
     def end(self, read_bytes: int) -> None:
+        self._tell(read_bytes, ended=True)
+
+    def _tell(self, read_bytes: int, *, ended: bool) -> None:
         if self._progress is not None:
             self._progress(
-                Progress(origin=self._origin, read_bytes=read_bytes, records=self._records, total_bytes=self._total)
+                Progress(
+                    origin=self._origin,
+                    read_bytes=read_bytes,
+                    records=self.records,
+                    total_bytes=self._total,
+                    ended=ended,
+                )
             )
+
+
+def progress_on(stream: TextIO) -> OnProgress | None:
+    """Return what shows the progress of a long source on a terminal; None where the stream is no terminal."""
+    if not stream.isatty():
+        return None
+
+    def show(progress: Progress) -> None:
+        if progress.read_bytes < SHOW_FROM_BYTES:
+            return
+        total = progress.total_bytes or 0
+        of = f" of {total / 1e6:,.0f}" if progress.read_bytes <= total else ""  # a packed file holds more than its size
+        said = f"\r{inert(progress.origin)}: {progress.read_bytes / 1e6:,.0f}{of} MB read"
+        print(said, end="\n" if progress.ended else "", file=stream, flush=True)
+
+    return show

@@ -1,4 +1,4 @@
-"""Where a replay's records come from: a file, a folder of examples, standard input, Cloud Logging, or an incident."""
+"""Where a replay's records come from: files, examples, standard input, Cloud Logging, or an incident."""
 
 import re
 import sys
@@ -9,13 +9,12 @@ from pathlib import Path
 
 from agent.core.services import Services
 from agent.entrypoints.here import on_this_machine
-from agent.entrypoints.records import JsonRecord, Progress, Record, records_of
+from agent.entrypoints.records import JsonRecord, Record, progress_on, records_of
 from agent.errors import InputRejected
-from agent.settings import Settings, read_settings
+from agent.settings import EXAMPLES, Settings, read_settings
 
 _SINCE = re.compile(r"^(\d{1,6})([smhd])$")
 _UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-SHOW_FROM_BYTES = 4_000_000  # shorter sources are done before a person has read a line about them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,37 +25,60 @@ class Source:
         settings: Settings under which it is analysed.
         services: Watched services; None reads those of the settings.
         service: The service of plain logs that name none.
+        example: The name of the recorded incident; empty for any other source.
     """
 
     records: Iterator[Record]
     settings: Settings
     services: Services | None
     service: str
+    example: str = ""
 
 
-def open_source(source: str, *, since: str | None, now: datetime) -> Source:
-    """Open a source of the contract.
+def open_sources(source: str, *, since: str | None, now: datetime) -> Iterator[Source]:
+    """Open a source of the contract; a folder of examples gives one source for each.
 
     Args:
-        source: ``file | folder of examples/ | - | logging:'FILTER' | incident:ID``.
+        source: ``file | folder | glob | example | folder of examples | - | logging:'FILTER' | incident:ID``. An
+            example is a folder with a services.toml and an events.jsonl, or the bare name of a bundled one.
         since: How far back ``logging:`` reads.
         now: The time of the replay, UTC.
 
     Raises:
-        InputRejected: There is no such source.
+        InputRejected: There is no such source, or ``since`` is no span of time or given for another source.
         DependencyFailed: Cloud Logging did not answer.
     """
+    back_s = since_s(since or "1h")
+    if since is not None and not source.startswith("logging:"):
+        raise InputRejected(
+            f"--since {since!r} was not used", why=f"{source!r} is read whole", mend="give it with logging:'FILTER'"
+        )
     if source.startswith("logging:"):
-        return _cloud(source.removeprefix("logging:"), since_s(since or "1h"), now)
+        return iter([_cloud(source.removeprefix("logging:"), back_s, now)])
     if source.startswith("incident:"):
-        return _history(source.removeprefix("incident:"))
+        return iter([_history(source.removeprefix("incident:"))])
     path = Path(source)
-    if path.is_dir() and (path / "services.toml").is_file():
-        settings = read_settings(platform=f"rehearsal:{path}", services=path / "services.toml")
-        events = path / "events.jsonl"
-        found = records_of(str(events), stdin=sys.stdin.buffer, progress=_progress)
-        return Source(records=found, settings=settings, services=None, service=path.name)
-    records = records_of(source, stdin=sys.stdin.buffer, progress=_progress)
+    if not path.exists() and _is_example(EXAMPLES / source):
+        path = EXAMPLES / source
+    if _is_example(path):
+        return iter([_example(path)])
+    inside = [item for item in sorted(path.iterdir()) if _is_example(item)] if path.is_dir() else []
+    return map(_example, inside) if inside else iter([_files(source, path)])
+
+
+def _is_example(path: Path) -> bool:
+    return (path / "services.toml").is_file() and (path / "events.jsonl").is_file()
+
+
+def _example(path: Path) -> Source:
+    name = path.resolve().name
+    settings = read_settings(platform=f"rehearsal:{path}", services=path / "services.toml")
+    records = records_of(str(path / "events.jsonl"), stdin=sys.stdin.buffer, progress=progress_on(sys.stderr))
+    return Source(records=records, settings=settings, services=None, service=name, example=name)
+
+
+def _files(source: str, path: Path) -> Source:
+    records = records_of(source, stdin=sys.stdin.buffer, progress=progress_on(sys.stderr))
     settings = read_settings()
     name = re.sub(r"[^a-z0-9-]+", "-", path.stem.lower()).strip("-") if source != "-" else "stdin"
     if settings.services is not None:
@@ -113,16 +135,3 @@ def _history(incident_id: str) -> Source:
         for n, s in enumerate(signals, start=1)
     )
     return Source(records=records, settings=settings, services=None, service=incident.service)
-
-
-def _progress(progress: Progress) -> None:
-    """Say how far a long source has been read; on the line of its own that people see."""
-    if progress.read_bytes < SHOW_FROM_BYTES:
-        return
-    done = f" of {progress.total_bytes / 1e6:,.0f} MB" if progress.total_bytes else ""
-    print(
-        f"\r{progress.origin}: {progress.read_bytes / 1e6:,.0f}{done} read, {progress.records:,} records",
-        end="" if progress.total_bytes and progress.read_bytes < progress.total_bytes else "\n",
-        file=sys.stderr,
-        flush=True,
-    )

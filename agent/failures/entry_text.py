@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import re2
+
 from agent.failures.client_words import CLIENT_KEYS, known_route
 from agent.failures.text import clean, records_of
 
@@ -24,7 +26,12 @@ _MESSAGE_KEYS = (
     "event",
     "body",
 )
+_RECORD_START = r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d"
+_WANTS_A_LOOK = re2.compile(rf"(?m)^[ \t]*\{{.*\}}[ \t]*$|^.*{_RECORD_START}.*{_RECORD_START}.*$".encode())
+"""A whole line that may be JSON, or that holds two records of vLLM's logger; linear time on any text."""
+
 _REASON_KEYS = ("reason", "Reason_s", "Reason", "error", "exception", "stack_trace", "detail", "details", "err")
+_HEAD_KEYS = {key: place for place, key in enumerate((*_REASON_KEYS, *_MESSAGE_KEYS))}
 
 
 def entry_lines(entry: Mapping[str, Any]) -> list[str]:
@@ -71,14 +78,35 @@ def log_lines(text: str) -> list[str]:
         return entry_lines(whole)
     if isinstance(whole, list) and whole:
         return [line for item in whole for line in _item_lines(item)]
+    return stretch_lines(text)
+
+
+def stretch_lines(text: str) -> list[str]:
+    """Lines of a stretch of a log, as :func:`log_lines` gives them, but that the stretch is not one JSON value.
+
+    A stretch without JSON lines and without lines of several records costs little more than splitting it.
+    """
+    text = clean(text)
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if not text.isascii():  # places in the bytes are places in the text only where all of it is ASCII
+        return [part for line in text.split("\n") for part in _taken_apart(line)]
     lines: list[str] = []
-    for line in clean(text).replace("\r\n", "\n").replace("\r", "\n").split("\n"):
-        entry = _parse(line) if line.lstrip()[:1] == "{" and line.rstrip()[-1:] == "}" else None
-        if isinstance(entry, Mapping):
-            lines.extend(entry_lines(entry))
-        else:
-            lines.extend(records_of(line))
+    start = 0
+    for found in _WANTS_A_LOOK.finditer(text.encode()):
+        at = found.start()
+        if at > start:
+            lines.extend(text[start : at - 1].split("\n"))
+        start = found.end() + 1
+        lines.extend(_taken_apart(text[at : start - 1]))
+    if start <= len(text):
+        lines.extend(text[start:].split("\n"))
     return lines
+
+
+def _taken_apart(line: str) -> list[str]:
+    entry = _parse(line) if line.lstrip()[:1] == "{" and line.rstrip()[-1:] == "}" else None
+    return entry_lines(entry) if isinstance(entry, Mapping) else records_of(line)
 
 
 def _item_lines(item: object) -> list[str]:
@@ -97,14 +125,17 @@ def _parse(text: str) -> object:
 
 
 def _object_text(value: Mapping[str, Any]) -> str:
-    head = [str(value[key]) for key in (*_REASON_KEYS, *_MESSAGE_KEYS) if isinstance(value.get(key), str)]
-    rest = [
-        line
-        for key, item in value.items()
-        if (key not in _MESSAGE_KEYS + _REASON_KEYS or not isinstance(item, str)) and not _of_client(key)
-        for line in _leaves(key, item, 0)
-    ]
-    return "\n".join([": ".join(head), *rest] if head else rest)
+    named = value.keys() & _HEAD_KEYS.keys()
+    head = [key for key in sorted(named, key=_HEAD_KEYS.__getitem__) if isinstance(value[key], str)]
+    rest: list[str] = []
+    for key, item in value.items():
+        if key in head or _of_client(key):
+            continue
+        if isinstance(item, str | int | float):
+            rest.append(f"{key}: {_word(item)}")
+        else:
+            rest.extend(_leaves(key, item, 0))
+    return "\n".join([": ".join([value[key] for key in head]), *rest] if head else rest)
 
 
 def _leaves(key: str, value: object, depth: int) -> Iterator[str]:

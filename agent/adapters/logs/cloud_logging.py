@@ -190,7 +190,11 @@ def translated(error: Exception) -> SreError:
         return error
     if isinstance(error, api.InvalidArgument):
         return InputRejected("the log filter was not read", why=why, mend="try it in the Logs Explorer first")
-    if isinstance(error, api.Forbidden | api.Unauthorized | auth.DefaultCredentialsError):
+    if isinstance(error, auth.DefaultCredentialsError | auth.RefreshError):
+        return DependencyFailed(
+            "the log was not read", why=why, mend="log in with: gcloud auth application-default login"
+        )
+    if isinstance(error, api.Forbidden | api.Unauthorized):
         return PolicyRefused(
             "the log was not read", why=why, mend="give this identity roles/logging.viewer, or log in again"
         )

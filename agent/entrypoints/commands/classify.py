@@ -4,50 +4,66 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from agent.core.safe_text import terminal
-from agent.entrypoints.classified_records import Record, read_records, read_source
+from agent.entrypoints.classified_records import ROW_LIMIT, TEXT_LIMIT, ClassifyInput, inputs_of
+from agent.entrypoints.records import Record, SourceFile, files_of, progress_on, records_of_file
 from agent.failures.finding import Finding
+
+USAGE = """examples:
+  sre-agent classify server.log
+  sre-agent classify --json logs/ 'old/*.log.gz'
+  journalctl -u vllm | sre-agent classify -
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Name the arguments of the contract."""
-    parser.add_argument("source", help="a file, or - for standard input: JSON lines, a JSON array, or plain log text")
+    parser.epilog, parser.formatter_class = USAGE, argparse.RawDescriptionHelpFormatter
+    parser.add_argument(
+        "sources",
+        metavar="SOURCE",
+        nargs="+",
+        help="files, folders, globs, or - for standard input: JSON lines, a JSON array, or a plain log; gzip is read",
+    )
     parser.add_argument("--json", action="store_true", help="JSON Lines on standard output")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Classify every record of the source, in order.
+    """Classify every record of the sources, in order.
 
     Returns:
-        0 when every record was answered, error rows too.
+        0 when every record was answered, error rows too; 2 when a whole file could not be read.
 
     Raises:
-        InputRejected: The source cannot be read.
+        InputRejected: A source does not exist.
     """
     from agent.catalogue.load_failures import load_failures
     from agent.failures.match import compile_catalogue
 
-    text = read_source(args.source)
+    files = [file for source in args.sources for file in files_of(source)]
     matcher = compile_catalogue(load_failures().signatures)
-    for row in _rows(text, name=_name(args.source), classify=matcher.classify):
-        print(json.dumps(row) if args.json else _for_people(row))
-    sys.stdout.flush()
-    return 0
+    unread = False
+    for found in inputs_of(_records(files), matcher=matcher):
+        unread = unread or found.unread
+        if found.error:
+            row: dict[str, Any] = {"id": found.id, "error": found.error}
+        else:
+            row = answer(found, matcher.classify(found.log, whole_log=found.whole_log, platform=found.platform))
+        print(json.dumps(row) if args.json else _for_people(row), flush=True)
+    return 2 if unread else 0
 
 
-def _rows(text: str, *, name: str, classify: Any) -> Iterator[dict[str, Any]]:
-    for record in read_records(text, name=name):
-        if record.error:
-            yield {"id": record.id, "error": record.error}
-            continue
-        finding = classify(record.log, whole_log=record.whole_log, platform=record.platform)
-        yield answer(record, finding)
+def _records(files: list[SourceFile]) -> Iterator[Record]:
+    show = progress_on(sys.stderr)
+    for file in files:
+        yield from records_of_file(
+            file, stdin=sys.stdin.buffer, text_limit=TEXT_LIMIT, record_limit=ROW_LIMIT, progress=show
+        )
 
 
-def answer(record: Record, finding: Finding) -> dict[str, Any]:
+def answer(record: ClassifyInput, finding: Finding) -> dict[str, Any]:
     """The JSON object of the contract for one record."""
     return {
         "id": record.id,
@@ -73,7 +89,3 @@ def _for_people(row: dict[str, Any]) -> str:
     if not row["benign"]:
         lines.append("    do: " + "; ".join(row["fix_actions"][:3]))
     return terminal("\n".join(lines))
-
-
-def _name(source: str) -> str:
-    return "-" if source == "-" else Path(source).name

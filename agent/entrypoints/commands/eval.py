@@ -3,21 +3,25 @@
 import argparse
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent.core.safe_text import terminal
-from agent.entrypoints.classified_records import Record, read_records, read_source
+from agent.entrypoints.classified_records import ROW_LIMIT, ClassifyInput, inputs_of
+from agent.entrypoints.records import files_of, progress_on, records_of_file
 from agent.errors import InputRejected
 from agent.failures.finding import Finding
 
-Classify = Callable[[Record], Finding]
+if TYPE_CHECKING:
+    from agent.failures.match import Matcher
+
+Classify = Callable[[ClassifyInput], Finding]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Name the arguments of the contract."""
-    parser.add_argument("corpus", help="JSON lines with id, log, class and fix_action, or - for standard input")
+    parser.add_argument("corpus", help="JSON lines with id, log, class and fix_action: a file, a folder, or -")
     parser.add_argument("--with", dest="which", choices=("rules", "model", "both"), default="rules")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
     parser.add_argument("--diff", metavar="PREVIOUS.json", help="the --json output of an earlier run")
@@ -33,23 +37,31 @@ def run(args: argparse.Namespace) -> int:
         InputRejected: The corpus or the earlier run cannot be read, or no row has a label.
         DependencyFailed: A model is asked for and none is configured.
     """
+    from agent.catalogue.load_failures import load_failures
+    from agent.failures.match import compile_catalogue
     from agent.failures.score import changes, report
 
-    classify = _classifier(args.which)
-    records = list(read_records(read_source(args.corpus), name=args.corpus))
-    good = [record for record in records if not record.error and isinstance(record.row.get("class"), str)]
-    if not good:
+    matcher = compile_catalogue(load_failures().signatures)
+    classify = _classifier(args.which, matcher)
+    labels, answers, errors = [], [], []
+    for record in _inputs(args.corpus, matcher):
+        if record.error or not isinstance(record.row.get("class"), str):
+            errors.append({"id": record.id, "error": record.error or "has no class"})
+            continue
+        labels.append(_label(record))
+        answers.append(_answer(record, classify(record)))
+    if not labels:
         raise InputRejected(
-            f"{args.corpus!r} was not scored", why="no row has both a log and a class", mend="give labelled JSON lines"
+            f"{args.corpus!r} was not scored",
+            why="no row has both a log and a class" + (f"; {errors[0]['error']}" if errors else ""),
+            mend="give labelled JSON lines",
         )
-    result = report([_label(record) for record in good], [_answer(record, classify(record)) for record in good])
+    result = report(labels, answers)
     result["with"] = args.which
     cost = getattr(classify, "figures", None)
     if cost is not None:
         result["model"] = cost()
-    result["errors"] = [
-        {"id": record.id, "error": record.error or "has no class"} for record in records if record not in good
-    ]
+    result["errors"] = errors
     if args.diff:
         result["changes"] = changes(_previous(args.diff), result)
     print(json.dumps(result) if args.json else _for_people(result))
@@ -57,26 +69,29 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _classifier(which: str) -> Classify:
+def _inputs(corpus: str, matcher: "Matcher") -> Iterator[ClassifyInput]:
+    show = progress_on(sys.stderr)
+    for file in files_of(corpus):
+        records = records_of_file(file, stdin=sys.stdin.buffer, record_limit=ROW_LIMIT, progress=show)
+        yield from inputs_of(records, matcher=matcher)
+
+
+def _classifier(which: str, matcher: "Matcher") -> Classify:
     """Rules alone, or what bootstrap offers for a model."""
     if which != "rules":
         from agent.bootstrap import model_classifier
 
         return model_classifier(which)
-    from agent.catalogue.load_failures import load_failures
-    from agent.failures.match import compile_catalogue
-
-    matcher = compile_catalogue(load_failures().signatures)
     return lambda record: matcher.classify(record.log, whole_log=record.whole_log, platform=record.platform)
 
 
-def _label(record: Record) -> Any:
+def _label(record: ClassifyInput) -> Any:
     from agent.failures.score import label_of
 
     return label_of(record.row, str(record.id))
 
 
-def _answer(record: Record, finding: Finding) -> Any:
+def _answer(record: ClassifyInput, finding: Finding) -> Any:
     from agent.failures.score import Answer
 
     return Answer(

@@ -10,21 +10,31 @@ from typing import TYPE_CHECKING
 from agent.core.brief import lines
 from agent.core.incident import Incident
 from agent.core.phase import Phase
-from agent.core.safe_text import inert
+from agent.core.safe_text import inert, terminal
 from agent.core.value import short_id
 from agent.entrypoints.records import Record
 from agent.errors import InputRejected
 
 if TYPE_CHECKING:
+    from agent.entrypoints.replay_source import Source
     from agent.ports.bus import Bus
 
 OVER = frozenset({Phase.RESOLVED, Phase.SELF_RECOVERED})
 
 
+USAGE = """examples:
+  sre-agent replay gemma4-31b-l4-oom          a recorded incident, by its folder or its bare name
+  sre-agent replay examples                   every recorded incident of a folder, one after another
+  sre-agent replay server.log                 a plain log, or log entries as JSON
+  sre-agent replay "logging:severity>=ERROR" --since 2h
+"""
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the contract's words."""
+    """Name the arguments of the contract."""
+    parser.epilog, parser.formatter_class = USAGE, argparse.RawDescriptionHelpFormatter
     parser.add_argument(
-        "source", metavar="SOURCE", help="file | folder of examples/ | - | logging:FILTER | incident:ID"
+        "source", metavar="SOURCE", help="file | folder | glob | example | - | logging:FILTER | incident:ID"
     )
     parser.add_argument("--since", metavar="2h", help="how far back logging: reads (30m, 2h, 1d; default 1h)")
     parser.add_argument("--publish", action="store_true", help="send to the running service, under a run of its own")
@@ -36,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Replay a source.
+    """Replay a source; a folder of examples is replayed one by one.
 
     Returns:
         0 when no incident stays open, 1 when one does.
@@ -44,25 +54,41 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         InputRejected: The source cannot be read, or no record of it is an event: then nobody knows whether all is well.
     """
-    from agent.entrypoints.analysis import analysis
-    from agent.entrypoints.replay_source import open_source
+    from agent.entrypoints.replay_source import open_sources
     from agent.entrypoints.telemetry import configure_log
 
     configure_log(as_json=False, quiet=True)
     now = datetime.now(UTC)  # noqa: TID251 - the command line is where a replay gets its time
-    source = open_source(args.source, since=args.since, now=now)
+    sources = list(open_sources(args.source, since=args.since, now=now))
     name = short_id("replay", {"source": args.source, "at": now.isoformat()})
     if args.publish or args.live or args.notify:
-        return _publish(source.records, args, name)
-    with analysis(source.settings, run=name, now=now, services=source.services) as found:
+        if len(sources) > 1:
+            raise InputRejected(
+                f"{args.source!r} was not sent",
+                why=f"it holds {len(sources)} examples, each with services of its own",
+                mend=f"send one of them, such as {sources[0].example!r}",
+            )
+        return _publish(sources[0].records, args, name)
+    open_left = False
+    for source in sources:
+        if len(sources) > 1 and not args.json:
+            print(f"== {terminal(source.example)} ==")
+        open_left = bool(_analyse(source, args, run=name, now=now)) or open_left
+    return 1 if open_left else 0
+
+
+def _analyse(source: "Source", args: argparse.Namespace, *, run: str, now: datetime) -> int:
+    from agent.entrypoints.analysis import analysis
+
+    with analysis(source.settings, run=run, now=now, services=source.services) as found:
         records = _Counted(source.records)
         bad = found.feed_all(records, service=source.service)
         incidents = found.settle()
         for error in bad:
             print(f"sre-agent replay: {inert(str(error))}", file=sys.stderr)
         if not incidents:
-            _refuse_unread(args.source, records=records.number, bad=len(bad))
-        return _show(incidents, now=found.clock.now(), as_json=args.json)
+            _refuse_unread(source.example or args.source, records=records.number, bad=len(bad))
+        return _show(incidents, source.example, now=found.clock.now(), as_json=args.json)
 
 
 def _publish(records: Iterable[Record], args: argparse.Namespace, name: str) -> int:
@@ -146,11 +172,10 @@ def _operator() -> str:
     return getpass.getuser()
 
 
-def _show(incidents: tuple[Incident, ...], *, now: datetime, as_json: bool) -> int:
+def _show(incidents: tuple[Incident, ...], example: str, *, now: datetime, as_json: bool) -> int:
+    named = {"example": example} if example else {}
     for incident in incidents:
-        if as_json:
-            print(json.dumps(incident_json(incident)))
-        print("\n".join(lines(incident, now=now)), file=sys.stderr if as_json else sys.stdout)
+        print(json.dumps(named | incident_json(incident)) if as_json else "\n".join(lines(incident, now=now)))
     if not incidents:
         print("no incident: nothing in there needs anybody", file=sys.stderr if as_json else sys.stdout)
     return 0 if all(i.phase in OVER for i in incidents) else 1

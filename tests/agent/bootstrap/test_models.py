@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from agent.bootstrap.model_classifier import ModelClassifier, model_classifier
 from agent.bootstrap.models import _headers, model_of, model_use
 from agent.core.explaining import When
-from agent.entrypoints.classified_records import Record
+from agent.entrypoints.classified_records import ClassifyInput
 from agent.errors import DependencyFailed, SettingsRejected
 from agent.settings import Settings, read_settings
 
@@ -71,14 +71,14 @@ def test_who_we_are_stands_in_its_header(key, audience, wanted):
 def test_certain_rules_stand_where_both_are_scored(which, class_):
     """The model alone is scored by its word; together the rules decide."""
     classify = ModelClassifier(which, WORDS.Says(WORDS.names("host_oom")), model_use(Settings()))
-    assert str(classify(Record(id="1", log=KV, whole_log=True)).class_) == class_
+    assert str(classify(ClassifyInput(id="1", log=KV, whole_log=True)).class_) == class_
     assert classify.figures()["tokens"] == 980
 
 
 def test_what_could_not_be_used_is_counted():
     """Two refused answers for one record: unknown, by the model alone."""
     classify = ModelClassifier("model", WORDS.Says(lambda _: "no"), model_use(Settings()))
-    assert str(classify(Record(id="1", log=KV, whole_log=True)).class_) == "unknown"
+    assert str(classify(ClassifyInput(id="1", log=KV, whole_log=True)).class_) == "unknown"
     assert classify.figures()["schema_failures"] == 2
     assert classify.figures()["usable"] == 0
 
@@ -94,7 +94,7 @@ def test_recorded_answers_are_scored_without_the_model(tmp_path, monkeypatch, ca
     )
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text(json.dumps({"id": "1", "log": KV, "class": "kv_cache_insufficient", "fix_action": "x"}) + "\n")
-    recording(Record(id="1", log=KV, whole_log=False))
+    recording(ClassifyInput(id="1", log=KV, whole_log=False))
     monkeypatch.setenv("MODEL_ENDPOINTS", f"recorded:{answers}")
     assert main(["eval", str(corpus), "--with", "both", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)

@@ -1,14 +1,20 @@
-"""Records: told apart by content, one answer each, in order."""
+"""Inputs of classify: told apart by content, one each, in order, in bounded memory."""
 
+import io
 import json
+from pathlib import Path
 
 import pytest
 
-from agent.entrypoints.classified_records import Record, platform_of, read_records
+from agent.bootstrap import matcher
+from agent.entrypoints.classified_records import WHOLE_CHARS, ClassifyInput, inputs_of, platform_of
+from agent.entrypoints.records import records_in
+
+FAILED = Path(__file__).resolve().parents[2] / "data" / "vllm-cpu-logs"
 
 
-def read(text: str) -> list[Record]:
-    return list(read_records(text, name="file"))
+def read(text: str) -> list[ClassifyInput]:
+    return list(inputs_of(records_in(io.BytesIO(text.encode()), origin="file"), matcher=matcher()))
 
 
 def test_json_lines_an_array_and_plain_text_are_told_apart_by_content() -> None:
@@ -31,18 +37,18 @@ def test_a_log_entry_gives_its_insert_id_and_platform() -> None:
 @pytest.mark.parametrize(
     ("row", "part"),
     [
-        ("not json", "no JSON object"),
+        ("not json", "line 2: Expecting value"),
         ('{"id": 1}', "neither"),
         ('{"id": 2, "log": 5}', "want a string"),
-        ("[1]", "want an object"),
-        ("[" * 9999, "no"),
+        ("[1]", "object"),
+        ("[" * 9999, "deep"),
     ],
 )
 def test_a_bad_row_is_told_and_the_rest_goes_on(row: str, part: str) -> None:
     good = '{"id": "a", "log": "x"}'
     records = read(f"{good}\n{row}\n{good}")
     assert [bool(record.error) for record in records] == [False, True, False]
-    assert part in records[1].error or "deep" in records[1].error
+    assert part in records[1].error
 
 
 def test_a_log_of_json_entries_is_taken_apart() -> None:
@@ -56,9 +62,29 @@ def test_a_plain_log_that_begins_with_a_bracket_is_text() -> None:
     assert record.id == "file"
 
 
-def test_an_empty_source_is_one_empty_record() -> None:
-    assert [record.log for record in read("")] == [""]
-    assert read("[]") == []
+@pytest.mark.parametrize(("text", "why"), [("", "it is empty"), (" \n", "it is empty"), ("[]", "it holds no record")])
+def test_a_source_that_says_nothing_is_said_to_say_nothing(text: str, why: str) -> None:
+    [found] = read(text)
+    assert (found.id, found.error, found.unread) == ("file", why, True)
+
+
+@pytest.mark.parametrize("name", ["10_kv_too_small_env", "18_port_in_use"])
+def test_a_log_of_any_length_is_answered_as_its_telling_part(name: str) -> None:
+    """A failed start behind more lines than are kept whole has the class, signature and fields that it has alone."""
+    short = (FAILED / f"{name}.log").read_text()
+    noise = "INFO 11-20 03:00:00 [loggers.py:257] a line that tells nothing of any failure, number {}\n"
+    long = "".join(noise.format(n) for n in range(WHOLE_CHARS // 80)) + short + "".join(map(noise.format, range(4000)))
+    [alone], [found] = read(short), read(long)
+    assert len(found.log) < WHOLE_CHARS / 4
+    answers = [matcher().classify(one.log, whole_log=True, platform=None) for one in (alone, found)]
+    assert answers[0].class_ is answers[1].class_
+    assert (answers[0].signature, answers[0].fields) == (answers[1].signature, answers[1].fields)
+
+
+def test_an_error_that_no_rule_knows_is_not_lost_in_the_middle_of_a_long_log() -> None:
+    calm = "INFO 11-20 03:00:00 [loggers.py:257] all is calm\n" * (WHOLE_CHARS // 45)
+    [found] = read(calm + "ERROR 11-20 03:00:01 [engine.py:1] the flux fell out of its bounds\n" + calm)
+    assert "the flux fell out" in found.log
 
 
 def test_platforms_by_resource() -> None:

@@ -8,7 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from agent.entrypoints.records import RECORD_LIMIT, BadRecord, JsonRecord, TextRecord, records_in, records_of
+from agent.entrypoints.records import (
+    RECORD_LIMIT,
+    BadRecord,
+    JsonRecord,
+    Progress,
+    TextRecord,
+    files_of,
+    progress_on,
+    records_in,
+    records_of,
+)
 from agent.errors import InputRejected
 
 SAMPLES = Path(__file__).resolve().parents[2] / "data" / "samples"
@@ -88,7 +98,6 @@ TEXTS = {
     "a log with one JSON line": b'{"a": 1}\nTraceback\n  File "x"\nValueError: x\n',
     "a log with a torn JSON line": b'{"a": "cut off\nTraceback\n  File "x"\nValueError: x\n',
     "one line without an end": b"CUDA out of memory",
-    "nothing": b"",
     "not UTF-8": b"caf\xe9 boom\n",
 }
 
@@ -100,6 +109,48 @@ def test_plain_text_is_one_record_where_it_is_short(data):
     assert isinstance(record, TextRecord)
     assert record.text == data.decode("utf-8", "replace")
     assert record.last
+
+
+@pytest.mark.parametrize("data", [b"", b" \r\n", b"\xef\xbb\xbf", b"[]", gzip.compress(b"")], ids=repr)
+def test_a_source_without_a_record_is_said_to_hold_none(data):
+    """Nothing read is not nothing wrong."""
+    (record,) = read(data)
+    assert (record.line, record.error.why) == (0, "it holds no record" if data == b"[]" else "it is empty")
+
+
+@pytest.mark.parametrize("limit", [4, 5, 7, 64])
+def test_a_line_that_is_cut_up_loses_no_character(limit):
+    """Stretches end between characters, whatever their limit."""
+    text = "naïve 漢字 🙂🙂🙂 " * 40
+    found = read(text.encode(), text_limit=limit)
+    assert "".join(record.text for record in found) == text
+    assert found[-1].last
+    assert not any(record.last for record in found[:-1])
+
+
+def test_a_glob_that_the_shell_left_alone_is_expanded(tmp_path):
+    """In the order of names; one without a match is refused."""
+    for name in ("b.log", "a.log", "c.txt"):
+        (tmp_path / name).write_text("boom\n")
+    assert [file.name for file in files_of(str(tmp_path / "*.log"))] == ["a.log", "b.log"]
+    with pytest.raises(InputRejected) as refused:
+        files_of(str(tmp_path / "*.nothing"))
+    assert refused.value.why == "no file matches it"
+
+
+def test_progress_is_shown_on_a_terminal_only():
+    """One line that is written over, and ended when the source is."""
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    assert progress_on(io.StringIO()) is None
+    screen = Terminal()
+    show = progress_on(screen)
+    for read_bytes, ended in ((1_000_000, False), (5_000_000, False), (9_000_000, True)):
+        show(Progress(origin="x\x1b[31m", read_bytes=read_bytes, records=1, total_bytes=9_000_000, ended=ended))
+    assert screen.getvalue() == "\rx: 5 of 9 MB read\rx: 9 of 9 MB read\n"
 
 
 def test_a_long_log_comes_in_stretches_of_whole_lines():
@@ -167,7 +218,7 @@ def test_a_folder_is_read_file_by_file_in_order(tmp_path):
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "c").write_bytes(b"boom\n")
     found = list(records_of(str(tmp_path), stdin=io.BytesIO()))
-    assert [record.origin for record in found] == ["a.jsonl", "b.log", "c"]
+    assert [record.origin for record in found] == ["a.jsonl", "b.log", "sub/c"]
 
 
 def test_standard_input_is_a_source():

@@ -1,5 +1,6 @@
 """sre-agent classify: the contract, and the recorded vLLM runs."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -73,6 +74,48 @@ def test_half_a_character_and_an_escape_in_a_record_break_neither_output(
     source.write_text(r'{"id": "\ud800", "log": "\udfff out"}' "\n" r'{"id": "\u001b[31m\u2028", "log": "x"}')
     assert main(["classify", str(source), "--json"]) == 0
     rows = [json.loads(line) for line in capsysbinary.readouterr().out.decode().splitlines()]
-    assert [row["id"] for row in rows] == ["\ud800", "\x1b[31m\u2028"]
+    assert [row["id"] for row in rows] == [None, "\x1b[31m\u2028"]
+    assert "surrogate" in rows[0]["error"]
     assert main(["classify", str(source)]) == 0
     assert b"\x1b" not in capsysbinary.readouterr().out
+
+
+def test_files_folders_and_globs_are_read_in_the_order_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A plain log is called by its file's name; inside a folder by its path there."""
+    (tmp_path / "logs" / "pod-1").mkdir(parents=True)
+    (tmp_path / "logs" / "pod-1" / "server.log").write_text("OOMKilled\n")
+    (tmp_path / "logs" / "README.md").write_text("what these are\n")
+    (tmp_path / "old.log.gz").write_bytes(gzip.compress(b"OOMKilled\n"))
+    (tmp_path / "new.jsonl").write_text('{"id": 7, "log": "OOMKilled"}\n')
+    sources = [str(tmp_path / name) for name in ("new.jsonl", "logs", "*.gz")]
+    assert main(["classify", *sources, "--json"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(row["id"], row["class"]) for row in rows] == [
+        (7, "host_oom"),
+        ("pod-1/server.log", "host_oom"),
+        ("old.log.gz", "host_oom"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "why"), [(b"\x7fELF\0\0" * 90, "it is binary"), (b"", "it is empty"), (b"[]", "it holds no record")]
+)
+def test_a_file_that_cannot_be_read_is_named_and_the_others_are_answered(
+    body: bytes, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a").write_bytes(body)
+    (tmp_path / "b").write_text("OOMKilled\n")
+    assert main(["classify", str(tmp_path), "--json"]) == 2
+    first, second = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert first == {"id": "a", "error": why}
+    assert second["class"] == "host_oom"
+
+
+def test_of_a_missing_source_nothing_is_begun(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "b").write_text("OOMKilled\n")
+    assert main(["classify", str(tmp_path / "b"), str(tmp_path / "*.nothing")]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "no file matches it" in told.err

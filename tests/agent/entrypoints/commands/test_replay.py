@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import structlog
 from agent.entrypoints.cli import main
 from agent.ports.bus import Topic
 
+EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
 ENTRY = {
     "insertId": "i1",
     "timestamp": "2026-11-21T03:00:00Z",
@@ -46,6 +48,65 @@ def test_one_bad_row_does_not_hide_a_healthy_one(tmp_path, capsys):
     source.write_text(json.dumps(ENTRY) + "\n{broken\n")
     assert main(["replay", str(source), "--json"]) == 0
     assert "no incident" in capsys.readouterr().err
+
+
+@pytest.fixture
+def two_examples(tmp_path):
+    for name in ("vllm-cpu-kv-cache-too-small", "gemma4-31b-l4-oom"):
+        shutil.copytree(EXAMPLES / name, tmp_path / "cases" / name)
+    return str(tmp_path / "cases")
+
+
+def test_a_folder_of_examples_is_replayed_one_by_one(two_examples, capsys):
+    """Each with its own services, in the order of names."""
+    assert main(["replay", two_examples, "--json"]) == 1
+    told = capsys.readouterr()
+    rows = [json.loads(line) for line in told.out.splitlines()]
+    assert [(row["example"], row["class"]) for row in rows] == [
+        ("gemma4-31b-l4-oom", "gpu_oom_weights"),
+        ("vllm-cpu-kv-cache-too-small", "kv_cache_insufficient"),
+    ]
+    assert told.err == ""
+
+
+def test_a_folder_of_examples_is_not_sent(two_examples, capsys):
+    assert main(["replay", two_examples, "--publish"]) == 2
+    assert "it holds 2 examples" in capsys.readouterr().err
+
+
+def test_an_example_goes_by_its_bare_name(monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["replay", "vllm-cpu-kv-cache-too-small"]) == 1
+    assert "kv_cache_insufficient" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("source", ["logging:severity>=ERROR", "-"])
+def test_a_span_that_is_none_is_refused(source, capsys):
+    assert main(["replay", source, "--since", "banana"]) == 2
+    assert "'banana'" in capsys.readouterr().err
+
+
+def test_a_span_is_refused_where_nothing_is_looked_back_for(source, capsys):
+    assert main(["replay", source, "--since", "2h"]) == 2
+    assert "is read whole" in capsys.readouterr().err
+
+
+def test_without_credentials_the_log_is_a_dependency_that_failed(monkeypatch, tmp_path, capsys):
+    """Exit code 3, and the command that logs in."""
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "")
+    monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
+    monkeypatch.setenv("NO_GCE_CHECK", "true")
+    monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "example")
+    assert main(["replay", "logging:severity>=ERROR", "--since", "2h"]) == 3
+    told = capsys.readouterr().err
+    assert "gcloud auth application-default login" in told
+    assert ".." not in told
+
+
+def test_an_empty_source_is_not_called_healthy(tmp_path, capsys):
+    (tmp_path / "empty").touch()
+    assert main(["replay", str(tmp_path / "empty")]) == 2
+    assert "it is empty" in capsys.readouterr().err
 
 
 def test_nothing_is_sent_of_a_source_that_holds_no_event(tmp_path, capsys):

@@ -1,0 +1,87 @@
+"""P11: a log of 200 MB through `sre-agent classify`, against the matcher over the same lines in memory.
+
+    python benchmarks/classify_large.py [--megabytes N] [--rounds N]
+
+Both sides read the same file in processes of their own, in turn. Theirs reads all lines into memory first, and only the
+scan is timed; ours is timed whole, from the start of the process to its end. The ratio is taken pair by pair, and its
+median counts. The ratio to `grep -c -F -f` of the catalogue's literals is reported, without a bar.
+"""
+
+import argparse
+import os
+import random  # noqa: TID251 - a benchmark draws its lines from a seed
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from agent.catalogue.load_failures import load_failures
+from agent.failures.phrase import parse_phrase
+
+sys.path.insert(0, str(Path(__file__).parent))
+from classify import SHAPES, fault
+
+SCAN = """
+import sys, time
+from agent.catalogue.load_failures import load_failures
+from agent.failures.match import compile_catalogue
+lines = open(sys.argv[1], encoding="utf-8").read().split("\\n")
+matcher = compile_catalogue(load_failures().signatures)
+start = time.perf_counter()
+sum(1 for _ in matcher.scan(lines))
+print(time.perf_counter() - start)
+"""
+
+
+def write_log(path: Path, megabytes: int) -> None:
+    """Write traffic of a server, one line in fifty a failure."""
+    chance = random.Random(7)
+    size = number = 0
+    with path.open("w", encoding="utf-8") as stream:
+        while size < megabytes * 1_000_000:
+            rows = [fault(n) if n % 50 == 0 else chance.choice(SHAPES)(n) for n in range(number, number + 10_000)]
+            number += len(rows)
+            size += stream.write("\n".join(rows) + "\n")
+
+
+def classified(path: Path) -> tuple[float, float]:
+    """Seconds and peak memory in MiB of the whole command."""
+    start = time.perf_counter()
+    command = [sys.executable, "-m", "agent.entrypoints.cli", "classify", "--json", str(path)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    assert status == 0, status
+    return time.perf_counter() - start, usage.ru_maxrss / 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--megabytes", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=3)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "server.log"
+        write_log(log, args.megabytes)
+        ratios, peaks = [], []
+        for _ in range(args.rounds):
+            scan = subprocess.run([sys.executable, "-c", SCAN, str(log)], check=True, capture_output=True, text=True)
+            took, peak = classified(log)
+            ratios.append(took / float(scan.stdout))
+            peaks.append(peak)
+            print(f"   classify {took:.1f} s, scan in memory {float(scan.stdout):.1f} s, peak {peak:.0f} MiB")
+        print(f"P11 against the matcher in memory: {statistics.median(ratios):.2f}x (bar 1.5x)")
+        print(f"   peak memory {max(peaks):.0f} MiB (bar 256)")
+        if shutil.which("grep"):
+            literals = {parse_phrase(p).anchor for s in load_failures().signatures for p in s.phrases}
+            (Path(folder) / "literals").write_bytes(b"\n".join(literals) + b"\n")
+            start = time.perf_counter()
+            command = ["env", "LC_ALL=C", "grep", "-c", "-i", "-F", "-f", str(Path(folder) / "literals"), str(log)]
+            subprocess.run(command, check=False, stdout=subprocess.DEVNULL)
+            print(f"   against grep -c -i -F -f of the same literals: {took / (time.perf_counter() - start):.1f}x")
+
+
+if __name__ == "__main__":
+    main()
