@@ -62,9 +62,9 @@ def main(argv: Sequence[str] | None = None) -> int:  # noqa: PLR0911 - one retur
     try:
         return command.run(parser.parse_args(words[1:]))
     except SreError as error:
-        from agent.core.safe_text import inert
+        from agent.entrypoints.output import message
 
-        print(f"sre-agent {name}: {inert(str(error))}", file=sys.stderr)
+        print(f"sre-agent {name}: {message(str(error))}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print(file=sys.stderr)

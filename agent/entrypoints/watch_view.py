@@ -8,9 +8,10 @@ from datetime import datetime
 from typing import Protocol
 
 from agent.bootstrap.on_host import Checkup, Page
-from agent.core.safe_text import terminal
+from agent.entrypoints.output import for_people
 
 TICK_S = 0.3
+LINE_READ = 16_384  # of the last line of a log, before what is secret is taken out of it
 
 
 class View(Protocol):
@@ -131,9 +132,9 @@ def state_line(service: str, page: Page | None, checkup: Checkup | None, *, now:
         kv = "" if sample.kv_usage is None else f", KV {sample.kv_usage:.0%}"
         parts.append(f"{sample.running or 0:.0f} running, {sample.waiting or 0:.0f} waiting{kv}")
     if start.sick:
-        parts.append(terminal(start.sick))
+        parts.append(for_people(start.sick))
     elif last:
-        parts.append(terminal(last[:200]))
+        parts.append(for_people(last[:LINE_READ], limit=200, lines=False))
     return "; ".join(parts)
 
 

@@ -1,14 +1,15 @@
 """Takes secrets out of texts, lines and log entries."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
 from agent.core.redaction.chance import looks_random
+from agent.core.redaction.normalise import Normaliser, View, rows, unwrapped
 from agent.core.redaction.rules import SecretRules
-from agent.core.redaction.scan import Scanner
-from agent.core.redaction.spans import WEAK, Span, replaced, united
+from agent.core.redaction.scan import Scanner, compiled
+from agent.core.redaction.spans import WEAK, Span, fresh, replaced, united, whole_letters
 from agent.core.redaction.stream import RedactionStream
 
 ROUNDS = 8
@@ -50,12 +51,15 @@ class RedactedLines:
 class Redactor:
     """Replaces secrets by ``[redacted:KIND]``, whole and for good.
 
-    The same text always gives the same result, a result gives itself, and time is linear in the length of the text
-    whatever stands in it. Nothing of a found secret stays, neither its first letters nor its length.
+    A text is read as it stands and as it is shown: without terminal codes, invisible letters and line wraps, and with
+    its JSON, backslash and URL escapes decoded. What is found in any of these readings is taken out of the text itself;
+    the rest stays as it was. The same text always gives the same result, a result gives itself, and time is linear in
+    the length of the text whatever stands in it. Nothing of a found secret stays, neither its first letters nor its
+    length.
 
     Not promised: a secret without any known form, name or context (a bare 40-digit hexadecimal number is taken for a
-    revision); one that was encoded, encrypted, written backwards or interleaved with other signs; a short word used as
-    a password in a sentence. More than a secret may be taken (rests of a header line, values of test keys).
+    revision); one in base64, encrypted, written backwards or interleaved with visible signs; a short word used as a
+    password in a sentence. More than a secret may be taken (rests of a header line, values of test keys).
 
     Args:
         rules: Validated rules, from the catalogue.
@@ -63,6 +67,7 @@ class Redactor:
 
     def __init__(self, rules: SecretRules) -> None:
         self._scanner = Scanner(rules)
+        self._normaliser = Normaliser(compiled)
         self.dated = rules.dated
 
     def redact(self, text: str) -> Redacted:
@@ -74,7 +79,7 @@ class Redactor:
         data = text.encode("utf-8", "surrogatepass")
         kinds: list[str] = []
         for _ in range(ROUNDS):
-            spans = self._scanner.spans(data)
+            spans = self._spans(data)
             if not spans:
                 break
             kinds += [span.kind for span in spans]
@@ -108,7 +113,7 @@ class Redactor:
     def spans(self, text: str) -> tuple[tuple[int, int, int], ...]:
         """Return (since, start, end) of what a first pass finds, in letters; at `since` the name before it begins."""
         data = text.encode("utf-8", "surrogatepass")
-        spans = self._scanner.spans(data)
+        spans = self._spans(data)
 
         def letters(position: int) -> int:
             return len(data[:position].decode("utf-8", "surrogatepass"))
@@ -119,21 +124,96 @@ class Redactor:
         """Begin a text that arrives in chunks."""
         return RedactionStream(self)
 
+    def _spans(self, data: bytes) -> list[Span]:
+        """Return what stands in one text, in any of its readings, in bytes of the text."""
+        found = self._scanner.spans(data)
+        views = self._normaliser.views(data)
+        if not views and b"\n" not in data:
+            return found
+        found += self._wrapped(data)
+        for view in views:
+            found += [view.raw(span) for span in (*self._scanner.spans(view.data), *self._wrapped(view.data))]
+        return _in_order(data, found)
+
+    def _wrapped(self, data: bytes) -> list[Span]:
+        """Return what stands over line ends where a terminal's width may have broken it."""
+        if b"\n" not in data:
+            return []
+        lines = rows(data)
+        pieces: dict[int, list[Span]] = {}
+        self._across_seams(pieces, [row for _, row in lines])
+        found = [_moved(span, lines[index][0]) for index, spans in pieces.items() for span in spans]
+        shown = unwrapped(data)
+        if shown.data is not data:
+            found += [part for span in self._scanner.spans(shown.data) for part in _by_line(data, shown.raw(span))]
+        return found
+
     def _pieces(self, entries: Sequence[str]) -> dict[int, list[Span]]:
         """Return spans by entry, in bytes of that entry."""
         encoded = [entry.encode("utf-8", "surrogatepass") for entry in entries]
         pieces: dict[int, list[Span]] = {}
-        spans = self._scanner.spans(b"\n".join(encoded))
-        if spans:
-            starts = list(accumulate((len(each) + 1 for each in encoded), initial=0))
-            for span in spans:
-                _cut(pieces, span, starts, gap=1)
+        whole = b"\n".join(encoded)
+        _share(pieces, self._scanner.spans(whole), encoded, gap=1)
+        if not self._normaliser.hides(whole):
+            self._across_seams(pieces, encoded)
+            return pieces
+        views = {index: made for index, each in enumerate(encoded) if (made := self._normaliser.views(each))}
+        self._across_seams(pieces, encoded)
+        for low, high in _around(sorted(views), len(encoded)):
+            self._shown(pieces, encoded, {i: views[i][-1] for i in range(low, high) if i in views}, low, high)
+        for index, made in views.items():
+            inner = [view.raw(span) for view in made[:-1] for span in self._scanner.spans(view.data)]
+            if inner:
+                pieces.setdefault(index, []).extend(inner)
+        return {index: clean for index, spans in pieces.items() if (clean := _in_order(encoded[index], spans))}
+
+    def _shown(
+        self, pieces: dict[int, list[Span]], encoded: Sequence[bytes], views: dict[int, View], low: int, high: int
+    ) -> None:
+        """Add what stands in the entries from `low` to below `high` as they are shown, seams included."""
+        shown = [views[index].data if index in views else encoded[index] for index in range(low, high)]
+        found: dict[int, list[Span]] = {}
+        _share(found, self._scanner.spans(b"\n".join(shown)), shown, gap=1)
+        self._across_seams(found, shown)
+        for offset, spans in found.items():
+            index = low + offset
+            raw = [views[index].raw(span) for span in spans] if index in views else spans
+            pieces.setdefault(index, []).extend(raw)
+
+    def _across_seams(self, pieces: dict[int, list[Span]], encoded: Sequence[bytes]) -> None:
+        """Add what stands halved in neighbouring entries."""
         glued = self._scanner.glued(b"".join(encoded)) if len(encoded) > 1 else ()
         if glued:
             starts = list(accumulate((len(each) for each in encoded), initial=0))
             for span in glued:
                 _adopt(pieces, span, starts, encoded)
-        return pieces
+
+
+def _share(pieces: dict[int, list[Span]], spans: Sequence[Span], encoded: Sequence[bytes], *, gap: int) -> None:
+    """Share spans of the joined entries among them."""
+    if spans:
+        starts = list(accumulate((len(each) + gap for each in encoded), initial=0))
+        for span in spans:
+            _cut(pieces, span, starts, gap=gap)
+
+
+def _in_order(data: bytes, spans: Sequence[Span]) -> list[Span]:
+    return fresh(data, united(whole_letters(data, span) for span in spans))
+
+
+def _by_line(data: bytes, span: Span) -> Iterator[Span]:
+    """Yield the parts of a span in each line, so that the line ends stay."""
+    start = span.start
+    while start < span.end:
+        end = data.find(b"\n", start, span.end)
+        end = span.end if end < 0 else end
+        if end > start:
+            yield Span(start=start, end=end, kind=span.kind, rank=span.rank, since=min(span.since, start))
+        start = end + 1
+
+
+def _moved(span: Span, by: int) -> Span:
+    return Span(start=span.start + by, end=span.end + by, kind=span.kind, rank=span.rank, since=span.since + by)
 
 
 def _random_throughout(shares: dict[int, list[Span]], encoded: Sequence[bytes]) -> bool:

@@ -5,6 +5,7 @@ import json
 
 from agent.core.audit import AuditRow, Soundness, verify
 from agent.core.safe_text import terminal
+from agent.entrypoints.output import for_programs, without_secrets
 
 ALL = 10**9
 SAYS = {
@@ -37,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     if args.what == "verify":
         return _verify(office.audit(ALL), args.chain, as_json=args.json)
     for row in office.audit(max(args.limit, 1)):
-        print(row.model_dump_json() if args.json else _line(row))
+        print(for_programs(row.model_dump(mode="json")) if args.json else without_secrets(_line(row)))
     return 0
 
 

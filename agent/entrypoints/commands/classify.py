@@ -1,13 +1,12 @@
 """sre-agent classify: what broke, record by record, nothing joined and nothing stored."""
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator
 from typing import Any
 
-from agent.core.safe_text import terminal
 from agent.entrypoints.classified_records import ROW_LIMIT, TEXT_LIMIT, ClassifyInput, inputs_of
+from agent.entrypoints.output import for_people, for_programs, without_secrets
 from agent.entrypoints.records import Record, SourceFile, files_of, progress_on, records_of_file
 from agent.failures.finding import Finding
 
@@ -51,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
             row: dict[str, Any] = {"id": found.id, "error": found.error}
         else:
             row = answer(found, matcher.classify(found.log, whole_log=found.whole_log, platform=found.platform))
-        print(json.dumps(row) if args.json else _for_people(row), flush=True)
+        print(for_programs(row) if args.json else _for_people(row), flush=True)
     return 2 if unread else 0
 
 
@@ -73,14 +72,28 @@ def answer(record: ClassifyInput, finding: Finding) -> dict[str, Any]:
         "certain": finding.certain,
         "benign": finding.benign,
         "fields": dict(finding.fields),
-        "evidence": [line.text for line in finding.evidence],
+        "evidence": _evidence(record.log, finding),
         "fix_actions": list(finding.fix_actions),
     }
 
 
+def _evidence(log: str, finding: Finding) -> list[str]:
+    """Return the evidence without secrets: each line is redacted whole, beside its neighbours, before it is cut."""
+    from agent.bootstrap.known import redactor
+
+    lines = log.split("\n")
+    shown: list[str] = []
+    for found in finding.evidence:
+        low = max(found.index - 1, 0)
+        clean = redactor().redact_lines(lines[low : found.index + 2]).lines
+        same = found.index < len(lines) and lines[found.index].strip().startswith(found.text)
+        shown.append(clean[found.index - low].strip()[: len(found.text)] if same else without_secrets(found.text))
+    return shown
+
+
 def _for_people(row: dict[str, Any]) -> str:
     if "error" in row:
-        return terminal(f"{row['id']}: not read: {row['error']}")
+        return for_people(f"{row['id']}: not read: {row['error']}")
     sure = "certain" if row["certain"] else "provisional"
     lines = [f"{row['id']}: {row['class']} ({row['signature'] or 'not recognised'}, {row['confidence']:.2f}, {sure})"]
     lines += [f"    | {text}" for text in row["evidence"][:3]]
@@ -88,4 +101,4 @@ def _for_people(row: dict[str, Any]) -> str:
         lines.append("    " + ", ".join(f"{key}={value}" for key, value in row["fields"].items()))
     if not row["benign"]:
         lines.append("    do: " + "; ".join(row["fix_actions"][:3]))
-    return terminal("\n".join(lines))
+    return for_people("\n".join(lines))

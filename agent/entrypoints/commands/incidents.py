@@ -1,12 +1,11 @@
 """The incidents command: list them, show one, or tell its timeline."""
 
 import argparse
-import json
 from typing import TYPE_CHECKING
 
 from agent.core.brief import headline, lines
 from agent.core.incident import Incident
-from agent.core.safe_text import terminal
+from agent.entrypoints.output import for_people, for_programs, without_secrets
 from agent.errors import InputRejected
 
 if TYPE_CHECKING:
@@ -49,11 +48,11 @@ def _list(office: "Office", args: argparse.Namespace) -> int:
     found = office.incidents(Query(run=args.run, service=args.service, open_only=args.open))
     for incident in found:
         if args.json:
-            print(json.dumps(_row(incident)))
+            print(for_programs(_row(incident)))
         else:
             run = "" if incident.run == "live" else f"  [{incident.run}]"
             plan = f"  plan {incident.plan.id}" if incident.plan else ""
-            print(f"{incident.id}  {incident.opened_at:%Y-%m-%d %H:%M}  {terminal(headline(incident))}{plan}{run}")
+            print(f"{incident.id}  {incident.opened_at:%Y-%m-%d %H:%M}  {for_people(headline(incident))}{plan}{run}")
     if not found and not args.json:
         print("no incidents; `sre-agent replay SOURCE` looks at recorded events, `sre-agent up` watches")
     return 0
@@ -76,17 +75,17 @@ def _one(incident: Incident, *, as_json: bool) -> int:
     from agent.entrypoints.deciding import now
 
     if as_json:
-        print(json.dumps(incident_json(incident)))
+        print(for_programs(incident_json(incident)))
     else:
-        print("\n".join(lines(incident, now=now())))
+        print(without_secrets("\n".join(lines(incident, now=now()))))
     return 0
 
 
 def _timeline(office: "Office", incident_id: str, *, as_json: bool) -> int:
     for event in office.timeline(incident_id):
         if as_json:
-            print(event.model_dump_json())
+            print(for_programs(event.model_dump(mode="json")))
         else:
-            by = "" if event.by == "agent" else f" ({terminal(event.by)})"
-            print(f"{event.at:%Y-%m-%d %H:%M:%S}  {event.phase:<14} {terminal(event.what)}{by}")
+            by = "" if event.by == "agent" else f" ({for_people(event.by)})"
+            print(f"{event.at:%Y-%m-%d %H:%M:%S}  {event.phase:<14} {for_people(event.what)}{by}")
     return 0

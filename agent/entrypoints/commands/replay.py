@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 from agent.core.brief import lines
 from agent.core.incident import Incident
 from agent.core.phase import Phase
-from agent.core.safe_text import inert, terminal
+from agent.core.safe_text import terminal
 from agent.core.value import short_id
+from agent.entrypoints.output import for_programs, without_secrets
+from agent.entrypoints.output import message as shown_message
 from agent.entrypoints.records import Record
 from agent.errors import InputRejected
 
@@ -85,7 +87,7 @@ def _analyse(source: "Source", args: argparse.Namespace, *, run: str, now: datet
         bad = found.feed_all(records, service=source.service)
         incidents = found.settle()
         for error in bad:
-            print(f"sre-agent replay: {inert(str(error))}", file=sys.stderr)
+            print(f"sre-agent replay: {shown_message(str(error))}", file=sys.stderr)
         if not incidents:
             _refuse_unread(source.example or args.source, records=records.number, bad=len(bad))
         return _show(incidents, source.example, now=found.clock.now(), as_json=args.json)
@@ -105,7 +107,7 @@ def _publish(records: Iterable[Record], args: argparse.Namespace, name: str) -> 
             message = message_of(record, attributes)
         except InputRejected as error:
             refused += 1
-            print(f"sre-agent replay: {inert(str(error))}", file=sys.stderr)
+            print(f"sre-agent replay: {shown_message(str(error))}", file=sys.stderr)
             continue
         bus.publish(message)
         sent += 1
@@ -175,7 +177,8 @@ def _operator() -> str:
 def _show(incidents: tuple[Incident, ...], example: str, *, now: datetime, as_json: bool) -> int:
     named = {"example": example} if example else {}
     for incident in incidents:
-        print(json.dumps(named | incident_json(incident)) if as_json else "\n".join(lines(incident, now=now)))
+        row = named | incident_json(incident)
+        print(for_programs(row) if as_json else without_secrets("\n".join(lines(incident, now=now))))
     if not incidents:
         print("no incident: nothing in there needs anybody", file=sys.stderr if as_json else sys.stdout)
     return 0 if all(i.phase in OVER for i in incidents) else 1

@@ -201,11 +201,11 @@ class _Watch:
 
     def _tell(self, incident: "Incident") -> None:
         """Say what is new in the timeline."""
-        from agent.core.safe_text import terminal
+        from agent.entrypoints.output import for_people
 
         events = self._installation.store.timeline(incident.id)
         for event in events[self._told.get(incident.id, 0) :]:
-            self._view.say(f"{event.at:%H:%M:%S}  {event.phase:<13} {terminal(event.what)}")
+            self._view.say(f"{event.at:%H:%M:%S}  {event.phase:<13} {for_people(event.what)}")
         self._told[incident.id] = len(events)
 
     def _ask(self, incident: "Incident") -> None:

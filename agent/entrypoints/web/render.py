@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup
 
+from agent.bootstrap.known import redact
 from agent.core.brief import worth
 from agent.core.field_words import field_words
 from agent.core.safe_text import plain
@@ -48,10 +49,10 @@ def make_pages() -> Environment:
 
 
 def _harmless(value: object) -> object:
-    """Neutralise every expression's text; only what a template itself made is left as it is."""
+    """Redact and neutralise every expression's text; only what a template itself made is left as it is."""
     if isinstance(value, Markup):
         return value
-    return "" if value is None else plain(str(value), limit=TEXT_LIMIT)
+    return "" if value is None else plain(redact(str(value)), limit=TEXT_LIMIT)
 
 
 def utc(at: datetime) -> str:

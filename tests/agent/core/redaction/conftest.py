@@ -19,13 +19,22 @@ def redactor():
     return Redactor(load_secrets())
 
 
-@pytest.fixture(scope="session")
-def made_to_pattern():
-    spec = importlib.util.spec_from_file_location("made_to_pattern", Path(__file__).with_name("made_to_pattern.py"))
+def _beside(name):
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
     module = importlib.util.module_from_spec(spec)
-    sys.modules["made_to_pattern"] = module
+    sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="session")
+def made_to_pattern():
+    return _beside("made_to_pattern")
+
+
+@pytest.fixture(scope="session")
+def printed():
+    return _beside("printed")
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ from agent.core.redaction.scan import compiled
 RULES = load_secrets()
 REDACTOR = Redactor(RULES)
 PER_RULE = 42
+PRINTED_PER_RULE = 12
 RUN = 12
 """Letters of a secret that may not stay in a row; shorter secrets may not stay whole."""
 
@@ -43,6 +44,32 @@ def test_recall_over_public_rules(shared, made_to_pattern):
         made += count
     recall = 1 - missed.total() / made
     assert made >= 8_800
+    assert recall >= 0.995, (recall, missed.most_common(8))
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("style", ["structlog", "structlog pair", "rich", "loguru"])
+def test_recall_over_public_rules_as_loggers_print_them(shared, made_to_pattern, printed, style):
+    """S16: as S11, coloured and wrapped; counted are the secrets that the rule still finds in what was printed."""
+    missed: Counter[str] = Counter()
+    made = 0
+    for rule in tomllib.loads((shared / "corpora" / "gitleaks.toml").read_text())["rules"]:
+        if "regex" not in rule:
+            continue
+        pattern = re2.compile(rule["regex"])
+        maker = made_to_pattern.Maker(rule["regex"], random.Random(f"2026-11-22 {rule['id']}"))
+        for _ in range(4 * PRINTED_PER_RULE):
+            text, secret = maker.make(rule.get("secretGroup"))
+            shown = printed.STYLES[style](text)
+            screen = printed.COLOUR.sub("", shown)
+            if not any(pattern.search(each) for each in (screen, screen.replace("\n", ""), screen.replace("\n", " "))):
+                continue
+            made += 1
+            missed[rule["id"]] += leaks(secret, printed.seen(REDACTOR.redact(shown).text))
+            if made % PRINTED_PER_RULE == 0:
+                break
+    recall = 1 - missed.total() / made
+    assert made >= 2_000
     assert recall >= 0.995, (recall, missed.most_common(8))
 
 
