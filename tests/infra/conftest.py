@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests import outside
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -17,13 +18,6 @@ def module(name):
     return loaded
 
 
-def absent(what):
-    """Skip on a developer's machine, fail under CI."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(f"under CI this must be there: {what}")
-    pytest.skip(f"not there: {what}")
-
-
 @pytest.fixture(scope="session")
 def root():
     return ROOT
@@ -32,10 +26,7 @@ def root():
 @pytest.fixture(scope="session")
 def shared():
     """The folder of third-party text, read in place."""
-    folder = ROOT.parent / "shared" / "data"
-    if not folder.is_dir():
-        absent("../shared/data, recorded text of third parties")
-    return folder
+    return outside.shared("data")
 
 
 @pytest.fixture(scope="session")
@@ -46,4 +37,4 @@ def query():
 
 @pytest.fixture(scope="session")
 def missing():
-    return absent
+    return outside.absent

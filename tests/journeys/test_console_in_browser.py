@@ -1,7 +1,6 @@
 """The console in a real browser, with scripts switched off: read, approve, reject, and every way to come too late."""
 
 import importlib.util
-import os
 import shutil
 import sys
 import threading
@@ -20,6 +19,7 @@ from agent.entrypoints.web.app import make_app
 from agent.entrypoints.web.identity import Person
 from agent.entrypoints.web.serve import claim, local_server
 from agent.settings import Settings
+from tests.outside import absent
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -40,9 +40,7 @@ def scenes():
 def chromium():
     path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if path is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail("no Chromium here: apt-get install --no-install-recommends chromium")
-        pytest.skip("no Chromium here; apt-get install chromium to run the page tests")
+        absent("Chromium: apt-get install --no-install-recommends chromium")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

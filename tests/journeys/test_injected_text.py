@@ -23,9 +23,9 @@ from agent.entrypoints.service import entry_message
 from agent.ports.world import Owner
 from agent.stages.approval import is_automatic
 from agent.stages.conversation import Conversation, Subject
+from tests.outside import shared
 
 ROOT = Path(__file__).resolve().parents[2]
-CORPORA = ROOT.parent / "shared" / "data" / "corpora"
 LIVE = ("http://", "https://", "\x1b", "\u202e")
 PROBE = "gemma4-26b-l4-startup-probe"
 SERVICE = "gemma4-26b-qat-l4"
@@ -53,16 +53,13 @@ words = beside("model_words")
 
 def public_strings():
     """Every injection string of the public corpora."""
-    if not CORPORA.is_dir():
-        if os.environ.get("CI") == "true":
-            pytest.fail("under CI ../shared/data/corpora must be there")
-        pytest.skip("../shared/data/corpora is not here")
-    found = [s for s in json.loads((CORPORA / "blns.json").read_text()) if s.strip()]
+    corpora = shared("data", "corpora")
+    found = [s for s in json.loads((corpora / "blns.json").read_text()) if s.strip()]
     for name in ("text_attack_test", "text_attack_train", "code_attack_test", "code_attack_train"):
-        for attacks in json.loads((CORPORA / f"bipia_{name}.json").read_text()).values():
+        for attacks in json.loads((corpora / f"bipia_{name}.json").read_text()).values():
             found += [a if isinstance(a, str) else "\n".join(a) for a in attacks]
     for name in ("prompt_injection", "prompt_injection_multilingual"):
-        rows = json.loads((CORPORA / f"cyberseceval_{name}.json").read_text())
+        rows = json.loads((corpora / f"cyberseceval_{name}.json").read_text())
         found += [row["user_input"] for row in rows]
     return found
 

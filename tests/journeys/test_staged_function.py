@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.outside import absent
+
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "gemma4-26b-l4-startup-probe"
 
@@ -98,9 +100,7 @@ def python(tmp_path_factory):
     ]
     ran = subprocess.run([*install, "-r", ROOT / "requirements.txt"], capture_output=True, text=True, check=False)
     if ran.returncode != 0:
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"the requirements were not installed: {ran.stderr[-1000:]}")
-        pytest.skip("the requirements could not be installed here")
+        absent(f"the packages of requirements.txt: {ran.stderr[-1000:]}")
     return venv / "bin" / "python"
 
 

@@ -1,8 +1,6 @@
 """S9: half an answer is no answer, and nothing about one is ever repaired."""
 
 import json
-import os
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -11,10 +9,10 @@ from hypothesis import strategies as st
 from agent.core.model_answer import ANSWER_LIMIT, answer_schema, read_answer
 from agent.errors import ModelMisbehaved
 from agent.failures.signature import FailureClass
+from tests.outside import shared
 
 CLASSES = tuple(str(class_) for class_ in FailureClass)
 IDS = ("e1", "e2", "e3")
-SUITE = Path(__file__).resolve().parents[4] / "shared" / "data" / "corpora" / "JSONTestSuite"
 
 PLAIN = {"root_cause": "The cache is too small.", "class": "kv_cache_insufficient", "cited": ["e2"], "unknown": []}
 VALID = {
@@ -47,12 +45,9 @@ def test_every_byte_prefix_of_a_valid_answer_is_refused(answer, ascii_only):
 
 def test_the_must_refuse_files_of_the_suite_are_refused():
     """JSONTestSuite: 188 of 188 files that no parser may accept."""
-    if not SUITE.is_dir():
-        if os.environ.get("CI") == "true":
-            pytest.fail("under CI ../shared/data/corpora must be there")
-        pytest.skip("../shared/data/corpora is not here")
+    suite = shared("data", "corpora", "JSONTestSuite")
     refused = 0
-    for path in sorted(SUITE.glob("n_*.json")):
+    for path in sorted(suite.glob("n_*.json")):
         raw = path.read_bytes()
         for text in (raw.decode("utf-8", "surrogateescape"), raw.decode("utf-8", "replace"), raw.decode("latin-1")):
             with pytest.raises(ModelMisbehaved):

@@ -2,18 +2,16 @@
 
 import html
 import json
-import os
 import re
 import unicodedata
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.core.safe_text import plain, slack_code, slack_mrkdwn, slack_plain, terminal
+from tests.outside import shared
 
-CORPORA = Path(__file__).parents[3].parent / "shared" / "data" / "corpora"
 WAYS = [plain, terminal, slack_mrkdwn, slack_code, slack_plain]
 SLACK = [slack_mrkdwn, slack_code, slack_plain]
 BAD = [
@@ -146,11 +144,8 @@ def test_hostile_repetition_comes_to_an_end(bad):
 @pytest.mark.shared
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 def test_naughty_strings_and_injections_are_safe(way):
-    if not CORPORA.is_dir():
-        if os.environ.get("CI") == "true":
-            pytest.fail("the shared data must be there in CI")
-        pytest.skip("third-party data stands outside the project and is not here")
-    texts = json.loads((CORPORA / "blns.json").read_text())
-    texts += [row["user_input"] for row in json.loads((CORPORA / "cyberseceval_prompt_injection.json").read_text())]
+    corpora = shared("data", "corpora")
+    texts = json.loads((corpora / "blns.json").read_text())
+    texts += [row["user_input"] for row in json.loads((corpora / "cyberseceval_prompt_injection.json").read_text())]
     for text in texts:
         assert_safe(way(text), slack=way in SLACK)

@@ -1,7 +1,6 @@
 """Shared by the tests of the prediction: the bundled catalogue, and a short way to ask."""
 
 import importlib.util
-import os
 import sys
 from pathlib import Path
 
@@ -10,8 +9,7 @@ import pytest
 from agent.catalogue.load_fit import load_fit_catalogue
 from agent.fit.flags import parse_flags
 from agent.fit.predict import predict
-
-SHARED = Path(__file__).parents[4] / "shared" / "data"
+from tests.outside import shared
 
 
 @pytest.fixture(scope="session")
@@ -40,11 +38,7 @@ def ask(catalogue):
 @pytest.fixture(scope="session")
 def shared_data():
     """The folder of recorded data beside the project; absent on a stranger's machine."""
-    if not SHARED.is_dir():
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"{SHARED} is absent under CI")
-        pytest.skip("the recorded data stands outside the project and is not here")
-    return SHARED
+    return shared("data")
 
 
 @pytest.fixture(scope="session")

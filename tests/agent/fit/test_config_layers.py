@@ -1,8 +1,6 @@
 """Layers as config.json describes them."""
 
 import json
-import os
-from pathlib import Path
 
 import pytest
 
@@ -10,19 +8,17 @@ from agent.errors import InputRejected
 from agent.fit.config_layers import decoder_of
 from agent.fit.config_reader import ConfigReader
 from agent.fit.facts import AttentionKind as K
-
-MODELS = Path(__file__).parents[4] / "shared/data/models.json"
+from tests.outside import shared
 
 
 def decoder(**values):
     return decoder_of(ConfigReader(values={"hidden_size": 64, "num_hidden_layers": 4, **values}, where="config.json"))
 
 
-@pytest.mark.skipif(not MODELS.exists() and "CI" not in os.environ, reason="../shared is not here")
 @pytest.mark.parametrize("size", ["E2B", "E4B", "12B", "26B-A4B", "31B"])
 def test_the_layers_of_gemma_4_add_up_to_the_parameters_of_its_checkpoint(size):
     """Widths, shared KV, K=V, double-wide MLP and experts at once: one wrong shape breaks the sum."""
-    entry = json.loads(MODELS.read_text())["models"][size]
+    entry = json.loads(shared("data", "models.json").read_text())["models"][size]
     text = dict(entry["text"])
     full = set(text["full_attention_layer_indices"])
     text["layer_types"] = [

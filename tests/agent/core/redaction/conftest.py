@@ -1,7 +1,6 @@
 """Rules, a redactor and the maker of samples, shared by the tests of redaction."""
 
 import importlib.util
-import os
 import sys
 from pathlib import Path
 
@@ -9,9 +8,9 @@ import pytest
 
 from agent.catalogue.load_secrets import load_secrets
 from agent.core.redaction import Redactor
+from tests import outside
 
 ROOT = Path(__file__).parents[4]
-SHARED = ROOT.parent / "shared" / "data"
 
 
 @pytest.fixture(scope="session")
@@ -39,11 +38,7 @@ def printed():
 
 @pytest.fixture(scope="session")
 def shared():
-    if not SHARED.is_dir():
-        if os.environ.get("CI") == "true":
-            pytest.fail("the shared data must be there in CI")
-        pytest.skip("third-party data stands outside the project and is not here")
-    return SHARED
+    return outside.shared("data")
 
 
 @pytest.fixture(scope="session")

@@ -1,15 +1,13 @@
 """sre-agent eval: figures, the bars on the labelled corpus, a diff, and no model without an endpoint."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent.entrypoints.cli import main
-
-CORPUS = Path(__file__).parents[5] / "shared" / "data" / "incidents-dev.jsonl"
+from tests.outside import shared
 
 
 def evaluate(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
@@ -61,11 +59,7 @@ def test_bad_input_ends_with_two_and_a_missing_model_with_three(
 
 @pytest.mark.shared
 def test_the_labelled_corpus_meets_its_bars(capsys: pytest.CaptureFixture[str]) -> None:
-    if not CORPUS.exists():
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"{CORPUS} is absent")
-        pytest.skip("the labelled corpus stands outside the project and is absent here")
-    result = evaluate(capsys, str(CORPUS))
+    result = evaluate(capsys, str(shared("data", "incidents-dev.jsonl")))
     assert result["core"]["class"]["share"] >= 0.97
     assert result["core"]["fix"]["share"] >= 0.90
     assert result["benign_false_alarms"] == []
