@@ -1,6 +1,6 @@
 """What Cloud Run refuses before it starts anything: the documented limits, in its own way of saying them.
 
-Sources: facts/platforms.md 4.4 and 4.5 (probes, shapes, quota wordings); run_v2 of google-cloud-run 0.16.2.
+Sources: docs/facts.md 4.4 and 4.5 (probes, shapes, quota wordings); run_v2 of google-cloud-run 0.16.2.
 """
 
 import re

@@ -9,7 +9,7 @@
     stand_in.stop()
 
 Time is the caller's: what is due has happened by the next call. Bodies are checked against the recorded ones.
-Sources: google-cloud-run 0.16.2 (messages), facts/platforms.md 4 (states, limits, wordings of refusals).
+Sources: google-cloud-run 0.16.2 (messages), docs/facts.md 4 (states, limits, wordings of refusals).
 """
 
 import hashlib

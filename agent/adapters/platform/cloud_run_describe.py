@@ -40,7 +40,7 @@ def live_of(service: Any, revisions: list[Any], *, spare_accelerator: bool | Non
 
 
 def readiness(service: Any) -> bool | None:
-    """Whether the newest revision serves; None while it is not known (facts/platforms.md 4.1)."""
+    """Whether the newest revision serves; None while it is not known (docs/facts.md 4.1)."""
     state = state_of(service.terminal_condition)
     if service.reconciling or state not in {"SUCCEEDED", "FAILED"}:
         return None

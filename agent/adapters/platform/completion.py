@@ -17,7 +17,7 @@ METRICS_S = 10.0
 BIGGEST_BYTES = 4 * 2**20
 READ_BYTES = 2**16
 
-# vLLM 0.32 exposes counters with ``_total``; facts/platforms.md 3.3.
+# vLLM 0.32 exposes counters with ``_total``; docs/facts.md 3.3.
 _COUNTER = re.compile(r"^vllm:generation_tokens(?:_total)?(?:\{[^}]*\})? ([0-9.eE+]+)\s*$", re.MULTILINE)
 
 

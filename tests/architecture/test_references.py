@@ -1,0 +1,70 @@
+"""Sources and promises that the code, the tests and the guides cite by number can be looked up in docs/."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+READ = ("*.py", "*.md", "*.toml", "*.tf", "*.sh", "Makefile")
+FACT = re.compile(r"\bfacts(?:\.md)? (\d(?:\.\d)?(?:(?:, | and | to )\d(?:\.\d)?)*)\b")
+PROMISE = re.compile(r"(?<![\w.\"'])([RSTP]\d{1,2})(?=: |, [RSTP]\d|\)| and [RSTP]\d)")
+
+
+def texts():
+    """Return every tracked text of the project by its path."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", *READ], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return {
+        name: (ROOT / name).read_text(encoding="utf-8")
+        for name in listed.stdout.splitlines()
+        if (ROOT / name).is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def found():
+    return texts()
+
+
+def test_every_fact_that_is_cited_has_its_section(found):
+    """Each "facts N.N" names a heading of docs/facts.md."""
+    headings = set(re.findall(r"^#{2,3} (\d(?:\.\d)?)\.? ", found["docs/facts.md"], re.MULTILINE))
+    cited = {
+        (number, name)
+        for name, text in found.items()
+        for group in FACT.findall(text)
+        for number in re.findall(r"\d(?:\.\d)?", group)
+    }
+    assert len(cited) > 10
+    assert sorted((number, name) for number, name in cited if number not in headings) == []
+
+
+def test_every_promise_that_a_test_or_benchmark_cites_is_on_the_page(found):
+    """A docstring that begins with the code of a promise names one of docs/promises.md."""
+    listed = set(re.findall(r"^\| ([RSTP]\d{1,2}) \|", found["docs/promises.md"], re.MULTILINE))
+    cited = {
+        (code, name)
+        for name, text in found.items()
+        if name.startswith(("tests/", "benchmarks/")) and name.endswith(".py")
+        for code in PROMISE.findall(text.split('"""')[1] if '"""' in text else "")
+    }
+    assert len(cited) > 20
+    assert sorted((code, name) for code, name in cited if code not in listed) == []
+
+
+def test_every_test_that_holds_a_promise_is_there(found):
+    """The page names files that exist."""
+    named = re.findall(r"`((?:tests|benchmarks)/[\w/.]+)`", found["docs/promises.md"])
+    assert len(named) > 40
+    assert [name for name in named if not (ROOT / name).is_file()] == []
+
+
+def test_no_text_leads_out_of_the_repository_for_its_source(found):
+    """A source is never a file that stands beside the repository; data of others is read there by tests alone."""
+    leading = [
+        name for name, text in found.items() if re.search(r"\.\./shared/(?:facts|[A-Z]+\.md)|\bfacts/\w+\.md", text)
+    ]
+    assert [name for name in leading if name != "tests/architecture/test_references.py"] == []
