@@ -58,7 +58,7 @@ def _of(class_: FailureClass, catalogue: FailureCatalogue) -> list[Signature]:
         signature
         for signature in catalogue.signatures
         if signature.role is not Role.PHASE
-        and (signature.failure_class is class_ or class_ in signature.class_by_phase.values())
+        and class_ in {signature.failure_class, *signature.class_by_phase.values(), *signature.becomes}
     ]
     return sorted(found, key=lambda signature: (list(Role).index(signature.role), -signature.precedence, signature.id))
 

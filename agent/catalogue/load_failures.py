@@ -23,7 +23,7 @@ FIXES = frozenset(
         "increase_disk", "scale_out", "change_accelerator", "change_zone", "change_model_or_quantization",
         "fix_mount_permissions", "fix_cache_path", "fix_auth_token", "fix_quota", "fix_network", "fix_network_nccl",
         "fix_image_or_driver", "fix_command_line", "upgrade_version", "redownload_weights", "restart",
-        "collect_container_logs", "none_benign", "none_client_side", "none_code_bug",
+        "set_strategy", "collect_container_logs", "none_benign", "none_client_side", "none_code_bug",
     }
 )  # fmt: skip
 """Fix actions of one word; besides them ``set_flag NAME [lower|up|VALUE]`` and ``set_env NAME``."""
@@ -36,6 +36,7 @@ _TEXTS = ("phrases", "context", "unless", "unless_text")
 _KNOWN = {
     *_TEXTS, "id", "class", "class_by_phase", "role", "fields", "phase", "near", "platforms", "versions", "precedence",
     "confidence", "certain", "needs_silence", "whole_line", "claims_line", "fixes", "fixes_by_phase", "decide",
+    "becomes",
     "title", "what", "recognise", "mend", "source", "date",
 }  # fmt: skip
 
@@ -184,7 +185,7 @@ def _mistakes_of(entry: Mapping[str, Any], patterns: Mapping[str, str]) -> list[
 
 def _closed(entry: Mapping[str, Any]) -> list[str]:
     classes = set(FailureClass) - {FailureClass.UNKNOWN}
-    named = (entry.get("class"), *entry.get("class_by_phase", {}).values())
+    named = (entry.get("class"), *entry.get("class_by_phase", {}).values(), *entry.get("becomes", ()))
     found = [f"{value!r} is no class" for value in named if value is not None and value not in classes]
     phases = (entry.get("phase", "unknown"), *entry.get("class_by_phase", {}), *entry.get("fixes_by_phase", {}))
     found += [f"{phase!r} is no phase" for phase in phases if phase not in set(Phase)]
@@ -246,6 +247,7 @@ def _signature(
         fixes=tuple(fixes),
         fixes_by_phase={Phase(key): tuple(value) for key, value in entry.get("fixes_by_phase", {}).items()},
         decide=entry.get("decide", ""),
+        becomes=tuple(FailureClass(name) for name in entry.get("becomes", ())),
         title=entry["title"],
         what=entry.get("what", ""),
         recognise=entry.get("recognise", ""),

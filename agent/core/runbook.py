@@ -21,6 +21,7 @@ _SAYS = {
     "set_shm_size": "Start the container with a larger /dev/shm (docker: --shm-size 10g; Kubernetes: an emptyDir).",
     "change_accelerator": "Use a larger accelerator; see sre-agent advise for which one fits.",
     "change_model_or_quantization": "Use a smaller or quantised checkpoint; see sre-agent advise for which one fits.",
+    "set_strategy": "Set the strategy to Recreate, or maxSurge 0: the old replica ends first and frees its device.",
     "change_zone": "Use a zone that has the accelerator.",
     "upgrade_version": "Use a vLLM version that supports this model.",
     "collect_container_logs": "Read the container's own log from its start; the cause stands above the last lines.",

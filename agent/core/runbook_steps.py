@@ -239,6 +239,14 @@ _STEPS: dict[tuple[str, str], Steps] = {
         undo="kubectl apply --filename secret.before && kubectl rollout restart deployment/@NAME@",
         note="secret.before holds the former token: remove it afterwards.",
     ),
+    ("kubernetes", "set_strategy"): _fixed(
+        "kubectl get deployment/@NAME@ --output jsonpath='{.spec.strategy}' > strategy.before",
+        'kubectl patch deployment/@NAME@ --patch \'{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}\'',
+        "kubectl rollout status deployment/@NAME@",
+        undo="kubectl patch deployment/@NAME@ --patch"
+        ' "$(printf \'{"spec":{"strategy":%s}}\' "$(cat strategy.before)")"',
+        note="Each update then has a gap: the old replica ends before the new one is ready.",
+    ),
     ("kubernetes", "redownload_weights"): lambda _n, c: _run_weights("", c),
     ("container_apps", "fix_image_or_driver"): _APP_IMAGE,
     ("container_apps", "upgrade_version"): _APP_IMAGE,

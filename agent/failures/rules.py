@@ -12,6 +12,7 @@ RULES: Mapping[str, Rule] = {
         rules_build.bfloat16,
         rules_build.context,
         rules_build.dtype,
+        rules_build.capability,
         rules_build.flag,
         rules_build.import_failure,
         rules_build.tool_parser,
@@ -36,9 +37,11 @@ RULES: Mapping[str, Rule] = {
         rules_platform.no_tokens,
         rules_platform.nothing_listens,
         rules_platform.placement,
+        rules_platform.rollout,
         rules_platform.saturation,
         rules_platform.silent_death,
         rules_platform.startup_probe,
+        rules_platform.unschedulable,
         rules_platform.waiting,
     )
 }

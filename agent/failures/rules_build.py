@@ -14,6 +14,13 @@ _FLAG_FIXES: tuple[tuple[str, Fixes], ...] = (
     ("tool-call-parser", ("set_flag tool_call_parser", "fix_command_line")),
 )
 
+_IMPORT_WORDS = (
+    "failed to be inspected",
+    "error in inspecting",
+    "error raised in subprocess",
+    "undefined symbol",
+    "importerror",
+)
 _QUANTISERS = ("quantiz", "awq", "gptq", "compressed_tensors", "compressed-tensors", "qwix", "nvfp4", "bitsandbytes")
 _QUANTISED_PARAMETER = re.compile(
     r"\.(?:\w{0,20}_scale(?:_inv|_2)?|g_idx|qweight|qzeros|scales|scb|absmax|weight_packed|weight_shape|zero_point)\b"
@@ -32,7 +39,7 @@ def import_failure(case: Case) -> Ruling:
 def architecture(case: Case) -> Ruling:
     """'Not supported' after an import or environment failure is that failure, not a missing architecture."""
     hidden = {"hidden_import_failure"} & case.also
-    if hidden and case.mentions("failed to be inspected", "error in inspecting", "error raised in subprocess"):
+    if hidden and case.mentions(*_IMPORT_WORDS):
         return Ruling(fixes=("fix_image_or_driver", "upgrade_version"), confidence=0.75)
     return Ruling()
 
@@ -56,6 +63,14 @@ def bfloat16(case: Case) -> Ruling:
     capability = case.number("compute_capability")
     if capability is not None and capability < 7.0:
         return Ruling(fixes=("change_accelerator", "set_flag dtype half"))
+    return Ruling()
+
+
+def capability(case: Case) -> Ruling:
+    """Below compute capability 7.0 no quantisation helps: vLLM has no kernels for such a card."""
+    has = case.number("current_capability")
+    if has is not None and has < 70:
+        return Ruling(fixes=("change_accelerator", "change_model_or_quantization"))
     return Ruling()
 
 

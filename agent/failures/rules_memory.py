@@ -18,6 +18,12 @@ PROFILE_FIXES: Fixes = (
     "set_flag limit_mm_per_prompt",
     "set_flag enforce_eager",
 )
+CAPTURE_FIXES: Fixes = (
+    "set_flag gpu_memory_utilization lower",
+    "set_flag enforce_eager",
+    "set_flag max_num_seqs lower",
+    "set_flag max_model_len lower",
+)
 ANY_PHASE_FIXES: Fixes = (
     "set_flag gpu_memory_utilization lower",
     "change_model_or_quantization",
@@ -34,7 +40,7 @@ _BY_PHASE = {
     Phase.CONFIG: LOADING_FIXES,
     Phase.LOADING: LOADING_FIXES,
     Phase.PROFILING: PROFILE_FIXES,
-    Phase.GRAPH_CAPTURE: PROFILE_FIXES,
+    Phase.GRAPH_CAPTURE: CAPTURE_FIXES,
     Phase.READY: RUNTIME_FIXES,
     Phase.SERVING: RUNTIME_FIXES,
 }
@@ -49,6 +55,8 @@ def gpu_oom(case: Case) -> Ruling:
     Without a phase, a block of GiBs is a profile run or a long prompt, and anything smaller is taken for weight
     loading, whose layers are tens to hundreds of MiB: a guess, and the answer says so by its confidence.
     """
+    if case.phase in {Phase.READY, Phase.SERVING}:
+        return Ruling(fixes=RUNTIME_FIXES)  # who else stands in the list is the engine's other processes
     total, free, own = case.gib("gpu_total"), case.gib("gpu_free"), case.gib("process")
     held = case.gib("torch_allocated")
     if "this process has" not in case.line and len(_ONE_OF_THEM.findall(case.line)) > 1:

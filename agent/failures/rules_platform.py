@@ -11,6 +11,20 @@ _WRONG_PATH = ("statuscode: 404", "status code 404", "statuscode: 401", "statusc
 _PORTS_DIFFER = ("not match the listening port", "not match any of the listening ports")
 _NOBODY_THERE = ("status cancelled", "error_connection_failed", "container called exit(1", "container called exit(2")
 _PLACEMENT_WAIT = re.compile(r"placement group of specs for (\d{1,5}) seconds")
+_CLOCK = re.compile(r"\b(\d\d):(\d\d):(\d\d)\b")
+_DAY_S = 86_400
+_HANG_AFTER_S = 300
+"""Seconds without a line after the KV cache stands: graphs of the largest models are captured in less."""
+
+_READY_POD = re.compile(r"^\W*(\S+?)-([a-z0-9]{8,10})-[a-z0-9]{5}\s+([1-9]\d*)/\3\s+running\b", re.MULTILINE)
+_PENDING_POD = re.compile(r"^\W*(\S+?)-([a-z0-9]{8,10})-[a-z0-9]{5}\s+0/\d+\s+pending\b", re.MULTILINE)
+_OLD_REPLICA_SET = re.compile(r"oldreplicasets:\s+\S+ \(([1-9]\d*)/\1 replicas created\)")
+_NEW_REPLICA_SET = re.compile(r"newreplicaset:\s+\S+ \([1-9]\d*/[1-9]\d* replicas created\)")
+_ONE_SERVES = re.compile(r"[1-9]\d* available \| [1-9]\d* unavailable")
+_STATUS_READY = re.compile(r'"?readyreplicas"?: ?[1-9]')
+_STATUS_LACKS = re.compile(r'"?unavailablereplicas"?: ?[1-9]')
+_AVAILABLE = re.compile(r"\btrue\s+minimumreplicasavailable")
+_STALLED = re.compile(r"\bfalse\s+progressdeadlineexceeded")
 _RAY_ANSWERS_WITHIN_S = 60
 """Seconds; vLLM reports a wait at 10, 30, 70, 150 ... s and gives up at 1800 (executor/ray_utils.py)."""
 _REGISTRY_UNREACHABLE = (
@@ -25,6 +39,7 @@ _REGISTRY_UNREACHABLE = (
     "x509",
     "no route to host",
 )
+_NETWORK_WORDS = ("socket", "net/ib", "ibv_", "connection refused", "connection reset", "network error", "connect to ")
 _REGISTRY_REFUSES = (
     "unauthorized",
     "authentication required",
@@ -106,6 +121,10 @@ def liveness(case: Case) -> Ruling:
         return Ruling(class_=FailureClass.ENGINE_DEAD, fixes=("restart", "collect_container_logs"), confidence=0.55)
     if case.mentions("statuscode: 404"):
         return Ruling(class_=FailureClass.STARTUP_PROBE_FAILED, fixes=("fix_probe_path",), confidence=0.7)
+    if case.has("exec failed", "executable file not found", "failed to exec"):  # the probe's own command is broken
+        return Ruling(
+            class_=FailureClass.STARTUP_PROBE_FAILED, fixes=("fix_probe_path", "relax_liveness_probe"), confidence=0.7
+        )
     if case.phase in {Phase.CONFIG, Phase.LOADING, Phase.PROFILING, Phase.GRAPH_CAPTURE}:
         return Ruling(
             class_=FailureClass.STARTUP_PROBE_FAILED,
@@ -160,7 +179,7 @@ def nccl(case: Case) -> Ruling:
     """A collective that timed out is a rank that stopped; a failure at once is transport, or shared memory."""
     if case.mentions("watchdog caught collective", "collective operation timeout", "connection closed by remote peer"):
         return Ruling(fixes=("fix_network_nccl", "restart", "none_code_bug"), confidence=0.75)
-    if case.mentions("unhandled system error", "ncclsystemerror") and not case.mentions("socket", "net/ib", "ibv_"):
+    if case.mentions("unhandled system error", "ncclsystemerror") and not case.mentions(*_NETWORK_WORDS):
         return Ruling(fixes=("set_shm_size", "fix_network_nccl"), confidence=0.7)
     if case.mentions("duplicate gpu detected"):
         return Ruling(fixes=("set_flag tensor_parallel_size", "fix_network_nccl"))
@@ -210,11 +229,24 @@ def broadcast(case: Case) -> Ruling:
     """Workers that wait are harmless while something compiles or loads; repeated with no progress it is a hang."""
     working = case.mentions("torch.compile takes", "compiling a graph", "loading safetensors", "capturing cuda graph")
     dead = case.mentions("timed out", "timeouterror", "enginedead", "died unexpectedly")
-    if dead or (case.repeats > 1 and not case.progress_after):
+    stands_still = "stats_no_tokens" in case.also or _silent_before(case) >= _HANG_AFTER_S
+    if dead or stands_still or (case.repeats > 1 and not case.progress_after):
         return Ruling(confidence=0.7)
     if case.progress_after or working:
         return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.8)
     return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.5)
+
+
+def _silent_before(case: Case) -> int:
+    """Seconds between the line and the one before it, once the weights are loaded; 0 where they carry no times."""
+    if case.phase not in {Phase.GRAPH_CAPTURE, Phase.READY, Phase.SERVING} or not case.line:
+        return 0
+    before = case.text.partition(case.line)[0]
+    stamps = [_CLOCK.search(case.line), *reversed(list(_CLOCK.finditer(before)))][:2]
+    if len(stamps) < 2 or stamps[0] is None or stamps[1] is None:
+        return 0
+    now, then = (int(at[1]) * 3600 + int(at[2]) * 60 + int(at[3]) for at in stamps if at is not None)
+    return (now - then) % _DAY_S
 
 
 def placement(case: Case) -> Ruling:
@@ -222,6 +254,43 @@ def placement(case: Case) -> Ruling:
     waited = max((int(seconds) for seconds in _PLACEMENT_WAIT.findall(case.text)), default=0)
     if waited < _RAY_ANSWERS_WITHIN_S or case.progress_after:
         return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.5)
+    return Ruling()
+
+
+def rollout(case: Case) -> Ruling:
+    """A ready pod of the old ReplicaSet beside the one that waits proves the deadlock; the waiting alone does not."""
+    if _old_replica_serves(case.text):
+        return Ruling(
+            class_=FailureClass.ROLLOUT_DEADLOCK_NO_SPARE_GPU, fixes=("set_strategy", "scale_out"), confidence=0.92
+        )
+    return unschedulable(case)
+
+
+def _old_replica_serves(text: str) -> bool:
+    pending = {(match[1], match[2]) for match in _PENDING_POD.finditer(text)}
+    for ready in _READY_POD.finditer(text):
+        if any(name == ready[1] and hash_ != ready[2] for name, hash_ in pending):
+            return True
+    if _OLD_REPLICA_SET.search(text) and _NEW_REPLICA_SET.search(text) and not _none_available(text):
+        return True
+    if _ONE_SERVES.search(text) and "updated" in text:
+        return True
+    if _AVAILABLE.search(text) and _STALLED.search(text):
+        return True
+    if _STATUS_READY.search(text) and _STATUS_LACKS.search(text):
+        return True
+    return "old replicas are pending termination" in text
+
+
+def _none_available(text: str) -> bool:
+    return " 0 available" in text
+
+
+def unschedulable(case: Case) -> Ruling:
+    """A node that lists what it can give, and no accelerator, lacks the device plugin or the driver."""
+    lists = case.mentions("allocatable:", "capacity:") and case.mentions("ephemeral-storage:", "memory:")
+    if lists and not re.search(r"(?:nvidia|amd|intel|google)\.com/(?:gpu|tpu): ", case.text):
+        return Ruling(fixes=("fix_image_or_driver", "fix_quota"), confidence=0.7)
     return Ruling()
 
 
@@ -265,7 +334,12 @@ def killed(case: Case) -> Ruling:
 
 
 def waiting(case: Case) -> Ruling:
-    """A queue in one line is a burst; in three and more, half a minute, it does not drain."""
+    """A queue in one line is a burst; in three and more, half a minute, it does not drain.
+
+    A request that waits while none runs does not fit into the cache as it is.
+    """
+    if case.has("running: 0 reqs") and case.has("generation throughput: 0.0"):
+        return Ruling(fixes=("set_flag max_model_len lower", "restart", "set_flag max_num_seqs lower"), confidence=0.5)
     if case.repeats < 2:
         return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.5)
     return Ruling(confidence=0.75 if case.repeats > 2 else 0.5)

@@ -43,6 +43,7 @@ class FailureClass(StrEnum):
     TPU_HBM_OOM = "tpu_hbm_oom"
     INVALID_FLAG = "invalid_flag"
     NETWORK_TIMEOUT = "network_timeout"
+    ROLLOUT_DEADLOCK_NO_SPARE_GPU = "rollout_deadlock_no_spare_gpu"
     BENIGN = "benign"
     UNKNOWN = "unknown"
 
@@ -106,6 +107,7 @@ class Signature:
         fixes: Fix actions, best first.
         fixes_by_phase: Fix actions for a phase, where the phase decides.
         decide: Name of the rule that orders the fixes by the numbers in the log; empty for none.
+        becomes: Classes that its rule answers where the text proves them.
         title: A line for people.
         what: What it is.
         recognise: How to recognise it, and what it is not.
@@ -136,6 +138,7 @@ class Signature:
     certain: bool = True
     fixes_by_phase: Mapping[Phase, tuple[str, ...]]
     decide: str = ""
+    becomes: tuple[FailureClass, ...] = ()
     title: str
     what: str = ""
     recognise: str = ""

@@ -16,7 +16,7 @@ from agent.failures.signature import FailureClass, Role
 def test_every_class_can_be_recognised() -> None:
     catalogue = load_failures()
     reached = {s.failure_class for s in catalogue.signatures if s.role in {Role.CAUSE, Role.CONSEQUENCE, Role.BENIGN}}
-    reached |= {class_ for s in catalogue.signatures for class_ in s.class_by_phase.values()}
+    reached |= {class_ for s in catalogue.signatures for class_ in (*s.class_by_phase.values(), *s.becomes)}
     assert reached == set(FailureClass) - {FailureClass.UNKNOWN}
 
 

@@ -70,7 +70,7 @@ ERRANDS = ("fix_quota", "fix_auth_token", "fix_image_or_driver", "fix_mount_perm
 EVERYWHERE = [
     (platform, fix)
     for platform in ("cloud_run", "kubernetes", "container_apps", "tpu_vm", "ec2")
-    for fix in (*ERRANDS, "upgrade_version", "none_code_bug", "change_accelerator")
+    for fix in (*ERRANDS, "upgrade_version", "none_code_bug", "change_accelerator", "set_strategy")
 ]
 
 
@@ -145,3 +145,17 @@ def test_a_hostile_service_name_stays_one_word() -> None:
     """Names come from outside; a shell must not see a second command in one."""
     _, commands, _ = instruction("collect_container_logs", "x; rm -rf /", "unknown", "kubernetes")
     assert shlex.split(commands[0])[:3] == ["kubectl", "logs", "deployment/x; rm -rf /"]
+
+
+def test_a_kubernetes_rollout_deadlock_ends_by_its_strategy_and_the_former_one_can_come_back(tmp_path: Path) -> None:
+    """Recreate without rollingUpdate, which the API refuses beside it; the undo patches what was read before."""
+    _, commands, undo = instruction("set_strategy", "vllm", "rollout_deadlock_no_spare_gpu", "kubernetes")
+    patch = next(words for words in map(shlex.split, commands) if words[1] == "patch")
+    assert json.loads(patch[patch.index("--patch") + 1]) == {
+        "spec": {"strategy": {"type": "Recreate", "rollingUpdate": None}}
+    }
+    former = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%"}}
+    (tmp_path / "strategy.before").write_text(json.dumps(former))
+    script = f'kubectl() {{ printf "%s" "$4"; }}; {undo}'
+    ran = subprocess.run(["bash", "-c", script], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert json.loads(ran.stdout) == {"spec": {"strategy": former}}

@@ -13,6 +13,7 @@ from agent.failures.entry_text import log_lines
 from agent.failures.finding import Finding
 from agent.failures.match import MEMO_CHARS, MEMO_TEXTS, Matcher, compile_catalogue
 from agent.failures.phrase import parse_phrase, phrase_pattern
+from agent.failures.score import same_fix
 from agent.failures.signature import TROUBLE, FailureClass, Phase, Role
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 896.00 MiB. GPU 0 has a total capacity of 22.05 GiB of which 123.00 MiB is free."
@@ -360,3 +361,16 @@ def test_a_storm_of_one_line_is_read_once_and_what_is_remembered_is_bounded(cata
     assert classify(matcher, OOM) is not first
     long = OOM + "x" * MEMO_CHARS
     assert classify(matcher, long) is not classify(matcher, long)
+
+
+COMPOSITES = json.loads((Path(__file__).parent / "composites.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("row", COMPOSITES, ids=[row["id"] for row in COMPOSITES])
+def test_whole_logs_of_platforms_replicas_and_restarts_get_class_and_fix(
+    matcher: Matcher, row: dict[str, list[str]]
+) -> None:
+    """Invented logs of the kind that real ones are: restarts, several containers, Kubernetes, systemd, clouds."""
+    found = matcher.classify("\n".join(row["lines"]), whole_log=False, platform=str(row["platform"]))
+    assert found.class_ in row["classes"]
+    assert any(same_fix(found.fix_actions[0], fix) for fix in row["fixes"])
