@@ -27,7 +27,7 @@ locals {
   services_of = {
     on_incident = ["roles/run.viewer"]
     on_tick     = ["roles/run.viewer", "roles/run.invoker"]
-    on_decision = ["updater"]
+    on_decision = ["updater", "roles/run.invoker"]
   }
 
   # In the projects of the watched services: "logs" reads entries, "operations" reads how far a change has come.

@@ -7,7 +7,7 @@ locals {
     WEBHOOK_SECRETS      = ["on_incident"]
     SLACK_TOKEN          = ["on_incident"]
     MODEL_API_KEY        = ["on_incident"]
-    SERVICE_API_KEYS     = ["on_tick"]
+    SERVICE_API_KEYS     = ["on_tick", "on_decision"]
     HF_TOKEN             = ["on_incident"]
     INGEST_SECRETS       = ["ingest"]
     FORM_KEY             = ["console"]

@@ -19,6 +19,7 @@ from agent.ports.world import Owner
 from agent.settings import Settings
 
 NOWHERE = frozenset({Owner.INTAKE, Owner.DECIDE})  # they look at no service and read no log
+PROVE = frozenset({Owner.INCIDENT, Owner.DECISION})  # one proves a plan, the other proves it anew before it acts
 
 Trace = Callable[[], str]
 
@@ -83,7 +84,7 @@ def installation(settings: Settings, owner: Owner, *, trace: Trace = str) -> Out
         seal=seal_of(settings) if owner in DECIDERS else None,
         notifiers=notifiers(settings, kept.clock, kept.store.plan) if owner is Owner.INCIDENT else {},
         owners=frozenset({owner}),
-        fits=None if owner is Owner.INCIDENT else absent,
+        fits=None if owner in PROVE else absent,
     )
     return fitted_out(parts, _bus(settings, kept, place, trace))
 

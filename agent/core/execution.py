@@ -1,10 +1,17 @@
 """An execution is what was applied: the intent stored before each call, and what came of it."""
 
+from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Final
 
 from pydantic import AwareDatetime
 
+from agent.core.action import Action
+from agent.core.serving import ServingConfig, Target
 from agent.core.value import Value, digest
+
+UNDO_VALID: Final = timedelta(hours=24)
+"""How long after its apply we may undo a change; then a person is asked."""
 
 
 class EffectKind(StrEnum):
@@ -43,6 +50,49 @@ class Effect(Value):
     message: str = ""
     intended_at: AwareDatetime
     finished_at: AwareDatetime | None = None
+
+
+class Intent(Value):
+    """What we are about to do to a service, as only the control database keeps it.
+
+    No effect is made from anything else: what the incident says of it is for people. Its key is derived from incident,
+    plan and kind, so a plan whose key finds an intent is byte for byte the plan that was approved.
+
+    Attributes:
+        decision: Id of the decision whose receipt it used.
+        target: The state of the service that the plan was made for; None in stored intents from before it was kept.
+        etag: Read once, when the intent was stored; a retry brings the same one. Empty in intents from before this was
+            kept: they are never applied, only undone.
+        revision: The revision that an apply or a roll-back makes, or that gets the traffic.
+        prior_revision: The revision that served before the change.
+        prior_config: What ``prior_template`` says; None where it was not kept.
+        prior_template: Platform form of the template before the change (canonical JSON).
+        prior_traffic: Platform form of the traffic before the change (canonical JSON).
+        applied_at: When the apply was intended; its undo is valid for ``UNDO_VALID`` from then on.
+        closed: Why it was refused; empty while it may be acted on.
+    """
+
+    key: str
+    kind: EffectKind
+    incident: str
+    service: str
+    decision: str
+    plan_digest: str
+    actions: tuple[Action, ...]
+    staged: bool = False
+    target: Target | None
+    etag: str
+    revision: str
+    prior_revision: str | None = None
+    prior_config: ServingConfig | None = None
+    prior_template: str
+    prior_traffic: str
+    applied_at: AwareDatetime
+    closed: str = ""
+
+    def undo_valid(self, now: datetime) -> bool:
+        """Whether the change may still be undone by us."""
+        return now < self.applied_at + UNDO_VALID
 
 
 class Execution(Value):

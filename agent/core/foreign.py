@@ -5,50 +5,53 @@ from collections.abc import Iterable
 
 from pydantic import TypeAdapter, ValidationError
 
-from agent.core.execution import EffectKind, Execution
-from agent.core.plan import Plan, Rollout
+from agent.core.action import applied
+from agent.core.execution import Intent
 from agent.core.serving import Live, Traffic
 from agent.core.value import digest
 
 _TRAFFIC = TypeAdapter(tuple[Traffic, ...])
 
 
-def changed_since(plan: Plan, execution: Execution, live: Live) -> str:
+def changed_since(intent: Intent, live: Live, *, shifted: bool = False) -> str:
     """Return whose work a further effect would undo, or nothing: the approval covers what our change replaced, no more.
 
-    The newest revision of our change may not stand yet; then the template already names it. Tags without a share of
-    the traffic are not looked at.
+    The service must stand as it did before the change, or differ from that only by the change itself, which carries
+    our stamp. Tags without a share of the traffic are not looked at.
 
     Args:
-        plan: The approved plan, which names the service by its uid.
-        execution: What we did, and what stood before.
+        intent: The change that we made, with what stood before it.
         live: The service as it is now.
+        shifted: Whether the traffic may have been given to our revision.
     """
     who = f"somebody changed {live.service!r} since: "
-    if live.uid != plan.target.uid:
+    if intent.target is not None and live.uid != intent.target.uid:
         return f"{who}it was deleted and made again"
-    newest, ours = live.latest_created_revision, execution.revision_after
-    known = newest in {None, ours} or f'"{ours}"' in live.template or digest(live.template) == plan.prior_template
-    if not known:
+    newest, ours = live.latest_created_revision, intent.revision
+    prior = digest(live.template) == digest(intent.prior_template)
+    if not (newest in {None, ours} or f'"{ours}"' in live.template or prior):
         return f"{who}its newest revision is {newest!r}, ours is {ours!r}"
-    now, left = _shares(live.traffic), _left_behind(plan, execution)
+    before = intent.prior_config
+    if before is not None and live.config not in (before, applied(before, intent.actions)):
+        return f"{who}its configuration is not the one that our change made"
+    now, left = _shares(live.traffic), _left_behind(intent, shifted=shifted)
     if now not in left:
         return f"{who}its traffic goes to {_said(now)}, and we left it at {_said(left[0])}"
     return ""
 
 
-def _left_behind(plan: Plan, execution: Execution) -> list[Counter[str]]:
+def _left_behind(intent: Intent, *, shifted: bool) -> list[Counter[str]]:
     """Return the shares of the traffic that our effects may have left, the likeliest first."""
     try:
-        prior = _TRAFFIC.validate_json(execution.prior_traffic)
+        prior = _TRAFFIC.validate_json(intent.prior_traffic)
     except ValidationError:
         return [Counter()]  # what was there cannot be read: nothing but a service without traffic is known
-    if plan.rollout is not Rollout.STAGED:
+    if not intent.staged:
         return [_shares(prior)]
-    before = _shares(t.with_(revision=t.revision or execution.revision_before) for t in prior)
-    if execution.effect(EffectKind.SHIFT) is None:
+    before = _shares(t.with_(revision=t.revision or intent.prior_revision) for t in prior)
+    if not shifted:
         return [before]
-    ours = Traffic(revision=execution.revision_after, percent=100)
+    ours = Traffic(revision=intent.revision, percent=100)
     return [_shares((ours,)), _shares((Traffic(percent=100),)), before]  # the latest, where the policy followed it
 
 

@@ -90,6 +90,11 @@ class Plan(Value):
         return digest([a.model_dump(mode="json") for a in self.actions])
 
     @property
+    def staged(self) -> bool:
+        """Whether the new revision gets its traffic only after it was verified."""
+        return self.rollout is Rollout.STAGED
+
+    @property
     def by_person(self) -> bool:
         """Whether nothing in it can be done by us."""
         return all(isinstance(action, ForPerson) for action in self.actions)

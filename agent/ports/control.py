@@ -1,4 +1,4 @@
-"""The control database: kill switch, used receipts, limits, prior templates, leases, and the record of it all."""
+"""The control database: kill switch, used receipts, limits, intents of effects, leases, and the record of it all."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -7,6 +7,7 @@ from typing import Protocol
 from pydantic import AwareDatetime
 
 from agent.core.audit import AuditRow
+from agent.core.execution import Intent
 from agent.core.value import Value
 
 
@@ -30,6 +31,14 @@ class Use(StrEnum):
     OURS = "ours"  # it starts this effect, now or when it was tried before
     SPENT = "spent"  # another effect used it
     NO_ROOM = "no_room"  # too many changes lately; nothing was recorded
+    CLOSED = "closed"  # the effect was refused before; nothing was recorded
+
+
+class Begun(Value):
+    """What became of a change that was to begin; ``intent`` is the stored one where it is OURS, else None."""
+
+    use: Use
+    intent: Intent | None = None
 
 
 class KillSwitch(Value):
@@ -57,15 +66,26 @@ class ControlStore(Protocol):
         """Record the first decision of a plan (its whole JSON); return the one that is held, ours or the winner's."""
         ...
 
-    def use_receipt(
-        self, decision_id: str, effect_key: str, *, service: str, at: datetime, room: Room | None = None
-    ) -> Use:
-        """Record that a receipt starts an effect and count it for the limits, in one transaction.
+    def begin(self, intent: Intent, *, room: Room | None = None) -> Begun:
+        """Use the receipt of ``intent.decision``, count the change and store the intent, in one transaction.
 
         Of racing executors no more than ``room`` allows get OURS: who looks and who writes are one. A change counts
-        against others while ``at`` is less than the window (the hour) after it, and when it lies in the future.
-        A repetition by the same effect needs no room, and is counted once.
+        against others while ``applied_at`` is less than the window (the hour) after it, and when it lies in the
+        future. A repetition by the same effect needs no room, is counted once, and gets the intent that was stored
+        first, never a newer one.
         """
+        ...
+
+    def add_intent(self, intent: Intent) -> Intent | None:
+        """Store the intent of an effect that follows a begun change; return the one stored first, None if closed."""
+        ...
+
+    def intent(self, key: str) -> Intent | None:
+        """Return the stored intent of an effect, closed or not; None where there is none."""
+        ...
+
+    def close_intent(self, key: str, why: str) -> None:
+        """Close an effect for good, whether its intent is stored or not; the first reason stays."""
         ...
 
     def use_once(self, name: str, *, at: datetime, until: datetime) -> bool:
@@ -93,14 +113,6 @@ class ControlStore(Protocol):
 
     def set_kill_switch(self, switch: KillSwitch) -> None:
         """Turn it on or off."""
-        ...
-
-    def keep_prior(self, effect_key: str, template: str, traffic: str) -> None:
-        """Keep what stood before an effect; the first one written stays."""
-        ...
-
-    def prior(self, effect_key: str) -> tuple[str, str] | None:
-        """Return template and traffic as they were before an effect."""
         ...
 
     def acquire(self, name: str, holder: str, *, for_s: float, now: datetime) -> Lease | None:

@@ -3,29 +3,30 @@
 from datetime import datetime, timedelta
 
 from agent.core.action import applied, difference
-from agent.core.execution import Effect, EffectKind, EffectState, Execution, effect_key, revision_name
+from agent.core.execution import Effect, EffectKind, EffectState, Execution, Intent, revision_name
 from agent.core.incident import INVALID, Incident, Remedy
 from agent.core.phase import Phase
-from agent.core.plan import Plan, Rollout
+from agent.core.plan import Plan
 from agent.core.serving import Live
 from agent.core.value import canonical
 from agent.core.verification import Check, Measurement, Verification
-from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
+from agent.errors import DependencyFailed, InputRejected, PolicyRefused, StateConflict
 from agent.ports.control import Lease, Use
 from agent.ports.platform import Operation, Order, Platform
 from agent.ports.store import head_key
 from agent.ports.world import World
 from agent.stages.approval import check_approval, refused
 from agent.stages.commit import save
-from agent.stages.effects import kill_switch_says, put_on_record, room, room_at, why_not
+from agent.stages.effects import close_effect, key_of, put_on_record, room, room_at, stored_intent, switched_on
 from agent.stages.reason import Did
 from agent.stages.turn import at_the_brink, turn, unchanged
 
 
 def begin_execution(world: World, incident: Incident) -> Did:
-    """Check receipt, policy, kill switch, limits and live state; then store the intent.
+    """Check receipt, policy, kill switch, limits and live state; then store the intent, then move the incident.
 
-    Any doubt refuses, and the reason is kept. Too many changes lately is no doubt: it waits.
+    Any doubt refuses, and the reason is kept. Too many changes lately is no doubt: it waits. What could not be read is
+    no doubt either: nothing is decided, and the step is tried again.
     """
     now = max(world.clock.now(), incident.phase_at)
     plan, decision = incident.plan, incident.decision
@@ -35,22 +36,27 @@ def begin_execution(world: World, incident: Incident) -> Did:
         _may(world, incident, plan, now)
         if plan.by_person:
             return _hand_over(world, incident, plan, now)
-        live = _same_state(world, plan)
+        live = _described(world, plan)
+        _check_as_shown(world, plan, live)
     except (PolicyRefused, InputRejected) as refusal:
-        save(world, incident.move(Phase.REFUSED, now=now, due_at=now, ended_why=str(refusal)), str(refusal), now=now)
-        return Did.MOVED
+        return _refuse(world, incident, str(refusal), now)
     barred = _not_valid(world, incident, plan, live)
     if barred:
         return _refuse_for_good(world, incident, plan, barred, now)
-    key = effect_key(incident.id, plan.digest, EffectKind.APPLY)
-    used = world.control_store().use_receipt(decision.id, key, service=plan.target.service, at=now, room=room(world))
-    if used is Use.NO_ROOM:
+    begun = world.control_store().begin(_intent(incident, plan, live, now), room=room(world))
+    if begun.use is Use.NO_ROOM:
         return _wait(world, incident, plan, now)
-    if used is not Use.OURS:
-        spent = refused(plan, "the approval was used before, for another effect", "look at who writes to the store")
-        save(world, incident.move(Phase.REFUSED, now=now, due_at=now, ended_why=str(spent)), str(spent), now=now)
-        return Did.MOVED
-    _intend(world, incident, plan, live, now)
+    if begun.use is not Use.OURS or begun.intent is None:
+        before = "for another effect" if begun.use is Use.SPENT else "for this very change, which was refused then"
+        spent = refused(plan, f"the approval was used before, {before}", "look at who writes to the store")
+        return _refuse(world, incident, str(spent), now)
+    _intend(world, incident, begun.intent, live, now)
+    return Did.MOVED
+
+
+def _refuse(world: World, incident: Incident, why: str, now: datetime) -> Did:
+    close_effect(world, incident, EffectKind.APPLY, why)
+    save(world, incident.move(Phase.REFUSED, now=now, due_at=now, ended_why=why), why, now=now)
     return Did.MOVED
 
 
@@ -64,23 +70,36 @@ def _wait(world: World, incident: Incident, plan: Plan, now: datetime) -> Did:
 
 
 def _may(world: World, incident: Incident, plan: Plan, now: datetime) -> None:
-    decision = incident.decision
-    assert decision is not None
-    check_approval(world, incident, plan, decision)
-    if now >= decision.expires_at:
-        raise refused(plan, f"the approval expired at {decision.expires_at:%H:%M:%S} UTC", "approve the next plan")
+    _check_allowed(world, incident, plan, now)
     if not incident.may_change and not plan.by_person:
         raise refused(plan, "it belongs to a replay that changes nothing", "replay with --live")
-    stopped = kill_switch_says(world)
+    stopped = switched_on(world)
     if stopped:
         mend = "turn it off (sre-agent stop --off) and make the change by hand; this incident asks no more"
         raise refused(plan, stopped, mend)
 
 
-def _same_state(world: World, plan: Plan) -> Live:
+def _check_allowed(world: World, incident: Incident, plan: Plan, now: datetime) -> None:
+    decision = incident.decision
+    if decision is None:
+        raise refused(plan, "nobody approved it", f"sre-agent approve {plan.id}")
+    check_approval(world, incident, plan, decision)
+    if now >= decision.expires_at:
+        raise refused(plan, f"the approval expired at {decision.expires_at:%H:%M:%S} UTC", "approve the next plan")
+
+
+def _described(world: World, plan: Plan) -> Live:
     live = world.live(plan.target.service)
     if live is None:
         raise refused(plan, "there is no adapter for its platform", "do it by hand")
+    return live
+
+
+def _check_as_shown(world: World, plan: Plan, live: Live) -> None:
+    """Refuse a plan that was made for another state, or that shows another difference or proof than it has.
+
+    Both are computed anew from the live configuration: whoever writes the incident database chose what people saw.
+    """
     if live.target != plan.target:
         raise refused(
             plan,
@@ -88,11 +107,15 @@ def _same_state(world: World, plan: Plan) -> Live:
             f"(generation {plan.target.generation}, now {live.generation})",
             "look at the new plan and approve it",
         )
-    if difference(live.config, applied(live.config, plan.actions)) != plan.difference:
+    after = applied(live.config, plan.actions)
+    if difference(live.config, after) != plan.difference:
         raise refused(
             plan, "it does not show what it would change", "look at the new plan, and at who writes to the store"
         )
-    return live
+    proof, shown = world.knowledge.fits.word(plan.target.service, after), plan.fit_after
+    if (proof.fits, proof.reason, proof.sentence) != (shown.fits, shown.reason, shown.sentence):
+        why = f"it shows {shown.sentence!r}, and the arithmetic says {proof.sentence!r}"
+        raise refused(plan, why, "look at the new plan, and at who writes to the store")
 
 
 def _not_valid(world: World, incident: Incident, plan: Plan, live: Live) -> str:
@@ -103,9 +126,8 @@ def _not_valid(world: World, incident: Incident, plan: Plan, live: Live) -> str:
     """
     platform = world.platform_of(plan.target.service)
     assert platform is not None
-    effect = _effect(incident, plan, live, plan.made_at)
     try:
-        platform.validate(_order(incident, plan, effect))
+        platform.validate(_order(_intent(incident, plan, live, plan.made_at)))
     except (InputRejected, PolicyRefused) as error:
         return f"the platform would refuse the change: {error}"
     return ""
@@ -117,34 +139,53 @@ def _refuse_for_good(world: World, incident: Incident, plan: Plan, why: str, now
     moved = incident.move(
         Phase.REFUSED, now=now, due_at=now, ended_why=why, remedies=(*incident.remedies, invalid)[-32:]
     )
+    close_effect(world, incident, EffectKind.APPLY, why)
     save(world, moved, why, now=now)
     return Did.MOVED
 
 
-def _intend(world: World, incident: Incident, plan: Plan, live: Live, now: datetime) -> None:
-    traffic = canonical([t.model_dump(mode="json") for t in live.traffic]).decode()
-    effect = _effect(incident, plan, live, now)
-    key, revision = effect.key, effect.revision
-    execution = Execution(
-        plan=plan.id,
-        effects=(effect,),
-        revision_before=live.latest_ready_revision,
-        revision_after=revision,
+def _intent(incident: Incident, plan: Plan, live: Live, now: datetime) -> Intent:
+    assert incident.decision is not None
+    key = key_of(incident, EffectKind.APPLY)
+    return Intent(
+        key=key,
+        kind=EffectKind.APPLY,
+        incident=incident.id,
+        service=incident.service,
+        decision=incident.decision.id,
+        plan_digest=plan.digest,
+        actions=plan.actions,
+        staged=plan.staged,
+        target=live.target,
+        etag=live.etag,
+        revision=revision_name(plan.target.service, key),
+        prior_revision=live.latest_ready_revision,
+        prior_config=live.config,
         prior_template=live.template,
-        prior_traffic=traffic,
+        prior_traffic=canonical([t.model_dump(mode="json") for t in live.traffic]).decode(),
+        applied_at=now,
+    )
+
+
+def _intend(world: World, incident: Incident, intent: Intent, live: Live, now: datetime) -> None:
+    """Show the stored intent in the incident; it may be older than ``live`` where this step is tried again."""
+    assert incident.plan is not None
+    effect = Effect(
+        key=intent.key, kind=intent.kind, etag=intent.etag, revision=intent.revision, intended_at=intent.applied_at
+    )
+    execution = Execution(
+        plan=incident.plan.id,
+        effects=(effect,),
+        revision_before=intent.prior_revision,
+        revision_after=intent.revision,
+        prior_template=intent.prior_template,
+        prior_traffic=intent.prior_traffic,
         prior_ready=live.ready,
         served_by_older=live.served_by_older,
     )
-    world.control_store().keep_prior(key, live.template, traffic)
     moved = incident.move(Phase.APPLYING, now=now, due_at=now, execution=execution)
-    heads = (head_key(incident.run, incident.service, revision),)
-    save(world, moved, f"intends revision {revision}", now=now, heads=heads)
-
-
-def _effect(incident: Incident, plan: Plan, live: Live, at: datetime) -> Effect:
-    key = effect_key(incident.id, plan.digest, EffectKind.APPLY)
-    revision = revision_name(plan.target.service, key)
-    return Effect(key=key, kind=EffectKind.APPLY, etag=live.etag, revision=revision, intended_at=at)
+    heads = (head_key(incident.run, incident.service, intent.revision),)
+    save(world, moved, f"intends revision {intent.revision}", now=now, heads=heads)
 
 
 def _hand_over(world: World, incident: Incident, plan: Plan, now: datetime) -> Did:
@@ -161,20 +202,18 @@ def _hand_over(world: World, incident: Incident, plan: Plan, now: datetime) -> D
 
 
 def call_platform(world: World, incident: Incident) -> Did:
-    """Make the change whose intent is stored, or find that it was made already.
+    """Make the change whose intent is stored in the control database, or find that it was made already.
 
-    The etag is the one of the intent; it is never read again, so that a change by somebody else ends this one.
+    What the incident says of the effect decides nothing. The etag is the one of the intent; it is never read again, so
+    that a change by somebody else ends this one.
     """
     now = max(world.clock.now(), incident.phase_at)
-    execution, plan = incident.execution, incident.plan
-    assert execution is not None
-    assert plan is not None
-    effect = execution.effect(EffectKind.APPLY)
+    effect = incident.execution.effect(EffectKind.APPLY) if incident.execution is not None else None
     platform = world.platform_of(incident.service)
     assert effect is not None
     assert platform is not None
     try:
-        found = platform.find(incident.service, effect.key)
+        found = platform.find(incident.service, key_of(incident, EffectKind.APPLY))
     except (InputRejected, PolicyRefused) as error:
         return _not_called(world, incident, effect, str(error), now)
     if found is not None:
@@ -189,54 +228,71 @@ def call_platform(world: World, incident: Incident) -> Did:
 def _call(world: World, incident: Incident, effect: Effect, lease: Lease, now: datetime) -> Did:
     platform = world.platform_of(incident.service)
     assert platform is not None
-    assert incident.plan is not None
-    barred = _last_look(world, incident, effect, now) or at_the_brink(world, lease)
-    if barred:
-        return _not_called(world, incident, effect, barred, now)
     try:
-        found = _apply(platform, incident, incident.plan, effect)
+        intent = _preflight(world, incident, now)
+    except (InputRejected, PolicyRefused) as error:
+        found = platform.find(incident.service, key_of(incident, EffectKind.APPLY))  # a rival's call may have landed
+        if found is not None:
+            return _started(world, incident, effect, found, now)
+        return _not_called(world, incident, effect, str(error), now)
+    stopped = at_the_brink(world, lease)
+    if stopped:
+        return _not_called(world, incident, effect, stopped, now)
+    try:
+        found = _apply(platform, intent)
     except (StateConflict, InputRejected, PolicyRefused) as error:
         return _not_called(world, incident, effect, str(error), now)
     return _started(world, incident, effect, found, now)
 
 
-def _last_look(world: World, incident: Incident, effect: Effect, now: datetime) -> str:
-    """Return why the call must not be made, or nothing; the kill switch is read last."""
-    barred = why_not(world, incident, effect)
-    if barred:
-        return barred
-    assert incident.decision is not None
-    if now >= incident.decision.expires_at:
-        return f"the approval expired at {incident.decision.expires_at:%H:%M:%S} UTC"
-    control = world.control_store()
-    try:
-        used = control.use_receipt(incident.decision.id, effect.key, service=incident.service, at=now, room=room(world))
-    except SreError as error:
-        return f"the control store did not answer: {error.why}"
-    if used is not Use.OURS:
-        return "the approval was used before, for another effect" if used is Use.SPENT else "too many changes lately"
-    return kill_switch_says(world)
+def _preflight(world: World, incident: Incident, now: datetime) -> Intent:
+    """Return the intent that may be carried out now: open, approved, and made for the state that stands.
+
+    Raises:
+        PolicyRefused: It may not.
+        InputRejected: The platform does not have the service.
+        DependencyFailed: Somebody who must be asked did not answer; nothing follows.
+    """
+    plan, decision = incident.plan, incident.decision
+    assert plan is not None
+    intent = stored_intent(world, incident, EffectKind.APPLY)
+    look = "look at who writes to the store"
+    if intent is None:
+        raise refused(plan, "the control database holds no intent of it", look)
+    if intent.closed:
+        raise refused(plan, f"it was refused before: {intent.closed}", "approve the next plan")
+    if not intent.etag:
+        raise refused(plan, "its approval was given to an earlier version of this program", "approve the next plan")
+    if decision is None or intent.decision != decision.id:
+        raise refused(plan, "the approval was used before, for another effect", look)
+    _check_allowed(world, incident, plan, now)
+    live = _described(world, plan)
+    if intent.target != live.target:
+        why = f"{incident.service!r} changed since the intent was stored (now generation {live.generation})"
+        raise refused(plan, why, "look at the new plan and approve it")
+    _check_as_shown(world, plan, live)
+    return intent
 
 
-def _apply(platform: Platform, incident: Incident, plan: Plan, effect: Effect) -> Operation:
+def _apply(platform: Platform, intent: Intent) -> Operation:
     try:
-        return platform.apply(_order(incident, plan, effect))
+        return platform.apply(_order(intent))
     except (DependencyFailed, StateConflict):
-        found = platform.find(incident.service, effect.key)
+        found = platform.find(intent.service, intent.key)
         if found is None:
             raise
         return found
 
 
-def _order(incident: Incident, plan: Plan, effect: Effect) -> Order:
+def _order(intent: Intent) -> Order:
     return Order(
-        service=incident.service,
-        incident=incident.id,
-        effect_key=effect.key,
-        revision=effect.revision,
-        etag=effect.etag,
-        actions=plan.actions,
-        staged=plan.rollout is Rollout.STAGED,
+        service=intent.service,
+        incident=intent.incident,
+        effect_key=intent.key,
+        revision=intent.revision,
+        etag=intent.etag,
+        actions=intent.actions,
+        staged=intent.staged,
     )
 
 
@@ -252,6 +308,7 @@ def _started(world: World, incident: Incident, effect: Effect, operation: Operat
 
 def _not_called(world: World, incident: Incident, effect: Effect, why: str, now: datetime) -> Did:
     assert incident.execution is not None
+    close_effect(world, incident, EffectKind.APPLY, why)
     failed = effect.with_(state=EffectState.FAILED, message=why, finished_at=now)
     measured = Measurement(check=Check.READY, good=False, says=f"not applied: {why}", at=now)
     moved = incident.move(

@@ -1,47 +1,60 @@
-"""What is asked right before any effect: the kill switch and the limits; no answer means no."""
+"""What is asked right before any effect: the kill switch, the limits and the stored intent; no answer means no."""
 
 import time
 from datetime import datetime, timedelta
 from typing import Final
 
-from agent.core.execution import Effect, EffectKind, Execution, effect_key, revision_name
+from agent.core.execution import Effect, EffectKind, Intent, effect_key, revision_name
 from agent.core.incident import Incident
-from agent.core.value import digest
-from agent.errors import PolicyRefused, SreError
+from agent.errors import DependencyFailed, SreError
 from agent.ports.control import KillSwitch, Room
 from agent.ports.world import World
-from agent.stages.approval import check_approval, check_covered, refused
 
 ANSWER_S: Final = 1.0  # a switch that takes longer to read may have been turned since
 
 
 def switched_on(world: World) -> str:
-    """Return why the kill switch lets no change begin, or nothing.
+    """Return why the kill switch lets no change begin, or nothing where it is clearly off.
 
     Raises:
-        DependencyFailed: Nobody knows how it stands.
+        DependencyFailed: Nobody knows how it stands: no answer, a late one, or one that means nothing. No effect may
+            start, and nothing else follows from it either: the step is tried again.
     """
     if world.halted:
         return "the kill switch is on (KILL_SWITCH in the environment)"
-    switch = world.control_store().kill_switch()
-    if not isinstance(switch, KillSwitch) or switch.on is not False:
-        by, why = getattr(switch, "by", ""), getattr(switch, "why", "")
-        return f"the kill switch is on (by {by or 'somebody'}: {why or 'no reason given'})"
+    began = time.monotonic()
+    switch = _read_switch(world)
+    if switch.on is True:
+        return f"the kill switch is on (by {switch.by or 'somebody'}: {switch.why or 'no reason given'})"
+    if time.monotonic() - began > ANSWER_S:
+        raise _unread(f"it did not answer within {ANSWER_S:g} s")
     return ""
 
 
-def kill_switch_says(world: World) -> str:
-    """Return why no effect may start, or nothing; a switch that is not read at once, and clearly off, counts as on."""
-    began = time.monotonic()
+def _read_switch(world: World) -> KillSwitch:
     try:
-        stopped = switched_on(world)
+        switch = world.control_store().kill_switch()
     except SreError as error:
-        return f"the kill switch could not be read: {error.why}"
-    except Exception as error:  # noqa: BLE001 - whatever a store answers but "off" stops us
-        return f"the kill switch could not be read: {type(error).__name__}"
-    if stopped:
-        return stopped
-    return "" if time.monotonic() - began <= ANSWER_S else f"the kill switch did not answer within {ANSWER_S:g} s"
+        raise _unread(error.why) from error
+    except Exception as error:  # whatever a store answers but "off" stops us
+        raise _unread(type(error).__name__) from error
+    if not isinstance(switch, KillSwitch) or switch.on not in (True, False):
+        raise _unread("the control database answered something else")
+    return switch
+
+
+def _unread(why: str) -> DependencyFailed:
+    return DependencyFailed(
+        "the kill switch could not be read", why=why, mend="it is tried again; until then no change"
+    )
+
+
+def kill_switch_says(world: World) -> str:
+    """Return for people why no effect may start, or nothing; a switch that cannot be read says so."""
+    try:
+        return switched_on(world)
+    except DependencyFailed as error:
+        return f"{error.what}: {error.why}"
 
 
 def room(world: World) -> Room:
@@ -50,62 +63,47 @@ def room(world: World) -> Room:
     return Room(window_s=policy.change_window_s, per_hour=policy.changes_per_hour)
 
 
-def check_effect(world: World, incident: Incident, effect: Effect) -> None:
-    """Refuse an effect that the approval in the incident does not cover.
+def key_of(incident: Incident, kind: EffectKind) -> str:
+    """Return the key of an effect of the incident's present plan."""
+    assert incident.plan is not None
+    return effect_key(incident.id, incident.plan.digest, kind)
 
-    Key and revision of an effect follow from the approved plan, so that nobody who can write an incident can name
-    others.
+
+def stored_intent(world: World, incident: Incident, kind: EffectKind) -> Intent | None:
+    """Return what the control database holds of an effect, or None: then nobody may make it.
+
+    The key is taken over the incident's id and the whole plan, so a plan that was changed after its approval finds
+    nothing. An intent from before targets were kept is completed from the plan that its key covers.
 
     Raises:
-        PolicyRefused: The approval does not cover it.
-        DependencyFailed: The holder of the key did not answer; nothing may follow.
+        DependencyFailed: The control database did not answer; nothing may follow.
     """
-    plan, decision = incident.plan, incident.decision
-    assert plan is not None
-    if decision is None:
-        raise refused(plan, "nobody approved it", f"sre-agent approve {plan.id}")
-    check_approval(world, incident, plan, decision)
-    _check_names(incident, effect)
-
-
-def _check_names(incident: Incident, effect: Effect) -> None:
     plan = incident.plan
     assert plan is not None
-    key = effect_key(incident.id, plan.digest, effect.kind)
-    made = EffectKind.APPLY if effect.kind is EffectKind.SHIFT else effect.kind
-    revision = revision_name(incident.service, effect_key(incident.id, plan.digest, made))
-    if effect.key != key or effect.revision != revision:
-        raise refused(plan, "the effect is not the one that was approved", "look at who writes to the store")
+    intent = world.control_store().intent(key_of(incident, kind))
+    if intent is None or intent.kind is not kind or intent.service != incident.service:
+        return None
+    if intent.target is not None:
+        return intent
+    before = incident.execution.revision_before if incident.execution is not None else None
+    return intent.with_(
+        incident=incident.id,
+        plan_digest=plan.digest,
+        actions=plan.actions,
+        staged=plan.staged,
+        target=plan.target,
+        revision=revision_name(incident.service, intent.key),
+        prior_revision=before,
+    )
 
 
-def check_way_back(world: World, incident: Incident, execution: Execution, effect: Effect) -> None:
-    """Refuse a roll-back to anything but what stood before the approved change; no expiry, no limits.
+def close_effect(world: World, incident: Incident, kind: EffectKind, why: str) -> None:
+    """Close an effect of the present plan for good; before the incident moves, so that nobody can take it up again.
 
     Raises:
-        PolicyRefused: Template or traffic are not those that were kept before the change.
-        DependencyFailed: The control store or the holder of the key did not answer.
+        DependencyFailed: It may still be open; the incident must not move.
     """
-    plan, decision = incident.plan, incident.decision
-    assert plan is not None
-    if decision is None:
-        raise refused(plan, "nobody approved the change", "put it back by hand")
-    check_covered(world, incident, plan, decision)
-    _check_names(incident, effect)
-    applied = effect_key(incident.id, plan.digest, EffectKind.APPLY)
-    kept = world.control_store().prior(applied)
-    if kept != (execution.prior_template, execution.prior_traffic):
-        raise refused(plan, "what would be put back is not what was kept before the change", "put it back by hand")
-    if digest(execution.prior_template) != decision.prior_template:
-        raise refused(plan, "what would be put back is not what the approval names", "put it back by hand")
-
-
-def why_not(world: World, incident: Incident, effect: Effect) -> str:
-    """Return why an effect is not covered by its approval, or nothing."""
-    try:
-        check_effect(world, incident, effect)
-    except PolicyRefused as refusal:
-        return str(refusal)
-    return ""
+    world.control_store().close_intent(key_of(incident, kind), why[:500])
 
 
 def room_at(world: World, service: str, now: datetime) -> datetime | None:

@@ -9,7 +9,7 @@ from agent.core.incident import Incident
 from agent.errors import SreError, StateConflict
 from agent.ports.control import Lease
 from agent.ports.world import World
-from agent.stages.effects import ANSWER_S, kill_switch_says
+from agent.stages.effects import ANSWER_S, switched_on
 
 
 @contextmanager
@@ -25,7 +25,8 @@ def turn(world: World, service: str) -> Iterator[Lease | None]:
     holder = f"{world.holder}/{threading.get_ident()}"
     control = world.control_store()
     name = f"service/{service}"
-    lease = control.acquire(name, holder, for_s=world.knowledge.times.lease_s, now=world.clock.now())
+    answer = control.acquire(name, holder, for_s=world.knowledge.times.lease_s, now=world.clock.now())
+    lease = answer if isinstance(answer, Lease) and (answer.name, answer.holder) == (name, holder) else None
     try:
         yield lease
     finally:
@@ -42,12 +43,12 @@ def at_the_brink(world: World, lease: Lease) -> str:
 
     Raises:
         StateConflict: The turn is over, or this worker slept, and another may have gone on.
-        DependencyFailed: Nobody knows; nothing may be changed.
+        DependencyFailed: Nobody knows how lease or switch stand; nothing may be changed, and the step is tried again.
     """
     began = world.clock.now()
-    stopped = kill_switch_says(world)
+    stopped = switched_on(world)
     soon = timedelta(seconds=ANSWER_S)
-    ours = world.control_store().holds(lease, began + soon)
+    ours = world.control_store().holds(lease, began + soon) is True
     if not ours or not timedelta() <= world.clock.now() - began <= soon:
         raise StateConflict(
             f"nothing was done to {lease.name!r}",

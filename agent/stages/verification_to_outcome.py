@@ -2,19 +2,21 @@
 
 from datetime import datetime, timedelta
 
-from agent.core.execution import Effect, EffectKind, EffectState, Execution, effect_key, revision_name
+from agent.core.execution import Effect, EffectKind, EffectState, Execution, Intent, revision_name
 from agent.core.foreign import changed_since
 from agent.core.incident import Incident
 from agent.core.joining import joined
 from agent.core.phase import Phase
-from agent.core.plan import Rollout
-from agent.core.verification import Verdict
+from agent.core.serving import Live
+from agent.core.verification import Check, Measurement, Verdict
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, StateConflict
 from agent.ports.control import Lease
 from agent.ports.platform import Operation, Platform, Restore
+from agent.ports.store import head_key
 from agent.ports.world import World
+from agent.stages.approval import check_approval
 from agent.stages.commit import save
-from agent.stages.effects import check_way_back, kill_switch_says, put_on_record, why_not
+from agent.stages.effects import close_effect, key_of, put_on_record, stored_intent, switched_on
 from agent.stages.reason import Did
 from agent.stages.remedies import tried
 from agent.stages.told import told
@@ -28,7 +30,7 @@ def verification_to_outcome(world: World, incident: Incident) -> Did:
     assert verification is not None
     assert plan is not None
     if verification.verdict is Verdict.RECOVERED:
-        if plan.rollout is Rollout.STAGED and not _shifted(incident):
+        if plan.staged and not _shifted(incident):
             return _order_shift(world, incident, now)
         ended = incident.move(
             Phase.RESOLVED,
@@ -51,22 +53,13 @@ def _shifted(incident: Incident) -> bool:
 
 
 def _order_shift(world: World, incident: Incident, now: datetime) -> Did:
-    assert incident.plan is not None
+    """Wake whoever may change services; it looks at service and revision itself before it does anything."""
     assert incident.execution is not None
     assert incident.execution.revision_after is not None
-    key = effect_key(incident.id, incident.plan.digest, EffectKind.SHIFT)
-    try:
-        live = world.live(incident.service)
-    except (InputRejected, PolicyRefused) as error:
-        return _not_shifted(world, incident, str(error), now)
-    assert live is not None
-    theirs = changed_since(incident.plan, incident.execution, live)
-    if theirs:
-        return _not_shifted(world, incident, theirs, now)
     effect = Effect(
-        key=key,
+        key=key_of(incident, EffectKind.SHIFT),
         kind=EffectKind.SHIFT,
-        etag=live.etag,
+        etag="",
         revision=incident.execution.revision_after,
         intended_at=now,
     )
@@ -75,16 +68,11 @@ def _order_shift(world: World, incident: Incident, now: datetime) -> Did:
     return Did.NOTED
 
 
-def _not_shifted(world: World, incident: Incident, says: str, now: datetime) -> Did:
-    assert incident.verification is not None
-    why = f"the traffic was not shifted: {says}"
-    bad = incident.verification.with_(verdict=Verdict.NOT_RECOVERED, why=why)
-    save(world, incident.with_(verification=bad, due_at=now), why[:300], now=now)
-    return Did.NOTED
-
-
 def shift_traffic(world: World, incident: Incident) -> Did:
-    """Give the traffic to the revision that was verified without it."""
+    """Give the traffic to the revision that was verified without it.
+
+    That it was verified is the word of the incident database, so it is measured once more by whoever shifts.
+    """
     now = max(world.clock.now(), incident.phase_at)
     effect = incident.execution.effect(EffectKind.SHIFT) if incident.execution else None
     platform = world.platform_of(incident.service)
@@ -92,25 +80,107 @@ def shift_traffic(world: World, incident: Incident) -> Did:
     assert platform is not None
     if effect.operation:
         operation = told(platform, effect.operation)
-        if operation.says and operation.ok is None:
-            return _end_shift(world, incident, effect, None, says=operation.says, now=now)
-        return _end_shift(world, incident, effect, operation, says=operation.says, now=now)
+        known = None if operation.says and operation.ok is None else operation
+        return _end_shift(world, incident, effect, known, says=operation.says, now=now)
     with turn(world, incident.service) as lease:
         if lease is None:
             return Did.WAITING
         unchanged(world, incident)
-        stopped = why_not(world, incident, effect) or at_the_brink(world, lease)
-        if stopped:
-            return _end_shift(world, incident, effect, None, says=stopped, now=now)
-        return _shift(world, incident, effect, platform, now)
+        try:
+            intent = _may_shift(world, incident, platform, now)
+            if intent is None:
+                return _measure_again(world, incident, effect, now)
+            _check_brink(world, incident, lease)
+            operation = _call_shift(platform, intent)
+        except (InputRejected, PolicyRefused) as error:
+            return _end_shift(world, incident, effect, None, says=str(error), now=now)
+        return _end_shift(world, incident, effect, operation, says=operation.says, now=now)
 
 
-def _shift(world: World, incident: Incident, effect: Effect, platform: Platform, now: datetime) -> Did:
+def _may_shift(world: World, incident: Incident, platform: Platform, now: datetime) -> Intent | None:
+    """Return the stored intent of the shift, or None while the revision could not be measured.
+
+    Raises:
+        PolicyRefused: It must not be made.
+        DependencyFailed: Somebody who must be asked did not answer; nothing follows.
+    """
+    plan, decision = incident.plan, incident.decision
+    assert plan is not None
+    applied = _open_change(world, incident, now)
+    if not applied.staged or applied.closed:
+        raise _refused(incident, applied.closed or "the approved plan has no staged revision")
+    if decision is None or decision.id != applied.decision:
+        raise _refused(incident, "nobody approved it")
+    check_approval(world, incident, plan, decision)
+    before = stored_intent(world, incident, EffectKind.SHIFT)
+    live = platform.describe(incident.service)
+    theirs = changed_since(applied, live, shifted=before is not None)
+    if theirs:
+        raise _refused(incident, theirs)
+    if before is None and not _measured_good(incident, platform.measure(incident.service, applied.revision)):
+        return None
+    key = key_of(incident, EffectKind.SHIFT)
+    intent = applied.with_(key=key, kind=EffectKind.SHIFT, etag=live.etag)
+    stored = before or world.control_store().add_intent(intent)
+    if stored is None or stored.closed:
+        raise _refused(incident, "it was refused before")
+    return stored
+
+
+def _measured_good(incident: Incident, measured: tuple[Measurement, ...]) -> bool:
+    """Whether it is ready and answers; False where that could not be measured.
+
+    Raises:
+        PolicyRefused: It is not.
+    """
+    answers = {m.check: m for m in measured if m.check in {Check.READY, Check.COMPLETION}}
+    bad = next((m for m in answers.values() if m.good is False), None)
+    if bad is not None:
+        raise _refused(incident, bad.says)
+    return len(answers) == 2 and all(m.good for m in answers.values())
+
+
+def _measure_again(world: World, incident: Incident, effect: Effect, now: datetime) -> Did:
+    times = world.knowledge.times
+    if now >= effect.intended_at + timedelta(seconds=times.verify_s):
+        return _end_shift(world, incident, effect, None, says="the new revision could not be measured again", now=now)
+    due = now + timedelta(seconds=times.poll_s)
+    save(world, incident.with_(due_at=due), "", now=now, tell=False, wake=False)
+    return Did.WAITING
+
+
+def _call_shift(platform: Platform, intent: Intent) -> Operation:
     try:
-        operation = platform.shift(incident.service, revision=effect.revision, etag=effect.etag, effect_key=effect.key)
-    except (StateConflict, InputRejected, PolicyRefused) as error:
-        return _end_shift(world, incident, effect, None, says=str(error), now=now)
-    return _end_shift(world, incident, effect, operation, says=operation.says, now=now)
+        return platform.shift(intent.service, revision=intent.revision, etag=intent.etag, effect_key=intent.key)
+    except StateConflict as error:
+        raise PolicyRefused(error.what, why=error.why, mend=error.mend) from error
+
+
+def _check_brink(world: World, incident: Incident, lease: Lease) -> None:
+    """Refuse where the kill switch is on; see :func:`agent.stages.turn.at_the_brink`."""
+    stopped = at_the_brink(world, lease)
+    if stopped:
+        raise _refused(incident, stopped)
+
+
+def _open_change(world: World, incident: Incident, now: datetime) -> Intent:
+    """Return what the control database holds of the change that is to be followed or undone.
+
+    Raises:
+        PolicyRefused: It holds nothing, or nothing that is valid any more.
+    """
+    applied = stored_intent(world, incident, EffectKind.APPLY)
+    if applied is None:
+        raise _refused(incident, "the control database holds no change of ours that it would follow")
+    if not applied.undo_valid(now):
+        raise _refused(incident, f"our change was made at {applied.applied_at:%Y-%m-%d %H:%M} UTC, over 24 hours ago")
+    return applied
+
+
+def _refused(incident: Incident, why: str) -> PolicyRefused:
+    return PolicyRefused(
+        f"{incident.service!r} was not changed", why=why, mend="look at the service and decide by hand"
+    )
 
 
 def _end_shift(
@@ -125,6 +195,8 @@ def _end_shift(
         save(world, changed, "", now=now, tell=False, wake=False)
         return Did.WAITING
     good = operation is not None and operation.ok is True
+    if not good:
+        close_effect(world, incident, EffectKind.SHIFT, says)
     state = EffectState.DONE if good else EffectState.FAILED
     ended = incident.execution.with_effect(effect.with_(state=state, message=says[:2000], finished_at=now))
     verification = incident.verification
@@ -138,73 +210,101 @@ def _end_shift(
 def undo(world: World, incident: Incident) -> Did:
     """Put the prior template and traffic back; covered by the approval of the change itself.
 
-    Exempt from windows, limits and expiry. The kill switch stops it too, and then a person is told.
+    It rests on nothing but what the control database holds of the change, which must bear our stamp and be the last
+    one. Exempt from windows and limits; valid for 24 hours after the change. The kill switch stops it too. Where it
+    is not made, a person is told.
     """
     now = max(world.clock.now(), incident.phase_at)
-    execution, plan = incident.execution, incident.plan
-    assert execution is not None
-    assert plan is not None
     platform = world.platform_of(incident.service)
-    applied = execution.effect(EffectKind.APPLY)
-    if applied is None or platform is None:
+    if incident.execution is None or incident.execution.effect(EffectKind.APPLY) is None or platform is None:
         return _rolled_back(world, incident, "nothing was changed by us", now)
     try:
-        if applied.operation is None and platform.find(incident.service, applied.key) is None:
+        if platform.find(incident.service, key_of(incident, EffectKind.APPLY)) is None:
+            close_effect(world, incident, EffectKind.APPLY, "it was rolled back before it was made")
             return _rolled_back(world, incident, "the change was never made", now)
-        stopped = kill_switch_says(world)
-        if stopped:
-            return _give_up(world, incident, f"the roll-back was not made: {stopped}", now)
-        return _undo(world, incident, platform, execution, now)
-    except (InputRejected, PolicyRefused) as error:  # the service is gone, or closed to us
-        return _give_up(world, incident, f"the roll-back was not made: {error}", now)
+        return _undo(world, incident, platform, now)
+    except (InputRejected, PolicyRefused) as error:  # gone, closed to us, changed by somebody else, or too late
+        return _not_undone(world, incident, str(error), now)
 
 
-def _undo(world: World, incident: Incident, platform: Platform, execution: Execution, now: datetime) -> Did:
-    assert incident.plan is not None
-    effect = execution.effect(EffectKind.ROLL_BACK)
-    if effect is None:
-        key = effect_key(incident.id, incident.plan.digest, EffectKind.ROLL_BACK)
-        live = platform.describe(incident.service)
-        theirs = changed_since(incident.plan, execution, live)
-        if theirs:
-            return _give_up(world, incident, f"the roll-back was not made: {theirs}", now)
-        effect = Effect(
-            key=key,
-            kind=EffectKind.ROLL_BACK,
-            etag=live.etag,
-            revision=revision_name(incident.service, key),
-            intended_at=now,
-        )
-        heads = (f"{incident.run}|{incident.service}|{effect.revision}",)
-        intended = incident.with_(execution=execution.with_effect(effect), due_at=now)
-        save(world, intended, f"intends to put the prior template back as {effect.revision}", now=now, heads=heads)
-        return Did.NOTED
-    found = platform.find(incident.service, effect.key)
+def _undo(world: World, incident: Incident, platform: Platform, now: datetime) -> Did:
+    assert incident.execution is not None
+    intent = stored_intent(world, incident, EffectKind.ROLL_BACK) or _intend_undo(world, incident, platform, now)
+    if intent.closed:
+        raise _refused(incident, f"it was refused before: {intent.closed}")
+    effect = incident.execution.effect(EffectKind.ROLL_BACK)
+    if effect is None or (effect.key, effect.etag) != (intent.key, intent.etag):
+        return _show_undo(world, incident, incident.execution, intent, now)
+    found = platform.find(incident.service, intent.key)
     if found is not None:
         return _undoing(world, incident, effect, found, now)
     with turn(world, incident.service) as lease:
         if lease is None:
             return Did.WAITING
         unchanged(world, incident)
-        return _put_back(world, incident, effect, lease, now)
-
-
-def _put_back(world: World, incident: Incident, effect: Effect, lease: Lease, now: datetime) -> Did:
-    platform, execution = world.platform_of(incident.service), incident.execution
-    assert platform is not None
-    assert execution is not None
-    try:
-        check_way_back(world, incident, execution, effect)
-    except PolicyRefused as error:
-        return _give_up(world, incident, f"the roll-back was refused: {error}", now)
-    stopped = at_the_brink(world, lease)
-    if stopped:
-        return _give_up(world, incident, f"the roll-back was not made: {stopped}", now)
-    try:
-        found = _restore(platform, incident, execution, effect)
-    except (StateConflict, InputRejected, PolicyRefused) as error:
-        return _give_up(world, incident, f"the roll-back was refused: {error}", now)
+        found = _put_back(world, incident, intent, lease, now)
     return _undoing(world, incident, effect, found, now)
+
+
+def _intend_undo(world: World, incident: Incident, platform: Platform, now: datetime) -> Intent:
+    """Store the intent of the roll-back, with the etag of now."""
+    stopped = switched_on(world)
+    if stopped:
+        raise _refused(incident, stopped)
+    applied, live = _still_ours(world, incident, platform, now)
+    key = key_of(incident, EffectKind.ROLL_BACK)
+    revision = revision_name(incident.service, key)
+    undoing = applied.with_(key=key, kind=EffectKind.ROLL_BACK, etag=live.etag, revision=revision, closed="")
+    stored = world.control_store().add_intent(undoing)
+    if stored is None:
+        raise _refused(incident, "it was refused before")
+    return stored
+
+
+def _still_ours(world: World, incident: Incident, platform: Platform, now: datetime) -> tuple[Intent, Live]:
+    """Return our change and the service as it is, where nothing but our change stands between it and the prior state.
+
+    Raises:
+        PolicyRefused: Somebody changed it since, or the change is too old.
+    """
+    applied = _open_change(world, incident, now)
+    live = platform.describe(incident.service)
+    shifted = applied.staged and stored_intent(world, incident, EffectKind.SHIFT) is not None
+    theirs = changed_since(applied, live, shifted=shifted)
+    if theirs:
+        raise _refused(incident, theirs)
+    return applied, live
+
+
+def _show_undo(world: World, incident: Incident, execution: Execution, intent: Intent, now: datetime) -> Did:
+    effect = Effect(key=intent.key, kind=intent.kind, etag=intent.etag, revision=intent.revision, intended_at=now)
+    others = tuple(e for e in execution.effects if e.kind is not EffectKind.ROLL_BACK)
+    shown = execution.with_(
+        effects=(*others, effect), prior_template=intent.prior_template, prior_traffic=intent.prior_traffic
+    )
+    heads = (head_key(incident.run, incident.service, effect.revision),)
+    what = f"intends to put the prior template back as {effect.revision}"
+    save(world, incident.with_(execution=shown, due_at=now), what, now=now, heads=heads)
+    return Did.NOTED
+
+
+def _put_back(world: World, incident: Incident, intent: Intent, lease: Lease, now: datetime) -> Operation:
+    platform = world.platform_of(incident.service)
+    assert platform is not None
+    try:
+        _still_ours(world, incident, platform, now)
+    except PolicyRefused:
+        found = platform.find(incident.service, intent.key)  # a rival's call may have landed
+        if found is None:
+            raise
+        return found
+    _check_brink(world, incident, lease)
+    return _restore(platform, intent)
+
+
+def _not_undone(world: World, incident: Incident, why: str, now: datetime) -> Did:
+    close_effect(world, incident, EffectKind.ROLL_BACK, why)
+    return _give_up(world, incident, f"the roll-back was not made: {why}", now)
 
 
 def _undoing(world: World, incident: Incident, effect: Effect, found: Operation, now: datetime) -> Did:
@@ -217,23 +317,30 @@ def _undoing(world: World, incident: Incident, effect: Effect, found: Operation,
     return Did.NOTED
 
 
-def _restore(platform: Platform, incident: Incident, execution: Execution, effect: Effect) -> Operation:
+def _restore(platform: Platform, intent: Intent) -> Operation:
+    """Call the platform.
+
+    Raises:
+        PolicyRefused: Somebody changed the service since the intent was stored.
+    """
     order = Restore(
-        service=incident.service,
-        incident=incident.id,
-        effect_key=effect.key,
-        revision=effect.revision,
-        etag=effect.etag,
-        template=execution.prior_template,
-        traffic=execution.prior_traffic,
+        service=intent.service,
+        incident=intent.incident,
+        effect_key=intent.key,
+        revision=intent.revision,
+        etag=intent.etag,
+        template=intent.prior_template,
+        traffic=intent.prior_traffic,
     )
     try:
         return platform.restore(order)
-    except (DependencyFailed, StateConflict):
-        found = platform.find(incident.service, effect.key)
-        if found is None:
+    except (DependencyFailed, StateConflict) as error:
+        found = platform.find(intent.service, intent.key)
+        if found is not None:
+            return found
+        if isinstance(error, DependencyFailed):
             raise
-        return found
+        raise PolicyRefused(error.what, why=error.why, mend=error.mend) from error
 
 
 def watch_undo(world: World, incident: Incident) -> Did:

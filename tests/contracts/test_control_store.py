@@ -26,21 +26,22 @@ class TestClaims:
 
 class TestReceipts:
     def test_a_receipt_starts_one_effect_however_often_it_is_tried(self, control, make):
-        use = [control.use_receipt("d-1", "e-1", service="gemma", at=make.at(n)) for n in range(3)]
-        assert use == [Use.OURS] * 3
-        assert control.use_receipt("d-1", "e-2", service="gemma", at=make.at(9)) is Use.SPENT
+        begun = [control.begin(make.intent(service="gemma", applied_at=make.at(n))) for n in range(3)]
+        assert [b.use for b in begun] == [Use.OURS] * 3
+        assert control.begin(make.intent("e-2", "d-1", applied_at=make.at(9))).use is Use.SPENT
         assert control.limits("gemma", make.T0).all_changes == (make.T0,)
 
     def test_one_racer_gets_the_receipt(self, open_control, make):
         handles = [open_control() for _ in range(4)]
         for n in range(10):
-            won = make.together(4, lambda w, n=n: handles[w].use_receipt(f"d-{n}", f"e-{w}", service="s", at=make.T0))
+            begun = make.together(4, lambda w, n=n: handles[w].begin(make.intent(f"e-{n}-{w}", f"d-{n}")))
+            won = [b.use for b in begun]
             assert won.count(Use.OURS) == 1
             assert won.count(Use.SPENT) == 3
 
     def test_limits_tell_the_changes_of_the_service_and_of_all(self, control, make):
         for n, service in enumerate(["a", "b", "a"]):
-            control.use_receipt(f"d-{n}", f"e-{n}", service=service, at=make.at(n))
+            control.begin(make.intent(f"e-{n}", f"d-{n}", service=service, applied_at=make.at(n)))
         limits = control.limits("a", make.at(0))
         assert limits.service_changes == (make.at(0), make.at(2))
         assert limits.all_changes == (make.at(0), make.at(1), make.at(2))
@@ -48,11 +49,70 @@ class TestReceipts:
         assert control.limits("c", make.at(0)).service_changes == ()
 
 
+class TestIntents:
+    def test_a_retry_gets_the_intent_that_was_stored_first_byte_by_byte(self, open_control, make):
+        """Whatever it brings: the etag that was read once is never read again."""
+        template = '{"b": 1.0, "a": "\u202e \\u0000"}  \r\n'
+        first = make.intent(prior_template=template, prior_config=make.config())
+        assert open_control().begin(first).intent == first
+        control = open_control()
+        assert control.begin(make.intent(etag="etag-6", applied_at=make.at(60))).intent == first
+        assert control.intent("e-1") == first
+        assert control.intent("e-2") is None
+
+    def test_what_is_spent_or_finds_no_room_stores_none(self, control, make):
+        control.begin(make.intent())
+        assert control.begin(make.intent("e-2", "d-1")).intent is None
+        assert control.begin(make.intent("e-3", "d-3"), room=Room(window_s=900, per_hour=9)).use is Use.NO_ROOM
+        assert control.intent("e-2") is None
+        assert control.intent("e-3") is None
+
+    def test_a_closed_one_is_kept_with_its_first_reason_and_never_begun_again(self, open_control, make):
+        control = open_control()
+        control.begin(make.intent())
+        control.close_intent("e-1", "the target changed")
+        open_control().close_intent("e-1", "another reason")
+        assert open_control().intent("e-1").closed == "the target changed"
+        again = open_control().begin(make.intent(etag="etag-6"))
+        assert (again.use, again.intent) == (Use.CLOSED, None)
+
+    def test_what_was_closed_before_it_was_stored_is_never_stored(self, open_control, make):
+        """A worker that slept over the refusal comes too late; nothing is counted either."""
+        control = open_control()
+        control.close_intent("e-1", "refused")
+        assert open_control().begin(make.intent()).use is Use.CLOSED
+        assert control.limits("gemma", make.T0).all_changes == ()
+        assert control.add_intent(make.intent()) is None
+
+    def test_a_further_effect_keeps_its_first_intent_and_counts_for_no_limit(self, open_control, make):
+        control = open_control()
+        control.begin(make.intent())
+        undo = make.intent("e-1-undo", kind="roll_back", etag="etag-6")
+        assert control.add_intent(undo) == undo
+        assert open_control().add_intent(undo.with_(etag="etag-7")) == undo
+        assert control.intent("e-1-undo") == undo
+        assert control.limits("gemma", make.T0).all_changes == (make.T0,)
+        control.close_intent("e-1-undo", "too late")
+        assert open_control().add_intent(undo) is None
+        assert not control.intent("e-1").closed
+
+    def test_racers_who_store_a_further_effect_get_one_intent(self, open_control, make):
+        handles = [open_control() for _ in range(4)]
+        for n in range(5):
+            stored = make.together(4, lambda w, n=n: handles[w].add_intent(make.intent(f"u-{n}", etag=f"etag-{w}")))
+            assert len({s.etag for s in stored}) == 1
+
+
 class TestRoom:
     ROOM = Room(window_s=900, per_hour=4)
 
+    @pytest.fixture(autouse=True)
+    def values(self, make):
+        self.make = make
+
     def use(self, control, n, service, at, room=ROOM):
-        return control.use_receipt(f"d-{n}", f"e-{n}", service=service, at=at, room=room)
+        intent = self.make.intent(f"e-{n}", f"d-{n}", service=service, applied_at=at)
+        return control.begin(intent, room=room).use
 
     def test_one_change_of_a_service_per_window(self, control, make):
         assert self.use(control, 1, "a", make.at(0)) is Use.OURS
@@ -134,16 +194,6 @@ class TestKillSwitch:
         assert other.kill_switch() == on
         other.set_kill_switch(KillSwitch(on=False, by="ben", at=make.at(1)))
         assert not one.kill_switch().on
-
-
-class TestPriors:
-    def test_what_stood_before_an_effect_is_kept_byte_by_byte_and_never_replaced(self, open_control):
-        template = '{"b": 1.0, "a": "\u202e \\u0000"}  \r\n'
-        open_control().keep_prior("e-1", template, "[]")
-        control = open_control()
-        control.keep_prior("e-1", "{}", "other")
-        assert control.prior("e-1") == (template, "[]")
-        assert control.prior("e-2") is None
 
 
 class TestLeases:

@@ -4,10 +4,11 @@ import threading
 from datetime import UTC, datetime, timedelta
 
 from agent.core.action import Difference, SetFlag
+from agent.core.execution import EffectKind, Intent
 from agent.core.incident import Event, Incident
 from agent.core.phase import Phase
 from agent.core.plan import FitWord, Plan, Risk, Rollout
-from agent.core.serving import Target
+from agent.core.serving import EnvVar, ServingConfig, Target
 from agent.core.signal import Signal, Source
 from agent.ports.bus import Message, Topic
 from agent.ports.store import Change
@@ -42,6 +43,27 @@ def incident(id_: str = "inc-a", **fields) -> Incident:
         "opened_at": opened,
     }
     return Incident(id=id_, **(whole | fields))
+
+
+def config() -> ServingConfig:
+    return ServingConfig(args=("serve", "/m", "--max-model-len=8192"), env=(EnvVar(name="A", value="\u202e"),))
+
+
+def intent(key: str = "e-1", decision: str = "d-1", **fields) -> Intent:
+    whole = {
+        "kind": EffectKind.APPLY,
+        "incident": "inc-a",
+        "service": "gemma",
+        "plan_digest": "0" * 64,
+        "actions": (SetFlag(name="max-model-len", value="4096"),),
+        "target": Target(service="gemma", uid="u", generation=5, digest="d"),
+        "etag": "etag-5",
+        "revision": "gemma-sre-1",
+        "prior_template": "{}",
+        "prior_traffic": "[]",
+        "applied_at": T0,
+    }
+    return Intent(key=key, decision=decision, **(whole | fields))
 
 
 def signal(key: str = "k1", **fields) -> Signal:

@@ -33,7 +33,7 @@ READS = {
         *("knows", "head", "load", "signals", "outbox", "unsent", "due"),
         *("latest_time", "incidents", "timeline", "plan"),
     },
-    "control": {"limits", "kill_switch", "prior", "holds", "audit"},
+    "control": {"limits", "kill_switch", "intent", "holds", "audit"},
     "cards": {"card"},
     "bus": set(),
     "quarantine": {"rows"},

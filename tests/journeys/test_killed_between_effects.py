@@ -44,7 +44,7 @@ def test_every_method_of_a_port_is_known_to_read_or_is_an_effect():
     crashing = beside("crashing")
     for port in crashing.PORTS:
         assert crashing.READS[port] <= crashing.methods(port)
-    assert {"store.commit", "bus.publish", "platform.apply", "control.use_receipt"} <= set(crashing.effects())
+    assert {"store.commit", "bus.publish", "platform.apply", "control.begin"} <= set(crashing.effects())
 
 
 @pytest.mark.parametrize("flip", FLIPS)

@@ -83,13 +83,50 @@ def test_after_two_failed_remedies_nothing_more_is_tried_for_a_day() -> None:
     assert sum(m.kind == "apply" for m in simulation.platform.mutations) <= 2
 
 
-def test_a_change_that_was_never_made_is_no_remedy_that_failed() -> None:
-    """The switch could not be read at the last look: nothing was changed, so the same plan may be asked again."""
+def test_a_switch_that_could_not_be_read_once_only_delays() -> None:
+    """R20: at the last look nobody knew how it stood: the step is tried again, and nothing was given up."""
     smooth = Simulation(3, Course())
     smooth.run()
     made = smooth.labels.index("platform.apply")
     look = max(n for n, label in enumerate(smooth.labels[:made]) if label == "control.kill_switch")
     simulation, incident = run(at_call={look: Fault.FAILS})
     assert incident.phase is Phase.RESOLVED
-    assert [r.ended for r in incident.remedies] == [Phase.REFUSED.value, Verdict.RECOVERED.value]
+    assert [r.ended for r in incident.remedies] == [Verdict.RECOVERED.value]
     assert [m.kind for m in simulation.platform.mutations] == ["apply"]
+
+
+def test_a_change_that_was_never_made_is_no_remedy_that_failed() -> None:
+    """Somebody changed the service between the intent and the call: it was refused, so the plan may be asked again."""
+    simulation = Simulation(3, Course())
+    stored = simulation.control.intent
+    seen: list[str] = []
+
+    def intent(key: str) -> object:
+        if not seen:
+            seen.append(key)
+            (name,) = simulation.platform.services
+            simulation.platform.by_hand(name)
+        return stored(key)
+
+    simulation.control.intent = intent
+    simulation.run()
+    (incident,) = simulation.store.incidents(Query())
+    assert incident.remedies[0].ended == Phase.REFUSED.value
+    assert [m.kind for m in simulation.platform.mutations].count("apply") == 1
+
+
+@pytest.mark.parametrize("story", ["probe", "context", "staged"])
+def test_every_call_of_the_control_database_may_fail_once_and_no_incident_ends_by_it(story: str) -> None:
+    """R20: at every step, read or write; what follows is what would have followed."""
+    spare = story == "staged"
+    course = {"stories": ("context" if spare else story,), "spare": spare}
+    smooth, ended = run(**course)
+    asked = [n for n, label in enumerate(smooth.labels) if label.startswith("control.")]
+    kinds = {smooth.labels[n] for n in asked}
+    assert {"control.kill_switch", "control.intent", "control.begin", "control.holds", "control.acquire"} <= kinds
+    for number in asked:
+        simulation, incident = run(**course, at_call={number: Fault.FAILS})
+        label = f"call {number} ({smooth.labels[number]})"
+        assert incident.phase is ended.phase, label
+        assert incident.plans_made == ended.plans_made, label
+        assert [m.kind for m in simulation.platform.mutations] == [m.kind for m in smooth.platform.mutations], label

@@ -79,8 +79,8 @@ def test_every_effect_is_among_the_boundaries(forks: Forks) -> None:
         smooth = forks.tell({"example": example})
         assert len(boundaries(smooth)) <= CASES[name]
         hit = {smooth["calls"][n] for n, _ in boundaries(smooth)}
-        assert {"store.commit", "bus.publish", "control.use_receipt", "control.acquire", "platform.apply"} <= hit
-    assert "platform.restore" in hit
+        assert {"store.commit", "bus.publish", "control.begin", "control.acquire", "platform.apply"} <= hit
+    assert {"platform.restore", "control.add_intent"} <= hit
 
 
 @pytest.mark.emulator

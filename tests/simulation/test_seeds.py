@@ -60,9 +60,8 @@ class TestTheSimulationCanFail:
         return ""
 
     def test_who_does_not_read_the_switch_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        for place in ("decision_to_execution", "turn"):
-            monkeypatch.setattr(f"agent.stages.{place}.kill_switch_says", lambda _: "")
-        monkeypatch.setattr("agent.stages.plan_to_decision.switched_on", lambda _: "")
+        for place in ("decision_to_execution", "turn", "plan_to_decision"):
+            monkeypatch.setattr(f"agent.stages.{place}.switched_on", lambda _: "")
         run = Simulation(1, Course())
         run.control.set_kill_switch(KillSwitch(on=True, by="ana", at=run.true))
         with pytest.raises(Violation, match="under the kill switch"):
@@ -85,7 +84,7 @@ class TestTheSimulationCanFail:
 
     def test_who_undoes_what_a_person_did_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """While a rollout hangs, somebody edits the service, pins its traffic or makes it anew."""
-        monkeypatch.setattr("agent.stages.verification_to_outcome.changed_since", lambda *_: "")
+        monkeypatch.setattr("agent.stages.verification_to_outcome.changed_since", lambda *_, **__: "")
         said = self.broken(Course(stories=("context",), by_hand=True, fates={"apply": [Fate.NEVER] * 6}), seeds=10)
         assert "restore after somebody else changed" in said, said
 

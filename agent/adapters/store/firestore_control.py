@@ -1,18 +1,20 @@
 """The control database: a Firestore database of its own, that only the deciding and executing functions may write.
 
-Layout: ``claims/PLAN``, ``receipts/DECISION`` guarded by ``locks/receipts``, ``used/NAME``, ``switch/kill``,
-``priors/EFFECT``, ``leases/NAME``, ``audit/NUMBER``.
+Layout: ``claims/PLAN``, ``receipts/DECISION`` guarded by ``locks/receipts``, ``intents/EFFECT``, ``closed/EFFECT``,
+``used/NAME``, ``switch/kill``, ``leases/NAME``, ``audit/NUMBER``; ``priors/EFFECT`` of changes from before intents.
 """
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
+from agent.adapters.store.body import from_text, to_text
 from agent.adapters.store.firestore_documents import Data, Documents, Found, Write, place
 from agent.adapters.store.firestore_errors import FirestoreTimeout, Rival
 from agent.adapters.store.sqlite_time import from_us, to_us
 from agent.core.audit import REPEATS, AuditRow, next_row, standing
-from agent.ports.control import KillSwitch, Lease, Limits, Room, Use
+from agent.core.execution import EffectKind, Intent
+from agent.ports.control import Begun, KillSwitch, Lease, Limits, Room, Use
 
 CONTROL_INDEXES: Final = (("receipts", (("service", "ASCENDING"), ("at", "ASCENDING"))),)
 """Composite indexes of the control database that Terraform makes."""
@@ -46,31 +48,63 @@ class FirestoreControlStore:
         assert held is not None, "claims are never deleted"
         return str(held.data["decision"])
 
-    def use_receipt(
-        self, decision_id: str, effect_key: str, *, service: str, at: datetime, room: Room | None = None
-    ) -> Use:
-        """Record that a receipt starts an effect; see the port.
+    def begin(self, intent: Intent, *, room: Room | None = None) -> Begun:
+        """Use a receipt and store the intent; see the port.
 
         Who looks for room holds the stamp of one lock document, and every use writes it: of two who saw the same room
         one finds the stamp changed, and looks again.
         """
-        path, lock = place("receipts", decision_id), "locks/receipts"
+        path, lock, own = place("receipts", intent.decision), "locks/receipts", place("intents", intent.key)
+        closed = place("closed", intent.key)
 
-        def attempt() -> Use:
-            found = self._documents.get_all([path, lock])
-            held, locked = found[path], found[lock]
-            if held is not None:
-                return Use.OURS if held.data["effect"] == effect_key else Use.SPENT
-            if room is not None and not self._has(room, service, at):
-                return Use.NO_ROOM
+        def attempt() -> Begun:
+            found = self._documents.get_all([path, lock, own, closed])
+            held, locked, stored = found[path], found[lock], found[own]
+            if found[closed] is not None:
+                return Begun(use=Use.CLOSED)
+            if held is not None and held.data["effect"] != intent.key:
+                return Begun(use=Use.SPENT)
+            if held is not None and stored is not None:
+                return Begun(use=Use.OURS, intent=from_text(Intent, stored.data["body"]))
+            if held is None and room is not None and not self._has(room, intent.service, intent.applied_at):
+                return Begun(use=Use.NO_ROOM)
             uses = 1 + (locked.data["uses"] if locked is not None else 0)
-            use: Data = {"effect": effect_key, "service": service, "at": to_us(at)}
+            use: Data = {"effect": intent.key, "service": intent.service, "at": to_us(intent.applied_at)}
             stamp = locked.stamp if locked is not None else None
-            guard = Write(path=lock, data={"uses": uses}, absent=locked is None, stamp=stamp)
-            self._documents.write([guard, Write(path=path, data=use, absent=True)])
-            return Use.OURS
+            writes = [
+                Write(path=lock, data={"uses": uses}, absent=locked is None, stamp=stamp),
+                Write(path=own, data={"body": to_text(intent)}, absent=True),
+            ]
+            if held is None:
+                writes.append(Write(path=path, data=use, absent=True))
+            self._documents.write(writes)
+            return Begun(use=Use.OURS, intent=intent)
 
         return _until_alone(attempt)
+
+    def add_intent(self, intent: Intent) -> Intent | None:
+        """Store the intent of a further effect; see the port."""
+        self._documents.create(place("intents", intent.key), {"body": to_text(intent)})
+        stored = self.intent(intent.key)
+        return stored if stored is not None and not stored.closed else None
+
+    def intent(self, key: str) -> Intent | None:
+        """Return the stored intent of an effect; see the port."""
+        own, closed, prior = (place(name, key) for name in ("intents", "closed", "priors"))
+        found = self._documents.get_all([own, closed, prior])
+        stored, ended, before = found[own], found[closed], found[prior]
+        intent = None
+        if stored is not None:
+            intent = from_text(Intent, stored.data["body"])
+        elif before is not None:
+            intent = self._from_before(key, before)
+        if intent is None:
+            return None
+        return intent.with_(closed=str(ended.data["why"]) if ended is not None else "")
+
+    def close_intent(self, key: str, why: str) -> None:
+        """Close an effect for good; see the port."""
+        self._documents.create(place("closed", key), {"why": why})
 
     def use_once(self, name: str, *, at: datetime, until: datetime) -> bool:  # noqa: ARG002 - the TTL forgets, not we
         """Record that something happens once; see the port."""
@@ -105,15 +139,6 @@ class FirestoreControlStore:
         """Turn it on or off; see the port."""
         at = None if switch.at is None else to_us(switch.at)
         self._documents.put("switch/kill", {"on": switch.on, "by": switch.by, "why": switch.why, "at": at})
-
-    def keep_prior(self, effect_key: str, template: str, traffic: str) -> None:
-        """Keep what stood before an effect; see the port."""
-        self._documents.create(place("priors", effect_key), {"template": template, "traffic": traffic})
-
-    def prior(self, effect_key: str) -> tuple[str, str] | None:
-        """Return template and traffic as they were before an effect; see the port."""
-        found = self._documents.get(place("priors", effect_key))
-        return None if found is None else (str(found.data["template"]), str(found.data["traffic"]))
 
     def acquire(self, name: str, holder: str, *, for_s: float, now: datetime) -> Lease | None:
         """Take or renew a lease; see the port."""
@@ -177,6 +202,27 @@ class FirestoreControlStore:
         where = () if before is None else (("number", "<", before),)
         found = self._documents.select("audit", where=where, order=(("number", True),), limit=limit)
         return tuple(AuditRow.model_validate_json(f.data["body"]) for f in reversed(found))
+
+    def _from_before(self, key: str, prior: Found) -> Intent | None:
+        """Return the intent of a change that was begun before intents were kept: it can be undone, never applied."""
+        used = self._documents.select("receipts", where=(("effect", "==", key),), limit=1)
+        if not used:
+            return None
+        return Intent(
+            key=key,
+            kind=EffectKind.APPLY,
+            incident="",
+            service=str(used[0].data["service"]),
+            decision="",
+            plan_digest="",
+            actions=(),
+            target=None,
+            etag="",
+            revision="",
+            prior_template=str(prior.data["template"]),
+            prior_traffic=str(prior.data["traffic"]),
+            applied_at=from_us(used[0].data["at"]),
+        )
 
     def _has(self, room: Room, service: str, now: datetime) -> bool:
         window, hour = to_us(now - timedelta(seconds=room.window_s)), to_us(now - timedelta(hours=1))

@@ -5,8 +5,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from agent.core.audit import REPEATS, AuditRow, next_row, standing
+from agent.core.execution import Intent
 from agent.core.signal import later
-from agent.ports.control import KillSwitch, Lease, Limits, Room, Use
+from agent.ports.control import Begun, KillSwitch, Lease, Limits, Room, Use
 
 _OVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 FORGOTTEN_AFTER: Final = timedelta(hours=1)  # after its end, so that a clock that steps back finds a name still used
@@ -20,7 +21,8 @@ class MemoryControlStore:
         self._claims: dict[str, str] = {}
         self._receipts: dict[str, tuple[str, str, datetime]] = {}  # effect, service, time by decision
         self._switch = KillSwitch(on=False)
-        self._priors: dict[str, tuple[str, str]] = {}
+        self._intents: dict[str, Intent] = {}
+        self._closed: dict[str, str] = {}
         self._leases: dict[str, Lease] = {}
         self._latest: datetime | None = None
         self._used: dict[str, datetime] = {}
@@ -31,18 +33,34 @@ class MemoryControlStore:
         with self._lock:
             return self._claims.setdefault(plan, decision_id)
 
-    def use_receipt(
-        self, decision_id: str, effect_key: str, *, service: str, at: datetime, room: Room | None = None
-    ) -> Use:
-        """Record that a receipt starts an effect; see the port."""
+    def begin(self, intent: Intent, *, room: Room | None = None) -> Begun:
+        """Use a receipt and store the intent; see the port."""
         with self._lock:
-            held = self._receipts.get(decision_id)
-            if held is not None:
-                return Use.OURS if held[0] == effect_key else Use.SPENT
-            if room is not None and not self._has(room, service, at):
-                return Use.NO_ROOM
-            self._receipts[decision_id] = (effect_key, service, at)
-            return Use.OURS
+            if intent.key in self._closed:
+                return Begun(use=Use.CLOSED)
+            held = self._receipts.get(intent.decision)
+            if held is not None and held[0] != intent.key:
+                return Begun(use=Use.SPENT)
+            if held is None and room is not None and not self._has(room, intent.service, intent.applied_at):
+                return Begun(use=Use.NO_ROOM)
+            self._receipts.setdefault(intent.decision, (intent.key, intent.service, intent.applied_at))
+            return Begun(use=Use.OURS, intent=self._intents.setdefault(intent.key, intent))
+
+    def add_intent(self, intent: Intent) -> Intent | None:
+        """Store the intent of a further effect; see the port."""
+        with self._lock:
+            return None if intent.key in self._closed else self._intents.setdefault(intent.key, intent)
+
+    def intent(self, key: str) -> Intent | None:
+        """Return the stored intent of an effect; see the port."""
+        with self._lock:
+            held = self._intents.get(key)
+            return None if held is None else held.with_(closed=self._closed.get(key, ""))
+
+    def close_intent(self, key: str, why: str) -> None:
+        """Close an effect for good; see the port."""
+        with self._lock:
+            self._closed.setdefault(key, why)
 
     def _has(self, room: Room, service: str, now: datetime) -> bool:
         window, hour = now - timedelta(seconds=room.window_s), now - timedelta(hours=1)
@@ -81,16 +99,6 @@ class MemoryControlStore:
         """Turn it on or off; see the port."""
         with self._lock:
             self._switch = switch
-
-    def keep_prior(self, effect_key: str, template: str, traffic: str) -> None:
-        """Keep what stood before an effect; see the port."""
-        with self._lock:
-            self._priors.setdefault(effect_key, (template, traffic))
-
-    def prior(self, effect_key: str) -> tuple[str, str] | None:
-        """Return template and traffic as they were before an effect; see the port."""
-        with self._lock:
-            return self._priors.get(effect_key)
 
     def acquire(self, name: str, holder: str, *, for_s: float, now: datetime) -> Lease | None:
         """Take or renew a lease; see the port."""

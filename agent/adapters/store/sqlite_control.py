@@ -4,11 +4,13 @@ import sqlite3
 from datetime import datetime, timedelta
 from typing import Final
 
+from agent.adapters.store.body import from_text, to_text
 from agent.adapters.store.named_sql import queries
 from agent.adapters.store.sqlite_database import SqliteDatabase
 from agent.adapters.store.sqlite_time import from_us, to_us
 from agent.core.audit import REPEATS, AuditRow, next_row, standing
-from agent.ports.control import KillSwitch, Lease, Limits, Room, Use
+from agent.core.execution import Intent
+from agent.ports.control import Begun, KillSwitch, Lease, Limits, Room, Use
 
 SQL: Final = queries("control")
 FORGOTTEN_AFTER: Final = timedelta(hours=1)  # after its end, so that a clock that steps back finds a name still used
@@ -31,19 +33,40 @@ class SqliteControlStore:
             db.execute(SQL["claim_add"], row)
             return str(db.execute(SQL["claim"], {"plan": plan}).fetchone()[0])
 
-    def use_receipt(
-        self, decision_id: str, effect_key: str, *, service: str, at: datetime, room: Room | None = None
-    ) -> Use:
-        """Record that a receipt starts an effect; see the port."""
-        row = {"decision": decision_id, "effect": effect_key, "service": service, "at": to_us(at)}
+    def begin(self, intent: Intent, *, room: Room | None = None) -> Begun:
+        """Use a receipt and store the intent; see the port."""
+        at, key = intent.applied_at, intent.key
+        row = {"decision": intent.decision, "effect": key, "service": intent.service, "at": to_us(at)}
         with self._database.writing() as db:
-            held = db.execute(SQL["receipt"], {"decision": decision_id}).fetchone()
-            if held is not None:
-                return Use.OURS if held[0] == effect_key else Use.SPENT
-            if room is not None and not _has(db, room, service, at):
-                return Use.NO_ROOM
+            if db.execute(SQL["closed"], {"effect": key}).fetchone() is not None:
+                return Begun(use=Use.CLOSED)
+            held = db.execute(SQL["receipt"], {"decision": intent.decision}).fetchone()
+            if held is not None and held[0] != key:
+                return Begun(use=Use.SPENT)
+            if held is None and room is not None and not _has(db, room, intent.service, at):
+                return Begun(use=Use.NO_ROOM)
             db.execute(SQL["receipt_add"], row)
-        return Use.OURS
+            return Begun(use=Use.OURS, intent=_first_intent(db, intent))
+
+    def add_intent(self, intent: Intent) -> Intent | None:
+        """Store the intent of a further effect; see the port."""
+        with self._database.writing() as db:
+            if db.execute(SQL["closed"], {"effect": intent.key}).fetchone() is not None:
+                return None
+            return _first_intent(db, intent)
+
+    def intent(self, key: str) -> Intent | None:
+        """Return the stored intent of an effect; see the port."""
+        rows = self._database.ask(SQL["intent"], {"effect": key})
+        if not rows:
+            return None
+        body, closed = rows[0]
+        return from_text(Intent, body).with_(closed=closed or "")
+
+    def close_intent(self, key: str, why: str) -> None:
+        """Close an effect for good; see the port."""
+        with self._database.writing() as db:
+            db.execute(SQL["intent_close"], {"effect": key, "why": why})
 
     def use_once(self, name: str, *, at: datetime, until: datetime) -> bool:
         """Record that something happens once; see the port."""
@@ -81,17 +104,6 @@ class SqliteControlStore:
         at = None if switch.at is None else to_us(switch.at)
         with self._database.writing() as db:
             db.execute(SQL["kill_switch_set"], {"is_on": int(switch.on), "who": switch.by, "why": switch.why, "at": at})
-
-    def keep_prior(self, effect_key: str, template: str, traffic: str) -> None:
-        """Keep what stood before an effect; see the port."""
-        with self._database.writing() as db:
-            db.execute(SQL["prior_add"], {"effect": effect_key, "template": template, "traffic": traffic})
-
-    def prior(self, effect_key: str) -> tuple[str, str] | None:
-        """Return template and traffic as they were before an effect; see the port."""
-        with self._database.reading() as db:
-            row = db.execute(SQL["prior"], {"effect": effect_key}).fetchone()
-        return None if row is None else (str(row[0]), str(row[1]))
 
     def acquire(self, name: str, holder: str, *, for_s: float, now: datetime) -> Lease | None:
         """Take or renew a lease; see the port."""
@@ -136,6 +148,12 @@ class SqliteControlStore:
         with self._database.reading() as db:
             rows = db.execute(SQL["audit_before"], {"limit": limit, "before": before}).fetchall()
         return tuple(_audit_row(row) for row in reversed(rows))
+
+
+def _first_intent(db: sqlite3.Connection, intent: Intent) -> Intent:
+    """Store an intent, or return the one that stands; asked inside the transaction that found it not closed."""
+    db.execute(SQL["intent_add"], {"effect": intent.key, "body": to_text(intent)})
+    return from_text(Intent, db.execute(SQL["intent"], {"effect": intent.key}).fetchone()[0])
 
 
 def _has(db: sqlite3.Connection, room: Room, service: str, now: datetime) -> bool:

@@ -4,12 +4,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agent.core.action import Restart
-from agent.core.execution import Effect, EffectKind, Execution
+from agent.core.action import SetConcurrency
+from agent.core.execution import EffectKind, Intent
 from agent.core.foreign import changed_since
-from agent.core.plan import Plan, Risk, Rollout
+from agent.core.plan import Rollout
 from agent.core.serving import Live, ServingConfig, Target, Traffic
-from agent.core.value import canonical, digest
+from agent.core.value import canonical
 
 NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 LATEST = (Traffic(percent=100),)
@@ -18,42 +18,33 @@ PINNED = (Traffic(revision=BEFORE, percent=100),)
 GIVEN = (Traffic(revision=OURS, percent=100),)
 
 
-def plan(rollout: Rollout) -> Plan:
-    return Plan(
-        id="p-1",
-        incident="inc-1",
-        run="live",
-        ordinal=1,
-        cause="x",
-        why="x",
-        actions=(Restart(),),
-        difference=(),
-        target=Target(service="s", uid="u1", generation=4, digest="d"),
-        prior_template=digest("{}"),
-        rollout=rollout,
-        risk=Risk.LOW,
-        undo="",
-        silence="",
-        made_at=NOW,
-        expires_at=NOW,
-    )
+PRIOR, MADE = ServingConfig(concurrency=4), ServingConfig(concurrency=8)
 
 
-def execution(prior: tuple[Traffic, ...], *, shifted: bool = False) -> Execution:
-    shift = Effect(key="k", kind=EffectKind.SHIFT, etag="e", revision=OURS, intended_at=NOW)
-    return Execution(
-        plan="p-1",
-        effects=(shift,) if shifted else (),
-        revision_before=BEFORE,
-        revision_after=OURS,
-        prior_template="{}",
-        prior_traffic=canonical([t.model_dump(mode="json") for t in prior]).decode(),
-        prior_ready=True,
-    )
+def intent(rollout: Rollout, prior: tuple[Traffic, ...] = LATEST, **changes: object) -> Intent:
+    known = {
+        "key": "k",
+        "kind": EffectKind.APPLY,
+        "incident": "inc-1",
+        "service": "s",
+        "decision": "d",
+        "plan_digest": "0" * 64,
+        "actions": (SetConcurrency(concurrency=8),),
+        "staged": rollout is Rollout.STAGED,
+        "target": Target(service="s", uid="u1", generation=4, digest="d"),
+        "etag": "e",
+        "revision": OURS,
+        "prior_revision": BEFORE,
+        "prior_config": PRIOR,
+        "prior_template": "{}",
+        "prior_traffic": canonical([t.model_dump(mode="json") for t in prior]).decode(),
+        "applied_at": NOW,
+    }
+    return Intent(**(known | changes))
 
 
 def live(traffic: tuple[Traffic, ...], **changes: object) -> Live:
-    known = {"service": "s", "platform": "cloud_run", "config": ServingConfig(), "uid": "u1", "generation": 5,
+    known = {"service": "s", "platform": "cloud_run", "config": MADE, "uid": "u1", "generation": 5,
              "etag": "e", "template": f'{{"revision":"{OURS}"}}', "latest_created_revision": OURS}  # fmt: skip
     return Live(**(known | {"traffic": traffic} | changes))
 
@@ -88,7 +79,7 @@ def test_what_our_own_effects_leave_is_ours(
     rollout: Rollout, prior: tuple[Traffic, ...], shifted: bool, now: tuple[Traffic, ...]
 ) -> None:
     """In place, staged, shifted: nothing of it was somebody else."""
-    assert changed_since(plan(rollout), execution(prior, shifted=shifted), live(now)) == ""
+    assert changed_since(intent(rollout, prior), live(now), shifted=shifted) == ""
 
 
 @pytest.mark.parametrize(
@@ -103,23 +94,39 @@ def test_what_our_own_effects_leave_is_ours(
 )
 def test_traffic_that_a_person_moved_is_theirs(rollout: Rollout, shifted: bool, now: tuple[Traffic, ...]) -> None:
     """Who pins the traffic to what works has mended it for now; a roll-back would unpin it."""
-    said = changed_since(plan(rollout), execution(LATEST, shifted=shifted), live(now))
+    said = changed_since(intent(rollout), live(now), shifted=shifted)
     assert said.startswith("somebody changed 's' since: its traffic goes to ")
 
 
 def test_a_service_made_again_under_its_old_name_is_another() -> None:
     """Its uid tells, before it has a revision."""
     again = live(LATEST, uid="u2", latest_created_revision=None)
-    assert "made again" in changed_since(plan(Rollout.IN_PLACE), execution(LATEST), again)
+    assert "made again" in changed_since(intent(Rollout.IN_PLACE), again)
 
 
 def test_a_later_revision_is_theirs() -> None:
     """The words of the template are theirs too."""
     theirs = live(LATEST, latest_created_revision="s-00009", template="{}x")
-    assert "its newest revision is 's-00009'" in changed_since(plan(Rollout.IN_PLACE), execution(LATEST), theirs)
+    assert "its newest revision is 's-00009'" in changed_since(intent(Rollout.IN_PLACE), theirs)
 
 
 def test_traffic_that_cannot_be_read_counts_as_changed() -> None:
     """Doubt refuses."""
-    torn = execution(LATEST).with_(prior_traffic="{")
-    assert changed_since(plan(Rollout.IN_PLACE), torn, live(LATEST))
+    assert changed_since(intent(Rollout.IN_PLACE, prior_traffic="{"), live(LATEST))
+
+
+def test_a_service_that_still_stands_as_before_is_nobody_elses() -> None:
+    """Our change has not begun to stand, or was taken back."""
+    stands = live(LATEST, template="{}", config=PRIOR, latest_created_revision=BEFORE)
+    assert changed_since(intent(Rollout.IN_PLACE), stands) == ""
+
+
+def test_a_value_that_neither_we_nor_the_prior_state_had_is_theirs() -> None:
+    """Even under our revision's name."""
+    theirs = live(LATEST, config=MADE.with_(memory_mib=4096))
+    assert "its configuration is not" in changed_since(intent(Rollout.IN_PLACE), theirs)
+
+
+def test_what_was_stored_before_configurations_were_kept_is_known_by_its_stamp() -> None:
+    """An intent of an earlier version."""
+    assert changed_since(intent(Rollout.IN_PLACE, prior_config=None), live(LATEST)) == ""

@@ -50,7 +50,8 @@ WRITES = frozenset(
     {
         "store.commit", "store.accept", "store.sent", "bus.publish", "cards.keep_card",
         "cards.claim_card", "cards.release_card",
-        "control.claim", "control.use_receipt", "control.use_once", "control.keep_prior", "control.append",
+        "control.claim", "control.begin", "control.add_intent", "control.close_intent", "control.use_once",
+        "control.append",
         "control.acquire", "control.release", "platform.apply", "platform.shift", "platform.restore", "notifier.tell",
         "model.ask",
     }

@@ -33,11 +33,17 @@ SELECT is_on, who, why, at FROM kill_switch;
 INSERT INTO kill_switch (one, is_on, who, why, at) VALUES (1, :is_on, :who, :why, :at)
 ON CONFLICT (one) DO UPDATE SET is_on = excluded.is_on, who = excluded.who, why = excluded.why, at = excluded.at;
 
--- name: prior_add
-INSERT INTO priors (effect, template, traffic) VALUES (:effect, :template, :traffic) ON CONFLICT (effect) DO NOTHING;
+-- name: intent_add
+INSERT INTO intents (effect, body) VALUES (:effect, :body) ON CONFLICT (effect) DO NOTHING;
 
--- name: prior
-SELECT template, traffic FROM priors WHERE effect = :effect;
+-- name: intent
+SELECT intents.body, closed_effects.why FROM intents LEFT JOIN closed_effects USING (effect) WHERE effect = :effect;
+
+-- name: intent_close
+INSERT INTO closed_effects (effect, why) VALUES (:effect, :why) ON CONFLICT (effect) DO NOTHING;
+
+-- name: closed
+SELECT why FROM closed_effects WHERE effect = :effect;
 
 -- name: lease
 SELECT holder, token, ends_at FROM leases WHERE name = :name;

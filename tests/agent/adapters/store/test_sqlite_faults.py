@@ -138,14 +138,15 @@ OPERATIONS = {
         lambda on, make: on.quarantine.put(Delivery(topic=Topic.ALERTS, message_id="1", data=b"x"), "r"),
     ),
     "claim": (Kind.CONTROL, None, lambda on, make: on.control.claim("i", "p", "d")),
-    "use_receipt": (Kind.CONTROL, None, lambda on, make: on.control.use_receipt("d", "e", service="s", at=make.T0)),
+    "begin": (Kind.CONTROL, None, lambda on, make: on.control.begin(make.intent())),
+    "add_intent": (Kind.CONTROL, None, lambda on, make: on.control.add_intent(make.intent())),
+    "close_intent": (Kind.CONTROL, None, lambda on, make: on.control.close_intent("e-1", "why")),
     "use_once": (Kind.CONTROL, None, lambda on, make: on.control.use_once("n", at=make.T0, until=make.at(9))),
     "give_back": (
         Kind.CONTROL,
         lambda on, make: on.control.use_once("n", at=make.T0, until=make.at(9)),
         lambda on, make: on.control.give_back("n"),
     ),
-    "keep_prior": (Kind.CONTROL, None, lambda on, make: on.control.keep_prior("e", "t", "r")),
     "acquire": (Kind.CONTROL, None, lambda on, make: on.control.acquire("l", "w", for_s=9, now=make.T0)),
     "append": (
         Kind.CONTROL,
@@ -261,7 +262,7 @@ def test_a_failing_read_is_a_failure_not_an_empty_answer(tmp_path, make):
         on.quarantine.rows,
         control.kill_switch,
         lambda: control.limits("gemma", make.T0),
-        lambda: control.prior("e"),
+        lambda: control.intent("e"),
         lambda: control.holds(lease, make.T0),
         control.audit,
     ]

@@ -6,6 +6,7 @@ import stat
 import pytest
 
 from agent.adapters.store.named_sql import migrations
+from agent.adapters.store.sqlite_control import SqliteControlStore
 from agent.adapters.store.sqlite_database import SqliteDatabase, connect
 from agent.adapters.store.sqlite_schema import Kind, prepare
 from agent.errors import InputRejected
@@ -114,4 +115,24 @@ def test_the_record_of_the_control_file_can_only_grow(tmp_path):
         with pytest.raises(sqlite3.IntegrityError, match="append-only"):
             connection.execute(statement)
         connection.close()
+    database.close()
+
+
+def test_changes_begun_before_intents_were_kept_can_be_undone_and_never_applied(tmp_path, make):
+    """Template, traffic and time are carried over byte by byte; what was only used, or only kept, is not enough."""
+    path = tmp_path / "control.sqlite"
+    old = prepared(path, migrations("control")[:2], Kind.CONTROL)
+    at = round(make.T0.timestamp() * 1_000_000)
+    template = '{"a": "\u202e \' \\u0000"}'
+    old.execute("INSERT INTO receipts VALUES ('d1', 'e1', 'gemma', ?), ('d2', 'e2', 'gemma', ?)", (at, at))
+    old.execute("INSERT INTO priors VALUES ('e1', ?, '[]'), ('e3', '{}', '[]')", (template,))
+    old.close()
+    database = SqliteDatabase(path, Kind.CONTROL)
+    control = SqliteControlStore(database)
+    kept = control.intent("e1")
+    assert (kept.prior_template, kept.prior_traffic, kept.service, kept.decision) == (template, "[]", "gemma", "d1")
+    assert kept.applied_at == make.T0
+    assert (kept.etag, kept.target) == ("", None)
+    assert control.intent("e2") is None
+    assert control.intent("e3") is None
     database.close()
