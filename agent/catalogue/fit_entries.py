@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from agent.fit.bounds import GIB, Bounds
@@ -136,6 +136,7 @@ def accelerator_from_entry(entry: Mapping[str, Any]) -> AcceleratorFacts:
         unified=bool(entry.get("unified", False)),
         small_batch=bool(entry.get("small_batch", False)),
         default_batched_tokens=entry.get("default_batched_tokens"),
+        load_bytes=_gib(entry.get("load_gib", (0, 0, 0))),
     )
 
 
@@ -143,21 +144,18 @@ def version_from_entry(entry: Mapping[str, Any], harmless: frozenset[str]) -> Ve
     """One version's rules; the list of harmless flags is common to all."""
     if not 0 < float(entry["default_utilisation"]) <= 1 or str(entry["version"]).count(".") != 2:
         raise EntryRejected("it needs a version of three numbers and a utilisation between 0 and 1")
+    known = {field.name: field.type for field in fields(VersionRules)}
+    unknown = entry.keys() - known.keys() - {"date"}
+    if unknown:
+        raise EntryRejected(f"{min(unknown)!r} is no rule")
+    rules: dict[str, Any] = {name: bool(value) for name, value in entry.items() if known.get(name) == "bool"}
     return VersionRules(
         version=str(entry["version"]),
         default_utilisation=float(entry["default_utilisation"]),
-        graph_estimate_subtracted=bool(entry["graph_estimate_subtracted"]),
-        tokens_from_concurrency=bool(entry["tokens_from_concurrency"]),
-        counts_in_flight_batches=bool(entry["counts_in_flight_batches"]),
-        reserves_null_block=bool(entry["reserves_null_block"]),
-        keeps_large_blocks_whole=bool(entry["keeps_large_blocks_whole"]),
-        raises_batch_to_mm_item=bool(entry["raises_batch_to_mm_item"]),
-        offloads_towers_first=bool(entry["offloads_towers_first"]),
-        very_large_card_batch=bool(entry["very_large_card_batch"]),
-        caches_recurrent_prefixes=bool(entry["caches_recurrent_prefixes"]),
-        pads_unequal_pages=bool(entry["pads_unequal_pages"]),
+        group_padding_limit=float(entry.get("group_padding_limit", 1.5)),
         harmless_flags=harmless,
         source=f"{entry['source']} ({entry['date']})",
+        **rules,
     )
 
 

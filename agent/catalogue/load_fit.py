@@ -6,7 +6,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import Any, cast
 
@@ -21,58 +21,20 @@ from agent.catalogue.fit_entries import (
 )
 from agent.errors import InputRejected
 from agent.fit.facts import AcceleratorFacts, ModelFacts, QuantFacts, VersionRules
+from agent.fit.flags import Flags, typed_flag_names
 from agent.fit.weights import stored_bytes
 
-_NOISE = frozenset(
-    [
-        "it",
-        "instruct",
-        "hf",
-        "chat",
-        "ct",
-        "qat",
-        "awq",
-        "gptq",
-        "int4",
-        "int8",
-        "nvfp4",
-        "fp4",
-        "fp8",
-        "mxfp4",
-        "dynamic",
-        "w4a16",
-        "w8a8",
-        "w8a16",
-        "4bit",
-        "8bit",
-        "bit",
-        "bnb",
-        "autoround",
-        "quantized",
-        "marlin",
-        "unsloth",
-        "base",
-        "meta",
-        "block",
-        "static",
-        "g128",
-        "g32",
-        "bf16",
-        "fp16",
-        "bfloat16",
-        "mobile",
-        "local",
-        "mount",
-        "g64",
-        "compressed",
-        "tensors",
-        "text",
-        "asym",
-        "sym",
-        "w4",
-        "a16",
-    ]
-)
+_VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(?:(\d+)|x))?((?:\.?(?:post|dev|rc|a|b)\d*|\.\d+|[-+ ].*)*)")
+"""Two or three numbers, then what builds append: 0.10.1.1, 0.19.2rc1.dev134+gfe9c3d6c5, 0.8.5.post1."""
+
+_FLAG_LISTS = ("harmless_flags", "other_flags")
+
+_NOISE = frozenset([
+    "it", "instruct", "hf", "chat", "ct", "qat", "awq", "gptq", "int4", "int8", "nvfp4", "fp4", "fp8",
+    "mxfp4", "dynamic", "w4a16", "w8a8", "w8a16", "4bit", "8bit", "bit", "bnb", "autoround", "quantized",
+    "marlin", "unsloth", "base", "meta", "block", "static", "g128", "g32", "bf16", "fp16", "bfloat16",
+    "mobile", "local", "mount", "g64", "compressed", "tensors", "text", "asym", "sym", "w4", "a16",
+])  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -159,28 +121,65 @@ class ModelCatalogue:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FitCatalogue:
-    """All data the prediction takes."""
+    """All data the prediction takes.
+
+    Attributes:
+        models: Checkpoints by name.
+        accelerators: By contract name and alias; a name here has one size of memory.
+        families: Names that cover several sizes, with the contract names of all of them.
+        versions: vLLM's rules, oldest first.
+        flag_names: Every flag that some read version takes.
+    """
 
     models: ModelCatalogue
     accelerators: Mapping[str, AcceleratorFacts]
     versions: tuple[VersionRules, ...]
+    families: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    flag_names: frozenset[str] = frozenset()
 
     def accelerator(self, name: str) -> AcceleratorFacts:
         """Facts of one accelerator by contract name or alias.
 
         Raises:
-            InputRejected: If the name is not known.
+            InputRejected: If the name is not known, or covers several sizes of memory.
         """
         key = re.sub(r"[\s_]+", "-", name.strip().lower())
         if found := self.accelerators.get(key):
             return found
+        if sizes := self.families.get(key):
+            listed = ", ".join(f"{each} ({_memory(self.accelerators[each])})" for each in sizes)
+            raise InputRejected(
+                f"accelerator {name!r} covers several sizes of memory",
+                why=f"it is sold as {listed}, and the answer depends on which",
+                mend=f"Name the one that is there: {' or '.join(sizes)}.",
+            )
         known = sorted({facts.name for facts in self.accelerators.values()})
-        close = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
+        close = difflib.get_close_matches(key, [*self.accelerators, *self.families], n=3, cutoff=0.6)
         raise InputRejected(
             f"accelerator {name!r} is not known",
             why=f"known are {', '.join(known)}",
-            mend=f"Did you mean {close[0]}?" if close else "Name one of these.",
+            mend=f"Did you mean {' or '.join(close)}?" if close else "Name one of these.",
         )
+
+    def refuse_typing_errors(self, flags: Flags) -> None:
+        """Refuse a flag that no version takes and that is nearly one that some version does.
+
+        A flag that resembles none stays what it was: unknown, so nothing is told of the memory.
+
+        Raises:
+            InputRejected: With the nearest flag.
+        """
+        for other in flags.others:
+            head = other.name.partition(".")[0].removeprefix("no-")
+            if head in self.flag_names or other.name in self.flag_names:
+                continue
+            close = difflib.get_close_matches(head, self.flag_names, n=1, cutoff=0.82)
+            if close:
+                raise InputRejected(
+                    f"flag '--{other.name}' is not known",
+                    why="no vLLM version that was read takes it, so the server would not start",
+                    mend=f"Did you mean --{close[0]}?",
+                )
 
     def rules(self, version: str | None) -> VersionRules:
         """The rules of one vLLM version: "0.21", "0.21.0", "v0.21.0"; None is the newest known.
@@ -192,15 +191,18 @@ class FitCatalogue:
         """
         if version is None:
             return self.versions[-1]
-        match = re.match(r"v?(\d+)\.(\d+)(?:\.(\d+))?(.*)", str(version).strip())
+        match = _VERSION.fullmatch(str(version).strip())
         if match is None:
-            known = ", ".join(rules.version for rules in self.versions)
+            known = [rules.version for rules in self.versions]
+            close = difflib.get_close_matches(str(version).strip().lower().removeprefix("v"), known, n=1, cutoff=0.6)
             raise InputRejected(
-                f"vLLM version {version!r} was not read", why="it is no version", mend=f"Known: {known}."
+                f"vLLM version {version!r} was not read",
+                why="it is no version",
+                mend=f"Did you mean {close[0]}?" if close else f"Known: {', '.join(known)}.",
             )
         wanted = (int(match[1]), int(match[2]), int(match[3] or 0))
         lower = [rules for rules in self.versions if _numbers(rules.version) <= wanted]
-        chosen = lower[-1] if lower else self.versions[0]
+        chosen = replace(lower[-1] if lower else self.versions[0], asked=".".join(map(str, wanted)))
         if _numbers(chosen.version)[:2] == wanted[:2] and not match[4]:
             return chosen
         note = f"the rules of vLLM {chosen.version} hold for {'.'.join(map(str, wanted))}{match[4]}, which was not read"
@@ -218,9 +220,16 @@ def load_fit_catalogue(folder: Any = None) -> FitCatalogue:
     """
     root = folder if folder is not None else resources.files("agent.catalogue")
     models = _load_models(_document(root, "models.json"))
-    accelerators = _load_accelerators(_document(root, "accelerators.json"))
-    versions = _load_versions(_document(root, "vllm_versions.json"))
-    return FitCatalogue(models=models, accelerators=accelerators, versions=versions)
+    cards = _document(root, "accelerators.json")
+    accelerators = _load_accelerators(cards)
+    rules = _document(root, "vllm_versions.json")
+    return FitCatalogue(
+        models=models,
+        accelerators=accelerators,
+        versions=_load_versions(rules),
+        families=_load_families(cards, accelerators),
+        flag_names=typed_flag_names().union(*(rules.get(key, {}).get("names", ()) for key in _FLAG_LISTS)),
+    )
 
 
 def _document(root: Any, name: str) -> dict[str, Any]:
@@ -272,6 +281,31 @@ def _load_accelerators(document: dict[str, Any]) -> dict[str, AcceleratorFacts]:
                 found[name] = facts
     _refuse(mistakes, "accelerators.json")
     return found
+
+
+def _load_families(
+    document: dict[str, Any], accelerators: Mapping[str, AcceleratorFacts]
+) -> dict[str, tuple[str, ...]]:
+    """Names that cover several sizes; none of them may also stand for one."""
+    mistakes: list[str] = []
+    found: dict[str, tuple[str, ...]] = {}
+    for entry in document.get("families", []):
+        with _Gathering(mistakes, str(entry.get("names"))):
+            sizes = tuple(entry["sizes"])
+            if len(sizes) < 2 or not entry["source"] or not entry["date"]:
+                raise EntryRejected("it needs two sizes or more, a source and a date")
+            if strangers := [name for name in sizes if name not in accelerators or accelerators[name].name != name]:
+                raise EntryRejected(f"{strangers[0]!r} is no accelerator")
+            for name in entry["names"]:
+                if name in accelerators or name in found:
+                    raise EntryRejected(f"the name {name!r} is taken twice")
+                found[name] = sizes
+    _refuse(mistakes, "accelerators.json")
+    return found
+
+
+def _memory(facts: AcceleratorFacts) -> str:
+    return "the host's memory" if facts.total_bytes is None else f"{facts.total_bytes.best / 2**30:.0f} GiB"
 
 
 def _load_versions(document: dict[str, Any]) -> tuple[VersionRules, ...]:

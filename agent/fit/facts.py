@@ -35,9 +35,10 @@ class AttentionKind(StrEnum):
 
 
 class AcceleratorKind(StrEnum):
-    """Which of vLLM's memory rules apply."""
+    """Which of vLLM's memory rules apply; CUDA and ROCm share one worker."""
 
     CUDA = "cuda"
+    ROCM = "rocm"
     TPU = "tpu"
     CPU = "cpu"
 
@@ -235,6 +236,7 @@ class AcceleratorFacts:
         unified: CPU and GPU share this memory.
         small_batch: vLLM's default batch stays small although the card is large.
         default_batched_tokens: The platform's own default batch, None for the general rule.
+        load_bytes: What loading takes beyond the weights and is printed with them (workspaces of the libraries).
     """
 
     name: str
@@ -251,6 +253,12 @@ class AcceleratorFacts:
     unified: bool = False
     small_batch: bool = False
     default_batched_tokens: int | None = None
+    load_bytes: Bounds = _NOTHING
+
+    @property
+    def is_gpu(self) -> bool:
+        """True where vLLM's GPU worker sizes the cache: CUDA and ROCm."""
+        return self.kind in {AcceleratorKind.CUDA, AcceleratorKind.ROCM}
 
     def supports(self, capability: tuple[int, int]) -> bool:
         """True when the device has at least this compute capability."""
@@ -274,7 +282,24 @@ class VersionRules:
         very_large_card_batch: Cards of 160 GiB and more get 16,384 batched tokens.
         caches_recurrent_prefixes: Prefix caching is on by default for recurrent layers too.
         pads_unequal_pages: KV pages that do not divide each other are padded; before, such models were refused.
+        asked: The version that was asked for, where it is another one of the same or a later number.
         harmless_flags: Flags known to leave device memory alone.
+        group_padding_limit: A group of layers is padded to the largest type while that has under this many times the
+            layers of the smallest; else groups are as large as the smallest type.
+        equalises_pages: Pages of unequal size are made equal by longer blocks; before, such models were refused.
+        widens_sliding_windows: Sliding layers beside full ones keep every token.
+        captures_by_eights: Graphs are captured for every eighth size up to the largest, not every sixteenth from 256.
+        captures_all_sizes: The largest captured size is 512 however few sequences are asked for.
+        flash_2_graph_buffers: FlashAttention 2 keeps buffers for every captured size.
+        counts_context: The budget pays for everything that is in use on the device, the CUDA context included.
+        large_batch_on_a100: Every card of 70 GiB and more gets the large default batch.
+        has_v0_engine: Some flags and devices fall back to the V0 engine, whose rules were not read.
+        takes_pool_size: ``--kv-cache-memory-bytes`` exists.
+        native_sampler: Without FlashInfer, as installed by default, the sampler sorts in PyTorch and takes more.
+        samples_beyond_profile: The profile run leaves out top-k and top-p, the sampler's warm-up does not.
+        overlaps_stages: Asynchronous scheduling adds one batch to those of the pipeline stages.
+        is_dated: Older than what a question without a version can mean; recurrent layers and other platforms of it
+            were not read.
         is_unread: Older than every version that was read; the rules are those of the oldest one.
         assumptions: What was assumed because this exact version was not read.
         source: Where the rules were read.
@@ -292,6 +317,21 @@ class VersionRules:
     very_large_card_batch: bool = False
     caches_recurrent_prefixes: bool = False
     pads_unequal_pages: bool = False
+    group_padding_limit: float = 1.5
+    equalises_pages: bool = True
+    widens_sliding_windows: bool = False
+    captures_by_eights: bool = False
+    captures_all_sizes: bool = False
+    flash_2_graph_buffers: bool = False
+    counts_context: bool = False
+    large_batch_on_a100: bool = False
+    has_v0_engine: bool = False
+    takes_pool_size: bool = True
+    native_sampler: bool = False
+    samples_beyond_profile: bool = False
+    overlaps_stages: bool = False
+    is_dated: bool = False
+    asked: str = ""
     is_unread: bool = False
     harmless_flags: frozenset[str] = field(default_factory=frozenset)
     assumptions: tuple[str, ...] = ()

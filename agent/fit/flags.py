@@ -10,106 +10,13 @@ from dataclasses import dataclass, field, fields
 from typing import Any, cast
 
 from agent.errors import InputRejected
+from agent.fit.server_flags import AUTO, Flags, OtherFlag, SpeculativeFlags
 
-AUTO = -1
-"""``--max-model-len auto``: vLLM shortens the context until one request fits."""
+__all__ = ("AUTO", "Flags", "OtherFlag", "SpeculativeFlags", "human_int", "parse_flags", "typed_flag_names")
 
 _MEND = "Write flags as vLLM takes them, shell-quoted: --max-model-len 8192 --limit-mm-per-prompt '{\"image\":0}'"
 _DECIMAL = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SpeculativeFlags:
-    """The memory-relevant part of ``--speculative-config``.
-
-    Attributes:
-        method: "mtp", "eagle3", "draft_model", "ngram" ...; "" when not given.
-        model: Draft checkpoint; "" when the method needs none or it is not given.
-        tokens: Tokens guessed per step.
-        draft_tensor_parallel_size: None: as the target.
-        others: Keys that are not typed, sorted, each with its value as JSON.
-    """
-
-    method: str = ""
-    model: str = ""
-    tokens: int = 0
-    draft_tensor_parallel_size: int | None = None
-    others: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class OtherFlag:
-    """A flag that this module does not type: name without dashes (hyphens inside), value as written or None."""
-
-    name: str
-    value: str | None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Flags:
-    """One server's flags; None means "not given, the version's default rules".
-
-    Sizes are in tokens unless the name says bytes or GiB. ``kv_cache_space_gib`` is the environment variable
-    VLLM_CPU_KVCACHE_SPACE, which may stand before the flags. ``model`` is what the words serve, for whoever asked to
-    compare. ``compilation_others`` are keys of ``--compilation-config`` that are not typed, each with its JSON value.
-    """
-
-    tensor_parallel_size: int | None = None
-    pipeline_parallel_size: int | None = None
-    data_parallel_size: int | None = None
-    gpu_memory_utilization: float | None = None
-    max_model_len: int | None = None
-    max_num_seqs: int | None = None
-    max_num_batched_tokens: int | None = None
-    kv_cache_dtype: str | None = None
-    dtype: str | None = None
-    quantization: str | None = None
-    mamba_ssm_cache_dtype: str | None = None
-    block_size: int | None = None
-    enforce_eager: bool | None = None
-    cpu_offload_gb: float | None = None
-    kv_cache_memory_bytes: int | None = None
-    num_gpu_blocks_override: int | None = None
-    async_scheduling: bool | None = None
-    enable_chunked_prefill: bool | None = None
-    enable_prefix_caching: bool | None = None
-    enable_expert_parallel: bool | None = None
-    language_model_only: bool | None = None
-    skip_mm_profiling: bool | None = None
-    disable_chunked_mm_input: bool | None = None
-    disable_hybrid_kv_cache_manager: bool | None = None
-    disable_sliding_window: bool | None = None
-    limit_mm_per_prompt: tuple[tuple[str, int], ...] | None = None
-    max_cudagraph_capture_size: int | None = None
-    cudagraph_capture_sizes: tuple[int, ...] | None = None
-    cudagraph_mode: str | None = None
-    compilation_level: int | None = None
-    compilation_others: tuple[tuple[str, str], ...] = ()
-    speculative_config: SpeculativeFlags | None = None
-    kv_cache_space_gib: float | None = None
-    model: str | None = None
-    others: tuple[OtherFlag, ...] = ()
-
-    @property
-    def tp(self) -> int:
-        """Tensor-parallel size, 1 unless given."""
-        return self.tensor_parallel_size or 1
-
-    @property
-    def pp(self) -> int:
-        """Pipeline-parallel size, 1 unless given."""
-        return self.pipeline_parallel_size or 1
-
-    @property
-    def world(self) -> int:
-        """Devices one replica needs."""
-        return self.tp * self.pp
-
-    @property
-    def devices(self) -> int:
-        """Devices all replicas need."""
-        return self.world * (self.data_parallel_size or 1)
 
 
 def parse_flags(flags: str | Sequence[str]) -> Flags:
@@ -135,6 +42,11 @@ def parse_flags(flags: str | Sequence[str]) -> Flags:
         _OBJECTS[key](name, given, read.values)
     _check_ranges(read.values)
     return Flags(**read.values, others=tuple(read.others))
+
+
+def typed_flag_names() -> frozenset[str]:
+    """Names of every flag that is read into a typed value, without dashes, hyphens inside; older names included."""
+    return _BOOLEANS | _SCALARS.keys() | _OBJECTS.keys() | _RENAMED.keys() | {*_SHORT.values()}
 
 
 def human_int(text: str) -> int:

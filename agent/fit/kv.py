@@ -139,7 +139,7 @@ def plan_layout(
         flags: Tensor and pipeline parallelism, hybrid manager, cache type.
         block_tokens: ``--block-size`` or the platform's default.
         bytes_per_element: Width of a cached element.
-        rules: Whether the version pads pages that do not divide.
+        rules: How the version groups layers and makes their pages equal.
         draft: Draft model whose layers cache beside the target's.
 
     Returns:
@@ -155,7 +155,8 @@ def plan_layout(
         *(draft.layers if draft is not None else ()),
     )
     caches = _merged(layers, flags, block_tokens, bytes_per_element)
-    if flags.disable_hybrid_kv_cache_manager:
+    mixed = {cache.kind for cache in caches} >= {AttentionKind.FULL, AttentionKind.SLIDING}
+    if flags.disable_hybrid_kv_cache_manager or (rules.widens_sliding_windows and mixed):
         caches = tuple(replace(cache, kind=AttentionKind.FULL, window_tokens=None) for cache in caches)
     if len({cache.kind for cache in caches}) == 1 and len({cache.window_tokens for cache in caches}) == 1:
         together = sum(cache.layers for cache in caches)
@@ -164,19 +165,8 @@ def plan_layout(
         return KvLayout(caches=(one,), group_layers=together, bytes_per_block=whole)
     caches, padded = _unified(_mamba_aligned(caches), pads=rules.pads_unequal_pages)
     counts = [cache.layers for cache in caches]
-    group = max(counts) if max(counts) < min(counts) * 1.5 else min(counts)
+    group = max(counts) if max(counts) < min(counts) * rules.group_padding_limit else min(counts)
     return KvLayout(caches=caches, group_layers=group, bytes_per_block=group * caches[0].page_bytes, padded=padded)
-
-
-def in_flight(rules: VersionRules, flags: Flags, batched_tokens: int) -> int:
-    """Tokens that may be scheduled and not yet settled.
-
-    Source: vllm/config/vllm.py max_concurrent_batches, version 0.32.0; before 0.26 one batch counts.
-    """
-    if not rules.counts_in_flight_batches:
-        return batched_tokens
-    overlapping = flags.async_scheduling is not False and flags.pp == 1
-    return (2 if overlapping else flags.pp) * batched_tokens
 
 
 def _merged(layers: tuple[LayerGroup, ...], flags: Flags, block: int, width: int) -> tuple[LayerCache, ...]:

@@ -1,13 +1,13 @@
-"""The memory rules of CUDA devices: budget, load peak, profile run, KV pool, graphs."""
+"""The memory rules of vLLM's GPU worker, CUDA and ROCm: budget, load peak, profile run, KV pool, graphs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from agent.fit.batch import Effective
 from agent.fit.bounds import GIB, Bounds, independent_sum
-from agent.fit.facts import AcceleratorFacts, ModelFacts, VersionRules
+from agent.fit.facts import AcceleratorFacts, AcceleratorKind, ModelFacts, VersionRules
 from agent.fit.flags import Flags
 from agent.fit.kv import BLOCK_TOKENS, cache_bytes_per_element, plan_layout
 from agent.fit.needs import Needs
@@ -19,6 +19,7 @@ from agent.fit.overheads import (
     graph_estimate,
     graph_memory,
     non_torch,
+    sampler_warm_up,
 )
 from agent.fit.pool import Pool, fill_pool
 from agent.fit.report import FitReason, FitReport, Overheads
@@ -32,7 +33,11 @@ ESTIMATE_ERROR_BYTES = GIB // 10
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Terms:
-    """Every term of one device; ``applied`` is the graph estimate the budget gives up, ``draft`` an allowance."""
+    """Every term of one device.
+
+    ``applied`` is the graph estimate the budget gives up, ``draft`` an allowance, ``warm_up`` what the sampler takes
+    that was not profiled, ``counts_context`` whether the budget pays for what is in use before vLLM starts.
+    """
 
     total: Bounds
     context: Bounds
@@ -45,18 +50,25 @@ class Terms:
     applied: Bounds
     budget: Bounds
     given_pool: int | None
+    warm_up: Bounds
+    counts_context: bool
+
+    @property
+    def charged(self) -> Bounds:
+        """The context, where the budget pays for it."""
+        return self.context if self.counts_context else Bounds.exactly(0)
 
     @property
     def working(self) -> Bounds:
         """Weights, activations and libraries at the peak of the profile run."""
-        return independent_sum((self.weights, self.activations, self.non_torch))
+        return independent_sum((self.weights, self.activations, self.non_torch, self.charged))
 
     @property
     def pool(self) -> Bounds:
         """Bytes for the KV cache; may be negative."""
         if self.given_pool is not None:
             return Bounds.exactly(self.given_pool)
-        spent = (self.weights, self.activations, self.non_torch, self.draft, self.applied)
+        spent = (self.weights, self.activations, self.non_torch, self.draft, self.applied, self.charged)
         return independent_sum((self.budget, *(term.negated() for term in spent)))
 
 
@@ -71,7 +83,7 @@ def predict_on_cuda(
     draft: ModelFacts | None,
     needs: Needs,
 ) -> FitReport:
-    """One prediction for a CUDA device; see ``predict``.
+    """One prediction for a CUDA or ROCm device; see ``predict``.
 
     Source: vllm/v1/worker/gpu_worker.py determine_available_memory and v1/worker/utils.py request_memory.
     """
@@ -134,6 +146,8 @@ def _terms(
         weights = independent_sum((weights, assistant_weights(model, flags)))
     if draft is not None:
         weights = weights + plan_weights(draft, flags, rules, batched_tokens=run.max_num_batched_tokens).loaded
+    weights = independent_sum((weights, accelerator.load_bytes))
+    activations = activation_peak(model, flags, run, native_sampler=rules.native_sampler)
     low, best, high = (ceil(part * run.utilisation) for part in (total.low, total.best, total.high))
     return Terms(
         total=total,
@@ -142,20 +156,29 @@ def _terms(
         else accelerator.context_bytes,
         weights=weights,
         transient=plan.transient_bytes,
-        activations=activation_peak(model, flags, run),
+        activations=activations,
         non_torch=non_torch(accelerator, flags),
-        graphs=graph_memory(model, flags, run, flash_2=_is_old_flash_2(model, accelerator, rules)),
+        graphs=graph_memory(model, flags, run, flash_2=_keeps_flash_2_buffers(model, accelerator, rules)),
         draft=draft_allowance(flags, assisted=assisted, counted=draft is not None or is_counted(model, flags)),
-        applied=graph_estimate(model, flags, run) if rules.graph_estimate_subtracted else Bounds.exactly(0),
+        applied=_applied(accelerator, graph_estimate(model, flags, run), rules),
         budget=Bounds(low=low, best=best, high=high),
         given_pool=flags.kv_cache_memory_bytes,
+        warm_up=sampler_warm_up(model, run, activations) if rules.samples_beyond_profile else Bounds.exactly(0),
+        counts_context=rules.counts_context,
     )
 
 
-def _is_old_flash_2(model: ModelFacts, accelerator: AcceleratorFacts, rules: VersionRules) -> bool:
+def _applied(accelerator: AcceleratorFacts, estimate: Bounds, rules: VersionRules) -> Bounds:
+    """On ROCm 0.18 to 0.20 estimate nothing, later versions do: vllm/v1/worker/gpu_worker.py, read 2026-11-22."""
+    if not rules.graph_estimate_subtracted:
+        return Bounds.exactly(0)
+    return estimate if accelerator.kind is AcceleratorKind.CUDA else replace(estimate, low=0)
+
+
+def _keeps_flash_2_buffers(model: ModelFacts, accelerator: AcceleratorFacts, rules: VersionRules) -> bool:
     """Ampere and Ada take FlashAttention 2, Hopper 3; Gemma 4 takes Triton."""
     major = (accelerator.compute_capability or (0, 0))[0]
-    return major == 8 and model.family != "gemma-4" and not rules.graph_estimate_subtracted
+    return major == 8 and model.family != "gemma-4" and rules.flash_2_graph_buffers
 
 
 def _steps(terms: Terms, pool: Pool, *, auto: bool) -> list[Step]:
@@ -163,8 +186,9 @@ def _steps(terms: Terms, pool: Pool, *, auto: bool) -> list[Step]:
     t = terms
     loading = independent_sum((t.weights, Bounds.exactly(t.transient), t.context))
     profiling = independent_sum((t.weights, t.activations, t.non_torch, t.context))
+    asking = Step(reason=FitReason.FREE_MEMORY, need=t.budget, margin=_unasked(t) - t.context)
     steps = [
-        Step(reason=FitReason.FREE_MEMORY, need=t.budget, margin=_unasked(t) - t.context),
+        *(() if t.counts_context else (asking,)),
         Step(reason=FitReason.LOAD_PEAK, need=loading, margin=independent_sum((t.total, loading.negated()))),
         Step(reason=FitReason.PROFILE, need=profiling, margin=independent_sum((t.total, profiling.negated()))),
     ]
@@ -190,7 +214,7 @@ def _capture(t: Terms) -> Step:
     """
     if t.given_pool is not None:
         again = Bounds(low=0, best=t.activations.best, high=t.activations.high)
-        spent = (t.weights, t.non_torch, t.graphs, again, t.context, Bounds.exactly(t.given_pool))
+        spent = (t.weights, t.non_torch, t.graphs, again, t.warm_up, t.context, Bounds.exactly(t.given_pool))
         need = independent_sum(spent)
         return Step(reason=FitReason.GRAPH_CAPTURE, need=need, margin=independent_sum((t.total, need.negated())))
     excess = t.graphs
@@ -198,5 +222,9 @@ def _capture(t: Terms) -> Step:
         best = t.graphs.best - t.applied.best
         excess = Bounds(low=min(best, t.graphs.low - t.applied.low), best=best, high=ESTIMATE_ERROR_BYTES)
     unused = Bounds(low=0, best=0, high=t.activations.low)
-    beyond = independent_sum((excess, t.draft, t.context, unused.negated()))
-    return Step(reason=FitReason.GRAPH_CAPTURE, need=t.budget + beyond, margin=_unasked(t) - beyond)
+    context = Bounds.exactly(0) if t.counts_context else t.context
+    beyond = independent_sum((excess, t.draft, context, unused.negated())) + t.warm_up
+    best = t.budget.best + beyond.best
+    # budget and device go together: a device at its smallest also has the smallest budget
+    need = Bounds(low=min(best, t.budget.low + beyond.low), best=best, high=max(best, t.budget.low + beyond.high))
+    return Step(reason=FitReason.GRAPH_CAPTURE, need=need, margin=_unasked(t) - beyond)

@@ -9,6 +9,9 @@ from agent.fit.flags import Flags
 from agent.fit.weights import tower_is_built
 
 SAMPLER_BYTES_PER_LOGIT = 14.5
+NATIVE_SAMPLER_BYTES_PER_LOGIT = 33.0
+"""Most that sorting in PyTorch took per logit: 29.5 to 31.5 on five start-ups of 0.9.2 to 0.13.0, 5 with FlashInfer."""
+
 _GRAPH_LAYERS = 32
 """Depth of the models on which the graphs' cost per captured size was calibrated."""
 
@@ -21,13 +24,19 @@ SOURCE = (
 )
 
 
-def activation_peak(model: ModelFacts, flags: Flags, run: Effective) -> Bounds:
+def activation_peak(model: ModelFacts, flags: Flags, run: Effective, *, native_sampler: bool = False) -> Bounds:
     """Highest activation of the profile run over the weights, bytes per device.
 
     The largest of three passes counts: the encoder over a full batch of items, the widest feed-forward of one step, and
     the sampler over ``max_num_seqs`` rows of logits. Calibration: 14.5 bytes per logit, 0.63 GiB per encoder batch,
     four feed-forward buffers; 0.1 GiB for everything else. The low end goes further down where the number of sequences
     is a default: that is the flag which recorded commands most often leave out.
+
+    Args:
+        model: Its widest layer, vocabulary and towers.
+        flags: Tensor parallelism and what is profiled.
+        run: Batch and sequences.
+        native_sampler: The version's default installation sorts logits in PyTorch: the high end counts that.
     """
     batch = run.max_num_batched_tokens
     widest = max(
@@ -42,7 +51,30 @@ def activation_peak(model: ModelFacts, flags: Flags, run: Effective) -> Bounds:
     sampler = int(SAMPLER_BYTES_PER_LOGIT * min(run.max_num_seqs, batch) * model.vocab)
     best = max(forward, sampler, _encoder(model, flags, run)) + GIB // 10
     least = 0.6 if flags.max_num_seqs is not None else 0.35
-    return Bounds(low=int(best * least), best=best, high=int(best * 1.2) + 2 * GIB // 5)
+    high = int(best * 1.2) + 2 * GIB // 5
+    if native_sampler:
+        sorting = int(NATIVE_SAMPLER_BYTES_PER_LOGIT * min(run.max_num_seqs, batch) * model.vocab)
+        high = max(high, sorting + GIB // 5)
+    return Bounds(low=int(best * least), best=best, high=high)
+
+
+def sampler_warm_up(model: ModelFacts, run: Effective, activations: Bounds) -> Bounds:
+    """What warming the sampler up takes beyond the profiled peak once the pool is there, bytes per device.
+
+    The profile run of Model Runner V2 samples without top-k and top-p ("using less GPU memory than what is possible
+    during actual execution"), the warm-up asks for both; the default number of sequences counts.
+
+    Args:
+        model: Its vocabulary counts.
+        run: How many sequences one step may have.
+        activations: The profiled peak, whose room is free again by then.
+
+    Source: vllm/v1/worker/gpu/model_runner.py 972-983 and vllm/sampling_params.py 1474, version 0.32.0, read
+    2026-11-22.
+    """
+    logits = min(run.max_num_seqs, run.max_num_batched_tokens) * model.vocab
+    beyond = int(NATIVE_SAMPLER_BYTES_PER_LOGIT * logits) - activations.best
+    return Bounds(low=0, best=0, high=max(0, beyond))
 
 
 def non_torch(accelerator: AcceleratorFacts, flags: Flags) -> Bounds:
@@ -88,13 +120,16 @@ def graph_memory(model: ModelFacts, flags: Flags, run: Effective, *, flash_2: bo
         model: Its depth counts.
         flags: Pipeline stages, and whether the number of sequences is a default.
         run: How many sizes are captured.
-        flash_2: FlashAttention 2 in versions before 0.20 keeps buffers for every size: 2.44 GiB on an A100 and 2.37 on
-            24 GB cards for 51 sizes, 0.53 for 11; sampler warm-up then ran out of memory at a utilisation of 0.9.
+        flash_2: FlashAttention 2 keeps buffers for every size: 2.24 GiB on an A100 for 67 sizes (0.9.2), 2.44 there and
+            2.37 on 24 GB cards for 51 sizes (0.19), 0.53 for 11; sampler warm-up then ran out of memory at a
+            utilisation of 0.9. A model of 64 layers took over 4 for 67 sizes (0.8.5) and failed. From 0.10 to 0.16
+            the same cards took 0.5 to 0.65.
     """
     usual = _graphs(model, flags, run, base=0.05, per_size=0.011)
     if not flash_2 or not run.captured:
         return usual
-    return Bounds(low=usual.low, best=usual.best, high=max(usual.high, int((0.1 + 0.05 * run.captured) * GIB)))
+    layers = max(1.0, model.layer_count / flags.pp / _GRAPH_LAYERS)
+    return Bounds(low=usual.low, best=usual.best, high=max(usual.high, int((0.1 + 0.05 * run.captured * layers) * GIB)))
 
 
 def _graphs(model: ModelFacts, flags: Flags, run: Effective, *, base: float, per_size: float) -> Bounds:

@@ -8,7 +8,7 @@ from agent.fit.batch import Effective
 from agent.fit.bounds import Bounds
 from agent.fit.facts import VersionRules
 from agent.fit.flags import Flags
-from agent.fit.kv import KvLayout, in_flight
+from agent.fit.kv import KvLayout
 from agent.fit.needs import Needs
 
 
@@ -64,7 +64,7 @@ def fill_pool(
     held = Bounds.exactly(given * one) if given else kv_bytes.at_least(0)
     blocks = Bounds(low=held.low // one, best=held.best // one, high=held.high // one)
     reserved = one if rules.reserves_null_block else 0
-    flight = in_flight(rules, flags, run.max_num_batched_tokens)
+    flight = run.batches_in_flight * run.max_num_batched_tokens
     spare = spare_states(flags, rules)
     longest = layout.longest(max(0, held.best - reserved) // one, run.max_model_len, flight, spare_states=spare)
     length = max(1, longest) if run.auto_length else run.max_model_len

@@ -14,6 +14,7 @@ from agent.fit.support import check_shape, judge
 
 _WORLDS = {
     AcceleratorKind.CUDA: predict_on_cuda,
+    AcceleratorKind.ROCM: predict_on_cuda,
     AcceleratorKind.TPU: predict_on_tpu,
     AcceleratorKind.CPU: predict_on_cpu,
 }

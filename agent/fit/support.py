@@ -97,13 +97,15 @@ def judge(
     """
     told = _Told()
     if rules.is_unread:
-        told.doubts.append(f"vLLM before {rules.version} counts memory by other rules")
+        told.doubts.append(f"vLLM before {rules.version} counts memory by other rules, which were not read")
+    if rules.is_dated:
+        _judge_dated(model, accelerator, flags, rules, told)
     if model.unmodelled:
         told.doubts.append(model.unmodelled)
     if flags.max_model_len is None and model.other_positions:
         known = ", ".join(f"{positions:,}" for positions in (model.max_position, *model.other_positions))
         told.left_out.append(f"max_model_len is not given and this model is published with {known} positions")
-    if model.min_vllm and _older(rules.version, model.min_vllm):
+    if model.min_vllm and _older(rules.asked or rules.version, model.min_vllm):
         # Between two versions that were read, the older without and the newer with it, nobody knows which came first.
         place = told.doubts if rules.assumptions else told.refusals
         place.append(f"{model.architecture} needs vLLM {model.min_vllm} or newer")
@@ -111,6 +113,8 @@ def judge(
     _judge_item(rules, run, told)
     if accelerator.kind is AcceleratorKind.CUDA:
         _judge_device(model, accelerator, flags, told)
+    elif accelerator.kind is AcceleratorKind.ROCM:
+        _judge_rocm(model, flags, told)
     elif accelerator.kind is AcceleratorKind.TPU and any(layer.kind in _NOT_ON_TPU for layer in model.layers):
         told.doubts.append("recurrent and latent layers on a TPU are not modelled")
     _judge_flags(model, flags, rules, told, draft=draft)
@@ -125,6 +129,38 @@ def judge(
         doubts=tuple(told.doubts),
         left_out=tuple(told.left_out),
         notes=tuple(told.notes),
+    )
+
+
+def _judge_dated(
+    model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, rules: VersionRules, told: _Told
+) -> None:
+    """Before 0.19 the rules were read for CUDA, the V1 engine, and layers that keep keys and values of equal size."""
+    version = rules.asked or rules.version
+    if not accelerator.is_gpu:
+        told.doubts.append(f"vLLM {version} on {accelerator.name} was not read")
+    kinds = {layer.kind for layer in model.layers}
+    if AttentionKind.RECURRENT in kinds:
+        told.doubts.append(f"how vLLM {version} lays out recurrent layers was not read")
+    pages = {layer.kv_heads * layer.head_dim for layer in model.layers if layer.owns_kv and layer.kv_heads}
+    if not rules.equalises_pages and AttentionKind.SLIDING in kinds and len(pages) > 1:
+        told.refusals.append(f"layers whose caches differ in size need vLLM 0.12, not {version}")
+    if not rules.takes_pool_size and flags.kv_cache_memory_bytes is not None:
+        told.mended.append(f"vLLM {version} has no --kv-cache-memory-bytes; 0.10.2 has")
+    if not rules.has_v0_engine:
+        return
+    reasons = {
+        "a device below compute capability 8.0": accelerator.kind is AcceleratorKind.CUDA
+        and not accelerator.supports(_BF16),
+        f"a KV cache of type {flags.kv_cache_dtype}": flags.kv_cache_dtype not in {None, "auto"},
+        "speculative decoding": flags.speculative_config is not None,
+        "a pooling task": flags.pools,
+        "pipeline stages": flags.pp > 1,
+    }
+    told.doubts.extend(
+        f"{reason} may make vLLM {version} fall back to its V0 engine, which was not read"
+        for reason, applies in reasons.items()
+        if applies
     )
 
 
@@ -153,6 +189,14 @@ def _judge_item(rules: VersionRules, run: Effective, told: _Told) -> None:
         told.mended.append(sentence)
     else:
         told.doubts.append(f"{sentence}, unless this version raises the batch")
+
+
+def _judge_rocm(model: ModelFacts, flags: Flags, told: _Told) -> None:
+    """What the CUDA rules leave open on AMD cards: kernels of quantised weights and cache types."""
+    if model.quant.scheme not in {"bf16", "fp8", "fp8-block"}:
+        told.doubts.append(f"how ROCm stores weights of type {model.quant.scheme} was not read")
+    if flags.kv_cache_dtype not in {None, "auto"} and flags.kv_cache_dtype not in PLAIN_CACHES:
+        told.notes.append("an fp8 KV cache on ROCm depends on the card and the attention backend")
 
 
 def _judge_device(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, told: _Told) -> None:

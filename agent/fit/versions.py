@@ -14,7 +14,8 @@ def over_versions(report: FitReport, others: Sequence[tuple[str, FitReport]]) ->
 
     Args:
         report: The newest version's prediction.
-        others: (version, prediction) of every version that was read; those that refuse the model are left out.
+        others: (version, prediction) of every version that may be meant, oldest first; those that refuse the model are
+            left out.
 
     Returns:
         The report with wider ranges for weights, pool, blocks, tokens, capacity and concurrency, an assumption that
@@ -22,7 +23,8 @@ def over_versions(report: FitReport, others: Sequence[tuple[str, FitReport]]) ->
     """
     able = [(version, other) for version, other in others if other.reason is not FitReason.UNSUPPORTED]
     differing = [version for version, other in able if other.fits is not report.fits]
-    told = ["vLLM's version was not given: the newest known; ranges of printed figures span all known versions"]
+    oldest = others[0][0] if others else "the newest known"
+    told = [f"vLLM's version was not given: the newest known; ranges of printed figures span {oldest} and later"]
     if differing:
         told.append(f"the verdict differs under vLLM {', '.join(differing)}")
     seen = [report, *(other for _, other in able)]

@@ -97,6 +97,7 @@ class Desk:
         """
         model, rules = self.find_model(question.model), self.catalogue.rules(question.vllm)
         accelerator = self.catalogue.accelerator(question.accelerator)
+        self.catalogue.refuse_typing_errors(question.flags)
         asked = question.flags.speculative_config
         draft = self.catalogue.models.find_draft(asked.model if asked else "")
 
@@ -105,7 +106,8 @@ class Desk:
 
         report = by(rules)
         if question.vllm is None:
-            report = over_versions(report, [(each.version, by(each)) for each in self.catalogue.versions])
+            meant = [each for each in self.catalogue.versions if not each.is_dated]
+            report = over_versions(report, [(each.version, by(each)) for each in meant])
         speed = decode_speed(model, accelerator, question.flags, rules)
         rented = find_shapes(self.shapes, accelerator.name, question.count)
         return replace(

@@ -1,6 +1,7 @@
 """The data of the prediction is read whole, and every name people use finds its entry."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import agent.catalogue
 from agent.catalogue.load_fit import load_fit_catalogue
 from agent.errors import InputRejected
 from agent.fit.bounds import GIB
+from agent.fit.flags import parse_flags
 
 FILES = ("models.json", "accelerators.json", "vllm_versions.json")
 CONTRACT = [
@@ -140,7 +142,10 @@ def test_an_unknown_accelerator_is_refused_with_all_known(catalogue):
         ("0.31", "0.27.0", True),
         ("0.26.1rc1.dev256 (vllm-tpu)", "0.26.0", True),
         ("0.40", "0.33.0", True),
-        ("0.6.3", "0.19.0", True),
+        ("0.10.1.1", "0.10.0", True),
+        ("0.8.5.post1", "0.8.0", True),
+        ("0.11.0+582e4e37.nv25.11", "0.11.0", True),
+        ("0.6.3", "0.8.0", True),
     ],
 )
 def test_between_known_versions_the_lower_ones_rules_hold(catalogue, told, rules, assumed):
@@ -153,6 +158,83 @@ def test_between_known_versions_the_lower_ones_rules_hold(catalogue, told, rules
 def test_a_text_that_is_no_version_is_refused(catalogue):
     with pytest.raises(InputRejected, match="no version"):
         catalogue.rules("latest")
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("0.23.O", "0.23.0"), ("O.33.0", "0.33.0"), ("0,32.0", "0.32.0")])
+def test_a_version_that_is_nearly_right_gets_the_one_that_was_meant(catalogue, typed, meant):
+    with pytest.raises(InputRejected) as refused:
+        catalogue.rules(typed)
+    assert refused.value.mend == f"Did you mean {meant}?"
+
+
+SOLD_IN_SEVERAL_SIZES = {
+    "a100": {40, 80}, "a800": {40, 80}, "h100": {80, 94}, "h20": {96, 141}, "gh200": {96, 144}, "v100": {16, 32},
+    "orin": {32, 64}, "rtx-6000": {24, 48, 96}, "rtx-a2000": {6, 12}, "rtx-pro-5000": {48, 72}, "rtx-2060": {6, 12},
+    "rtx-3050": {6, 8}, "rtx-3060": {8, 12}, "rtx-3080": {10, 12}, "rtx-4060-ti": {8, 16}, "rtx-5060-ti": {8, 16},
+    "rx-9060-xt": {8, 16}, "w7800": {32, 48},
+}  # fmt: skip
+"""Products of one name with several sizes of memory, GB by their makers' data sheets."""
+
+
+@pytest.mark.parametrize("stem", SOLD_IN_SEVERAL_SIZES)
+@pytest.mark.parametrize("maker", ["", "nvidia-", "amd-"])
+def test_a_name_that_covers_several_sizes_is_refused_with_the_list(catalogue, maker, stem):
+    with pytest.raises(InputRejected) as refused:
+        catalogue.accelerator(maker + stem)
+    if maker == ("amd-" if stem in {"rx-9060-xt", "w7800"} else "nvidia-") or not maker:
+        listed = [catalogue.accelerator(word) for word in re.findall(r"(?:nvidia|amd)-[\w-]+", refused.value.mend)]
+        assert len(listed) >= 2
+        for size in SOLD_IN_SEVERAL_SIZES[stem]:
+            assert any(0.9 * size <= facts.total_bytes.best / GIB <= size for facts in listed), size
+
+
+def test_no_alias_of_the_catalogue_stands_for_one_of_several_sizes(catalogue):
+    """Every name of every entry: cut of its size and its form, it is refused or has no larger or smaller sister."""
+    stems: dict[str, set[str]] = {}
+    for alias, facts in catalogue.accelerators.items():
+        stem = re.sub(r"-(\d+)gb?$|-nvl$|-pcie$|-sxm\d?$", "", alias)
+        stems.setdefault(stem, set()).add(facts.name)
+    for stem, names in stems.items():
+        totals = {round(catalogue.accelerators[name].total_bytes.best / GIB / 4) for name in names if name != "cpu"}
+        if len(totals) > 1:
+            assert stem not in catalogue.accelerators, (stem, names)
+            assert stem in catalogue.families, (stem, names)
+    for stem in SOLD_IN_SEVERAL_SIZES:
+        assert not {stem, f"nvidia-{stem}", f"amd-{stem}"} & catalogue.accelerators.keys()
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("nvidia-l44", "nvidia-l4"), ("nvida-h200", "nvidia-h200"), ("a-100", "a100")]
+)
+def test_an_accelerator_that_is_nearly_right_gets_the_name_that_was_meant(catalogue, typed, meant):
+    with pytest.raises(InputRejected) as refused:
+        catalogue.accelerator(typed)
+    assert meant in refused.value.mend
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("--max-model-length 4096", "--max-model-len"),
+        ("--max_model_lenn 4096", "--max-model-len"),
+        ("--gpu-memory-utilisation 0.9", "--gpu-memory-utilization"),
+        ("--tensor-paralel-size 2", "--tensor-parallel-size"),
+        ("--enforce-eagre", "--enforce-eager"),
+        ("--no-enable-prefix-cachin", "--enable-prefix-caching"),
+        ("--speculative-confg.model x", "--speculative-config"),
+    ],
+)
+def test_a_flag_with_a_typing_error_is_refused_with_the_flag_that_was_meant(catalogue, typed, meant):
+    with pytest.raises(InputRejected) as refused:
+        catalogue.refuse_typing_errors(parse_flags(typed))
+    assert refused.value.mend == f"Did you mean {meant}?"
+
+
+@pytest.mark.parametrize(
+    "flags", ["--enable-lora --max-loras 4", "--swap-space 4", "--our-own-plugin-switch", "--port 1"]
+)
+def test_flags_that_vllm_takes_or_that_resemble_none_are_no_typing_errors(catalogue, flags):
+    catalogue.refuse_typing_errors(parse_flags(flags))
 
 
 def test_checkpoint_sizes_are_the_published_ones(catalogue):

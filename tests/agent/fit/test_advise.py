@@ -147,7 +147,8 @@ def test_for_the_31b_on_an_l4_nothing_that_was_tried_is_proposed_and_what_nobody
     if "0.95" in flags:
         assert any(option.flags.language_model_only and option.flags.cpu_offload_gb <= 2 for option in small)
     no_offload = [option for option in answer.marginal if not option.flags.cpu_offload_gb]
-    assert no_offload
+    # from 0.25.1 the unprofiled warm-up of the sampler puts offloaded servers with many sequences among the marginal
+    assert no_offload or vllm in {"0.27", "0.33"}
     assert all(option.flags.language_model_only for option in no_offload)
     assert all("GiB at the pessimistic end" in option.note for option in no_offload)
 
@@ -256,7 +257,7 @@ def test_images_that_are_used_are_kept():
 
 
 def test_a_start_that_failed_although_it_should_fit_is_given_more_room():
-    flags = "--max-model-len 16384 --kv-cache-dtype fp8 --gpu-memory-utilization 0.95"
+    flags = "--max-model-len 16384 --kv-cache-dtype fp8 --gpu-memory-utilization 0.95 --max-num-seqs 64"
     assert ask(QAT_26B, "nvidia-l4", flags).options == ()
     answer = ask(QAT_26B, "nvidia-l4", flags, spare_bytes=GIB)
     assert answer.options

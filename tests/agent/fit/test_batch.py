@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.fit.batch import captured_sizes, effective
+from agent.fit.batch import batches_in_flight, captured_sizes, effective
 from agent.fit.flags import Flags, parse_flags
 
 
@@ -69,10 +69,39 @@ def test_utilisation_and_context_come_from_version_and_model(catalogue):
         (Flags(cudagraph_capture_sizes=(1, 2, 2, 4096)), 256, 2),
     ],
 )
-def test_capture_sizes_are_counted_as_vllm_lists_them(flags, seqs, count):
-    assert captured_sizes(flags, seqs, 2048) == count
+def test_capture_sizes_are_counted_as_vllm_lists_them(catalogue, flags, seqs, count):
+    assert captured_sizes(flags, seqs, 2048, catalogue.rules(None)) == count
 
 
 def test_without_chunked_prefill_the_batch_holds_a_whole_prompt(catalogue):
     run = run_of(catalogue, "Qwen/Qwen3-8B", "nvidia-l4", "--no-enable-chunked-prefill --max-model-len 16384")
     assert run.max_num_batched_tokens == 16384
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "flags", "vllm", "batches"),
+    [
+        ("nvidia-l4", "", "0.25.1", 1),
+        ("nvidia-l4", "", "0.32", 2),
+        ("nvidia-l4", "--no-async-scheduling", "0.32", 1),
+        ("nvidia-l4", "-pp 2", "0.27", 2),
+        ("nvidia-l4", "-pp 2", "0.32", 3),
+        ("nvidia-l4", "-pp 2 --no-async-scheduling", "0.32", 2),
+        ("nvidia-l4", "--runner pooling", "0.32", 1),
+        ("nvidia-l4", "--runner pooling --async-scheduling", "0.32", 2),
+        ("nvidia-l4", "--task embed", "0.32", 1),
+        ("nvidia-l4", "--task generate", "0.32", 2),
+        ("nvidia-l4", "--distributed-executor-backend ray", "0.32", 1),
+        ("nvidia-l4", "--distributed-executor-backend mp", "0.32", 2),
+        ("nvidia-l4", "--speculative-config.method ngram", "0.32", 1),
+        ("nvidia-l4", "--speculative-config.method eagle3", "0.32", 2),
+        ("nvidia-l4", "--speculative-config.method qwen3_5_mtp", "0.32", 2),
+        ("cpu", "", "0.32", 1),
+        ("cpu", "--async-scheduling", "0.32", 1),
+        ("cpu", "--pipeline-parallel-size 2", "0.32", 2),
+    ],
+)
+def test_what_overlaps_is_the_last_word_of_platform_task_and_executor(catalogue, accelerator, flags, vllm, batches):
+    """VLLM 0.32 config/vllm.py 577-589 and 1584-1644, platforms/cpu.py 331."""
+    parsed, device = parse_flags(flags), catalogue.accelerator(accelerator)
+    assert batches_in_flight(device.kind, parsed, catalogue.rules(vllm)) == batches

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from agent.fit.bounds import GIB, Bounds
 from agent.fit.facts import AttentionKind
-from agent.fit.flags import Flags, parse_flags
-from agent.fit.kv import KvLayout, LayerCache, in_flight, plan_layout
+from agent.fit.flags import parse_flags
+from agent.fit.kv import KvLayout, LayerCache, plan_layout
 from agent.fit.predict import predict
 
 
@@ -87,13 +87,6 @@ def test_only_full_layers_cost_with_context(catalogue):
     layout = layout_of(catalogue, "google/gemma-4-31B-it")
     more = layout.blocks_per_request(262_144, 2048) - layout.blocks_per_request(131_072, 2048)
     assert more == 131_072 // 32
-
-
-def test_from_0_26_two_batches_are_in_flight(catalogue):
-    assert in_flight(catalogue.rules("0.25.1"), Flags(), 2048) == 2048
-    assert in_flight(catalogue.rules("0.26"), Flags(), 2048) == 4096
-    assert in_flight(catalogue.rules("0.26"), Flags(async_scheduling=False), 2048) == 2048
-    assert in_flight(catalogue.rules("0.26"), Flags(pipeline_parallel_size=2), 2048) == 4096
 
 
 def test_a_held_back_block_explains_the_cpu_logs_estimate(catalogue):

@@ -111,3 +111,59 @@ def test_a_smaller_batch_raises_printed_tokens_of_a_hybrid_model(ask):
     )
     assert small.kv_tokens.best > large.kv_tokens.best
     assert small.num_gpu_blocks == large.num_gpu_blocks
+
+
+def test_a_nearly_full_24_gb_card_at_the_default_sequences_is_never_called_safe(ask):
+    """A start-up was called safe and ran out of memory when its sampler was warmed up: the profile had left that out."""
+    flags = "--max-model-len 8192 --gpu-memory-utilization 0.95"
+    for version in ("0.25.1", "0.28", "0.33"):
+        many = ask("Qwen/Qwen3-8B", "nvidia-rtx-4090", flags, vllm=version)
+        few = ask("Qwen/Qwen3-8B", "nvidia-rtx-4090", f"{flags} --max-num-seqs 16", vllm=version)
+        assert many.fits is None, version
+        assert any("graph_capture" in told for told in many.assumptions)
+        assert few.fits is True, version
+
+
+@pytest.mark.parametrize(
+    "version", ["0.8.5", "0.9.2", "0.10.1.1", "0.11.0", "0.12.0", "0.14.1", "0.15.1", "0.16", "0.18"]
+)
+def test_versions_before_0_19_are_answered_where_they_were_read(ask, version):
+    assert ask("Qwen/Qwen3-4B", "nvidia-h100-80gb", "--max-model-len 8192", vllm=version).fits is True
+    assert ask("Qwen/Qwen3-32B", "nvidia-l4", "--max-model-len 8192", vllm=version).fits is False
+    older = ask("Qwen/Qwen3-4B", "nvidia-h100-80gb", "--max-model-len 8192", vllm="0.7.3")
+    assert older.fits is None
+
+
+def test_0_8_charges_the_context_to_the_budget(ask):
+    old, new = (
+        ask("Qwen/Qwen3-8B", "nvidia-l40s", "--max-model-len 8192 --max-num-seqs 64", vllm=v)
+        for v in ("0.8.5", "0.9.2")
+    )
+    assert new.kv_cache_bytes.best - old.kv_cache_bytes.best == pytest.approx(0.45 * GIB, rel=0.01)
+
+
+def test_what_falls_back_to_the_v0_engine_is_not_told(ask):
+    for card, flags in (
+        ("nvidia-t4", "--max-model-len 2048 --dtype half"),
+        ("nvidia-l40s", "--max-model-len 2048 --kv-cache-dtype fp8"),
+    ):
+        report = ask("Qwen/Qwen3-0.6B", card, flags, vllm="0.9.2")
+        assert report.fits is None
+        assert any("V0 engine" in told for told in report.assumptions)
+
+
+def test_sliding_layers_of_0_8_keep_every_token(ask):
+    """unify_hybrid_kv_cache_specs of 0.8.5 turns sliding layers beside full ones into full ones."""
+    flags = "--max-model-len 32768"
+    assert ask("google/gemma-3-12b-it", "nvidia-h100-80gb", flags, vllm="0.8.5").kv_bytes_per_request.best > (
+        2 * ask("google/gemma-3-12b-it", "nvidia-h100-80gb", flags, vllm="0.9.2").kv_bytes_per_request.best
+    )
+
+
+def test_an_amd_card_is_sized_by_the_same_worker(ask):
+    """Recorded: Llama-3.1-8B on a 32 GB Radeon, vLLM 0.10.2, 15.05 GiB loaded where CUDA prints 14.99."""
+    report = ask("meta-llama/Llama-3.1-8B-Instruct", "amd-r9700", "--max-model-len 8192", vllm="0.32")
+    assert report.fits is True
+    assert report.weights_bytes.best / GIB == pytest.approx(15.05, abs=0.03)
+    assert ask("meta-llama/Llama-3.1-8B-Instruct", "amd-rx-9070-xt", "--max-model-len 8192").fits is False
+    assert ask("Qwen/Qwen2.5-7B-Instruct-AWQ", "amd-mi300x", "--max-model-len 8192").fits is None

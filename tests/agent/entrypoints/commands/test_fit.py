@@ -43,6 +43,8 @@ def _own_state(monkeypatch, tmp_path):
         ([*FITS[:-1], "--max-model-len -1x"], 2),
         (["fit", "--model", "nobody/knows", "--accelerator", "nvidia-l4"], 2),
         (["fit", "--model", "google/gemma-4-31B-it", "--accelerator", "abacus"], 2),
+        (["fit", "--model", "google/gemma-4-31B-it", "--accelerator", "a100"], 2),
+        ([*FITS[:-1], "--max-model-length 16384 --kv-cache-dtype fp8"], 2),
         ([*FITS, "--count", "0"], 2),
         ([*FITS[:-1], "-tp 3"], 2),
         ([*FITS[:-1], "vllm serve google/gemma-4-31B-it --max-model-len 16384 --kv-cache-dtype fp8"], 2),

@@ -1,0 +1,112 @@
+"""One server's flags as values: the ones that move memory typed, all others word for word."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+AUTO = -1
+"""``--max-model-len auto``: vLLM shortens the context until one request fits."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SpeculativeFlags:
+    """The memory-relevant part of ``--speculative-config``.
+
+    Attributes:
+        method: "mtp", "eagle3", "draft_model", "ngram" ...; "" when not given.
+        model: Draft checkpoint; "" when the method needs none or it is not given.
+        tokens: Tokens guessed per step.
+        draft_tensor_parallel_size: None: as the target.
+        others: Keys that are not typed, sorted, each with its value as JSON.
+    """
+
+    method: str = ""
+    model: str = ""
+    tokens: int = 0
+    draft_tensor_parallel_size: int | None = None
+    others: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OtherFlag:
+    """A flag that this module does not type: name without dashes (hyphens inside), value as written or None."""
+
+    name: str
+    value: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Flags:
+    """One server's flags; None means "not given, the version's default rules".
+
+    Sizes are in tokens unless the name says bytes or GiB. ``kv_cache_space_gib`` is the environment variable
+    VLLM_CPU_KVCACHE_SPACE, which may stand before the flags. ``model`` is what the words serve, for whoever asked to
+    compare. ``compilation_others`` are keys of ``--compilation-config`` that are not typed, each with its JSON value.
+    """
+
+    tensor_parallel_size: int | None = None
+    pipeline_parallel_size: int | None = None
+    data_parallel_size: int | None = None
+    gpu_memory_utilization: float | None = None
+    max_model_len: int | None = None
+    max_num_seqs: int | None = None
+    max_num_batched_tokens: int | None = None
+    kv_cache_dtype: str | None = None
+    dtype: str | None = None
+    quantization: str | None = None
+    mamba_ssm_cache_dtype: str | None = None
+    block_size: int | None = None
+    enforce_eager: bool | None = None
+    cpu_offload_gb: float | None = None
+    kv_cache_memory_bytes: int | None = None
+    num_gpu_blocks_override: int | None = None
+    async_scheduling: bool | None = None
+    enable_chunked_prefill: bool | None = None
+    enable_prefix_caching: bool | None = None
+    enable_expert_parallel: bool | None = None
+    language_model_only: bool | None = None
+    skip_mm_profiling: bool | None = None
+    disable_chunked_mm_input: bool | None = None
+    disable_hybrid_kv_cache_manager: bool | None = None
+    disable_sliding_window: bool | None = None
+    limit_mm_per_prompt: tuple[tuple[str, int], ...] | None = None
+    max_cudagraph_capture_size: int | None = None
+    cudagraph_capture_sizes: tuple[int, ...] | None = None
+    cudagraph_mode: str | None = None
+    compilation_level: int | None = None
+    compilation_others: tuple[tuple[str, str], ...] = ()
+    speculative_config: SpeculativeFlags | None = None
+    kv_cache_space_gib: float | None = None
+    model: str | None = None
+    others: tuple[OtherFlag, ...] = ()
+
+    @property
+    def tp(self) -> int:
+        """Tensor-parallel size, 1 unless given."""
+        return self.tensor_parallel_size or 1
+
+    @property
+    def pp(self) -> int:
+        """Pipeline-parallel size, 1 unless given."""
+        return self.pipeline_parallel_size or 1
+
+    @property
+    def world(self) -> int:
+        """Devices one replica needs."""
+        return self.tp * self.pp
+
+    @property
+    def devices(self) -> int:
+        """Devices all replicas need."""
+        return self.world * (self.data_parallel_size or 1)
+
+    @property
+    def pools(self) -> bool:
+        """True when the flags ask for an embedding, score or class instead of text."""
+        return self.untyped("runner") == "pooling" or any(
+            self.untyped(name) not in {None, "auto", "none", "generate"} for name in ("task", "convert")
+        )
+
+    def untyped(self, name: str) -> str | None:
+        """Value of a flag that is kept word for word; None when it is not given or has no value."""
+        return next((other.value for other in reversed(self.others) if other.name == name), None)
