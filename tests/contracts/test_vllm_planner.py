@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from agent.catalogue.load_fit import load_fit_catalogue
+from agent.fit.batch import batches_in_flight
 from agent.fit.bounds import Bounds
-from agent.fit.facts import AttentionKind
+from agent.fit.facts import AcceleratorKind, AttentionKind
 from agent.fit.flags import parse_flags
-from agent.fit.kv import in_flight
 from agent.fit.predict import predict
 
 NAMES = (
@@ -54,7 +54,7 @@ def drawn(catalogue, chance):
         for layer in model.layers
         if layer.owns_kv
     ]  # fmt: skip
-    flight = in_flight(catalogue.rules("0.32"), flags, batch)
+    flight = batch * batches_in_flight(AcceleratorKind.CUDA, flags, catalogue.rules("0.32"))
     row = {
         "layers": layers,
         "bytes": 1 if fp8 else 2,
