@@ -39,7 +39,6 @@ from agent.core.plan import Plan, Risk, Rollout
 from agent.core.policy import Approver, Policy
 from agent.core.services import Services
 from agent.core.serving import Target
-from agent.core.slack_card import APPROVE
 from agent.entrypoints.decide import Gate
 from agent.entrypoints.decide_gate import beside
 from agent.entrypoints.handlers import on_order
@@ -48,6 +47,7 @@ from agent.errors import SreError
 from agent.ports.bus import Delivery
 from agent.ports.store import Change
 from agent.ports.world import Owner, World
+from agent.presentation.slack_card import APPROVE
 from agent.stages.tell import tell_people
 
 CLIENTS = 50

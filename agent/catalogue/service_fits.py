@@ -17,7 +17,6 @@ from agent.fit.advice import Demand, Option, Reach
 from agent.fit.advise import advise
 from agent.fit.allocation import name_allocation, printed_size
 from agent.fit.alternatives import Market
-from agent.fit.bounds import GIB, Bounds
 from agent.fit.checkpoint import ModelProfile
 from agent.fit.facts import AcceleratorFacts, ModelFacts, VersionRules
 from agent.fit.flag_words import flag_line, flag_settings
@@ -29,6 +28,7 @@ from agent.fit.report import FitReport
 from agent.fit.setup import Setup
 from agent.fit.speed import decode_speed, first_token_s
 from agent.fit.startup import startup_time
+from agent.presentation.fit_text import fit_sentence
 
 MIB = 2**20
 SPARE_BYTES = 512 * MIB  # more than any calibrated term was ever off (facts of the fit, section 4)
@@ -285,25 +285,6 @@ def _image_version(image: str) -> str | None:
 
 def fit_word(report: FitReport) -> FitWord:
     """Return the report with one sentence for a person."""
-    return FitWord(fits=report.fits, reason=report.reason.value, sentence=sentence(report), report=report.to_contract())
-
-
-def sentence(report: FitReport) -> str:
-    """Say what the arithmetic found, in GiB per device."""
-    word = {True: "fits", False: "does not fit", None: "may or may not fit"}[report.fits]
-    parts = [f"{word} ({report.reason.value.replace('_', ' ')})" if report.fits is not True else word]
-    if report.required_bytes is not None and report.total_bytes is not None:
-        parts.append(f"needs {_gib(report.required_bytes)} of {_gib(report.total_bytes)} GiB at its highest")
-    if report.weights_bytes is not None:
-        parts.append(f"weights {_gib(report.weights_bytes)} GiB")
-    if report.fits is not False and report.kv_cache_bytes is not None:
-        parts.append(f"KV cache {_gib(report.kv_cache_bytes)} GiB")
-    if report.fits is False and report.shortfall_bytes is not None:
-        parts.append(f"{_gib(report.shortfall_bytes)} GiB short")
-    if report.fits and report.max_concurrency is not None and report.max_model_len is not None:
-        parts.append(f"{report.max_concurrency[1]:.1f} requests of {report.max_model_len:,} tokens at once")
-    return ", ".join(parts)
-
-
-def _gib(size: Bounds) -> str:
-    return f"{size.best / GIB:.2f}"
+    return FitWord(
+        fits=report.fits, reason=report.reason.value, sentence=fit_sentence(report), report=report.to_contract()
+    )

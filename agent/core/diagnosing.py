@@ -4,14 +4,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agent.core.diagnosis import Diagnosis, Evidence
-from agent.core.field_words import field_said
 from agent.core.signal import Signal, Source, in_order
 from agent.failures.finding import Finding
 from agent.failures.match import Matcher
 from agent.failures.signature import FailureClass
 
-UNKNOWN_LOG = "the instance's own log from its start was not read"
-SHOWN_NUMBERS = 5
+UNKNOWN_LOG = "the server's log from its start was not read"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +59,7 @@ def diagnose(
     return Diagnosis(
         class_=finding.class_,
         signature=finding.signature,
-        root_cause=_sentence(finding, titles),
+        root_cause=_title(finding, titles),
         confidence=finding.confidence,
         certain=finding.certain and complete,
         provisional=not complete,
@@ -71,6 +69,7 @@ def diagnose(
             for number, line in enumerate(finding.evidence)
         ),
         fields=dict(finding.fields),
+        field_signals={name: told[index].ref for name, index in finding.field_lines.items()},
         fix_actions=finding.fix_actions,
         unknown=unknown,
         made_at=now,
@@ -95,11 +94,9 @@ def story(ordered: tuple[Signal, ...], log: LogText | None) -> list[Told]:
     return sorted(told, key=lambda t: (t.at, t.place))
 
 
-def _sentence(finding: Finding, titles: dict[str, str]) -> str:
-    """The catalogue's title with the numbers that the log gave."""
-    title = titles.get(finding.signature or "", f"{finding.class_} ({finding.signature})").rstrip(".")
-    numbers = [field_said(name, value) for name, value in finding.fields.items()]
-    return f"{title} ({', '.join(numbers[:SHOWN_NUMBERS])})." if numbers else f"{title}."
+def _title(finding: Finding, titles: dict[str, str]) -> str:
+    """The catalogue's title; the figures that the log gave stand in ``fields``."""
+    return titles.get(finding.signature or "", f"{finding.class_} ({finding.signature})").rstrip(".") + "."
 
 
 def _unexplained(ordered: tuple[Signal, ...], *, log_read: bool, unknown: tuple[str, ...], now: datetime) -> Diagnosis:

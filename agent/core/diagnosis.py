@@ -47,6 +47,7 @@ class Diagnosis(Value):
         provisional: True for the first word, which may change while more is heard.
         log_read: Whether the instance's own log from its start was read.
         fields: Numbers read from the log, units in their names.
+        field_signals: By field, the signal it was read from, as in ``Evidence.signal``; empty in old records.
         fix_actions: The catalogue's fixes, best first.
     """
 
@@ -60,6 +61,7 @@ class Diagnosis(Value):
     voice: Voice = Voice.RULES
     evidence: tuple[Evidence, ...] = ()
     fields: dict[str, str | int | float] = Field(default_factory=dict)
+    field_signals: dict[str, str] = Field(default_factory=dict)
     fix_actions: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     model_word: ModelWord | None = None

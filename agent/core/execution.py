@@ -125,6 +125,39 @@ class Execution(Value):
         return self.with_(effects=(*self.effects, effect))
 
 
+class Change(StrEnum):
+    """How the present plan's change stands in the world."""
+
+    NONE = "none"  # nothing was called
+    INTENDED = "intended"  # the intent is stored; the platform may have been called
+    STARTED = "started"  # the platform works on it
+    FAILED = "failed"  # the platform says that it failed; what it left stands until it is put back
+    APPLIED = "applied"
+    PUTTING_BACK = "putting_back"
+    PUT_BACK = "put_back"
+
+
+def present_change(execution: Execution | None) -> Change:
+    """Return how the change of an execution stands; a plan that nobody carried out has changed nothing."""
+    applied = execution.effect(EffectKind.APPLY) if execution is not None else None
+    if execution is None or applied is None or never_made(applied):
+        return Change.NONE
+    undo = execution.effect(EffectKind.ROLL_BACK)
+    if undo is not None:
+        return Change.PUT_BACK if undo.state is EffectState.DONE else Change.PUTTING_BACK
+    return {
+        EffectState.INTENDED: Change.INTENDED,
+        EffectState.STARTED: Change.STARTED,
+        EffectState.FAILED: Change.FAILED,
+        EffectState.DONE: Change.APPLIED,
+    }[applied.state]
+
+
+def never_made(applied: Effect) -> bool:
+    """Whether a change was given up before the platform took it."""
+    return applied.state is EffectState.FAILED and applied.operation is None
+
+
 def effect_key(incident: str, plan_digest: str, kind: EffectKind) -> str:
     """Return the key of an effect: the same for every retry, another for every other plan."""
     return digest([incident, plan_digest, kind])[:20]

@@ -41,13 +41,21 @@ INVALID = "INVALID"  # the platform refused the change before it was made
 
 
 class Remedy(Value):
-    """A remedy that was tried for a cause, and how it ended."""
+    """A remedy that was tried for a cause, and how it ended.
+
+    Attributes:
+        ended: A phase, a verdict, or INVALID.
+        applied: Whether the agent changed the service for it; None in remedies from before this was kept.
+        restored: Whether the state before it was put back and compared; None where nothing was applied.
+    """
 
     proposal: str
     cause: str
-    ended: str  # a phase, a verdict, or INVALID
+    ended: str
     at: AwareDatetime
     incident: str
+    applied: bool | None = None
+    restored: bool | None = None
 
 
 class Event(Value):

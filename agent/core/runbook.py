@@ -24,7 +24,7 @@ _SAYS = {
     "set_strategy": "Set the strategy to Recreate, or maxSurge 0: the old replica ends first and frees its device.",
     "change_zone": "Use a zone that has the accelerator.",
     "upgrade_version": "Use a vLLM version that supports this model.",
-    "collect_container_logs": "Read the container's own log from its start; the cause stands above the last lines.",
+    "collect_container_logs": "Read the server's log from its start; the cause stands above the last lines.",
     "none_client_side": "Nothing is wrong with the server: the client must change its request.",
     "none_code_bug": "This is a defect of the server's code: report it with the log, or go back to the last version.",
 }

@@ -75,6 +75,22 @@ def inert(text: str, *, limit: int = 10_000) -> str:
     return _capped(_still(_head(text, limit)), text, limit, one=lambda sign: sign, measure=len)
 
 
+def shortened(text: str, limit: int) -> str:
+    """Return a text cut between two words, with an ellipsis; one that fits is returned as it is.
+
+    Args:
+        text: Anything; it is not made safe here.
+        limit: Most code points of the result, the ellipsis included, at least 1. A word longer than half of that is
+            cut where the limit is.
+    """
+    if len(text) <= limit:
+        return text
+    head = text[: limit - len(_MORE)]
+    words, _, rest = head.rpartition(" ")
+    whole = text[len(head)].isspace() or len(rest) > limit // 2
+    return (head if whole else words).rstrip(" ,;:(") + _MORE
+
+
 def slack_mrkdwn(text: str, *, limit: int = SLACK_LIMIT) -> str:
     """Make text safe inside Slack mrkdwn, as prose.
 

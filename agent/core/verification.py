@@ -90,7 +90,8 @@ def judge(verification: Verification, *, over: bool, needed: frozenset[Check] = 
     if missing:
         return Verdict.INCONCLUSIVE, f"not measured: {', '.join(_missing(verification, c) for c in missing)}"
     answer = verification.latest(Check.COMPLETION)
-    said = "answers a real completion" if answer is None or answer.real else f"nothing real was asked ({answer.says})"
+    real = answer is None or answer.real
+    said = "answers a real completion" if real else f"passed a simulated check ({answer.says if answer else ''})"
     why = f"ready, {said}, and the failure did not come back"
     deviations = [m.says for c in sorted(TOLD_ONLY) if (m := verification.latest(c)) is not None and m.good is False]
     return Verdict.RECOVERED, "; ".join((why, *deviations))

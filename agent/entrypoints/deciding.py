@@ -2,9 +2,16 @@
 
 import re
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from agent.core.decision import Answer
 from agent.core.safe_text import terminal
+from agent.entrypoints.output import for_people
+from agent.errors import SreError
+from agent.presentation.what_follows import next_step
+
+if TYPE_CHECKING:
+    from agent.entrypoints.office import Heard, Office
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._@+-]{1,320}")  # the asker's own address need not be disarmed
 
@@ -23,13 +30,22 @@ def decide(plan: str, answer: Answer, *, by: str | None, why: str = "") -> int:
     """
     from agent.entrypoints.office import open_office
 
-    heard = open_office().decide(plan, answer, by=by, why=why)
-    what = "approved" if heard.answer is Answer.APPROVE else "rejected"
-    after = "the running service goes on with it" if heard.answer is Answer.APPROVE else "the next plan comes"
-    name = heard.who if _PLAIN_NAME.fullmatch(heard.who) else terminal(heard.who, lines=False)
-    who = name + ("" if heard.verified else " (not verified)")
-    print(f"plan {heard.plan} {what} by {who}; {after}: sre-agent incidents show {heard.incident}")
+    office = open_office()
+    recorded = office.decide(plan, answer, by=by, why=why)
+    what = "approved" if recorded.answer is Answer.APPROVE else "rejected"
+    name = recorded.who if _PLAIN_NAME.fullmatch(recorded.who) else terminal(recorded.who, lines=False)
+    who = name + ("" if recorded.verified else " (not verified)")
+    follows = for_people(_follows(office, recorded), lines=False)
+    print(f"plan {recorded.plan} {what} by {who}. {follows} See: sre-agent incidents show {recorded.incident}")
     return 0
+
+
+def _follows(office: "Office", recorded: "Heard") -> str:
+    """Say what follows; the answer is recorded, whether or not the incident can be read now."""
+    try:
+        return next_step(office.incident(recorded.incident), recorded.plan, now())
+    except SreError as error:
+        return f"The answer is recorded; what follows could not be read ({error.why})."
 
 
 def now() -> datetime:

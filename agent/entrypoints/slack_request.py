@@ -8,9 +8,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 from agent.core.decision import Answer
 from agent.core.signed_request import Signed, check_slack
-from agent.core.slack_card import APPROVE, DETAILS, REASON, REASON_CHARS, REJECT, reason_block
 from agent.core.value import Value
 from agent.errors import InputRejected
+from agent.presentation.slack_card import APPROVE, DETAILS, REASON, REASON_CHARS, REJECT, reason_block
 from agent.strict_json import read_object
 
 BODY_LIMIT = 262_144  # bytes; a press carries the whole message that it was made on

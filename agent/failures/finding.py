@@ -32,6 +32,7 @@ class Finding:
         certain: A plan may follow without asking a model.
         benign: True exactly when the class is ``benign``.
         fields: Numbers and names found in the log, units in the names.
+        field_lines: By field, the index of the line it was read from.
         evidence: The decisive lines, most decisive first.
         fix_actions: Best first, in the closed vocabulary of the catalogue.
         phase: How far the server had come when it happened.
@@ -47,6 +48,7 @@ class Finding:
     certain: bool
     benign: bool
     fields: Mapping[str, Value] = field(default_factory=dict)
+    field_lines: Mapping[str, int] = field(default_factory=dict)
     evidence: tuple[EvidenceLine, ...] = ()
     fix_actions: tuple[str, ...] = ()
     phase: Phase = Phase.UNKNOWN

@@ -1,6 +1,7 @@
 """Numbers and names out of the log: the fields of a signature, searched near its line first."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import re2
 
@@ -16,8 +17,16 @@ _PROGRAM = (".py", ".pyx", ".cu", ".cpp", ".h")
 _compiled: dict[str, "re2._Regexp"] = {}
 
 
-def measure(patterns: Mapping[str, str], lines: Sequence[str], index: int) -> dict[str, Value]:
-    """Extract the fields of a signature.
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """Fields that were found: their values, and by field the index of the line that it was read from."""
+
+    values: Mapping[str, Value]
+    lines: Mapping[str, int]
+
+
+def measure(patterns: Mapping[str, str], lines: Sequence[str], index: int) -> Measured:
+    """Extract the fields of a signature, each with the line that it was read from.
 
     Args:
         patterns: Field name to RE2 pattern with exactly one group; linear time on any input.
@@ -29,25 +38,30 @@ def measure(patterns: Mapping[str, str], lines: Sequence[str], index: int) -> di
         Fields that were found; whole numbers as int, decimals as float, thousands separators dropped, and the
         full stop of the sentence that a value ends.
     """
+    first = max(0, index - NEAR_LINES)
     near = "\n".join(lines[index : index + NEAR_LINES])
-    before = "\n".join(lines[max(0, index - NEAR_LINES) : index])
-    whole = ""
-    found: dict[str, Value] = {}
+    before = "\n".join(lines[first:index])
+    whole: str | None = None
+    found: dict[str, tuple[str, int]] = {}
     for name, pattern in patterns.items():
         regex = _compile(pattern)
-        text = _first(regex, near) or _first(regex, before)
-        if not text:
-            whole = whole or "\n".join(lines)[:MAX_SEARCH_CHARS]
-            text = _first(regex, whole)
-        if text:
-            found[name] = _value(text)
-    return found
+        hit = _first(regex, near, index) or _first(regex, before, first)
+        if hit is None:
+            whole = "\n".join(lines)[:MAX_SEARCH_CHARS] if whole is None else whole
+            hit = _first(regex, whole, 0)
+        if hit is not None:
+            found[name] = hit
+    values = {name: _value(text) for name, (text, _) in found.items()}
+    return Measured(values=values, lines={name: line for name, (_, line) in found.items()})
 
 
-def _first(regex: "re2._Regexp", text: str) -> str:
-    """The first value in a text that is no file of the program, without the full stop behind it; empty for none."""
-    values = (match.group(1).rstrip(".") for match in regex.finditer(text) if match.group(1))
-    return next((value for value in values if value and not value.endswith(_PROGRAM)), "")
+def _first(regex: "re2._Regexp", text: str, base: int) -> tuple[str, int] | None:
+    """The first value in a text that is no file of the program, without the full stop behind it, and its line."""
+    for match in regex.finditer(text):
+        value = (match.group(1) or "").rstrip(".")
+        if value and not value.endswith(_PROGRAM):
+            return value, base + text.count("\n", 0, match.start(1))
+    return None
 
 
 def _compile(pattern: str) -> "re2._Regexp":

@@ -98,8 +98,8 @@ def _trouble(
     entry = best.signature
     phase = entry.phase if entry.phase is not Phase.UNKNOWN else timeline.phase_at(best.index)
     class_ = entry.class_by_phase.get(phase, entry.failure_class)
-    fields = measure(entry.fields, lines, best.index)
-    ruling = _ruling(lines, best, ranked, timeline, fields=fields, phase=phase, platform=platform)
+    found = measure(entry.fields, lines, best.index)
+    ruling = _ruling(lines, best, ranked, timeline, fields=found.values, phase=phase, platform=platform)
     class_ = ruling.class_ or class_
     fixes = ruling.fixes or entry.fixes_by_phase.get(phase, entry.fixes)
     rivals = {
@@ -110,8 +110,7 @@ def _trouble(
         and rival.signature.failure_class is not entry.failure_class
     }
     confidence = entry.confidence if ruling.confidence is None else ruling.confidence
-    open_phase = bool(entry.class_by_phase) and phase is Phase.UNKNOWN
-    if open_phase:
+    if entry.class_by_phase and phase is Phase.UNKNOWN:
         confidence = min(confidence, 0.55)
     if rivals:
         confidence = min(confidence, 0.7)
@@ -124,7 +123,8 @@ def _trouble(
         confidence=confidence,
         certain=entry.certain and confidence >= CERTAIN_FROM and class_ is not FailureClass.UNKNOWN,
         benign=class_ is FailureClass.BENIGN,
-        fields=fields,
+        fields=found.values,
+        field_lines=found.lines,
         evidence=_evidence(lines, ranked),
         fix_actions=fixes,
         phase=phase,

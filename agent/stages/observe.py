@@ -53,9 +53,9 @@ def observe(world: World, incident_id: str) -> Did:
 def observed(world: World, incident: Incident, plan: Plan, revision: str, log: InstanceLog) -> Observed | None:
     """Return the figures of a log beside the plan's; None where it prints none of them."""
     lines = [text for _, text in without_secrets(world, log).lines]
-    told = measure(world.knowledge.printed, lines, 0)
-    version = told.pop("vllm", None)
-    printed = {name: float(value) for name, value in told.items() if isinstance(value, int | float)}
+    told = measure(world.knowledge.printed, lines, 0).values
+    version = told.get("vllm")
+    printed = {n: float(value) for n, value in told.items() if isinstance(value, int | float) and n != "vllm"}
     if not printed:
         return None
     config = _config(world, incident.service, revision)

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from agent.core.execution import EffectKind, EffectState
+from agent.core.execution import Change, EffectKind, never_made, present_change
 from agent.core.incident import Incident, Remedy
 from agent.core.phase import Phase
 
@@ -16,7 +16,17 @@ def tried(incident: Incident, now: datetime) -> tuple[Remedy, ...]:
     ended = verdict.value if verdict is not None else incident.phase.value
     if _never_made(incident):
         ended = Phase.REFUSED.value
-    remedy = Remedy(proposal=plan.proposal, cause=plan.cause, ended=ended, at=now, incident=incident.id)
+    change = present_change(incident.execution)
+    applied = change is not Change.NONE
+    remedy = Remedy(
+        proposal=plan.proposal,
+        cause=plan.cause,
+        ended=ended,
+        at=now,
+        incident=incident.id,
+        applied=applied,
+        restored=change is Change.PUT_BACK if applied else None,
+    )
     if any(r.proposal == remedy.proposal and r.incident == incident.id and r.at == now for r in incident.remedies):
         return incident.remedies
     return (*incident.remedies, remedy)[-32:]
@@ -25,4 +35,4 @@ def tried(incident: Incident, now: datetime) -> tuple[Remedy, ...]:
 def _never_made(incident: Incident) -> bool:
     """Whether the change was given up before the platform was called, so that nothing is known of the remedy."""
     applied = incident.execution.effect(EffectKind.APPLY) if incident.execution is not None else None
-    return applied is not None and applied.state is EffectState.FAILED and applied.operation is None
+    return applied is not None and never_made(applied)

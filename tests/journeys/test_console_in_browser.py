@@ -130,7 +130,7 @@ def test_from_the_list_to_an_approval(stage, url, open_page, width):
     page.goto(url)
     assert page.get_by_role("heading", level=1).inner_text() == "Incidents"
     page.get_by_role("link", name="The startup probe gave up after 780 s").click()
-    assert "STARTUP HTTP probe failed" in page.get_by_label("The decisive log line").inner_text()
+    assert "STARTUP HTTP probe failed" in page.get_by_label("The key log line").inner_text()
     page.get_by_role("button", name="Approve and apply this change").click()
     assert page.get_by_role("heading", level=1).inner_text() == "Approved"
     assert "Approved by ada (not verified)" in page.get_by_role("status").inner_text()
@@ -303,16 +303,16 @@ def test_a_screen_reader_hears_what_matters_in_order(stage, url, open_page, scen
     wanted = [
         'link "Skip to the content"',
         'heading "The startup probe gave up after 780 s',
-        "A plan waits for an answer.",
+        "A plan needs your approval until",
         'list "How far it is"',
-        'heading "The line that decides"',
+        'heading "Key log line"',
         'heading "The plan"',
         'table "The exact difference to the live configuration',
         'columnheader "After"',
         'rowheader "flag --max-model-len"',
         'button "Approve and apply this change"',
         'img "Now: Of 21.96 GiB: weights 19.57 GiB',
-        'heading "Why we think so"',
+        'heading "Diagnosis"',
         'heading "Timeline"',
     ]
     places = [heard.find(said) for said in wanted]

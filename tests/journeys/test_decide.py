@@ -15,11 +15,11 @@ from agent.bootstrap import worker
 from agent.core.phase import Phase
 from agent.core.policy import Approver
 from agent.core.signed_request import standard_headers, webhook_secret
-from agent.core.slack_card import APPROVE, DETAILS, REASON, REASON_CHARS, REJECT, card, reason_block
 from agent.entrypoints.decide import NOT_RECORDED, Gate, Workers, decide_request
 from agent.entrypoints.service import handlers
 from agent.errors import DependencyFailed, StateConflict
 from agent.ports.world import Owner
+from agent.presentation.slack_card import APPROVE, DETAILS, REASON, REASON_CHARS, REJECT, card, reason_block
 
 PROBE = "gemma4-26b-l4-startup-probe"
 SECRET = b"8f742231b10e8888abcd99yyyzzz85a5"

@@ -12,11 +12,11 @@ import pytest
 from agent.adapters.notifier.webhook import WebhookNotifier
 from agent.bootstrap.known import redact
 from agent.core.phase import Phase
-from agent.core.slack_card import card
 from agent.entrypoints.commands import classify, incidents
 from agent.entrypoints.service import entry_message
 from agent.ports.store import Query
 from agent.ports.world import Owner
+from agent.presentation.slack_card import card
 
 PROBE = "gemma4-26b-l4-startup-probe"
 SERVICE = "gemma4-26b-qat-l4"

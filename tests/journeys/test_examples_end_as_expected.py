@@ -102,7 +102,7 @@ def test_the_first_plan_approved_ends_with_the_recorded_verdict(example: str, jo
     done = told.until(lambda i: i.ended or (i.plan is not None and i.plan.id != first))
     if want == "RECOVERED":
         assert done.phase is Phase.RESOLVED
-        assert "nothing real was asked" in done.verification.why
+        assert "passed a simulated check" in done.verification.why
         assert "real completion" not in done.verification.why
         return
     assert any(r.ended == want for r in done.remedies)

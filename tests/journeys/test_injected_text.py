@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from agent.core.action import ForPerson
-from agent.core.brief import lines
 from agent.core.evidence_pack import Case, Line
 from agent.core.explaining import ROUND_CAP, When, begun
 from agent.core.model_joining import joined_words
@@ -21,6 +20,7 @@ from agent.core.policy import NEVER_FLAGS, Mode, Policy, Rule
 from agent.core.safe_text import plain
 from agent.entrypoints.service import entry_message
 from agent.ports.world import Owner
+from agent.presentation.terminal_text import lines
 from agent.stages.approval import is_automatic
 from agent.stages.conversation import Conversation, Subject
 from tests.outside import shared

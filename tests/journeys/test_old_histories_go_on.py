@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from agent.bootstrap import in_memory, worker
-from agent.core.brief import lines
 from agent.core.decision import Answer, Channel
 from agent.core.incident import Event, Incident
 from agent.core.phase import Phase
@@ -19,6 +18,7 @@ from agent.entrypoints.records import JsonRecord
 from agent.entrypoints.service import handlers
 from agent.ports.store import Change, head_key
 from agent.ports.world import Owner
+from agent.presentation.terminal_text import lines
 from agent.settings import read_settings
 from agent.stages.plan_to_decision import Word, plan_to_decision
 

@@ -12,8 +12,8 @@ from agent.core.audit import Soundness, verify
 from agent.core.execution import EffectKind, effect_key
 from agent.core.phase import Phase
 from agent.core.serving import EFFECT_LABEL, STAMP_LABELS
-from agent.core.slack_card import APPROVE
 from agent.core.verification import Check, Verdict
+from agent.presentation.slack_card import APPROVE
 
 ROOT = Path(__file__).resolve().parents[2]
 MENDED, UNDONE, TWICE = SERVICES = ("gemma4-26b-qat-l4", "gemma4-26b-undone", "gemma4-26b-twice")

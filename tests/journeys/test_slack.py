@@ -16,11 +16,11 @@ from agent.adapters.store.sqlite_schema import Kind
 from agent.bootstrap import redact, worker
 from agent.core.phase import Phase
 from agent.core.policy import Approver
-from agent.core.slack_card import APPROVE, REJECT
 from agent.entrypoints.decide import Gate
 from agent.entrypoints.decide_gate import beside
 from agent.entrypoints.service import handlers
 from agent.ports.world import Owner
+from agent.presentation.slack_card import APPROVE, REJECT
 from agent.stages.tell import BeingTold, tell_people
 
 PROBE = "gemma4-26b-l4-startup-probe"
@@ -116,7 +116,7 @@ def test_from_a_log_event_to_resolved_in_one_message(team):
     assert set(methods[1:]) == {"chat.update"}
     assert here.slack.errors == []
     said = " | ".join(arguments["text"] for _, arguments in here.slack.history)
-    for words in ("waiting for a decision", "resolved"):
+    for words in ("Needs approval", "Resolved"):
         assert words in said
     last = str(here.slack.messages)
     assert "*Approved* by Ada through slack" in last
@@ -181,7 +181,7 @@ def test_a_rate_limit_is_kept_and_the_incident_goes_on(team):
     here.press(APPROVE)
     here.told.until(lambda i: i.ended, limit_s=900)
     here.told.go(120)
-    assert "resolved" in next(iter(here.slack.messages.values()))["text"]
+    assert "Resolved" in next(iter(here.slack.messages.values()))["text"]
 
 
 def test_a_slack_that_is_down_stops_nothing(team):
@@ -196,7 +196,7 @@ def test_a_slack_that_is_down_stops_nothing(team):
     here.slack.broken = 0
     here.told.go(1300)
     assert len(here.slack.messages) == 1
-    assert "resolved" in next(iter(here.slack.messages.values()))["text"]
+    assert "Resolved" in next(iter(here.slack.messages.values()))["text"]
 
 
 def test_a_new_process_changes_the_message_of_the_old_one(team):

@@ -12,7 +12,6 @@ from agent.adapters.logs.file import FileLogs, timed_lines
 from agent.adapters.platform.rehearsal_scenario import load_scenario
 from agent.bootstrap import local, worker
 from agent.bootstrap.place import Place, place_of
-from agent.core.brief import lines
 from agent.core.execution import EffectKind
 from agent.core.phase import Phase
 from agent.core.plan import Rollout
@@ -23,6 +22,7 @@ from agent.entrypoints.service import handlers
 from agent.errors import DependencyFailed
 from agent.ports.logs import InstanceLog
 from agent.ports.world import Owner
+from agent.presentation.terminal_text import lines
 
 ROOT = Path(__file__).resolve().parents[2]
 PROBE = "gemma4-26b-l4-startup-probe"

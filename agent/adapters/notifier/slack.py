@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from agent.core.incident import Event, Incident
-from agent.core.slack_card import Card, card
 from agent.errors import DependencyFailed
+from agent.presentation.slack_card import Card, card
 
 if TYPE_CHECKING:
     from slack_sdk import WebClient

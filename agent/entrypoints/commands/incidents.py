@@ -3,10 +3,10 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from agent.core.brief import headline, lines
 from agent.core.incident import Incident
 from agent.entrypoints.output import for_people, for_programs, without_secrets
 from agent.errors import InputRejected
+from agent.presentation.terminal_text import headline, lines
 
 if TYPE_CHECKING:
     from agent.entrypoints.office import Office
@@ -43,8 +43,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(office: "Office", args: argparse.Namespace) -> int:
+    from agent.entrypoints.deciding import now
     from agent.ports.store import Query
 
+    clock = now()
     found = office.incidents(Query(run=args.run, service=args.service, open_only=args.open))
     for incident in found:
         if args.json:
@@ -52,7 +54,8 @@ def _list(office: "Office", args: argparse.Namespace) -> int:
         else:
             run = "" if incident.run == "live" else f"  [{incident.run}]"
             plan = f"  plan {incident.plan.id}" if incident.plan else ""
-            print(f"{incident.id}  {incident.opened_at:%Y-%m-%d %H:%M}  {for_people(headline(incident))}{plan}{run}")
+            line = for_people(headline(incident, now=clock))
+            print(f"{incident.id}  {incident.opened_at:%Y-%m-%d %H:%M}  {line}{plan}{run}")
     if not found and not args.json:
         print("no incidents; `sre-agent replay SOURCE` looks at recorded events, `sre-agent up` watches")
     return 0

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from agent.core.brief import lines
 from agent.core.incident import Incident
 from agent.core.phase import Phase
 from agent.core.safe_text import terminal
@@ -16,6 +15,7 @@ from agent.entrypoints.output import for_programs, without_secrets
 from agent.entrypoints.output import message as shown_message
 from agent.entrypoints.records import Record
 from agent.errors import InputRejected
+from agent.presentation.terminal_text import lines
 
 if TYPE_CHECKING:
     from agent.entrypoints.replay_source import Source

@@ -210,9 +210,9 @@ class _Watch:
 
     def _ask(self, incident: "Incident") -> None:
         """Show a plan, and ask for a word where somebody can give one."""
-        from agent.core.brief import lines
         from agent.core.decision import Answer
         from agent.core.phase import Phase
+        from agent.presentation.terminal_text import lines
 
         plan = incident.plan
         if incident.phase is not Phase.ASKED or plan is None or plan.id in self._asked:

@@ -10,10 +10,10 @@ from agent.core.plan import Plan
 from agent.entrypoints.web import answering, forms, guard
 from agent.entrypoints.web.answering import Result
 from agent.entrypoints.web.console import Console, answer_page, who_asks
-from agent.entrypoints.web.fate import fate_of
 from agent.entrypoints.web.identity import Person
 from agent.entrypoints.web.permission import may_not_decide
 from agent.errors import DependencyFailed, SreError
+from agent.presentation.plan_end import plan_end
 from agent.stages.plan_to_decision import Word
 
 WHY_LIMIT = 1000
@@ -53,7 +53,8 @@ def add_answers(app: Flask, console: Console) -> None:
         if plan is None:
             return answer_page(console, person, answering.missing("plan"))
         incident = console.world.store.load(plan.incident)
-        result = answering.taken(plan, fate_of(plan, incident, console.world.store.timeline(incident.id)))
+        end = plan_end(plan, incident, console.world.store.timeline(incident.id))
+        result = answering.taken(plan, end, incident, console.world.clock.now())
         if result is None:
             return redirect(f"{request.script_root}/plans/{plan_id}", HTTPStatus.SEE_OTHER)
         return answer_page(console, person, result, plan=plan)

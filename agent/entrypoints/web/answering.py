@@ -8,12 +8,16 @@ from agent.core.phase import Phase
 from agent.core.plan import Plan
 from agent.core.value import Value
 from agent.entrypoints.decide_client import Unheard
-from agent.entrypoints.web.fate import Fate, fate_of
-from agent.entrypoints.web.wording import Tone
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError
+from agent.presentation.changes import changed_so_far
+from agent.presentation.plan_end import PlanEnd, ended_says, outcome, plan_end
+from agent.presentation.standing import Tone, moment, standing
+from agent.presentation.what_follows import next_step
 from agent.stages.plan_to_decision import Word
 
+NOTHING_FOLLOWED = "Your answer was not taken, and nothing follows from it."
 _ANSWERED = frozenset({Phase.APPROVED, Phase.REJECTED})
+_BEFORE_A_VERDICT = frozenset({Phase.APPROVED, Phase.APPLYING, Phase.VERIFYING})
 
 
 class Result(Value):
@@ -33,23 +37,34 @@ class Result(Value):
     moving: bool = False
 
 
-def taken(plan: Plan, fate: Fate | None) -> Result | None:
-    """Return the page of an answer that was recorded, or None where nobody answered the plan."""
-    if fate is None:
+def taken(plan: Plan, end: PlanEnd | None, incident: Incident, now: datetime) -> Result | None:
+    """Return the page of an answer that was recorded, or None where nobody answered the plan.
+
+    Args:
+        plan: The plan that was answered.
+        end: How the asking ended.
+        incident: The incident as it is now, which may be much later than the answer.
+        now: The time, UTC.
+    """
+    if end is None or end.phase not in _ANSWERED:
         return None
-    who = fate.by + (" (not verified)" if fate.verified is False else "")
-    if fate.phase is Phase.APPROVED and plan.by_person:
-        says = f"Taken on by {who} at {_time(fate.at)}. We change nothing and watch for a healthy sign."
-        return Result(status=200, label="Approved", title="You have it", says=says, tone=Tone.GOOD, moving=True)
-    if fate.phase is Phase.APPROVED:
-        says = f"Approved by {who} at {_time(fate.at)}. It is looked at once more, applied, and measured."
-        mend = "If it does not help, the state before it is put back; that is part of what was approved."
-        return Result(status=200, label="Approved", title="Approved", says=says, mend=mend, tone=Tone.GOOD, moving=True)
-    if fate.phase is Phase.REJECTED:
-        says = f"Rejected by {who} at {_time(fate.at)}. Nothing was changed, and this remedy is not offered again."
-        why = f"Reason given: {fate.why}" if fate.why else ""
-        return Result(status=200, label="Rejected", title="Rejected", says=says, mend=why, tone=Tone.QUIET, moving=True)
-    return None
+    follows = next_step(incident, plan.id, now)
+    moving = not incident.ended
+    if end.phase is Phase.REJECTED:
+        why = f"Reason given: {end.why}" if end.why else ""
+        says = f"{ended_says(end.with_(why=''))} This remedy is not offered again. {follows}"
+        return Result(
+            status=200, label="Rejected", title="Rejected", says=says, mend=why, tone=Tone.QUIET, moving=moving
+        )
+    title = "Assigned to you" if plan.by_person else "Approved"
+    says = f"{ended_says(end, outcome(plan, incident))} {follows}"
+    undone = not plan.by_person and incident.phase in _BEFORE_A_VERDICT and _carries_out(plan, incident)
+    mend = "If it does not help, the state before it is put back; the approval covers that." if undone else ""
+    return Result(status=200, label="Approved", title=title, says=says, mend=mend, tone=Tone.GOOD, moving=moving)
+
+
+def _carries_out(plan: Plan, incident: Incident) -> bool:
+    return incident.plan is not None and incident.plan.id == plan.id
 
 
 def failed(  # noqa: PLR0911 - one page for each thing that stands in the way
@@ -73,15 +88,16 @@ def failed(  # noqa: PLR0911 - one page for each thing that stands in the way
         now: The time, UTC.
         barred: Whether it is the person whose word does not count.
     """
-    fate = fate_of(plan, incident, timeline)
-    if fate is not None and _theirs(word, incident.decision):  # its answer was lost, or the button pressed twice
-        return taken(plan, fate) or not_recorded(error)
+    end = plan_end(plan, incident, timeline)
+    if end is not None and _theirs(word, incident.decision):  # its answer was lost, or the button pressed twice
+        return taken(plan, end, incident, now) or not_recorded(error)
     if isinstance(error, DependencyFailed):
         return not_recorded(error)
-    if fate is not None:
-        return _faster(fate, word.answer) if fate.phase in _ANSWERED else not_taken(plan, fate)
+    if end is not None:
+        faster = end.phase in _ANSWERED
+        return _faster(end, word.answer, incident, now) if faster else not_taken(plan, end, incident, now)
     if now >= plan.expires_at:
-        return _expired(plan)
+        return _expired(plan, incident, now)
     if incident.plan is not None and incident.plan.id != plan.id:
         return _changed(f"Plan {incident.plan.ordinal} has taken the place of plan {plan.ordinal}.")
     if isinstance(error, InputRejected | PolicyRefused):
@@ -90,13 +106,13 @@ def failed(  # noqa: PLR0911 - one page for each thing that stands in the way
     return not_recorded(error)
 
 
-def not_taken(plan: Plan, fate: Fate) -> Result:
+def not_taken(plan: Plan, end: PlanEnd, incident: Incident, now: datetime) -> Result:
     """Return the page of a plan that ended without an answer."""
-    if fate.phase is Phase.EXPIRED:
-        return _expired(plan)
-    if fate.phase is Phase.SUPERSEDED:
-        return _changed(f"More was learned, so this plan was withdrawn at {_time(fate.at)}.")
-    says = f"The service recovered by itself at {_time(fate.at)}. Nothing was changed by us."
+    if end.phase is Phase.EXPIRED:
+        return _expired(plan, incident, now)
+    if end.phase is Phase.SUPERSEDED:
+        return _changed(f"More became known, so this plan was withdrawn at {moment(end.at)}.")
+    says = f"{ended_says(end)} {changed_so_far(incident)}"
     return Result(status=409, label="Recovered", title="It is not needed any more", says=says, tone=Tone.GOOD)
 
 
@@ -106,7 +122,7 @@ def wrong_person(why: str, *, mend: str = "") -> Result:
         status=403,
         label="Not allowed",
         title="Your answer does not count here",
-        says=f"{why} Nothing was decided and nothing was changed.",
+        says=f"{why} {NOTHING_FOLLOWED}",
         mend=mend,
         tone=Tone.BAD,
     )
@@ -118,7 +134,7 @@ def _not_now(why: str, mend: str) -> Result:
         status=403,
         label="Not taken",
         title="Your answer was not taken",
-        says=f"{why} Nothing was decided and nothing was changed.",
+        says=f"{why} {NOTHING_FOLLOWED}",
         mend=mend,
         tone=Tone.BAD,
     )
@@ -139,7 +155,7 @@ def not_recorded(error: SreError) -> Result:
         status=503,
         label="Not recorded",
         title="Your answer was not recorded",
-        says=f"{error.what}: {error.why}. Nothing was changed.",
+        says=f"{error.what}: {error.why}. Nothing follows from it.",
         mend="Press again in a moment; a plan takes one answer only, however often it is pressed.",
         tone=Tone.BAD,
     )
@@ -151,7 +167,7 @@ def stale_form(why: str) -> Result:
         status=403,
         label="Not taken",
         title="This answer did not come from a fresh page of ours",
-        says=f"It was not taken: {why}. Nothing was decided and nothing was changed.",
+        says=f"It was not taken: {why}. Nothing follows from it.",
         mend="Open the plan again and answer there.",
         tone=Tone.BAD,
     )
@@ -180,28 +196,28 @@ def _theirs(word: Word, decision: Decision | None) -> bool:
     )
 
 
-def _faster(fate: Fate, answer: Answer) -> Result:
-    did = "approved" if fate.phase is Phase.APPROVED else "rejected"
+def _faster(end: PlanEnd, answer: Answer, incident: Incident, now: datetime) -> Result:
+    did = "approved" if end.phase is Phase.APPROVED else "rejected"
     same = (did == "approved") == (answer is Answer.APPROVE)
-    through = f" through {fate.channel.replace('_', ' ')}" if fate.channel else ""
+    through = f" through {end.channel.replace('_', ' ')}" if end.channel else ""
+    said = "You wanted the same." if same else "Your answer was not taken."
     return Result(
         status=409,
         label="Already answered",
-        title=f"{fate.by} was faster",
-        says=f"{fate.by} {did} this plan{through} at {_time(fate.at)}. "
-        + ("You wanted the same." if same else "Your answer was not taken."),
+        title=f"{end.by} was faster",
+        says=f"{end.by} {did} this plan{through} at {moment(end.at)}. {said} {standing(incident, now).says}",
         tone=Tone.QUIET if same else Tone.WAITING,
-        moving=did == "approved",
+        moving=did == "approved" and not incident.ended,
     )
 
 
-def _expired(plan: Plan) -> Result:
+def _expired(plan: Plan, incident: Incident, now: datetime) -> Result:
     return Result(
         status=410,
         label="Expired",
         title="This plan has expired",
-        says=f"It could be answered until {_time(plan.expires_at)}. Nothing was decided and nothing was changed.",
-        mend="If the trouble goes on, a new plan is made; look at the incident.",
+        says=f"It could be answered until {moment(plan.expires_at)}. {NOTHING_FOLLOWED}",
+        mend=next_step(incident, plan.id, now),
         tone=Tone.BAD,
     )
 
@@ -211,11 +227,7 @@ def _changed(what: str) -> Result:
         status=409,
         label="Plan changed",
         title="This is not the plan any more",
-        says=f"{what} Your answer covers the plan that you saw, so it was not taken. Nothing was changed.",
+        says=f"{what} Your answer covers the plan that you saw. {NOTHING_FOLLOWED}",
         mend="Look at what is offered now and answer that.",
         tone=Tone.WAITING,
     )
-
-
-def _time(at: datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M:%S} UTC"

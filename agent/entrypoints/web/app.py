@@ -9,7 +9,7 @@ from werkzeug.exceptions import HTTPException
 
 from agent.bootstrap import machine_clock
 from agent.entrypoints.key_set import IAP_KEYS, KeySet
-from agent.entrypoints.web import answering, forms, guard, wording
+from agent.entrypoints.web import answering, forms, guard
 from agent.entrypoints.web.answer_routes import add_answers
 from agent.entrypoints.web.answering import Result
 from agent.entrypoints.web.console import Console, Decide, answer_page, who_asks
@@ -19,6 +19,7 @@ from agent.entrypoints.web.read_routes import add_pages
 from agent.entrypoints.web.render import STYLE, STYLE_PATH, make_pages
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SettingsRejected, SreError
 from agent.ports.world import World
+from agent.presentation.standing import Tone
 from agent.settings import Settings
 from agent.stages.plan_to_decision import plan_to_decision
 
@@ -156,7 +157,7 @@ def _add_errors(app: Flask, console: Console) -> None:
             title=f"{error.what[:1].upper()}{error.what[1:]}",
             says=f"{error.why}.",
             mend=f"{error.mend}.",
-            tone=wording.Tone.BAD,
+            tone=Tone.BAD,
         )
         return answer_page(console, nobody, result)
 
@@ -170,6 +171,6 @@ def _add_errors(app: Flask, console: Console) -> None:
             title=error.name,
             says="The request was not understood. Nothing was decided.",
             mend="Go back and try again.",
-            tone=wording.Tone.BAD,
+            tone=Tone.BAD,
         )
         return answer_page(console, Person(name="", verified=True), result)

@@ -14,10 +14,11 @@ from agent.core.plan import Plan
 from agent.entrypoints.web import forms, guard
 from agent.entrypoints.web.answering import Result
 from agent.entrypoints.web.identity import Identity, Person
-from agent.entrypoints.web.incident_page import Viewer
+from agent.entrypoints.web.incident_page import Viewer, is_asked
 from agent.entrypoints.web.render import render
 from agent.errors import DependencyFailed, InputRejected
 from agent.ports.world import World
+from agent.presentation.measured import COMPUTED
 from agent.settings import Settings
 from agent.stages.effects import kill_switch_says
 from agent.stages.plan_to_decision import Word
@@ -65,9 +66,9 @@ def viewer_of(console: Console, person: Person) -> Viewer:
 def answer_page(console: Console, person: Person, result: Result, *, plan: Plan | None = None) -> Response:
     """Answer with the page of one result, and with the plan that is offered now where it is a newer one."""
     incident = load_or_none(console, plan.incident) if plan is not None else None
-    current = incident.plan if incident is not None and not incident.ended else None
-    newer = current if current is not None and plan is not None and current.ordinal > plan.ordinal else None
     now = time_of(console)
+    current = incident.plan if incident is not None and is_asked(incident, incident.plan, now) else None
+    newer = current if current is not None and plan is not None and current.ordinal > plan.ordinal else None
     response = page(console, "answer.html", person, now, answer=result, plan=plan, incident=incident, newer=newer)
     response.status_code = result.status
     return response
@@ -116,14 +117,13 @@ def page(
 def _banners(world: World, settings: Settings, factor: float) -> tuple[str, ...]:
     rehearsal = settings.platform.startswith("rehearsal:")
     said = []
-    if rehearsal and factor > 1:
-        said.append(f"Rehearsal: waits are divided by {factor:g}. No real service is changed.")
-    elif rehearsal:
-        said.append("Rehearsal: a stand-in platform answers as it was recorded. No real service is changed.")
-    if settings.rehearse_by_fit:
-        said.append("Configurations without a record are simulated: computed, not recorded.")
+    if rehearsal:
+        faster = f", {factor:g} times faster" if factor > 1 else ""
+        said.append(f"Rehearsal: a simulated platform replays recorded outcomes{faster}. No real service is changed.")
+    if rehearsal and settings.rehearse_by_fit:
+        said.append(f"What was not recorded is answered by the arithmetic and labelled: {COMPUTED}.")
     stopped = kill_switch_says(world) if world.control is not None else ""  # in the cloud the console cannot read it
     if stopped or settings.kill_switch:
         stopped = stopped or "the kill switch is on"
-        said.append(f"{stopped[:1].upper()}{stopped[1:]}. Nothing is changed, whatever is approved.")
+        said.append(f"{stopped[:1].upper()}{stopped[1:]}. No change is made while it is on, whatever is approved.")
     return tuple(said)

@@ -1,6 +1,5 @@
 """What the page of one incident, and of one plan, shows: gathered from the store, nothing decided here."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,17 +11,19 @@ from agent.core.incident import Event, Incident, plan_id
 from agent.core.phase import Phase
 from agent.core.plan import Plan
 from agent.core.value import Value
-from agent.core.verification import Check, Measurement, Verdict
-from agent.entrypoints.web import wording
-from agent.entrypoints.web.fate import Fate, fate_of
+from agent.core.verification import Check, Measurement
 from agent.entrypoints.web.forms import token
 from agent.entrypoints.web.identity import Person
 from agent.entrypoints.web.memory_bar import Bar, memory_bar
 from agent.entrypoints.web.permission import may_not_approve, may_not_decide
 from agent.ports.world import World
+from agent.presentation.evidence import field_source, log_of, place_of
+from agent.presentation.measured import VERDICTS
+from agent.presentation.plan_end import outcome, plan_end, plan_standing
+from agent.presentation.plan_title import plan_title
+from agent.presentation.standing import label_of, standing, way
 
 EARLIER_LIMIT = 8
-_LOG_PLACE = re.compile(r"log:(\d+)")
 
 EFFECT_WORDS = {
     EffectKind.APPLY: "Applied",
@@ -30,15 +31,10 @@ EFFECT_WORDS = {
     EffectKind.ROLL_BACK: "Put back",
 }
 STATE_WORDS = {
-    EffectState.INTENDED: "about to be called",
+    EffectState.INTENDED: "ordered; it may have been made already",
     EffectState.STARTED: "under way",
     EffectState.DONE: "done",
     EffectState.FAILED: "failed",
-}
-VERDICT_WORDS = {
-    Verdict.RECOVERED: "recovered",
-    Verdict.NOT_RECOVERED: "not recovered",
-    Verdict.INCONCLUSIVE: "inconclusive, which does not count as success",
 }
 
 
@@ -77,6 +73,7 @@ class Earlier(Value):
     """An earlier plan and how it ended."""
 
     plan: Plan
+    title: str
     ended: str
 
 
@@ -86,14 +83,16 @@ def incident_context(world: World, incident: Incident, viewer: Viewer, now: date
     plan, diagnosis = incident.plan, incident.diagnosis
     return {
         "incident": incident,
-        "words": wording.words_of(incident, now),
+        "standing": standing(incident, now),
         "cause": cause_of(incident),
-        "way": wording.way(incident),
+        "way": way(incident),
         "decisive": diagnosis.decisive if diagnosis else None,
         "diagnosis": diagnosis,
         "unknown": _unknown(diagnosis),
         "plan": plan,
-        "plan_state": plan_state(plan, incident, timeline, now)[0].lower() if plan else "",
+        "plan_state": plan_standing(plan, incident, timeline, now).label.lower() if plan else "",
+        "title": plan_title(plan) if plan else "",
+        "asked": is_asked(incident, plan, now),
         "form": form_for(world, incident, plan, viewer, now) if plan else Form(),
         "bars": bars_of(plan) if plan else None,
         "changed": incident.execution is not None or incident.phase is Phase.APPROVED,
@@ -101,25 +100,26 @@ def incident_context(world: World, incident: Incident, viewer: Viewer, now: date
         "earlier": tuple(_earlier(world, incident, timeline)),
         "elsewhere": tuple(r for r in incident.remedies if r.incident != incident.id),
         "timeline": timeline,
-        "evidence_place": evidence_place,
+        "place": lambda signal: place_of(signal, incident.platform),
+        "log_name": log_of(incident.platform),
+        "field_source": lambda name: field_source(diagnosis, name, incident.platform) if diagnosis else "",
         "effect_words": EFFECT_WORDS,
         "state_words": STATE_WORDS,
-        "verdict_words": VERDICT_WORDS,
+        "verdict_words": VERDICTS,
     }
 
 
 def plan_context(world: World, incident: Incident, plan: Plan, viewer: Viewer, now: datetime) -> dict[str, Any]:
     """Return what a plan's own page is made of."""
     timeline = world.store.timeline(incident.id)
-    state, says, tone = plan_state(plan, incident, timeline, now)
     current = incident.plan is not None and incident.plan.id == plan.id
     return {
         "incident": incident,
         "plan": plan,
         "cause": cause_of(incident),
-        "plan_state": state,
-        "state_says": says,
-        "state_tone": tone,
+        "standing": plan_standing(plan, incident, timeline, now),
+        "title": plan_title(plan),
+        "asked": is_asked(incident, plan, now),
         "decisive": incident.diagnosis.decisive if incident.diagnosis and current else None,
         "form": form_for(world, incident, plan, viewer, now),
         "bars": bars_of(plan),
@@ -133,16 +133,15 @@ def cause_of(incident: Incident) -> str:
     return incident.diagnosis.root_cause
 
 
-def evidence_place(signal: str) -> str:
-    """Say where a line stands, for people."""
-    found = _LOG_PLACE.fullmatch(signal)
-    return f"line {found[1]} of the instance's own log" if found else f"signal {signal}"
+def is_asked(incident: Incident, plan: Plan | None, now: datetime) -> bool:
+    """Whether somebody may still answer this plan."""
+    current = plan is not None and incident.plan is not None and incident.plan.id == plan.id
+    return incident.phase is Phase.ASKED and current and plan is not None and now < plan.expires_at
 
 
 def form_for(world: World, incident: Incident, plan: Plan, viewer: Viewer, now: datetime) -> Form:
     """Return what may be answered here and now; not shown for a plan that nobody is asked about."""
-    current = incident.plan is not None and incident.plan.id == plan.id
-    if incident.phase is not Phase.ASKED or not current or now >= plan.expires_at:
+    if not is_asked(incident, plan, now):
         return Form()
     person = viewer.person
     barred = may_not_decide(world, person, plan)
@@ -159,20 +158,6 @@ def form_for(world: World, incident: Incident, plan: Plan, viewer: Viewer, now: 
     )
 
 
-def plan_state(
-    plan: Plan, incident: Incident, timeline: tuple[Event, ...], now: datetime
-) -> tuple[str, str, wording.Tone]:
-    """Return the state of a plan: a label, a sentence and a tone."""
-    fate = fate_of(plan, incident, timeline)
-    if fate is not None:
-        return wording.label_of(fate.phase), _ended(fate), wording.tone_of(fate.phase)
-    if now >= plan.expires_at:
-        return "Expired", "Nobody answered in time. Nothing was changed.", wording.Tone.BAD
-    if incident.phase is Phase.ASKED:
-        return "Waits for you", "It waits for an answer. Nothing has been changed.", wording.Tone.WAITING
-    return "Not offered yet", "It is about to be offered.", wording.Tone.QUIET
-
-
 def bars_of(plan: Plan) -> Bars:
     """Return the memory bars of a plan."""
     before, after = plan.fit_before, plan.fit_after
@@ -185,42 +170,20 @@ def bars_of(plan: Plan) -> Bars:
     )
 
 
-def _ended(fate: Fate) -> str:
-    at = f"{fate.at:%Y-%m-%d %H:%M:%S} UTC"
-    proven = " (not verified)" if fate.verified is False else ""
-    why = f" {fate.why}" if fate.why else ""
-    match fate.phase:
-        case Phase.APPROVED:
-            return f"Approved by {fate.by}{proven} at {at}."
-        case Phase.REJECTED:
-            return f"Rejected by {fate.by}{proven} at {at}.{why}"
-        case Phase.EXPIRED:
-            return f"Nobody answered until {at}. Nothing was changed."
-        case Phase.SUPERSEDED:
-            return f"More was learned, so it was withdrawn at {at}. Nothing was changed."
-        case _:
-            return f"The service recovered by itself at {at}. Nothing was changed."
-
-
 def _earlier(world: World, incident: Incident, timeline: tuple[Event, ...]) -> Iterator[Earlier]:
     """The plans before the present one, newest first, each with its end as far as it got."""
     last = incident.plan.ordinal if incident.plan else incident.plans_made + 1
     for ordinal in range(last - 1, max(0, last - 1 - EARLIER_LIMIT), -1):
         plan = world.store.plan(plan_id(incident.id, ordinal))
         if plan is not None:
-            yield Earlier(plan=plan, ended=_outcome(incident, plan, timeline))
+            yield Earlier(plan=plan, title=plan_title(plan), ended=_outcome(incident, plan, timeline))
 
 
 def _outcome(incident: Incident, plan: Plan, timeline: tuple[Event, ...]) -> str:
     """How it ended, not only how it was answered: a verdict says more than an approval."""
-    tried = [r for r in incident.remedies if r.incident == incident.id and r.proposal == plan.proposal]
-    verdicts: dict[str, str] = {str(v): words for v, words in VERDICT_WORDS.items()}
-    if tried and tried[-1].ended in verdicts:
-        return f"approved, then {verdicts[tried[-1].ended]}"
-    if tried and tried[-1].ended == Phase.REFUSED:
-        return "approved, then refused at the last look"
-    fate = fate_of(plan, incident, timeline)
-    return wording.label_of(fate.phase).lower() if fate else "not answered"
+    came = outcome(plan, incident)
+    end = plan_end(plan, incident, timeline)
+    return f"approved, then {came}" if came else label_of(end.phase).lower() if end else "not answered"
 
 
 def _unknown(diagnosis: Diagnosis | None) -> tuple[str, ...]:

@@ -7,12 +7,11 @@ from urllib.parse import urlencode
 from pydantic import AwareDatetime
 
 from agent.core.incident import Incident
-from agent.core.phase import Phase
 from agent.core.value import Value
-from agent.entrypoints.web import wording
-from agent.entrypoints.web.incident_page import cause_of
+from agent.entrypoints.web.incident_page import cause_of, is_asked
 from agent.ports.store import Query
 from agent.ports.world import World
+from agent.presentation.standing import Standing, moves, standing
 
 OPEN_SHOWN = 200
 ENDED_SHOWN = 50
@@ -37,7 +36,7 @@ class Row(Value):
 
     incident: Incident
     cause: str
-    words: wording.PhaseWords
+    standing: Standing
     waits: bool
 
 
@@ -60,7 +59,7 @@ def list_context(world: World, asked: Asked, now: datetime) -> dict[str, Any]:
         "filtered": asked.filtered,
         "paged": asked.before is not None,
         "older": _older(asked, further.opened_at) if further is not None else "",
-        "moving": any(wording.moves(row.incident, now) for row in rows) or not (rows or asked.filtered),
+        "moving": any(moves(row.incident, now) for row in rows) or not (rows or asked.filtered),
     }
 
 
@@ -77,8 +76,8 @@ def _matching(world: World, asked: Asked, query: Query) -> tuple[Incident, ...]:
 
 
 def _row(incident: Incident, now: datetime) -> Row:
-    waits = incident.phase is Phase.ASKED and incident.plan is not None and now < incident.plan.expires_at
-    return Row(incident=incident, cause=cause_of(incident), words=wording.words_of(incident, now), waits=waits)
+    waits = is_asked(incident, incident.plan, now)
+    return Row(incident=incident, cause=cause_of(incident), standing=standing(incident, now), waits=waits)
 
 
 def _order(row: Row) -> tuple[int, float]:

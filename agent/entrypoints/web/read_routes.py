@@ -6,11 +6,12 @@ from flask import Flask, Response, request
 from pydantic import ValidationError
 
 from agent.core.plan import Plan
-from agent.entrypoints.web import answering, forms, wording
+from agent.entrypoints.web import answering, forms
 from agent.entrypoints.web.console import Console, answer_page, load_or_none, page, viewer_of, who_asks
 from agent.entrypoints.web.incident_page import incident_context, plan_context
 from agent.entrypoints.web.list_page import Asked, list_context
 from agent.errors import InputRejected
+from agent.presentation.standing import moves
 
 
 def add_pages(app: Flask, console: Console) -> None:
@@ -31,7 +32,7 @@ def add_pages(app: Flask, console: Console) -> None:
             return answer_page(console, person, answering.missing("incident"))
         now = max(console.world.clock.now(), found.phase_at)
         context = incident_context(console.world, found, viewer_of(console, person), now)
-        return page(console, "incident.html", person, now, moving=wording.moves(found, now), **context)
+        return page(console, "incident.html", person, now, moving=moves(found, now), **context)
 
     @app.get("/plans/<plan_id>")
     def plan(plan_id: str) -> Response:

@@ -11,10 +11,11 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 
 from agent.bootstrap.known import redact
-from agent.core.brief import worth
 from agent.core.field_words import field_words
 from agent.core.safe_text import plain
-from agent.entrypoints.web import wording
+from agent.presentation.measured import worth
+from agent.presentation.plan_title import as_sentence
+from agent.presentation.standing import ROLLOUTS, SOURCES, class_words, label_of, moment, tone_of
 
 STYLE = files("agent.entrypoints.web").joinpath("static/console.css").read_text(encoding="utf-8")
 STYLE_PATH = f"/style-{hashlib.sha256(STYLE.encode()).hexdigest()[:12]}.css"
@@ -37,14 +38,15 @@ def make_pages() -> Environment:
         "since": since,
         "until": until,
         "usd": usd,
-        "label": wording.label_of,
-        "tone": wording.tone_of,
+        "label": label_of,
+        "tone": tone_of,
         "known_name": known_name,
-        "class_words": wording.class_words,
+        "class_words": class_words,
         "worth": worth,
         "field_words": field_words,
+        "sentence": as_sentence,
     }
-    pages.globals |= {"style_path": STYLE_PATH, "voices": wording.VOICES, "rollouts": wording.ROLLOUTS}
+    pages.globals |= {"style_path": STYLE_PATH, "sources": SOURCES, "rollouts": ROLLOUTS}
     return pages
 
 
@@ -57,7 +59,7 @@ def _harmless(value: object) -> object:
 
 def utc(at: datetime) -> str:
     """Return an absolute time for people."""
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return moment(at.astimezone(UTC))
 
 
 def known_name(name: str) -> object:

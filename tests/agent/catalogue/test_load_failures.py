@@ -79,9 +79,9 @@ def test_every_figure_that_is_read_back_is_found_in_its_line(name: str) -> None:
     """And in no other line of a start."""
     printed = load_failures().printed
     line, value = LINES[name]
-    assert measure({name: printed[name]}, ["noise", line], 0) == {name: value}
+    assert measure({name: printed[name]}, ["noise", line], 0).values == {name: value}
     others = [text for other, (text, _) in LINES.items() if other != name]
-    assert measure({name: printed[name]}, others, 0) == {}
+    assert measure({name: printed[name]}, others, 0).values == {}
 
 
 def test_the_figures_that_are_read_back_are_those_that_are_compared() -> None:

@@ -45,7 +45,7 @@ def operator(served, desk, tmp_path, monkeypatch, capsys):
 def test_approve_decides_in_the_cloud_and_says_by_whom(operator, desk):
     code, out, _ = operator("approve", desk.plan.id)
     assert (code, desk.phase()) == (0, Phase.APPROVED)
-    assert f"plan {desk.plan.id} approved by ada@example.com;" in out
+    assert f"plan {desk.plan.id} approved by ada@example.com. The plan is checked once more" in out
     assert "not verified" not in out
     decision = desk.stage.world.store.load(desk.incident.id).decision
     assert (decision.verified, decision.channel) == (True, "command_line")
@@ -104,7 +104,7 @@ def test_incidents_are_listed_shown_and_told(operator, desk):
     assert f"plan {desk.plan.id}" in out
     assert operator("incidents", "list", "--service", "other")[1].startswith("no incidents")
     assert json.loads(operator("incidents", "list", "--open", "--json")[1])["plan"] == desk.plan.id
-    assert "waiting for a decision" in operator("incidents", "show", desk.incident.id)[1]
+    assert "Nobody answered the plan by" in operator("incidents", "show", desk.incident.id)[1]
     shown = json.loads(operator("incidents", "show", desk.incident.id, "--json")[1])
     assert shown["plan"]["digest"] == desk.plan.digest
     assert "asked about plan" in operator("incidents", "timeline", desk.incident.id)[1]

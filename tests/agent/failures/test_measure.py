@@ -8,22 +8,22 @@ from agent.failures.measure import measure
 
 def test_whole_numbers_decimals_thousands_and_words() -> None:
     patterns = {"a": r"a=([\d,]+)", "b_gib": r"b=(-?[\d.]+)", "c": r"c=(\w+)", "d": r"d=(\w+)"}
-    assert measure(patterns, ["a=41,328 b=-1.25 c=half"], 0) == {"a": 41328, "b_gib": -1.25, "c": "half"}
+    assert measure(patterns, ["a=41,328 b=-1.25 c=half"], 0).values == {"a": 41328, "b_gib": -1.25, "c": "half"}
 
 
 def test_the_decisive_line_comes_before_the_lines_after_it_and_those_before_the_rest() -> None:
     lines = ["n=1", *["-"] * 30, "n=2", "n=3"]
-    assert measure({"n": r"n=(\d+)"}, lines, 31) == {"n": 2}
-    assert measure({"n": r"n=(\d+)"}, lines, 15) == {"n": 1}
+    assert measure({"n": r"n=(\d+)"}, lines, 31).values == {"n": 2}
+    assert measure({"n": r"n=(\d+)"}, lines, 15).values == {"n": 1}
 
 
 def test_a_number_too_long_stays_text() -> None:
-    assert measure({"n": r"n=(\d+)"}, ["n=" + "9" * 40], 0) == {"n": "9" * 40}
+    assert measure({"n": r"n=(\d+)"}, ["n=" + "9" * 40], 0).values == {"n": "9" * 40}
 
 
 def test_a_full_stop_ends_the_sentence_not_the_value() -> None:
     patterns = {"repo": r"at ([\w.-]+/[\w.-]+)", "cc": r"capability ([\d.]+)", "none": r"dots (\.+)"}
-    assert measure(patterns, ["at google/gemma-4-31B-it. capability 7.5. dots ..."], 0) == {
+    assert measure(patterns, ["at google/gemma-4-31B-it. capability 7.5. dots ..."], 0).values == {
         "repo": "google/gemma-4-31B-it",
         "cc": 7.5,
     }
@@ -58,5 +58,13 @@ def test_a_port_is_read_where_ports_stand_and_nowhere_else(matcher: Matcher, tex
 
 def test_a_frame_of_a_traceback_is_no_path_that_a_failure_is_about() -> None:
     lines = ['  File "/srv/lib/loader.py", line 7, in read', "OSError: cannot read '/models/a/b.bin'"]
-    assert measure({"path": r"['\" ](/[\w./-]+)"}, lines, 0) == {"path": "/models/a/b.bin"}
-    assert measure({"path": r"['\" ](/[\w./-]+)"}, lines[:1], 0) == {}
+    assert measure({"path": r"['\" ](/[\w./-]+)"}, lines, 0).values == {"path": "/models/a/b.bin"}
+    assert measure({"path": r"['\" ](/[\w./-]+)"}, lines[:1], 0).values == {}
+
+
+def test_each_field_names_the_line_that_it_was_read_from():
+    """Near the decisive line, before it, and far from it."""
+    lines = ["x=1", *["..."] * 40, "before b=2", "decisive", "after c=3"]
+    found = measure({"x": r"x=(\d)", "b": r"b=(\d)", "c": r"c=(\d)", "d": r"d=(\d)"}, lines, 42)
+    assert found.lines == {"x": 0, "b": 41, "c": 43}
+    assert all(str(found.values[name]) in lines[at] for name, at in found.lines.items())

@@ -14,7 +14,10 @@ def said(capsys, *words):
 def test_a_plan_is_rejected_and_the_reason_is_kept(asked, capsys):
     code, out, _ = said(capsys, "reject", asked.plan.id, "--why", "not on a Friday", "--by", "ada")
     assert code == 0
-    assert f"plan {asked.plan.id} rejected by ada (not verified); the next plan comes" in out
+    assert (
+        f"plan {asked.plan.id} rejected by ada (not verified). The plan was rejected. Whether another plan is left"
+        in out
+    )
     assert "not on a Friday" in said(capsys, "incidents", "show", asked.id, "--json")[1]
 
 

@@ -12,7 +12,7 @@ from agent.core.action import ForPerson, SetEnv, SetFlag, SetStartupProbe, appli
 from agent.core.decision import Answer, Channel
 from agent.core.diagnosis import Diagnosis, Evidence, ModelWord, Voice
 from agent.core.execution import Effect, EffectKind, EffectState, Execution
-from agent.core.incident import Incident, Joined, Remedy, Times, incident_id, plan_id
+from agent.core.incident import Incident, Joined, Times, incident_id, plan_id
 from agent.core.observed import Figure, Observed
 from agent.core.phase import Phase
 from agent.core.plan import FitWord, Plan, Risk, Rollout
@@ -23,6 +23,7 @@ from agent.core.verification import Check, Measurement, Verdict, Verification
 from agent.ports.world import Owner, World
 from agent.stages.commit import save
 from agent.stages.plan_to_decision import Word, plan_to_decision
+from agent.stages.remedies import tried
 
 START = datetime(2026, 6, 8, 14, 31, 0, tzinfo=UTC)
 KEY = b"0123456789abcdef0123456789abcdef"
@@ -401,13 +402,11 @@ class Stage:
             revision=f"{incident.service}-sre-99aabbcc", intended_at=self.clock.now(), finished_at=self.clock.now(),
         )  # fmt: skip
         what = "the prior template is back; it did not serve before either, so the service is still down"
-        remedy = Remedy(
-            proposal=incident.plan.proposal, cause=incident.cause, ended=Verdict.NOT_RECOVERED,
-            at=self.clock.now(), incident=incident.id,
-        )  # fmt: skip
+        done = incident.execution.with_effect(undo)
+        remedies = tried(rolling.with_(execution=done), self.clock.now())
         return self.move(
             rolling, Phase.ROLLED_BACK, what, ended_why=what,
-            execution=incident.execution.with_effect(undo), remedies=(remedy,),
+            execution=done, remedies=remedies,
         )  # fmt: skip
 
     def escalated(self, incident: Incident) -> Incident:

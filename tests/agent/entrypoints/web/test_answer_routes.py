@@ -286,7 +286,7 @@ def test_an_approval_under_the_kill_switch_names_the_switch_and_not_the_person(s
     assert answered.status_code == 403
     page = text(answered)
     assert "Your answer was not taken" in page
-    assert "The kill switch is on (by grace: freeze). Nothing was decided" in page
+    assert "The kill switch is on (by grace: freeze). Your answer was not taken" in page
     assert "does not count" not in page
     assert stage.world.store.load(incident.id).phase is Phase.ASKED
 
@@ -317,7 +317,7 @@ def test_a_plan_for_a_person_is_taken_on(stage, browser, scenes):
     incident = stage.waiting(make=scenes.person_plan)
     assert "I take this on" in text(browser.get(f"/plans/{incident.plan.id}"))
     answered = browser.answer(incident.plan, "approve")
-    assert "We change nothing and watch" in text(browser.get(answered.headers["Location"]))
+    assert "took the task on; the agent begins to watch" in text(browser.get(answered.headers["Location"]))
 
 
 def test_an_unknown_plan_is_not_found(browser):

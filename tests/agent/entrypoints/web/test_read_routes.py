@@ -121,7 +121,7 @@ def test_the_incident_page_tells_the_whole_story(stage, browser, scenes):
     for said in (
         "The GPU ran out of memory while loading: 2.62 GiB is the output head",
         "Tried to allocate 2.62 GiB",
-        "the rules and Gemma differ",
+        "rules; the model differs",
         "provisional",
         "62 %, not certain",
         "The KV cache does not fit beside the weights.",
@@ -130,7 +130,7 @@ def test_the_incident_page_tells_the_whole_story(stage, browser, scenes):
         "flag --cpu-offload-gb",
         "<del>16384</del>",
         "<ins>4096</ins>",
-        "does not fit: the output head needs 2.62 GiB while loading",
+        "Does not fit: the output head needs 2.62 GiB while loading",
         "0.47 GiB missing",
         "0.88 USD/h now, 1.24 USD/h after (+0.36 USD/h)",
         "about 2.0 tokens/s",
@@ -139,7 +139,7 @@ def test_the_incident_page_tells_the_whole_story(stage, browser, scenes):
         "If nobody answers, nothing is changed",
         "2026-06-08 15:01:08 UTC",
         "in 29 min",
-        "one request may have 4,096 tokens",
+        "One request may have 4,096 tokens",
         "Approve and apply this change",
         "asked about plan",
     ):
@@ -149,15 +149,15 @@ def test_the_incident_page_tells_the_whole_story(stage, browser, scenes):
 def test_the_decisive_line_is_marked_among_the_evidence(stage, browser):
     incident = stage.waiting()
     page = text(browser, f"/incidents/{incident.id}")
-    marked = re.search(r'<li class="hit"><pre.*?this line decides', page, re.DOTALL)
+    marked = re.search(r'<li class="hit"><pre.*?<strong>key log line</strong>', page, re.DOTALL)
     assert marked
-    assert page.count("this line decides") == 1
+    assert page.count("<strong>key log line</strong>") == 1
 
 
 def test_what_follows_a_failed_change_is_told(stage, browser, scenes):
     incident = every_state(stage, scenes)["escalated"]
     page = text(browser, f"/incidents/{incident.id}")
-    assert "Why we stopped" in page
+    assert "Why it was escalated" in page
     assert "2 remedies for startup_probe_failed did not help" in page
     assert "approved, then not recovered" in page
     assert "2 tokens/s is of no use" in page
@@ -264,7 +264,7 @@ def test_an_expired_question_does_not_wait_any_more(stage, browser):
     assert "Answer by" not in text(browser, "/")
     page = text(browser, f"/incidents/{incident.id}")
     assert "<form" not in page
-    assert "Nobody answered in time" in page
+    assert "Nobody answered the plan by" in page
 
 
 def test_the_list_is_filtered_by_service_and_by_open(stage, browser, scenes):
@@ -327,8 +327,8 @@ def test_the_page_follows_only_while_something_moves(stage, browser, scenes):
     }
     assert not follows["memory"] or stage.clock.now() >= states["memory"].plan.expires_at
     held = text(browser, f"/incidents/{states['applying'].id}?still=1")
-    assert "refresh" not in held
-    assert "Let it follow again" in held
+    assert 'http-equiv="refresh"' not in held
+    assert "Auto-refresh is paused" in held
 
 
 def test_a_page_with_a_form_is_never_taken_from_under_the_hands(stage, browser):
@@ -344,7 +344,7 @@ def test_the_rehearsal_says_so_on_every_page(stage, browser_of):
     ada = browser_of(stage.world, settings=Settings(compression=60, rehearse_by_fit=True))
     for path in ("/", f"/incidents/{incident.id}", f"/plans/{incident.plan.id}", f"/plans/{incident.plan.id}/answer"):
         page = ada.client.get(path, base_url="http://127.0.0.1:8080", follow_redirects=True).get_data(as_text=True)
-        assert "Rehearsal: waits are divided by 60" in page
+        assert "Rehearsal: a simulated platform replays recorded outcomes, 60 times faster" in page
         assert "computed, not recorded" in page
     real = browser_of(stage.world)
     assert "Rehearsal" not in text(real, "/")
@@ -357,7 +357,7 @@ def test_a_kill_switch_that_was_turned_is_said_on_every_page(stage, browser):
     for path in ("/", f"/incidents/{incident.id}", f"/plans/{incident.plan.id}"):
         page = text(browser, path)
         assert (
-            "The kill switch is on (by grace: &lt;b&gt;fire&lt;/b&gt;). Nothing is changed, whatever is approved"
+            "The kill switch is on (by grace: &lt;b&gt;fire&lt;/b&gt;). No change is made while it is on, whatever is approved"
             in page
         )
     stage.world.control.set_kill_switch(KillSwitch(on=False))

@@ -17,7 +17,7 @@ from agent.core.incident import Event, Incident
 from agent.core.phase import Phase
 from agent.core.plan import FitWord, Plan, Risk, Rollout
 from agent.core.serving import Target
-from agent.core.slack_card import APPROVE, DETAILS, REASON, REJECT, card, reason_block
+from agent.presentation.slack_card import APPROVE, DETAILS, REASON, REJECT, card, reason_block
 
 AT = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 GIB = 2**30
@@ -159,7 +159,7 @@ def test_a_person_sees_all_that_is_needed_to_decide():
     said = json.dumps(list(shown("the reason").blocks), ensure_ascii=False)
     for words in (
         "engine_dead", "the reason", "max-model-len", "8192", "before ███", "GiB missing", "0.71 USD", "1.42 USD",
-        "*Risk:* high", "*Undo:*", "If nobody answers", "2026-11-21 03:30 UTC", "start the same configuration again",
+        "*Risk:* high", "*Undo:*", "If nobody answers", "2026-11-21 03:30 UTC", "the same configuration is started again",
     ):  # fmt: skip
         assert words in said, words
 

@@ -2,14 +2,14 @@
 
 from agent.core.decision import Answer
 from agent.core.phase import Phase
-from agent.entrypoints.web.fate import fate_of
+from agent.presentation.plan_end import plan_end
 
 
 def fates(stage, incident):
     now = stage.world.store.load(incident.id)
     timeline = stage.world.store.timeline(incident.id)
     plans = [stage.world.store.plan(f"{incident.id.replace('inc-', 'p-')}-{n}") for n in range(1, now.plans_made + 1)]
-    return [(f.phase, f.by) if (f := fate_of(p, now, timeline)) else None for p in plans]
+    return [(f.phase, f.by) if (f := plan_end(p, now, timeline)) else None for p in plans]
 
 
 def test_each_plan_of_a_long_life_has_its_own_end(stage, scenes):

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from agent.core.action import ForPerson, Restart
-from agent.core.brief import PHASE_WORDS
 from agent.core.decision import NO_REASON, Answer
 from agent.core.incident import Event, Incident
 from agent.core.memory_text import memory_text
@@ -13,6 +12,9 @@ from agent.core.phase import Phase
 from agent.core.plan import Plan, Risk
 from agent.core.safe_text import slack_code, slack_mrkdwn, slack_plain
 from agent.core.value import Value, digest
+from agent.presentation.evidence import place_of
+from agent.presentation.plan_title import as_sentence, plan_title
+from agent.presentation.standing import Tone, standing
 
 APPROVE: Final = "sre_plan_approve"
 REJECT: Final = "sre_plan_reject"
@@ -25,14 +27,7 @@ Block = dict[str, Any]
 
 _SHOWN_DIFFERENCES = 12
 _SHOWN_EVENTS = 4
-_ICON: Final = {
-    Phase.RESOLVED: "🟢",
-    Phase.SELF_RECOVERED: "🟢",
-    Phase.ESCALATED: "🔴",
-    Phase.ASKED: "🟠",
-    Phase.REJECTED: "⚪",
-    Phase.EXPIRED: "⚪",
-}
+_ICON: Final = {Tone.GOOD: "🟢", Tone.BAD: "🔴", Tone.WAITING: "🟠", Tone.QUIET: "⚪", Tone.MOVING: "🔵"}
 
 
 class Card(Value):
@@ -68,12 +63,13 @@ def card(incident: Incident, timeline: tuple[Event, ...], *, redact: Redact, con
     def code(text: str, limit: int) -> str:
         return slack_code(redact(text), limit=limit)
 
-    said = PHASE_WORDS[incident.phase]
-    icon = _ICON.get(incident.phase, "🔵")
+    now = standing(incident, incident.phase_at)
     title = f"{redact(incident.service)}: {incident.cause if incident.diagnosis else 'not diagnosed yet'}"
     blocks: list[Block] = [
         {"type": "header", "text": {"type": "plain_text", "text": slack_plain(title, limit=150), "emoji": False}},
-        _section(f"{icon} *{said}*{_provisional(incident)}{_replayed(incident)}"),
+        _section(
+            f"{_ICON[now.tone]} *{now.label}*{_provisional(incident)}{_replayed(incident)}\n{prose(now.says, 1500)}"
+        ),
         *_trouble(incident, prose, code),
     ]
     if incident.plan is not None:
@@ -82,16 +78,17 @@ def card(incident: Incident, timeline: tuple[Event, ...], *, redact: Redact, con
         if incident.phase is Phase.ASKED:
             blocks += _asking(incident, incident.plan, console_url)
     if incident.ended_why:
-        blocks.append(_section(f"*So:* {prose(incident.ended_why, 1500)}"))
+        blocks.append(_section(f"*Reason:* {prose(incident.ended_why, 1500)}"))
     blocks.append(_context([prose(_line(event), 1500) for event in timeline[-_SHOWN_EVENTS:]], incident))
-    return Card(text=slack_mrkdwn(f"{title} - {said}. {redact(_sentence(incident))}", limit=1000), blocks=tuple(blocks))
+    text = f"{title} - {now.label}. {redact(now.says)} {redact(_sentence(incident))}"
+    return Card(text=slack_mrkdwn(text, limit=1000), blocks=tuple(blocks))
 
 
 def _sentence(incident: Incident) -> str:
     if incident.ended_why:
         return incident.ended_why
     if incident.plan is not None and incident.phase is Phase.ASKED:
-        return f"Plan {incident.plan.id}: {incident.plan.why}"
+        return f"Plan {incident.plan.id}: {plan_title(incident.plan)}."
     return incident.diagnosis.root_cause if incident.diagnosis else ""
 
 
@@ -99,16 +96,19 @@ def _trouble(incident: Incident, prose: Callable[[str, int], str], code: Callabl
     diagnosis = incident.diagnosis
     if diagnosis is None:
         return []
-    blocks = [_section(f"*Cause:* {prose(diagnosis.root_cause, 1500)}")]
+    blocks = [_section(f"*Diagnosis:* {prose(diagnosis.root_cause, 1500)}")]
     if diagnosis.decisive is not None:
-        blocks.append(_section(code(diagnosis.decisive.line, 900)))
+        where = prose(place_of(diagnosis.decisive.signal, incident.platform), 200)
+        blocks += [_section(f"*Key log line* ({where})"), _section(code(diagnosis.decisive.line, 900))]
     if diagnosis.unknown:
         blocks.append(_section(f"*Not known:* {prose('; '.join(diagnosis.unknown), 800)}"))
     return blocks
 
 
 def _plan(plan: Plan, prose: Callable[[str, int], str], code: Callable[[str, int], str]) -> list[Block]:
-    blocks = [_section(f"*Plan {prose(plan.id, 100)}:* {prose(plan.why, 1500)}")]
+    blocks = [
+        _section(f"*Plan {prose(plan.id, 100)}:* {prose(plan_title(plan), 500)}\n{prose(as_sentence(plan.why), 1500)}")
+    ]
     lines = [f"{d.path}: {_value(d.before)} -> {_value(d.after)}" for d in plan.difference[:_SHOWN_DIFFERENCES]]
     if len(plan.difference) > _SHOWN_DIFFERENCES:
         lines.append(f"and {len(plan.difference) - _SHOWN_DIFFERENCES} more: see Details")
@@ -116,7 +116,7 @@ def _plan(plan: Plan, prose: Callable[[str, int], str], code: Callable[[str, int
         if isinstance(action, ForPerson):
             lines += [action.instruction, *action.commands]
         if isinstance(action, Restart):
-            lines.append("start the same configuration again")
+            lines.append("no setting changes; the same configuration is started again")
     if lines:
         blocks.append(_section(code("\n".join(lines), 2800)))
     bars = [f"{when} {bar}" for when, bar in _bars(plan) if bar]
@@ -220,7 +220,7 @@ def _line(event: Event) -> str:
 
 
 def _provisional(incident: Incident) -> str:
-    return " (the first word, it may change)" if incident.diagnosis and incident.diagnosis.provisional else ""
+    return " (provisional diagnosis)" if incident.diagnosis and incident.diagnosis.provisional else ""
 
 
 def _replayed(incident: Incident) -> str:

@@ -1,0 +1,68 @@
+"""What the arithmetic found, in one sentence whose figures add up: the peak, the parts of it, and what is missing."""
+
+from agent.fit.bounds import GIB, Bounds
+from agent.fit.report import FitReason, FitReport
+
+_STEPS = {
+    FitReason.LOAD_PEAK: "while the weights are loaded",
+    FitReason.FREE_MEMORY: "when vLLM asks for its budget",
+    FitReason.PROFILE: "in the profiling run",
+    FitReason.NO_KV: "no memory is left for the KV cache",
+    FitReason.ONE_REQUEST: "one request of full length does not fit in the KV cache",
+    FitReason.GRAPH_CAPTURE: "while CUDA graphs are captured",
+}
+
+
+def fit_sentence(report: FitReport) -> str:
+    """Return such as ``Fits: peak 21.34 of 22.03 GiB (...); weights 17.52 GiB, ...``; sizes in GiB per device."""
+    if report.fits is False and report.reason is FitReason.UNSUPPORTED:
+        return f"Does not start: {_refusal(report)}"
+    said = [f"{_verdict(report)}{_peak(report)}"]
+    parts = []
+    if report.weights_bytes is not None:
+        parts.append(f"weights {_gib(report.weights_bytes)} GiB")
+    if report.fits is not False and report.kv_cache_bytes is not None:
+        parts.append(f"KV cache {_gib(report.kv_cache_bytes)} GiB")
+    if report.fits and report.max_concurrency is not None and report.max_model_len is not None:
+        parts.append(f"{report.max_concurrency[1]:.1f} requests of {report.max_model_len:,} tokens at once")
+    if parts:
+        said.append(", ".join(parts))
+    if report.fits is False and report.shortfall_bytes is not None and report.shortfall_bytes.best > 0:
+        said.append(_missing(report.shortfall_bytes))
+    return "; ".join(said)
+
+
+def _verdict(report: FitReport) -> str:
+    if report.fits:
+        return "Fits"
+    if report.fits is None:
+        return "May or may not fit"
+    where = _STEPS.get(report.reason, "")
+    return f"Does not fit ({where})" if where else "Does not fit"
+
+
+def _peak(report: FitReport) -> str:
+    """The peak, and how it comes to be more than vLLM's own budget: what stands outside the budget is no part of it."""
+    need, total, budget = report.required_bytes, report.total_bytes, report.budget_bytes
+    if need is None or total is None:
+        return ""
+    said = f": peak {_gib(need)} of {_gib(total)} GiB"
+    if report.fits is False or budget is None or need.best <= budget.best:
+        return said
+    outside = round(need.best / GIB, 2) - round(budget.best / GIB, 2)
+    return f"{said} ({outside:.2f} above vLLM's budget of {_gib(budget)}, which leaves out driver, graphs and loading)"
+
+
+def _refusal(report: FitReport) -> str:
+    return report.assumptions[0] if report.assumptions else "vLLM does not support this configuration"
+
+
+def _missing(short: Bounds) -> str:
+    """What is missing; less than the last digit that is shown is not called 0.00."""
+    if short.best < 0.01 * GIB:
+        return f"{short.best / 2**20:,.1f} MiB short"
+    return f"{_gib(short)} GiB short"
+
+
+def _gib(size: Bounds) -> str:
+    return f"{size.best / GIB:.2f}"

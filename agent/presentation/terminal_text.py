@@ -1,0 +1,125 @@
+"""An incident as lines of text: what terminals, logs and message fallbacks show."""
+
+from datetime import datetime
+
+from agent.core.action import Action, ForPerson, Restart
+from agent.core.diagnosis import Diagnosis, Voice
+from agent.core.field_words import field_said
+from agent.core.incident import Incident
+from agent.core.phase import Phase
+from agent.core.plan import Plan
+from agent.core.safe_text import shortened, terminal
+from agent.core.verification import Verification
+from agent.presentation.evidence import field_source, place_of
+from agent.presentation.measured import figure_words, worth
+from agent.presentation.plan_title import as_sentence, plan_title
+from agent.presentation.standing import SOURCES, moment, standing
+
+SIGNAL_CHARS = 160
+
+
+def headline(incident: Incident, *, now: datetime) -> str:
+    """Return one line: service, class, where it stands."""
+    cause = incident.cause if incident.diagnosis else "not diagnosed yet"
+    return f"{incident.service}: {cause} - {standing(incident, now).label}"
+
+
+def lines(incident: Incident, *, now: datetime) -> tuple[str, ...]:
+    """Return the incident for a terminal: what broke, why, the plan, what can be done now.
+
+    All outside text is made harmless for terminals; a line may still be long.
+    """
+    said = [f"incident {incident.id}  {headline(incident, now=now)}"]
+    said.append(f"  status     {terminal(standing(incident, now).says)}")
+    if incident.ended_why:
+        said.append(f"  reason     {terminal(incident.ended_why)}")
+    if incident.revision:
+        said.append(f"  revision   {terminal(incident.revision)}")
+    if incident.linked_to:
+        said.append(f"  follows    {incident.linked_to}")
+    if incident.diagnosis is not None:
+        said += _diagnosis(incident, incident.diagnosis)
+    for entry in incident.joined:
+        said.append(f"  signal     {entry.signal}: {terminal(shortened(entry.line, SIGNAL_CHARS))}")
+        said.append(f"             {terminal(entry.reason)}")
+    asked = incident.phase is Phase.ASKED and incident.plan is not None and now < incident.plan.expires_at
+    if incident.plan is not None:
+        said += plan_lines(incident.plan, now=now, asked=asked)
+    if incident.verification is not None:
+        said += _measured(incident.verification)
+    if asked and incident.plan is not None:
+        said += _answers(incident, incident.plan)
+    return tuple(said)
+
+
+def _answers(incident: Incident, plan: Plan) -> list[str]:
+    """The commands that would be taken; a replay that changes nothing takes no approval."""
+    may_approve = incident.may_change or plan.by_person
+    approve = f"  {'take it on' if plan.by_person else 'approve   '} sre-agent approve {plan.id}"
+    return [*([approve] if may_approve else []), f"  reject     sre-agent reject {plan.id} --why TEXT"]
+
+
+def _measured(verification: Verification) -> list[str]:
+    newest = {m.check: m for m in verification.measurements}
+    said = [f"  measured   {m.check}: {worth(m)} - {terminal(m.says)}" for m in newest.values()]
+    if verification.observed is not None:
+        said += [f"  start-up   {figure_words(f)}" for f in verification.observed.figures]
+    if verification.verdict is not None:
+        said.append(f"  verdict    {verification.verdict}: {terminal(verification.why)}")
+    return said
+
+
+def _diagnosis(incident: Incident, diagnosis: Diagnosis) -> list[str]:
+    sure = "certain" if diagnosis.certain else f"confidence {diagnosis.confidence:.0%}"
+    first = ", provisional" if diagnosis.provisional else ""
+    said = [
+        f"  diagnosis  {terminal(diagnosis.root_cause)}",
+        f"  class      {diagnosis.class_}, {sure}{first}; source: {SOURCES[diagnosis.voice]}",
+    ]
+    if diagnosis.decisive is not None:
+        place = place_of(diagnosis.decisive.signal, incident.platform)
+        said.append(f"  key line   {place}: {terminal(diagnosis.decisive.line)}")
+    for name, value in diagnosis.fields.items():
+        source = field_source(diagnosis, name, incident.platform)
+        said.append(f"  figure     {terminal(field_said(name, value))}" + (f" ({source})" if source else ""))
+    if diagnosis.unknown:
+        said.append(f"  unknown    {'; '.join(map(terminal, diagnosis.unknown))}")
+    if diagnosis.model_word is not None:
+        differs = " - differs from the rules" if diagnosis.voice is Voice.DIFFER else ""
+        said.append(f"  model      {terminal(diagnosis.model_word.root_cause)}{differs}")
+    return said
+
+
+def plan_lines(plan: Plan, *, now: datetime, asked: bool) -> list[str]:
+    """Return the plan: title, reason, difference, proof, price, risk, way back, and the deadline while it is asked."""
+    said = [f"  plan       {plan.id}: {terminal(plan_title(plan))}", f"    reason   {terminal(as_sentence(plan.why))}"]
+    said += [f"    change   {terminal(d.path)}: {_value(d.before)} -> {_value(d.after)}" for d in plan.difference]
+    said += [f"    do       {terminal(text)}" for action in plan.actions for text in _by_hand(action)]
+    said += [
+        f"    before   {terminal(plan.fit_before.sentence)}",
+        f"    after    {terminal(plan.fit_after.sentence)}",
+    ]
+    said.append(f"    cost     {_cost(plan.cost_before_usd_per_h)} -> {_cost(plan.cost_after_usd_per_h)} per hour")
+    if plan.decode_tokens_per_s is not None:
+        said.append(f"    speed    about {plan.decode_tokens_per_s:,.1f} tokens/s for one request, computed")
+    reasons = f" ({'; '.join(map(terminal, plan.risk_reasons))})" if plan.risk_reasons else ""
+    said += [f"    risk     {plan.risk}{reasons}", f"    undo     {terminal(plan.undo)}"]
+    said += [f"    note     {terminal(note)}" for note in plan.notes]
+    if asked:
+        left = (plan.expires_at - now).total_seconds()
+        said.append(f"    expires  {moment(plan.expires_at)} (in {left / 60:.0f} min). {plan.silence}")
+    return said
+
+
+def _by_hand(action: Action) -> list[str]:
+    if isinstance(action, Restart):
+        return []
+    return [action.instruction, *action.commands] if isinstance(action, ForPerson) else []
+
+
+def _value(value: str | None) -> str:
+    return "(absent)" if value is None else (terminal(value) or "on")
+
+
+def _cost(usd: float | None) -> str:
+    return "unknown" if usd is None else f"{usd:.2f} USD"
