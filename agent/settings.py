@@ -86,6 +86,8 @@ class Settings(Value):
     ingest_secrets: Mapping[str, SecretStr] = Field(default_factory=dict)
     service_api_keys: Mapping[str, SecretStr] = Field(default_factory=dict)
     hub_token: SecretStr | None = None
+    hub_url: str = "https://huggingface.co"
+    hub_offline: bool = False
     unattended: bool = True
     follow_log: Path | None = None
     restart_command: tuple[str, ...] = ()
@@ -303,6 +305,8 @@ WORDS: dict[str, _Word] = {
         field="service_api_keys", read=_pairs, want="name=key pairs of watched servers, separated by commas"
     ),
     "HF_TOKEN": _Word(field="hub_token", read=_secret, want="a Hugging Face token, for checkpoints behind a licence"),
+    "HF_ENDPOINT": _Word(field="hub_url", read=_own_address, want="the https:// address of the model hub"),
+    "HF_HUB_OFFLINE": _Word(field="hub_offline", read=_switch, want="on | off: never ask the model hub"),
     "RESTART_COMMAND": _Word(field="restart_command", read=_words, want="a command, quoted as for a shell"),
     "PUBLIC_URL": _Word(field="public_url", read=str, want="the URL under which people reach the console"),
     "IAP_AUDIENCE": _Word(field="iap_audience", read=str, want="the audience of the IAP assertion"),

@@ -2,11 +2,14 @@
 
 import hashlib
 import importlib.util
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.outside import absent
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test asks the model hub; those that need one start their own
 
 
 def _module(name: str):

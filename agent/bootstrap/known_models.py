@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from threading import Thread
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from agent.catalogue.load_fit import ModelCatalogue
-from agent.errors import InputRejected
+from agent.errors import InputRejected, SreError
 from agent.fit.checkpoint import ModelProfile
 from agent.fit.facts import ModelFacts
 from agent.ports.profiles import ProfileShelf
@@ -20,6 +23,45 @@ ReadCheckpoint = Callable[[str, str, Sequence[ModelFacts]], ModelProfile]
 """Source, name for the profile, bundled models -> profile."""
 
 _REMOTE = ("gs://", "hf:", "https://", "http://")
+_REPOSITORY: Final = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}", re.ASCII)
+
+HUB_S: Final = 2.0
+"""Longest that a question waits for the model hub, seconds, over everything that it is asked."""
+
+
+class ModelHub:
+    """Reads a repository of the model hub while a question waits, and stops asking once the hub was silent.
+
+    Args:
+        read: Source ("hf:owner/name") and name to profile.
+        wait_s: Longest wait for one repository, seconds; a read that takes longer counts as silence.
+    """
+
+    def __init__(self, read: Callable[[str, str], ModelProfile], *, wait_s: float = HUB_S) -> None:
+        self._read = read
+        self._wait_s = wait_s
+        self._silent = ""
+
+    def facts(self, name: str) -> ModelFacts | str:
+        """Facts of a repository, or one clause that says why the hub did not give them."""
+        if self._silent:
+            return self._silent
+        told: list[ModelFacts | str] = []
+
+        def ask() -> None:
+            try:
+                told.append(self._read(f"hf:{name}", name).facts)
+            except SreError as error:
+                told.append(f"the hub did not give {name}: {error.what}, {error.why}")
+
+        # a thread, because neither looking a host up nor a slow answer can be given up in any other way
+        asking = Thread(target=ask, name="model-hub", daemon=True)
+        asking.start()
+        asking.join(self._wait_s)
+        if told:
+            return told[0]
+        self._silent = f"the hub did not answer within {self._wait_s:g} s"
+        return self._silent
 
 
 class KnownModels:
@@ -29,21 +71,31 @@ class KnownModels:
         bundled: The catalogue's models.
         shelf: Profiles that were added.
         read: Reads the checkpoint at a place, under a name, beside the bundled models; keeps nothing.
+        hub_s: Longest wait for the model hub, seconds; None never asks it.
     """
 
-    def __init__(self, bundled: ModelCatalogue, shelf: ProfileShelf, read: ReadCheckpoint) -> None:
+    def __init__(
+        self, bundled: ModelCatalogue, shelf: ProfileShelf, read: ReadCheckpoint, *, hub_s: float | None = None
+    ) -> None:
         self._bundled = bundled
         self._shelf = shelf
         self._read = read
+        self._hub = (
+            None if hub_s is None else ModelHub(lambda source, name: self.read(source, as_name=name), wait_s=hub_s)
+        )
 
     def find(self, name: str) -> ModelFacts:
         """Facts of the model of a name.
 
-        A folder here is read at once. Otherwise a profile of this name or place wins over the bundled entry; an address
-        that neither knows is read where it lies.
+        A folder here is read at once. Otherwise a profile of this name or place wins over the bundled entry; a
+        repository that is not bundled under its own name is read from the hub where that answers in time, and a known
+        model that it resembles stands in where it does not; an address that nobody knows is read where it lies.
 
         Args:
             name: A Hugging Face id, a name given by ``models add``, a folder, a mounted path, gs://, hf: or https://.
+
+        Returns:
+            Facts; that the hub was read or was silent stands among the assumptions.
 
         Raises:
             InputRejected: Nobody knows it, or its checkpoint is hostile or incomplete.
@@ -54,12 +106,33 @@ class KnownModels:
         profile = self.profile(name)
         if profile is not None:
             return profile.facts
+        repository = name.removeprefix("hf:")
+        if self._bundled.lists(repository):
+            return self._bundled.find(repository)
+        if self._hub is None or not _REPOSITORY.fullmatch(repository):
+            return self._resembling(name, "")
+        answer = self._hub.facts(repository)
+        if isinstance(answer, str):
+            return self._resembling(name, answer)
+        kept = f"read from the hub just now and not kept: sre-agent models add hf:{repository} keeps it"
+        return replace(answer, assumptions=(*answer.assumptions, kept))
+
+    def _resembling(self, name: str, silence: str) -> ModelFacts:
+        """The bundled model whose name resembles this one, or the checkpoint at this address."""
+        repository = name.removeprefix("hf:")
         try:
-            return self._bundled.find(name.removeprefix("hf:"))
-        except InputRejected:
-            if name.startswith(_REMOTE):
+            found = self._bundled.find(repository)
+        except InputRejected as error:
+            if name.startswith(_REMOTE) and not silence:
                 return self.read(name, as_name=name).facts
-            raise
+            if not _REPOSITORY.fullmatch(repository):
+                raise
+            raise InputRejected(
+                error.what,
+                why=f"{error.why}, and {silence}" if silence else error.why,
+                mend=f"{error.mend.split('Add a checkpoint')[0]}Add it with: sre-agent models add hf:{repository}",
+            ) from error
+        return replace(found, assumptions=(silence, *found.assumptions)) if silence else found
 
     def profile(self, name: str) -> ModelProfile | None:
         """The added profile of this name, or of this place."""
@@ -106,7 +179,8 @@ def known_models(bundled: ModelCatalogue, settings: Settings) -> KnownModels:
             why=f"the store {settings.store!r} keeps none",
             mend="use STORE=sqlite:<folder>",
         )
-    return KnownModels(bundled, SqliteProfileShelf(settings.state / "profiles.sqlite"), reader(settings))
+    shelf = SqliteProfileShelf(settings.state / "profiles.sqlite")
+    return KnownModels(bundled, shelf, reader(settings), hub_s=None if settings.hub_offline else HUB_S)
 
 
 def reader(settings: Settings) -> ReadCheckpoint:
@@ -119,7 +193,12 @@ def reader(settings: Settings) -> ReadCheckpoint:
         from agent.adapters.clock import SystemClock
 
         hub_token = settings.hub_token.get_secret_value() if settings.hub_token is not None else None
-        locator = Locator(mounts=mounts(settings), google_token=google_token, hub_token=lambda: hub_token)
+        locator = Locator(
+            mounts=mounts(settings),
+            google_token=google_token,
+            hub_token=lambda: hub_token,
+            hub_url=settings.hub_url,
+        )
         files = locator.open(source)
         try:
             return read_profile(files, name=name, read_at=SystemClock().now().isoformat(), bundled=bundled)

@@ -70,6 +70,11 @@ class ModelCatalogue:
         """
         return self._sized(self._found(name))
 
+    def lists(self, name: str) -> bool:
+        """True when the name is an entry's own or an alias, not one that only resembles it."""
+        wanted = name.strip().rstrip("/").lower()
+        return wanted in self.by_name or ("/" not in wanted and wanted.rsplit("/", 1)[-1] in self.by_name)
+
     def _found(self, name: str) -> ModelFacts:
         wanted = name.strip().rstrip("/").lower()
         if found := self.by_name.get(wanted) or self.by_name.get(last := wanted.rsplit("/", 1)[-1]):

@@ -1,9 +1,15 @@
 """Names find their model: profiles before the bundled entries, mounts through services.toml."""
 
+import json
+import struct
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
 import pytest
 
 from agent.adapters.checkpoint.locate import Locator
-from agent.bootstrap.known_models import KnownModels, mounts, name_of
+from agent.bootstrap.known_models import HUB_S, KnownModels, known_models, mounts, name_of, reader
 from agent.catalogue.load_fit import load_fit_catalogue
 from agent.errors import InputRejected
 from agent.fit.checkpoint import ModelProfile
@@ -112,3 +118,128 @@ def test_a_profile_is_named_after_its_repository_or_folder(source, name):
 def test_a_place_without_a_folder_asks_for_a_name():
     with pytest.raises(InputRejected, match="--name"):
         name_of("gs://bucket")
+
+
+class Hub:
+    """A model hub on loopback: repositories by name, each file by its bytes; ``gate`` holds every answer back."""
+
+    def __init__(self, repositories):
+        self.repositories = repositories
+        self.asked = []
+        self.gate = threading.Event()
+        self.gate.set()
+        hub = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def log_message(self, *_):
+                pass
+
+            def do_GET(self):
+                hub.asked.append(self.path)
+                hub.gate.wait(30)
+                owner, name, _, _, file = self.path.strip("/").split("/", 4)
+                body = hub.repositories.get(f"{owner}/{name}", {}).get(file)
+                if body is None:
+                    self.send_error(404)
+                    return
+                first, last = map(int, self.headers["Range"].removeprefix("bytes=").split("-"))
+                part = body[first : last + 1]
+                self.send_response(206)
+                self.send_header("Content-Range", f"bytes {first}-{first + len(part) - 1}/{len(body)}")
+                self.send_header("Content-Length", str(len(part)))
+                self.end_headers()
+                self.wfile.write(part)
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self):
+        self.gate.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def tiny_files(**config):
+    """A Llama of one layer, whole."""
+    told = {
+        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "vocab_size": 1000,
+        "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 256, "max_position_embeddings": 4096,
+        "tie_word_embeddings": True, **config,
+    }  # fmt: skip
+    entries = {
+        "model.embed_tokens.weight": {"dtype": "BF16", "shape": [1000, 64], "data_offsets": [0, 128_000]},
+        "model.layers.0.mlp.up_proj.weight": {"dtype": "BF16", "shape": [256, 64], "data_offsets": [128_000, 160_768]},
+    }
+    header = json.dumps(entries).encode()
+    return {
+        "config.json": json.dumps(told).encode(),
+        "model.safetensors": struct.pack("<Q", len(header)) + header + bytes(160_768),
+    }
+
+
+@pytest.fixture
+def hub():
+    running = Hub({"someone/tiny": tiny_files(), "someone/Llama-3.1-8B-Instruct-AWQ": tiny_files()})
+    yield running
+    running.close()
+
+
+def asking(hub, tmp_path, *, hub_s=10.0):
+    settings = read_settings({"STORE": f"sqlite:{tmp_path / 'state'}", "HF_ENDPOINT": hub.url})
+    return KnownModels(BUNDLED, Shelf(), reader(settings), hub_s=hub_s)
+
+
+def test_a_repository_that_is_not_bundled_is_read_from_the_hub(hub, tmp_path):
+    facts = asking(hub, tmp_path).find("someone/tiny")
+    assert (facts.name, facts.hidden, facts.checkpoint_bytes) == ("someone/tiny", 64, 160_768)
+    assert any("models add hf:someone/tiny" in told for told in facts.assumptions)
+    assert all("/someone/tiny/resolve/main/" in path for path in hub.asked)
+
+
+def test_what_the_hub_holds_wins_over_a_guess_by_the_name_and_a_bundled_name_is_not_asked_for(hub, tmp_path):
+    models = asking(hub, tmp_path)
+    assert models.find("someone/Llama-3.1-8B-Instruct-AWQ").hidden == 64
+    hub.asked.clear()
+    assert models.find("Qwen/Qwen3-8B").hidden == 4096
+    assert hub.asked == []
+
+
+def test_a_silent_hub_delays_once_and_is_told_among_the_assumptions(hub, tmp_path):
+    hub.gate.clear()
+    models = asking(hub, tmp_path, hub_s=0.2)
+    began = time.monotonic()
+    guessed = models.find("elsewhere/Llama-3.1-8B-Instruct-AWQ")
+    with pytest.raises(InputRejected) as refused:
+        models.find("someone/tiny")
+    assert time.monotonic() - began < 2
+    assert guessed.assumptions[0] == "the hub did not answer within 0.2 s"
+    assert guessed.quant.scheme == "awq"
+    assert "the hub did not answer within 0.2 s" in refused.value.why
+    assert refused.value.mend.endswith("sre-agent models add hf:someone/tiny")
+    assert len(hub.asked) == 1
+
+
+def test_a_repository_that_the_hub_does_not_have_ends_with_the_command_that_adds_it(hub, tmp_path):
+    with pytest.raises(InputRejected) as refused:
+        asking(hub, tmp_path).find("nobody/nothing-at-all")
+    assert "404" in refused.value.why
+    assert "sre-agent models add hf:nobody/nothing-at-all" in refused.value.mend
+
+
+def test_a_checkpoint_of_the_hub_that_cannot_be_read_says_which_file_and_why(hub, tmp_path):
+    hub.repositories["someone/broken"] = {**tiny_files(), "config.json": b"{"}
+    with pytest.raises(InputRejected, match=r"someone/broken.*config\.json"):
+        asking(hub, tmp_path).find("someone/broken")
+
+
+def test_an_installation_that_is_told_to_stay_offline_never_asks(hub, tmp_path):
+    settings = read_settings({"STORE": f"sqlite:{tmp_path}", "HF_ENDPOINT": hub.url, "HF_HUB_OFFLINE": "1"})
+    with pytest.raises(InputRejected):
+        known_models(BUNDLED, settings).find("someone/tiny")
+    assert hub.asked == []
+
+
+def test_the_wait_is_two_seconds():
+    assert HUB_S == 2.0
