@@ -11,7 +11,7 @@ import re2
 from agent.errors import SettingsRejected
 from agent.failures.phrase import MIN_ANCHOR_BYTES, parse_phrase
 from agent.failures.rules import RULES
-from agent.failures.signature import FailureClass, Phase, Role, Signature
+from agent.failures.signature import FailureClass, Phase, Proof, Role, Signature
 
 FOLDER = Path(__file__).parent / "failures"
 NOT_SIGNATURES = {"classes.toml", "fields.toml"}
@@ -34,10 +34,9 @@ _ID = re2.compile(r"[a-z][a-z0-9_]{2,60}")
 _DATE = re2.compile(r"20\d\d-\d\d-\d\d")
 _TEXTS = ("phrases", "context", "unless", "unless_text")
 _KNOWN = {
-    *_TEXTS, "id", "class", "class_by_phase", "role", "fields", "phase", "near", "platforms", "versions", "precedence",
-    "confidence", "certain", "needs_silence", "whole_line", "claims_line", "fixes", "fixes_by_phase", "decide",
-    "becomes",
-    "title", "what", "recognise", "mend", "source", "date",
+    *_TEXTS, "id", "class", "class_by_phase", "role", "fields", "phase", "proof", "near", "platforms", "versions",
+    "precedence", "confidence", "certain", "needs_silence", "whole_line", "claims_line", "fixes", "fixes_by_phase",
+    "decide", "becomes", "title", "what", "recognise", "mend", "source", "date",
 }  # fmt: skip
 
 
@@ -189,6 +188,8 @@ def _closed(entry: Mapping[str, Any]) -> list[str]:
     found = [f"{value!r} is no class" for value in named if value is not None and value not in classes]
     phases = (entry.get("phase", "unknown"), *entry.get("class_by_phase", {}), *entry.get("fixes_by_phase", {}))
     found += [f"{phase!r} is no phase" for phase in phases if phase not in set(Phase)]
+    if entry.get("proof", "") not in set(Proof):
+        found.append(f"{entry['proof']!r} is no proof")
     if entry.get("role", "cause") not in set(Role):
         found.append(f"{entry['role']!r} is no role")
     found += [f"{name!r} is no platform" for name in entry.get("platforms", []) if name not in PLATFORMS]
@@ -238,6 +239,7 @@ def _signature(
         needs_silence=bool(entry.get("needs_silence", False)),
         fields={name: patterns[name] for name in entry.get("fields", ())},
         phase=Phase(entry.get("phase", "unknown")),
+        proof=Proof(entry.get("proof", "")),
         near=bool(entry.get("near", False)),
         platforms=tuple(entry.get("platforms", ())),
         versions=entry.get("versions", ""),

@@ -1,15 +1,11 @@
 """A storm in bounded memory: the first, the last and the telling lines are kept, the rest is counted."""
 
-from bisect import bisect_right
 from collections import deque
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
-
-import re2
 
 from agent.failures.match import Matcher
-from agent.failures.text import MAX_LINE_CHARS, looks_loud
+from agent.failures.text import MAX_LINE_CHARS, outcries
 
 HEAD = 1000  # lines kept from the start: they tell the phase
 TAIL = 1000  # lines kept from the end: they tell how it ended
@@ -19,13 +15,6 @@ LOUD = 20  # first lines kept that speak of a failure and that no signature know
 CUT_CHARS = 2_000  # characters kept of the last line of a signature, and of its first ones where room ran out
 PART_CHARS = 8_000_000  # characters kept of the head, of the tail, and around sights: ordinary lines need far less
 KINDS = 10_000  # signatures by place that are told apart; more are counted together
-
-_MAY_BE_LOUD = re2.compile(
-    rb"ERROR|CRITICAL|FATAL|PANIC|EMERG|SEVERE|Error|Exception|Interrupt|Exit|Failure|Timeout|Traceback"
-    rb"|(?i:fatal|panic|failed|failure|cannot|unable to|unhandled|denied|refused|killed|crash|abort|timed? ?out"
-    rb"|not found|exceeded|invalid)"
-)
-"""Every line for which :func:`agent.failures.text.looks_loud` is true holds one of these; a test holds it to that."""
 
 
 @dataclass(slots=True)
@@ -116,7 +105,9 @@ class Digest:
     def _keep_loud(self, base: int, lines: Sequence[str], known: set[int]) -> None:
         if self._loud >= LOUD:
             return
-        for index in _loud_lines(lines, known):
+        for index in outcries(lines):
+            if index in known:
+                continue
             self._keep_around(base, index, lines)
             self._loud += 1
             if self._loud >= LOUD:
@@ -143,19 +134,6 @@ class Digest:
     def counts(self) -> dict[str, int]:
         """Return how often each signature was seen."""
         return {signature: sight.count for signature, sight in self._seen.items()}
-
-
-def _loud_lines(lines: Sequence[str], known: set[int]) -> Iterator[int]:
-    """Yield the indexes of lines that speak of a failure and that no signature knows."""
-    encoded = [line.encode("utf-8", "surrogatepass") for line in lines]
-    starts = list(accumulate((len(line) + 1 for line in encoded), initial=0))
-    seen = -1
-    for found in _MAY_BE_LOUD.finditer(b"\n".join(encoded)):
-        index = bisect_right(starts, found.start()) - 1
-        if index > seen:
-            seen = index
-            if index not in known and looks_loud(lines[index]):
-                yield index
 
 
 class Tally:

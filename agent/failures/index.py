@@ -9,6 +9,7 @@ from agent.failures.finding import LineMatch
 from agent.failures.phrase import BEFORE_WHOLE_LINE, Phrase, parse_phrase
 from agent.failures.prefilter import Prefilter
 from agent.failures.signature import TROUBLE, Role, Signature
+from agent.failures.streams import body_of
 
 MEMO_ENTRIES = 4096
 """Distinct combinations of literals remembered; a hostile log can make no more."""
@@ -50,7 +51,7 @@ class Compiled:
             if gapped.anchor in raw and gapped.stands_in(raw):
                 return False
         if self.entry.whole_line:
-            return any(_is_whole(phrase.anchor, line) for phrase in self.phrases)
+            return any(_is_whole(phrase.anchor, line) or _is_whole_body(phrase.anchor, raw) for phrase in self.phrases)
         if not unconfirmed:
             return True
         for phrase in unconfirmed:  # noqa: SIM110 - see above
@@ -175,6 +176,11 @@ def _is_whole(word: bytes, line: bytes) -> bool:
     """Whether a line in lower case holds the word and nothing else but what a log writes before it."""
     line = line.strip()
     return line.endswith(word) and _BEFORE.fullmatch(line[: -len(word)]) is not None
+
+
+def _is_whole_body(word: bytes, raw: bytes) -> bool:
+    """Whether the word is all that the program wrote, behind the names and times of a collector."""
+    return body_of(raw.decode("utf-8", "surrogatepass")).strip().encode("utf-8", "surrogatepass").lower() == word
 
 
 def _strength(entry: Signature) -> tuple[int, int]:

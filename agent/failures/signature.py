@@ -75,6 +75,20 @@ class Role(StrEnum):
     HINT = "hint"
 
 
+class Proof(StrEnum):
+    """What a phase marker says of its server besides the phase; DESIGN.md, "Survived"."""
+
+    NONE = ""
+    NEW_START = "new_start"
+    """A server prints it once, first of all: what stands above belongs to another start."""
+    STARTUP_COMPLETE = "startup_complete"
+    """The start came to its end: its earlier troubles are over."""
+    TOKENS = "tokens"
+    """A request was completed or a token counter moved: troubles of serving are over."""
+    ANSWERS = "answers"
+    """The HTTP server answers, which a server with a dead engine does too: nothing is over."""
+
+
 TROUBLE = frozenset({Role.CAUSE, Role.CONSEQUENCE, Role.HINT})
 """Roles that say that something is wrong."""
 
@@ -98,6 +112,7 @@ class Signature:
             trouble, and then before every other consequence.
         fields: Field name, with its unit, to an RE2 pattern with one group.
         phase: The phase that the text itself proves; UNKNOWN if none.
+        proof: What a phase marker proves besides its phase.
         near: The phase holds for the traceback around the line only, not for all that follows.
         platforms: Where it occurs; empty is everywhere.
         versions: vLLM versions whose source carries the text, or what else was read.
@@ -130,6 +145,7 @@ class Signature:
     needs_silence: bool = False
     fields: Mapping[str, str]
     phase: Phase = Phase.UNKNOWN
+    proof: Proof = Proof.NONE
     near: bool = False
     platforms: tuple[str, ...] = ()
     versions: str = ""

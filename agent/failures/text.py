@@ -1,6 +1,11 @@
 """Log text as lines: terminal colours and envelopes gone, and which lines tell most when nothing is known."""
 
 import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+
+import re2
 
 MAX_LINE_CHARS = 16_384
 """Longer lines are cut: no failure text known to us needs more, and a hostile line costs no more than this."""
@@ -16,7 +21,8 @@ _EXCEPTION = re.compile(
 _LOUD = re.compile(
     r"\b(?:ERROR|CRITICAL|FATAL|PANIC|EMERG|SEVERE|[Ff]atal|[Pp]anic\w*|[Ff]ailed|[Ff]ailure|[Cc]annot|[Uu]nable to"
     r"|Traceback|[Uu]nhandled"
-    r"|[Dd]enied|[Rr]efused|[Kk]illed|[Cc]rash\w*|[Aa]bort\w*|[Tt]imed? ?out|[Nn]ot found|[Ee]xceeded|[Ii]nvalid)\b"
+    r"|[Dd]enied|[Rr]efused|[Kk]illed|[Cc]rash\w*|[Aa]bort\w*|[Rr]eset"
+    r"|[Tt]imed? ?out|[Nn]ot found|[Ee]xceeded|[Ii]nvalid)\b"
 )
 _QUIET = re.compile(
     r"\b(?:INFO|DEBUG|TRACE|WARNING|WARN|[Ii]gnor(?:e|ed|ing))\b|^[IWD]\d{4} |(?:User|Future|Deprecation)Warning"
@@ -24,6 +30,25 @@ _QUIET = re.compile(
 _NOTE = re.compile(r"(?:^|[\s(\[\"'=])(?:INFO|DEBUG|info|debug)\b|^[ID]\d{4} ")
 _WARNING = re.compile(r"\b(?:WARNING|WARN)\b|^W\d{4} |\[W\d{3,4} \d\d:")
 _FRAME = re.compile(r'^\s*(?:\([\w ]{1,40}=\d+\)\s*)?(?:ERROR .{0,40}\] )?\s*(?:File "|at |\^+$|Traceback )')
+
+_ALARM_LEVEL = re.compile(
+    r"\b(?:ERROR|CRITICAL|FATAL|PANIC|EMERG|SEVERE)\b|\b[EF]\d{4} \d\d:\d\d:\d\d"
+    r"|\b(?:level|severity)[=:] ?\"?(?:error|fatal|critical)"
+)
+_MAY_BE_OUTCRY = re2.compile(
+    rb"ERROR|CRITICAL|FATAL|PANIC|EMERG|SEVERE|Error|Exception|Interrupt|Exit|Failure|Timeout|Traceback"
+    rb"|(?i:fatal|panic|failed|failure|cannot|unable to|unhandled|denied|refused|killed|crash|abort|reset"
+    rb"|timed? ?out|not found|exceeded|invalid)|[EF]\d{4} \d\d:|level[=:]|severity[=:]"
+)
+"""Every line for which :func:`is_outcry` is true holds one of these; a test holds it to that."""
+_LOGGER_HEAD = re.compile(
+    r"(?:\[rank\d{1,4}\]:\s?)?(?:\([^()\n]{1,80}=[^()\n]{1,80}\)\s?)*"
+    r"(?:(?:ERROR|CRITICAL|FATAL|WARNING|INFO|DEBUG)[ :]\s{0,4}(?:[\d-]{5,10} [\d:.,]{8,16} )?"
+    r"(?:\[?[\w./-]{1,80}:\d{1,6}\]\s?)?)?"
+)
+_SOURCE = re.compile(r"\s+(?:raise|return|await)\b")
+_CONTINUED = re.compile(r"$|\s|File \"|[\^~|]+\s*$|During handling of the above|The above exception was")
+TRACEBACK = "Traceback (most recent call last)"
 
 _RECORD = re.compile(r"(?:\([^()]{1,40}\) )?(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d")
 
@@ -84,6 +109,41 @@ def telling_lines(lines: list[str], *, most: int = 5) -> list[int]:
 def looks_loud(line: str) -> bool:
     """Whether a line that the catalogue does not know may be a failure."""
     return bool((_EXCEPTION.search(line) or _LOUD.search(line)) and not _QUIET.search(line))
+
+
+def is_outcry(line: str) -> bool:
+    """Whether a line that the catalogue does not know may be a failure: loud, no note, no source line of a frame."""
+    loud = looks_loud(line) or (_ALARM_LEVEL.search(line) and not _QUIET.search(line))
+    return bool(loud) and not is_note(line) and not _SOURCE.match(line)
+
+
+def outcries(lines: Sequence[str]) -> Iterator[int]:
+    """Yield the positions of the lines that are one (:func:`is_outcry`), in order; most lines cost next to nothing."""
+    encoded = [line.encode("utf-8", "surrogatepass") for line in lines]
+    starts = list(accumulate((len(line) + 1 for line in encoded), initial=0))
+    seen = -1
+    for found in _MAY_BE_OUTCRY.finditer(b"\n".join(encoded)):
+        index = bisect_right(starts, found.start()) - 1
+        if index > seen:
+            seen = index
+            if is_outcry(lines[index]):
+                yield index
+
+
+def is_alarm(line: str) -> bool:
+    """Whether a line says of itself that it is an error: its level, an exception by name, or a traceback's head.
+
+    The lines inside a traceback are none; the exception that ends it speaks for them.
+    """
+    if _QUIET.search(line) or not (_ALARM_LEVEL.search(line) or _EXCEPTION.search(line) or TRACEBACK in line):
+        return False
+    return not is_continued(line)
+
+
+def is_continued(line: str) -> bool:
+    """Whether a line goes on with what the line above began: a frame, its source, or an empty line of a logger."""
+    head = _LOGGER_HEAD.match(line)
+    return bool(_CONTINUED.match(line, head.end() if head else 0))
 
 
 def is_note(line: str) -> bool:

@@ -6,15 +6,42 @@ from dataclasses import dataclass
 from agent.failures.case import Case, Ruling
 from agent.failures.finding import EvidenceLine, Finding, Value
 from agent.failures.measure import measure
-from agent.failures.phases import STARTING, Mark, Timeline
+from agent.failures.phases import LOOK_AHEAD_LINES, STARTING, Mark, Timeline
 from agent.failures.rules import RULES
 from agent.failures.signature import TROUBLE, FailureClass, Phase, Role, Signature
-from agent.failures.text import is_note, is_warning, looks_loud, only_notes, telling_lines
+from agent.failures.streams import body_of
+from agent.failures.text import (
+    TRACEBACK,
+    is_alarm,
+    is_continued,
+    is_note,
+    is_warning,
+    looks_loud,
+    only_notes,
+    outcries,
+    telling_lines,
+)
 
 UNKNOWN_CONFIDENCE = 0.2
 CERTAIN_FROM = 0.8
 ELSEWHERE_PENALTY = 25
 """Taken from the precedence of a signature that belongs to another platform than the one given."""
+
+NEVER = frozenset({FailureClass.GPU_HARDWARE_FAULT, FailureClass.HOST_OOM, FailureClass.ENGINE_DEAD})
+"""A broken card, a kill, a memory limit and a dead engine are not survived, whatever is served afterwards."""
+
+PER_REQUEST = frozenset(
+    {
+        FailureClass.CONTEXT_LENGTH_EXCEEDED,
+        FailureClass.TOOL_PARSER_ERROR,
+        FailureClass.CHAT_TEMPLATE_ERROR,
+        FailureClass.QUEUE_SATURATION,
+    }
+)
+"""Troubles of some requests: that others are served is part of the picture."""
+
+PASSING = frozenset({FailureClass.STARTUP_PROBE_FAILED, FailureClass.PORT_NOT_LISTENING, FailureClass.ENGINE_HANG})
+"""Consequences that a start or a server may get over; the others tell of an end."""
 
 RULE_LINES = 60
 MAX_RULE_CHARS = 65_536
@@ -34,26 +61,34 @@ class Sighting:
 
 def judge(lines: Sequence[str], sightings: Sequence[Sighting], *, whole_log: bool, platform: str | None) -> Finding:
     """Choose among sightings; see :meth:`agent.failures.match.Matcher.classify` for the arguments."""
-    timeline = Timeline(
-        [
-            Mark(index=sighting.index, phase=sighting.signature.phase, near=sighting.signature.near)
-            for sighting in sightings
-            if sighting.signature.role is Role.PHASE
-        ]
-    )
-    troubles = [sighting for sighting in sightings if sighting.signature.role in TROUBLE]
-    troubles = [s for s in troubles if not _survived(s, timeline) and not _ordered_stop(s, timeline)]
-    known = {sighting.index for sighting in sightings if sighting.signature.role in {Role.BENIGN, Role.PHASE}}
-    troubles = [s for s in troubles if s.signature.role is not Role.HINT or not _mild(lines[s.index], s.index in known)]
-    if timeline.ended_up and all(sighting.signature.role is Role.HINT for sighting in troubles):
-        troubles = []
+    loud = list(outcries(lines))
+    troubled = sorted({*loud, *(s.index for s in sightings if s.signature.role in TROUBLE)})
+    timeline = Timeline([_mark(s) for s in sightings if s.signature.role is Role.PHASE], lines, troubled)
+    deaths = [s.index for s in sightings if s.signature.role is not Role.HINT and s.signature.failure_class in NEVER]
+    all_troubles = [s for s in sightings if s.signature.role in TROUBLE]
+    troubles = [s for s in all_troubles if not _over(s, timeline, deaths) and not _ordered_stop(s, timeline)]
+    harmless = {s.index for s in sightings if s.signature.role in {Role.BENIGN, Role.PHASE}}
+    harmless |= {s.index for s in all_troubles if s.signature.role is not Role.HINT} - {
+        s.index for s in troubles if s.signature.role is not Role.HINT
+    }
+    troubles = [
+        s for s in troubles if s.signature.role is not Role.HINT or not _mild(lines[s.index], s.index in harmless)
+    ]
     if any(s.signature.needs_silence for s in troubles) and not (
         whole_log and _silent(lines, sightings, troubles, timeline)
     ):
         troubles = [s for s in troubles if not s.signature.needs_silence]
-    if troubles:
-        return _trouble(lines, troubles, timeline, whole_log=whole_log, platform=platform)
-    return _harmless(lines, sightings, timeline) or _unknown(lines)
+    found = _trouble(lines, troubles, timeline, whole_log=whole_log, platform=platform) if troubles else None
+    if found is not None and not found.benign:
+        return found
+    if _unresolved(lines, loud, sightings, timeline):
+        return _unknown(lines)
+    return found or _harmless(lines, loud, sightings, timeline) or _unknown(lines)
+
+
+def _mark(sighting: Sighting) -> Mark:
+    entry = sighting.signature
+    return Mark(index=sighting.index, phase=entry.phase, near=entry.near, proof=entry.proof)
 
 
 def _mild(line: str, known: bool) -> bool:  # noqa: FBT001 - one of three reasons
@@ -61,11 +96,26 @@ def _mild(line: str, known: bool) -> bool:  # noqa: FBT001 - one of three reason
     return known or is_note(line) or is_warning(line)
 
 
-def _survived(sighting: Sighting, timeline: Timeline) -> bool:
-    """Whether a trouble of start-up was overcome: its run became ready afterwards."""
+def _over(sighting: Sighting, timeline: Timeline, deaths: Sequence[int]) -> bool:
+    """Whether a trouble was survived, as DESIGN.md says it.
+
+    A trouble of start-up by the end of that very start; one of serving by a completed request or a token counter
+    that moved, unless the engine died in between; hardware, kills, memory limits and dead engines never. A request
+    that was refused stays refused, and a queue may be full while tokens come.
+    """
     entry = sighting.signature
-    overcome = entry.role in {Role.CAUSE, Role.HINT} and entry.phase is not Phase.SERVING
-    return overcome and timeline.came_up_after(sighting.index)
+    if entry.role is Role.CONSEQUENCE and entry.failure_class not in PASSING:
+        return False
+    if entry.role is not Role.HINT and entry.failure_class in NEVER:
+        return False
+    if entry.phase is not Phase.SERVING and timeline.started_after(sighting.index):
+        return True
+    if entry.role is Role.HINT or entry.failure_class in PER_REQUEST or not timeline.served_after(sighting.index):
+        return False
+    serving = entry.phase is Phase.SERVING or timeline.phase_at(sighting.index) is Phase.SERVING
+    return serving and not any(
+        death > sighting.index and timeline.same_start(sighting.index, death) for death in deaths
+    )
 
 
 def _ordered_stop(sighting: Sighting, timeline: Timeline) -> bool:
@@ -73,6 +123,35 @@ def _ordered_stop(sighting: Sighting, timeline: Timeline) -> bool:
     entry = sighting.signature
     ended = entry.role in {Role.CONSEQUENCE, Role.HINT} and entry.failure_class is FailureClass.ENGINE_DEAD
     return ended and timeline.marker_at(sighting.index) is Phase.STOPPING
+
+
+def _unresolved(
+    lines: Sequence[str], loud: Sequence[int], sightings: Sequence[Sighting], timeline: Timeline
+) -> list[int]:
+    """Positions of lines that say of themselves that they are errors, that no rule knows, and that were not overcome.
+
+    An error of a start that completed is overcome; one while serving is not, whatever was served afterwards, for
+    nobody knows whom it struck. The head of a traceback is known by the exception that ends it.
+    """
+    known = {s.index for s in sightings if s.signature.role is not Role.HINT and not s.signature.near}
+    return [
+        index
+        for index in loud
+        if index not in known
+        and is_alarm(body_of(lines[index]))
+        and not (TRACEBACK in lines[index] and _end_of_traceback(lines, index, timeline) in known)
+        and timeline.marker_at(index) is not Phase.STOPPING
+        and not timeline.started_after(index)
+    ]
+
+
+def _end_of_traceback(lines: Sequence[str], head: int, timeline: Timeline) -> int | None:
+    """The line that ends a traceback: the first of its server that is neither a frame nor its source."""
+    server = timeline.server(head)
+    for index in range(head + 1, min(len(lines), head + LOOK_AHEAD_LINES)):
+        if timeline.server(index) == server and not is_continued(body_of(lines[index])):
+            return index
+    return None
 
 
 def _silent(
@@ -97,22 +176,16 @@ def _trouble(
     best = ranked[0]
     entry = best.signature
     phase = entry.phase if entry.phase is not Phase.UNKNOWN else timeline.phase_at(best.index)
-    class_ = entry.class_by_phase.get(phase, entry.failure_class)
+    decisive = Phase.UNKNOWN if phase is Phase.CONFIG and entry.class_by_phase else phase
+    class_ = entry.class_by_phase.get(decisive, entry.failure_class)
     found = measure(entry.fields, lines, best.index)
-    ruling = _ruling(lines, best, ranked, timeline, fields=found.values, phase=phase, platform=platform)
+    ruling = _ruling(lines, best, ranked, timeline, fields=found.values, phase=decisive, platform=platform)
     class_ = ruling.class_ or class_
-    fixes = ruling.fixes or entry.fixes_by_phase.get(phase, entry.fixes)
-    rivals = {
-        rival.signature.failure_class
-        for rival in ranked[1:]
-        if rival.signature.role is Role.CAUSE
-        and rival.signature.precedence >= entry.precedence
-        and rival.signature.failure_class is not entry.failure_class
-    }
+    fixes = ruling.fixes or entry.fixes_by_phase.get(decisive, entry.fixes)
     confidence = entry.confidence if ruling.confidence is None else ruling.confidence
-    if entry.class_by_phase and phase is Phase.UNKNOWN:
+    if entry.class_by_phase and decisive is Phase.UNKNOWN:
         confidence = min(confidence, 0.55)
-    if rivals:
+    if _has_rivals(ranked):
         confidence = min(confidence, 0.7)
     consequence = entry.role is not Role.CAUSE and not entry.needs_silence
     if consequence and not whole_log:
@@ -135,6 +208,17 @@ def _trouble(
     )
 
 
+def _has_rivals(ranked: Sequence[Sighting]) -> bool:
+    """Whether a cause of another class is as strong as the first."""
+    best = ranked[0].signature
+    return any(
+        rival.signature.role is Role.CAUSE
+        and rival.signature.precedence >= best.precedence
+        and rival.signature.failure_class is not best.failure_class
+        for rival in ranked[1:]
+    )
+
+
 def _ruling(
     lines: Sequence[str],
     best: Sighting,
@@ -147,21 +231,28 @@ def _ruling(
 ) -> Ruling:
     if not best.signature.decide:
         return Ruling()
-    around = lines[max(0, best.index - RULE_LINES) : best.index + RULE_LINES]
+    server = timeline.server(best.index)
+    alike = [s.index for s in ranked if s.signature.id == best.signature.id and timeline.server(s.index) == server]
+    around = range(max(0, best.index - RULE_LINES), min(len(lines), best.index + RULE_LINES))
     return RULES[best.signature.decide](
         Case(
-            line=lines[best.index].lower(),
-            text="\n".join(around)[:MAX_RULE_CHARS].lower(),
+            line=_own(lines[best.index], server).lower(),
+            text="\n".join(_own(lines[i], server) for i in around if not server or timeline.server(i) == server)[
+                :MAX_RULE_CHARS
+            ].lower(),
             fields=fields,
             phase=phase,
             also=frozenset(sighting.signature.id for sighting in ranked),
             platform=platform,
-            repeats=sum(1 for sighting in ranked if sighting.signature.id == best.signature.id),
-            progress_after=timeline.progress_after(
-                max(sighting.index for sighting in ranked if sighting.signature.id == best.signature.id)
-            ),
+            repeats=len(alike),
+            progress_after=timeline.progress_after(max(alike)),
         )
     )
+
+
+def _own(line: str, server: str) -> str:
+    """The line as its program wrote it, where a collector names the server before it."""
+    return body_of(line) if server else line
 
 
 def _rank(entry: Signature, platform: str | None) -> int:
@@ -180,15 +271,17 @@ def _evidence(lines: Sequence[str], ranked: Sequence[Sighting]) -> tuple[Evidenc
     )
 
 
-def _harmless(lines: Sequence[str], sightings: Sequence[Sighting], timeline: Timeline) -> Finding | None:
-    known = {sighting.index for sighting in sightings if sighting.signature.role is not Role.HINT}
-    loud = [index for index, line in enumerate(lines) if index not in known and looks_loud(line)]
+def _harmless(
+    lines: Sequence[str], loud: Sequence[int], sightings: Sequence[Sighting], timeline: Timeline
+) -> Finding | None:
+    known = {s.index for s in sightings if s.signature.role is not Role.HINT and not s.signature.near}
+    loud = [index for index in loud if index not in known]
     scary = [sighting for sighting in sightings if sighting.signature.role is Role.BENIGN]
     survived = [sighting for sighting in sightings if sighting.signature.role is Role.CAUSE]
     notes = only_notes(list(lines))
     if not scary and not timeline.is_progress and not notes:
         return None
-    if loud and not timeline.ended_up and not notes:
+    if not notes and not all(_calmed(index, timeline) for index in loud):
         return None
     best = max(scary, key=lambda sighting: (sighting.signature.precedence, -sighting.index), default=None)
     markers = [sighting for sighting in sightings if sighting.signature.role is Role.PHASE]
@@ -200,10 +293,16 @@ def _harmless(lines: Sequence[str], sightings: Sequence[Sighting], timeline: Tim
         certain=not loud and (best.signature.certain if best else timeline.is_progress),
         benign=True,
         evidence=tuple(EvidenceLine(index=s.index, text=lines[s.index].strip()[:MAX_EVIDENCE_CHARS]) for s in shown),
-        fix_actions=("none_benign",),
-        phase=timeline.marker_at(len(lines)),
+        fix_actions=best.signature.fixes if best else ("none_benign",),
+        phase=timeline.last_phase,
         precedence=best.signature.precedence if best else 0,
     )
+
+
+def _calmed(index: int, timeline: Timeline) -> bool:
+    """Whether a loud line that is no error by its own word led to nothing: the start or the serving went on."""
+    stopped = timeline.marker_at(index) is Phase.STOPPING
+    return stopped or timeline.started_after(index) or timeline.served_after(index)
 
 
 def _calm(best: Sighting | None, timeline: Timeline, *, loud: bool) -> float:

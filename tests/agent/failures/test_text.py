@@ -1,6 +1,17 @@
 """Lines, colours, and the most telling of them."""
 
-from agent.failures.text import MAX_LINE_CHARS, clean, looks_loud, records_of, split_lines, telling_lines
+import pytest
+
+from agent.failures.text import (
+    MAX_LINE_CHARS,
+    clean,
+    is_alarm,
+    looks_loud,
+    outcries,
+    records_of,
+    split_lines,
+    telling_lines,
+)
 
 
 def test_colours_go_also_where_the_escape_is_spelled_out() -> None:
@@ -29,3 +40,46 @@ def test_records_on_one_line_come_apart_and_a_line_of_one_record_stays() -> None
     assert records_of(f"{first} {second}") == [first, second]
     assert records_of(f"pod-a | {second}") == [f"pod-a | {second}"]
     assert records_of("ERROR at 07:08:09 and at 07:08:10: again") == ["ERROR at 07:08:09 and at 07:08:10: again"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "E0506 07:08:09.123456       1 lamp.go:25] it is dark",
+        'time="2031-05-06" level=error msg="it is dark"',
+        "upstream reset: it is dark",
+        "builtins.OddError",
+    ],
+)
+def test_an_outcry_is_found_among_many_lines(line: str) -> None:
+    assert list(outcries(["INFO all is well", line, "so it is", line])) == [1, 3]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "INFO 05-06 07:08:09 [a.py:1] the lamp failed and was lit again",
+        '{"level":"info","msg":"timeout"}',
+        '    raise LampError("out")',
+    ],
+)
+def test_notes_and_source_lines_are_no_outcry(line: str) -> None:
+    assert list(outcries([line])) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "alarm"),
+    [
+        ("(EngineCore pid=7) ERROR 05-06 07:08:09 [lamp.py:3] the lamp is out", True),
+        ("(EngineCore pid=7) ERROR 05-06 07:08:09 [lamp.py:3] Traceback (most recent call last):", True),
+        ('(EngineCore pid=7) ERROR 05-06 07:08:09 [lamp.py:3]   File "/srv/lamp.py", line 3, in light', False),
+        ("(EngineCore pid=7) ERROR 05-06 07:08:09 [lamp.py:3]     ^^^^^^^", False),
+        ("(EngineCore pid=7) ERROR 05-06 07:08:09 [lamp.py:3] lamp.OutError", True),
+        ("ERROR 05-06 07:08:09 lamp.py:3]     light(lamp)", False),
+        ("[rank0]: LampError: out", True),
+        ("WARNING 05-06 07:08:09 [lamp.py:3] LampError: out", False),
+        ("the lamp was refused", False),
+    ],
+)
+def test_an_alarm_is_a_line_that_calls_itself_an_error_and_no_line_inside_a_traceback(line: str, alarm: bool) -> None:
+    assert is_alarm(line) is alarm

@@ -250,8 +250,44 @@ def test_what_the_machine_only_mentions_is_no_trouble(matcher: Matcher, text: st
     assert list(matcher.troubles([text])) == []
 
 
-def test_a_server_that_serves_on_after_an_unknown_error_is_benign_without_certainty(matcher: Matcher) -> None:
-    serving = 'INFO:     10.0.0.9:1 - "POST /v1/chat/completions HTTP/1.1" 200 OK'
-    found = matcher.classify(f"{serving}\nRuntimeError: the lamp is out\n{serving}", whole_log=False, platform=None)
+SERVING = 'INFO:     10.0.0.9:1 - "POST /v1/chat/completions HTTP/1.1" 200 OK'
+HEALTH = 'INFO:     10.0.0.9:1 - "GET /health HTTP/1.1" 200 OK'
+
+
+@pytest.mark.parametrize("after", [SERVING, HEALTH, ""])
+@pytest.mark.parametrize(
+    "error",
+    [
+        "RuntimeError: the lamp is out",
+        "(EngineCore pid=7) ERROR 05-06 07:08:09 [lamp.py:3] the lamp is out",
+        "FATAL: the lamp is out",
+        "E0506 07:08:09.123456       1 lamp.go:25] the lamp is out",
+        'Traceback (most recent call last):\n  File "/srv/lamp.py", line 3, in light\n    raise LampOut()\nlamp.LampOutError',
+        'Traceback (most recent call last):\n  File "/srv/lamp.py", line 3, in light',
+    ],
+)
+def test_an_error_that_no_rule_knows_is_never_benign_whatever_was_served_around_it(
+    matcher: Matcher, error: str, after: str
+) -> None:
+    found = matcher.classify(f"{SERVING}\n{HEALTH}\n{error}\n{after}", whole_log=True, platform=None)
+    assert not found.benign
+    assert not found.certain
+
+
+def test_an_unknown_error_of_a_start_that_completed_is_over(matcher: Matcher) -> None:
+    """R12: vLLM logs errors of features that it then does without."""
+    text = [
+        *STARTING,
+        "ERROR 05-06 07:08:09 [fa_utils.py:57] the lamp is out",
+        "INFO:     Application startup complete.",
+    ]
+    found = of(matcher, "\n".join(text))
     assert (found.benign, found.certain) == (True, False)
-    assert matcher.classify(f"{serving}\n{serving}", whole_log=False, platform=None).certain
+    assert not of(matcher, "\n".join(text[:-1])).benign
+
+
+def test_a_loud_word_that_is_no_error_is_over_when_it_serves_on(matcher: Matcher) -> None:
+    found = matcher.classify(f"{SERVING}\nthe lamp was refused\n{SERVING}", whole_log=False, platform=None)
+    assert (found.benign, found.certain) == (True, False)
+    assert matcher.classify(f"{SERVING}\n{SERVING}", whole_log=False, platform=None).certain
+    assert not matcher.classify(f"{SERVING}\nthe lamp was refused\n{HEALTH}", whole_log=False, platform=None).benign

@@ -1,0 +1,70 @@
+"""Whose line is it? What collectors write before a log line names the instance, container or pod that wrote it."""
+
+import re
+
+MAX_PREFIXES = 3
+"""Nested collectors: journald around docker compose around a time."""
+
+_TIME = (
+    r"(?:\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?Z| ?[+-]\d\d:?\d\d| UTC)?\]?"
+    r"|[A-Z][a-z]{2} [ \d]\d (?:\d{4} )?\d\d:\d\d:\d\d(?:\.\d{1,9})?"
+    r"|\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}\]"
+    r"|\d{10}\.\d{1,9}|\[ {0,8}\d{1,10}\.\d{6}\])"
+)
+_POD = r"[a-z0-9][a-z0-9.-]{0,240}-(?:[bcdfghjklmnpqrstvwxz2456789]{5}|\d{1,3})"
+"""A pod's name: a Deployment's ends in five of the letters that Kubernetes draws from, a StatefulSet's in a number."""
+
+_PREFIX = re.compile(
+    rf"\s{{0,40}}(?:{_TIME}\s{{1,4}})?(?:"
+    r"\[(?:pod|instance)/(?P<kubectl>[^\]\s]{1,300})\]"
+    rf"|\[(?P<kubetail>{_POD}(?:[ :/][a-z0-9-]{{1,63}})?)\]"
+    r"|(?P<compose>[A-Za-z0-9][\w.@-]{0,120})\s{0,40}\|(?=\s|$)"
+    r"|(?P<host>[A-Za-z0-9][\w.-]{0,120}) (?P<unit>[A-Za-z][\w@.:\\/-]{0,120})\[\d{1,10}\]:"
+    r"|<\d{1,3}>1 \S{1,40} (?P<syslog>\S{1,200} \S{1,100}) \S{1,40} \S{1,40} (?:-|\[[^\]]{0,400}\])"
+    rf"|[+-]?\s?(?P<stern>{_POD} [a-z][a-z0-9-]{{0,62}})(?=\s[^\s])"
+    r"|(?P<ray>\(ServeReplica:[^()\s]{1,120} pid=\d{1,10}(?:, ip=[\d.]{7,15})?\))"
+    r")\s?"
+)
+_AFTER_TIME = re.compile(
+    rf"\s{{0,40}}{_TIME}\s{{1,4}}(?:(?P<cri>std(?:out|err) [FP])"
+    r"|(?P<kernel>[A-Za-z0-9][\w.-]{0,120} kernel:)"
+    r"|(?P<stream>(?:[\w.-]{1,80}/){2}[\w.-]{8,80}|i-[0-9a-f]{8,17}))\s"
+)
+_LEADING_TIME = re.compile(rf"\s{{0,40}}{_TIME}\s{{1,4}}")
+_API_SERVER = re.compile(r"\((?P<name>APIServer|ApiServer_\d{1,4}) pid=(?P<pid>\d{1,10})\)")
+
+
+def server_of(line: str) -> str:
+    """The instance, container or pod that a collector names before the line; empty where none is named.
+
+    Process ids are no part of it: the processes of one start write through one collector.
+    """
+    return _taken_apart(line)[0]
+
+
+def body_of(line: str) -> str:
+    """The line as its program wrote it, without the names and times that collectors put before it."""
+    return line[_taken_apart(line)[1] :]
+
+
+def api_server_of(line: str) -> tuple[str, str] | None:
+    """Name and pid of the vLLM API server process that wrote the line, where it says so.
+
+    Two pids of one name are two starts, also where they write into one stream.
+    """
+    found = _API_SERVER.search(line, 0, 300) if "pid=" in line[:300] else None
+    return (found["name"], found["pid"]) if found else None
+
+
+def _taken_apart(line: str) -> tuple[str, int]:
+    names: dict[str, str] = {}
+    at = 0
+    for _ in range(MAX_PREFIXES):
+        found = _PREFIX.match(line, at) or _AFTER_TIME.match(line, at)
+        said = {kind: name for kind, name in found.groupdict().items() if name} if found else {}
+        if found is None or not names.keys().isdisjoint(said):
+            break
+        names |= said
+        at = found.end()
+    lead = _LEADING_TIME.match(line, at)
+    return "/".join(name for kind, name in names.items() if kind != "cri"), lead.end() if lead else at
