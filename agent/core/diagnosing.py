@@ -54,8 +54,18 @@ def diagnose(
     complete = log is not None and log.complete
     finding = matcher.classify("\n".join(t.line for t in told), whole_log=complete, platform=platform)
     unknown = () if complete else (UNKNOWN_LOG,)
-    if finding.benign or finding.signature is None:
-        return _unexplained(ordered, log_read=log is not None, unknown=unknown, now=now)
+    end = next(((n, s) for n, s in enumerate(ordered, start=1) if s.ends_unasked), None)
+    ended = _end_finding(end[1], matcher, platform) if end is not None else None
+    if end is not None and ended is not None and _explains_more(ended, finding):
+        evidence: tuple[Evidence, ...] = (_end_evidence(*end),)
+        finding = ended
+    elif finding.benign or finding.signature is None:
+        return _unexplained(ordered, end=end, log_read=log is not None, unknown=unknown, now=now)
+    else:
+        evidence = tuple(
+            Evidence(signal=told[line.index].ref, line=line.text, decisive=number == 0)
+            for number, line in enumerate(finding.evidence)
+        )
     return Diagnosis(
         class_=finding.class_,
         signature=finding.signature,
@@ -64,16 +74,36 @@ def diagnose(
         certain=finding.certain and complete,
         provisional=not complete,
         log_read=log is not None,
-        evidence=tuple(
-            Evidence(signal=told[line.index].ref, line=line.text, decisive=number == 0)
-            for number, line in enumerate(finding.evidence)
-        ),
+        evidence=evidence,
         fields=dict(finding.fields),
         field_signals={name: told[index].ref for name, index in finding.field_lines.items()},
         fix_actions=finding.fix_actions,
         unknown=unknown,
         made_at=now,
     )
+
+
+def _end_finding(signal: Signal, matcher: Matcher, platform: str) -> Finding | None:
+    """What an end says by its code, its signal or its mark; None where those explain nothing."""
+    assert signal.end is not None
+    finding = matcher.classify(signal.end.catalogue_text, whole_log=False, platform=platform)
+    return None if finding.benign or finding.signature is None or finding.hint else finding
+
+
+def _explains_more(ended: Finding, finding: Finding) -> bool:
+    """Whether the end tells more than the lines beside it: those are harmless, unknown, or only say that it ended."""
+    if finding.benign or finding.signature is None:
+        return True
+    weaker = ended.precedence > finding.precedence
+    return (finding.consequence or finding.hint) and weaker and ended.class_ != finding.class_
+
+
+def _end_evidence(number: int, signal: Signal) -> Evidence:
+    """The end as it is shown: the platform's line, or (for a whole log in one signal) what was read in it."""
+    assert signal.end is not None
+    whole_log = signal.source is Source.APP_LOG
+    line = f"the server ended {signal.end.sentence}" if whole_log else signal.text[:500]
+    return Evidence(signal=f"s{number}", line=line, decisive=True)
 
 
 def story(ordered: tuple[Signal, ...], log: LogText | None) -> list[Told]:
@@ -99,19 +129,30 @@ def _title(finding: Finding, titles: dict[str, str]) -> str:
     return titles.get(finding.signature or "", f"{finding.class_} ({finding.signature})").rstrip(".") + "."
 
 
-def _unexplained(ordered: tuple[Signal, ...], *, log_read: bool, unknown: tuple[str, ...], now: datetime) -> Diagnosis:
+def _unexplained(
+    ordered: tuple[Signal, ...],
+    *,
+    end: tuple[int, Signal] | None,
+    log_read: bool,
+    unknown: tuple[str, ...],
+    now: datetime,
+) -> Diagnosis:
+    """No rule knows the cause. An end that nobody asked for is named; the lines that it printed last decide nothing."""
+    root_cause = "No rule recognises this; the lines that say most are below."
     telling = sorted(enumerate(ordered, start=1), key=lambda p: (p[1].source is Source.APP_LOG, p[0]))[:5]
+    evidence = tuple(Evidence(signal=f"s{n}", line=s.text[:500], decisive=i == 0) for i, (n, s) in enumerate(telling))
+    if end is not None and end[1].end is not None:
+        root_cause = f"The server ended {end[1].end.sentence}, nobody is known to have asked for it; no rule says why."
+        evidence = (_end_evidence(*end), *(e.with_(decisive=False) for e in evidence if e.signal != f"s{end[0]}"))
     return Diagnosis(
         class_=FailureClass("unknown"),
         signature=None,
-        root_cause="No rule recognises this; the lines that say most are below.",
+        root_cause=root_cause,
         confidence=0.1,
         certain=False,
         provisional=bool(unknown),
         log_read=log_read,
-        evidence=tuple(
-            Evidence(signal=f"s{n}", line=s.text[:500], decisive=i == 0) for i, (n, s) in enumerate(telling)
-        ),
+        evidence=evidence,
         fix_actions=("collect_container_logs",),
         unknown=(*unknown, "the cause"),
         made_at=now,

@@ -7,7 +7,7 @@ from agent.core.incident import KEPT_SIGNALS, Incident, Joined
 from agent.core.signal import AlertState, Signal, Source, in_order
 from agent.failures.finding import Finding, LineMatch
 from agent.failures.match import Matcher
-from agent.failures.signature import FailureClass, Role
+from agent.failures.signature import TROUBLE, FailureClass, Role
 
 LINE_LIMIT = 500
 LOUD = frozenset({"ERROR", "CRITICAL", "ALERT", "EMERGENCY"})
@@ -19,16 +19,23 @@ class Meaning(StrEnum):
     FAILURE = "failure"  # recognised, a cause or a consequence
     UNEXPLAINED = "unexplained"  # somebody says that something is wrong; no rule knows what
     HEALTH = "health"  # a sign that the service came up, or an alert that closed
+    STOP = "stop"  # somebody asks for an end: evidence that what follows is no trouble
     NOTHING = "nothing"  # harmless, or no rule and nobody complains
 
 
-def meaning(signal: Signal, finding: Finding) -> Meaning:
+def meaning(signal: Signal, finding: Finding) -> Meaning:  # noqa: PLR0911 - one answer for each kind of signal
     """Say what a signal means; only failures and the unexplained open an incident.
+
+    An end that nobody asked for is a failure, whatever stands in its text; one that was asked for is none.
 
     Args:
         signal: The observation.
         finding: What the rules say about its text alone.
     """
+    if signal.end is not None:
+        return Meaning.FAILURE if signal.ends_unasked else Meaning.NOTHING
+    if signal.stop is not None:
+        return Meaning.STOP
     if signal.alert_state is AlertState.CLOSED:
         return Meaning.HEALTH
     if finding.benign:
@@ -66,7 +73,7 @@ def joined(signals: tuple[Signal, ...], matcher: Matcher, *, cause: str) -> tupl
     seen: dict[tuple[str, str | None, str | None], Joined] = {}
     more: dict[tuple[str, str | None, str | None], int] = {}
     for number, signal in enumerate(in_order(signals), start=1):
-        match = matcher.line(signal.text) or _strongest(signal, matcher)
+        match = _match(signal, matcher)
         class_ = match.class_ if match else FailureClass("unknown")
         key = (class_ if match else first_line(signal.text), match.signature if match else None, signal.revision)
         more[key] = more.get(key, 0) + 1
@@ -85,6 +92,13 @@ def joined(signals: tuple[Signal, ...], matcher: Matcher, *, cause: str) -> tupl
     return tuple(_final(j, origin, more[key]) for key, j in seen.items())
 
 
+def _match(signal: Signal, matcher: Matcher) -> LineMatch | None:
+    """What a signal is by its text; an unasked end is never harmless, so that its code says what the text does not."""
+    match = matcher.line(signal.text) or _strongest(signal, matcher)
+    harmless = match is None or match.role not in TROUBLE
+    return matcher.line(signal.end.catalogue_text) if signal.end is not None and harmless else match
+
+
 def _strongest(signal: Signal, matcher: Matcher) -> LineMatch | None:
     matches = [m for _, m in matcher.scan(signal.text.splitlines())]
     ranked = sorted(matches, key=lambda m: (m.role is Role.CAUSE, m.precedence), reverse=True)
@@ -92,6 +106,8 @@ def _strongest(signal: Signal, matcher: Matcher) -> LineMatch | None:
 
 
 def _reason(signal: Signal, class_: str, role: Role | None, cause: str) -> str:
+    if signal.stop is not None:
+        return f"a stop was asked for: {signal.stop.by.replace('_', ' ')}"
     if signal.source is Source.ALERT:
         return f"alert {'closed' if signal.alert_state is AlertState.CLOSED else 'opened'} for this service"
     if class_ == cause:
@@ -99,7 +115,8 @@ def _reason(signal: Signal, class_: str, role: Role | None, cause: str) -> str:
     if role is Role.CONSEQUENCE:
         return "consequence"
     if role is None:
-        return "same service and revision; not explained by a rule"
+        ended = f"it ended {signal.end.sentence}, and nobody is known to have asked for it" if signal.end else ""
+        return ended or "same service and revision; not explained by a rule"
     return f"same service and revision; {class_} ranks after {cause}"
 
 
@@ -126,7 +143,7 @@ def belongs(incident: Incident, signal: Signal, *, cool_off_s: float) -> bool:
     if not incident.ended:
         return True
     if signal.at <= incident.phase_at:
-        return True
+        return not (signal.ends_unasked and incident.phase == "SELF_RECOVERED")
     recent = signal.at <= incident.phase_at + timedelta(seconds=cool_off_s)
     return incident.phase == "ESCALATED" and recent and signal.revision in {None, incident.revision}
 

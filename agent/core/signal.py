@@ -1,7 +1,9 @@
-"""A signal is one observation of one service: a log entry, an alert, a metric breach, a probe result."""
+"""A signal is one observation of one service: a log entry, an alert, a metric breach, a probe result, an end."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
+from types import MappingProxyType
 
 from pydantic import AwareDatetime, Field
 
@@ -9,6 +11,13 @@ from agent.core.value import Value, digest
 
 LIVE = "live"
 TEXT_LIMIT = 65_536  # characters kept of one observation; a LogEntry holds at most 256 KB
+SIGNAL_NAMES: Mapping[int, str] = MappingProxyType(
+    {1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 5: "SIGTRAP", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE",
+     9: "SIGKILL", 10: "SIGUSR1", 11: "SIGSEGV", 12: "SIGUSR2", 13: "SIGPIPE", 14: "SIGALRM", 15: "SIGTERM",
+     24: "SIGXCPU", 25: "SIGXFSZ", 31: "SIGSYS"}
+)  # fmt: skip
+"""What ends a process on Linux (man 7 signal, x86 and arm numbers); real-time signals have no name of their own."""
+LAST_SIGNAL = 64
 
 
 class Source(StrEnum):
@@ -30,6 +39,73 @@ class AlertState(StrEnum):
     CLOSED = "closed"
 
 
+class AskedBy(StrEnum):
+    """Who asked a server to end. An end that nobody asked for is an incident, whatever its exit code."""
+
+    OUR_EFFECT = "our_effect"  # a change of ours took its place
+    SCALE_IN = "scale_in"
+    ROLLOUT = "rollout"  # another revision took its place
+    SCALE_IN_OR_ROLLOUT = "scale_in_or_rollout"  # the platform sent SIGTERM and does not say for which of the two
+    DRAIN = "drain"
+    DELETION = "deletion"  # a deletionTimestamp, or the instance was terminated by a call
+    OPERATOR = "operator"
+
+
+class End(Value):
+    """The end of a process, container, instance or pod, as its platform tells it.
+
+    Attributes:
+        exit_code: 0..255; None where a signal ended it or nobody knows.
+        signal_number: The signal that ended it, 1..64; None where it exited by itself or nobody knows.
+        oom: Whether the platform or the kernel marks it as killed for memory.
+        reason: The platform's own word, such as ``OOMKilled`` or ``ProcessExited``; untrusted text.
+        asked_by: Who asked for it; None where nobody did, as far as is known.
+    """
+
+    exit_code: int | None = Field(default=None, ge=0, le=255)
+    signal_number: int | None = Field(default=None, ge=1, le=LAST_SIGNAL)
+    oom: bool = False
+    reason: str = Field(default="", max_length=256)
+    asked_by: AskedBy | None = None
+
+    @property
+    def ended_by(self) -> int | None:
+        """The signal's number, also where a shell or a container runtime tells it as 128 + number."""
+        if self.signal_number is not None:
+            return self.signal_number
+        number = (self.exit_code or 0) - 128
+        return number if 1 <= number <= LAST_SIGNAL else None
+
+    @property
+    def catalogue_text(self) -> str:
+        """The end in the one spelling that the failure catalogue is asked with, whatever the platform's was."""
+        if self.oom:
+            return "OOMKilled"
+        number = self.ended_by
+        code = self.exit_code if number is None else 128 + number
+        return "" if code is None else f"exit code {code}"
+
+    @property
+    def sentence(self) -> str:
+        """The end for people, such as ``signal 9 (SIGKILL)``; no outside text is in it."""
+        number = self.ended_by
+        said = "in a way that nobody saw" if self.exit_code is None else f"with exit code {self.exit_code}"
+        if number is not None:
+            said = f"by signal {number} ({SIGNAL_NAMES.get(number, 'unnamed')})"
+        return f"{said}, killed for memory" if self.oom else said
+
+
+class Stop(Value):
+    """Somebody asks a server to end, or (``over``) what was asked for is done: later ends are asked by nobody.
+
+    Attributes:
+        over: The stop is complete, or the server was started again.
+    """
+
+    by: AskedBy
+    over: bool = False
+
+
 class Signal(Value):
     """One observation.
 
@@ -40,6 +116,8 @@ class Signal(Value):
         text: What was said; untrusted, redacted before it is stored, at most ``TEXT_LIMIT`` characters.
         instance: The instance that spoke, where the platform names one.
         alert_id: The alert's own id, equal for its opening and its closing.
+        end: The end that was observed, where it is one; ``text`` beside it is evidence and decides nothing about it.
+        stop: That somebody asks for an end of the instance (without one: of the revision), where it says so.
         fields: Small facts beside the text (HTTP status, probe path); untrusted as well.
     """
 
@@ -56,6 +134,13 @@ class Signal(Value):
     alert_id: str | None = None
     alert_state: AlertState | None = None
     fields: dict[str, str] = Field(default_factory=dict)
+    end: End | None = None
+    stop: Stop | None = None
+
+    @property
+    def ends_unasked(self) -> bool:
+        """Whether it is the end of something that nobody asked to end."""
+        return self.end is not None and self.end.asked_by is None
 
 
 def log_key(run: str, *, log_name: str, insert_id: str, timestamp: str) -> str:

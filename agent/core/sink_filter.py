@@ -4,6 +4,7 @@ import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
+from agent.core.intake.ends import SIGTERM_TEXTS, UNIT_TEXTS
 from agent.core.intake.origin import CANARY_LOG, OWN_PREFIX
 from agent.core.services import Service, Services
 from agent.errors import SettingsRejected
@@ -27,10 +28,10 @@ ALARMS = (
 )  # fmt: skip
 
 # What vLLM and its surroundings write in health although an alarm word stands in it: its own INFO level, the frames of
-# a traceback (its last line is not indented), an exit with 0.
+# a traceback (its last line is not indented).
 HARMLESS_LINES = (
     "(^|[) ])(INFO|DEBUG) +[0-9][0-9]-[0-9][0-9] ", "^INFO: ", "[.]py:[0-9]+[]]  ",
-    "^ +(File .|[~^]|raise |return |await )", "exit.0.", "Triton not available",
+    "^ +(File .|[~^]|raise |return |await )", "Triton not available",
     "WARNING.*(is not found in LD_PRELOAD|ulimit)",
 )  # fmt: skip
 
@@ -53,7 +54,8 @@ def sink_filters(services: Services, signatures: Iterable[Signature], healthy: I
 
     Returns:
         Queries of the Logging query language by the name of the sink: our own services excluded, the watched ones
-        named, one of the texts that the catalogue knows or an alarm word; the first also passes the canary's log.
+        named, one of the texts that the catalogue knows, an alarm word, an end with any exit code, or a stop that was
+        asked for (whether an end was asked for is decided when it has arrived); the first also passes the canary's log.
 
     Raises:
         SettingsRejected: Nothing is watched there, or a query is longer than the language allows.
@@ -71,7 +73,8 @@ def sink_filters(services: Services, signatures: Iterable[Signature], healthy: I
         *(f"AND NOT resource.labels.service_name={_one_of(services.own)}" for _ in services.own[:1]),
         "AND (\n  " + "\n  OR ".join(sources) + "\n)",
     ]
-    known = "(?i)" + "|".join(map(_pattern, anchors_of(signatures, healthy)))
+    stops = (*SIGTERM_TEXTS, *(UNIT_TEXTS if any(s.platform == "host" for s in services.services) else ()))
+    known = "(?i)" + "|".join(map(_pattern, (*anchors_of(signatures, healthy), *stops)))
     queries = {
         "text": f'log_id("{CANARY_LOG}") OR (\n' + "\n".join([*head, "AND " + _says("textPayload", known)]) + "\n)\n",
         "json": "\n".join([*head, f"AND (\n{_says('jsonPayload.message', known)}\nOR {_FAILED_CALL}\n)"]) + "\n",

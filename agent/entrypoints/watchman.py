@@ -2,15 +2,16 @@
 
 import json
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import structlog
 
 from agent.bootstrap import Installation
 from agent.bootstrap.on_host import Checkup, Doctor, Follower, HostPlatform, Page, Stage, Start
+from agent.core.intake.ends import LINE_LIMIT, PlainEnds, end_of
 from agent.core.phase import Phase
-from agent.core.signal import LIVE, AlertState, Signal, Source, alert_key, log_key
+from agent.core.signal import LIVE, AlertState, End, Signal, Source, alert_key, log_key
 from agent.core.storm import Tally
 from agent.errors import SreError
 from agent.ports.store import Query
@@ -21,6 +22,7 @@ log = structlog.get_logger(__name__)
 
 STEP_S = 0.25
 CHECK_S = 10.0
+RECHECK_S = 3.0  # after /health was missed: with two misses a server that is gone is known within 15 s
 KEPT_MARKS = 50
 CONTEXT = 3  # lines told together with a sight: a traceback stands above its message
 
@@ -68,7 +70,6 @@ class Watchman:
         folder: For what was told already.
         ours: Whether the server is our own, so that its log may be kept small.
         check_s: Seconds between two checks.
-        forward: Told of every new line, for people who want to see them.
     """
 
     def __init__(
@@ -89,55 +90,69 @@ class Watchman:
         self._memory = Memory(folder / "told.json")
         self._ours = ours
         self._check_s = check_s
-        self._waited = check_s
         self._followers: dict[str, Follower] = {}
         self._tallies: dict[str, Tally] = {}
+        self._ends: dict[str, PlainEnds] = {}
         self._open: dict[str, Signal] = {}
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="watchman", daemon=True)
+        self._threads = (
+            threading.Thread(target=self._run, args=(self.look, lambda: STEP_S), name="watchman", daemon=True),
+            threading.Thread(target=self._run, args=(self.check, self._pause), name="checkup", daemon=True),
+        )
         self.page: Page | None = None
         self.checkup: Checkup | None = None
         self.last_line = ""
 
     def start(self) -> None:
-        """Look again and again in a thread of its own."""
-        self._thread.start()
+        """Look again and again in a thread, check in another: a check may wait for an answer, an end must not."""
+        for thread in self._threads:
+            thread.start()
 
     def stop(self) -> None:
-        """Let the running look end."""
+        """Let the running look and the running check end."""
         self._stopping.set()
-        self._thread.join(30)
+        for thread in self._threads:
+            thread.join(30)
 
-    def look(self, *, passed_s: float = STEP_S) -> None:
-        """Look once.
+    def look(self) -> None:
+        """Look once: what was printed, and what has ended.
 
-        Args:
-            passed_s: Seconds since the last look; a check is made when enough have passed.
+        An end is told whatever was printed before it, and also where the log cannot be read.
         """
         page = self.page = self._platform.settled(self._service)
         for start in page.starts[-2:] if self._ours else page.starts[-1:]:  # somebody else's starts share one file
-            over = start.stage is Stage.ENDED
-            self._follow(start, over=over)
-            if over and not start.on_purpose and not self._memory.get(start.mark, "end"):
+            try:
+                self._follow(start, over=start.stage is Stage.ENDED)
+            except SreError as error:
+                log.warning("watch.log_not_read", error=str(error))
+        for start in page.starts:
+            over = start.stage is Stage.ENDED and not start.on_purpose
+            if over and not self._memory.get(start.mark, "end"):
                 self._tell([self._ended(start)])
                 self._memory.keep(start.mark, end=True)
         self._again_for_people(page)
-        self._waited += passed_s
-        if self._waited >= self._check_s:
-            self._waited = 0.0
-            self._check(page)
 
-    def _run(self) -> None:
-        passed = self._check_s
+    def check(self) -> None:
+        """Check once whether the server serves, where one is on record."""
+        if self.page is not None:
+            self._check(self.page)
+
+    def _pause(self) -> float:
+        """Seconds until the next check; soon where the last one found no health, or nothing was to be checked yet."""
+        if self.page is None:
+            return STEP_S
+        missed = self.checkup is not None and self.checkup.missed
+        return min(RECHECK_S, self._check_s) if missed else self._check_s
+
+    def _run(self, work: Callable[[], None], pause: Callable[[], float]) -> None:
         while not self._stopping.is_set():
             try:
-                self.look(passed_s=passed)
+                work()
             except SreError as error:
                 log.warning("watch.failed", error=str(error))
             except Exception:
                 log.exception("watch.broke")
-            passed = STEP_S
-            self._stopping.wait(STEP_S)
+            self._stopping.wait(pause())
 
     def _follow(self, start: Start, *, over: bool) -> None:
         follower = self._followers.get(start.mark)
@@ -159,11 +174,22 @@ class Watchman:
             if tally.tells(match.signature):
                 key = log_key(LIVE, log_name=start.mark, insert_id=f"{behind}/{index}", timestamp="")
                 found.append(self._signal(start, key, Source.APP_LOG, lines[index]))
+        return found if self._ours else [*found, *self._ends_in(start, lines, behind)]
+
+    def _ends_in(self, start: Start, lines: list[str], behind: int) -> list[Signal]:
+        """Return the ends that somebody else's log tells, in the words of systemd or Docker Compose."""
+        reader = self._ends.setdefault(start.mark, PlainEnds((self._service,)))
+        found = []
+        for index, line in enumerate(lines):
+            if (end := reader.read(line)) is not None:
+                key = log_key(LIVE, log_name=start.mark, insert_id=f"{behind}/{index}/end", timestamp="")
+                found.append(self._signal(start, key, Source.PLATFORM_LOG, line[:LINE_LIMIT], end=end))
         return found
 
     def _ended(self, start: Start) -> Signal:
         key = log_key(LIVE, log_name=start.mark, insert_id="end", timestamp="")
-        return self._signal(start, key, Source.PLATFORM_LOG, f"{start.revision}: {start.says}", severity="ERROR")
+        says, end = f"{start.revision}: {start.says}", end_of(code=start.exit_code)
+        return self._signal(start, key, Source.PLATFORM_LOG, says, severity="ERROR", end=end)
 
     def _check(self, page: Page) -> None:
         found = self.checkup = self._doctor.check(self._service, page)
@@ -191,7 +217,16 @@ class Watchman:
         made = self._signal(start, key, source, says, severity="ERROR")
         return made.with_(alert_id=alert, alert_state=state, fields={"started_at": since})
 
-    def _signal(self, start: Start, key: str, source: Source, says: str, *, severity: str = "DEFAULT") -> Signal:
+    def _signal(
+        self,
+        start: Start,
+        key: str,
+        source: Source,
+        says: str,
+        *,
+        severity: str = "DEFAULT",
+        end: End | None = None,
+    ) -> Signal:
         return Signal(
             key=key,
             source=source,
@@ -202,6 +237,7 @@ class Watchman:
             at=self._installation.clock.now(),
             severity=severity,
             text=says,
+            end=end,
         )
 
     def _tell(self, signals: Iterable[Signal]) -> None:

@@ -2,11 +2,12 @@
 
 from datetime import datetime
 
+from agent.core.asked_ends import asked_by_stop
 from agent.core.diagnosing import LogText, diagnose
 from agent.core.diagnosis import Diagnosis
 from agent.core.explaining import begun
 from agent.core.incident import Incident
-from agent.core.joining import joined
+from agent.core.joining import Meaning, joined, meaning
 from agent.core.model_joining import joined_words
 from agent.core.phase import Phase
 from agent.core.serving import ServingConfig
@@ -27,7 +28,7 @@ def incident_to_diagnosis(world: World, incident: Incident) -> Did:
     now = max(world.clock.now(), incident.phase_at)
     signals = world.store.signals(incident.id)
     weighed = weigh(world, incident, signals, now)
-    why = _recovered(weighed, signals)
+    why = _asked(world, signals) or _recovered(weighed, signals)
     if why:
         save(world, weighed.move(Phase.SELF_RECOVERED, now=now, due_at=None, ended_why=why), why, now=now)
         return Did.MOVED
@@ -135,12 +136,28 @@ def _open_alerts(signals: tuple[Signal, ...]) -> tuple[str, ...]:
     return tuple(sorted({s.alert_id for s in signals if s.alert_id and s.alert_id not in closed}))
 
 
+def _asked(world: World, signals: tuple[Signal, ...]) -> str:
+    """Say that a stop, told of after the end, explains every end, and that nothing else is wrong; or nothing."""
+    ends = [s for s in signals if s.ends_unasked]
+    asked = [by for s in ends if (by := asked_by_stop(s, signals)) is not None]
+    if not ends or len(asked) < len(ends) or any(_troubles(world, s) for s in signals if s.end is None):
+        return ""
+    return f"the end was asked for ({asked[0].replace('_', ' ')}): nothing is wrong"
+
+
+def _troubles(world: World, signal: Signal) -> bool:
+    finding = world.knowledge.matcher.classify(signal.text, whole_log=False, platform=signal.platform)
+    return meaning(signal, finding) in {Meaning.FAILURE, Meaning.UNEXPLAINED}
+
+
 def _recovered(incident: Incident, signals: tuple[Signal, ...]) -> str:
     """Say why the trouble is over by itself, or nothing.
 
     A closed alert ends what an alert opened. A rollout that failed in the log stays in trouble though a
-    metric calmed down: its bad template is still in the service.
+    metric calmed down: its bad template is still in the service. A server that ended unasked stays in trouble too.
     """
+    if any(s.ends_unasked for s in signals):
+        return ""
     alerts = [s for s in signals if s.alert_state is not None]
     if not alerts or incident.alerts_open or in_order(signals)[0].alert_state is None:
         return ""

@@ -3,9 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from agent.core.asked_ends import asked_by_stop, asked_by_us, stop_scopes
 from agent.core.incident import KEPT_SIGNALS, Incident, Joined, incident_id
 from agent.core.joining import Meaning, belongs, first_line, linked, meaning
-from agent.core.signal import AlertState, Signal, alert_key
+from agent.core.phase import BEFORE_DECISION
+from agent.core.signal import AlertState, Signal, Source, alert_key
+from agent.core.value import digest
 from agent.errors import StateConflict
 from agent.failures.finding import Finding
 from agent.ports.store import head_key
@@ -64,18 +67,51 @@ def _without_secrets(signal: Signal, redact: Callable[[str], str]) -> Signal:
 
 
 def _place(world: World, signal: Signal, finding: Finding, opening: Opening) -> Did:
-    what = meaning(signal, finding)
     seen = _seen(world, signal)
     home, before = _home(world, signal, seen)
+    signal = _with_asker(world, signal, home or before)
+    what = meaning(signal, finding)
     if home is None:
         if what in {Meaning.FAILURE, Meaning.UNEXPLAINED} and not _closed_already(world, signal):
             return _open(world, signal, finding, before, opening=opening, seen=seen)
         if signal.alert_state is not None:
             world.store.accept(signal, UNCLAIMED)
-        return Did.HARMLESS
-    if what is Meaning.NOTHING:
-        return Did.HARMLESS
+        return _harmless(world, signal)
+    if what is Meaning.NOTHING or (what is Meaning.STOP and not _explains(world, home, signal)):
+        return _harmless(world, signal)
+    if what is Meaning.STOP:
+        _keep_stop(world, signal)
     return _join(world, home, signal, finding, what)
+
+
+def _with_asker(world: World, signal: Signal, newest: Incident | None) -> Signal:
+    """Say who asked for an end, where a stop that was told or a change of ours explains it."""
+    if signal.end is None or not signal.ends_unasked:
+        return signal
+    asked = asked_by_us(signal, newest) or asked_by_stop(
+        signal, (told for scope in stop_scopes(signal) for told in world.store.signals(scope, KEPT_SIGNALS))
+    )
+    return signal.with_(end=signal.end.with_(asked_by=asked)) if asked else signal
+
+
+def _harmless(world: World, signal: Signal) -> Did:
+    """Keep nothing of it but a stop."""
+    if signal.stop is not None:
+        _keep_stop(world, signal)
+    return Did.HARMLESS
+
+
+def _keep_stop(world: World, signal: Signal) -> None:
+    """Keep a stop for the ends that may follow, under a key of its own: it may stand in an incident as well."""
+    world.store.accept(signal.with_(key=digest(["stop", signal.key])), stop_scopes(signal)[0])
+
+
+def _explains(world: World, incident: Incident, signal: Signal) -> bool:
+    """Whether a stop came after the end that it explains."""
+    if incident.phase not in BEFORE_DECISION:
+        return False
+    held = world.store.signals(incident.id)
+    return any(s.ends_unasked and asked_by_stop(s, (signal,)) is not None for s in held)
 
 
 def _seen(world: World, signal: Signal) -> dict[str, str | None]:
@@ -163,7 +199,8 @@ def _join(world: World, incident: Incident, signal: Signal, finding: Finding, wh
     entry = _entry(signal, finding)
     same = any(_same(entry, signal, held) for held in incident.joined)
     full = what is Meaning.UNEXPLAINED and len(incident.joined) >= KEPT_SIGNALS
-    if incident.ended or ((same or full) and signal.alert_state is None and what is not Meaning.HEALTH):
+    counted = (same or full) and signal.alert_state is None and what not in {Meaning.HEALTH, Meaning.STOP}
+    if incident.ended or counted:
         return _count(world, incident, signal)
     now = max(world.clock.now(), incident.quiet_since)
     adopted = incident.revision is None and signal.revision is not None
@@ -195,6 +232,15 @@ def _count(world: World, incident: Incident, signal: Signal) -> Did:
 
 
 def _entry(signal: Signal, finding: Finding) -> Joined:
+    if signal.ends_unasked and (finding.benign or finding.signature is None):
+        return Joined(
+            signal=signal.key[:12],
+            at=signal.at,
+            class_="unknown",
+            revision=signal.revision,
+            line=_end_line(signal),
+            reason="not weighed yet",
+        )
     line = finding.evidence[0].text if finding.evidence else first_line(signal.text)
     return Joined(
         signal=signal.key[:12],
@@ -207,9 +253,17 @@ def _entry(signal: Signal, finding: Finding) -> Joined:
     )
 
 
+def _end_line(signal: Signal) -> str:
+    assert signal.end is not None
+    return first_line(signal.text) if signal.source is not Source.APP_LOG else f"it ended {signal.end.sentence}"
+
+
 def _same(entry: Joined, signal: Signal, held: Joined) -> bool:
-    """Whether a line was heard before: by its signature, or word for word; classes are only as good as the weighing."""
-    known = entry.signature is not None and entry.signature == held.signature
+    """Whether a line was heard before: by its signature, or word for word; classes are only as good as the weighing.
+
+    An end is the same as another by its words alone: its code may say more than the line with the same signature.
+    """
+    known = entry.signature is not None and entry.signature == held.signature and not signal.ends_unasked
     return entry.revision == held.revision and (known or held.line in {entry.line, first_line(signal.text)})
 
 

@@ -133,12 +133,25 @@ def test_of_the_recorded_incidents_the_first_word_always_passes(shared, passes):
         '(APIServer pid=1) INFO:     10.0.0.1:1 - "GET /health HTTP/1.1" 200 OK',
         "INFO 11-21 10:00:00 [loggers.py:123] Engine 000: Avg generation throughput: 0.0 tokens/s, Running: 0 reqs, Waiting: 0",
         "(EngineCore pid=1) INFO 11-21 10:00:00 [gpu_model_runner.py:4259] Model loading took 17.9 GiB and 61.2 seconds",
-        "Container called exit(0).",
     ],
 )
 def test_chatter_stays_out(text, query):
     """Lines that come every few seconds, or at every good start."""
     assert not any(query(q).matches(line(text)) for q in watching(service("vllm", "cloud_run")).values())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Container called exit(0).",
+        "Container called exit(137).",
+        "Container terminated on signal 15.",
+        "(APIServer pid=1) INFO 11-21 03:32:48 [launcher.py:254] [shutdown] API server: shutdown triggered",
+    ],
+)
+def test_every_end_passes_and_every_stop_that_explains_one(text, query):
+    """Whether an end was asked for is decided when it has arrived; the sink leaves none out, exit 0 neither."""
+    assert any(query(q).matches(line(text)) for q in watching(service("vllm", "cloud_run")).values())
 
 
 def test_text_decides_not_severity(query):

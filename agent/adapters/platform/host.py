@@ -7,7 +7,7 @@ from pathlib import Path
 from agent.adapters.platform.host_book import Book, Hand, Page, Stage, Start
 from agent.adapters.platform.host_measure import measurements
 from agent.adapters.platform.host_probe import Address, address_of, healthy
-from agent.adapters.platform.host_server import HostServer, last_words
+from agent.adapters.platform.host_server import HostServer, last_line
 from agent.adapters.platform.rehearsal_template import bare, parsed_traffic, stamped, template_of
 from agent.core.action import Action, ForPerson, Restart, SetEnv, SetFlag, SetModel, SetStartupProbe
 from agent.core.serving import Live, ServingConfig, Traffic
@@ -33,7 +33,6 @@ class HostPlatform:
         clock: When things were seen.
         environ: Our own environment; a server inherits it.
         grace_s: How long a server may take to end before it is ended by force.
-        server: Makes what starts and ends the processes of a service, of its folder and the environment.
         server: Makes what starts and ends a service's processes, of its folder and the environment.
     """
 
@@ -76,7 +75,7 @@ class HostPlatform:
             stamps={s.revision: s.effect_key for s in page.starts if s.effect_key is not None},
             ready=None if pending else up,
             reconciling=pending,
-            message=newest.sick or newest.says if newest is not None else "",
+            message=newest.sick or newest.told if newest is not None else "",
             spare_accelerator=False,
             log_path=str(self.log_path(service, newest).absolute()) if newest is not None else None,
         )
@@ -273,7 +272,8 @@ class HostPlatform:
                     stage=Stage.ENDED,
                     ended_at=self._clock.now(),
                     exit_code=kept.code,
-                    says=f"{says}{last_words(server.log(start))}",
+                    says=says,
+                    last_line=last_line(server.log(start)),
                 )
             )
         if start.stage is Stage.STARTING and self._serves(page.service, start):
@@ -353,7 +353,7 @@ class HostPlatform:
         if start.ready_at is not None:
             return Operation(name=name, done=True, ok=True, says=f"{start.revision} came up")
         if start.stage is Stage.ENDED:
-            return Operation(name=name, done=True, ok=False, says=start.says)
+            return Operation(name=name, done=True, ok=False, says=start.told)
         return Operation(name=name, done=False, ok=None, says=f"{start.revision} is {start.stage}")
 
     def _page(self, service: str) -> Page:

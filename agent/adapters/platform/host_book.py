@@ -34,6 +34,8 @@ class Start(Value):
         asked_at: When it was first asked to end, None while nobody has.
         sick: Why it counts as not serving though it runs; empty while it is well.
         exit_code: As the keeper noted it, negative for a signal; None while it runs or where nobody knows.
+        says: How it ended, or why it was never begun; nothing of its log stands in it.
+        last_line: The last line of its log, for people; untrusted text.
     """
 
     revision: str
@@ -47,7 +49,13 @@ class Start(Value):
     ended_at: AwareDatetime | None = None
     exit_code: int | None = None
     says: str = ""
+    last_line: str = ""
     sick: str = ""
+
+    @property
+    def told(self) -> str:
+        """How it ended, with the last line of its log, for people."""
+        return f"{self.says} (last line: {self.last_line})" if self.last_line else self.says
 
     @property
     def on_purpose(self) -> bool:

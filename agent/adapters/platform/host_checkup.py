@@ -16,6 +16,7 @@ class Checkup(Value):
     Attributes:
         sick: Why the server counts as not serving, in words of the failure catalogue; empty while it is well.
         health: What /health said, or why nobody asked.
+        missed: Whether /health did not answer well this time; once is no sickness yet.
         answer: What the completion said; None where tokens were coming and nobody asked for one.
     """
 
@@ -23,6 +24,7 @@ class Checkup(Value):
     mark: str
     sick: str = ""
     health: str = ""
+    missed: bool = False
     answer: str | None = None
     sample: Sample | None = None
     breaches: tuple[Breach, ...] = ()
@@ -77,6 +79,7 @@ class Doctor:
             mark=start.mark,
             sick=self._sick(health, answer, moving=moving),
             health=health.says,
+            missed=self._missed > 0,
             answer=answer.says if answer is not None else None,
             sample=sample,
             breaches=found,

@@ -163,15 +163,15 @@ def command_line(config: ServingConfig) -> str:
     return shlex.join((*config.command, *config.args))
 
 
-def last_words(log: Path) -> str:
-    """Return the last line of a log as `` (last line: ...)``, or nothing; untrusted text."""
+def last_line(log: Path) -> str:
+    """Return the last line of a log, cut, or nothing; untrusted text."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - 4096))
             lines = [line for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]
     except OSError:
         return ""
-    return f" (last line: {lines[-1][:300]})" if lines else ""
+    return lines[-1][:300] if lines else ""
 
 
 def _read(path: Path) -> dict[str, object]:

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent.core.intake.alert import alert
+from agent.core.intake.ends import container_apps_end, sigterm_told
 from agent.core.intake.origin import CONTAINER_APPS, UNKNOWN, Ignored, Origin, Reading, signal
 from agent.core.intake.wire import facts, first_time, missing, name, names, part, rows, text
-from agent.core.signal import AlertState, Signal, Source, log_key
+from agent.core.signal import AlertState, AskedBy, Signal, Source, Stop, log_key
 from agent.core.value import digest
 
 ALERT = "Azure common alert"
@@ -15,6 +16,7 @@ ROW = "Container Apps log row"
 SCHEMA = "azureMonitorCommonAlertSchema"
 
 _STATES = {"fired": AlertState.OPEN, "resolved": AlertState.CLOSED}
+_SCALED_TO_ZERO = {"KEDAScaleTargetDeactivated": False, "KEDAScaleTargetActivated": True}  # KEDA's own events
 _TARGET = re.compile(r"/containerapps/([^/]{1,253})", re.IGNORECASE)
 
 
@@ -92,8 +94,17 @@ def read_container_apps_row(row: Mapping[str, Any], reading: Reading) -> list[Si
                 container=text(row, "ContainerName_s", "ContainerName"),
                 count=row.get("Count_d", row.get("Count")),
             ),
+            end=container_apps_end(words) if reason else None,
+            stop=_stop(reason, words),
         )
     ]
+
+
+def _stop(reason: str, words: str) -> Stop | None:
+    """Return the stop that a row tells; in a replica only the platform can send SIGTERM."""
+    if (over := _SCALED_TO_ZERO.get(reason)) is not None:
+        return Stop(by=AskedBy.SCALE_IN, over=over)
+    return Stop(by=AskedBy.SCALE_IN_OR_ROLLOUT) if not reason and sigterm_told(words) else None
 
 
 def is_container_apps_row(body: Mapping[str, Any]) -> bool:

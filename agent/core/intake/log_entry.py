@@ -6,10 +6,20 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from agent.core.intake.kube import event_fields, event_text, replica_set, workload
-from agent.core.intake.origin import CANARY_LOG, Ignored, IgnoredBecause, Origin, Reading, platform_of, signal
+from agent.core.intake.ends import cloud_run_end, sigterm_told, systemd_told
+from agent.core.intake.kube import event_end, event_fields, event_text, replica_set, workload
+from agent.core.intake.origin import (
+    CANARY_LOG,
+    CLOUD_RUN,
+    Ignored,
+    IgnoredBecause,
+    Origin,
+    Reading,
+    platform_of,
+    signal,
+)
 from agent.core.intake.wire import facts, first_time, name, names, part, text
-from agent.core.signal import Signal, Source, log_key
+from agent.core.signal import AskedBy, End, Signal, Source, Stop, log_key
 from agent.core.value import digest
 from agent.failures.entry_text import entry_lines
 
@@ -22,7 +32,9 @@ _SOURCES = {
     "cloudaudit.googleapis.com/activity": Source.AUDIT_LOG,
     "events": Source.PLATFORM_LOG,
 }
-_MESSAGE = ("message", "msg", "log", "text", "event")
+_MESSAGE = ("message", "MESSAGE", "msg", "log", "text", "event")
+_SYSTEM_LOGS = frozenset({"syslog", "systemd", "journald", "messages"})
+_BATCH = "cloud_run_job"  # what it runs is to end
 _NOWHERE = frozenset({"", "global", "generic_task", "generic_node", "project"})  # says nothing about the service
 _TRACE = ("stack_trace", "exc_info", "exception", "traceback", "error")
 
@@ -43,20 +55,41 @@ def read_log_entry(entry: Mapping[str, Any], reading: Reading) -> list[Signal | 
         return [Ignored(because=IgnoredBecause.EMPTY, what=log[:80])]
     resource, labels = part(entry, "resource", "labels"), part(entry, "labels")
     pod = name(resource.get("pod_name"))
+    source = _source(entry, log)
+    told = _told(entry, log, origin, source, said)
     return [
         signal(
             origin,
             reading,
             key=_key(entry, reading.run, at),
-            source=_source(entry, log),
+            source=source,
             at=at,
             said=said,
             revision=name(resource.get("revision_name")) or (replica_set(pod) if pod else None),
             instance=_instance(resource, labels, pod),
             severity=text(entry, "severity"),
             fields=facts(log=log, container=labels.get("container_name") or resource.get("container_name")) | more,
+            end=told if isinstance(told, End) else None,
+            stop=told if isinstance(told, Stop) else None,
         )
     ]
+
+
+def _told(entry: Mapping[str, Any], log: str, origin: Origin, source: Source, said: str) -> End | Stop | None:
+    """Return the end or the stop that an entry tells; only whoever runs the server is believed an end."""
+    payload = part(entry, "jsonPayload")
+    if "involvedObject" in payload:
+        return event_end(payload)
+    if origin.platform == CLOUD_RUN and source is Source.PLATFORM_LOG:
+        end = cloud_run_end(said)
+        batch = text(part(entry, "resource"), "type") == _BATCH
+        return None if batch and end is not None and end.exit_code == 0 else end
+    if origin.platform == CLOUD_RUN and source is Source.APP_LOG and sigterm_told(said):
+        return Stop(by=AskedBy.SCALE_IN_OR_ROLLOUT)
+    manager = log in _SYSTEM_LOGS or text(payload, "SYSLOG_IDENTIFIER") == "systemd"
+    if manager and origin.platform != CLOUD_RUN:
+        return systemd_told(said, own=origin.names)
+    return None
 
 
 def is_log_entry(body: Mapping[str, Any]) -> bool:

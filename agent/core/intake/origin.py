@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from agent.core.intake.wire import cut, missing
-from agent.core.signal import LIVE, AlertState, Signal, Source
+from agent.core.signal import LIVE, AlertState, End, Signal, Source, Stop
 from agent.core.value import Value
 
 OWN_PREFIX = "sre-"
@@ -172,6 +172,8 @@ def signal(
     alert_id: str | None = None,
     alert_state: AlertState | None = None,
     fields: dict[str, str] | None = None,
+    end: End | None = None,
+    stop: Stop | None = None,
 ) -> Signal | Ignored:
     """Return the signal of a body, or why it is none.
 
@@ -198,4 +200,6 @@ def signal(
         alert_id=alert_id,
         alert_state=alert_state,
         fields=fields or {},
+        end=end,
+        stop=stop,
     )

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from agent.core.intake.ends import PlainEnds
 from agent.core.intake.origin import HOST, Ignored, IgnoredBecause, Origin, Reading, signal
 from agent.core.intake.wire import names
 from agent.core.signal import TEXT_LIMIT, Signal, Source, log_key
@@ -28,11 +29,21 @@ def signals_of_text(
     origin = Origin(shape="plain log", platform=platform, names=names(reading.service or named))
     found: list[Signal | Ignored] = []
     line = first_line
+    ends = PlainEnds(origin.names)
     for stretch in _stretches(words):
         if stretch.strip():
             key = log_key(reading.run, log_name=named, insert_id=f"{line}/{digest(stretch)[:16]}", timestamp="")
             found.append(
-                signal(origin, reading, key=key, source=Source.APP_LOG, at=at, said=stretch, fields={"line": str(line)})
+                signal(
+                    origin,
+                    reading,
+                    key=key,
+                    source=Source.APP_LOG,
+                    at=at,
+                    said=stretch,
+                    fields={"line": str(line)},
+                    end=ends.read_all(stretch.splitlines()),
+                )
             )
         line += stretch.count("\n")
     return tuple(found) or (Ignored(because=IgnoredBecause.EMPTY, what=named[:80]),)

@@ -3,13 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
+from agent.core.intake.ends import end_of
 from agent.core.intake.origin import TPU_VM, Ignored, Origin, Reading, signal
 from agent.core.intake.wire import facts, first_time, missing, name, names, part, rows, text
-from agent.core.signal import Signal, Source, log_key
+from agent.core.signal import AskedBy, End, Signal, Source, log_key
 
 SHAPE = "TPU queued resource"
 
 _BAD = frozenset({"FAILED", "SUSPENDED", "SUSPENDING"})
+_ENDED = frozenset({"SUSPENDED", "SUSPENDING"})  # a user gave it back, or the service took it (facts 5.2)
 
 
 def is_queued_resource(body: Mapping[str, Any]) -> bool:
@@ -48,6 +50,7 @@ def read_queued_resource(body: Mapping[str, Any], reading: Reading) -> list[Sign
             said=_words(whole, value, state),
             instance=node,
             severity="ERROR" if value in _BAD else "INFO",
+            end=_end(value, text(state, "stateInitiator")) if value in _ENDED else None,
             fields=facts(
                 state=value,
                 initiator=state.get("stateInitiator"),
@@ -56,6 +59,10 @@ def read_queued_resource(body: Mapping[str, Any], reading: Reading) -> list[Sign
             ),
         )
     ]
+
+
+def _end(value: str, initiator: str) -> End:
+    return end_of(reason=value).with_(asked_by=AskedBy.OPERATOR if initiator == "USER" else None)
 
 
 def _origin(whole: str, node: str | None) -> Origin:

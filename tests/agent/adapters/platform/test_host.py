@@ -167,7 +167,7 @@ def test_another_server_on_the_port_is_not_ours(machine) -> None:
             own.platform.open(SERVICE, own.config)
             until("ours failed", lambda: own.newest.stage is Stage.ENDED)
             assert own.newest.ready_at is None
-            assert "Address already in use" in own.newest.says
+            assert "Address already in use" in own.newest.told
             assert other.poll() is None
         finally:
             other.terminate()
@@ -246,7 +246,8 @@ def test_a_program_that_is_not_there_is_an_end(machine) -> None:
     own.platform.open(SERVICE, own.config.with_(command=("/no/such/vllm",)))
     until("it ended", lambda: own.newest.stage is Stage.ENDED)
     assert own.newest.exit_code == 127
-    assert "No such file" in own.newest.says
+    assert "No such file" in own.newest.told
+    assert "No such file" not in own.newest.says
 
 
 def test_a_service_that_never_was_is_refused(machine) -> None:

@@ -1,10 +1,12 @@
 """Pods: what their names say, what their events say, and what only their status says."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from agent.core.intake.kube import read_event, read_pod, replica_set, workload
 from agent.core.intake.origin import Reading
-from agent.core.signal import Source
+from agent.core.signal import AskedBy, End, Source
 from agent.errors import InputRejected
 
 
@@ -32,17 +34,62 @@ def test_an_event_outside_a_log_entry_is_read_alike(sample):
 
 
 def test_a_whole_pod_is_named_by_its_metadata(sample):
-    """Name, namespace and the killed container; the same state again is the same observation."""
+    """Name, namespace and the killed container: its end, and how the pod stands; told again they are the same."""
     status = sample("k8s_pod_status_oomkilled")
     pod = {"kind": "Pod", "metadata": {"name": "vllm-56494768b7-544n6", "namespace": "inference"}, "status": status}
-    (found,), (again,) = read_pod(pod, Reading()), read_pod(pod, Reading())
-    assert (found.service, found.instance) == ("vllm", "vllm-56494768b7-544n6")
-    assert found.text.startswith("OOMKilled: container vllm terminated with exit code 137\nCrashLoopBackOff: ")
+    (end, found), again = read_pod(pod, Reading()), read_pod(pod, Reading())
+    assert (found.service, found.instance) == (end.service, end.instance) == ("vllm", "vllm-56494768b7-544n6")
+    assert end.text == "OOMKilled: container vllm terminated with exit code 137"
+    assert end.end == End(exit_code=137, oom=True, reason="OOMKilled")
+    assert found.text.startswith("CrashLoopBackOff: ")
     assert found.fields["restarts"] == "4"
-    assert found.key == again.key
+    assert [end.key, found.key] == [s.key for s in again]
     status["containerStatuses"][0]["restartCount"] = 5
-    (restarted,) = read_pod(pod, Reading())
+    same_end, restarted = read_pod(pod, Reading())
+    assert same_end.key == end.key
     assert restarted.key != found.key
+
+
+DELETED = {"deletionTimestamp": "2026-11-20T10:15:29Z", "deletionGracePeriodSeconds": 30}  # asked for at 10:14:59
+
+
+@pytest.mark.parametrize(
+    ("finished", "reason", "conditions", "asked_by"),
+    [
+        ("2026-11-20T10:15:05Z", "Error", [], AskedBy.DELETION),
+        ("2026-11-20T10:14:59Z", "Completed", [], AskedBy.DELETION),
+        ("2026-11-20T10:15:05Z", "Error", [{"reason": "EvictionByEvictionAPI"}], AskedBy.DRAIN),
+        ("2026-11-20T10:14:58Z", "Error", [], None),
+        ("2026-11-20T10:15:05Z", "OOMKilled", [], None),
+    ],
+    ids=["deleted", "in the same second", "drained", "ended before it was deleted", "killed for memory all the same"],
+)
+def test_a_deletion_asks_for_the_ends_after_it_and_for_no_other(finished, reason, conditions, asked_by):
+    """DeletionTimestamp is when the grace is over: what ended before its begin ended by itself."""
+    ended = {"exitCode": 143, "reason": reason, "finishedAt": finished}
+    status = {"containerStatuses": [{"name": "vllm", "state": {"terminated": ended}}], "conditions": conditions}
+    pod = {"kind": "Pod", "metadata": {"name": "vllm-56494768b7-544n6", **DELETED}, "status": status}
+    (end,) = read_pod(pod, Reading())
+    assert end.end.asked_by is asked_by
+
+
+def test_an_init_container_ends_well_with_0():
+    """What prepares a pod is to end; only a failure of it is one."""
+    done = {"name": "download", "state": {"terminated": {"exitCode": 0, "finishedAt": "2026-11-20T10:15:05Z"}}}
+    (standing,) = read_pod({"initContainerStatuses": [done], "phase": "Pending"}, Reading(service="vllm"))
+    assert standing.end is None
+    done["state"]["terminated"]["exitCode"] = 1
+    (end,) = read_pod({"initContainerStatuses": [done], "phase": "Pending"}, Reading(service="vllm"))
+    assert end.ends_unasked
+
+
+def test_a_pod_that_is_taken_from_its_node_whole_is_an_end():
+    """An evicted pod has no container status left; its own reason says it."""
+    status = {"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."}
+    pod = {"kind": "Pod", "metadata": {"name": "vllm-56494768b7-544n6"}, "status": status}
+    end = read_pod(pod, Reading(clock=lambda: datetime(2026, 11, 20, tzinfo=UTC)))[0]
+    assert end.ends_unasked
+    assert end.text == "Evicted: The node was low on resource: memory."
 
 
 def test_a_status_without_a_name_takes_the_readings():
