@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 from agent.catalogue.load_fit import FitCatalogue
 from agent.catalogue.load_platforms import PlatformCatalogue
-from agent.core.fitting import FitOption, Move
+from agent.core.fitting import ContainerFit, FitOption, Move
 from agent.core.plan import FitWord
+from agent.core.proof import ProofFigure
 from agent.core.services import Service, Services
 from agent.core.serving import ServingConfig
 from agent.core.words import served_model, server_words
@@ -17,10 +18,12 @@ from agent.fit.advice import Demand, Option, Reach
 from agent.fit.advise import advise
 from agent.fit.allocation import name_allocation, printed_size
 from agent.fit.alternatives import Market
+from agent.fit.bounds import GIB, Bounds
 from agent.fit.checkpoint import ModelProfile
 from agent.fit.facts import AcceleratorFacts, ModelFacts, VersionRules
 from agent.fit.flag_words import flag_line, flag_settings
 from agent.fit.flags import Flags, parse_flags
+from agent.fit.host_memory import HostNeed, host_need
 from agent.fit.needs import Needs
 from agent.fit.predict import predict
 from agent.fit.price import find_shapes
@@ -122,6 +125,27 @@ class ServiceFits:
         if served is None or served.startswith(("/", "gs://", ".")) or served == watched.checkpoint:
             return watched.model
         return served
+
+    def container(self, service: str, config: ServingConfig) -> ContainerFit:
+        """Return whether the container's memory suffices for the load, or what would have to be known."""
+        try:
+            setting = self.setting(service, config)
+            need = host_need(_setup(setting), files_in_memory=self._in_memory(service, config, setting))
+        except InputRejected as error:
+            return ContainerFit(sentence=f"container memory: not computed ({error.what}: {error.why})")
+        return container_fit(need, config.memory_mib)
+
+    def _in_memory(self, service: str, config: ServingConfig, setting: Setting) -> Bounds:
+        """What of the checkpoint's files lies in memory: on Cloud Run, what is downloaded; an image's files do not.
+
+        Source: https://cloud.google.com/run/docs/container-contract#filesystem, read 2026-11-22.
+        """
+        size = setting.model.checkpoint_bytes or 0
+        served = served_model(config.command, config.args) or ""
+        mounted = any(served.startswith(f"{v.mount_path.rstrip('/')}/") for v in config.volumes if v.bucket)
+        if self._services.service(service).platform != "cloud_run" or mounted or served.startswith("gs://"):
+            return Bounds.exactly(0)
+        return Bounds(low=0, best=0, high=size) if served.startswith("/") else Bounds.exactly(size)
 
     def cost_usd_per_h(self, config: ServingConfig) -> float | None:
         """Return the price of one instance's running hour."""
@@ -288,3 +312,23 @@ def fit_word(report: FitReport) -> FitWord:
     return FitWord(
         fits=report.fits, reason=report.reason.value, sentence=fit_sentence(report), report=report.to_contract()
     )
+
+
+def container_fit(need: HostNeed, memory_mib: int | None) -> ContainerFit:
+    """Say whether a need is within a container's limit, MiB; None where the limit is not known."""
+    if need.unknown:
+        return ContainerFit(sentence=f"container memory: not computed ({need.unknown})")
+    if memory_mib is None:
+        return ContainerFit(
+            sentence="container memory: the limit of the container, or the size of the host, is not known"
+        )
+    fits, total = need.fits(memory_mib * MIB), need.total
+    word = {True: "suffices", False: "does not suffice", None: "may or may not suffice"}[fits]
+    size = f"{total.low / GIB:.1f} to {total.high / GIB:.1f} GiB"
+    limit = ProofFigure(name="Container memory", value=f"{memory_mib / 1024:.1f} GiB", source="the configuration")
+    parts = tuple(
+        ProofFigure(name=p.name, value=f"{p.size.low / GIB:.1f} to {p.size.high / GIB:.1f} GiB", source=p.source)
+        for p in need.parts
+    )
+    sentence = f"container memory: {word}, the load takes {size} of {memory_mib / 1024:.1f} GiB"
+    return ContainerFit(fits=fits, sentence=sentence, figures=(limit, *parts))

@@ -1,7 +1,7 @@
 """What could be done about a diagnosis: for each fix of the catalogue, typed actions with their values."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from agent.core.action import (
@@ -21,6 +21,8 @@ from agent.core.action import (
 from agent.core.diagnosis import Diagnosis
 from agent.core.fitting import FitOption, Fits
 from agent.core.plan import FitWord
+from agent.core.printed import Printed
+from agent.core.proving import task_of
 from agent.core.runbook import change_commands, instruction
 from agent.core.serving import Live, Probe, ServingConfig
 from agent.core.words import flag_map, served_model, with_flag
@@ -52,7 +54,6 @@ class Candidate:
 
     Attributes:
         word: The arithmetic's word, where the candidate came from it; None to compute it.
-        rank: The lower the better; the order of the catalogue within.
     """
 
     actions: tuple[Action, ...]
@@ -71,6 +72,7 @@ def candidates(
     *,
     told: Told | None = None,
     platform: str | None = None,
+    printed: Printed | None = None,
 ) -> Iterator[Candidate]:
     """Yield what could be done, best first; a person's runbook always comes last.
 
@@ -81,12 +83,17 @@ def candidates(
         fits: The arithmetic.
         told: What the server's own log says of its configuration, where nobody can describe it.
         platform: Where the service runs, as its signals say.
+        printed: What the engine printed at the start of this configuration, where it did.
     """
     if live is None and told is not None and diagnosis.class_ in FIT_CLASSES:
         yield from _told_to_a_person(service, told, fits)
+        if printed is not None:
+            yield _printed_to_a_person(service, told, printed, fits)
     if live is not None:
         if diagnosis.class_ in FIT_CLASSES:
             yield from _by_fit(service, live.config, fits)
+        if printed is not None:
+            yield Candidate(actions=(SetFlag(name=printed.flag, value=str(printed.most)),), why=_engine_said(printed))
         for fix in diagnosis.fix_actions:
             yield from _typed(service, fix, diagnosis, live, fits)
     yield _by_person(service, diagnosis, live, platform)
@@ -143,20 +150,35 @@ def _moved(config: ServingConfig, option: FitOption) -> tuple[Action, ...]:
 def _told_to_a_person(service: str, told: Told, fits: Fits) -> Iterator[Candidate]:
     """What fits, as exact commands for a platform that we do not change ourselves."""
     for option in fits.options(service, told.config):
-        if option.elsewhere is not None or not option.flags:
-            continue
-        args = told.config.args
-        for name, value in option.flags.items():
-            args = with_flag(args, name, value)
-        how = change_commands(told.platform, service, told.config.args, args)
-        says = ", ".join(f"--{n} {'(take it away)' if v is None else v}".strip() for n, v in option.flags.items())
-        hand = ForPerson(
-            action=f"set_flag {next(iter(option.flags)).replace('-', '_')}",
-            instruction=f"Start the server with {says}. {how.note}".strip(),
-            commands=how.do,
-            undo=how.undo,
-        )
-        yield _fitting((hand,), option)
+        if option.elsewhere is None and option.flags:
+            fix = f"set_flag {next(iter(option.flags)).replace('-', '_')}"
+            yield _fitting((_by_hand(service, told, option.flags, fix),), option)
+
+
+def _printed_to_a_person(service: str, told: Told, printed: Printed, fits: Fits) -> Candidate:
+    """The engine's own figure as exact commands; what the arithmetic says of it still counts."""
+    flags = {printed.flag: str(printed.most)}
+    after = told.config.with_(args=with_flag(told.config.args, printed.flag, str(printed.most)))
+    hand = _by_hand(service, told, flags, task_of(printed))
+    return Candidate(actions=(hand,), why=_engine_said(printed), word=fits.word(service, after))
+
+
+def _engine_said(printed: Printed) -> str:
+    return f"vLLM itself printed that --{printed.flag} {printed.most:,} would have fitted, {printed.asked:,} did not"
+
+
+def _by_hand(service: str, told: Told, flags: Mapping[str, str | None], fix: str) -> ForPerson:
+    args = told.config.args
+    for name, value in flags.items():
+        args = with_flag(args, name, value)
+    how = change_commands(told.platform, service, told.config.args, args)
+    says = ", ".join(f"--{n} {'(take it away)' if v is None else v}".strip() for n, v in flags.items())
+    return ForPerson(
+        action=fix,
+        instruction=f"Start the server with {says}. {how.note}".strip(),
+        commands=how.do,
+        undo=how.undo,
+    )
 
 
 def _fitting(actions: tuple[Action, ...], option: FitOption) -> Candidate:
@@ -319,11 +341,10 @@ def _memory(_s: str, diagnosis: Diagnosis, live: Live, _f: Fits) -> Iterator[Can
     used = _number(diagnosis, "used_mib", "memory_used_mib")
     if now is None:
         return
-    larger = [m for m in L4_SHAPES_MIB if m > max(now, used or 0)]
-    if larger:
-        cpu = max(live.config.cpu or 4, larger[0] / 4096)
+    for larger in (m for m in L4_SHAPES_MIB if m > max(now, used or 0)):
+        cpu = max(live.config.cpu or 4, larger / 4096)
         yield Candidate(
-            actions=(SetResources(cpu=float(cpu), memory_mib=larger[0]),),
+            actions=(SetResources(cpu=float(cpu), memory_mib=larger),),
             why=f"the container needs more than its {now:,} MiB",
         )
 
@@ -340,7 +361,7 @@ def _scale_out(_s: str, _d: Diagnosis, live: Live, _f: Fits) -> Iterator[Candida
     most = config.max_instances or 1
     yield Candidate(
         actions=(SetScaling(min_instances=config.min_instances, max_instances=most + 1),),
-        why=f"one more instance than {most}; it needs accelerator quota and doubles what a busy hour costs",
+        why=f"one more instance than {most}; it needs accelerator quota",
     )
 
 

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agent.core.plan import FitWord
+from agent.core.proof import ProofFigure
 from agent.core.serving import ServingConfig
+from agent.core.value import Value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +24,20 @@ class Move:
     accelerator: str | None = None
     cpu: float | None = None
     memory_mib: int | None = None
+
+
+class ContainerFit(Value):
+    """Whether the memory of the container, or of the host, suffices for loading and serving.
+
+    Attributes:
+        fits: None where it was not computed, or may go either way.
+        sentence: The same for a person; where it is not computed, what would have to be known.
+        figures: What it rests on.
+    """
+
+    fits: bool | None = None
+    sentence: str = "container memory: not computed"
+    figures: tuple[ProofFigure, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +67,10 @@ class Fits(Protocol):
 
     def word(self, service: str, config: ServingConfig) -> FitWord:
         """Return what the arithmetic says of a configuration; ``fit: not computed`` where it cannot."""
+        ...
+
+    def container(self, service: str, config: ServingConfig) -> ContainerFit:
+        """Return what the arithmetic says of the container's memory; not computed where it cannot."""
         ...
 
     def cost_usd_per_h(self, config: ServingConfig) -> float | None:

@@ -11,6 +11,7 @@ from agent.core.execution import Execution
 from agent.core.explaining import Explaining
 from agent.core.phase import ENDS, NEXT, Phase
 from agent.core.plan import Plan
+from agent.core.printed import Printed
 from agent.core.serving import ServingConfig
 from agent.core.signal import LIVE
 from agent.core.value import Value, digest, short_id
@@ -87,6 +88,7 @@ class Incident(Value):
         heard: How often something new was heard; ``weighed`` is how much of it the diagnosis rests on.
         due_at: When time alone will make something due; None when only a signal or a person can.
         told: The configuration that the server's own log tells, for platforms that nobody describes to us.
+        printed: What the engine printed about its memory at the start that failed; None where it printed nothing of it.
         linked_to: The incident this one follows (recurrence, or the revision before).
         live_replay: Whether a replay may change services (``--live``); meaningless for the live run.
         notify: Whether people are told.
@@ -120,6 +122,7 @@ class Incident(Value):
     verification: Verification | None = None
     remedies: tuple[Remedy, ...] = ()
     told: ServingConfig | None = None
+    printed: Printed | None = None
     linked_to: str | None = None
     ended_why: str = ""
     live_replay: bool = False

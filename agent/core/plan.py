@@ -5,6 +5,7 @@ from enum import StrEnum
 from pydantic import AwareDatetime, Field
 
 from agent.core.action import Action, Difference, ForPerson
+from agent.core.proof import OFFERED, Proof, ProofFigure
 from agent.core.serving import Target
 from agent.core.value import Value, digest
 
@@ -43,6 +44,9 @@ class Plan(Value):
     """What would be done; never changed after it was made.
 
     Attributes:
+        proof: How it is known that the memory suffices; None in plans of versions that did not ask, which is no proof.
+        proof_figures: What proves it, as it was when the plan was made.
+        proof_missing: What would have to be known; empty unless ``proof`` is ``none``.
         ordinal: The first plan of an incident is 1.
         proposal: The actions alone, as a digest: two plans with one proposal are the same remedy.
         prior_template: Digest of the template that an undo puts back; empty where there is none.
@@ -74,6 +78,9 @@ class Plan(Value):
     undo: str
     silence: str
     notes: tuple[str, ...] = ()
+    proof: Proof | None = None
+    proof_figures: tuple[ProofFigure, ...] = ()
+    proof_missing: tuple[str, ...] = ()
     policy: str = ""
     asked_by: str | None = None
     made_at: AwareDatetime
@@ -81,8 +88,21 @@ class Plan(Value):
 
     @property
     def digest(self) -> str:
-        """What an approval covers: every byte of the plan."""
-        return digest(self)
+        """What an approval covers: every byte of the plan.
+
+        A plan from before there were proofs has none of their fields, so that what was said of it still holds.
+        """
+        data = self.model_dump(mode="json")
+        return digest(data if self.proof is not None else {k: v for k, v in data.items() if k not in _SINCE_PROOFS})
+
+    @property
+    def unproved(self) -> str:
+        """Why nobody may be asked to approve this change, or nothing; a task for a person is no change of ours."""
+        if self.by_person or self.proof in OFFERED:
+            return ""
+        if self.proof is None:
+            return "it was made before plans carried a proof that their memory suffices"
+        return f"nothing proves that its memory suffices: {'; '.join(self.proof_missing) or 'it carries no proof'}"
 
     @property
     def proposal(self) -> str:
@@ -98,3 +118,6 @@ class Plan(Value):
     def by_person(self) -> bool:
         """Whether nothing in it can be done by us."""
         return all(isinstance(action, ForPerson) for action in self.actions)
+
+
+_SINCE_PROOFS = frozenset({"proof", "proof_figures", "proof_missing"})

@@ -5,11 +5,14 @@ from dataclasses import dataclass, replace
 from agent.core.action import Action, Difference, ForPerson, Restart, SetFlag, SetModel, applied, difference
 from agent.core.candidates import Candidate, Told, candidates
 from agent.core.diagnosis import Diagnosis
-from agent.core.fitting import Fits
+from agent.core.fitting import ContainerFit, Fits
 from agent.core.incident import INVALID, Incident
 from agent.core.phase import Phase
 from agent.core.plan import FitWord, Risk, Rollout
 from agent.core.policy import Mode, Policy
+from agent.core.printed import Printed
+from agent.core.proof import Proof, ProofFigure
+from agent.core.proving import Proven, prove
 from agent.core.serving import Live, ServingConfig
 from agent.core.value import digest
 from agent.core.verification import Verdict
@@ -36,13 +39,33 @@ class Proposal:
     risk_reasons: tuple[str, ...]
     undo: str
     notes: tuple[str, ...]
+    proof: Proof
+    proof_figures: tuple[ProofFigure, ...] = ()
+    proof_missing: tuple[str, ...] = ()
+
+    @property
+    def for_approval(self) -> bool:
+        """Whether a change of ours is offered; what only a person does is a task."""
+        return self.rollout is not Rollout.BY_PERSON
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Known:
+    """What a proposal is made from; ``printed`` only where the engine printed it about this very configuration."""
+
+    incident: Incident
+    live: Live | None
+    fits: Fits
+    policy: Policy
+    printed: Printed | None
 
 
 def propose(incident: Incident, live: Live | None, fits: Fits, policy: Policy) -> Proposal | None:
     """Return the best proposal, or None where nothing is left.
 
     What was tried for this cause and failed, or was rejected, does not come again. What helped once and did
-    not last comes after everything else. What does not fit never comes.
+    not last comes after everything else. What does not fit never comes. What takes memory and is not proved is no
+    change of ours: the task that a person gets instead says what would have to be known.
     """
     diagnosis = incident.diagnosis
     assert diagnosis is not None
@@ -51,48 +74,63 @@ def propose(incident: Incident, live: Live | None, fits: Fits, policy: Policy) -
     last = {r.proposal for r in own if r.ended == Verdict.RECOVERED}
     kept: list[tuple[int, Proposal]] = []
     told = Told(config=incident.told, platform=incident.platform) if incident.told is not None else None
-    known = candidates(incident.service, diagnosis, live, fits, told=told, platform=incident.platform)
+    about = _Known(incident=incident, live=live, fits=fits, policy=policy, printed=_printed(incident, live))
+    unproved: list[str] = []
+    known = candidates(
+        incident.service, diagnosis, live, fits, told=told, platform=incident.platform, printed=about.printed
+    )
     for candidate in known:
         key = digest([a.model_dump(mode="json") for a in candidate.actions])
         if key in never:
             continue
-        proposal = _proposal(incident, live, candidate, fits, policy)
-        if proposal is not None:
+        proposal = _proposal(about, candidate)
+        if proposal is None:
+            continue
+        if proposal.for_approval and proposal.proof is Proof.NONE:
+            unproved.append(_not_offered(proposal))
+        else:
             kept.append((_rank(proposal, tried=key in last), proposal))
-    return min(kept, key=lambda pair: pair[0])[1] if kept else None
+    best = min(kept, key=lambda pair: pair[0])[1] if kept else None
+    if best is None or best.for_approval:
+        return best
+    return replace(best, notes=(*best.notes, *dict.fromkeys(unproved)))
+
+
+def _printed(incident: Incident, live: Live | None) -> Printed | None:
+    """What the engine printed, if it was this very configuration that it printed it about."""
+    printed, config = incident.printed, live.config if live is not None else incident.told
+    revision = live.latest_created_revision if live is not None else None
+    return printed if printed is not None and config is not None and printed.is_of(config, revision) else None
+
+
+def _not_offered(proposal: Proposal) -> str:
+    """What could have been done, and what would have to be known to offer it."""
+    change = ", ".join(f"{d.path} {d.before or 'not set'} -> {d.after or 'removed'}" for d in proposal.difference)
+    return (
+        f"not offered, because nothing proves that its memory suffices: {change} ({'; '.join(proposal.proof_missing)})"
+    )
 
 
 def _rank(proposal: Proposal, *, tried: bool) -> int:
-    by_person = isinstance(proposal.actions[0], ForPerson)
-    return 10 * tried + 4 * by_person + 2 * (proposal.fit_after.fits is None)
+    return 10 * tried + 4 * (not proposal.for_approval)
 
 
-def _proposal(
-    incident: Incident, live: Live | None, candidate: Candidate, fits: Fits, policy: Policy
-) -> Proposal | None:
+def _proposal(about: _Known, candidate: Candidate) -> Proposal | None:
+    incident, live, fits = about.incident, about.live, about.fits
     if isinstance(candidate.actions[0], ForPerson) or live is None:
-        known = live.config if live is not None else incident.told
-        by_person = _for_person(known, candidate, fits, incident.service)
+        by_person = _for_person(about, candidate)
         return _doubted(_unpinned(by_person, live), incident.diagnosis) if by_person is not None else None
     after = applied(live.config, candidate.actions)
     changed = difference(live.config, after)
-    restart = any(isinstance(a, Restart) for a in candidate.actions)
-    if (not changed and not restart) or policy.mode(incident.service, candidate.actions) is Mode.NEVER:
-        return None
-    if any(isinstance(a, SetFlag | SetModel) for a in candidate.actions) and in_a_shell(
-        live.config.command, live.config.args
-    ):
-        return None  # nobody can set a flag there safely; a person is told which
-    try:
-        policy.check(candidate.actions)
-    except PolicyRefused:
+    if not _may_be_made(about, live, candidate, changed):
         return None
     word = candidate.word or fits.word(incident.service, after)
     staged = bool(live.spare_accelerator) and live.ready is not False
     if word.fits is False or (not staged and live.pinned_to is not None):
         return None
     before = fits.word(incident.service, live.config)
-    risk, reasons = _risk(incident, live, word, before, computed=candidate.word is not None)
+    proven = prove(candidate.actions, word=word, container=_container(about, live, after), printed=about.printed)
+    risk, reasons = _risk(incident, live, word, before, proven, computed=candidate.word is not None)
     return Proposal(
         actions=candidate.actions,
         difference=changed,
@@ -107,7 +145,36 @@ def _proposal(
         risk_reasons=reasons,
         undo=_undo(live),
         notes=candidate.notes,
+        proof=proven.proof,
+        proof_figures=proven.figures,
+        proof_missing=proven.missing,
     )
+
+
+def _may_be_made(about: _Known, live: Live, candidate: Candidate, changed: tuple[Difference, ...]) -> bool:
+    """Whether it changes something, policy allows it, and the flags are words that can be set."""
+    restart = any(isinstance(a, Restart) for a in candidate.actions)
+    never = about.policy.mode(about.incident.service, candidate.actions) is Mode.NEVER
+    if (not changed and not restart) or never:
+        return False
+    if any(isinstance(a, SetFlag | SetModel) for a in candidate.actions) and in_a_shell(
+        live.config.command, live.config.args
+    ):
+        return False  # nobody can set a flag there safely; a person is told which
+    try:
+        about.policy.check(candidate.actions)
+    except PolicyRefused:
+        return False
+    return True
+
+
+def _container(about: _Known, live: Live, after: ServingConfig) -> ContainerFit:
+    """The container's memory after a change; no computation stands that the kill before it contradicts."""
+    service, diagnosis = about.incident.service, about.incident.diagnosis
+    killed = diagnosis is not None and diagnosis.class_ == "host_oom"
+    if killed and about.fits.container(service, live.config).fits is True:
+        return ContainerFit(sentence="container memory: it was computed to suffice and did not; what else takes it")
+    return about.fits.container(service, after)
 
 
 def _cost(fits: Fits, after: ServingConfig, candidate: Candidate) -> float | None:
@@ -115,11 +182,13 @@ def _cost(fits: Fits, after: ServingConfig, candidate: Candidate) -> float | Non
     return own if own is not None else candidate.cost_usd_per_h
 
 
-def _for_person(config: ServingConfig | None, candidate: Candidate, fits: Fits, service: str) -> Proposal | None:
+def _for_person(about: _Known, candidate: Candidate) -> Proposal | None:
     if not isinstance(candidate.actions[0], ForPerson):
         return None
-    before = fits.word(service, config) if config is not None else FitWord()
-    cost = fits.cost_usd_per_h(config) if config is not None else None
+    config = about.live.config if about.live is not None else about.incident.told
+    before = about.fits.word(about.incident.service, config) if config is not None else FitWord()
+    proven = _task_proven(candidate, about.printed)
+    cost = about.fits.cost_usd_per_h(config) if config is not None else None
     return Proposal(
         actions=candidate.actions,
         difference=(),
@@ -134,7 +203,21 @@ def _for_person(config: ServingConfig | None, candidate: Candidate, fits: Fits, 
         risk_reasons=("a person does it",),
         undo=candidate.actions[0].undo or "as the person who did it sees fit",
         notes=candidate.notes,
+        proof=proven.proof,
+        proof_figures=proven.figures,
+        proof_missing=proven.missing,
     )
+
+
+def _task_proven(candidate: Candidate, printed: Printed | None) -> Proven:
+    """The proof of a person's task: of the device's memory; the host that they take for it is theirs to choose.
+
+    A runbook of the catalogue names no value, so nothing proves it.
+    """
+    if candidate.word is None:
+        word = FitWord(sentence="which values fit: neither the log nor the catalogue has the figures for it")
+        return prove(candidate.actions, word=word, container=ContainerFit())
+    return prove(candidate.actions, word=candidate.word, container=ContainerFit(fits=True), printed=printed)
 
 
 def _unpinned(proposal: Proposal, live: Live | None) -> Proposal:
@@ -157,14 +240,17 @@ def _doubted(proposal: Proposal, diagnosis: Diagnosis | None) -> Proposal:
 
 
 def _risk(
-    incident: Incident, live: Live, word: FitWord, before: FitWord, *, computed: bool
+    incident: Incident, live: Live, word: FitWord, before: FitWord, proven: Proven, *, computed: bool
 ) -> tuple[Risk, tuple[str, ...]]:
     reasons = []
     diagnosis = incident.diagnosis
     assert diagnosis is not None
-    unproven = word.fits is None and (before.fits is not True or word.report is None)
-    if unproven:
+    measured = proven.proof is Proof.MEASURED
+    unsure = not measured and word.fits is None and (before.fits is not True or word.report is None)
+    if unsure:
         reasons.append(word.sentence)
+    if measured:
+        reasons.append("proved by a line of the log alone, which whoever writes to the log can forge")
     if not diagnosis.certain:
         reasons.append("the cause is not certain")
     if computed:
@@ -172,7 +258,7 @@ def _risk(
     if live.ready:
         reasons.append("the service answers now and is replaced in place" if not live.spare_accelerator else "")
     reasons = [r for r in reasons if r]
-    if unproven or not diagnosis.certain:
+    if unsure or not diagnosis.certain:
         return Risk.HIGH, tuple(reasons)
     return (Risk.MEDIUM if reasons else Risk.LOW), tuple(reasons)
 

@@ -14,6 +14,7 @@ from agent.core.safe_text import slack_code, slack_mrkdwn, slack_plain
 from agent.core.value import Value, digest
 from agent.presentation.evidence import place_of
 from agent.presentation.plan_title import as_sentence, plan_title
+from agent.presentation.proof_text import PROOFS, proof_lines
 from agent.presentation.standing import Tone, standing
 
 APPROVE: Final = "sre_plan_approve"
@@ -125,6 +126,10 @@ def _plan(plan: Plan, prose: Callable[[str, int], str], code: Callable[[str, int
     cost = f"{_cost(plan.cost_before_usd_per_h)} → {_cost(plan.cost_after_usd_per_h)} per hour"
     reasons = f" ({prose('; '.join(plan.risk_reasons), 600)})" if plan.risk_reasons else ""
     blocks.append(_section(f"*Cost:* {cost}\n*Risk:* {plan.risk}{reasons}\n*Undo:* {prose(plan.undo, 600)}"))
+    if plan.proof is not None:
+        missing = f": {prose('; '.join(plan.proof_missing), 600)}" if plan.proof_missing else ""
+        blocks.append(_section(f"*Proof of memory:* {PROOFS[plan.proof]}{missing}"))
+        blocks += [_section(code(line, 600)) for _, line in proof_lines(plan)[:1]]
     if plan.notes:
         blocks.append(_section("\n".join(f"• {prose(note, 400)}" for note in plan.notes[:6])))
     return blocks

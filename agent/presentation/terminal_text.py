@@ -13,6 +13,7 @@ from agent.core.verification import Verification
 from agent.presentation.evidence import field_source, place_of
 from agent.presentation.measured import figure_words, worth
 from agent.presentation.plan_title import as_sentence, plan_title
+from agent.presentation.proof_text import proof_text
 from agent.presentation.standing import SOURCES, moment, standing
 
 SIGNAL_CHARS = 160
@@ -99,6 +100,7 @@ def plan_lines(plan: Plan, *, now: datetime, asked: bool) -> list[str]:
         f"    before   {terminal(plan.fit_before.sentence)}",
         f"    after    {terminal(plan.fit_after.sentence)}",
     ]
+    said += proof_text(plan)
     said.append(f"    cost     {_cost(plan.cost_before_usd_per_h)} -> {_cost(plan.cost_after_usd_per_h)} per hour")
     if plan.decode_tokens_per_s is not None:
         said.append(f"    speed    about {plan.decode_tokens_per_s:,.1f} tokens/s for one request, computed")

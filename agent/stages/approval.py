@@ -22,6 +22,8 @@ def may_not_decide(world: World, plan: Plan, *, answer: Answer, channel: Channel
         verified: Whether the channel proved it.
     """
     policy, service = world.knowledge.policy, plan.target.service
+    if answer is Answer.APPROVE and plan.unproved:
+        return plan.unproved
     mode = policy.mode(service, plan.actions)
     if mode is Mode.NEVER and answer is Answer.APPROVE:
         return f"policy.toml never allows this for {service!r}"
@@ -49,7 +51,7 @@ def is_automatic(world: World, incident: Incident, plan: Plan) -> bool:
     """Whether policy lets this plan go on without a person; what only a model says never does."""
     mode = world.knowledge.policy.mode(plan.target.service, plan.actions)
     doubtful = incident.diagnosis is None or incident.diagnosis.led_by_model
-    return mode is Mode.AUTOMATIC and incident.may_change and not plan.by_person and not doubtful
+    return mode is Mode.AUTOMATIC and incident.may_change and not plan.by_person and not plan.unproved and not doubtful
 
 
 def check_approval(world: World, incident: Incident, plan: Plan, decision: Decision) -> None:

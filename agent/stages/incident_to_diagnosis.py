@@ -10,6 +10,7 @@ from agent.core.incident import Incident
 from agent.core.joining import Meaning, joined, meaning
 from agent.core.model_joining import joined_words
 from agent.core.phase import Phase
+from agent.core.printed import Printed, printed
 from agent.core.serving import ServingConfig
 from agent.core.signal import AlertState, Signal, in_order
 from agent.core.told_config import told_config
@@ -38,7 +39,8 @@ def incident_to_diagnosis(world: World, incident: Incident) -> Did:
 def weigh(world: World, incident: Incident, signals: tuple[Signal, ...], now: datetime) -> Incident:
     """Return the incident with a diagnosis over everything that was heard so far, the model's word included."""
     log = read_log(world, incident, signals)
-    rules = _named(world, incident, _diagnosis(world, incident, signals, log, now))
+    text = without_secrets(world, log) if log is not None and log.lines else None
+    rules = _named(world, incident, _diagnosis(world, incident, signals, text, now))
     explaining = incident.explaining
     use = world.knowledge.model_use
     if world.model is not None and use is not None:
@@ -52,6 +54,7 @@ def weigh(world: World, incident: Incident, signals: tuple[Signal, ...], now: da
         joined=joined(signals, world.knowledge.matcher, cause=diagnosis.class_),
         alerts_open=_open_alerts(signals),
         told=_told(world, log, signals) or incident.told,
+        printed=_printed(text, log.revision if log is not None else None) or incident.printed,
     )
 
 
@@ -101,12 +104,17 @@ def _told(world: World, log: InstanceLog | None, signals: tuple[Signal, ...]) ->
     return told_config(tuple(world.knowledge.redact(line) for line in lines[-5:]))
 
 
+def _printed(text: LogText | None, revision: str | None) -> Printed | None:
+    """What the engine printed about its memory in the instance's own log; signals may be of several instances."""
+    return printed(tuple(line for _, line in text.lines), revision=revision) if text is not None else None
+
+
 def _diagnosis(
-    world: World, incident: Incident, signals: tuple[Signal, ...], log: InstanceLog | None, now: datetime
+    world: World, incident: Incident, signals: tuple[Signal, ...], text: LogText | None, now: datetime
 ) -> Diagnosis:
     return diagnose(
         signals,
-        without_secrets(world, log) if log is not None and log.lines else None,
+        text,
         platform=incident.platform,
         matcher=world.knowledge.matcher,
         titles=dict(world.knowledge.titles),

@@ -8,6 +8,7 @@ from agent.core.execution import EffectKind, Intent
 from agent.core.incident import Event, Incident
 from agent.core.phase import Phase
 from agent.core.plan import FitWord, Plan, Risk, Rollout
+from agent.core.proof import Proof, ProofFigure
 from agent.core.serving import EnvVar, ServingConfig, Target
 from agent.core.signal import Signal, Source
 from agent.ports.bus import Message, Topic
@@ -100,6 +101,8 @@ def plan(id_: str = "p-a-1", **fields) -> Plan:
         "fit_after": FitWord(
             fits=True, reason="fits", sentence="fits", report={"weights_bytes": 2**34, "ranges": [1, 2.5]}
         ),
+        "proof": Proof.COMPUTED,
+        "proof_figures": (ProofFigure(name="Weights", value="16.00 GiB", source="computed"),),
         "cost_before_usd_per_h": 0.71,
         "risk": Risk.LOW,
         "undo": "the prior template is put back",

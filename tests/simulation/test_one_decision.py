@@ -27,6 +27,7 @@ from agent.core.incident import Incident, Times
 from agent.core.phase import Phase
 from agent.core.plan import Plan, Risk, Rollout
 from agent.core.policy import Approver, Policy
+from agent.core.proof import Proof
 from agent.core.services import Services
 from agent.core.serving import Target
 from agent.errors import PolicyRefused, StateConflict
@@ -68,6 +69,7 @@ def plan_of(number):
         rollout=Rollout.IN_PLACE,
         risk=Risk.LOW,
         undo="the prior template",
+        proof=Proof.NOT_NEEDED,
         silence="nothing",
         policy=POLICY.digest,
         asked_by="P0",

@@ -120,6 +120,7 @@ class WebhookNotifier:
             "why": self._safe(plan.why),
             "difference": [{k: self._safe(v) if v else v for k, v in row.items()} for row in rows],
             "fits": plan.fit_after.fits,
+            "proof": plan.proof,
             "cost_before_usd_per_h": plan.cost_before_usd_per_h,
             "cost_after_usd_per_h": plan.cost_after_usd_per_h,
             "risk": plan.risk,

@@ -13,8 +13,10 @@ from markupsafe import Markup
 from agent.bootstrap.known import redact
 from agent.core.field_words import field_words
 from agent.core.safe_text import plain
+from agent.presentation.evidence import place_of
 from agent.presentation.measured import worth
 from agent.presentation.plan_title import as_sentence
+from agent.presentation.proof_text import PROOFS, proof_lines
 from agent.presentation.standing import ROLLOUTS, SOURCES, class_words, label_of, moment, tone_of
 
 STYLE = files("agent.entrypoints.web").joinpath("static/console.css").read_text(encoding="utf-8")
@@ -47,6 +49,7 @@ def make_pages() -> Environment:
         "sentence": as_sentence,
     }
     pages.globals |= {"style_path": STYLE_PATH, "sources": SOURCES, "rollouts": ROLLOUTS}
+    pages.globals |= {"proofs": PROOFS, "proof_lines": proof_lines, "place_of": place_of}
     return pages
 
 

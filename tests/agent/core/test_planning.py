@@ -15,16 +15,19 @@ from agent.core.action import (
     SetEnv,
     SetFlag,
     SetModel,
+    SetResources,
     SetScaling,
     SetStartupProbe,
 )
 from agent.core.candidates import READY_TIMEOUT
 from agent.core.diagnosis import Diagnosis
-from agent.core.fitting import FitOption, Move
+from agent.core.fitting import ContainerFit, FitOption, Move
 from agent.core.incident import Incident, Remedy
 from agent.core.plan import FitWord, Risk, Rollout
 from agent.core.planning import propose
 from agent.core.policy import Mode, Rule
+from agent.core.printed import Printed
+from agent.core.proof import Proof, ProofFigure
 from agent.core.serving import EnvVar, Live, Probe, ServingConfig, Traffic
 from agent.core.value import digest
 from agent.core.verification import Verdict
@@ -38,12 +41,25 @@ UNSURE = FitWord(fits=None, reason="unknown", sentence="may or may not fit", rep
 class Arithmetic:
     """Answers as it is told; the flags decide."""
 
-    def __init__(self, *, options: tuple[FitOption, ...] = (), words: dict[str, FitWord] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        options: tuple[FitOption, ...] = (),
+        words: dict[str, FitWord] | None = None,
+        enough_mib: int | None = 0,
+    ) -> None:
         self._options = options
+        self._enough_mib = enough_mib
         self._words = words or {}
 
     def word(self, service: str, config: ServingConfig) -> FitWord:
         return next((word for flag, word in self._words.items() if flag in config.args), FITS)
+
+    def container(self, service: str, config: ServingConfig) -> ContainerFit:
+        if self._enough_mib is None:
+            return ContainerFit(sentence="container memory: how the weights are read is not known")
+        figure = ProofFigure(name="Container memory", value="enough", source="computed")
+        return ContainerFit(fits=(config.memory_mib or 0) >= self._enough_mib, sentence="computed", figures=(figure,))
 
     def cost_usd_per_h(self, config: ServingConfig) -> float | None:
         return 1.42
@@ -137,19 +153,96 @@ def test_the_estimate_of_vllm_itself_is_taken_where_it_fits() -> None:
     assert found.actions == (SetFlag(name="max-model-len", value="16000"),)
 
 
-def test_what_may_not_fit_comes_last_and_is_a_high_risk() -> None:
-    """Unsure is allowed behind what is sure, never before it."""
+def test_what_nothing_proves_is_never_offered() -> None:
+    """What is sure comes; after it a person, who is told what would have to be known."""
     asked = incident("kv_cache_insufficient", "set_flag max_model_len lower", estimated_max_model_len=16000)
     sure = FitOption(flags={"kv-cache-dtype": "fp8"}, word=FITS, note="")
     unsure = Arithmetic(options=(sure,), words={"16000": UNSURE, "32768": UNSURE})
     first = propose(asked, live(), unsure, load_default_policy())
     assert first is not None
     assert first.actions == (SetFlag(name="kv-cache-dtype", value="fp8"),)
+    assert first.proof is Proof.COMPUTED
     tried = asked.with_(remedies=(remedy(first.actions, "kv_cache_insufficient", Verdict.NOT_RECOVERED),))
     second = propose(tried, live(), unsure, load_default_policy())
     assert second is not None
-    assert second.actions == (SetFlag(name="max-model-len", value="16000"),)
-    assert second.risk is Risk.HIGH
+    assert isinstance(second.actions[0], ForPerson)
+    assert second.proof is Proof.NONE
+    assert second.proof_missing
+    (note,) = second.notes
+    assert note.startswith("not offered, because nothing proves that its memory suffices")
+    assert note.endswith("flag --max-model-len 32768 -> 16000 (may or may not fit)")
+
+
+PRINTED = Printed(
+    flag="max-model-len",
+    asked=32768,
+    most=16000,
+    need="4.0 GiB",
+    pool="2.0 GiB",
+    line="ValueError: ...",
+    place="log:7",
+    revision="s-00005",
+)
+
+
+class TestWhatTheEnginePrinted:
+    """Its own figure proves a lower value of the flag that it spoke of, where the arithmetic cannot tell."""
+
+    def found(self, word: FitWord, printed: Printed = PRINTED, **changes: Any) -> Any:
+        asked = incident("kv_cache_insufficient", "set_flag kv_cache_dtype fp8").with_(printed=printed)
+        there = live(latest_created_revision="s-00005", **changes)
+        return propose(asked, there, Arithmetic(words={"serve": word}), load_default_policy())
+
+    def test_it_is_offered_with_its_line(self) -> None:
+        found = self.found(UNSURE)
+        assert found.actions == (SetFlag(name="max-model-len", value="16000"),)
+        assert found.proof is Proof.MEASURED
+        assert {f.line for f in found.proof_figures} == {"ValueError: ..."}
+        assert {f.place for f in found.proof_figures} == {"log:7"}
+        assert any("forge" in reason for reason in found.risk_reasons)
+
+    def test_it_never_overrides_a_computed_false(self) -> None:
+        assert isinstance(self.found(NOT).actions[0], ForPerson)
+
+    def test_of_another_start_it_proves_nothing(self) -> None:
+        assert isinstance(self.found(UNSURE, PRINTED.with_(revision="s-00004")).actions[0], ForPerson)
+
+    def test_another_length_is_another_start(self) -> None:
+        assert isinstance(self.found(UNSURE, PRINTED.with_(asked=65536)).actions[0], ForPerson)
+
+    def test_a_person_without_an_adapter_gets_it_as_commands(self) -> None:
+        """The server's own log tells both its arguments and the figure."""
+        args = ("serve", "m", "--max-model-len", "32768")
+        asked = incident("kv_cache_insufficient", "set_flag kv_cache_dtype fp8").with_(
+            printed=PRINTED.with_(args=args), told=ServingConfig(command=("vllm",), args=args), platform="host"
+        )
+        found = propose(asked, None, Arithmetic(words={"serve": UNSURE}), load_default_policy())
+        assert found is not None
+        assert found.proof is Proof.MEASURED
+        assert found.actions[0].commands == ("vllm serve m --max-model-len 16000",)
+
+
+def test_more_container_memory_is_offered_only_where_the_load_is_computed() -> None:
+    """A killed container gets no guess: without the load a person decides."""
+    asked = incident("host_oom", "increase_memory_limit")
+    offered = propose(asked, live(), Arithmetic(enough_mib=30_000), load_default_policy())
+    assert offered is not None
+    assert offered.actions == (SetResources(cpu=8.0, memory_mib=32_768),)
+    assert offered.proof is Proof.COMPUTED
+    task = propose(asked, live(), Arithmetic(enough_mib=None), load_default_policy())
+    assert task is not None
+    assert isinstance(task.actions[0], ForPerson)
+    assert task.proof is Proof.NONE
+    assert "how the weights are read is not known" in task.notes[0]
+
+
+def test_a_kill_that_the_computation_did_not_see_coming_voids_it() -> None:
+    """It was computed to suffice and did not: something takes memory that is not computed."""
+    asked = incident("host_oom", "increase_memory_limit")
+    task = propose(asked, live(), Arithmetic(enough_mib=8_000), load_default_policy())
+    assert task is not None
+    assert isinstance(task.actions[0], ForPerson)
+    assert "what else takes it" in task.notes[0]
 
 
 @pytest.mark.parametrize("ended", [Verdict.NOT_RECOVERED, Verdict.INCONCLUSIVE, "REJECTED"])

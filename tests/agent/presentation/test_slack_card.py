@@ -16,6 +16,7 @@ from agent.core.diagnosis import Diagnosis, Evidence
 from agent.core.incident import Event, Incident
 from agent.core.phase import Phase
 from agent.core.plan import FitWord, Plan, Risk, Rollout
+from agent.core.proof import Proof, ProofFigure
 from agent.core.serving import Target
 from agent.presentation.slack_card import APPROVE, DETAILS, REASON, REJECT, card, reason_block
 
@@ -60,7 +61,8 @@ def plan(text="why", **changes):
         "fit_after": FitWord(fits=True, sentence="fits", report=REPORT),
         "cost_before_usd_per_h": 0.71, "cost_after_usd_per_h": 1.42, "risk": Risk.HIGH, "risk_reasons": (text,),
         "undo": text, "silence": "If nobody answers, nothing is changed.", "notes": (text,) * 9, "made_at": AT,
-        "expires_at": AT + timedelta(minutes=30),
+        "expires_at": AT + timedelta(minutes=30), "proof": Proof.MEASURED,
+        "proof_figures": (ProofFigure(name=text, value=text, line=text, place="log:1"),), "proof_missing": (text,),
     }  # fmt: skip
     return Plan(**(whole | changes))
 

@@ -17,6 +17,7 @@ from agent.core.observed import Figure, Observed
 from agent.core.phase import Phase
 from agent.core.plan import FitWord, Plan, Risk, Rollout
 from agent.core.policy import Policy
+from agent.core.proof import Proof, ProofFigure
 from agent.core.services import Services
 from agent.core.serving import EnvVar, Probe, ServingConfig, Target
 from agent.core.verification import Check, Measurement, Verdict, Verification
@@ -234,6 +235,7 @@ def a_plan(incident: Incident, ordinal: int, clock: Clock, **changes: object) ->
         cost_before_usd_per_h=0.88,
         cost_after_usd_per_h=0.88,
         decode_tokens_per_s=61.7,
+        proof=Proof.NOT_NEEDED,
         risk=Risk.LOW,
         risk_reasons=("the service does not serve now", "memory does not change"),
         undo="The prior template and traffic are put back, byte by byte, as a new revision.",
@@ -266,6 +268,8 @@ def memory_plan(incident: Incident, ordinal: int, clock: Clock) -> Plan:
         cost_before_usd_per_h=0.88,
         cost_after_usd_per_h=1.24,
         decode_tokens_per_s=2.0,
+        proof=Proof.COMPUTED,
+        proof_figures=(ProofFigure(name="Peak memory of one device", value="21.30 GiB", source="computed"),),
         risk=Risk.HIGH,
         risk_reasons=("answers come at 2 tokens/s", "the range of the prediction is wide"),
         notes=("one request may have 4,096 tokens, not 16,384",),

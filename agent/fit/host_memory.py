@@ -1,0 +1,132 @@
+"""Memory of the container or host that loading and serving take, beside the device's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from agent.fit.bounds import GIB, Bounds
+from agent.fit.facts import AcceleratorKind
+from agent.fit.flags import Flags
+from agent.fit.setup import Setup
+
+_LAZY: Final = frozenset({None, "auto", "safetensors", "dummy", "hf"})
+"""Load formats that map the file and copy tensor by tensor. What is mapped is page cache, which the kernel gives back.
+
+Source: vllm/model_executor/model_loader/weight_utils.py ``safetensors_weights_iterator`` of 0.32.0, read 2026-11-21;
+two pods of 32 and 116 GB held 4 GB of their own beside 28 and 100 GB of cache while one model loaded
+(github.com/vllm-project/vllm/issues/3035, 2024-02-26); a checkpoint of 16.44 GB came up in a container of 16,384 MiB
+(examples/gemma4-26b-l4-startup-probe, 2026-06-08).
+"""
+
+_READ_WHOLE: Final = frozenset({"eager", "prefetch"})
+
+_PROCESSES: Final = Bounds(low=int(2.5 * GIB), best=4 * GIB, high=8 * GIB)
+"""API server, engine and one worker. Measured 2.65 to 2.7 GB for 0.32 on a CPU (runs of our own, 2026-11-21) and 4 GB
+on a GPU (issue 3035 above); the high end is twice the measured one, assumed."""
+
+_FURTHER_WORKER: Final = Bounds(low=int(1.5 * GIB), best=3 * GIB, high=4 * GIB)
+"""Each worker more. Measured 1,600 MB on a CPU (the same); the high end is assumed."""
+
+_SHARED: Final = Bounds(low=0, best=GIB // 4, high=GIB)
+"""Shared memory of several workers, which counts: ten chunks of 16 MiB per queue and NCCL's own buffers.
+Source: vllm/distributed/device_communicators/shm_broadcast.py and VLLM_MQ_MAX_CHUNK_BYTES_MB in vllm/envs.py of 0.32.0,
+read 2026-11-21; NCCL's part is assumed."""
+
+_PINNED_ROUNDING: Final = 2
+"""PyTorch rounds each pinned block up to a power of two (aten/src/ATen/core/CachingHostAllocator.h of 2.11)."""
+
+_PROCESSOR_CACHE_GIB: Final = 4.0
+"""Default of --mm-processor-cache-gb, held by each API process and each engine: vllm/config/multimodal.py of 0.32.0,
+read 2026-11-21. Empty after a start; it fills with the images that are sent."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HostPart:
+    """One part of the need: what it is, how much, and where that is from."""
+
+    name: str
+    size: Bounds
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HostNeed:
+    """What is taken of the container's memory.
+
+    Attributes:
+        parts: Every part; () where it cannot be computed.
+        unknown: Why it cannot be computed; empty where it can.
+    """
+
+    parts: tuple[HostPart, ...] = ()
+    unknown: str = ""
+
+    @property
+    def total(self) -> Bounds:
+        """All parts together, bytes; the ends add up, for nothing says that they do not meet."""
+        return sum((part.size for part in self.parts), start=Bounds.exactly(0))
+
+    def fits(self, limit_bytes: int) -> bool | None:
+        """True if the pessimistic end fits, False if the optimistic end does not, else None."""
+        if self.unknown:
+            return None
+        total = self.total
+        return True if total.high <= limit_bytes else False if total.low > limit_bytes else None
+
+
+def host_need(setup: Setup, *, files_in_memory: Bounds) -> HostNeed:
+    """Compute the need from the load.
+
+    Args:
+        setup: What runs.
+        files_in_memory: Bytes of the checkpoint's files that lie in the container's memory.
+
+    Returns:
+        The parts; unknown where weights and cache live in host memory themselves, or the loader is not modelled.
+    """
+    flags = setup.flags
+    if setup.accelerator.kind is AcceleratorKind.CPU:
+        return HostNeed(unknown="weights and KV cache lie in host memory here, which the device's report counts")
+    given = {flag.name: flag.value for flag in flags.others}
+    if given.get("load-format") not in _LAZY:
+        return HostNeed(unknown=f"what --load-format {given['load-format']} holds in host memory is not modelled")
+    if setup.model.checkpoint_bytes is None and (given.get("safetensors-load-strategy") or files_in_memory.high):
+        return HostNeed(unknown="the size of the checkpoint's files is not known")
+    return HostNeed(parts=tuple(_parts(setup, flags, given, files_in_memory)))
+
+
+def _parts(setup: Setup, flags: Flags, given: dict[str, str | None], files_in_memory: Bounds) -> Iterator[HostPart]:
+    yield HostPart(name="Server processes", size=_PROCESSES, source="measured starts, high end assumed")
+    more = flags.devices - 1
+    if more:
+        size = Bounds(
+            low=_FURTHER_WORKER.low * more, best=_FURTHER_WORKER.best * more, high=_FURTHER_WORKER.high * more
+        )
+        yield HostPart(name="Further workers", size=size + _SHARED, source="measured on a CPU, high end assumed")
+    pinned = int((flags.cpu_offload_gb or 0) * GIB) * flags.devices
+    if pinned:
+        size = Bounds(low=pinned, best=pinned, high=pinned * _PINNED_ROUNDING)
+        yield HostPart(name="Pinned by --cpu-offload-gb", size=size, source="PyTorch 2.11, CachingHostAllocator.h")
+    swap = _bytes(given.get("swap-space"), default_gib=0.0) * flags.devices
+    if swap:
+        size = Bounds(low=0, best=0, high=swap)
+        yield HostPart(name="Swap space", size=size, source="--swap-space; the V1 engine takes none")
+    if given.get("safetensors-load-strategy") in _READ_WHOLE:
+        whole = setup.model.checkpoint_bytes or 0
+        size = Bounds(low=0, best=whole // 2, high=whole)
+        yield HostPart(name="Checkpoint read whole", size=size, source="--safetensors-load-strategy")
+    if files_in_memory.high:
+        yield HostPart(name="Checkpoint files in memory", size=files_in_memory, source="the platform's file system")
+    if (setup.model.vision or setup.model.audio) and not flags.language_model_only:
+        cache = _bytes(given.get("mm-processor-cache-gb"), default_gib=_PROCESSOR_CACHE_GIB)
+        size = Bounds(low=0, best=0, high=cache * (1 + (flags.data_parallel_size or 1)))
+        yield HostPart(name="Cache of processed images", size=size, source="vLLM 0.32, vllm/config/multimodal.py")
+
+
+def _bytes(given: str | None, *, default_gib: float) -> int:
+    try:
+        return int(float(given) * GIB) if given is not None else int(default_gib * GIB)
+    except ValueError:
+        return int(default_gib * GIB)

@@ -1,0 +1,29 @@
+"""The proof of a plan in sentences, and the log lines that it rests on."""
+
+from typing import Final
+
+from agent.core.plan import Plan
+from agent.core.proof import Proof
+from agent.core.safe_text import terminal
+
+PROOFS: Final = {
+    Proof.NOT_NEEDED: "not needed, the change takes no memory",
+    Proof.COMPUTED: "computed, fits at the pessimistic end of every term",
+    Proof.MEASURED: "measured, from the server's own figures at the failed start",
+    Proof.NONE: "none, so it is not offered for approval",
+}
+
+
+def proof_lines(plan: Plan) -> tuple[tuple[str, str], ...]:
+    """Return the log lines that prove a plan, each once, as (place, line); the lines are outside text."""
+    return tuple(dict.fromkeys((f.place or "", f.line) for f in plan.proof_figures if f.line is not None))
+
+
+def proof_text(plan: Plan) -> list[str]:
+    """Return the proof for a terminal: how it is known, the engine's figures with their line, or what is missing."""
+    if plan.proof is None:
+        return []
+    said = [f"    proof    {PROOFS[plan.proof]}"]
+    said += [f"    figure   {terminal(f.name)}: {terminal(f.value)}" for f in plan.proof_figures if f.line is not None]
+    said += [f"    line     [{place}] {terminal(line)}" for place, line in proof_lines(plan)]
+    return said + [f"    missing  {terminal(text)}" for text in plan.proof_missing]

@@ -1,0 +1,87 @@
+"""What loading and serving take of the container's memory."""
+
+import pytest
+
+from agent.fit.bounds import GIB, Bounds
+from agent.fit.flags import parse_flags
+from agent.fit.host_memory import host_need
+from agent.fit.setup import Setup
+
+QAT = "google/gemma-4-26B-A4B-it-qat-w4a16-ct"
+MOUNTED = Bounds.exactly(0)
+
+
+@pytest.fixture
+def need(catalogue):
+    def asked(flags="", *, accelerator="nvidia-l4", files=MOUNTED, model=QAT):
+        parsed = parse_flags(flags)
+        setup = Setup(
+            model=catalogue.models.find(model),
+            accelerator=catalogue.accelerator(accelerator),
+            count=parsed.world,
+            flags=parsed,
+            rules=catalogue.rules(None),
+        )
+        return host_need(setup, files_in_memory=files)
+
+    return asked
+
+
+def test_a_checkpoint_larger_than_the_container_was_loaded(need):
+    """Recorded: 16.44 GB came up in 16,384 MiB, for what is mapped is page cache; so the need must allow it."""
+    assert need("--language-model-only").fits(16384 * 2**20) is True
+    assert need().fits(16384 * 2**20) is True
+
+
+@pytest.mark.parametrize(("flags", "more"), [("--cpu-offload-gb 8", 8), ("--cpu-offload-gb 14", 14)])
+def test_offload_pins_host_memory_rounded_up(need, flags, more):
+    """At least what is offloaded, at most twice that; recorded: 14 GiB came up in 32,768 MiB."""
+    with_it, without = need(flags).total, need().total
+    assert with_it.low - without.low == more * GIB
+    assert with_it.high - without.high == 2 * more * GIB
+    assert need(flags).fits(32768 * 2**20) is not False
+
+
+def test_too_little_for_the_processes_alone_is_told(need):
+    """The optimistic end does not fit."""
+    assert need().fits(2 * GIB) is False
+
+
+def test_files_that_lie_in_memory_count(need):
+    """A checkpoint downloaded into a file system in memory."""
+    assert need(files=Bounds.exactly(16 * GIB)).total.low == need().total.low + 16 * GIB
+
+
+def test_several_workers_take_more_and_share_memory(need):
+    """Each worker is a process; their queues lie in shared memory."""
+    two = need("--tensor-parallel-size 2").total
+    assert two.low > need().total.low + GIB
+    assert two.high > need().total.high + 4 * GIB
+
+
+def test_images_are_kept_only_where_they_are_served(need):
+    """The cache of processed images is empty after a start and may fill to its limit twice."""
+    assert need().total.high - need("--language-model-only").total.high == 8 * GIB
+    assert need("--mm-processor-cache-gb 0").total == need("--language-model-only").total
+
+
+def test_a_loader_that_reads_whole_files_holds_them(need, catalogue):
+    """At most all of the checkpoint."""
+    size = catalogue.models.find(QAT).checkpoint_bytes
+    assert need("--safetensors-load-strategy eager").total.high == need().total.high + size
+
+
+@pytest.mark.parametrize(
+    ("flags", "accelerator", "says"),
+    [("--load-format runai_streamer", "nvidia-l4", "runai_streamer"), ("", "cpu", "host memory")],
+)
+def test_what_is_not_modelled_is_not_computed(need, flags, accelerator, says):
+    """Doubt is never "fits", however large the container."""
+    found = need(flags, accelerator=accelerator)
+    assert says in found.unknown
+    assert found.fits(2**50) is None
+
+
+def test_values_that_cannot_be_read_count_as_the_default(need):
+    """VLLM refuses them itself."""
+    assert need("--mm-processor-cache-gb many").total == need().total

@@ -1,0 +1,110 @@
+"""T3: what takes memory and is not proved is never offered; what proves it stands on the page. T5 beside it."""
+
+import importlib.util
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent.core.action import ForPerson
+from agent.core.decision import Answer
+from agent.core.incident import Incident
+from agent.core.phase import Phase
+from agent.core.plan import Plan
+from agent.core.proof import OFFERED, Proof, touched
+from agent.errors import PolicyRefused
+from agent.presentation.terminal_text import lines
+
+_spec = importlib.util.spec_from_file_location("offered_plans", Path(__file__).with_name("offered_plans.py"))
+assert _spec is not None
+assert _spec.loader is not None
+offered_plans = importlib.util.module_from_spec(_spec)
+sys.modules["offered_plans"] = offered_plans
+_spec.loader.exec_module(offered_plans)
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = sorted(p.parent.name for p in (ROOT / "examples").glob("*/expected.json"))
+MOST_PLANS = 6
+
+
+def holds(plan: Plan) -> None:
+    """T3 for one plan."""
+    if not plan.by_person:
+        assert plan.proof in OFFERED, plan.proof_missing
+    if touched(plan.actions):
+        assert plan.proof is not Proof.NOT_NEEDED
+        assert bool(plan.proof_figures) == (plan.proof in {Proof.COMPUTED, Proof.MEASURED})
+    assert bool(plan.proof_missing) == (plan.proof is Proof.NONE)
+    assert all(figure.line or figure.source for figure in plan.proof_figures)
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_every_plan_of_an_example_is_proved_or_a_task(example: str, journey) -> None:
+    """Each plan is rejected until none is left, so that all of them are seen."""
+    told = journey(example)
+    seen: list[str] = []
+    for _ in range(MOST_PLANS):
+        found = told.until(lambda i: i.ended or (i.phase is Phase.ASKED and i.plan.id not in seen))
+        if found.phase is not Phase.ASKED:
+            break
+        holds(found.plan)
+        seen.append(found.plan.id)
+        told.answer(found.plan.id, Answer.REJECT, why="show me another one")
+    assert seen
+
+
+def asked(journey) -> tuple[object, Incident]:
+    told = journey("vllm-cpu-kv-cache-too-small")
+    return told, told.until(lambda i: i.phase is Phase.ASKED)
+
+
+def test_the_engines_own_maximum_is_a_proof_and_its_line_is_shown(journey) -> None:
+    """32,640 tokens fit, vLLM says; the arithmetic knows nothing of that model."""
+    _, found = asked(journey)
+    assert [(a.name, a.value) for a in found.plan.actions] == [("max-model-len", "32640")]
+    assert found.plan.fit_after.fits is None
+    assert found.plan.proof is Proof.MEASURED
+    said = "\n".join(lines(found, now=found.plan.made_at))
+    assert "estimated maximum model length is 32640" in said
+    assert "measured, from the server's own figures" in said
+
+
+def test_a_smaller_cache_type_that_nobody_proved_is_a_task(journey) -> None:
+    """The log says 4.0 GiB needed and 1.0 there: whether half of the bytes would do is not known."""
+    told, found = asked(journey)
+    told.answer(found.plan.id, Answer.REJECT, why="not that")
+    second = told.until(lambda i: i.ended or (i.phase is Phase.ASKED and i.plan.id != found.plan.id))
+    assert second.phase is Phase.ASKED
+    assert second.plan.by_person
+    assert isinstance(second.plan.actions[0], ForPerson)
+    assert second.plan.proof is Proof.NONE
+    assert any("--kv-cache-dtype" in note for note in second.plan.notes)
+
+
+def test_an_unproved_change_cannot_be_approved_whoever_wrote_it(journey) -> None:
+    """The plan in the store is exchanged for one without a proof; its digest is honest, and it is refused all the same."""
+    told, found = asked(journey)
+    bare = found.plan.with_(proof=Proof.NONE, proof_figures=(), proof_missing=("whether it fits",))
+    for plan in (bare, bare.with_(proof=None, proof_missing=())):
+        store = told.installation.store
+        store._plans[plan.id] = plan.model_dump_json()
+        store._incidents[found.id] = found.with_(plan=plan).model_dump_json()
+        with pytest.raises(PolicyRefused, match=r"proof|proves"):
+            told.answer(plan.id)
+
+
+@pytest.mark.shared
+def test_every_replayed_failure_is_proved_or_a_task() -> None:
+    """T5: of the recorded failures no fewer get an offer than when proofs were asked for first, but for the unproved."""
+    if not offered_plans.SHARED.is_dir():
+        assert os.environ.get("CI") != "true", "the corpora must be there in CI"
+        pytest.skip("../shared/data is not here")
+    found = list(offered_plans.replayed())
+    for each in found:
+        if each.offered:
+            assert each.proposal is not None
+            assert each.proposal.proof in OFFERED
+    assert len(found) == 314
+    assert sum(each.offered for each in found) >= 105, json.dumps([each.to_json() for each in found])
