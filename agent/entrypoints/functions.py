@@ -8,6 +8,8 @@ check here would need the same keys and prove the same thing. `ingest` checks ea
 
 from __future__ import annotations
 
+import io
+import os
 import threading
 from functools import cache
 from typing import TYPE_CHECKING
@@ -19,6 +21,7 @@ from agent.core.intake.read import BODY_LIMIT
 from agent.entrypoints.loading import loading
 from agent.entrypoints.outcome import Handle
 from agent.entrypoints.pubsub import PUSH_LIMIT, answer, receive_push
+from agent.entrypoints.request_body import BodyReader, BodyRefused
 from agent.entrypoints.service import handler, report
 from agent.entrypoints.telemetry import configure_log, current_trace, follow, traced
 from agent.errors import SreError
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
     from agent.entrypoints.ingest import Sender
 
 Answer = tuple[str, int]
+
+NEVER_STORED = {"cache-control": "no-store"}
 
 log = structlog.get_logger(__name__)
 
@@ -101,6 +106,9 @@ def post(request: Request) -> Answer:
     with traced(dict(request.headers), project=project()):
         try:
             return f"{_published(request)}\n", 200
+        except BodyRefused as error:
+            log.warning("alert.refused", status=error.status, error=str(error))
+            return f"{error}\n", error.status
         except SreError as error:
             status, says = answer_to(error)
             log.warning("alert.refused", status=status, error=str(error))
@@ -110,28 +118,38 @@ def post(request: Request) -> Answer:
 def decide(request: Request) -> tuple[bytes, int, dict[str, str]]:
     """Answer a press in Slack, a signed webhook, or a person's token; the answer comes from rules that never raise."""
     from agent.entrypoints.decide import decide_request
+    from agent.entrypoints.slack_request import BODY_LIMIT as DECIDE_LIMIT
 
     with traced(dict(request.headers), project=project()):
         try:
             gate = _gate()
         except SreError as error:
             said, status = unopened(error)
-            return said.encode(), status, {}
-        body = request.stream.read(BODY_LIMIT + 1)
+            return said.encode(), status, NEVER_STORED
+        try:
+            body = _bodies().read(request, DECIDE_LIMIT)
+        except BodyRefused as error:
+            return f"{error}\n".encode(), error.status, NEVER_STORED
         query = request.query_string.decode("latin-1")
         status, headers, answered = decide_request(
             request.method, request.path, dict(request.headers), body, gate=gate, query=query
         )
-        return answered, status, headers
+        return answered, status, NEVER_STORED | headers
 
 
 def page(request: Request) -> Response:
     """Show the console."""
     from werkzeug.wrappers import Response
 
+    from agent.entrypoints.slack_request import BODY_LIMIT as DECIDE_LIMIT
+
     with traced(dict(request.headers), project=project()):
         try:
-            return Response.from_app(_console(), request.environ)
+            body = _bodies().read(request, DECIDE_LIMIT)
+            environ = request.environ | {"wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body))}
+            return Response.from_app(_console(), environ)
+        except BodyRefused as error:
+            return Response(f"{error}\n", status=error.status, headers=NEVER_STORED)
         except SreError as error:
             said, status = unopened(error)
             return Response(said, status=status)
@@ -195,12 +213,19 @@ def _published(request: Request) -> str:
     from agent.entrypoints.ingest import ingest
 
     there = the_desk()
-    body = request.stream.read(BODY_LIMIT + 1)
+    body = _bodies().read(request, BODY_LIMIT)
     name = request.path.rpartition("/")[2]
     accepted = ingest(name, dict(request.headers), body, senders=_senders(), reading=there.reading())
     if accepted.message is not None:
         there.bus.publish(accepted.message)
     return accepted.says
+
+
+@cache
+def _bodies() -> BodyReader:
+    """Return what reads the bodies of this process; its threads are counted as functions-framework counts them."""
+    threads = os.environ.get("THREADS", "")  # noqa: TID251 - the web server's setting, not one of ours
+    return BodyReader(int(threads) if threads.isdigit() else (os.cpu_count() or 1) * 4)
 
 
 @cache

@@ -54,12 +54,12 @@ def chromium():
 def serving(world, **more) -> Iterator[str]:
     with claim(0) as held:
         server = local_server(make_app(world, **({"settings": Settings(), "operator": "ada"} | more)), at=held)
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
-        server.server_close()
+        server.close()
 
 
 @contextmanager
@@ -77,7 +77,7 @@ def foreign_page(html: str) -> Iterator[int]:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield server.server_port
     finally:

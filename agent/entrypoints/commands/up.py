@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from werkzeug.serving import BaseWSGIServer
-
     from agent.bootstrap import Installation
+    from agent.entrypoints.web.server import ConsoleServer
 
 THREADS = 4
 
@@ -84,16 +83,13 @@ def _overrides(args: argparse.Namespace, port: int) -> dict[str, Any]:
     return found
 
 
-def console_server(installation: "Installation", held: socket.socket) -> "BaseWSGIServer":
+def console_server(installation: "Installation", held: socket.socket) -> "ConsoleServer":
     """Return the console of an installation, on a port that was claimed."""
-    import logging
-
     from agent.entrypoints.decide_gate import beside, gate_of
     from agent.entrypoints.web.app import make_app
     from agent.entrypoints.web.serve import local_server
     from agent.ports.world import Owner
 
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
     app = make_app(
         installation.worlds[Owner.DECIDE],
         settings=installation.settings,

@@ -1,25 +1,17 @@
-"""The console behind a server: werkzeug's threaded one on this machine, or as one HTTP function in the cloud."""
+"""Where the console listens: a port of this machine, or one HTTP function in the cloud."""
 
 import socket
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from flask import Flask, Request
-from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
-from werkzeug.wrappers import Response
-
+from agent.entrypoints.web.server import BACKLOG, ConsoleServer, Wsgi
 from agent.errors import InputRejected
 
+if TYPE_CHECKING:
+    from flask import Flask, Request
+    from werkzeug.wrappers import Response
+
 ADDRESS = "127.0.0.1"
-
-
-class _Quiet(WSGIRequestHandler):
-    """Writes no line for each request, and does not say which software answers."""
-
-    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-        """Say nothing: incidents and decisions have their own record."""
-
-    def version_string(self) -> str:
-        return "sre-agent"
 
 
 def claim(port: int) -> socket.socket:
@@ -35,7 +27,7 @@ def claim(port: int) -> socket.socket:
     try:
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         held.bind((ADDRESS, port))
-        held.listen()
+        held.listen(BACKLOG)
     except (OSError, OverflowError) as error:
         held.close()
         raise InputRejected(
@@ -46,23 +38,21 @@ def claim(port: int) -> socket.socket:
     return held
 
 
-def local_server(app: Flask, *, at: socket.socket) -> BaseWSGIServer:
+def local_server(app: Wsgi, *, at: socket.socket) -> "ConsoleServer":
     """Return a server bound to this machine alone; ``serve_forever()`` runs it, ``shutdown()`` ends it.
 
     Args:
         app: The console.
         at: What :func:`claim` gave; the server keeps a handle of its own, the caller closes this one.
     """
-    port = at.getsockname()[1]
-    server = make_server(ADDRESS, port, app, threaded=True, request_handler=_Quiet, fd=at.fileno())
-    server.server_name, server.server_port = ADDRESS, port  # what binding would have set
-    return server
+    return ConsoleServer(app, listener=at.dup())
 
 
-def as_function(app: Flask) -> Callable[[Request], Response]:
+def as_function(app: "Flask") -> "Callable[[Request], Response]":
     """Return the console as the one function that functions-framework calls for every path."""
+    from werkzeug.wrappers import Response
 
-    def console(request: Request) -> Response:
+    def console(request: "Request") -> "Response":
         return Response.from_app(app.wsgi_app, request.environ)
 
     return console

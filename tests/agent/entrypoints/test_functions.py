@@ -29,6 +29,7 @@ CACHED = (
     functions._senders,
     functions._console,
     functions._gate,
+    functions._bodies,
 )
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 
@@ -227,6 +228,14 @@ class TestDecide:
         json_ = {"Content-Type": "application/json"}
         assert functions.decide(request(b'{"plan": "p-1", "answer": "approve"}', json_, path="/decisions"))[1] == 401
         assert functions.decide(request(b'{"on": true}', json_, path="/kill-switch"))[1] == 401
+
+    def test_no_answer_is_ever_stored(self, monkeypatch, tmp_path):
+        """Refused, too large, or not available: each says so to whatever stands between."""
+        for asked in (request(b"{}", path="/slack/actions"), request(b"x" * 300_000, path="/slack/actions")):
+            assert functions.decide(asked)[2]["cache-control"] == "no-store"
+        (tmp_path / "file").write_text("no folder")
+        monkeypatch.setenv("STORE", f"sqlite:{tmp_path / 'file' / 'state'}")
+        assert functions.decide(request(b"{}", path="/slack/actions"))[2]["cache-control"] == "no-store"
 
     def test_a_state_that_cannot_be_opened_is_no_answer(self, monkeypatch, tmp_path):
         (tmp_path / "file").write_text("no folder")

@@ -43,7 +43,7 @@ def test_its_console_says_how_old_its_queue_is(tmp_path: Path, waits_s: int) -> 
     with claim(0) as held:
         server = console_server(installation, held)
     here = {"base_url": settings.public_url, "environ_overrides": {"REMOTE_ADDR": "127.0.0.1"}}
-    with closing(server.socket):
+    with closing(server):
         said = Client(server.app).get("/metrics", **here).get_data(as_text=True)
     assert f"sre_queue_age_seconds {waits_s}.000\n" in said
 

@@ -18,10 +18,10 @@ from agent.settings import Settings
 def served(stage):
     with claim(0) as held:
         server = local_server(make_app(stage.world, settings=Settings(platform="cloud_run:p")), at=held)
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}", server
     server.shutdown()
-    server.server_close()
+    server.close()
 
 
 def test_the_local_server_is_bound_to_this_machine_alone(served):
