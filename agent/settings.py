@@ -47,6 +47,7 @@ class Settings(Value):
         follow_log: The log of a server that somebody else starts; ``watch --log`` sets it.
         restart_command: The operator's fixed words that restart that server; nothing is ever put into them.
         compression: Divides waits in a rehearsal; screens say so.
+        rehearse_by_fit: Whether a rehearsal answers by the arithmetic what was not recorded, and labels it so.
         service_api_keys: Keys that watched servers want themselves, by the name that services.toml gives them.
         webhook_deciders: Identity and secret of who may decide by webhook; twice the same identity is a rotation.
         receipt_kms: A Cloud KMS key version that signs receipts in place of a key of our own.
@@ -68,7 +69,7 @@ class Settings(Value):
     times: Times = Times()
     compression: float = Field(default=1.0, ge=1)
     kill_switch: bool = False
-    rehearse_by_fit: bool = False
+    rehearse_by_fit: bool = True
     model_endpoints: tuple[str, ...] = ()
     model_name: str | None = None
     model_api_key: SecretStr | None = None

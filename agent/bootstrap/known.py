@@ -173,6 +173,8 @@ def faster(times: Times, factor: float) -> Times:
         verify_s=times.verify_s / factor,
         poll_s=max(times.poll_s / factor, 0.2),
         lease_s=max(times.lease_s / factor, LEASE_FLOOR_S),
+        cool_off_s=times.cool_off_s / factor,
+        rollout_limit_s=max(times.rollout_limit_s / factor, LEASE_FLOOR_S),
     )
 
 

@@ -129,6 +129,7 @@ def installed(parts: Parts, bus: "PullBus") -> Installation:
 
 def _worlds(parts: Parts, bus: Bus) -> tuple[Knowledge, dict[Owner, World]]:
     policy = read_policy(parts.settings)
+    policy = policy.with_(change_window_s=policy.change_window_s / parts.place.factor)  # a wait like the others
     times = faster(parts.settings.times, parts.place.factor)
     known = knowledge(parts.services, policy, times, fits=parts.fits or service_fits(parts.services, parts.settings))
     model = model_of(parts.settings) if Owner.INCIDENT in parts.owners else None

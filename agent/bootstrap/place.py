@@ -101,7 +101,7 @@ def _rehearsal(settings: Settings, services: Services, clock: Clock) -> Place:
             mend="take a folder of examples/",
         )
     factor = settings.compression if settings.compression > 1 else None
-    compute = _by_fit(services, next(iter(scenarios))) if settings.rehearse_by_fit else None
+    compute = _by_fit(services) if settings.rehearse_by_fit else None
     path = settings.state / "rehearsal.sqlite"
     platform = RehearsalPlatform(path, scenarios, clock, compression=factor, compute=compute)
     own = max(s.compression for s in scenarios.values())
@@ -113,7 +113,7 @@ def _rehearsal(settings: Settings, services: Services, clock: Clock) -> Place:
     )
 
 
-def _by_fit(services: Services, service: str) -> "Compute":
+def _by_fit(services: Services) -> "Compute":
     from agent.adapters.platform.rehearsal_compute import by_fit
 
-    return by_fit(service, service_fits(services))
+    return by_fit(service_fits(services))

@@ -88,7 +88,7 @@ def judge(verification: Verification, *, over: bool, needed: frozenset[Check] = 
         return None, "the window is not over"
     missing = sorted(c for c in needed if (m := verification.latest(c)) is None or m.good is None)
     if missing:
-        return Verdict.INCONCLUSIVE, f"not measured: {', '.join(_missing(verification, c) for c in missing)}"
+        return Verdict.INCONCLUSIVE, f"not measured: {_missing(verification, missing)}"
     answer = verification.latest(Check.COMPLETION)
     real = answer is None or answer.real
     said = "answers a real completion" if real else f"passed a simulated check ({answer.says if answer else ''})"
@@ -105,6 +105,11 @@ def _counts(verification: Verification, check: Check, *, over: bool) -> bool:
     return check not in TWICE or over or (len(before) == 2 and before[0].good is False)
 
 
-def _missing(verification: Verification, check: Check) -> str:
-    newest = verification.latest(check)
-    return f"{check} ({newest.says})" if newest is not None else check.value
+def _missing(verification: Verification, missing: list[Check]) -> str:
+    """The checks without a measurement, each reason once: what one thing prevents is told together."""
+    by_reason: dict[str, list[str]] = {}
+    for check in missing:
+        newest = verification.latest(check)
+        by_reason.setdefault(newest.says if newest is not None else "", []).append(check.value)
+    said = ((" and ".join(checks), reason) for reason, checks in by_reason.items())
+    return ", ".join(f"{checks} ({reason})" if reason else checks for checks, reason in said)

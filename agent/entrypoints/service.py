@@ -11,13 +11,16 @@ import structlog
 from agent.bootstrap import Installation, Outfit
 from agent.core.intake.origin import IgnoredBecause
 from agent.core.intake.read import signals_from
+from agent.core.phase import Phase
 from agent.core.signal import LIVE, Signal
 from agent.core.value import canonical, digest
 from agent.entrypoints.outcome import Handle, receive
 from agent.errors import SreError
 from agent.ports.bus import Delivery, Message, Outcome, Topic
+from agent.ports.store import Query
 from agent.ports.world import Owner
 
+ACTED_FOR = 200  # open incidents of a rehearsal, at most, whose tasks are acted out
 log = structlog.get_logger(__name__)
 
 OWNER_OF: dict[Topic, Owner] = {
@@ -88,10 +91,20 @@ def feed(installation: Installation, since: datetime | None) -> datetime | None:
     """
     if installation.rehearsal is None:
         return since
+    _act_for_people(installation)
     for item in installation.rehearsal.new_log_entries(since):
         installation.bus.publish(entry_message(item.entry))
         since = item.at
     return since
+
+
+def _act_for_people(installation: Installation) -> None:
+    """In a rehearsal nobody does what a person took on; what a person did on record is acted out instead."""
+    assert installation.rehearsal is not None
+    for incident in installation.store.incidents(Query(open_only=True, limit=ACTED_FOR)):
+        plan, verification = incident.plan, incident.verification
+        if plan is not None and plan.by_person and verification is not None and incident.phase is Phase.VERIFYING:
+            installation.rehearsal.take_on(incident.service, plan.id, at=verification.since)
 
 
 def entry_message(entry: Mapping[str, object], *, attributes: Mapping[str, str] | None = None) -> Message:

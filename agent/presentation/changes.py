@@ -25,7 +25,8 @@ def changed_so_far(incident: Incident) -> str:
         if said:
             nothing = "Nothing else has been changed."
         return " ".join((*said, nothing))
-    return " ".join((*said, _PRESENT[now]))
+    present = _PRESENT[now].replace("The change", "The latest change", 1) if said else _PRESENT[now]
+    return " ".join((*said, present))
 
 
 _PRESENT = {

@@ -8,6 +8,7 @@ from agent.core.incident import Incident
 from agent.core.joining import Meaning, meaning
 from agent.core.observed import with_speed
 from agent.core.phase import Phase
+from agent.core.safe_text import shortened
 from agent.core.signal import Signal
 from agent.core.verification import NEEDED, Check, Measurement, Verdict, Verification, judge
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused
@@ -54,7 +55,7 @@ def watch_operation(world: World, incident: Incident) -> Did:
             measurements=(Measurement(check=Check.READY, good=good, says=says[:2000], at=now),),
         ),
     )
-    save(world, moved, f"rollout ended: {says[:300]}", now=now)
+    save(world, moved, f"rollout ended: {shortened(says, 300)}", now=now)
     return Did.MOVED
 
 
@@ -80,7 +81,7 @@ def execution_to_verification(world: World, incident: Incident) -> Did:
     speed = seen.latest(Check.SPEED)
     known = with_speed(seen.observed, speed.value if speed else None, incident.plan.fit_after.report)
     judged = incident.with_(verification=seen.with_(verdict=verdict, why=why, observed=known), due_at=now)
-    save(world, judged, f"verdict {verdict}: {why[:300]}", now=now)
+    save(world, judged, f"verdict {verdict}: {shortened(why, 300)}", now=now)
     return Did.NOTED
 
 
@@ -154,8 +155,15 @@ def _by_person(world: World, incident: Incident, now: datetime) -> tuple[Measure
     assert incident.verification is not None
     healthy = incident.healthy_at
     if healthy is not None and healthy >= incident.verification.since and not incident.alerts_open:
-        return (Measurement(check=Check.HEALTHY_SIGNAL, good=True, says="a healthy signal came", at=now),)
+        says = f"a healthy signal came: {_healthy_line(world, incident)}"
+        return (Measurement(check=Check.HEALTHY_SIGNAL, good=True, says=says, at=now),)
     return _ready_again(world, incident, now)
+
+
+def _healthy_line(world: World, incident: Incident) -> str:
+    """Return the line of the newest signal of health, which a person may look up."""
+    healthy = [s for s in world.store.signals(incident.id) if s.at == incident.healthy_at]
+    return shortened(healthy[-1].text, 300) if healthy else f"at {incident.healthy_at:%H:%M:%S} UTC"
 
 
 def _ready_again(world: World, incident: Incident, now: datetime) -> tuple[Measurement, ...]:

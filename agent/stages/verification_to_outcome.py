@@ -7,6 +7,7 @@ from agent.core.foreign import changed_since
 from agent.core.incident import Incident
 from agent.core.joining import joined
 from agent.core.phase import Phase
+from agent.core.safe_text import shortened
 from agent.core.serving import Live
 from agent.core.verification import Check, Measurement, Verdict
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, StateConflict
@@ -43,7 +44,7 @@ def verification_to_outcome(world: World, incident: Incident) -> Did:
         save(world, ended, f"resolved: {verification.why}", now=now)
         return Did.MOVED
     moved = incident.move(Phase.ROLLING_BACK, now=now, due_at=now)
-    save(world, moved, f"rolling back: {verification.why[:300]}", now=now)
+    save(world, moved, f"rolling back: {shortened(verification.why, 300)}", now=now)
     return Did.MOVED
 
 
@@ -203,7 +204,12 @@ def _end_shift(
     if not good:
         verification = verification.with_(verdict=Verdict.NOT_RECOVERED, why=f"the traffic was not shifted: {says}")
     changed = incident.with_(execution=ended, verification=verification, due_at=now)
-    save(world, changed, "the traffic is shifted" if good else f"the traffic was not shifted: {says[:300]}", now=now)
+    save(
+        world,
+        changed,
+        "the traffic is shifted" if good else f"the traffic was not shifted: {shortened(says, 300)}",
+        now=now,
+    )
     return Did.NOTED
 
 
@@ -364,10 +370,12 @@ def watch_undo(world: World, incident: Incident) -> Did:
     except (InputRejected, PolicyRefused) as error:
         return _give_up(world, incident, f"nobody can say whether the prior template is back: {error}", now)
     if not same:
-        return _give_up(world, incident, f"the prior template is not back: {operation.says[:300]}", now)
+        return _give_up(world, incident, f"the prior template is not back: {shortened(operation.says, 300)}", now)
     done = incident.with_(execution=execution.with_effect(effect.with_(state=EffectState.DONE, finished_at=now)))
     if operation.ok is not True and execution.prior_ready is not False:
-        return _give_up(world, done, f"the prior template is back but does not come up: {operation.says[:300]}", now)
+        return _give_up(
+            world, done, f"the prior template is back but does not come up: {shortened(operation.says, 300)}", now
+        )
     return _rolled_back(world, done, _is_back(execution), now)
 
 

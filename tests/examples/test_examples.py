@@ -179,7 +179,7 @@ def test_every_start_that_came_up_says_what_was_measured(scenario: Scenario) -> 
 def test_expectations_are_written_in_known_words(folder: Path, scenario: Scenario) -> None:
     """Classes, actions and outcomes that exist."""
     wanted = expected(folder)
-    assert wanted.keys() == {"service", "class", "also_acceptable_class", "cause", "plan", "rehearsal"}
+    assert wanted.keys() == {"service", "class", "also_acceptable_class", "cause", "plan", "rehearsal", "ending"}
     assert {wanted["class"], *wanted["also_acceptable_class"]} <= {c.value for c in FailureClass}
     assert wanted["plan"].keys() <= PLAN_KEYS
     for key in PLAN_LISTS & wanted["plan"].keys():

@@ -9,6 +9,9 @@ import pytest
 from agent.core.action import Action, ForPerson, SetEnv, SetFlag, SetStartupProbe
 from agent.core.phase import Phase
 from agent.core.plan import Plan
+from agent.presentation.slack_card import card
+from agent.presentation.standing import standing
+from agent.presentation.terminal_text import lines
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted(p.parent.name for p in (ROOT / "examples").glob("*/expected.json"))
@@ -88,24 +91,39 @@ def test_the_first_plan_leads_to_none_of_the_recorded_failures(example: str, jou
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_the_first_plan_approved_ends_with_the_recorded_verdict(example: str, journey) -> None:
-    """RECOVERED resolves; INCONCLUSIVE puts the prior template back byte by byte."""
-    want = expected(example)["rehearsal"]
+def test_the_first_plan_approved_ends_as_a_person_would_expect(example: str, journey) -> None:
+    """The right remedy recovers the service; what was not recorded is answered by the arithmetic, and labelled so."""
+    want = expected(example)
     told = journey(example)
     asked = told.until(lambda i: i.phase is Phase.ASKED)
+    assert asked.plan.by_person == (want["rehearsal"] == "BY_PERSON")
+    told.answer(asked.plan.id)
+    done = told.until(lambda i: i.ended, limit_s=300)  # every wait but the approval is compressed
+    assert done.plan.id == asked.plan.id, [r.ended for r in done.remedies]
+    assert done.phase == want["ending"]["phase"]
+    assert want["ending"]["because"] in done.ended_why
+    assert "real completion" not in done.ended_why
+    if not asked.plan.by_person:
+        assert "passed a simulated check" in done.verification.why
+    said = "\n".join(lines(done, now=told.clock.now()))
+    shown = card(done, (), redact=str, console_url="").text
+    for surface in (said, shown, standing(done, told.clock.now()).says):
+        assert ("computed, not recorded" in surface) == ("computed, not recorded" in done.ended_why)
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_where_only_records_count_an_unrecorded_start_is_put_back(example: str, journey) -> None:
+    """REHEARSE_BY_FIT=off: what nobody recorded is INCONCLUSIVE, and the prior template is back byte by byte."""
+    told = journey(example, rehearse_by_fit=False)
+    asked = told.until(lambda i: i.phase is Phase.ASKED)
     if asked.plan.by_person:
-        assert want in {"BY_PERSON", "INCONCLUSIVE"}
         return
     before = told.installation.rehearsal.describe(asked.service)
     told.answer(asked.plan.id)
-    first = asked.plan.id
-    done = told.until(lambda i: i.ended or (i.plan is not None and i.plan.id != first))
-    if want == "RECOVERED":
-        assert done.phase is Phase.RESOLVED
-        assert "passed a simulated check" in done.verification.why
-        assert "real completion" not in done.verification.why
+    done = told.until(lambda i: i.ended or (i.plan is not None and i.plan.id != asked.plan.id), limit_s=300)
+    if done.phase is Phase.RESOLVED:
         return
-    assert any(r.ended == want for r in done.remedies)
+    assert any(r.ended == "INCONCLUSIVE" and r.applied and r.restored for r in done.remedies)
     after = told.installation.rehearsal.describe(asked.service)
     assert after.config == before.config
     assert after.traffic == before.traffic

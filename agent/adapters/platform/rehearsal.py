@@ -9,6 +9,7 @@ from typing import Any
 from agent.adapters.platform.rehearsal_book import Book, OperationRow, Page, RevisionRow, ServiceRow
 from agent.adapters.platform.rehearsal_fate import Compute, crashed, fate_of, fate_of_live, measurements, rehearsed
 from agent.adapters.platform.rehearsal_limits import complaints
+from agent.adapters.platform.rehearsal_person import persons_entries
 from agent.adapters.platform.rehearsal_replay import entries_of, log_of
 from agent.adapters.platform.rehearsal_scenario import Result, Scenario
 from agent.adapters.platform.rehearsal_template import bare, parsed_traffic, stamped, template_of, wanted
@@ -213,7 +214,8 @@ class RehearsalPlatform:
                 why=f"service {service!r} has none of that name",
                 mend="describe the service to see its revisions",
             )
-        return measurements(scenario, row, self._clock, self._factor(scenario))
+        factor, by_arithmetic = self._factor(scenario), self._compute is not None
+        return measurements(scenario, row, self._clock, factor, by_arithmetic=by_arithmetic)
 
     def recordings(self, service: str) -> tuple[InstanceLog, ...]:
         """Return the logs of the service's revisions as far as they have been written by now."""
@@ -230,6 +232,16 @@ class RehearsalPlatform:
         return tuple(
             SinkEntry(at=at, entry=json.loads(body)) for at, body in self._book.entries(since, self._clock.now())
         )
+
+    def take_on(self, service: str, task: str, *, at: datetime) -> None:
+        """Let a simulated person begin a task, where the record tells what a person did; once for each task."""
+        scenario = self._scenarios.get(service)
+        if scenario is None:
+            return
+        with self._book.writing() as page:
+            entries = persons_entries(scenario, task, taken_at=at, compression=self._factor(scenario))
+            for entry_id, told_at, body in entries:
+                page.add_entry(entry_id, service, told_at, body)
 
     def _open(self, page: Page, scenario: Scenario) -> None:
         live = scenario.live

@@ -10,8 +10,7 @@ from agent.core.serving import ServingConfig
 from agent.core.value import Value
 from agent.core.verification import Check, Measurement
 from agent.ports.clock import Clock
-
-NOT_SEEN = "computed, not recorded"
+from agent.presentation.measured import COMPUTED as NOT_SEEN
 
 
 class Computed(Value):
@@ -23,7 +22,10 @@ class Computed(Value):
     tokens_per_s: float | None = None
 
 
-Compute = Callable[[ServingConfig], Computed]
+Compute = Callable[[str, str, ServingConfig], Computed]  # of a service on a platform
+
+ONE_REQUEST_FITS = "it came up on record, and vLLM starts only where one request of full length fits"
+"""vLLM raises ValueError in check_enough_kv_cache_memory otherwise (vllm/v1/core/kv_cache_utils.py, 0.32.0)."""
 
 
 def fate_of(scenario: Scenario, config: ServingConfig, compute: Compute | None) -> Fate:
@@ -39,7 +41,7 @@ def fate_of(scenario: Scenario, config: ServingConfig, compute: Compute | None) 
         return _on_record(outcome)
     if scenario.is_live(config):
         return fate_of_live(scenario)
-    computed = compute(config) if compute is not None else None
+    computed = compute(scenario.service, scenario.platform, config) if compute is not None else None
     if computed is not None and computed.came_up is not None:
         return Fate(
             result=Result.CAME_UP if computed.came_up else Result.FAILED,
@@ -85,8 +87,18 @@ def fate_of_live(scenario: Scenario) -> Fate:
     )
 
 
-def measurements(scenario: Scenario, row: RevisionRow, clock: Clock, compression: float) -> tuple[Measurement, ...]:
-    """Return what the record lets us measure of a revision now; None wherever nothing is on record."""
+def measurements(
+    scenario: Scenario, row: RevisionRow, clock: Clock, compression: float, *, by_arithmetic: bool
+) -> tuple[Measurement, ...]:
+    """Return what the record lets us measure of a revision now.
+
+    Args:
+        scenario: The record.
+        row: The revision.
+        clock: The time.
+        compression: Divides every wait.
+        by_arithmetic: Whether a completion that is not on record is answered by the arithmetic; None otherwise.
+    """
     now = clock.now()
     fate = row.fate
     note = rehearsed(compression)
@@ -114,7 +126,10 @@ def measurements(scenario: Scenario, row: RevisionRow, clock: Clock, compression
         )
     return (
         ready,
-        *(_told(said(m.check, good=m.good, says=m.says, value=m.value), m) for m in _recorded(scenario, row)),
+        *(
+            _told(said(m.check, good=m.good, says=m.says, value=m.value), m)
+            for m in _recorded(scenario, row, by_arithmetic=by_arithmetic)
+        ),
     )
 
 
@@ -128,7 +143,7 @@ def crashed(row: RevisionRow, now: datetime, compression: float) -> bool:
     return after_s is not None and (now - row.ends_at).total_seconds() >= after_s / compression
 
 
-def _recorded(scenario: Scenario, row: RevisionRow) -> tuple[Measured, ...]:
+def _recorded(scenario: Scenario, row: RevisionRow, *, by_arithmetic: bool) -> tuple[Measured, ...]:
     start = scenario.start(row.fate.outcome)
     kept = start.measured if start is not None else ()
     by_check = {m.check: m.with_(good=_good(scenario, m)) for m in kept}
@@ -137,7 +152,15 @@ def _recorded(scenario: Scenario, row: RevisionRow) -> tuple[Measured, ...]:
         Check.TOKENS,
         Check.SPEED,
     )
-    return tuple(by_check.get(c, Measured(check=c, says=f"no {c} is on record")) for c in wanted)
+    found = [by_check.get(c, Measured(check=c, says=f"no {c} is on record")) for c in wanted]
+    return tuple(_computed(m) if by_arithmetic else m for m in found)
+
+
+def _computed(measured: Measured) -> Measured:
+    """A completion that nobody recorded follows from the start that came up; a speed or a counter does not."""
+    if measured.check is not Check.COMPLETION or measured.good is not None:
+        return measured
+    return measured.with_(good=True, says=f"{NOT_SEEN}: {ONE_REQUEST_FITS}")
 
 
 def _good(scenario: Scenario, measured: Measured) -> bool | None:

@@ -112,6 +112,8 @@ class Scenario(Value):
 
     Attributes:
         takes_changes: False where the platform has no stand-in and a person makes the changes.
+        by_person: The recorded start that a person's work led to, where ``takes_changes`` is False; its events are
+            acted out when somebody takes the task on.
         compression: Waits are divided by it; every text that is shown says so.
         needs_tokens_per_s: What the owner needs, to judge a recorded speed.
         free: Facts (with ``*``) that do not decide whether a start succeeds.
@@ -124,6 +126,7 @@ class Scenario(Value):
     title: str
     source: str = Field(min_length=1)
     takes_changes: bool = True
+    by_person: str | None = None
     compression: float = Field(default=1, ge=1)
     needs_tokens_per_s: float | None = Field(default=None, gt=0)
     free: tuple[str, ...] = ()
@@ -140,6 +143,13 @@ class Scenario(Value):
         if len({LIVE, *names}) != len(names) + 1:
             raise ValueError(f"two outcomes have one name, or one is named {LIVE!r}")
         return outcomes
+
+    @model_validator(mode="after")
+    def _persons_start(self) -> Self:
+        named = next((o for o in self.outcome if o.name == self.by_person), None)
+        if self.by_person is not None and (named is None or named.recording is None or named.recording.events is None):
+            raise ValueError(f"by_person names {self.by_person!r}, want a start on record that has events")
+        return self
 
     def outcome_of(self, config: ServingConfig) -> Outcome | None:
         """Return the first outcome on record for a configuration, or None where there is none."""
@@ -203,8 +213,8 @@ def load_scenario(path: Path) -> Scenario:
 
 
 def moment(entry: Mapping[str, Any]) -> datetime:
-    """Return the time of a recorded LogEntry."""
-    return datetime.fromisoformat(str(entry["timestamp"]))
+    """Return the time of a recorded LogEntry, or of a row of Azure Monitor."""
+    return datetime.fromisoformat(str(entry.get("timestamp") or entry["TimeGenerated"]))
 
 
 def _text(path: Path) -> str:

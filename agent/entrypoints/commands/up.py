@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, default=8080, help="where the console listens on 127.0.0.1 (default 8080)")
     parser.add_argument("--example", metavar="FOLDER", help="rehearse this recorded incident (a folder of examples/)")
     parser.add_argument(
-        "--rehearse-by-fit", action="store_true", help="simulate starts that nobody recorded, by the arithmetic"
+        "--rehearse-by-fit", action="store_true", help="answer by the arithmetic what was not recorded (the default)"
     )
 
 

@@ -115,7 +115,7 @@ def test_what_is_computed_is_marked_everywhere(
     """By arithmetic a start comes up, fails or stays unknown; no word leaves without "computed, not recorded"."""
     asked = []
 
-    def compute(config: Any) -> Computed:
+    def compute(_service: str, _platform: str, config: Any) -> Computed:
         asked.append(config)
         return Computed(came_up=came_up, says="the cache holds one request", after_s=120)
 
@@ -137,7 +137,7 @@ def test_a_computed_speed_is_judged_by_what_the_owner_needs(
 ) -> None:
     """The owner of this service needs 20 tokens/s; no computed speed is no answer."""
     platform = open_platform(
-        probe_scenario, compute=lambda _: Computed(came_up=True, says="fits", after_s=60, tokens_per_s=tokens_per_s)
+        probe_scenario, compute=lambda *_: Computed(came_up=True, says="fits", after_s=60, tokens_per_s=tokens_per_s)
     )
     platform.apply(order(platform, probe_scenario.service, SetFlag(name="max-model-len", value="8192")))
     watch.go(60)
@@ -151,7 +151,7 @@ def test_a_record_is_stronger_than_the_arithmetic(
 ) -> None:
     """Where something is on record nobody computes."""
 
-    def compute(config: Any) -> Computed:
+    def compute(_service: str, _platform: str, config: Any) -> Computed:
         raise AssertionError
 
     platform = open_platform(probe_scenario, compute=compute)
