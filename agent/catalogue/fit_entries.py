@@ -175,8 +175,9 @@ def _layer(entry: Mapping[str, Any]) -> LayerGroup:
 
 
 def _stored(entry: Mapping[str, Any], schemes: Mapping[str, QuantFacts]) -> QuantFacts:
+    """The publisher's own storage is known: what other publishers leave wider does not count."""
     name = entry.get("stored", "bf16")
-    quant = schemes[name]
+    quant = replace(schemes[name], heavier=0.0)
     return replace(quant, groups=frozenset({TensorGroup.EXPERTS})) if name == "mxfp4" else quant
 
 

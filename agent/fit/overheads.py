@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent.fit.batch import Effective
 from agent.fit.bounds import GIB, Bounds
-from agent.fit.facts import AcceleratorFacts, ModelFacts, TensorGroup, TowerFacts
+from agent.fit.facts import AcceleratorFacts, AcceleratorKind, ModelFacts, TensorGroup, TowerFacts
 from agent.fit.flags import Flags
 from agent.fit.weights import tower_is_built
 
@@ -14,6 +14,11 @@ NATIVE_SAMPLER_BYTES_PER_LOGIT = 33.0
 
 _GRAPH_LAYERS = 32
 """Depth of the models on which the graphs' cost per captured size was calibrated."""
+
+_FLASH_2_LAYERS = 36
+"""Depth of the models whose FlashAttention 2 buffers were recorded."""
+
+_NONE = Bounds.exactly(0)
 
 ENCODER_BATCH_BYTES = int(0.63 * GIB)
 ITEM_TOKENS = 2496
@@ -80,8 +85,13 @@ def sampler_warm_up(model: ModelFacts, run: Effective, activations: Bounds) -> B
 def non_torch(accelerator: AcceleratorFacts, flags: Flags) -> Bounds:
     """Libraries' own memory that grows while starting: cuBLAS, attention workspaces, NCCL buffers with TP.
 
-    Where host and device share their memory, the host's own growth is counted too.
+    Where host and device share their memory, the host's own growth is counted too. On ROCm two recorded start-ups of
+    Radeons (vLLM 0.10.2 and 0.16) leave 0.9 and 2.5 GiB that CUDA does not take.
     """
+    if accelerator.kind is AcceleratorKind.ROCM:
+        return Bounds(low=GIB // 16, best=GIB, high=int(2.8 * GIB)) + (
+            accelerator.peer_bytes if flags.tp > 1 else _NONE
+        )
     alone = Bounds(low=GIB // 16, best=GIB // 4, high=GIB // 2 + (4 * GIB if accelerator.unified else 0))
     return alone + accelerator.peer_bytes if flags.tp > 1 else alone
 
@@ -128,8 +138,8 @@ def graph_memory(model: ModelFacts, flags: Flags, run: Effective, *, flash_2: bo
     usual = _graphs(model, flags, run, base=0.05, per_size=0.011)
     if not flash_2 or not run.captured:
         return usual
-    layers = max(1.0, model.layer_count / flags.pp / _GRAPH_LAYERS)
-    return Bounds(low=usual.low, best=usual.best, high=max(usual.high, int((0.1 + 0.05 * run.captured * layers) * GIB)))
+    buffers = 0.1 + 0.05 * run.captured * model.layer_count / flags.pp / _FLASH_2_LAYERS
+    return Bounds(low=usual.low, best=usual.best, high=max(usual.high, int(buffers * GIB)))
 
 
 def _graphs(model: ModelFacts, flags: Flags, run: Effective, *, base: float, per_size: float) -> Bounds:
