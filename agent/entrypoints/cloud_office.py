@@ -95,8 +95,18 @@ class CloudOffice:
                 break
         return tuple(row for piece in reversed(pieces) for row in piece)
 
+    def databases_apart(self) -> str:
+        """Ask whether the two databases belong together."""
+        return _read(_Databases, self._client.get("/databases", headers=self._proof())).apart
+
     def _proof(self) -> dict[str, str]:
         return {TOKEN_HEADER: self._token()}
+
+
+class _Databases(Value):
+    """What `decide` says of its two databases; ``apart`` is empty where they belong together."""
+
+    apart: str
 
 
 def _named(incident_id: str) -> str:

@@ -30,7 +30,7 @@ READ_S = 20.0
 READERS = 4
 SLACK_PATH = "/slack/actions"
 WEBHOOK_PATH = "/webhooks/"
-OPEN_PATHS = ("/decisions", "/kill-switch", "/incidents", "/audit")
+OPEN_PATHS = ("/decisions", "/kill-switch", "/incidents", "/audit", "/databases")
 NOT_RECORDED = "not recorded, press again"
 
 T = TypeVar("T")

@@ -15,6 +15,7 @@ from agent.ports.control import KillSwitch
 from agent.ports.store import Query
 from agent.ports.world import Owner
 from agent.settings import Settings, read_settings
+from agent.stages.database_pair import databases_apart
 from agent.stages.kill_switch import turn_kill_switch
 from agent.stages.plan_to_decision import Word, plan_to_decision
 
@@ -71,6 +72,10 @@ class Office(Protocol):
         """Return the newest rows of the record, oldest first."""
         ...
 
+    def databases_apart(self) -> str:
+        """Return why incident and control database do not belong together, or nothing."""
+        ...
+
 
 class LocalOffice:
     """The embedded installation; who sits here is taken on trust and shown as not verified."""
@@ -87,7 +92,8 @@ class LocalOffice:
 
     def turn(self, *, on: bool, by: str | None, why: str) -> KillSwitch:
         """Write the control store of this machine."""
-        return turn_kill_switch(self._here.control, on=on, by=by or getpass.getuser(), why=why, at=now())
+        here = self._here
+        return turn_kill_switch(here.store, here.control, on=on, by=by or getpass.getuser(), why=why, at=now())
 
     def kill_switch(self) -> KillSwitch:
         """Read the control store."""
@@ -108,6 +114,10 @@ class LocalOffice:
     def audit(self, limit: int) -> tuple[AuditRow, ...]:
         """Read the control store."""
         return self._here.control.audit(limit)
+
+    def databases_apart(self) -> str:
+        """Compare the databases of this machine."""
+        return databases_apart(self._here.worlds[Owner.DECIDE])
 
 
 def open_office() -> Office:

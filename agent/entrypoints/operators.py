@@ -13,12 +13,14 @@ from pydantic import Field, ValidationError
 from agent.core.audit import AuditRow
 from agent.core.decision import Answer as YesNo
 from agent.core.decision import Channel, Decision
+from agent.core.incident import Incident
 from agent.core.value import Value
 from agent.entrypoints.decide import Answer, Gate, Replayed, until
 from agent.entrypoints.proofs import Proofs, Proven, Unproven
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
 from agent.ports.control import KillSwitch
 from agent.ports.store import Query
+from agent.stages.database_pair import databases_apart
 from agent.stages.kill_switch import turn_kill_switch
 from agent.stages.plan_to_decision import Word, plan_to_decision
 from agent.strict_json import read_object
@@ -132,10 +134,10 @@ def _turn(headers: Mapping[str, str], body: bytes, gate: Gate, proofs: Proofs) -
     told = _read(Turn, headers, body)
     proven = proofs.operator(headers)
     _approver(gate, proven)
-    control = gate.world.control_store()
+    store, control = gate.world.store, gate.world.control_store()
 
     def turn() -> KillSwitch:
-        return turn_kill_switch(control, on=told.on, by=proven.who, why=told.why, at=gate.clock.now())
+        return turn_kill_switch(store, control, on=told.on, by=proven.who, why=told.why, at=gate.clock.now())
 
     def work() -> KillSwitch:
         # who was given a shared token may send it on; to stop is always safe, so that needs no fresh one
@@ -163,12 +165,14 @@ def _once(gate: Gate, proven: Proven, act: str, work: Callable[[], T]) -> T:
 def _look(place: str, query: str, gate: Gate) -> Callable[[], Any] | None:
     """Return what reads a place, or None where there is none."""
     world = gate.world
-    if place == "/kill-switch":
-        return lambda: world.control_store().kill_switch().model_dump(mode="json")
-    if place == "/audit":
-        return lambda: [row.model_dump(mode="json") for row in _record(gate, _asked(_Piece, query))]
-    if place == "/incidents":
-        return lambda: [i.model_dump(mode="json") for i in world.store.incidents(_listed(_asked(_Asked, query)))]
+    places: dict[str, Callable[[], Any]] = {
+        "/kill-switch": lambda: world.control_store().kill_switch().model_dump(mode="json"),
+        "/databases": lambda: {"apart": databases_apart(world)},
+        "/audit": lambda: [row.model_dump(mode="json") for row in _record(gate, _asked(_Piece, query))],
+        "/incidents": lambda: [i.model_dump(mode="json") for i in _incidents(gate, _asked(_Asked, query))],
+    }
+    if place in places:
+        return places[place]
     found = _ONE.fullmatch(place)
     if found is None:
         return None
@@ -181,8 +185,10 @@ def _known(gate: Gate, incident: str) -> str:
     return gate.world.store.load(incident).id
 
 
-def _listed(asked: _Asked) -> Query:
-    return Query(run=asked.run, service=asked.service, open_only=asked.open_only, limit=min(asked.limit, SHOWN))
+def _incidents(gate: Gate, asked: _Asked) -> tuple[Incident, ...]:
+    limit = min(asked.limit, SHOWN)
+    query = Query(run=asked.run, service=asked.service, open_only=asked.open_only, limit=limit)
+    return gate.world.store.incidents(query)
 
 
 def _record(gate: Gate, piece: _Piece) -> tuple[AuditRow, ...]:

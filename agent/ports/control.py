@@ -9,6 +9,7 @@ from pydantic import AwareDatetime
 from agent.core.audit import AuditRow
 from agent.core.execution import Intent
 from agent.core.value import Value
+from agent.ports.store import MarkStore
 
 
 class Limits(Value):
@@ -59,7 +60,7 @@ class Lease(Value):
     until: AwareDatetime
 
 
-class ControlStore(Protocol):
+class ControlStore(MarkStore, Protocol):
     """What stands between an approval and an effect. Doubt refuses: unreadable means no."""
 
     def claim(self, incident: str, plan: str, decision: str) -> str:

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from pydantic import AwareDatetime, Field
 
+from agent.core.database_pair import Mark
 from agent.core.incident import Event, Incident
 from agent.core.plan import Plan
 from agent.core.signal import Signal
@@ -57,7 +58,27 @@ class Query(Value):
     before: AwareDatetime | None = None
 
 
-class IncidentStore(Protocol):
+class MarkStore(Protocol):
+    """The mark of the installation that each of the two databases carries."""
+
+    def mark(self) -> Mark | None:
+        """Return the mark; None where the database was never stamped, or was emptied."""
+        ...
+
+    def first_mark(self, mark: Mark) -> Mark:
+        """Set the mark where there is none; return the one that stands."""
+        ...
+
+    def set_mark(self, mark: Mark) -> None:
+        """Set the mark, whatever stood there."""
+        ...
+
+    def reach(self, number: int) -> None:
+        """Let ``reached`` grow to a number; it never goes back, and nothing happens where there is no mark."""
+        ...
+
+
+class IncidentStore(MarkStore, Protocol):
     """Incidents and what belongs to them.
 
     Every method raises DependencyFailed when the store does not answer; then nothing was written,

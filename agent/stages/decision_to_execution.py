@@ -17,7 +17,7 @@ from agent.ports.store import head_key
 from agent.ports.world import World
 from agent.stages.approval import check_approval, refused
 from agent.stages.commit import save
-from agent.stages.effects import close_effect, key_of, put_on_record, room, room_at, stored_intent, switched_on
+from agent.stages.effects import changes_stopped, close_effect, key_of, put_on_record, room, room_at, stored_intent
 from agent.stages.reason import Did
 from agent.stages.turn import at_the_brink, turn, unchanged
 
@@ -73,10 +73,9 @@ def _may(world: World, incident: Incident, plan: Plan, now: datetime) -> None:
     _check_allowed(world, incident, plan, now)
     if not incident.may_change and not plan.by_person:
         raise refused(plan, "it belongs to a replay that changes nothing", "replay with --live")
-    stopped = switched_on(world)
+    stopped = changes_stopped(world)
     if stopped:
-        mend = "turn it off (sre-agent stop --off) and make the change by hand; this incident asks no more"
-        raise refused(plan, stopped, mend)
+        raise refused(plan, stopped, "make the change by hand; this incident asks no more")
 
 
 def _check_allowed(world: World, incident: Incident, plan: Plan, now: datetime) -> None:

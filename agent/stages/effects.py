@@ -9,6 +9,7 @@ from agent.core.incident import Incident
 from agent.errors import DependencyFailed, SreError
 from agent.ports.control import KillSwitch, Room
 from agent.ports.world import World
+from agent.stages.database_pair import databases_apart
 
 ANSWER_S: Final = 1.0  # a switch that takes longer to read may have been turned since
 
@@ -49,10 +50,19 @@ def _unread(why: str) -> DependencyFailed:
     )
 
 
+def changes_stopped(world: World) -> str:
+    """Return why nothing may be changed now, or nothing: databases that do not belong together, or the kill switch.
+
+    Raises:
+        DependencyFailed: Nobody knows; no effect may start, and the step is tried again.
+    """
+    return databases_apart(world) or switched_on(world)
+
+
 def kill_switch_says(world: World) -> str:
     """Return for people why no effect may start, or nothing; a switch that cannot be read says so."""
     try:
-        return switched_on(world)
+        return changes_stopped(world)
     except DependencyFailed as error:
         return f"{error.what}: {error.why}"
 

@@ -15,6 +15,7 @@ from agent.stages.remedies import tried
 FAILED = frozenset({Verdict.NOT_RECOVERED.value, Verdict.INCONCLUSIVE.value})
 UNANSWERED_LIMIT = 2
 REFUSED_LIMIT = 3
+STOPPED = ("kill switch", "the two databases")
 
 
 def outcome_to_plan(world: World, incident: Incident) -> Did:
@@ -42,7 +43,7 @@ def _enough(incident: Incident, limit: int) -> str:
         return f"{UNANSWERED_LIMIT} plans were not answered"
     if _count(own, {Phase.REFUSED.value}, incident.id) >= REFUSED_LIMIT:
         return f"{REFUSED_LIMIT} approved plans were refused at the last look; the last time: {incident.ended_why}"
-    if incident.phase is Phase.REFUSED and "kill switch" in incident.ended_why:
+    if incident.phase is Phase.REFUSED and any(word in incident.ended_why for word in STOPPED):
         return incident.ended_why
     return ""
 

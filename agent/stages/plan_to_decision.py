@@ -13,6 +13,7 @@ from agent.ports.bus import Topic
 from agent.ports.world import World
 from agent.stages.approval import is_automatic, may_not_decide
 from agent.stages.commit import message_for, save
+from agent.stages.database_pair import WAY_BACK, databases_apart, note_reached
 from agent.stages.effects import switched_on
 from agent.stages.reason import Did
 
@@ -97,38 +98,42 @@ def plan_to_decision(world: World, word: Word) -> Decision:
         raise Unrecorded(
             f"plan {plan.id!r} was not decided", why="it took so long that nobody waits for it", mend="say it again"
         )
-    decision = _first(world, signed)
+    decision, row = _first(world, signed)
     try:
         _record(world, incident, decision)
     except StateConflict:
         _record_again(world, decision)
+    note_reached(world.store, world.control_store(), row)
     return _repeated(decision, word)
 
 
 def _check_switch(world: World, plan: Plan) -> None:
-    """Refuse an approval from which nothing could follow, so that the plan stays; the executor reads the switch again.
+    """Refuse an approval from which nothing could follow, so that the plan stays; the executor looks again.
 
     Raises:
-        PolicyRefused: It is on.
+        PolicyRefused: The kill switch is on, or the databases do not belong together.
         DependencyFailed: Nobody knows how it stands.
     """
+    apart = databases_apart(world)
+    if apart:
+        raise _refused(plan, apart, WAY_BACK)
     stopped = switched_on(world)
     if stopped:
         raise _refused(plan, stopped, f"turn it off (sre-agent stop --off), then: sre-agent approve {plan.id}")
 
 
-def _first(world: World, decision: Decision) -> Decision:
-    """Claim the plan for this decision and return the one that holds it: ours, or the winner's.
+def _first(world: World, decision: Decision) -> tuple[Decision, int]:
+    """Claim the plan for this decision; return the one that holds it, ours or the winner's, and its row of the record.
 
     The claim holds the whole decision, so that whoever comes next finishes what a dead writer began, the record too.
     """
     control = world.control_store()
     held = control.claim(decision.incident, decision.plan, decision.model_dump_json())
     first = Decision.model_validate_json(held)
-    control.append(
+    row = control.append(
         at=first.at, kind=f"decision.{first.answer}", incident=first.incident, who=first.who, body=held, once=True
     )
-    return first
+    return first, row.number
 
 
 def _record_again(world: World, decision: Decision) -> None:

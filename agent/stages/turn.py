@@ -9,7 +9,7 @@ from agent.core.incident import Incident
 from agent.errors import SreError, StateConflict
 from agent.ports.control import Lease
 from agent.ports.world import World
-from agent.stages.effects import ANSWER_S, switched_on
+from agent.stages.effects import ANSWER_S, changes_stopped
 
 
 @contextmanager
@@ -46,7 +46,7 @@ def at_the_brink(world: World, lease: Lease) -> str:
         DependencyFailed: Nobody knows how lease or switch stand; nothing may be changed, and the step is tried again.
     """
     began = world.clock.now()
-    stopped = switched_on(world)
+    stopped = changes_stopped(world)
     soon = timedelta(seconds=ANSWER_S)
     ours = world.control_store().holds(lease, began + soon) is True
     if not ours or not timedelta() <= world.clock.now() - began <= soon:

@@ -17,7 +17,7 @@ from agent.ports.store import head_key
 from agent.ports.world import World
 from agent.stages.approval import check_approval
 from agent.stages.commit import save
-from agent.stages.effects import close_effect, key_of, put_on_record, stored_intent, switched_on
+from agent.stages.effects import changes_stopped, close_effect, key_of, put_on_record, stored_intent
 from agent.stages.reason import Did
 from agent.stages.remedies import tried
 from agent.stages.told import told
@@ -254,7 +254,7 @@ def _undo(world: World, incident: Incident, platform: Platform, now: datetime) -
 
 def _intend_undo(world: World, incident: Incident, platform: Platform, now: datetime) -> Intent:
     """Store the intent of the roll-back, with the etag of now."""
-    stopped = switched_on(world)
+    stopped = changes_stopped(world)
     if stopped:
         raise _refused(incident, stopped)
     applied, live = _still_ours(world, incident, platform, now)

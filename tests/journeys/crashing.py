@@ -31,9 +31,9 @@ PORTS = {
 READS = {
     "store": {
         *("knows", "head", "load", "signals", "outbox", "unsent", "due"),
-        *("latest_time", "incidents", "timeline", "plan"),
+        *("latest_time", "incidents", "timeline", "plan", "mark"),
     },
-    "control": {"limits", "kill_switch", "intent", "holds", "audit"},
+    "control": {"limits", "kill_switch", "intent", "holds", "audit", "mark"},
     "cards": {"card"},
     "bus": set(),
     "quarantine": {"rows"},

@@ -15,6 +15,7 @@ from agent.adapters.store.body import from_text, to_text
 from agent.adapters.store.conflict import head_moved, missing, plan_stored, signal_stored, stale
 from agent.adapters.store.firestore_documents import Data, Documents, Found, Write, place
 from agent.adapters.store.firestore_errors import Rival
+from agent.adapters.store.firestore_mark import FirestoreMark
 from agent.adapters.store.sqlite_time import from_us, to_us
 from agent.core.incident import Event, Incident
 from agent.core.plan import Plan
@@ -46,7 +47,7 @@ REMEMBERED: Final = 512
 ATTEMPTS: Final = 4
 
 
-class FirestoreStore:
+class FirestoreStore(FirestoreMark):
     """Keeps the promises of :class:`agent.ports.store.IncidentStore`.
 
     ``accept`` costs one ``create()``. Counting is sampled by the key: one that ends in *t* zero bits (of its SHA-256,
@@ -60,7 +61,7 @@ class FirestoreStore:
     """
 
     def __init__(self, documents: Documents, clock: Clock) -> None:
-        self._documents = documents
+        super().__init__(documents)
         self._clock = clock
         self._lock = threading.Lock()
         self._read: OrderedDict[str, Found] = OrderedDict()  # incidents as last read: their stamps guard commits

@@ -9,8 +9,9 @@ from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
 from agent.adapters.store.body import from_text, to_text
-from agent.adapters.store.firestore_documents import Data, Documents, Found, Write, place
+from agent.adapters.store.firestore_documents import Data, Found, Write, place
 from agent.adapters.store.firestore_errors import FirestoreTimeout, Rival
+from agent.adapters.store.firestore_mark import FirestoreMark
 from agent.adapters.store.sqlite_time import from_us, to_us
 from agent.core.audit import REPEATS, AuditRow, next_row, standing
 from agent.core.execution import EffectKind, Intent
@@ -29,15 +30,12 @@ ATTEMPTS: Final = 40  # of a write that rivals made void; each round one of them
 T = TypeVar("T")
 
 
-class FirestoreControlStore:
+class FirestoreControlStore(FirestoreMark):
     """Keeps the promises of :class:`agent.ports.control.ControlStore`.
 
     Args:
         documents: The control database; another one than the incidents'.
     """
-
-    def __init__(self, documents: Documents) -> None:
-        self._documents = documents
 
     def claim(self, incident: str, plan: str, decision: str) -> str:
         """Record the first decision of a plan; see the port."""

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from agent.adapters.store.body import from_text, to_text
 from agent.adapters.store.conflict import head_moved, missing, plan_stored, signal_stored, stale
+from agent.adapters.store.memory_mark import MemoryMark
 from agent.core.incident import Event, Incident
 from agent.core.plan import Plan
 from agent.core.signal import Signal, in_order
@@ -13,7 +14,7 @@ from agent.ports.bus import Message
 from agent.ports.store import Accepted, Change, Query, committed_at
 
 
-class MemoryStore:
+class MemoryStore(MemoryMark):
     """Keeps the promises of :class:`agent.ports.store.IncidentStore` until the process ends.
 
     Bodies are kept as JSON text like in every other store, so that nobody changes a stored value by accident and a
@@ -21,7 +22,7 @@ class MemoryStore:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        super().__init__()
         self._incidents: dict[str, str] = {}
         self._versions: dict[str, int] = {}
         self._open_due: dict[str, datetime] = {}

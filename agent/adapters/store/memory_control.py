@@ -1,9 +1,9 @@
 """The control database in memory: for tests, simulations and replays that keep nothing."""
 
-import threading
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from agent.adapters.store.memory_mark import MemoryMark
 from agent.core.audit import REPEATS, AuditRow, next_row, standing
 from agent.core.execution import Intent
 from agent.core.signal import later
@@ -13,11 +13,11 @@ _OVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 FORGOTTEN_AFTER: Final = timedelta(hours=1)  # after its end, so that a clock that steps back finds a name still used
 
 
-class MemoryControlStore:
+class MemoryControlStore(MemoryMark):
     """Keeps the promises of :class:`agent.ports.control.ControlStore` until the process ends."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        super().__init__()
         self._claims: dict[str, str] = {}
         self._receipts: dict[str, tuple[str, str, datetime]] = {}  # effect, service, time by decision
         self._switch = KillSwitch(on=False)

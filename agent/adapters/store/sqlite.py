@@ -8,7 +8,7 @@ from typing import Final
 from agent.adapters.store.body import from_text, to_text
 from agent.adapters.store.conflict import head_moved, missing, plan_stored, signal_stored, stale
 from agent.adapters.store.named_sql import queries
-from agent.adapters.store.sqlite_database import SqliteDatabase
+from agent.adapters.store.sqlite_mark import SqliteMark
 from agent.adapters.store.sqlite_time import from_us, to_us
 from agent.core.incident import Event, Incident
 from agent.core.plan import Plan
@@ -27,15 +27,12 @@ _CLAUSES: Final = {
 }
 
 
-class SqliteStore:
+class SqliteStore(SqliteMark):
     """Keeps the promises of :class:`agent.ports.store.IncidentStore`; a signal is accepted when it is on the disk.
 
     Args:
         database: A state database; shared with the bus and whoever else keeps something in that file.
     """
-
-    def __init__(self, database: SqliteDatabase) -> None:
-        self._database = database
 
     def accept(self, signal: Signal, incident_id: str) -> Accepted:
         """Store a signal once and count it; see the port. The count of a known signal is not looked up."""

@@ -6,7 +6,7 @@ from typing import Final
 
 from agent.adapters.store.body import from_text, to_text
 from agent.adapters.store.named_sql import queries
-from agent.adapters.store.sqlite_database import SqliteDatabase
+from agent.adapters.store.sqlite_mark import SqliteMark
 from agent.adapters.store.sqlite_time import from_us, to_us
 from agent.core.audit import REPEATS, AuditRow, next_row, standing
 from agent.core.execution import Intent
@@ -16,15 +16,12 @@ SQL: Final = queries("control")
 FORGOTTEN_AFTER: Final = timedelta(hours=1)  # after its end, so that a clock that steps back finds a name still used
 
 
-class SqliteControlStore:
+class SqliteControlStore(SqliteMark):
     """Keeps the promises of :class:`agent.ports.control.ControlStore`; every write is on the disk when it returns.
 
     Args:
         database: A control database.
     """
-
-    def __init__(self, database: SqliteDatabase) -> None:
-        self._database = database
 
     def claim(self, incident: str, plan: str, decision_id: str) -> str:
         """Record the first decision of a plan; see the port."""

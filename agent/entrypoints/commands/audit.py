@@ -36,19 +36,22 @@ def run(args: argparse.Namespace) -> int:
 
     office = open_office()
     if args.what == "verify":
-        return _verify(office.audit(ALL), args.chain, as_json=args.json)
+        return _verify(office.audit(ALL), args.chain, apart=office.databases_apart(), as_json=args.json)
     for row in office.audit(max(args.limit, 1)):
         print(for_programs(row.model_dump(mode="json")) if args.json else without_secrets(_line(row)))
     return 0
 
 
-def _verify(rows: tuple[AuditRow, ...], noted: str | None, *, as_json: bool) -> int:
+def _verify(rows: tuple[AuditRow, ...], noted: str | None, *, apart: str, as_json: bool) -> int:
     found = verify(rows, last_chain=noted)
     last = rows[-1].chain if rows else ""
+    if apart and found.soundness is Soundness.SOUND:
+        found = found.with_(soundness=Soundness.TAIL_MISSING)
     if as_json:
-        print(json.dumps({"soundness": found.soundness, "number": found.number, "last_chain": last}))
+        told = {"soundness": found.soundness, "number": found.number, "last_chain": last}
+        print(json.dumps(told | ({"databases": apart} if apart else {})))
     else:
-        print(SAYS[found.soundness].format(number=found.number))
+        print(f"not sound: {apart}" if apart else SAYS[found.soundness].format(number=found.number))
         print(f"last chain: {last or '(none)'}; note it elsewhere, then a record written anew is found out")
     return 0 if found.soundness is Soundness.SOUND else 1
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from agent.bootstrap import Installation
     from agent.entrypoints.web.server import ConsoleServer
+    from agent.settings import Settings
 
 THREADS = 4
 
@@ -19,6 +20,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the contract's words."""
     parser.add_argument("--port", type=int, default=8080, help="where the console listens on 127.0.0.1 (default 8080)")
     parser.add_argument("--example", metavar="FOLDER", help="rehearse this recorded incident (a folder of examples/)")
+    parser.add_argument(
+        "--pair-databases",
+        action="store_true",
+        help="after a loss: take both databases as they are for one installation; the kill switch is turned on",
+    )
     parser.add_argument(
         "--rehearse-by-fit", action="store_true", help="answer by the arithmetic what was not recorded (the default)"
     )
@@ -29,8 +35,11 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         InputRejected: The port or the example cannot be used, or the settings are of the cloud.
+        StateConflict: Another process works on the state folder.
+        PolicyRefused: The two databases do not belong together.
         DependencyFailed: The state cannot be opened.
     """
+    from agent.bootstrap.state_lock import state_lock
     from agent.entrypoints.here import on_this_machine
     from agent.entrypoints.web.serve import claim
     from agent.settings import read_settings
@@ -41,19 +50,20 @@ def run(args: argparse.Namespace) -> int:
         mend="unset them for a service on this machine; the cloud's is deployed with ./deploy.sh apply",
     )
     with claim(args.port) as held:
-        return _serve(args, held)
+        settings = read_settings(**_overrides(args, held.getsockname()[1]))
+        with state_lock(settings):
+            return _serve(args, settings, held)
 
 
-def _serve(args: argparse.Namespace, held: socket.socket) -> int:
+def _serve(args: argparse.Namespace, settings: "Settings", held: socket.socket) -> int:
     from agent.bootstrap import embedded, worker
     from agent.entrypoints.service import Ticker, handlers, publish_example
     from agent.entrypoints.telemetry import configure_log
-    from agent.settings import read_settings
 
     port = held.getsockname()[1]
-    settings = read_settings(**_overrides(args, port))
     configure_log(as_json=settings.log_json)
     installation = embedded(settings)
+    _check_databases(installation, anew=args.pair_databases)
     server = console_server(installation, held)
     pool = worker(installation, handlers(installation), threads=THREADS)
     ticker = Ticker(installation, every_s=max(installation.knowledge.times.poll_s / 2, 0.2))
@@ -72,6 +82,31 @@ def _serve(args: argparse.Namespace, held: socket.socket) -> int:
     server.shutdown()
     ticker.stop()
     return 0 if pool.stop(timeout_s=20) else 3
+
+
+def _check_databases(installation: "Installation", *, anew: bool) -> None:
+    """Refuse to start on databases that do not belong together; stamp them first where that was asked for.
+
+    Raises:
+        PolicyRefused: One is missing, emptied, older than the other, or of another installation.
+    """
+    import getpass
+
+    from agent.entrypoints.deciding import now
+    from agent.errors import PolicyRefused
+    from agent.ports.world import Owner
+    from agent.stages.database_pair import databases_apart, pair_anew
+
+    world = installation.worlds[Owner.DECIDE]
+    apart = databases_apart(world)
+    if apart and anew:
+        pair_anew(world, by=getpass.getuser(), why=apart, at=now())
+        print("the databases are paired; the kill switch is on: sre-agent stop --off", file=sys.stderr)
+        return
+    if apart:
+        back = f"put sre.sqlite and control.sqlite of one moment back into {str(installation.settings.state)!r}"
+        anyway = "or go on with what is there: sre-agent up --pair-databases (it turns the kill switch on)"
+        raise PolicyRefused("nothing was started", why=apart, mend=f"{back}; {anyway}")
 
 
 def _overrides(args: argparse.Namespace, port: int) -> dict[str, Any]:

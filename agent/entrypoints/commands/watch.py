@@ -52,6 +52,7 @@ def run(args: argparse.Namespace) -> int:
     """
     from agent.bootstrap import embedded
     from agent.bootstrap.on_host import enrol, host_platform, meant, only_watcher
+    from agent.bootstrap.state_lock import state_lock
     from agent.entrypoints.telemetry import configure_log
 
     settings = _settings(args)
@@ -61,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     service = enrol(settings, config, args.name)
     config = config.with_(accelerator=service.accelerator, accelerator_count=service.accelerator_count)
     settings = settings.with_(services=None)  # what SERVICES says of this server was written down with the others
-    with only_watcher(settings, service.name), _claimed(args.console) as held:
+    with state_lock(settings, shared=True), only_watcher(settings, service.name), _claimed(args.console) as held:
         installation = embedded(settings)
         platform = host_platform(settings, installation.clock)
         took_over = platform.open(service.name, config, running=args.log is not None)

@@ -223,7 +223,7 @@ class TestDecide:
         assert functions.decide(request(b"{}", path="/webhooks/ada"))[1] in {401, 404}
         assert functions.decide(request(b"{}", path="/elsewhere"))[1] == 404
         assert functions.decide(request(method="GET", path="/slack/actions"))[1] == 405
-        for path in ("/incidents", "/incidents/x", "/incidents/x/timeline", "/audit", "/kill-switch"):
+        for path in ("/incidents", "/incidents/x", "/incidents/x/timeline", "/audit", "/databases", "/kill-switch"):
             assert functions.decide(request(method="GET", path=path))[1] == 401
         json_ = {"Content-Type": "application/json"}
         assert functions.decide(request(b'{"plan": "p-1", "answer": "approve"}', json_, path="/decisions"))[1] == 401

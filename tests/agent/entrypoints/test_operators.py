@@ -365,7 +365,7 @@ class TestLooking:
             return getattr(world.store, name)
 
         store = Slow()
-        for name in ("plan", "load", "commit", "sent", "outbox", "latest_time"):
+        for name in ("plan", "load", "commit", "sent", "outbox", "latest_time", "mark", "first_mark", "reach"):
             setattr(store, name, slow(name))
         gate = desk.gate(world=replace(world, store=store), read_s=0.05, workers=Workers(1))
         for _ in range(4):

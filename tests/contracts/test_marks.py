@@ -1,0 +1,50 @@
+"""What every store of either database promises of the mark of its installation."""
+
+import pytest
+
+from agent.core.database_pair import Mark
+
+MARK = Mark(installation="installation-a")
+
+
+class Marks:
+    """The suite; ``opened`` opens one more handle to the same database."""
+
+    def test_a_new_database_has_none_and_the_first_one_stays(self, opened):
+        assert opened().mark() is None
+        assert opened().first_mark(MARK) == MARK
+        assert opened().first_mark(Mark(installation="installation-b", paired=True)) == MARK
+        assert opened().mark() == MARK
+
+    def test_it_grows_and_never_goes_back(self, opened):
+        store = opened()
+        store.reach(5)
+        assert store.mark() is None
+        store.first_mark(MARK)
+        for number, reached in ((5, 5), (3, 5), (9, 9)):
+            store.reach(number)
+            assert opened().mark() == MARK.with_(reached=reached)
+
+    def test_it_can_be_set_anew(self, opened):
+        store = opened()
+        store.first_mark(MARK.with_(reached=9))
+        anew = Mark(installation="installation-b", paired=True, reached=2)
+        store.set_mark(anew)
+        assert opened().mark() == anew
+
+    def test_racers_who_set_the_first_one_agree(self, opened, make):
+        handles = [opened() for _ in range(4)]
+        marks = make.together(8, lambda n: handles[n % 4].first_mark(Mark(installation=f"installation-{n}")))
+        assert len(set(marks)) == 1
+
+
+class TestIncidentDatabase(Marks):
+    @pytest.fixture
+    def opened(self, open_store):
+        return open_store
+
+
+class TestControlDatabase(Marks):
+    @pytest.fixture
+    def opened(self, open_control):
+        return open_control

@@ -1,0 +1,265 @@
+"""R19: a database that is missing, emptied, older or of another installation is noticed before anything is changed."""
+
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+import structlog
+
+from agent.bootstrap import embedded, worker
+from agent.core.decision import Answer, Channel
+from agent.core.phase import Phase
+from agent.entrypoints.cli import main
+from agent.entrypoints.handlers import on_tick
+from agent.entrypoints.service import handlers, publish_example
+from agent.errors import PolicyRefused
+from agent.ports.control import KillSwitch
+from agent.ports.store import Query
+from agent.ports.world import Owner
+from agent.settings import read_settings
+from agent.stages.database_pair import databases_apart
+from agent.stages.kill_switch import turn_kill_switch
+from agent.stages.plan_to_decision import Word, plan_to_decision
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "examples" / "gemma4-26b-l4-startup-probe"
+SERVICE = "gemma4-26b-qat-l4"
+BOTH = ("sre.sqlite", "control.sqlite")
+
+
+class Service:
+    """The embedded service over files, opened anew after each loss."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.settings = read_settings({}, platform=f"rehearsal:{EXAMPLE}", store=f"sqlite:{folder}")
+        self.open()
+
+    def open(self) -> None:
+        self.here = embedded(self.settings)
+
+    def close(self) -> None:
+        self.here.store._database.close()
+        self.here.control._database.close()
+
+    def work(self) -> None:
+        """Do what is due now."""
+        run = worker(self.here, handlers(self.here), threads=1).run_due
+        for _ in range(3):
+            run()
+            on_tick(self.here.worlds[Owner.TICK])
+        run()
+
+    def asked(self):
+        """Publish the example and go on until people are asked."""
+        publish_example(self.here, EXAMPLE)
+        self.work()
+        (found,) = self.here.store.incidents(Query())
+        assert found.phase is Phase.ASKED
+        return found
+
+    def approve(self, plan: str) -> None:
+        word = Word(plan=plan, answer=Answer.APPROVE, who="ada", channel=Channel.COMMAND_LINE, verified=False)
+        plan_to_decision(self.here.worlds[Owner.DECIDE], word)
+
+    def copy(self, to: str) -> Path:
+        """Copy both files as a backup would."""
+        target = self.folder.parent / to
+        target.mkdir()
+        for name in BOTH:
+            source, copy = sqlite3.connect(self.folder / name), sqlite3.connect(target / name)
+            source.backup(copy)
+            source.close()
+            copy.close()
+        return target
+
+    def lose(self, name: str, backup: Path | None = None) -> None:
+        """Take a file away; with a backup its older copy takes its place."""
+        self.close()
+        for path in self.folder.glob(f"{name}*"):
+            path.unlink()
+        if backup is not None:
+            shutil.copy(backup / name, self.folder / name)
+        self.open()
+
+
+@pytest.fixture
+def service(tmp_path):
+    made = Service(tmp_path / "state")
+    yield made
+    made.close()
+    structlog.reset_defaults()  # the command binds the log to what pytest captures
+
+
+def missing(service: Service, name: str) -> None:
+    service.lose(name)
+
+
+def emptied(service: Service, name: str) -> None:
+    """The file is there, its rows are gone."""
+    service.close()
+    db = sqlite3.connect(service.folder / name)
+    tables = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    for trigger in ("audit_is_never_changed", "audit_is_never_shortened"):
+        db.execute(f"DROP TRIGGER IF EXISTS {trigger}")
+    for table in tables:
+        if not table.startswith("sqlite_"):
+            db.execute(f"DELETE FROM {table}")
+    db.commit()
+    db.close()
+    service.open()
+
+
+def older(service: Service, name: str) -> None:
+    """A backup from before the last decision is put back, of one of the two alone."""
+    service.lose(name, service.folder.parent / "backup")
+
+
+def another(service: Service, name: str) -> None:
+    """A file of another installation."""
+    other = Service(service.folder.parent / "other")
+    databases_apart(other.here.worlds[Owner.DECIDE])
+    other.close()
+    service.lose(name, other.folder)
+
+
+LOSSES = {"missing": missing, "emptied": emptied, "older": older, "of another installation": another}
+
+
+def begun(service: Service) -> None:
+    """An installation in which somebody decided; a backup was made before."""
+    turn_kill_switch(service.here.store, service.here.control, on=False, by="ada", why="-", at=service.here.clock.now())
+    asked = service.asked()
+    assert databases_apart(service.here.worlds[Owner.DECIDE]) == ""
+    service.copy("backup")
+    service.approve(asked.plan.id)
+
+
+@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("lost", LOSSES.values(), ids=LOSSES)
+def test_up_refuses_to_start_and_says_the_way_back(service, monkeypatch, capsys, lost, name):
+    begun(service)
+    lost(service, name)
+    monkeypatch.setenv("STORE", f"sqlite:{service.folder}")
+    assert main(["up", "--port", "0", "--example", str(EXAMPLE)]) == 2
+    said = capsys.readouterr().err
+    assert "the two databases do not belong together" in said
+    assert "--pair-databases" in said
+
+
+@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("lost", LOSSES.values(), ids=LOSSES)
+def test_functions_receive_diagnose_and_tell_and_refuse_every_effect(service, lost, name):
+    """Nothing is applied, a new incident still gets its diagnosis and plan, and an approval is refused with the reason."""
+    begun(service)
+    lost(service, name)
+    service.work()
+    found = service.here.store.incidents(Query())
+    if not found:
+        found = (service.asked(),)
+    assert not service.here.rehearsal.describe(SERVICE).stamps
+    for incident in found:
+        if incident.phase is Phase.ASKED:
+            with pytest.raises(PolicyRefused, match="do not belong together"):
+                service.approve(incident.plan.id)
+        else:
+            assert "do not belong together" in incident.ended_why
+    service.work()
+    assert not service.here.rehearsal.describe(SERVICE).stamps
+
+
+@pytest.mark.parametrize("lost", LOSSES.values(), ids=LOSSES)
+def test_a_kill_switch_that_was_lost_is_not_off(service, lost):
+    """It was on; the copy that stands knows nothing of it, and nothing is changed all the same."""
+    begun(service)
+    now = service.here.clock.now()
+    turn_kill_switch(service.here.store, service.here.control, on=True, by="grace", why="enough", at=now)
+    lost(service, "control.sqlite")
+    service.work()
+    assert not service.here.rehearsal.describe(SERVICE).stamps
+
+
+def test_verifying_an_emptied_record_is_not_sound(service, monkeypatch, capsys):
+    begun(service)
+    emptied(service, "control.sqlite")
+    monkeypatch.setenv("STORE", f"sqlite:{service.folder}")
+    assert main(["audit", "verify"]) == 1
+    assert "not sound: the two databases do not belong together" in capsys.readouterr().out
+    assert main(["audit", "verify", "--json"]) == 1
+    assert '"soundness": "tail_missing"' in capsys.readouterr().out
+
+
+def test_a_new_installation_starts_by_itself_and_both_carry_one_id(service):
+    assert databases_apart(service.here.worlds[Owner.DECIDE]) == ""
+    mine, theirs = service.here.store.mark(), service.here.control.mark()
+    assert mine.installation == theirs.installation
+    assert (mine.paired, theirs.paired) == (True, True)
+    assert databases_apart(service.here.worlds[Owner.DECISION]) == ""
+    assert service.here.store.mark() == mine
+
+
+@pytest.mark.parametrize("stopped_after", ["control", "both"])
+def test_a_first_start_that_died_halfway_goes_on(service, stopped_after):
+    """The control database is stamped first; what only it carries is no loss."""
+    from agent.core.database_pair import Mark
+
+    service.here.control.first_mark(Mark(installation="installation-a"))
+    if stopped_after == "both":
+        service.here.store.first_mark(Mark(installation="installation-a", paired=True))
+    assert databases_apart(service.here.worlds[Owner.DECIDE]) == ""
+    assert service.here.control.mark() == Mark(installation="installation-a", paired=True)
+
+
+def test_state_from_before_this_rule_is_stamped_once(service):
+    """Incidents and a record stand there, and no id."""
+    begun(service)
+    for database in (service.here.store._database, service.here.control._database):
+        with database.writing() as db:
+            db.execute("DELETE FROM installation")
+    assert databases_apart(service.here.worlds[Owner.DECIDE]) == ""
+    service.work()
+    assert service.here.rehearsal.describe(SERVICE).stamps
+    emptied(service, "control.sqlite")
+    assert "missing or was emptied" in databases_apart(service.here.worlds[Owner.DECIDE])
+
+
+def test_a_crash_between_the_decision_and_its_marks_is_no_loss(service):
+    """The record grew, and neither database was told."""
+    begun(service)
+    service.here.control.append(at=service.here.clock.now(), kind="k", incident="i", who="w", body="b")
+    assert databases_apart(service.here.worlds[Owner.DECIDE]) == ""
+    service.here.store.reach(service.here.control.audit(1)[-1].number)
+    assert databases_apart(service.here.worlds[Owner.DECIDE]) == ""
+
+
+@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("lost", LOSSES.values(), ids=LOSSES)
+def test_paired_anew_it_goes_on_with_the_kill_switch_on(service, lost, name):
+    """The way back where there is no backup: said in the record, and a person turns the switch off."""
+    from agent.entrypoints.commands.up import _check_databases
+
+    begun(service)
+    lost(service, name)
+    _check_databases(service.here, anew=True)
+    assert databases_apart(service.here.worlds[Owner.DECIDE]) == ""
+    assert service.here.control.kill_switch() == KillSwitch(
+        on=True,
+        by=service.here.control.audit(1)[-1].who,
+        why="the databases were paired anew",
+        at=service.here.control.audit(1)[-1].at,
+    )
+    assert service.here.control.audit(1)[-1].kind == "databases.paired"
+    service.work()
+    assert not service.here.rehearsal.describe(SERVICE).stamps
+
+
+def test_a_second_process_on_one_state_folder_is_refused(service, monkeypatch, capsys):
+    """Commands that look or decide work beside it; another service does not."""
+    from agent.bootstrap.state_lock import state_lock
+
+    monkeypatch.setenv("STORE", f"sqlite:{service.folder}")
+    with state_lock(service.settings):
+        assert main(["up", "--port", "0", "--example", str(EXAMPLE)]) != 0
+        assert "another process works on the state folder" in capsys.readouterr().err
+        assert main(["incidents", "list"]) == 0
