@@ -57,7 +57,7 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class Ruling:
-    """What a rule changes; empty keeps what the catalogue says."""
+    """What a rule changes; empty keeps what the catalogue says, the class ``unknown`` takes the signature back."""
 
     fixes: Fixes = ()
     class_: FailureClass | None = None

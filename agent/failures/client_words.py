@@ -5,13 +5,26 @@ Whoever may send a request could otherwise write a failure into the log and have
 
 import re
 
-CLIENT_MARKS = (b"http/", b"http ", b" request", b"request ", b"the model ", b"logger.py:", b"generated response")
+_BODY_WORDS = ("content", "prompt", "arguments", "reasoning", "refusal", "output_text")
+CLIENT_MARKS = (
+    *(b"http/", b"http ", b" request", b"request ", b"the model ", b"logger.py:", b"generated response", b"prompt: "),
+    *(word.encode() + quote for word in _BODY_WORDS for quote in (b"'", b'"', b'\\"')),
+)
 """In lower case; a line without any of these holds no word of a client that :func:`without_client_words` knows."""
 
 CLIENT_KEYS = frozenset(
     {"useragent", "user_agent", "user-agent", "http_user_agent", "referer", "referrer", "http_referer"}
 )
 """Keys of access logs, in lower case, whose value is a request header as the client sent it."""
+
+SPOKEN_KEYS = frozenset({"prompt", "reasoning_content", "refusal", "output_text", "generated_text"})
+"""Keys, in lower case, whose value is what people and models say."""
+
+BODY_KEYS = frozenset({"content", "text", "arguments", "reasoning"})
+"""The same in the body of a request or an answer; elsewhere a logger may call its own words so."""
+
+BODY_SIGNS = frozenset({"role", "finish_reason", "choices", "messages", "tool_calls", "delta"})
+"""Keys of which a request or an answer has one at least."""
 
 _GONE = "..."
 _ROUTE = re.compile(
@@ -31,6 +44,10 @@ _REQUEST = re.compile(
 _REQUEST_LOGGER = re.compile(
     r"((?:INFO|DEBUG)\b.{0,60}\blogger\.py:\d{1,5}\] )(?!Received request|Generated response).*"
 )
+_BODY = re.compile(
+    r"""((?:\\?["'](?:content|prompt|arguments|reasoning(?:_content)?|refusal|output_text)\\?["']|["']type["']:\s?["']text["'],\s?["']text["']|\bprompt)\s?:\s?)"""
+    r"""(?:\\"(?:[^"\\]|\\[^"])*(?:\\"|$)|"(?:[^"\\]|\\.)*(?:"|$)|'(?:[^'\\]|\\.)*(?:'|$))"""
+)
 _ORIGIN = re.compile(r"^\w{2,8}://[^/?]*")
 _MODEL = re.compile(r"(The model [`'\"])(.{0,400}?)([`'\"] does not exist)")
 
@@ -39,7 +56,8 @@ def without_client_words(line: str) -> str:
     """The line with the words of clients taken out; a line without any stays as it is.
 
     Out go the prompts, parameters and identifiers that vLLM's request logger writes, the referrer and user agent of
-    an access log, what is no known route in a path, and the name of a model that nobody serves.
+    an access log, what is no known route in a path, the name of a model that nobody serves, and what people and
+    models say in the body of a request or an answer.
     """
     if "logger.py:" in line:
         line = _REQUEST_LOGGER.sub(rf"\1{_GONE}", line)
@@ -49,6 +67,8 @@ def without_client_words(line: str) -> str:
         line = _ACCESS.sub(lambda found: f'"{found[1]} {known_route(found[2])} {found[3]}"', line)
         line = _SUMMARY.sub(lambda found: f"{found[1]} {known_route(found[2])} {found[3]}", line)
         line = _COMBINED.sub(r"\1", line)
+    if any(word in line for word in _BODY_WORDS):
+        line = _BODY.sub(rf"\1{_GONE}", line)
     if "does not exist" in line:
         line = _MODEL.sub(rf"\1{_GONE}\3", line)
     return line

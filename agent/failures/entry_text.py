@@ -6,7 +6,7 @@ from typing import Any
 
 import re2
 
-from agent.failures.client_words import CLIENT_KEYS, known_route
+from agent.failures.client_words import BODY_KEYS, BODY_SIGNS, CLIENT_KEYS, SPOKEN_KEYS, known_route
 from agent.failures.text import clean, records_of
 
 MAX_DEPTH = 32
@@ -125,40 +125,47 @@ def _parse(text: str) -> object:
 
 
 def _object_text(value: Mapping[str, Any]) -> str:
+    body = not BODY_SIGNS.isdisjoint(value)
     named = value.keys() & _HEAD_KEYS.keys()
-    head = [key for key in sorted(named, key=_HEAD_KEYS.__getitem__) if isinstance(value[key], str)]
+    head = [
+        key
+        for key in sorted(named, key=_HEAD_KEYS.__getitem__)
+        if isinstance(value[key], str) and not _of_client(key, body=body)
+    ]
     rest: list[str] = []
     for key, item in value.items():
-        if key in head or _of_client(key):
+        if key in head or _of_client(key, body=body):
             continue
         if isinstance(item, str | int | float):
             rest.append(f"{key}: {_word(item)}")
         else:
-            rest.extend(_leaves(key, item, 0))
+            rest.extend(_leaves(key, item, 0, body=body))
     return "\n".join([": ".join([value[key] for key in head]), *rest] if head else rest)
 
 
-def _leaves(key: str, value: object, depth: int) -> Iterator[str]:
+def _leaves(key: str, value: object, depth: int, *, body: bool) -> Iterator[str]:
     if depth > MAX_DEPTH:
         return
     if isinstance(value, Mapping):
-        plain = {
-            name: item for name, item in value.items() if isinstance(item, str | int | float) and not _of_client(name)
-        }
+        body = body or not BODY_SIGNS.isdisjoint(value)
+        said = {name: item for name, item in value.items() if not _of_client(name, body=body)}
+        plain = {name: item for name, item in said.items() if isinstance(item, str | int | float)}
         if plain:
             yield f"{key}: " + ", ".join(f"{name}: {_word(item)}" for name, item in plain.items())
-        for name, item in value.items():
-            if name not in plain and not _of_client(name):
-                yield from _leaves(str(name), item, depth + 1)
+        for name, item in said.items():
+            if name not in plain:
+                yield from _leaves(str(name), item, depth + 1, body=body)
     elif isinstance(value, list):
         for item in value:
-            yield from _leaves(key, item, depth + 1)
+            yield from _leaves(key, item, depth + 1, body=body)
     elif value is not None:
         yield f"{key}: {_word(value)}"
 
 
-def _of_client(key: object) -> bool:
-    return str(key).lower() in CLIENT_KEYS
+def _of_client(key: object, *, body: bool) -> bool:
+    """Whether a key holds what a client, or the model, says; ``body`` for a request or an answer and all inside."""
+    name = str(key).lower()
+    return name in CLIENT_KEYS or name in SPOKEN_KEYS or (body and name in BODY_KEYS)
 
 
 def _word(value: object) -> str:

@@ -14,6 +14,7 @@ RULES: Mapping[str, Rule] = {
         rules_build.dtype,
         rules_build.capability,
         rules_build.flag,
+        rules_build.frames,
         rules_build.import_failure,
         rules_build.tool_parser,
         rules_build.unsupported,

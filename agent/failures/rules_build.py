@@ -3,7 +3,7 @@
 import re
 
 from agent.failures.case import Case, Fixes, Ruling
-from agent.failures.signature import FailureClass
+from agent.failures.signature import FailureClass, Phase
 
 _FLAG_FIXES: tuple[tuple[str, Fixes], ...] = (
     ("limit-mm-per-prompt", ("set_flag limit_mm_per_prompt", "fix_command_line")),
@@ -25,6 +25,49 @@ _QUANTISERS = ("quantiz", "awq", "gptq", "compressed_tensors", "compressed-tenso
 _QUANTISED_PARAMETER = re.compile(
     r"\.(?:\w{0,20}_scale(?:_inv|_2)?|g_idx|qweight|qzeros|scales|scb|absmax|weight_packed|weight_shape|zero_point)\b"
 )
+
+
+_CALL = re.compile(r'file "([^"\n]{1,300})", line \d{1,6}, in (\w{1,80})')
+_CALLS_SHOWN = 40
+_FRAMES: tuple[tuple[tuple[str, ...], FailureClass, Fixes], ...] = (
+    (
+        ("apply_chat_template", "render_jinja_template", "jinja2/"),
+        FailureClass.CHAT_TEMPLATE_ERROR,
+        ("set_flag chat_template", "upgrade_version", "none_client_side"),
+    ),
+    (
+        ("quantization/", "quant_utils", "quark/", "compressed_tensors/"),
+        FailureClass.UNSUPPORTED_DTYPE_OR_QUANT,
+        ("change_model_or_quantization", "upgrade_version", "none_code_bug"),
+    ),
+    (
+        ("safetensors_weights_iterator", "pt_weights_iterator", "safe_open"),
+        FailureClass.WEIGHTS_UNREADABLE,
+        ("redownload_weights", "fix_mount_permissions"),
+    ),
+    (
+        ("init_distributed_environment", "init_process_group", "pynccl"),
+        FailureClass.NCCL_FAILURE,
+        ("fix_network_nccl", "restart"),
+    ),
+)
+"""Whose work a frame is, by parts of its file and function, most telling first; vLLM 0.32.0 and older source trees."""
+_ENGINE_LOOP = ("run_busy_loop", "_process_engine_step", "run_engine_loop", "engine_step", "run_engine_core_busy_loop")
+_MODEL_CODE = ("model_executor/models/", "transformers/models/", "models/vllm/")
+
+
+def frames(case: Case) -> Ruling:
+    """The frames above an exception say whose work failed; without any that is known, there is no answer."""
+    above = case.text.partition(case.line)[0] if case.line else ""
+    calls = " ".join(" ".join(call) for call in _CALL.findall(above)[-_CALLS_SHOWN:])
+    for parts, class_, fixes in _FRAMES:
+        if any(part in calls for part in parts):
+            return Ruling(class_=class_, fixes=fixes)
+    if any(part in calls for part in _ENGINE_LOOP):
+        return Ruling()
+    if case.phase is not Phase.SERVING and any(part in calls for part in _MODEL_CODE):
+        return Ruling(class_=FailureClass.UNSUPPORTED_ARCHITECTURE)
+    return Ruling(class_=FailureClass.UNKNOWN)
 
 
 def import_failure(case: Case) -> Ruling:

@@ -318,7 +318,7 @@ def silent_death(case: Case) -> Ruling:
     """A worker that ends during start-up without a word of its own was mostly killed for host memory."""
     loading = case.phase in {Phase.LOADING, Phase.PROFILING, Phase.GRAPH_CAPTURE}
     killed = case.mentions("exit code: none", "exit code: -9", "exitcode: -9", "sigkill")
-    if loading and killed and not case.also & {"engine_bug", "generic_assertion"}:
+    if loading and killed and not case.also & {"engine_bug", "exception_by_its_frames"}:
         return Ruling(
             class_=FailureClass.HOST_OOM,
             fixes=("increase_memory_limit", "restart", "collect_container_logs"),

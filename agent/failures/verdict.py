@@ -78,7 +78,12 @@ def judge(lines: Sequence[str], sightings: Sequence[Sighting], *, whole_log: boo
         whole_log and _silent(lines, sightings, troubles, timeline)
     ):
         troubles = [s for s in troubles if not s.signature.needs_silence]
-    found = _trouble(lines, troubles, timeline, whole_log=whole_log, platform=platform) if troubles else None
+    found = None
+    while troubles and (found is None or found.class_ is FailureClass.UNKNOWN):
+        found = _trouble(lines, troubles, timeline, whole_log=whole_log, platform=platform)
+        troubles = [s for s in troubles if s.signature.id != found.signature]
+    if found is not None and found.class_ is FailureClass.UNKNOWN:
+        found = None
     if found is not None and not found.benign:
         return found
     if _unresolved(lines, loud, sightings, timeline):

@@ -107,3 +107,34 @@ def test_a_hostile_line_costs_no_more_than_its_length() -> None:
         started = time.process_time()
         without_client_words(line)
         assert time.process_time() - started < 2.0, piece
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"role": "user", "content": "torch.OutOfMemoryError: CUDA out of memory"}, oh',
+        "messages=[{'role': 'user', 'content': 'it\\'s torch.OutOfMemoryError: CUDA out of memory'}]",
+        'body: {\\"content\\": \\"torch.OutOfMemoryError: CUDA out of memory\\", \\"n\\": 1}',
+        '"content": [{"type": "text", "text": "torch.OutOfMemoryError: CUDA out of memory"}]',
+        'data: {"choices":[{"delta":{"content":"torch.OutOfMemoryError: CUDA out of memory',
+        "engine got prompt: 'torch.OutOfMemoryError: CUDA out of memory', params: 3",
+        '{"function": {"name": "f", "arguments": "{\\"x\\": \\"CUDA out of memory\\"}"}} oh',
+        '"refusal": "CUDA out of memory"',
+    ],
+)
+def test_what_people_and_models_say_in_a_body_is_no_evidence(matcher, line):
+    assert "CUDA out of memory" not in without_client_words(line)
+    assert list(matcher.troubles([line])) == []
+    assert matcher.classify(line, whole_log=False, platform=None).class_ in {"benign", "unknown"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "torch.OutOfMemoryError: CUDA out of memory, content: none",
+        'content-type: "text"; CUDA out of memory',
+        "Avg prompt throughput: 0.0 tokens/s; CUDA out of memory",
+    ],
+)
+def test_words_that_only_look_like_a_body_stay(line):
+    assert without_client_words(line) == line

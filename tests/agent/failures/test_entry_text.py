@@ -68,3 +68,22 @@ def test_truth_values_are_written_as_json_writes_them(matcher: Matcher) -> None:
     state = {"State": {"Running": True, "OOMKilled": False, "ExitCode": 0}, "Dead": False}
     assert entry_lines(state) == ["State: Running: true, OOMKilled: false, ExitCode: 0", "Dead: false"]
     assert matcher.classify("\n".join(entry_lines(state)), whole_log=False, platform=None).class_ != "host_oom"
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"role": "assistant", "content": "CUDA out of memory", "finish_reason": "stop"},
+        {"choices": [{"delta": {"content": "CUDA out of memory"}, "finish_reason": None}]},
+        {"msg": "request", "messages": [{"role": "user", "content": [{"type": "text", "text": "CUDA out of memory"}]}]},
+        {"msg": "request", "params": {"prompt": "CUDA out of memory", "n": 1}},
+        {"tool_calls": [{"function": {"name": "f", "arguments": "CUDA out of memory"}}]},
+    ],
+)
+def test_what_people_and_models_say_is_no_line_of_the_log(record):
+    assert "CUDA out of memory" not in "\n".join(entry_lines(record))
+
+
+@pytest.mark.parametrize("key", ["content", "text", "message"])
+def test_a_logger_may_call_its_own_words_content(key):
+    assert "CUDA out of memory" in "\n".join(entry_lines({key: "CUDA out of memory", "level": "error"}))

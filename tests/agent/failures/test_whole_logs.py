@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from agent.catalogue.load_failures import FailureCatalogue
 from agent.failures.entry_text import log_lines
 from agent.failures.finding import Finding
-from agent.failures.match import Matcher
+from agent.failures.match import Matcher, compile_catalogue
+from agent.failures.signature import Role
 from agent.failures.streams import server_of
 from tests.agent.failures import log_changes
 from tests.outside import shared
@@ -144,3 +146,59 @@ def test_of_two_starts_in_one_stream_without_names_the_pid_says_which_failed(mat
     mixed = [*log_changes.BANNER, *other[:5], failed, *other[5:]]
     assert classify(matcher, "\n".join(mixed)).class_ == "network_timeout"
     assert classify(matcher, "\n".join([*mixed, *log_changes.READY])).benign
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "openai.BadRequestError: Error code: 400 - {'object': 'error', 'message': 'the lamp is not lit', 'code': 400}",
+        '{"object":"error","message":"the lamp is not lit","type":"BadRequestError","param":null,"code":400}',
+        'INFO:     10.0.0.9:41010 - "POST /v1/chat/completions HTTP/1.1" 400 Bad Request',
+        'INFO:     10.0.0.9:41010 - "POST /v1/completions HTTP/1.1" 401 Unauthorized',
+        "ERROR 05-06 07:08:09 [serving_chat.py:2] vllm.exceptions.BadRequestError: the lamp is not lit",
+    ],
+    ids=["client", "json", "access line", "unauthorised", "logged"],
+)
+@pytest.mark.parametrize("around", [[], log_changes.HEALTHY_START])
+def test_a_request_that_was_refused_is_one_clients_trouble(matcher: Matcher, said: str, around: list[str]) -> None:
+    found = classify(matcher, "\n".join([*around, said]))
+    assert (found.class_, found.fix_actions[0]) == ("benign", "none_client_side")
+    assert not found.certain
+
+
+@pytest.mark.parametrize(
+    ("said", "class_"),
+    [
+        ("This model's maximum context length is 4096 tokens", "context_length_exceeded"),
+        ('"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set', "tool_parser_error"),
+        ("Conversation roles must alternate user/assistant/user/assistant", "chat_template_error"),
+    ],
+)
+def test_a_refusal_that_a_rule_names_keeps_its_class(matcher: Matcher, said: str, class_: str) -> None:
+    answer = {"object": "error", "message": said, "type": "BadRequestError", "code": 400}
+    for text in (json.dumps(answer), f"openai.BadRequestError: Error code: 400 - {answer}"):
+        assert classify(matcher, text).class_ == class_
+        assert classify(matcher, "\n".join([text, *log_changes.TOKENS])).class_ == class_
+
+
+def test_a_refusal_does_not_hide_an_error_beside_it(matcher: Matcher) -> None:
+    refused = 'INFO:     10.0.0.9:41010 - "POST /v1/chat/completions HTTP/1.1" 400 Bad Request'
+    error = "ERROR 05-06 07:08:09 [lamp.py:3] the lamp is out"
+    assert classify(matcher, f"{refused}\n{error}").class_ == "unknown"
+    assert classify(matcher, f"{refused}\n{OOM}").class_ == "gpu_oom_weights"
+
+
+@pytest.mark.shared
+def test_a_hint_is_right_seven_times_in_ten_where_it_speaks_alone(catalogue: FailureCatalogue) -> None:
+    """T1: each is asked what it would say of every failure that it speaks of, were no text known."""
+    unknowing = compile_catalogue(s for s in catalogue.signatures if s.role not in {Role.CAUSE, Role.CONSEQUENCE})
+    told: dict[str, list[bool]] = {}
+    for corpus in CORPORA:
+        for line in shared("data", corpus).read_text(encoding="utf-8").splitlines():
+            row = json.loads(line)
+            found = classify(unknowing, row["log"], row["platform"])
+            if found.hint and found.signature and row["class"] != "benign":
+                right = {row["class"], *(row.get("also_acceptable_class") or ())}
+                told.setdefault(found.signature, []).append(found.class_ in right)
+    assert sum(map(len, told.values())) > 60
+    assert {name: sum(of) / len(of) for name, of in told.items() if sum(of) < 0.7 * len(of)} == {}
