@@ -11,7 +11,7 @@ LAB ?= state/lab-model
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check types imports unit soak simulate bench lab lock tools docs clean checkov audit lab-model
+.PHONY: help install run test check types imports unit soak simulate bench lab lock tools docs clean checkov audit lab-model terraform-bindings
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -74,6 +74,12 @@ checkov: ## Set up checkov beside the rest (about a minute); then the tests run 
 	@test -x .venv-checkov/bin/checkov || { $(PYTHON) -m venv .venv-checkov && \
 		.venv-checkov/bin/python -m pip install --quiet --disable-pip-version-check "checkov>=3.2,<4"; }
 	@.venv-checkov/bin/checkov -d infra --framework terraform --compact --quiet
+
+terraform-bindings: ## Fetch the schema of the Google provider that the tests check infra/ against (96 MB)
+	@rm -rf .terraform-bindings && mkdir .terraform-bindings
+	@$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps -d .terraform-bindings/wheels \
+		cdktf-cdktf-provider-google==14.36.0 cdktf-cdktf-provider-google-beta==14.36.0
+	@for w in .terraform-bindings/wheels/*.whl; do $(BIN)/python -m zipfile -e $$w .terraform-bindings; done
 
 audit: ## Compare the locked versions with known vulnerabilities (needs a network)
 	@test -x .venv-audit/bin/pip-audit || { $(PYTHON) -m venv .venv-audit && \

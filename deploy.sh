@@ -2,6 +2,7 @@
 # Brings the agent into the cloud: plan | apply | smoke | destroy. See docs/install-gcp.md.
 # Every step can be run again after any failure; --dry-run prints what would be done and needs no credentials.
 set -euo pipefail
+umask 077  # plans and variables are written for nobody else
 cd "$(dirname "$0")"
 
 usage() {
@@ -9,7 +10,7 @@ usage() {
 usage: ./deploy.sh plan|apply|smoke|destroy [--dry-run] [--yes]
 
   plan      check everything, stage the functions, show what Terraform would change
-  apply     the same, then change it
+  apply     the same, and after your word change exactly that
   smoke     send a canary through the sink and wait until the agent has heard it
   destroy   take everything away again, after asking; incidents are kept unless you say otherwise
 
@@ -131,12 +132,20 @@ stage() {
 
 prepare_state() {
   say "== Terraform's state =="
-  if [[ $dry == yes ]] || ! ask "gs://$STATE_BUCKET" gcloud storage buckets describe "gs://$STATE_BUCKET" "--format=value(name)" >/dev/null 2>&1; then
+  # The name can be guessed, and names of buckets are shared by all of Google Cloud: whoever made one first would be given
+  # the state, and could write what is applied next.
+  local owner locked=()
+  owner=$(ask '' gcloud storage buckets describe "gs://$STATE_BUCKET" --raw "--format=value(projectNumber)" 2>/dev/null) || owner=
+  if [[ -z $owner ]]; then
     run gcloud storage buckets create "gs://$STATE_BUCKET" "--project=$PROJECT" "--location=$REGION" \
-      --uniform-bucket-level-access --public-access-prevention
+      --uniform-bucket-level-access --public-access-prevention ||
+      fail "bucket $STATE_BUCKET was not made; if another project has the name, set STATE_BUCKET to one that is free"
     run gcloud storage buckets update "gs://$STATE_BUCKET" --versioning
+  elif [[ $owner != "$number" ]]; then
+    fail "bucket $STATE_BUCKET belongs to project $owner, not to $PROJECT ($number); set STATE_BUCKET to one of your own"
   fi
-  run terraform -chdir=infra init -input=false -reconfigure "-backend-config=bucket=$STATE_BUCKET" -backend-config=prefix=sre-agent
+  if grep -q 'h1:' infra/.terraform.lock.hcl; then locked=(-lockfile=readonly); fi
+  run terraform -chdir=infra init -input=false -reconfigure "${locked[@]}" "-backend-config=bucket=$STATE_BUCKET" -backend-config=prefix=sre-agent
 }
 
 write_variables() {
@@ -159,7 +168,9 @@ store_secrets() {
   say "== secrets =="
   write_variables
   if [[ $1 == apply ]]; then
-    run terraform -chdir=infra apply -input=false -auto-approve "${variables[@]}" -target=google_secret_manager_secret.setting
+    run terraform -chdir=infra plan -input=false "${variables[@]}" -target=google_secret_manager_secret.setting -out=../build/plan.secrets
+    confirmed "This makes the secrets that are not there yet, and stores the values that are set." || fail "nothing was changed"
+    run terraform -chdir=infra apply -input=false ../build/plan.secrets
   fi
   local name secret version versions=()
   for name in RECEIPT_KEY SLACK_TOKEN SLACK_SIGNING_SECRET WEBHOOK_SECRETS WEBHOOK_DECIDERS INGEST_SECRETS MODEL_API_KEY SERVICE_API_KEYS HF_TOKEN FORM_KEY; do
@@ -212,10 +223,11 @@ plan() {
 apply() {
   prepare
   cost
-  confirmed "This changes project $PROJECT." || fail "nothing was changed"
   store_secrets apply
   if [[ $dry == yes ]]; then list_resources; fi
-  run terraform -chdir=infra apply -input=false -auto-approve "${variables[@]}"
+  run terraform -chdir=infra plan -input=false "${variables[@]}" -out=../build/plan
+  confirmed "This changes project $PROJECT, exactly as shown." || fail "nothing but secrets was changed"
+  run terraform -chdir=infra apply -input=false ../build/plan
   # IAP stands before the console; its audience is the one that Terraform has told the function.
   run gcloud beta run services update sre-console "--project=$PROJECT" "--region=$REGION" --iap --quiet
   run terraform -chdir=infra output
@@ -273,7 +285,9 @@ destroy() {
   for entry in google_kms_crypto_key.data google_kms_crypto_key.receipts google_kms_key_ring.this; do
     run terraform -chdir=infra state rm "$entry" || say "  $entry was gone already"
   done
-  run terraform -chdir=infra destroy -input=false -auto-approve "${variables[@]}" -var=deletion_protection=false
+  run terraform -chdir=infra plan -destroy -input=false "${variables[@]}" -var=deletion_protection=false -out=../build/plan.destroy
+  confirmed "This takes away exactly what is shown." || fail "nothing more was destroyed"
+  run terraform -chdir=infra apply -input=false ../build/plan.destroy
 }
 
 dry=no

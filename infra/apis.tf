@@ -30,7 +30,15 @@ resource "google_project_service" "api" {
 
 # Service agents that need a right before anything is made with it.
 resource "google_project_service_identity" "agent" {
-  for_each   = toset(["iap.googleapis.com", "pubsub.googleapis.com", "secretmanager.googleapis.com"])
+  for_each = toset([
+    "artifactregistry.googleapis.com",
+    "cloudfunctions.googleapis.com",
+    "firestore.googleapis.com",
+    "iap.googleapis.com",
+    "pubsub.googleapis.com",
+    "run.googleapis.com",
+    "secretmanager.googleapis.com",
+  ])
   provider   = google-beta
   service    = each.key
   depends_on = [google_project_service.api]

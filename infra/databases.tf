@@ -15,7 +15,15 @@ resource "google_firestore_database" "this" {
   delete_protection_state           = var.deletion_protection ? "DELETE_PROTECTION_ENABLED" : "DELETE_PROTECTION_DISABLED"
   deletion_policy                   = var.deletion_protection ? "ABANDON" : "DELETE"
 
-  depends_on = [google_project_service.api]
+  # The key of a database is chosen when it is made and never changed afterwards.
+  dynamic "cmek_config" {
+    for_each = var.databases_own_key ? [google_kms_crypto_key.data.id] : []
+    content {
+      kms_key_name = cmek_config.value
+    }
+  }
+
+  depends_on = [google_project_service.api, google_kms_crypto_key_iam_member.data]
 }
 
 resource "google_firestore_backup_schedule" "daily" {

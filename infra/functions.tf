@@ -69,6 +69,8 @@ module "function" {
   source_dir  = "${var.sources}/${each.key}"
   bucket      = google_storage_bucket.source.name
   builder     = google_service_account.builder.id
+  images      = google_artifact_registry_repository.functions.id
+  key         = google_kms_crypto_key.data.id
   account     = module.identity[each.key].email
   open        = each.value.open
   # The console is reached through IAP, which stands before Cloud Run's own address.
@@ -87,6 +89,16 @@ module "function" {
   }
 
   depends_on = [google_project_iam_member.builder, google_secret_manager_secret_iam_member.reader]
+}
+
+# Where the functions' images are kept; the repository that Google would make has no key of ours.
+resource "google_artifact_registry_repository" "functions" {
+  repository_id = "sre-functions"
+  location      = var.region
+  format        = "DOCKER"
+  description   = "Images of the SRE agent's functions."
+  kms_key_name  = google_kms_crypto_key.data.id
+  depends_on    = [google_kms_crypto_key_iam_member.data]
 }
 
 resource "google_storage_bucket" "source" {

@@ -4,7 +4,7 @@ resource "google_kms_key_ring" "this" {
   depends_on = [google_project_service.api]
 }
 
-# Encrypts messages, secrets and the functions' source.
+# Encrypts messages, secrets, databases, and the functions' source and images.
 resource "google_kms_crypto_key" "data" {
   name            = "data"
   key_ring        = google_kms_key_ring.this.id
@@ -43,9 +43,13 @@ locals {
   deciders = ["decide", "on_decision"]
 
   encrypting = {
-    pubsub  = google_project_service_identity.agent["pubsub.googleapis.com"].member
-    secrets = google_project_service_identity.agent["secretmanager.googleapis.com"].member
-    storage = "serviceAccount:${data.google_storage_project_service_account.this.email_address}"
+    firestore = google_project_service_identity.agent["firestore.googleapis.com"].member
+    functions = google_project_service_identity.agent["cloudfunctions.googleapis.com"].member
+    images    = google_project_service_identity.agent["artifactregistry.googleapis.com"].member
+    pubsub    = google_project_service_identity.agent["pubsub.googleapis.com"].member
+    run       = google_project_service_identity.agent["run.googleapis.com"].member
+    secrets   = google_project_service_identity.agent["secretmanager.googleapis.com"].member
+    storage   = "serviceAccount:${data.google_storage_project_service_account.this.email_address}"
   }
 }
 

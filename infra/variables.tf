@@ -163,3 +163,9 @@ variable "gemma_endpoint" {
   })
   default = null
 }
+
+variable "databases_own_key" {
+  description = "Whether both databases are encrypted with this installation's own KMS key. Chosen when a database is made: false for an installation whose databases were made without."
+  type        = bool
+  default     = true
+}

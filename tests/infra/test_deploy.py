@@ -144,12 +144,63 @@ def lint(tree, commands):
 
 
 def test_terraform_is_called_with_words_it_knows(said):
-    """init, plan, apply, destroy, output, state rm: always in infra, never asking for input."""
+    """init, plan, apply, output, state rm: always in infra, never asking for input."""
     found = commands(said, "terraform")
     verbs = {words[2] for words in found}
-    assert verbs == {"init", "plan", "apply", "destroy", "output", "state"}
+    assert verbs == {"init", "plan", "apply", "output", "state"}
     assert all(words[1] == "-chdir=infra" for words in found)
-    assert all("-input=false" in words for words in found if words[2] in {"init", "plan", "apply", "destroy"})
+    assert all("-input=false" in words for words in found if words[2] in {"init", "plan", "apply"})
+
+
+def test_what_is_applied_is_a_plan_that_was_shown(said):
+    """Every apply names a saved plan, written by the plan before it; none is approved unseen."""
+    for run in said.values():
+        written = ""
+        for words in commands({"one": run}, "terraform"):
+            if words[2] == "plan":
+                written = next(word for word in words if word.startswith("-out=")).removeprefix("-out=")
+            if words[2] == "apply":
+                assert words[3:] == ["-input=false", written]
+
+
+FAKE_GCLOUD = r"""#!/bin/sh
+case "$*" in
+  auth\ list*) echo you@example.com ;;
+  projects\ describe*) echo 123456789012 ;;
+  billing*) echo True ;;
+  functions\ regions*) echo us-central1 ;;
+  run\ services\ describe*) echo own@example-project.iam.gserviceaccount.com ;;
+  storage\ buckets\ describe*) {bucket} ;;
+  storage\ buckets\ create*) echo "create: taken" >&2; exit 1 ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("bucket", "says"),
+    [
+        ("echo 999999999999", "belongs to project 999999999999, not to example-project (123456789012)"),
+        ("exit 1", "was not made; if another project has the name, set STATE_BUCKET"),
+    ],
+    ids=["of another project", "not ours to see"],
+)
+def test_anybody_s_bucket_is_not_taken_for_the_state(tree, tmp_path, bucket, says):
+    """A stranger made the bucket with the name that can be guessed: nothing of Terraform runs."""
+    for name, text in (
+        ("gcloud", FAKE_GCLOUD.replace("{bucket}", bucket)),
+        ("terraform", f"#!/bin/sh\ntouch {tmp_path}/ran\n"),
+    ):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    (tree / "empty-policy.toml").write_text("")
+    done = deploy(
+        tree, "plan", PROJECT="example-project", REGION="us-central1", PEOPLE="a@example.com",
+        SERVICES_FILE="infra/services.example.toml", POLICY_FILE="empty-policy.toml",
+        PATH=f"{tmp_path}:{os.environ['PATH']}",
+    )  # fmt: skip
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert says in done.stderr
+    assert not (tmp_path / "ran").exists()
 
 
 def test_nobody_logged_in_is_found_before_anything_is_changed(tree, missing):

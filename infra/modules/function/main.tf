@@ -12,15 +12,17 @@ resource "google_storage_bucket_object" "source" {
 
 resource "google_cloudfunctions2_function" "this" {
   #checkov:skip=CKV_GCP_124:decide, ingest and console are called from outside; they check signatures, secrets and IAP themselves
-  name        = "sre-${replace(var.entry_point, "_", "-")}"
-  project     = var.project
-  location    = var.region
-  description = "The function ${var.entry_point} of the SRE agent."
+  name         = "sre-${replace(var.entry_point, "_", "-")}"
+  project      = var.project
+  location     = var.region
+  description  = "The function ${var.entry_point} of the SRE agent."
+  kms_key_name = var.key
 
   build_config {
-    runtime         = "python312"
-    entry_point     = var.entry_point
-    service_account = var.builder
+    runtime           = "python312"
+    entry_point       = var.entry_point
+    service_account   = var.builder
+    docker_repository = var.images
 
     # The build compiles every file, and the image gives all files one date. Compiled by date they would count as stale
     # and be compiled again at every start; with this set Python compiles them by content (docs.python.org, py_compile).

@@ -90,3 +90,13 @@ variable "secrets" {
     version = string
   }))
 }
+
+variable "images" {
+  description = "The repository that holds the function's image, projects/P/locations/L/repositories/R."
+  type        = string
+}
+
+variable "key" {
+  description = "The KMS key that encrypts the function's source and image."
+  type        = string
+}
