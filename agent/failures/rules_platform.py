@@ -39,6 +39,16 @@ _REGISTRY_UNREACHABLE = (
     "x509",
     "no route to host",
 )
+_DEVICE_HANGS = (
+    "timeout, signaled seq",
+    "gpu reset begin",
+    "failed to respon",
+    "device wedged",
+    "device_lost",
+    "gsp timeout",
+    "heartbeat timed out",
+    "gpu hang",
+)
 _NETWORK_WORDS = ("socket", "net/ib", "ibv_", "connection refused", "connection reset", "network error", "connect to ")
 _REGISTRY_REFUSES = (
     "unauthorized",
@@ -169,9 +179,11 @@ def no_gpu(case: Case) -> Ruling:
 
 
 def hardware(case: Case) -> Ruling:
-    """Faults of the bus or the host's memory translation are the machine's set-up as much as the card."""
+    """Faults of the bus or the host's memory translation are the machine's set-up; a card that hangs wants a reset."""
     if case.mentions("io_page_fault", "iommu"):
         return Ruling(fixes=("fix_image_or_driver", "restart", "fix_network_nccl"))
+    if case.has(*_DEVICE_HANGS):
+        return Ruling(fixes=("restart", "fix_image_or_driver", "change_accelerator"))
     return Ruling()
 
 

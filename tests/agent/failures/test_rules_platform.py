@@ -196,3 +196,24 @@ def test_a_request_that_waits_while_none_runs_does_not_fit(matcher: Matcher) -> 
 def test_a_collective_that_cannot_connect_is_no_matter_of_shared_memory(matcher: Matcher) -> None:
     text = "RCCL error: unhandled system error, NCCL WARN Connect to 10.0.0.12<45301> failed : Connection refused"
     assert classify(matcher, text).fix_actions[0] == "fix_network_nccl"
+
+
+@pytest.mark.parametrize(
+    ("line", "class_", "fix"),
+    [
+        ("2025-Feb-11 ERROR  TDRV:dmem_alloc_internal  Failed to alloc DEVICE memory: 67108864", "gpu_oom_weights", ""),
+        ("RuntimeError: NPU out of memory. Tried to allocate 3.47 GiB (NPU 0; 60.97 GiB total capacity)", "gpu_oom_profile", ""),
+        ("RuntimeError: [Rank:0] FATAL ERROR :: MODULE:PT_DEVMEM Allocation failed for size::", "gpu_oom_weights", ""),
+        ("[drm:amdgpu_job_timedout [amdgpu]] *ERROR* ring gfx_0.0.0 timeout, signaled seq=1, emitted seq=3", "gpu_hardware_fault", "restart"),
+        ("amdgpu: [gfxhub] page fault (src_id:0 ring:24 vmid:8 pasid:32794)", "illegal_memory_access", ""),
+        ("[ERROR] DIST call hccl api failed, EI0006: Getting socket times out", "nccl_failure", "fix_network_nccl"),
+        ("nixl._bindings.nixlBackendError: NIXL_ERR_BACKEND", "nccl_failure", "fix_network_nccl"),
+        ("RuntimeError: Graph compile failed. synStatus=synStatus 26 [Generic failure].", "engine_dead", "upgrade_version"),
+        ("RuntimeError: 0 active drivers ([]). There should only be one.", "no_gpu_visible", "fix_image_or_driver"),
+    ],
+    ids=["neuron", "ascend", "gaudi", "amd ring", "amd page", "hccl", "nixl", "synapse", "triton"],
+)  # fmt: skip
+def test_devices_other_than_cuda_speak_their_own_words(matcher: Matcher, line: str, class_: str, fix: str) -> None:
+    found = classify(matcher, line)
+    assert found.class_ == class_
+    assert found.fix_actions[0].startswith(fix)
