@@ -12,14 +12,15 @@ from agent.core.plan import FitWord
 from agent.core.proof import ProofFigure
 from agent.core.services import Service, Services
 from agent.core.serving import ServingConfig
-from agent.core.words import served_model, server_words
+from agent.core.words import flag_map, served_model, server_words
 from agent.errors import InputRejected
 from agent.fit.advice import Demand, Option, Reach
-from agent.fit.advise import advise
+from agent.fit.advise import SLOWEST_TOKENS_PER_S, advise
 from agent.fit.allocation import name_allocation, printed_size
 from agent.fit.alternatives import Market
 from agent.fit.bounds import GIB, Bounds
 from agent.fit.checkpoint import ModelProfile
+from agent.fit.cost import compare, cost_of, users_at_once
 from agent.fit.facts import AcceleratorFacts, ModelFacts, VersionRules
 from agent.fit.flag_words import flag_line, flag_settings
 from agent.fit.flags import Flags, parse_flags
@@ -31,6 +32,7 @@ from agent.fit.report import FitReport
 from agent.fit.setup import Setup
 from agent.fit.speed import decode_speed, first_token_s
 from agent.fit.startup import startup_time
+from agent.fit.tradeoff import Tradeoff
 from agent.presentation.fit_text import fit_sentence
 
 MIB = 2**20
@@ -147,6 +149,46 @@ class ServiceFits:
             return Bounds.exactly(0)
         return Bounds(low=0, best=0, high=size) if served.startswith("/") else Bounds.exactly(size)
 
+    def misses(self, service: str, config: ServingConfig) -> str:
+        """Return which need of the owner a configuration misses, or nothing; what is not known misses none."""
+        needs = self._services.service(service).needs
+        length = _length(config)
+        if needs.context is not None and length is not None and length < needs.context:
+            return f"{length:,} tokens of context, {needs.context:,} are needed"
+        try:
+            s = self.setting(service, config)
+            speed = decode_speed(s.model, s.accelerator, s.flags, s.rules)
+        except InputRejected:
+            return ""
+        needed = needs.tokens_per_s or SLOWEST_TOKENS_PER_S
+        return f"{speed.low:.1f} tokens/s, {needed:g} are needed" if speed and speed.low < needed else ""
+
+    def takes_away(
+        self,
+        service: str,
+        before: ServingConfig,
+        after: ServingConfig,
+        *,
+        usd_per_h: tuple[float | None, float | None],
+    ) -> str:
+        """Return in one line what a change takes away; of an unknown model, context and price alone."""
+        try:
+            old, new = self.setting(service, before), self.setting(service, after)
+            demand, shapes = self._demand(service, before, old), self._platforms.shapes
+            one, other = (_setup(each) for each in (old, new))
+            report, then = one.predict(demand.needs), other.predict(demand.needs)
+            trade = compare(
+                one,
+                other,
+                now=cost_of(one, report, before=one, demand=demand, shapes=shapes),
+                then=cost_of(other, then, before=one, demand=demand, shapes=shapes),
+                demand=demand,
+                users=users_at_once(report) if report.fits and then.fits else None,
+            )
+        except InputRejected:
+            trade = Tradeoff(context_tokens=(_length(before), _length(after)))
+        return replace(trade, usd_per_h=usd_per_h).line
+
     def cost_usd_per_h(self, config: ServingConfig) -> float | None:
         """Return the price of one instance's running hour."""
         if config.accelerator is None:
@@ -261,6 +303,7 @@ def _option(setting: Setting, option: Option, move: Move | None) -> FitOption:
         elsewhere=f"{option.model} on {option.count} x {option.accelerator}" if moved else None,
         line=flag_line(replace(option.flags, others=tuple(o for o in option.flags.others if o.name != "model"))),
         move=move,
+        takes_away=option.tradeoff.line,
     )
 
 
@@ -279,6 +322,11 @@ def _ranges(report: Mapping[str, object]) -> Mapping[str, object]:
     found = report["ranges"]
     assert isinstance(found, Mapping)
     return found
+
+
+def _length(config: ServingConfig) -> int | None:
+    given = flag_map((*config.command, *config.args)).get("max-model-len", "")
+    return int(given) if given.isdecimal() else None
 
 
 def environment_words(config: ServingConfig) -> tuple[str, ...]:

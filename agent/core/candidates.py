@@ -62,6 +62,7 @@ class Candidate:
     notes: tuple[str, ...] = ()
     cost_usd_per_h: float | None = None
     decode_tokens_per_s: float | None = None
+    takes_away: str = ""
 
 
 def candidates(
@@ -100,18 +101,16 @@ def candidates(
 
 
 def _by_fit(service: str, config: ServingConfig, fits: Fits) -> Iterator[Candidate]:
-    """Flags that fit, then one move to another checkpoint or card for a person to make."""
+    """What fits, in the order of the search, then the best move to another checkpoint or card for a person to make."""
     elsewhere: list[FitOption] = []
     for option in fits.options(service, config):
         if option.elsewhere is not None:
             elsewhere.append(option)
-            continue
-        if option.flags:
+            moved = _moved(config, option)
+            if moved:
+                yield _fitting(moved, option)
+        elif option.flags:
             yield _fitting(tuple(SetFlag(name=n, value=v) for n, v in option.flags.items()), option)
-    for option in elsewhere:
-        moved = _moved(config, option)
-        if moved:
-            yield _fitting(moved, option)
     if elsewhere:
         best = elsewhere[0]
         move = ForPerson(
@@ -189,6 +188,7 @@ def _fitting(actions: tuple[Action, ...], option: FitOption) -> Candidate:
         notes=(option.note,) if option.note else (),
         cost_usd_per_h=option.cost_usd_per_h,
         decode_tokens_per_s=option.decode_tokens_per_s,
+        takes_away=option.takes_away,
     )
 
 

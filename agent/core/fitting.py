@@ -49,6 +49,7 @@ class FitOption:
         note: What it costs the user, in words.
         elsewhere: Checkpoint and hardware, where other flags alone do not do; a person moves a service.
         line: All flags of the option as one shell-quoted line.
+        takes_away: What it takes away from what runs now, in one line.
         move: The same move in typed form, where the platform rents it in one piece with as many accelerators as now.
     """
 
@@ -60,6 +61,7 @@ class FitOption:
     elsewhere: str | None = None
     line: str = ""
     move: Move | None = None
+    takes_away: str = ""
 
 
 class Fits(Protocol):
@@ -71,6 +73,21 @@ class Fits(Protocol):
 
     def container(self, service: str, config: ServingConfig) -> ContainerFit:
         """Return what the arithmetic says of the container's memory; not computed where it cannot."""
+        ...
+
+    def misses(self, service: str, config: ServingConfig) -> str:
+        """Return which need of the owner a configuration misses, or nothing; what is not known misses none."""
+        ...
+
+    def takes_away(
+        self,
+        service: str,
+        before: ServingConfig,
+        after: ServingConfig,
+        *,
+        usd_per_h: tuple[float | None, float | None],
+    ) -> str:
+        """Return in one line what a change takes away, with the prices given."""
         ...
 
     def cost_usd_per_h(self, config: ServingConfig) -> float | None:

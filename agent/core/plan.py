@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from pydantic import AwareDatetime, Field
 
-from agent.core.action import Action, Difference, ForPerson
+from agent.core.action import Action, Difference, ForPerson, SetScaling
 from agent.core.proof import OFFERED, Proof, ProofFigure
 from agent.core.serving import Target
 from agent.core.value import Value, digest
@@ -46,6 +46,7 @@ class Plan(Value):
     Attributes:
         proof: How it is known that the memory suffices; None in plans of versions that did not ask, which is no proof.
         proof_figures: What proves it, as it was when the plan was made.
+        takes_away: What it takes away from what runs now, in one line: losses, speed and price.
         proof_missing: What would have to be known; empty unless ``proof`` is ``none``.
         ordinal: The first plan of an incident is 1.
         proposal: The actions alone, as a digest: two plans with one proposal are the same remedy.
@@ -81,6 +82,7 @@ class Plan(Value):
     proof: Proof | None = None
     proof_figures: tuple[ProofFigure, ...] = ()
     proof_missing: tuple[str, ...] = ()
+    takes_away: str = ""
     policy: str = ""
     asked_by: str | None = None
     made_at: AwareDatetime
@@ -115,9 +117,14 @@ class Plan(Value):
         return self.rollout is Rollout.STAGED
 
     @property
+    def scales(self) -> bool:
+        """Whether it changes how many instances run; the prices are then those of all of them together."""
+        return any(isinstance(action, SetScaling) for action in self.actions)
+
+    @property
     def by_person(self) -> bool:
         """Whether nothing in it can be done by us."""
         return all(isinstance(action, ForPerson) for action in self.actions)
 
 
-_SINCE_PROOFS = frozenset({"proof", "proof_figures", "proof_missing"})
+_SINCE_PROOFS = frozenset({"proof", "proof_figures", "proof_missing", "takes_away"})

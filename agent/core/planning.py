@@ -11,7 +11,7 @@ from agent.core.phase import Phase
 from agent.core.plan import FitWord, Risk, Rollout
 from agent.core.policy import Mode, Policy
 from agent.core.printed import Printed
-from agent.core.proof import Proof, ProofFigure
+from agent.core.proof import Proof, ProofFigure, touched
 from agent.core.proving import Proven, prove
 from agent.core.serving import Live, ServingConfig
 from agent.core.value import digest
@@ -42,6 +42,8 @@ class Proposal:
     proof: Proof
     proof_figures: tuple[ProofFigure, ...] = ()
     proof_missing: tuple[str, ...] = ()
+    takes_away: str = ""
+    misses: str = ""
 
     @property
     def for_approval(self) -> bool:
@@ -112,7 +114,12 @@ def _not_offered(proposal: Proposal) -> str:
 
 
 def _rank(proposal: Proposal, *, tried: bool) -> int:
-    return 10 * tried + 4 * (not proposal.for_approval)
+    """A change that keeps the needs, a person's task that is proved, a change that misses a need, a runbook."""
+    if proposal.for_approval:
+        place = 2 if proposal.misses else 0
+    else:
+        place = 1 if proposal.proof in {Proof.COMPUTED, Proof.MEASURED} else 3
+    return 10 * tried + place
 
 
 def _proposal(about: _Known, candidate: Candidate) -> Proposal | None:
@@ -130,6 +137,8 @@ def _proposal(about: _Known, candidate: Candidate) -> Proposal | None:
         return None
     before = fits.word(incident.service, live.config)
     proven = prove(candidate.actions, word=word, container=_container(about, live, after), printed=about.printed)
+    misses = fits.misses(incident.service, after) if touched(candidate.actions) else ""
+    prices = _prices(fits, live.config, after, candidate)
     risk, reasons = _risk(incident, live, word, before, proven, computed=candidate.word is not None)
     return Proposal(
         actions=candidate.actions,
@@ -138,16 +147,18 @@ def _proposal(about: _Known, candidate: Candidate) -> Proposal | None:
         rollout=Rollout.STAGED if staged else Rollout.IN_PLACE,
         fit_before=before,
         fit_after=word,
-        cost_before_usd_per_h=fits.cost_usd_per_h(live.config),
-        cost_after_usd_per_h=_cost(fits, after, candidate),
+        cost_before_usd_per_h=prices[0],
+        cost_after_usd_per_h=prices[1],
         decode_tokens_per_s=candidate.decode_tokens_per_s or fits.decode_tokens_per_s(incident.service, after),
         risk=risk,
         risk_reasons=reasons,
         undo=_undo(live),
-        notes=candidate.notes,
+        notes=(*candidate.notes, *([f"misses a need: {misses}"] if misses else [])),
         proof=proven.proof,
         proof_figures=proven.figures,
         proof_missing=proven.missing,
+        takes_away=fits.takes_away(incident.service, live.config, after, usd_per_h=prices),
+        misses=misses,
     )
 
 
@@ -177,9 +188,20 @@ def _container(about: _Known, live: Live, after: ServingConfig) -> ContainerFit:
     return about.fits.container(service, after)
 
 
-def _cost(fits: Fits, after: ServingConfig, candidate: Candidate) -> float | None:
-    own = fits.cost_usd_per_h(after)
-    return own if own is not None else candidate.cost_usd_per_h
+def _prices(
+    fits: Fits, before: ServingConfig, after: ServingConfig, candidate: Candidate
+) -> tuple[float | None, float | None]:
+    """USD of an hour before and after: of one instance, or of all that may run where their number is what changes."""
+    was, own = fits.cost_usd_per_h(before), fits.cost_usd_per_h(after)
+    new = own if own is not None else candidate.cost_usd_per_h
+    if before.max_instances == after.max_instances:
+        return was, new
+    counts = (before.max_instances or 1, after.max_instances or 1)
+    return _all_of(was, counts[0]), _all_of(new, counts[1])
+
+
+def _all_of(usd: float | None, count: int) -> float | None:
+    return usd * count if usd is not None else None
 
 
 def _for_person(about: _Known, candidate: Candidate) -> Proposal | None:
@@ -206,6 +228,7 @@ def _for_person(about: _Known, candidate: Candidate) -> Proposal | None:
         proof=proven.proof,
         proof_figures=proven.figures,
         proof_missing=proven.missing,
+        takes_away=candidate.takes_away,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -10,13 +10,14 @@ from agent.fit.flag_words import flag_line
 from agent.fit.flags import Flags
 from agent.fit.needs import Needs
 from agent.fit.report import FitReport
+from agent.fit.tradeoff import Tradeoff
 
 Setting = str | int | float | bool | None
 """A flag's value before or after; None means "not given"."""
 
 
 class Reach(StrEnum):
-    """How far an option goes; nearer ones rank first."""
+    """How far an option goes."""
 
     FLAGS = "flags"
     CHECKPOINT = "checkpoint"
@@ -142,6 +143,8 @@ class Option:
         cost: What it costs.
         concurrency: What the platform should be told.
         note: How sure it is, in one or two sentences.
+        tradeoff: What it takes away from what runs now.
+        misses_needs: Whether it is slower than anybody wants to wait for; such options come last.
     """
 
     reach: Reach
@@ -154,6 +157,13 @@ class Option:
     cost: Cost
     concurrency: Concurrency
     note: str
+    tradeoff: Tradeoff = field(default_factory=Tradeoff)
+    misses_needs: bool = False
+
+    @property
+    def proof(self) -> str:
+        """How it is known that it fits: ``computed`` at the pessimistic end of every term, or ``none``."""
+        return "computed" if self.fit.fits is True else "none"
 
     def to_json(self) -> dict[str, Any]:
         """As the command line prints it; ``flags`` is one shell-quoted line."""
@@ -168,6 +178,10 @@ class Option:
             "cost": self.cost.to_json(),
             "concurrency": {"container": self.concurrency.container, "queues_from": self.concurrency.queues_from},
             "note": self.note,
+            "loses": self.tradeoff.line,
+            "largest_loss": self.tradeoff.losses[0],
+            "misses_needs": self.misses_needs,
+            "proof": self.proof,
         }
 
 
@@ -198,6 +212,10 @@ class Advice:
     ruled_out: RuledOut | None
     searched: int
     demand: Demand
+
+    def top(self, most: int | None) -> Advice:
+        """The same answer with the best ``most`` proposals alone; None leaves all."""
+        return self if most is None else replace(self, options=self.options[:most])
 
     def to_json(self) -> dict[str, Any]:
         """As the command line prints it: proposals under ``options``, best first."""

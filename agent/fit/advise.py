@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import fields, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from itertools import islice
 
 from agent.fit.advice import Advice, Change, Cost, Demand, Option, Reach
 from agent.fit.alternatives import Market, other_checkpoints, other_hardware
 from agent.fit.batch import effective
 from agent.fit.bounds import GIB
-from agent.fit.cost import concurrency_of, cost_of
-from agent.fit.facts import AcceleratorKind
+from agent.fit.cost import compare, concurrency_of, cost_of
+from agent.fit.facts import AcceleratorKind, ModelFacts
 from agent.fit.flags import AUTO, Flags
 from agent.fit.obstacle import ruled_out
 from agent.fit.price import find_shapes
 from agent.fit.report import FitReport
 from agent.fit.search import Found, Prober, lengthened, search_flags, spare_bytes
 from agent.fit.setup import Setup
+
+SLOWEST_TOKENS_PER_S = 5.0
+"""Decode rate of one request, low end, below which nobody wants to wait, where no need was stated."""
 
 _ENOUGH_USERS = 4
 """Full-length requests at once beyond which more of them does not outrank quality or speed."""
@@ -31,8 +34,9 @@ def advise(setup: Setup, demand: Demand, market: Market) -> Advice:
     """Rank the changes that make a server fit and keep what the user needs.
 
     Flags are searched exhaustively (see ``search_flags``), then other checkpoints of the family, then other hardware.
-    Nearer changes rank first, then fewer ones, then what they cost: context, users at once, quality, speed, dollars.
-    An option that another one beats in all of these is left out.
+    What is slower than ``SLOWEST_TOKENS_PER_S`` comes last; the others by their largest relative loss of modality,
+    context, concurrency, speed and checkpoint. Ties keep the checkpoint, then go by price. An option that another one
+    beats in everything is left out.
 
     Args:
         setup: What runs, or was tried.
@@ -59,9 +63,17 @@ def advise(setup: Setup, demand: Demand, market: Market) -> Advice:
     found = list(_by_flags(base, setup, prober))
     options = [_option(Reach.FLAGS, each, setup, demand, market) for each in found if each.certain]
     kept = [option for option in options if keeps(option.cost, demand) and option.changes]
+    place = _Placing(
+        before=setup,
+        now=now,
+        demand=demand,
+        users=_users_now(current, now, demand, kept),
+        models={model.name: model for model in market.models},
+    )
     if settled:
         kept = [option for option in kept if _faster(option.cost, now)]
-    near = _best(_lengthened(_best(kept), base, setup, prober, market))
+    longer = _lengthened(_best(map(place.placed, kept)), base, setup, prober, market)
+    near = _best(map(place.placed, longer))
     maybe = _marginal([each for each in found if not each.certain], near, setup, demand, market)
     far: list[Option] = []
     reason = None
@@ -72,12 +84,50 @@ def advise(setup: Setup, demand: Demand, market: Market) -> Advice:
         reason = None if near else ruled_out(base, prober, options)
     return Advice(
         current=current,
-        options=(*near, *far),
+        options=tuple(sorted((*near, *map(place.placed, far)), key=_order)),
         marginal=maybe,
         ruled_out=reason,
         searched=len(prober.asked),
         demand=demand,
     )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Placing:
+    """What options are compared with: what runs now, and the concurrency known of it or of its best option."""
+
+    before: Setup
+    now: Cost
+    demand: Demand
+    users: int | None
+    models: Mapping[str, ModelFacts]
+
+    def placed(self, option: Option) -> Option:
+        """The option with what it takes away."""
+        model = self.models.get(option.model, self.before.model)
+        after = replace(self.before, model=model, flags=option.flags)
+        speed = option.cost.decode_tokens_per_s
+        needed = self.demand.tokens_per_s or SLOWEST_TOKENS_PER_S
+        return replace(
+            option,
+            tradeoff=compare(self.before, after, now=self.now, then=option.cost, demand=self.demand, users=self.users),
+            misses_needs=speed is not None and speed[0] < needed,
+        )
+
+
+def _users_now(current: FitReport, now: Cost, demand: Demand, options: Iterable[Option]) -> int | None:
+    """Full-length requests at once to compare with: now, or the best option's where the server never ran."""
+    if current.fits:
+        return now.users
+    return min(max(demand.needs.users, _ENOUGH_USERS), max((o.cost.users for o in options), default=1))
+
+
+def _order(option: Option) -> tuple[float, ...]:
+    """By need, largest loss, checkpoint and price; then by the other losses, speed and the number of changes."""
+    cost, losses = option.cost, option.tradeoff.losses
+    price = cost.usd_per_h if cost.usd_per_h is not None else float("inf")
+    speed = -cost.decode_tokens_per_s[0] if cost.decode_tokens_per_s else 0.0
+    return (option.misses_needs, losses[0], cost.quality_rank, price, *losses[1:], speed, len(option.changes))
 
 
 def keeps(cost: Cost, demand: Demand) -> bool:
@@ -211,19 +261,20 @@ def _rank(option: Option, *, users: int = _ENOUGH_USERS) -> tuple[float, ...]:
 
 
 def _best(options: Iterable[Option]) -> list[Option]:
-    """In order, without those that an earlier one equals or beats in everything.
+    """In order, without those that another one equals or beats in everything.
 
     Of options that change the same flags the first and the fastest are shown, and the fastest of all in any case.
     """
     kept: list[Option] = []
-    for option in sorted(options, key=_rank):
+    for option in sorted(options, key=_rank):  # what beats another one comes before it in this order
         if not any(_beats(_rank(other), _rank(option)) for other in kept):
             kept.append(option)
+    kept.sort(key=_order)
     alike: dict[tuple[str, ...], list[Option]] = {}
     for option in kept:
         alike.setdefault(tuple(change.flag for change in option.changes), []).append(option)
     chosen = [option for same in alike.values() for option in _ends(same)]
-    shown = sorted(chosen, key=_rank)[:_MOST_OPTIONS]
+    shown = sorted(chosen, key=_order)[:_MOST_OPTIONS]
     if kept and (fastest := _fastest(kept)) not in shown:
         shown[-1] = fastest
     return shown

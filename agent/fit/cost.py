@@ -7,12 +7,13 @@ from math import floor, sqrt
 
 from agent.fit.advice import Concurrency, Cost, Demand
 from agent.fit.bounds import GIB
-from agent.fit.facts import ModelFacts
+from agent.fit.facts import ModelFacts, TensorGroup
 from agent.fit.flags import Flags
 from agent.fit.price import Shape, find_shapes, usd_per_million_tokens
 from agent.fit.report import FitReport
 from agent.fit.setup import Setup
-from agent.fit.weights import device_tensors
+from agent.fit.tradeoff import Tradeoff
+from agent.fit.weights import device_tensors, tower_is_built
 
 _IMAGES, _CACHE, _STORED, _SMALLER = 2, 1, 3, 10
 """Ranks of losses; only their order counts."""
@@ -79,6 +80,42 @@ def concurrency_of(report: FitReport) -> Concurrency:
 def parameters(model: ModelFacts) -> int:
     """Parameters of the text model and its towers."""
     return sum(tensor.stored_params for tensor in device_tensors(model, Flags()))
+
+
+def compare(before: Setup, after: Setup, *, now: Cost, then: Cost, demand: Demand, users: int | None) -> Tradeoff:
+    """Say what one setup takes away from another.
+
+    Args:
+        before: What runs, or was tried.
+        after: What would run.
+        now: What ``before`` costs.
+        then: What ``after`` costs.
+        demand: Whether images are used at all.
+        users: Full-length requests at once to compare with; None where nobody knows, as of a server that never ran.
+    """
+    had, has = _inputs(before.model, before.flags), _inputs(after.model, after.flags)
+    lost = tuple(name for name in had if name not in has) if demand.images is not False else ()
+    share = 1 - parameters(after.model) / max(1, parameters(before.model)) if after.model != before.model else 0.0
+    moved = (before.model.size, after.model.size) if before.model.size != after.model.size else None
+    return Tradeoff(
+        modalities=lost,
+        model=moved,
+        context_tokens=(now.context_tokens or None, then.context_tokens or None),
+        users=(users, then.users),
+        tokens_per_s=(_slow(now), _slow(then)),
+        usd_per_h=(now.usd_per_h, then.usd_per_h),
+        modality_share=len(lost) / (1 + len(had)),
+        model_share=max(0.0, share) if moved else 0.0,
+    )
+
+
+def _inputs(model: ModelFacts, flags: Flags) -> tuple[str, ...]:
+    towers = (("images", TensorGroup.VISION, model.vision), ("sound", TensorGroup.AUDIO, model.audio))
+    return tuple(name for name, group, tower in towers if tower is not None and tower_is_built(group, tower, flags))
+
+
+def _slow(cost: Cost) -> float | None:
+    return cost.decode_tokens_per_s[0] if cost.decode_tokens_per_s is not None else None
 
 
 def _quality(setup: Setup, before: Setup, demand: Demand) -> tuple[int, tuple[str, ...]]:

@@ -126,6 +126,8 @@ def _plan(plan: Plan, prose: Callable[[str, int], str], code: Callable[[str, int
     cost = f"{_cost(plan.cost_before_usd_per_h)} → {_cost(plan.cost_after_usd_per_h)} per hour"
     reasons = f" ({prose('; '.join(plan.risk_reasons), 600)})" if plan.risk_reasons else ""
     blocks.append(_section(f"*Cost:* {cost}\n*Risk:* {plan.risk}{reasons}\n*Undo:* {prose(plan.undo, 600)}"))
+    if plan.takes_away:
+        blocks.append(_section(f"*Takes away:* {prose(plan.takes_away, 300)}"))
     if plan.proof is not None:
         missing = f": {prose('; '.join(plan.proof_missing), 600)}" if plan.proof_missing else ""
         blocks.append(_section(f"*Proof of memory:* {PROOFS[plan.proof]}{missing}"))

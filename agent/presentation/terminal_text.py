@@ -101,6 +101,7 @@ def plan_lines(plan: Plan, *, now: datetime, asked: bool) -> list[str]:
         f"    after    {terminal(plan.fit_after.sentence)}",
     ]
     said += proof_text(plan)
+    said += [f"    takes    {terminal(plan.takes_away)}"] if plan.takes_away else []
     said.append(f"    cost     {_cost(plan.cost_before_usd_per_h)} -> {_cost(plan.cost_after_usd_per_h)} per hour")
     if plan.decode_tokens_per_s is not None:
         said.append(f"    speed    about {plan.decode_tokens_per_s:,.1f} tokens/s for one request, computed")

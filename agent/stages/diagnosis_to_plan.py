@@ -106,6 +106,7 @@ def _plan(world: World, incident: Incident, live: Live | None, proposal: Proposa
         proof=proposal.proof,
         proof_figures=proposal.proof_figures,
         proof_missing=proposal.proof_missing,
+        takes_away=proposal.takes_away,
         policy=world.knowledge.policy.digest,
         asked_by=incident.started_by,
         made_at=now,

@@ -22,6 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--need-images", action="store_true", help="image input is used, text-only is no option")
     parser.add_argument("--max-usd-per-h", type=float, metavar="X", help="most that a running hour may cost")
     parser.add_argument("--platform", metavar="P", help="cloud_run, gke, ec2 ...: where it runs, for prices")
+    parser.add_argument("--top", type=int, metavar="N", help="only the best N proposals")
     parser.add_argument("--json", action="store_true", help="JSON alone on standard output")
 
 
@@ -69,7 +70,9 @@ def run(args: argparse.Namespace) -> int:
         accelerators=catalogue.accelerators,
         shapes=load_platform_catalogue().shapes,
     )
-    answer = advise(setup, demand, market)
+    if args.top is not None and args.top < 1:
+        raise InputRejected(f"--top {args.top} was refused", why="it must be 1 or more", mend="leave it out for all")
+    answer = advise(setup, demand, market).top(args.top)
     print(json.dumps(answer.to_json()) if args.json else advice_text(answer))
     sys.stdout.flush()
     return 0

@@ -47,13 +47,28 @@ class Arithmetic:
         options: tuple[FitOption, ...] = (),
         words: dict[str, FitWord] | None = None,
         enough_mib: int | None = 0,
+        misses: dict[str, str] | None = None,
     ) -> None:
+        self._misses = misses or {}
         self._options = options
         self._enough_mib = enough_mib
         self._words = words or {}
 
     def word(self, service: str, config: ServingConfig) -> FitWord:
         return next((word for flag, word in self._words.items() if flag in config.args), FITS)
+
+    def misses(self, service: str, config: ServingConfig) -> str:
+        return next((need for flag, need in self._misses.items() if flag in config.args), "")
+
+    def takes_away(
+        self,
+        service: str,
+        before: ServingConfig,
+        after: ServingConfig,
+        *,
+        usd_per_h: tuple[float | None, float | None],
+    ) -> str:
+        return f"{usd_per_h[0]:.2f} -> {usd_per_h[1]:.2f} USD/h"
 
     def container(self, service: str, config: ServingConfig) -> ContainerFit:
         if self._enough_mib is None:
@@ -234,6 +249,43 @@ def test_more_container_memory_is_offered_only_where_the_load_is_computed() -> N
     assert isinstance(task.actions[0], ForPerson)
     assert task.proof is Proof.NONE
     assert "how the weights are read is not known" in task.notes[0]
+
+
+def test_two_instances_cost_twice_and_the_line_says_so() -> None:
+    """Never "doubles" above "as before"."""
+    asked = incident("queue_saturation", "scale_out")
+    full = live(config=live().config.with_(concurrency=8))
+    found = propose(asked, full, Arithmetic(), load_default_policy())
+    assert found is not None
+    assert found.actions == (SetScaling(min_instances=0, max_instances=2),)
+    assert (found.cost_before_usd_per_h, found.cost_after_usd_per_h) == (1.42, 2.84)
+    assert found.takes_away == "1.42 -> 2.84 USD/h"
+    assert "doubles" not in found.why
+    third = propose(asked, live(config=full.config.with_(max_instances=2)), Arithmetic(), load_default_policy())
+    assert third is not None
+    assert third.cost_after_usd_per_h == pytest.approx(4.26)
+
+
+def test_what_misses_a_need_comes_after_a_persons_proved_task() -> None:
+    """1.2 tokens/s is no answer while another checkpoint serves at 36."""
+    slow = FitOption(flags={"max-num-seqs": "2"}, word=FITS, note="")
+    fast = FitOption(flags={"max-num-seqs": "4"}, word=FITS, note="")
+    moved = FitOption(flags={}, word=FITS, note="", elsewhere="m2 on 1 x nvidia-l4", line="", takes_away="m2 not m")
+    needy = {"2": "1.2 tokens/s, 5 are needed"}
+    asked = incident("gpu_oom_weights")
+
+    def first(*options: FitOption) -> Any:
+        found = propose(asked, live(), Arithmetic(options=options, misses=needy), load_default_policy())
+        assert found is not None
+        return found
+
+    assert first(slow, fast, moved).actions == (SetFlag(name="max-num-seqs", value="4"),)
+    task = first(slow, moved)
+    assert isinstance(task.actions[0], ForPerson)
+    assert task.takes_away == "m2 not m"
+    last = first(slow)
+    assert last.actions == (SetFlag(name="max-num-seqs", value="2"),)
+    assert "misses a need: 1.2 tokens/s, 5 are needed" in last.notes
 
 
 def test_a_kill_that_the_computation_did_not_see_coming_voids_it() -> None:

@@ -106,3 +106,43 @@ def test_every_process_gives_the_same_answer():
         for seed in ("0", "1", "2")
     }
     assert len(said) == 1
+
+
+def test_the_table_groups_by_how_far_a_change_goes_and_keeps_the_rank(capsys):
+    """Change, loses, context, users, tokens/s, USD/h, proof; long cells are cut, and whole below."""
+    code, out, _ = ask(capsys, "--flags", FAILED, "--platform", "cloud_run")
+    assert code == 0
+    lines = out.splitlines()
+    header = next(line for line in lines if line.startswith("#"))
+    columns = ("change", "loses", "context", "users", "tokens/s", "USD/h", "proof")
+    places = [header.index(column) for column in columns]
+    assert places == sorted(places)
+    titles = ["Same model:", "Other checkpoint:", "Other hardware:"]
+    assert [line for line in lines if line in titles] == titles
+    rows = [line for line in lines if line.rstrip().endswith("computed") and line.split()[0].isdigit()]
+    ranks = [int(row.split()[0]) for row in rows]
+    assert sorted(ranks) == list(range(1, len(ranks) + 1))
+    assert all(len(row) < 200 for row in rows)
+    assert "26B-A4B instead of 31B" in out
+    assert any(line.startswith("ranked last because one request gets less than 5 tokens/s") for line in lines)
+
+
+def test_top_keeps_the_best_and_json_says_what_each_takes_away(capsys):
+    """Existing keys stay, new ones stand beside them."""
+    code, out, _ = ask(capsys, "--flags", FAILED, "--top", "2", "--json")
+    answer = json.loads(out)
+    assert code == 0
+    assert [option["rank"] for option in answer["options"]] == [1, 2]
+    for option in answer["options"]:
+        assert {"reach", "changes", "model", "accelerator", "count", "flags", "fit", "cost", "note"} <= option.keys()
+        assert option["proof"] == "computed"
+        assert option["misses_needs"] is False
+        assert 0 <= option["largest_loss"] <= 1
+        assert "USD/h" in option["loses"]
+
+
+def test_top_of_nothing_is_refused(capsys):
+    """Bad input is 2."""
+    code, _, err = ask(capsys, "--top", "0")
+    assert code == 2
+    assert "--top 0" in err
