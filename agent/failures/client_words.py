@@ -45,7 +45,7 @@ _REQUEST_LOGGER = re.compile(
     r"((?:INFO|DEBUG)\b.{0,60}\blogger\.py:\d{1,5}\] )(?!Received request|Generated response).*"
 )
 _BODY = re.compile(
-    r"""((?:\\?["'](?:content|prompt|arguments|reasoning(?:_content)?|refusal|output_text)\\?["']|["']type["']:\s?["']text["'],\s?["']text["']|\bprompt)\s?:\s?)"""
+    r"""((?:\\?["'](?:content|prompt|arguments|reasoning(?:_content)?|refusal|output_text)\\?["']|["']type["']:\s?["']text["'],\s?["']text["']|\bprompt):\s?)"""
     r"""(?:\\"(?:[^"\\]|\\[^"])*(?:\\"|$)|"(?:[^"\\]|\\.)*(?:"|$)|'(?:[^'\\]|\\.)*(?:'|$))"""
 )
 _ORIGIN = re.compile(r"^\w{2,8}://[^/?]*")
@@ -67,7 +67,7 @@ def without_client_words(line: str) -> str:
         line = _ACCESS.sub(lambda found: f'"{found[1]} {known_route(found[2])} {found[3]}"', line)
         line = _SUMMARY.sub(lambda found: f"{found[1]} {known_route(found[2])} {found[3]}", line)
         line = _COMBINED.sub(r"\1", line)
-    if any(word in line for word in _BODY_WORDS):
+    if '":' in line or "':" in line or "prompt:" in line:
         line = _BODY.sub(rf"\1{_GONE}", line)
     if "does not exist" in line:
         line = _MODEL.sub(rf"\1{_GONE}\3", line)

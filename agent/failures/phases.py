@@ -105,6 +105,15 @@ class Timeline:
             self._servers[index] = server_of(self._lines[index]) if 0 <= index < len(self._lines) else ""
         return self._servers[index]
 
+    def own_lines(self, index: int) -> Sequence[str]:
+        """The text with the lines of other servers, and of other starts of this one, made empty."""
+        start = self._start_at(index)
+        if start is None and not self.server(index):
+            return self._lines
+        first, last = (0, len(self._lines)) if start is None else self._reach(start)
+        own = self.server(index)
+        return [line if first <= at < last and self.server(at) == own else "" for at, line in enumerate(self._lines)]
+
     def phase_at(self, index: int) -> Phase:
         """The phase of the line at ``index``: its traceback's frames decide before the marker above it."""
         start = self._start_at(index)
@@ -187,6 +196,11 @@ class Timeline:
             return any(phase in _UP for phase in start.works)
         far = mark.index - start.banner_at > BANNER_LINES
         return start.under_way or far or self._trouble_between(start.banner_at, mark.index)
+
+    def _reach(self, start: _Start) -> tuple[int, int]:
+        """Where a start begins, and where the next one of its server does."""
+        later = [other.begins for other in self._starts[start.server] if other.begins > start.begins]
+        return max(0, start.begins), min(later, default=len(self._lines))
 
     def _trouble_between(self, first: int, last: int) -> bool:
         return bisect_right(self._troubled, last) > bisect_left(self._troubled, first)

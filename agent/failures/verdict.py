@@ -183,7 +183,7 @@ def _trouble(
     phase = entry.phase if entry.phase is not Phase.UNKNOWN else timeline.phase_at(best.index)
     decisive = Phase.UNKNOWN if phase is Phase.CONFIG and entry.class_by_phase else phase
     class_ = entry.class_by_phase.get(decisive, entry.failure_class)
-    found = measure(entry.fields, lines, best.index)
+    found = measure(entry.fields, timeline.own_lines(best.index), best.index)
     ruling = _ruling(lines, best, ranked, timeline, fields=found.values, phase=decisive, platform=platform)
     class_ = ruling.class_ or class_
     fixes = ruling.fixes or entry.fixes_by_phase.get(decisive, entry.fixes)

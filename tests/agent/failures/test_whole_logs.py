@@ -202,3 +202,18 @@ def test_a_hint_is_right_seven_times_in_ten_where_it_speaks_alone(catalogue: Fai
                 told.setdefault(found.signature, []).append(found.class_ in right)
     assert sum(map(len, told.values())) > 60
     assert {name: sum(of) / len(of) for name, of in told.items() if sum(of) < 0.7 * len(of)} == {}
+
+
+def test_figures_are_those_of_the_start_and_the_server_that_failed(matcher: Matcher) -> None:
+    """A plan is proved from them: another replica's context, or that of the start before, proves nothing."""
+    told = "INFO 05-06 07:08:01 [utils.py:233] non-default args: {{'gpu_memory_utilization': {}, 'max_model_len': {}}}"
+    failed = "ValueError: No available memory for the cache blocks."
+    before = [log_changes.BANNER[3], told.format(0.5, 100), OOM]
+    own = [log_changes.BANNER[3], told.format(0.8, 200), failed]
+    found = classify(matcher, "\n".join([*before, *own]))
+    assert found.fields["gpu_memory_utilization"] == 0.8
+    other = ["web-2  | " + line for line in [log_changes.BANNER[3], told.format(0.6, 300)]]
+    found = classify(matcher, "\n".join([*other, *("web-1  | " + line for line in own)]))
+    assert found.fields["gpu_memory_utilization"] == 0.8
+    found = classify(matcher, "\n".join([*other, "web-1  | " + failed]))
+    assert "gpu_memory_utilization" not in found.fields
