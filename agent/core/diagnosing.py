@@ -79,6 +79,7 @@ def diagnose(
         field_signals={name: told[index].ref for name, index in finding.field_lines.items()},
         fix_actions=finding.fix_actions,
         unknown=unknown,
+        unasked_end=end is not None,
         made_at=now,
     )
 
@@ -155,5 +156,6 @@ def _unexplained(
         evidence=evidence,
         fix_actions=("collect_container_logs",),
         unknown=(*unknown, "the cause"),
+        unasked_end=end is not None,
         made_at=now,
     )

@@ -49,6 +49,7 @@ class Diagnosis(Value):
         fields: Numbers read from the log, units in their names.
         field_signals: By field, the signal it was read from, as in ``Evidence.signal``; empty in old records.
         fix_actions: The catalogue's fixes, best first.
+        unasked_end: Whether a server ended that nobody asked to end; such a diagnosis is never ``benign``.
     """
 
     class_: str
@@ -65,6 +66,7 @@ class Diagnosis(Value):
     fix_actions: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     model_word: ModelWord | None = None
+    unasked_end: bool = False
     made_at: AwareDatetime
 
     @property

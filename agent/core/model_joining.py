@@ -12,6 +12,7 @@ MODEL_CONFIDENCE = 0.5
 """What a checked answer of an open model is worth; never enough to act without a person."""
 
 UNKNOWN = "unknown"
+BENIGN = "benign"
 ELSEWHERE = "(amount: see the fit)"
 _NUMBER = r"(?:\d[\d.,_]*|one|two|three|four|five|six|seven|eight|nine|ten|twelve|sixteen|twenty|thirty|forty|eighty)"
 _UNIT = r"(?:[kmgt]i?b(?:ytes?)?|bytes?|(?:kilo|mega|giga|tera|kibi|mebi|gibi)(?:bytes?|s)?|gigs?)"
@@ -52,7 +53,7 @@ def joined_words(rules: Diagnosis, explaining: Explaining | None, fixes: Mapping
         return _explained(rules, word, Voice.RULES)
     if word.class_ == rules.class_:
         return _explained(rules, word, Voice.BOTH)
-    if rules_hold(rules):
+    if rules_hold(rules) or (rules.unasked_end and word.class_ == BENIGN):
         return _explained(rules, word, Voice.DIFFER)
     return _led(rules, word, explaining.lines, tuple(fixes.get(word.class_, ())))
 

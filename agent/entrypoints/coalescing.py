@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from agent.core.intake.ends import cloud_run_end, sigterm_told
 from agent.core.joining import LOUD
 from agent.core.storm import Digest, Tally
 from agent.entrypoints.records import BadRecord, JsonRecord, Record, TextRecord
@@ -71,6 +72,8 @@ def _kind(entry: Mapping[str, Any], signature: str | None, text: str) -> tuple[A
         return (text,)
     labels = _part(_part(entry, "resource"), "labels")
     place = (labels.get("service_name"), labels.get("revision_name"), labels.get("pod_name"), labels.get("node_id"))
+    if cloud_run_end(text) is not None or sigterm_told(text):  # each instance ends for itself, asked or not
+        return (name, *map(str, place), str(_part(entry, "labels").get("instanceId")), text[:200])
     if signature is None and name.endswith(APP_LOGS):
         return None
     if signature is None and entry.get("severity") not in LOUD:

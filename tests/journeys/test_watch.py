@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -148,13 +149,58 @@ def test_two_watchers_of_one_server_are_one_too_many(watched) -> None:
     own.watcher = first
 
 
-def test_sigterm_ends_the_watching_and_never_the_server(watched) -> None:
-    """Nobody at a terminal: only the watching stops."""
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=["SIGTERM", "SIGHUP"])
+def test_who_ends_the_watching_is_said_and_what_becomes_of_the_server(watched, number) -> None:
+    """A closed terminal is no reason to end without a word, and none to end the server."""
     own = watched()
     own.watch("--max-model-len", "2048")
     own.until(own.serving, "a serving server")
-    assert own.kill_watcher(signal.SIGTERM) == 0
+    assert own.kill_watcher(number) == 0
+    assert f"{number.name}" in own.said.read_text().splitlines()[-1]
+    assert "the server runs on" in own.said.read_text().splitlines()[-1]
     assert len(own.processes()) == 2
+    assert own.incidents() == ()
+
+
+def test_who_ignores_sighup_goes_on(watched) -> None:
+    """Started by nohup, the watcher outlives its terminal."""
+    own = watched()
+    own.watch("--max-model-len", "2048", through=("nohup",))
+    own.until(own.serving, "a serving server")
+    own.watcher.send_signal(signal.SIGHUP)
+    os.kill(own.server(), signal.SIGKILL)
+    assert own.until(own.asked, "a plan").cause == "host_oom"
+
+
+LAST = {
+    "resource_tracker": "UserWarning: resource_tracker: There appear to be 1 leaked shared_memory objects to clean up",
+    "shutdown": "INFO:     Application shutdown complete.",
+    "nccl": "Warning: WARNING: destroy_process_group() was not called before program exit",
+}
+PRINTS = "import os,sys; os.write(1, b'INFO 11-22 03:00:00 [utils.py:306] version 0.32.0\\n' + %s); %s"
+BYES = {
+    "exit 1": ("sys.exit(1)", "unknown"),
+    "exit 0": ("sys.exit(0)", "unknown"),
+    "SIGKILL": ("os.kill(os.getpid(), 9)", "host_oom"),
+}
+
+
+@pytest.mark.parametrize(
+    ("last", "bye"),
+    [("resource_tracker", "exit 1"), ("shutdown", "exit 0"), ("nccl", "SIGKILL"), ("binary", "exit 1")],
+)
+def test_a_server_that_ends_unasked_is_told_of_within_15_s(watched, last, bye) -> None:
+    """As an operator meets it: real processes, and a last line that looks harmless."""
+    ends, cause = BYES[bye]
+    said = "bytes(range(256)) * 5000" if last == "binary" else repr(LAST[last].encode() + b"\n")
+    own = watched()
+    own.words = lambda: [sys.executable, "-c", PRINTS % (said, ends), "serve", "/models/gemma"]
+    own.watch()
+    page = own.until(lambda: (p := own.page()) and p.newest and p.newest.ended_at and p, "the end")
+    incident = own.until(lambda: next((i for i in own.incidents() if i.diagnosis), None), "a diagnosis")
+    assert (incident.opened_at - page.newest.ended_at).total_seconds() <= 15
+    assert incident.cause == cause
+    assert len(own.incidents()) == 1
 
 
 def test_auto_goes_as_far_as_the_policy_and_no_further(watched) -> None:

@@ -118,3 +118,16 @@ def test_a_question_that_became_moot_is_taken_back(terminal) -> None:
     own.until(lambda: "gemma: serving" in screen.text, "the state line")
     os.kill(screen.process.pid, signal.SIGTERM)
     assert screen.process.wait(60) == 0
+
+
+def test_a_terminal_that_is_closed_ends_the_watching_in_order_and_never_the_server(terminal) -> None:
+    """The kernel sends SIGHUP and every write fails; the server serves on, and the next watcher takes it over."""
+    own, screen = terminal("--max-model-len", "2048")
+    own.until(own.serving, "a serving server")
+    own.until(lambda: "serving" in screen.text, "the view")
+    os.close(screen.ours)
+    screen.ours = os.open(os.devnull, os.O_RDWR)
+    assert own.watcher.wait(60) == 0
+    assert len(own.processes()) == 2
+    own.watch("--max-model-len", "2048")
+    own.until(lambda: "took over" in own.said.read_text(), "the successor")

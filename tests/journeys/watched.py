@@ -58,11 +58,13 @@ class Watched:
         model = ["--port", str(self.port), "--served-model-name", NAME]
         return [sys.executable, str(FAKE), "serve", "/models/gemma", *model, *flags]
 
-    def watch(self, *flags: str, before: tuple[str, ...] = ()) -> subprocess.Popen[bytes]:
+    def watch(
+        self, *flags: str, before: tuple[str, ...] = (), through: tuple[str, ...] = ()
+    ) -> subprocess.Popen[bytes]:
         """Start a watcher for a server with these flags."""
         with self.said.open("ab") as said:
             self.watcher = subprocess.Popen(
-                [str(AGENT), "watch", "--name", NAME, *before, "--", *self.words(*flags)],
+                [*through, str(AGENT), "watch", "--name", NAME, *before, "--", *self.words(*flags)],
                 stdin=subprocess.DEVNULL, stdout=said, stderr=said, env=self.environ, cwd=self.folder,
             )  # fmt: skip
         return self.watcher

@@ -10,15 +10,21 @@ from types import SimpleNamespace
 
 import pytest
 
+from agent.adapters.logs.host import Follower
 from agent.adapters.platform.host_book import Page, Stage, Start
 from agent.bootstrap import embedded, worker
 from agent.core.intake.origin import Reading
 from agent.core.intake.plain import signals_of_text
 from agent.core.intake.read import signals_of
 from agent.core.phase import Phase
+from agent.core.services import Services
+from agent.core.signal import AlertState, Signal, Source
 from agent.core.value import digest
+from agent.entrypoints.analysis import analysis
+from agent.entrypoints.records import JsonRecord
 from agent.entrypoints.service import handlers
 from agent.entrypoints.watchman import Watchman
+from agent.errors import DependencyFailed
 from agent.ports.logs import InstanceLog, LogLine
 from agent.ports.store import Query
 from agent.ports.world import Owner
@@ -287,3 +293,100 @@ def test_the_operators_stop_and_our_own_restart_open_none(pipeline):
     for n, (code, number) in enumerate(ENDS):
         watched(pipeline, f"stopped-{n}", "", code, number, asked_at=T0)
         assert pipeline.incidents(f"stopped-{n}") == ()
+
+
+def sigterm(service, seconds=2, instance="i1"):
+    body = entry(service, SIGTERM, log="run.googleapis.com%2Fstdout", seconds=seconds, instance=instance)
+    return signals_of(body, Reading()).signals
+
+
+def exited(service, seconds=5, instance="i1", code=0):
+    said = f"Container called exit({code})."
+    body = entry(service, said, log="run.googleapis.com%2Fvarlog%2Fsystem", seconds=seconds, instance=instance)
+    return signals_of(body, Reading()).signals
+
+
+def test_a_stop_that_is_told_after_the_end_closes_the_incident(pipeline):
+    """Messages come in any order: what was opened for want of the stop says so, and is over."""
+    pipeline.take(exited("late"))
+    (opened,) = pipeline.incidents("late")
+    assert opened.cause == "unknown"
+    pipeline.take(sigterm("late"))
+    (closed,) = pipeline.incidents("late")
+    assert (closed.id, closed.phase) == (opened.id, Phase.SELF_RECOVERED)
+    assert "scale in or rollout" in closed.ended_why
+
+
+def test_a_stop_of_one_instance_explains_no_other(pipeline):
+    """One of two instances is scaled in; the other one that ends was asked by nobody."""
+    pipeline.take([*sigterm("pair"), *exited("pair"), *exited("pair", seconds=6, instance="i2")])
+    (incident,) = pipeline.incidents("pair")
+    assert [s.instance for s in pipeline.installation.store.signals(incident.id)] == ["i2"]
+
+
+def test_a_stop_does_not_close_what_failed_besides(pipeline):
+    """The engine had died before the platform asked: the incident stays, with its cause."""
+    dead = "ERROR 11-22 [async_llm.py:906] vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue."
+    body = entry("dead", dead, log="run.googleapis.com%2Fstderr", seconds=1)
+    pipeline.take([*signals_of(body, Reading()).signals, *exited("dead"), *sigterm("dead", seconds=4)])
+    (incident,) = pipeline.incidents("dead")
+    assert (incident.cause, incident.phase) == ("engine_dead", Phase.DIAGNOSED)
+
+
+def alert(service, state, seconds):
+    fields = {"started_at": at(0)}
+    return Signal(
+        key=digest([service, state]), source=Source.ALERT, service=service, platform="cloud_run", revision="r1", instance="i1",
+        at=T0 + timedelta(seconds=seconds), text="latency is high", alert_id="a1", alert_state=state, fields=fields,
+    )  # fmt: skip
+
+
+def test_a_closed_alert_does_not_end_what_a_server_ended(pipeline):
+    """Without the end it would be over; with it a person hears of the end."""
+    pipeline.take([alert("calm", AlertState.OPEN, 1), alert("calm", AlertState.CLOSED, 9)])
+    assert [i.phase for i in pipeline.incidents("calm")] == [Phase.SELF_RECOVERED]
+    pipeline.take([alert("ended", AlertState.OPEN, 1), *exited("ended"), alert("ended", AlertState.CLOSED, 9)])
+    (incident,) = pipeline.incidents("ended")
+    assert incident.phase is Phase.DIAGNOSED
+
+
+def test_an_end_that_arrives_after_its_incident_had_recovered_opens_another(pipeline):
+    """The alert closed, and only then the end from before it came: it is not counted away."""
+    pipeline.take([alert("slow", AlertState.OPEN, 1), alert("slow", AlertState.CLOSED, 9)])
+    pipeline.take(exited("slow"))
+    assert sorted(i.phase for i in pipeline.incidents("slow")) == [Phase.DIAGNOSED, Phase.SELF_RECOVERED]
+
+
+def test_one_end_is_one_observation_however_often_the_pod_is_told(pipeline):
+    """The status of a pod comes again with each change; an end that a person has dealt with opens nothing anew."""
+    for _ in range(3):
+        pipeline.take(kubernetes("often", "", 1, None))
+    (incident,) = pipeline.incidents("often")
+    assert incident.signal_count == 1
+
+
+def test_an_end_is_told_though_the_log_cannot_be_read(pipeline, monkeypatch):
+    """What the watcher knows of the end does not depend on what was printed."""
+
+    def unreadable(self, *, ended=False):
+        raise DependencyFailed("the log was not read", why="Input/output error", mend="nothing to do")
+
+    monkeypatch.setattr(Follower, "pieces", unreadable)
+    watched(pipeline, "no-log", "", 1, None)
+    assert len(pipeline.incidents("no-log")) == 1
+
+
+def test_a_replay_counts_the_ends_of_many_instances_apart(tmp_path):
+    """Nine instances are scaled in, the tenth ends unasked: equal lines of other instances do not hide it."""
+    bodies = []
+    for n in range(10):
+        named = {"seconds": 10 * n, "instance": f"i{n}"}
+        stop = entry("many", SIGTERM, log="run.googleapis.com%2Fstdout", **named)
+        bodies += [] if n == 9 else [stop]
+        bodies.append(entry("many", "Container called exit(0).", log="run.googleapis.com%2Fvarlog%2Fsystem", **named))
+    records = [JsonRecord(origin="x", line=n, value=body) for n, body in enumerate(bodies)]
+    settings = read_settings({"STORE": f"sqlite:{tmp_path}"}, platform="none")
+    with analysis(settings, run="replay-1", now=T0, services=Services(services=())) as replayed:
+        assert replayed.feed_all(records, service="many") == ()
+        (incident,) = replayed.settle()
+        assert [s.instance for s in replayed.installation.store.signals(incident.id)] == ["i9"]

@@ -103,7 +103,8 @@ def sigterm_told(said: str) -> bool:
 
     What a client wrote into the line does not count: nobody may have a crash taken for a stop by asking for it.
     """
-    return _SIGTERM.search(without_client_words(said[:LINE_LIMIT])) is not None
+    line = said[:LINE_LIMIT]
+    return _SIGTERM.search(line) is not None and _SIGTERM.search(without_client_words(line)) is not None
 
 
 def systemd_told(said: str, *, own: Iterable[str] = (), manager: bool = True) -> End | Stop | None:

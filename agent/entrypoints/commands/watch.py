@@ -2,14 +2,17 @@
 
 import argparse
 import contextlib
+import errno
 import getpass
 import itertools
+import os
 import signal
 import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 THREADS = 2
 FIRST_LINES = 5000  # vLLM prints its arguments among the first
 STOP_S = 60.0
+GONE = frozenset({errno.EIO, errno.EPIPE, errno.ENXIO})  # what a terminal or a pipe answers that nobody holds any more
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Start or take over the server, and go on until Ctrl-C or SIGTERM.
+    """Start or take over the server, and go on until Ctrl-C, SIGTERM or SIGHUP.
 
     Returns:
         0 when the watching ended as asked.
@@ -65,8 +69,8 @@ def run(args: argparse.Namespace) -> int:
     with state_lock(settings, shared=True), only_watcher(settings, service.name), _claimed(args.console) as held:
         installation = embedded(settings)
         platform = host_platform(settings, installation.clock)
-        took_over = platform.open(service.name, config, running=args.log is not None)
-        return _Watch(installation, platform, service, config, ours=args.log is None).go(held, took_over=took_over)
+        watch = _Watch(installation, platform, service, config, ours=args.log is None)
+        return watch.go(held, lambda: platform.open(service.name, config, running=args.log is not None))
 
 
 def _claimed(port: int | None) -> "contextlib.AbstractContextManager[socket.socket | None]":
@@ -139,6 +143,7 @@ class _Watch:
         self._stopping = threading.Event()
         self._asked: set[str] = set()
         self._interrupt = False
+        self._ended_by = ""
         self._told: dict[str, int] = {}
         self._began = installation.clock.now()
         self._view: View = view()
@@ -151,30 +156,53 @@ class _Watch:
             ours=ours,
         )
 
-    def go(self, console: socket.socket | None, *, took_over: bool) -> int:
-        """Watch until somebody ends it."""
+    def go(self, console: socket.socket | None, opened: Callable[[], bool]) -> int:
+        """Watch until somebody ends it.
+
+        Args:
+            console: The port of the console page, claimed already; None shows none.
+            opened: Starts the server, or takes it over and returns True; a signal that ends us meanwhile is told of.
+        """
         from agent.bootstrap import worker
         from agent.entrypoints.service import Ticker, handlers
 
         pool = worker(self._installation, handlers(self._installation), threads=THREADS)
         ticker = Ticker(self._installation, every_s=max(self._installation.knowledge.times.poll_s / 4, 0.2))
-        server = self._console(console)
-        self._greet(console, took_over=took_over)
-        try:
-            with self._interrupts():
+        running: list[Callable[[], object]] = []  # what is to be ended, in order
+        with self._interrupts():
+            try:
+                took_over = opened()
+                if (server := self._console(console)) is not None:
+                    running.append(server.shutdown)
+                self._greet(console, took_over=took_over)
                 pool.start()
+                running.insert(0, lambda: pool.stop(timeout_s=20))
                 ticker.start()
+                running.insert(0, ticker.stop)
                 self._watchman.start()
+                running.insert(0, self._watchman.stop)
                 while not self._stopping.wait(0.3):
                     self._turn()
-        finally:
-            self._view.close()
-            ticker.stop()
-            self._watchman.stop()
-            pool.stop(timeout_s=20)
-            if server is not None:
-                server.shutdown()
+            except OSError as error:  # the terminal is gone, and its signal has not come yet
+                if error.errno not in GONE:
+                    raise
+            finally:
+                self._part()
+                for end in running:
+                    end()
         return 0
+
+    def _part(self) -> None:
+        """Say why the watching ends and what becomes of the server, as far as anybody can read it."""
+        try:
+            self._view.close()
+            if self._ended_by:
+                again = f"the same command takes it over again: --name {self._service}"
+                self._view.say(f"{self._ended_by}: the watching ends, the server runs on; {again}")
+        except (OSError, ValueError):  # what is printed at the end of the process would fail once more
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            for stream in (1, 2):
+                os.dup2(nowhere, stream)
 
     def _turn(self) -> None:
         from agent.entrypoints.watch_view import state_line
@@ -290,15 +318,25 @@ class _Watch:
 
     @contextlib.contextmanager
     def _interrupts(self) -> Iterator[None]:
-        """SIGTERM stops the watching and never the server; Ctrl-C asks where somebody can answer."""
-        before = {n: signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)}
-        signal.signal(signal.SIGTERM, lambda *_: self._stopping.set())
+        """SIGTERM and a closed terminal stop the watching and never the server; Ctrl-C asks where somebody can answer.
+
+        Whoever started us with SIGHUP ignored (nohup) wants us to go on.
+        """
+        ends = {signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP, the terminal was closed"}
+        before = {n: signal.getsignal(n) for n in (*ends, signal.SIGINT)}
+        for number, says in ends.items():
+            if number is signal.SIGTERM or before[number] is not signal.SIG_IGN:
+                signal.signal(number, partial(self._end, says))
         signal.signal(signal.SIGINT, lambda *_: self._interrupted())
         try:
             yield
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    def _end(self, says: str, *_: object) -> None:
+        self._ended_by = self._ended_by or says
+        self._stopping.set()
 
     def _interrupted(self) -> None:
         if not (sys.stdin.isatty() and sys.stdout.isatty()) or self._stopping.is_set():

@@ -112,3 +112,11 @@ def test_prose_is_bounded_and_cannot_speak_as_us():
     assert "\x1b" not in kept
     assert "\u202e" not in kept
     assert len(kept) <= 600
+
+
+def test_the_end_of_a_server_is_never_talked_into_being_harmless():
+    """A model that calls an unasked end benign may say so; the class stays what it was."""
+    before = rules("unknown", certain=False, confidence=0.1).with_(unasked_end=True)
+    after = joined_words(before, said(before, "benign"), FIXES)
+    assert (after.class_, after.voice, after.says) == ("unknown", Voice.DIFFER, before.says)
+    assert joined_words(before, said(before, "host_oom"), FIXES).class_ == "host_oom"
