@@ -111,7 +111,11 @@ def test_plain_text_is_one_record_where_it_is_short(data):
     assert record.last
 
 
-@pytest.mark.parametrize("data", [b"", b" \r\n", b"\xef\xbb\xbf", b"[]", gzip.compress(b"")], ids=repr)
+@pytest.mark.parametrize(
+    "data",
+    [b"", b" \r\n", b"\xef\xbb\xbf", b"[]", gzip.compress(b"")],
+    ids=["nothing", "blanks", "byte-order mark", "empty array", "packed nothing"],
+)
 def test_a_source_without_a_record_is_said_to_hold_none(data):
     """Nothing read is not nothing wrong."""
     (record,) = read(data)
