@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from agent.catalogue.load_fit import FitCatalogue
 from agent.catalogue.load_platforms import PlatformCatalogue
-from agent.core.fitting import ContainerFit, FitOption, Move
+from agent.core.fitting import ContainerFit, FitOption, Move, StartUp
 from agent.core.plan import FitWord
 from agent.core.proof import ProofFigure
 from agent.core.services import Service, Services
@@ -259,18 +259,23 @@ class ServiceFits:
             return None
         return f"{gib:.2f} GiB is {named[0].formula}: {named[0].why}" if named else None
 
-    def start_up_s(self, service: str, config: ServingConfig, *, seen_s: float | None) -> float | None:
-        """Return the slow end of the start, seconds: what was seen, or size by load rate."""
+    def start_up(self, service: str, config: ServingConfig, *, seen_s: float | None) -> StartUp | None:
+        """Return the slow end of the start: what was seen, or size by load rate, with the sum."""
+        seen = StartUp(seconds=seen_s) if seen_s else None
         try:
             s = self.setting(service, config)
         except InputRejected:
-            return seen_s
-        size = s.model.checkpoint_bytes
+            return seen
+        size, warm_up, eager = s.model.checkpoint_bytes, self._platforms.warm_up, bool(s.flags.enforce_eager)
         rate = self._platforms.load_rates.get("gcs-fuse") if any(v.bucket for v in config.volumes) else None
-        eager = bool(s.flags.enforce_eager)
-        computed = startup_time(size, rate.bytes_per_s if rate else None, self._platforms.warm_up, eager=eager)
-        known = [t for t in (seen_s, float(computed.high) if computed else None) if t]
-        return max(known, default=None)
+        computed = startup_time(size, rate.bytes_per_s if rate else None, warm_up, eager=eager)
+        if computed is None or rate is None or size is None or (seen is not None and seen.seconds > computed.high):
+            return seen
+        compiled = 0 if eager else warm_up.compile_s.high
+        load_s = computed.high - compiled - warm_up.rest_s.high
+        slowest = f"{size / 1e9:.1f} GB at {rate.bytes_per_s.low / 1e6:.1f} MB/s: {load_s:,} s"
+        says = f"{slowest}; torch.compile: {compiled:,} s; the rest: {warm_up.rest_s.high:,} s"
+        return StartUp(seconds=float(computed.high), says=says)
 
 
 def _more_room(failed: FitReport) -> int:

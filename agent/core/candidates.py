@@ -10,16 +10,15 @@ from agent.core.action import (
     Restart,
     SetAccelerator,
     SetConcurrency,
-    SetEnv,
     SetFlag,
     SetLivenessProbe,
     SetModel,
     SetResources,
     SetScaling,
-    SetStartupProbe,
 )
 from agent.core.diagnosis import Diagnosis
 from agent.core.fitting import FitOption, Fits
+from agent.core.longer_start import READY_TIMEOUT, longer_start, patience_s
 from agent.core.plan import FitWord
 from agent.core.printed import Printed
 from agent.core.proving import task_of
@@ -31,11 +30,6 @@ FIT_CLASSES = frozenset({
     "gpu_oom_weights", "gpu_oom_profile", "gpu_oom_runtime", "kv_cache_insufficient", "tpu_hbm_oom",
     "unsupported_dtype_or_quant",  # a cache or weight format that the card has no kernels for is a matter of flags too
 })  # fmt: skip
-PROBE_MARGIN = 1.5  # the next start may read from a colder cache; measured loads of one model differ that much
-MAX_DELAY_S = 240  # the highest initial delay and period that every document of Cloud Run allows
-LONGEST_START_S = {True: 1800, False: 600}  # of a startup probe, with and without a GPU; health-check guide, 2026
-READY_TIMEOUT = "VLLM_ENGINE_READY_TIMEOUT_S"
-READY_TIMEOUT_S = 600  # where nobody set it; vllm/envs.py of 0.32.0
 L4_SHAPES_MIB = (16_384, 24_576, 32_768)  # memory an L4 service may have with 4, 6 and 8 vCPU
 TAKEN_FLAG_VALUES = frozenset({"lower", "up"})
 
@@ -183,7 +177,7 @@ def _by_hand(service: str, told: Told, flags: Mapping[str, str | None], fix: str
 def _fitting(actions: tuple[Action, ...], option: FitOption) -> Candidate:
     return Candidate(
         actions=actions,
-        why=f"the arithmetic says that it fits: {option.word.sentence}",
+        why=option.word.sentence,
         word=option.word,
         notes=(option.note,) if option.note else (),
         cost_usd_per_h=option.cost_usd_per_h,
@@ -207,8 +201,18 @@ def _flag(name: str, direction: str, diagnosis: Diagnosis, config: ServingConfig
     if value is not None:
         yield Candidate(
             actions=(SetFlag(name=name.replace("_", "-"), value=value),),
-            why=f"--{name.replace('_', '-')} {value or 'on'} answers {diagnosis.class_}",
+            why=_reason(name, direction, diagnosis, config),
         )
+
+
+def _reason(name: str, direction: str, diagnosis: Diagnosis, config: ServingConfig) -> str:
+    """Say what a flag's value follows from; the title of the plan says from what to what."""
+    if (name, direction) == ("max_model_len", "lower") and (most := diagnosis.number(*_ESTIMATED)):
+        return f"the engine's own line names {most:,.0f} tokens as the longest request that fits"
+    if (name, direction) == ("max_model_len", "up") and (asked := _asked_tokens(diagnosis)):
+        now = flag_map((*config.command, *config.args)).get("max-model-len", "an unknown number of")
+        return f"a request of {asked:,.0f} tokens was refused; {now} are allowed"
+    return f"it is a known remedy for {diagnosis.class_}"
 
 
 def _value_for(  # noqa: PLR0911 - one answer for each flag
@@ -220,7 +224,7 @@ def _value_for(  # noqa: PLR0911 - one answer for each flag
     if name == "enforce_eager":
         return ""
     if name == "max_model_len" and direction == "lower":
-        return _text(_number(diagnosis, "estimated_max_model_len", "estimated_max_model_len_tokens", "max_tokens"))
+        return _text(diagnosis.number(*_ESTIMATED))
     if name == "max_model_len" and direction == "up":
         return _longer(diagnosis, config)
     if name == "max_num_seqs" and direction == "lower":
@@ -234,28 +238,28 @@ def _value_for(  # noqa: PLR0911 - one answer for each flag
 def _longer(diagnosis: Diagnosis, config: ServingConfig) -> str | None:
     """The shortest context, in steps of 1,024 tokens, that holds the request that was refused."""
     now = flag_map((*config.command, *config.args)).get("max-model-len", "")
-    asked = _number(diagnosis, "requested_tokens", "total_tokens")
-    if asked is None:
-        parts = [_number(diagnosis, name) for name in ("prompt_tokens", "output_tokens", "max_tokens")]
-        asked = sum(part for part in parts if part)
+    asked = _asked_tokens(diagnosis)
     least = max(asked, (int(now) if now.isdigit() else 0) + 1)
     return str(math.ceil(least / 1024) * 1024) if least > 1 else None
 
 
+_ESTIMATED = ("estimated_max_model_len", "estimated_max_model_len_tokens", "max_tokens")
+
+
+def _asked_tokens(diagnosis: Diagnosis) -> float:
+    asked = diagnosis.number("requested_tokens", "total_tokens")
+    if asked is not None:
+        return asked
+    parts = [diagnosis.number(name) for name in ("prompt_tokens", "output_tokens", "max_tokens")]
+    return sum(part for part in parts if part)
+
+
 def _share_of_free(diagnosis: Diagnosis) -> str | None:
-    free, total = _number(diagnosis, "free_gib"), _number(diagnosis, "total_gib")
+    free, total = diagnosis.number("free_gib"), diagnosis.number("total_gib")
     if not free or not total or free >= total:
         return None
     share = math.floor((free / total - 0.01) * 100) / 100
     return f"{share:.2f}" if share > 0 else None
-
-
-def _number(diagnosis: Diagnosis, *names: str) -> float | None:
-    for name in names:
-        value = diagnosis.fields.get(name)
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return value
-    return None
 
 
 def _text(value: float | None) -> str | None:
@@ -264,66 +268,18 @@ def _text(value: float | None) -> str | None:
 
 def _startup_probe(service: str, diagnosis: Diagnosis, live: Live, fits: Fits) -> Iterator[Candidate]:
     had_s = (live.config.startup_probe or Probe()).budget_s
-    yield from _longer_start(service, diagnosis, live, fits, had_s=had_s, who="the probe")
+    yield from _more_time(longer_start(service, diagnosis, live, fits, had_s=had_s, who="the probe"))
 
 
 def _ready_timeout(service: str, diagnosis: Diagnosis, live: Live, fits: Fits) -> Iterator[Candidate]:
-    had_s = _patience_s(live.config)
+    had_s = patience_s(live.config)
     if had_s is not None:
-        yield from _longer_start(service, diagnosis, live, fits, had_s=had_s, who="the engine")
+        yield from _more_time(longer_start(service, diagnosis, live, fits, had_s=had_s, who="the engine"))
 
 
-def _longer_start(
-    service: str, diagnosis: Diagnosis, live: Live, fits: Fits, *, had_s: int, who: str
-) -> Iterator[Candidate]:
-    """Probe and engine wait for one start, so neither is left with less than the other; none gets less than it had."""
-    config = live.config
-    needed = fits.start_up_s(service, config, seen_s=_seen_start_s(diagnosis))
-    if needed is None:
-        needed, why = had_s * 2.0, f"twice the {had_s} s that {who} allowed; how long the start takes is not known"
-    else:
-        why = f"the start needs about {needed:,.0f} s, {who} allowed {had_s:,} s"
-    longest = LONGEST_START_S[config.accelerator is not None or live.platform != "cloud_run"]
-    budget = min(math.ceil(needed * PROBE_MARGIN), longest)
-    if budget <= had_s:
-        return
-    old, patience = config.startup_probe or Probe(), _patience_s(config)
-    probe = _probe_for(old, budget) if budget > old.budget_s else old
-    actions: tuple[Action, ...] = (SetStartupProbe(probe=probe),) if probe is not old else ()
-    if patience is not None and patience < probe.budget_s:
-        actions = (*actions, SetEnv(name=READY_TIMEOUT, value=str(probe.budget_s)))
-    if actions:
-        yield Candidate(actions=actions, why=why)
-
-
-def _patience_s(config: ServingConfig) -> int | None:
-    """How long the engine waits for its parts, seconds; None where a secret says so, or it is no number."""
-    said = next((e for e in config.env if e.name == READY_TIMEOUT), None)
-    if said is None:
-        return READY_TIMEOUT_S
-    return int(said.value) if said.value is not None and said.value.isdecimal() else None
-
-
-def _probe_for(old: Probe, budget_s: int) -> Probe:
-    """A probe with that budget: it asks often, so that a start that is ready early is not kept waiting."""
-    period = 15
-    delay = min(MAX_DELAY_S, budget_s // 4)
-    timeout = min(old.timeout_s, 10)
-    return old.with_(
-        initial_delay_s=delay,
-        period_s=period,
-        timeout_s=timeout,
-        failure_threshold=math.ceil((budget_s - delay) / period),
-    )
-
-
-def _seen_start_s(diagnosis: Diagnosis) -> float | None:
-    parts = [
-        _number(diagnosis, name)
-        for name in ("load_seconds", "weights_load_s", "load_s", "compile_s", "compile_seconds", "warm_up_s")
-    ]
-    seen = [p for p in parts if p]
-    return sum(seen) if seen else _number(diagnosis, "start_up_s", "startup_seconds")
+def _more_time(found: tuple[tuple[Action, ...], str] | None) -> Iterator[Candidate]:
+    if found is not None:
+        yield Candidate(actions=found[0], why=found[1])
 
 
 def _liveness_probe(_s: str, _d: Diagnosis, live: Live, _f: Fits) -> Iterator[Candidate]:
@@ -338,7 +294,7 @@ def _liveness_probe(_s: str, _d: Diagnosis, live: Live, _f: Fits) -> Iterator[Ca
 
 def _memory(_s: str, diagnosis: Diagnosis, live: Live, _f: Fits) -> Iterator[Candidate]:
     now = live.config.memory_mib
-    used = _number(diagnosis, "used_mib", "memory_used_mib")
+    used = diagnosis.number("used_mib", "memory_used_mib")
     if now is None:
         return
     for larger in (m for m in L4_SHAPES_MIB if m > max(now, used or 0)):
@@ -366,7 +322,7 @@ def _scale_out(_s: str, _d: Diagnosis, live: Live, _f: Fits) -> Iterator[Candida
 
 
 def _restart(_s: str, diagnosis: Diagnosis, _l: Live, _f: Fits) -> Iterator[Candidate]:
-    yield Candidate(actions=(Restart(),), why=f"a fresh start clears {diagnosis.class_}; it does not mend its cause")
+    yield Candidate(actions=(Restart(),), why=f"a fresh start clears {diagnosis.class_}; it does not remove the cause")
 
 
 _MAKERS: dict[str, Callable[[str, Diagnosis, Live, Fits], Iterator[Candidate]]] = {

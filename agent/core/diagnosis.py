@@ -74,6 +74,11 @@ class Diagnosis(Value):
         """The one line to show first."""
         return next((e for e in self.evidence if e.decisive), self.evidence[0] if self.evidence else None)
 
+    def number(self, *names: str) -> float | None:
+        """Return the first of these fields that is a number, or None."""
+        values = (self.fields.get(name) for name in names)
+        return next((v for v in values if isinstance(v, int | float) and not isinstance(v, bool)), None)
+
     @property
     def led_by_model(self) -> bool:
         """Whether the class is the model's word, which no rule is sure of; a person must weigh what follows from it."""

@@ -64,6 +64,20 @@ class FitOption:
     takes_away: str = ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class StartUp:
+    """How long a start may take.
+
+    Attributes:
+        seconds: The slow end.
+        says: The sum that gives it, such as ``16.4 GB at 24.7 MB/s: 666 s; torch.compile 120 s``; empty where it was
+            only seen.
+    """
+
+    seconds: float
+    says: str = ""
+
+
 class Fits(Protocol):
     """The arithmetic, bound to the catalogues and to what is known of the watched services."""
 
@@ -106,6 +120,6 @@ class Fits(Protocol):
         """Name the tensor or buffer of that size, or None where none matches."""
         ...
 
-    def start_up_s(self, service: str, config: ServingConfig, *, seen_s: float | None) -> float | None:
+    def start_up(self, service: str, config: ServingConfig, *, seen_s: float | None) -> StartUp | None:
         """Return the start-up time to allow, seconds, from size and load rate or from what was seen."""
         ...

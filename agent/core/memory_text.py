@@ -35,7 +35,7 @@ def memory_text(report: Mapping[str, object] | None) -> str:
     short = max(_bytes(report, ("shortfall_bytes",)), 0)
     bar = "".join(glyph * round(size / total * WIDTH) for _, glyph, size in parts)[:WIDTH]
     said = ", ".join(f"{name} {size / GIB:.1f}" for name, _, size in parts)
-    missing = f"; {short / GIB:.2f} GiB missing" if short else ""
+    missing = f"; {short / GIB:.2f} GiB missing" if short >= GIB // 200 else ""
     return f"{bar.ljust(WIDTH, '·')}{'!' if short else ''}  {said} of {total / GIB:.1f} GiB{missing}"
 
 

@@ -17,6 +17,7 @@ _PARTS = (
 )
 _FREE = ("free", "·", "#e6e6e6", "2")
 _WIDTH = 64
+_SHOWN = GIB // 200  # less than half of the last digit would read 0.00
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,8 +76,15 @@ def text_bar(report: FitReport, *, colour: bool = False) -> str:
         f"  {part.glyph} {part.name:<14} {part.bytes / GIB:8.2f} GiB{_range(report, part)}" for part in parts
     )
     short = report.shortfall_bytes
-    tail = f"\n  ! short          {short.best / GIB:8.2f} GiB" if short is not None and short.best > 0 else ""
-    return f"[{bar}] {total / GIB:.2f} GiB\n{legend}{tail}"
+    tail = f"\n  ! short          {short.best / GIB:8.2f} GiB" if short is not None and short.best >= _SHOWN else ""
+    return f"[{bar}] {_end(total, whole)}\n{legend}{tail}"
+
+
+def _end(total: int, whole: int) -> str:
+    """What stands at the end of the bar: the device, or the whole need where that goes beyond the device's mark."""
+    if whole <= total:
+        return f"{total / GIB:.2f} GiB"
+    return f"{whole / GIB:.2f} GiB needed; | is the end of the device, {total / GIB:.2f} GiB"
 
 
 def text_report(report: FitReport, *, model: str, accelerator: str, colour: bool = False) -> str:

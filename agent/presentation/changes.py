@@ -22,8 +22,10 @@ def changed_so_far(incident: Incident) -> str:
     if now is Change.NONE:
         by_hand = plan is not None and plan.by_person and incident.execution is not None
         nothing = "The agent has changed nothing." if by_hand else "Nothing has been changed."
-        if said:
+        if any(r.applied is not False for r in earlier_remedies(incident)):
             nothing = "Nothing else has been changed."
+        elif said:
+            nothing = "The agent has changed nothing."
         return " ".join((*said, nothing))
     present = _PRESENT[now].replace("The change", "The latest change", 1) if said else _PRESENT[now]
     return " ".join((*said, present))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agent.core.action import Action, ForPerson, SetEnv, SetFlag, SetStartupProbe
+from agent.core.incident import Incident
 from agent.core.phase import Phase
 from agent.core.plan import Plan
 from agent.presentation.slack_card import card
@@ -90,6 +91,23 @@ def test_the_first_plan_leads_to_none_of_the_recorded_failures(example: str, jou
     assert barred <= {o.name for o in scenario.outcome}
 
 
+def to_the_end(told: Any) -> Incident:
+    """Say yes to every plan; a task that nobody did on record is waited for as long as the agent waits."""
+    for _ in range(8):
+        found = told.until(lambda i: i.ended or i.phase is Phase.ASKED, limit_s=3000)
+        if found.ended:
+            return found
+        told.answer(found.plan.id)
+    raise AssertionError("it asks again and again")
+
+
+def test_most_examples_end_well() -> None:
+    """At least 8 of 9 end as a person would expect of the right remedy."""
+    ends = [expected(example)["ending"]["phase"] for example in EXAMPLES]
+    assert len(ends) >= 9
+    assert ends.count("RESOLVED") >= len(ends) - 1
+
+
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_the_first_plan_approved_ends_as_a_person_would_expect(example: str, journey) -> None:
     """The right remedy recovers the service; what was not recorded is answered by the arithmetic, and labelled so."""
@@ -97,14 +115,13 @@ def test_the_first_plan_approved_ends_as_a_person_would_expect(example: str, jou
     told = journey(example)
     asked = told.until(lambda i: i.phase is Phase.ASKED)
     assert asked.plan.by_person == (want["rehearsal"] == "BY_PERSON")
-    told.answer(asked.plan.id)
-    done = told.until(lambda i: i.ended, limit_s=300)  # every wait but the approval is compressed
-    assert done.plan.id == asked.plan.id, [r.ended for r in done.remedies]
-    assert done.phase == want["ending"]["phase"]
+    done = to_the_end(told)
+    assert done.phase == want["ending"]["phase"], [r.ended for r in done.remedies]
     assert want["ending"]["because"] in done.ended_why
     assert "real completion" not in done.ended_why
-    if not asked.plan.by_person:
-        assert "passed a simulated check" in done.verification.why
+    if done.phase is Phase.RESOLVED:
+        assert done.plan.id == asked.plan.id, [r.ended for r in done.remedies]
+        assert asked.plan.by_person or "passed a simulated check" in done.verification.why
     said = "\n".join(lines(done, now=told.clock.now()))
     shown = card(done, (), redact=str, console_url="").text
     for surface in (said, shown, standing(done, told.clock.now()).says):

@@ -18,7 +18,8 @@ def by_fit(fits: Fits) -> Compute:
         word = fits.word(service, config)
         if word.fits is None:
             return Computed(came_up=None, says=word.sentence)
-        needed = fits.start_up_s(service, config, seen_s=None) or SLOWEST_S
+        start_up = fits.start_up(service, config, seen_s=None)
+        needed = start_up.seconds if start_up is not None else SLOWEST_S
         budget = _patience_s(platform, config)
         if not word.fits:
             return Computed(came_up=False, says=word.sentence, after_s=min(needed, budget or needed))

@@ -42,7 +42,7 @@ class Bar(Value):
     def says(self) -> str:
         """The bar for somebody who cannot see it."""
         parts = ", ".join(f"{part.label} {part.gib:.2f} GiB" for part in self.parts)
-        short = f"; {self.short_gib:.2f} GiB are missing" if self.short_gib > 0 else ""
+        short = f"; {self.short_gib:.2f} GiB are missing" if self.short_gib >= 0.005 else ""
         return f"Of {self.total_gib:.2f} GiB: {parts}{short}"
 
 

@@ -1,5 +1,6 @@
 """The arithmetic, bound to watched services."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from agent.bootstrap import service_fits
 from agent.catalogue.load_fit import load_fit_catalogue
 from agent.catalogue.load_platforms import load_platform_catalogue
 from agent.catalogue.service_fits import ServiceFits
+from agent.core.fitting import StartUp
 from agent.core.services import Services, parse_services
 from agent.core.serving import ServingConfig, Volume
 from agent.fit.checkpoint import ModelProfile
@@ -104,10 +106,19 @@ def test_a_failed_size_is_named(services: Services) -> None:
 def test_the_start_takes_the_longer_of_seen_and_computed(services: Services) -> None:
     """A slow start that was seen is never shortened by arithmetic."""
     fits = service_fits(services)
-    computed = fits.start_up_s("s", config(), seen_s=None)
+    computed = fits.start_up("s", config(), seen_s=None)
     assert computed is not None
-    assert fits.start_up_s("s", config(), seen_s=computed + 500) == computed + 500
-    assert fits.start_up_s("s", config(), seen_s=1) == computed
+    assert fits.start_up("s", config(), seen_s=computed.seconds + 500) == StartUp(seconds=computed.seconds + 500)
+    assert fits.start_up("s", config(), seen_s=1) == computed
+
+
+def test_the_parts_that_are_told_add_up_to_the_start(services: Services) -> None:
+    """Loading, compiling and the rest are the whole."""
+    computed = service_fits(services).start_up("s", config(), seen_s=None)
+    assert computed is not None
+    parts = [float(part.replace(",", "")) for part in re.findall(r": ([\d,]+) s", computed.says)]
+    assert len(parts) == 3
+    assert sum(parts) == computed.seconds
 
 
 def test_the_price_of_an_unknown_shape_is_unknown(services: Services) -> None:

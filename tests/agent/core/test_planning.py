@@ -19,10 +19,10 @@ from agent.core.action import (
     SetScaling,
     SetStartupProbe,
 )
-from agent.core.candidates import READY_TIMEOUT
 from agent.core.diagnosis import Diagnosis
-from agent.core.fitting import ContainerFit, FitOption, Move
+from agent.core.fitting import ContainerFit, FitOption, Move, StartUp
 from agent.core.incident import Incident, Remedy
+from agent.core.longer_start import READY_TIMEOUT
 from agent.core.plan import FitWord, Risk, Rollout
 from agent.core.planning import propose
 from agent.core.policy import Mode, Rule
@@ -88,8 +88,8 @@ class Arithmetic:
     def allocation(self, service: str, config: ServingConfig | None, gib: float) -> str | None:
         return None
 
-    def start_up_s(self, service: str, config: ServingConfig, *, seen_s: float | None) -> float | None:
-        return seen_s
+    def start_up(self, service: str, config: ServingConfig, *, seen_s: float | None) -> StartUp | None:
+        return StartUp(seconds=seen_s) if seen_s else None
 
 
 def live(**changes: Any) -> Live:
@@ -349,7 +349,9 @@ def test_an_engine_that_gave_up_gets_more_patience_and_the_probe_stays() -> None
     found = propose(asked, there.with_(config=long), Arithmetic(), load_default_policy())
     assert found is not None
     assert found.actions == (SetEnv(name=READY_TIMEOUT, value="1800"),)
-    assert found.why == "the start needs about 787 s, the engine allowed 600 s"
+    assert found.why == (
+        "the start may take 787 s (the log printed start up 787 s); the engine allowed 600 s; the plan allows 1.5 times that"
+    )
 
 
 def test_an_engine_that_gave_up_before_a_short_probe_gets_both_raised_together() -> None:

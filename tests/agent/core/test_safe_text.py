@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.core.safe_text import plain, slack_code, slack_mrkdwn, slack_plain, terminal
+from agent.core.safe_text import plain, shortened, slack_code, slack_mrkdwn, slack_plain, terminal
 from tests.outside import shared
 
 WAYS = [plain, terminal, slack_mrkdwn, slack_code, slack_plain]
@@ -149,3 +149,16 @@ def test_naughty_strings_and_injections_are_safe(way):
     texts += [row["user_input"] for row in json.loads((corpora / "cyberseceval_prompt_injection.json").read_text())]
     for text in texts:
         assert_safe(way(text), slack=way in SLACK)
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "cut"),
+    [
+        ("fits", 10, "fits"),
+        ("not measured: completion", 20, "not measured…"),
+        ("one two three", 8, "one two…"),
+        ("abcdefghijklmnop", 8, "abcdefg…"),
+    ],
+)
+def test_a_shortened_text_ends_with_a_whole_word(text, limit, cut):
+    assert shortened(text, limit) == cut

@@ -62,3 +62,14 @@ def test_any_report_becomes_well_formed_svg_within_its_width(weights, kv, transi
     bar = text_bar(report).splitlines()[0]
     assert bar.startswith("[")
     assert len(bar.partition("]")[0]) <= 65
+
+
+def test_the_label_at_the_end_of_the_bar_says_what_ends_there(ask):
+    """A need beyond the device: the bar ends where the need does, and the mark is where the device ends."""
+    fits = ask("Qwen/Qwen3-8B", "nvidia-l4", "--max-model-len 8192")
+    assert text_bar(fits).splitlines()[0].endswith("] 22.03 GiB")
+    beyond = ask("google/gemma-4-31B-it-qat-w4a16-ct", "nvidia-l4", "--max-model-len 4096 --kv-cache-dtype fp8")
+    line = text_bar(beyond).splitlines()[0]
+    assert "|" in line.partition("]")[0]
+    assert line.endswith("| is the end of the device, 22.03 GiB")
+    assert "22.03 GiB needed" not in line

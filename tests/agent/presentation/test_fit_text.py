@@ -1,0 +1,50 @@
+"""The sentence about memory: its figures add up, and nothing is called short by nothing."""
+
+import re
+
+import pytest
+
+from agent.fit.bounds import GIB, Bounds
+from agent.fit.report import FitReason, FitReport
+from agent.presentation.fit_text import fit_sentence
+
+EXACT = Bounds.exactly
+
+
+def report(**changes):
+    known = {
+        "fits": True, "reason": FitReason.FITS, "weights_bytes": EXACT(int(15.73 * GIB)),
+        "kv_cache_bytes": EXACT(int(2.98 * GIB)), "budget_bytes": EXACT(int(19.83 * GIB)),
+        "total_bytes": EXACT(int(22.03 * GIB)), "required_bytes": EXACT(int(20.24 * GIB)),
+        "shortfall_bytes": EXACT(0), "max_concurrency": (3.5, 4.6, 5.2), "max_model_len": 16384,
+    }  # fmt: skip
+    return FitReport(**(known | changes))
+
+
+def test_a_peak_above_the_budget_says_what_it_is_made_of():
+    """20.24 needed beside 19.83 allowed, and "fits": what lies between is named, and the figures add up."""
+    said = fit_sentence(report())
+    assert said.startswith("Fits: peak 20.24 of 22.03 GiB (0.41 above vLLM's budget of 19.83")
+    found = re.search(r"peak ([\d.]+) of .*?\(([\d.]+) above vLLM's budget of ([\d.]+),", said)
+    peak, above, budget = (float(figure) for figure in found.groups())
+    assert round(above + budget, 2) == peak
+    assert "4.6 requests of 16,384 tokens at once" in said
+
+
+@pytest.mark.parametrize("short", [0, 1, 2**20, 10 * 2**20])
+@pytest.mark.parametrize("reason", [FitReason.LOAD_PEAK, FitReason.NO_KV, FitReason.UNSUPPORTED])
+def test_nothing_is_short_by_nothing(short, reason):
+    refused = ("an fp8 KV cache for Gemma 4 (Triton) needs compute capability 8.9",)
+    said = fit_sentence(report(fits=False, reason=reason, shortfall_bytes=EXACT(short), assumptions=refused))
+    assert "0.00 GiB short" not in said
+    assert ("short" in said) == (short > 0 and reason is not FitReason.UNSUPPORTED)
+
+
+def test_what_vllm_refuses_is_told_by_its_reason_and_not_by_memory():
+    refused = ("an fp8 KV cache for Gemma 4 (Triton) needs compute capability 8.9",)
+    said = fit_sentence(report(fits=False, reason=FitReason.UNSUPPORTED, assumptions=refused))
+    assert said == f"Does not start: {refused[0]}"
+
+
+def test_doubt_is_never_called_a_fit():
+    assert fit_sentence(report(fits=None, reason=FitReason.UNKNOWN)).startswith("May or may not fit")
