@@ -1,8 +1,9 @@
 locals {
   # Equal to the constants of agent/adapters/store/firestore*.py; a test holds both sides.
   expiring = {
-    signals = { database = "state", collection = "signals", field = "kept_until" }
-    used    = { database = "control", collection = "used", field = "kept_until" }
+    signals  = { database = "state", collection = "signals", field = "kept_until" }
+    failures = { database = "state", collection = "failures", field = "kept_until" }
+    used     = { database = "control", collection = "used", field = "kept_until" }
   }
   indexes = {
     signals_incident_asc_at_asc = {

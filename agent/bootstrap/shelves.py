@@ -1,5 +1,6 @@
 """Where state is kept: incidents, what only deciders may write, cards, and what can never succeed."""
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -21,7 +22,8 @@ class Shelves:
 
     Attributes:
         control: None where it was not asked for: most functions may not even open it.
-        clock: The machine's, never earlier than the highest time that was stored.
+        clock: Never earlier than the highest time that was stored. Over files the machine's, which goes on where that
+            was set back; over Firestore the server's.
         database: The SQLite file, which the embedded queue shares; None in the cloud.
     """
 
@@ -46,13 +48,13 @@ def shelves(settings: Settings, *, with_control: bool) -> Shelves:
 
 STATE_DATABASE: Final = "sre-state"
 CONTROL_DATABASE: Final = "sre-control"  # a database of its own, so that who writes it is a matter of IAM
-TIME_READ_EVERY_S: Final = 5.0  # the highest stored time only guards against a clock that steps back by minutes
+TIME_READ_EVERY_S: Final = 5.0  # of the server; counted on in between
 
 
 def firestore_shelves(project: str, *, with_control: bool) -> Shelves:
     """Name the databases of a project; they are connected to at their first use."""
     from agent.adapters.bus.quarantine_firestore import FirestoreQuarantine
-    from agent.adapters.clock import StoredClock, SystemClock, now_and_then
+    from agent.adapters.clock import ServerClock, SystemClock
     from agent.adapters.store.firestore import FirestoreStore
     from agent.adapters.store.firestore_cards import FirestoreCards
     from agent.adapters.store.firestore_control import FirestoreControlStore
@@ -60,7 +62,7 @@ def firestore_shelves(project: str, *, with_control: bool) -> Shelves:
 
     documents = Documents(project, STATE_DATABASE)
     store = FirestoreStore(documents, SystemClock())
-    clock = StoredClock(SystemClock(), now_and_then(store.latest_time, every_s=TIME_READ_EVERY_S))
+    clock = ServerClock(store.server_time, SystemClock(), every_s=TIME_READ_EVERY_S)
     return Shelves(
         store=store,
         control=FirestoreControlStore(Documents(project, CONTROL_DATABASE)) if with_control else None,
@@ -82,7 +84,7 @@ def sqlite_shelves(settings: Settings, *, with_control: bool) -> Shelves:
 
     database = SqliteDatabase(settings.state / "sre.sqlite", Kind.STATE)
     store = SqliteStore(database)
-    clock = StoredClock(SystemClock(), store.latest_time)
+    clock = StoredClock(SystemClock(), store.latest_time, monotonic=time.monotonic)
     control = SqliteDatabase(settings.state / "control.sqlite", Kind.CONTROL) if with_control else None
     return Shelves(
         store=store,

@@ -1,7 +1,9 @@
 """The clock: time as the stages see it."""
 
 from datetime import datetime
-from typing import Protocol
+from typing import Final, Protocol, runtime_checkable
+
+BEHIND_S: Final = 30.0  # less is no news: clocks of machines differ by seconds
 
 
 class Clock(Protocol):
@@ -10,3 +12,29 @@ class Clock(Protocol):
     def now(self) -> datetime:
         """Return the time, UTC and aware."""
         ...
+
+
+@runtime_checkable
+class ComparedClock(Clock, Protocol):
+    """A clock that knows how far the machine's own one is off."""
+
+    def behind_s(self) -> float:
+        """Return by how many seconds the machine's clock lags behind the time that is given out; 0 where it does not.
+
+        Raises:
+            DependencyFailed: As for ``now``.
+        """
+        ...
+
+
+def clock_note(clock: Clock) -> str:
+    """Return one sentence for people where the machine's clock was set back, or nothing.
+
+    Raises:
+        DependencyFailed: As for ``now``.
+    """
+    behind_s = clock.behind_s() if isinstance(clock, ComparedClock) else 0.0
+    if behind_s < BEHIND_S:
+        return ""
+    by = f"{behind_s / 60:.0f} min" if behind_s >= 90 else f"{behind_s:.0f} s"
+    return f"The clock of this machine is {by} behind the stored time; the times shown here go on from the stored time."

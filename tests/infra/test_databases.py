@@ -1,7 +1,9 @@
 """The databases that Terraform makes are the ones that the stores ask."""
 
+import re
 from pathlib import Path
 
+from agent.adapters.bus.quarantine_firestore import FAILURES_TTL_FIELD
 from agent.adapters.store.firestore import INDEXES, TTL_FIELD
 from agent.adapters.store.firestore_control import CONTROL_INDEXES, CONTROL_TTL_FIELD
 from agent.bootstrap.shelves import CONTROL_DATABASE, STATE_DATABASE
@@ -45,4 +47,16 @@ def test_documents_that_may_go_say_when() -> None:
     made = {
         (e["database"], e["collection"], e["field"]) for e in plain(read("databases_layout.tf")["expiring"]).values()
     }
-    assert made == {("state", "signals", TTL_FIELD), ("control", "used", CONTROL_TTL_FIELD)}
+    assert made == {
+        ("state", "signals", TTL_FIELD),
+        ("state", "failures", FAILURES_TTL_FIELD),
+        ("control", "used", CONTROL_TTL_FIELD),
+    }
+
+
+def test_every_collection_that_relies_on_a_ttl_has_a_policy() -> None:
+    """Whoever writes ``kept_until`` into a document expects that it goes by itself."""
+    names = re.compile(r"_FIELD: Final = \"kept_until\"")
+    sources = [p for p in (ROOT / "agent" / "adapters").rglob("*.py") if names.search(p.read_text())]
+    made = plain(read("databases_layout.tf")["expiring"])
+    assert len(sources) == len(made)

@@ -11,6 +11,9 @@ from agent.ports.bus import Delivery
 from agent.ports.clock import Clock
 
 ATTEMPTS: Final = 20
+FAILURES_TTL_FIELD: Final = "kept_until"
+"""Of ``failures``; Terraform sets the policy."""
+
 BODY_LIMIT: Final = 900_000  # bytes; a document holds 1 MiB with everything beside it
 
 
@@ -37,7 +40,7 @@ class FirestoreQuarantine:
             found = self._documents.get(path)
             count = 1 + (found.data["count"] if found is not None else 0)
             until = self._clock.now() + FAILURES_KEPT
-            data: Data = {"count": count, "reason": self._redact(reason), "kept_until": until}
+            data: Data = {"count": count, "reason": self._redact(reason), FAILURES_TTL_FIELD: until}
             stamp = found.stamp if found is not None else None
             try:
                 self._documents.write([Write(path=path, data=data, absent=found is None, stamp=stamp)])

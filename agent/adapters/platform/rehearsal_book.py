@@ -7,12 +7,13 @@ from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from pydantic import AwareDatetime
+from pydantic import AwareDatetime, ValidationError
 
 from agent.core.serving import Traffic
 from agent.core.value import Value
 from agent.errors import DependencyFailed
 
+_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS service (name TEXT PRIMARY KEY, body TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS revision (name TEXT PRIMARY KEY, service TEXT NOT NULL, body TEXT NOT NULL);
@@ -106,11 +107,18 @@ class Book:
                 connection.execute("PRAGMA synchronous = FULL")
                 yield connection
         except sqlite3.Error as error:
-            raise DependencyFailed(
-                "the rehearsal platform did not answer",
-                why=f"its file {self._path.name!r}: {error}",
-                mend="look at the file and its disk; another try may help",
-            ) from error
+            damaged = error.sqlite_errorcode in _DAMAGED if hasattr(error, "sqlite_errorcode") else False
+            raise self._failed(str(error), damaged=damaged) from error
+        except ValidationError as error:
+            raise self._failed("a row of it cannot be read", damaged=True) from error
+
+    def _failed(self, why: str, *, damaged: bool) -> DependencyFailed:
+        anew = f"stop the service and remove {str(self._path)!r}; the rehearsal begins anew"
+        return DependencyFailed(
+            "the rehearsal platform did not answer",
+            why=f"its file {self._path.name!r}: {why}",
+            mend=anew if damaged else "look at the file and its disk; another try may help",
+        )
 
     @contextmanager
     def writing(self) -> Iterator["Page"]:

@@ -176,6 +176,13 @@ class FirestoreStore(FirestoreMark):
         found = self._documents.select("incidents", order=(("latest_at", True),), limit=1, fields=("latest_at",))
         return from_us(found[0].data["latest_at"]) if found else None
 
+    def server_time(self) -> datetime:
+        """Return the server's time, or the highest time ever committed where that is later; one read."""
+        found = self._documents.select("incidents", order=(("latest_at", True),), limit=1, fields=("latest_at",))
+        if not found:
+            return self._documents.server_time()
+        return max(found[0].read_at, from_us(found[0].data["latest_at"]))
+
     def incidents(self, query: Query) -> tuple[Incident, ...]:
         """List incidents, newest first; see the port."""
         where: list[tuple[str, str, object]] = []

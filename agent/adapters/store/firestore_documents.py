@@ -22,11 +22,13 @@ class Found:
 
     Attributes:
         stamp: When it was last written, by the server's clock; a write may insist on it.
+        read_at: When it was read, by the server's clock.
     """
 
     id: str
     data: Data
     stamp: datetime
+    read_at: datetime
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +85,13 @@ class Documents:
             snapshot = self._ref(path).get(**self._limits())
         self._count("get", reads=1)
         return _found(snapshot) if snapshot.exists else None
+
+    def server_time(self) -> datetime:
+        """Return the server's time: that of a read of a document that need not be there."""
+        with translating(self.name):
+            read: datetime = self._ref("clock/none").get(**self._limits()).read_time
+        self._count("get", reads=1)
+        return read
 
     def get_all(self, paths: Sequence[str]) -> dict[str, Found | None]:
         """Read documents in one call, by path."""
@@ -227,4 +236,4 @@ def place(collection: str, name: str) -> str:
 
 
 def _found(snapshot: Any) -> Found:
-    return Found(id=snapshot.id, data=snapshot.to_dict() or {}, stamp=snapshot.update_time)
+    return Found(id=snapshot.id, data=snapshot.to_dict() or {}, stamp=snapshot.update_time, read_at=snapshot.read_time)

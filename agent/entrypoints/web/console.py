@@ -17,6 +17,7 @@ from agent.entrypoints.web.identity import Identity, Person
 from agent.entrypoints.web.incident_page import Viewer, is_asked
 from agent.entrypoints.web.render import render
 from agent.errors import DependencyFailed, InputRejected
+from agent.ports.clock import clock_note
 from agent.ports.world import World
 from agent.presentation.measured import COMPUTED
 from agent.settings import Settings
@@ -126,4 +127,5 @@ def _banners(world: World, settings: Settings, factor: float) -> tuple[str, ...]
     if stopped or settings.kill_switch:
         stopped = stopped or "the kill switch is on"
         said.append(f"{stopped[:1].upper()}{stopped[1:]}. No change is made while it is on, whatever is approved.")
-    return tuple(said)
+    off = clock_note(world.clock)
+    return (*said, off) if off else tuple(said)

@@ -324,6 +324,10 @@ class Simulation:
 
         return Clock()
 
+    def _ticks(self) -> float:
+        """What counts seconds on every machine, whatever its clock says."""
+        return (self.true - T0).total_seconds()
+
     def _start(self, process: Process) -> None:
         process.starts += 1
         simulation = self
@@ -349,7 +353,7 @@ class Simulation:
                 logs=port(self.people, "logs"),
                 notifiers={"card": port(self.people, "notifier")},
                 model=port(self.people, "model") if self.course.model and owner is Owner.INCIDENT else None,
-                clock=StoredClock(Clock(), self.store.latest_time),
+                clock=StoredClock(Clock(), self.store.latest_time, monotonic=self._ticks),
                 knowledge=self.people.knowing(known),
                 receipt_key=KEY if owner in DECIDERS else None,
                 local=True,
