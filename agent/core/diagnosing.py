@@ -14,20 +14,25 @@ UNKNOWN_LOG = "the server's log from its start was not read"
 
 @dataclass(frozen=True, kw_only=True)
 class LogText:
-    """An instance's own log, redacted: the time and the text of each line, and whether it begins at the start."""
+    """An instance's own log, redacted: time and text of each line, whether it begins at the start, and whose it is."""
 
     lines: tuple[tuple[datetime, str], ...]
     complete: bool
+    instance: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class Told:
-    """One line of the whole story, by time; ``ref`` names the signal or the line of the log it stands in."""
+    """One line of the whole story, by time; ``ref`` names the signal or the line of the log it stands in.
+
+    ``server`` is the instance that said it, empty where nobody is named.
+    """
 
     at: datetime
     place: int
     ref: str
     line: str
+    server: str = ""
 
 
 def diagnose(
@@ -52,7 +57,9 @@ def diagnose(
     ordered = in_order(signals)
     told = story(ordered, log)
     complete = log is not None and log.complete
-    finding = matcher.classify("\n".join(t.line for t in told), whole_log=complete, platform=platform)
+    finding = matcher.classify(
+        "\n".join(t.line for t in told), whole_log=complete, platform=platform, servers=_servers(told)
+    )
     unknown = () if complete else (UNKNOWN_LOG,)
     end = next(((n, s) for n, s in enumerate(ordered, start=1) if s.ends_unasked), None)
     ended = _end_finding(end[1], matcher, platform) if end is not None else None
@@ -110,7 +117,7 @@ def _end_evidence(number: int, signal: Signal) -> Evidence:
 def story(ordered: tuple[Signal, ...], log: LogText | None) -> list[Told]:
     """Everything that was said, by time; a line that the instance's log holds already is told once."""
     told = [
-        Told(at=at, place=n, ref=f"log:{n}", line=part)
+        Told(at=at, place=n, ref=f"log:{n}", line=part, server=(log.instance if log else None) or "")
         for n, (at, line) in enumerate(log.lines if log else (), start=1)
         for part in line.splitlines() or [""]
     ]
@@ -118,11 +125,17 @@ def story(ordered: tuple[Signal, ...], log: LogText | None) -> list[Told]:
     after = len(told)
     for number, signal in enumerate(ordered, start=1):
         told.extend(
-            Told(at=signal.at, place=after + number, ref=f"s{number}", line=part)
+            Told(at=signal.at, place=after + number, ref=f"s{number}", line=part, server=signal.instance or "")
             for part in signal.text.splitlines() or [""]
             if signal.source is not Source.APP_LOG or part.strip() not in held
         )
     return sorted(told, key=lambda t: (t.at, t.place))
+
+
+def _servers(told: list[Told]) -> tuple[str, ...] | None:
+    """Who said each line, where several instances did: that one came up says nothing of another."""
+    several = len({t.server for t in told if t.server}) > 1
+    return tuple(t.server for t in told) if several else None
 
 
 def _title(finding: Finding, titles: dict[str, str]) -> str:

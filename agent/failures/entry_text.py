@@ -1,6 +1,7 @@
 """The words of a structured log record: a LogEntry, a Kubernetes event or pod, any logger's JSON, as lines of text."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ import re2
 from agent.failures.client_words import BODY_KEYS, BODY_SIGNS, CLIENT_KEYS, SPOKEN_KEYS, known_route
 from agent.failures.text import clean, records_of
 
+_INSTANCE = re.compile(r'"(?:instanceId|pod_name|instance_id)": ?"([^"]{1,200})"')
 MAX_DEPTH = 32
 MAX_JSON_CHARS = 2_000_000
 
@@ -71,17 +73,20 @@ def log_lines(text: str) -> list[str]:
     """Lines of a log in which some or all lines may be JSON records; whole-text JSON is taken apart too.
 
     A line that is not JSON, or is cut off, stays as it is, unless it holds several records of vLLM's logger: those
-    become lines of their own.
+    become lines of their own. Records of several instances say whose they are, as ``kubectl logs --prefix`` does.
     """
     whole = _parse(text) if text.lstrip()[:1] in {"{", "["} else None
     if isinstance(whole, Mapping):
         return entry_lines(whole)
     if isinstance(whole, list) and whole:
-        return [line for item in whole for line in _item_lines(item)]
+        several = len({_instance(item) for item in whole if isinstance(item, Mapping)} - {""}) > 1
+        return [line for item in whole for line in _item_lines(item, several=several)]
+    if len(set(_INSTANCE.findall(text))) > 1:
+        return [part for line in stretch_lines(text, apart=False) for part in _taken_apart(line, several=True)]
     return stretch_lines(text)
 
 
-def stretch_lines(text: str) -> list[str]:
+def stretch_lines(text: str, *, apart: bool = True) -> list[str]:
     """Lines of a stretch of a log, as :func:`log_lines` gives them, but that the stretch is not one JSON value.
 
     A stretch without JSON lines and without lines of several records costs little more than splitting it.
@@ -89,6 +94,8 @@ def stretch_lines(text: str) -> list[str]:
     text = clean(text)
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if not apart:
+        return text.split("\n")
     if not text.isascii():  # places in the bytes are places in the text only where all of it is ASCII
         return [part for line in text.split("\n") for part in _taken_apart(line)]
     lines: list[str] = []
@@ -104,15 +111,26 @@ def stretch_lines(text: str) -> list[str]:
     return lines
 
 
-def _taken_apart(line: str) -> list[str]:
+def _taken_apart(line: str, *, several: bool = False) -> list[str]:
     entry = _parse(line) if line.lstrip()[:1] == "{" and line.rstrip()[-1:] == "}" else None
-    return entry_lines(entry) if isinstance(entry, Mapping) else records_of(line)
+    return _item_lines(entry, several=several) if isinstance(entry, Mapping) else records_of(line)
 
 
-def _item_lines(item: object) -> list[str]:
-    if isinstance(item, Mapping):
-        return entry_lines(item)
-    return clean(str(item)).splitlines()
+def _item_lines(item: object, *, several: bool) -> list[str]:
+    if not isinstance(item, Mapping):
+        return clean(str(item)).splitlines()
+    name = _instance(item) if several else ""
+    return [f"[instance/{name}] {line}" if name else line for line in entry_lines(item)]
+
+
+def _instance(entry: Mapping[str, Any]) -> str:
+    """The instance, or the pod and its container, that a LogEntry is of; empty where it names none."""
+    labels, resource = entry.get("labels"), entry.get("resource")
+    of = resource.get("labels") if isinstance(resource, Mapping) else None
+    mine: Mapping[str, Any] = labels if isinstance(labels, Mapping) else {}
+    its: Mapping[str, Any] = of if isinstance(of, Mapping) else {}
+    named = mine.get("instanceId") or its.get("pod_name") or its.get("instance_id")
+    return "".join(str(named).split())[:200].replace("]", "") if named else ""
 
 
 def _parse(text: str) -> object:

@@ -58,7 +58,9 @@ class Matcher:
         """What one log line is by itself; None if the catalogue does not know it."""
         return next((match for _, match in self.scan([clean(text).replace("\n", " ")])), None)
 
-    def classify(self, text: str, *, whole_log: bool, platform: str | None) -> Finding:
+    def classify(
+        self, text: str, *, whole_log: bool, platform: str | None, servers: tuple[str, ...] | None = None
+    ) -> Finding:
         """The first cause in a text.
 
         Args:
@@ -66,14 +68,22 @@ class Matcher:
             whole_log: The text is the instance's own log from its start; without it a class that depends
                 on the phase stays provisional.
             platform: cloud_run, kubernetes, tpu_vm, container_apps, ec2, host, or None if not known.
+            servers: Which instance, pod or container wrote each line, where the caller knows; empty for a line of
+                nobody. Besides it the names count that collectors write before a line.
 
         Returns:
             A finding; ``unknown`` with the most telling lines where the catalogue knows nothing. It may be shared
             with others who asked the same.
         """
-        return (self._lately if len(text) <= MEMO_CHARS else self._classify)(text, whole_log, platform)
+        return (self._lately if len(text) <= MEMO_CHARS else self._classify)(text, whole_log, platform, servers)
 
-    def _classify(self, text: str, whole_log: bool, platform: str | None) -> Finding:  # noqa: FBT001 - a memo's key
+    def _classify(
+        self,
+        text: str,
+        whole_log: bool,  # noqa: FBT001 - a memo's key
+        platform: str | None,
+        servers: tuple[str, ...] | None = None,
+    ) -> Finding:
         lines = [without_client_words(line) for line in split_lines(text)]
         found = list(self._all.sightings(lines))
         lowered = "\n".join(lines).encode("utf-8", "surrogatepass").lower()
@@ -82,7 +92,7 @@ class Matcher:
             if compiled.entry.id not in fits:
                 fits[compiled.entry.id] = compiled.fits_text(lowered)
         sightings = [_sighting(index, compiled) for index, compiled in found if fits[compiled.entry.id]]
-        return judge(lines, sightings, whole_log=whole_log, platform=platform)
+        return judge(lines, sightings, whole_log=whole_log, platform=platform, servers=servers or ())
 
 
 def compile_catalogue(entries: Iterable[Signature]) -> Matcher:

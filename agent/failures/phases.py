@@ -84,10 +84,14 @@ class Timeline:
         marks: In the order of lines.
         lines: The text; they say which server and which process wrote a mark.
         troubled: Positions of lines that speak of trouble, in order: a banner below one of them begins a new start.
+        servers: Who wrote each line, where that is known from elsewhere.
     """
 
-    def __init__(self, marks: Sequence[Mark], lines: Sequence[str], troubled: Sequence[int] = ()) -> None:
+    def __init__(
+        self, marks: Sequence[Mark], lines: Sequence[str], troubled: Sequence[int] = (), servers: Sequence[str] = ()
+    ) -> None:
         self._lines = lines
+        self._told = servers
         self._troubled = troubled
         self._servers: dict[int, str] = {}
         self._starts: dict[str, list[_Start]] = {}
@@ -102,7 +106,9 @@ class Timeline:
     def server(self, index: int) -> str:
         """The server that wrote the line; see :func:`agent.failures.streams.server_of`."""
         if index not in self._servers:
-            self._servers[index] = server_of(self._lines[index]) if 0 <= index < len(self._lines) else ""
+            named = server_of(self._lines[index]) if 0 <= index < len(self._lines) else ""
+            told = self._told[index] if 0 <= index < len(self._told) else ""
+            self._servers[index] = "/".join(filter(None, (told, named)))
         return self._servers[index]
 
     def own_lines(self, index: int) -> Sequence[str]:

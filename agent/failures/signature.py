@@ -76,7 +76,7 @@ class Role(StrEnum):
 
 
 class Proof(StrEnum):
-    """What a phase marker says of its server besides the phase; DESIGN.md, "Survived"."""
+    """What a phase marker says of its server besides the phase; docs/adr/0010-when-a-failure-is-over.md."""
 
     NONE = ""
     NEW_START = "new_start"

@@ -59,11 +59,18 @@ class Sighting:
     signature: Signature
 
 
-def judge(lines: Sequence[str], sightings: Sequence[Sighting], *, whole_log: bool, platform: str | None) -> Finding:
+def judge(
+    lines: Sequence[str],
+    sightings: Sequence[Sighting],
+    *,
+    whole_log: bool,
+    platform: str | None,
+    servers: Sequence[str] = (),
+) -> Finding:
     """Choose among sightings; see :meth:`agent.failures.match.Matcher.classify` for the arguments."""
     loud = list(outcries(lines))
     troubled = sorted({*loud, *(s.index for s in sightings if s.signature.role in TROUBLE)})
-    timeline = Timeline([_mark(s) for s in sightings if s.signature.role is Role.PHASE], lines, troubled)
+    timeline = Timeline([_mark(s) for s in sightings if s.signature.role is Role.PHASE], lines, troubled, servers)
     deaths = [s.index for s in sightings if s.signature.role is not Role.HINT and s.signature.failure_class in NEVER]
     all_troubles = [s for s in sightings if s.signature.role in TROUBLE]
     troubles = [s for s in all_troubles if not _over(s, timeline, deaths) and not _ordered_stop(s, timeline)]
@@ -102,7 +109,7 @@ def _mild(line: str, known: bool) -> bool:  # noqa: FBT001 - one of three reason
 
 
 def _over(sighting: Sighting, timeline: Timeline, deaths: Sequence[int]) -> bool:
-    """Whether a trouble was survived, as DESIGN.md says it.
+    """Whether a trouble was survived (docs/adr/0010-when-a-failure-is-over.md).
 
     A trouble of start-up by the end of that very start; one of serving by a completed request or a token counter
     that moved, unless the engine died in between; hardware, kills, memory limits and dead engines never. A request

@@ -127,7 +127,8 @@ def without_secrets(world: World, log: InstanceLog) -> LogText:
     clean = world.knowledge.redact("\n".join(line.text.replace("\n", " ") for line in log.lines)).split("\n")
     if len(clean) != len(log.lines):  # a secret of several lines became one word: its lines share the first one's time
         clean = (clean + [""] * len(log.lines))[: len(log.lines)]
-    return LogText(lines=tuple(zip((line.at for line in log.lines), clean, strict=True)), complete=log.complete)
+    lines = tuple(zip((line.at for line in log.lines), clean, strict=True))
+    return LogText(lines=lines, complete=log.complete, instance=log.instance)
 
 
 def _named(world: World, incident: Incident, diagnosis: Diagnosis) -> Diagnosis:

@@ -87,3 +87,17 @@ def test_what_people_and_models_say_is_no_line_of_the_log(record):
 @pytest.mark.parametrize("key", ["content", "text", "message"])
 def test_a_logger_may_call_its_own_words_content(key):
     assert "CUDA out of memory" in "\n".join(entry_lines({key: "CUDA out of memory", "level": "error"}))
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["array", "lines"])
+def test_entries_of_several_instances_say_whose_they_are(matcher, whole):
+    def entry(instance, text):
+        return {"insertId": "x", "textPayload": text, "labels": {"instanceId": instance}}
+
+    failed = entry("a1", "requests.exceptions.ConnectionError: MaxRetryError on huggingface.co")
+    for other, class_ in (("b2", "network_timeout"), ("a1", "benign")):
+        entries = [failed, entry(other, "INFO:     Application startup complete.")]
+        text = json.dumps(entries) if whole else "\n".join(map(json.dumps, entries))
+        lines = log_lines(text)
+        assert lines[0].startswith("[instance/a1] ") == (other == "b2")
+        assert matcher.classify("\n".join(lines), whole_log=True, platform="cloud_run").class_ == class_
