@@ -67,7 +67,7 @@ bench: install ## Paired speed ratios beside peers
 lab-model: install ## A real small model behind vLLM on this machine (some minutes, 2.5 GB); RECORD=1 records it for the tests
 	@$(BIN)/python scripts/lab_model.py $(if $(RECORD),record,serve) $(LAB) $(if $(RECORD),tests/data/model/vllm.jsonl)
 
-lab: install ## Real vLLM on this CPU, broken seven ways and mended (2.5 GB, about ten minutes)
+lab: install ## Real vLLM on this CPU, a real Gemma among its models, broken eight ways and mended (3 GB, about ten minutes)
 	@nice -n 10 $(BIN)/python scripts/lab.py $(if $(CASE),--case $(CASE))
 
 checkov: ## Set up checkov beside the rest (about a minute); then the tests run it over infra/

@@ -163,7 +163,9 @@ def _terms(
         applied=_applied(accelerator, graph_estimate(model, flags, run), rules),
         budget=Bounds(low=low, best=best, high=high),
         given_pool=flags.kv_cache_memory_bytes,
-        warm_up=sampler_warm_up(model, run, activations) if rules.samples_beyond_profile else Bounds.exactly(0),
+        warm_up=sampler_warm_up(model, run, accelerator, activations)
+        if rules.samples_beyond_profile
+        else Bounds.exactly(0),
         counts_context=rules.counts_context,
     )
 

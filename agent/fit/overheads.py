@@ -12,6 +12,10 @@ SAMPLER_BYTES_PER_LOGIT = 14.5
 NATIVE_SAMPLER_BYTES_PER_LOGIT = 33.0
 """Most that sorting in PyTorch took per logit: 29.5 to 31.5 on five start-ups of 0.9.2 to 0.13.0, 5 with FlashInfer."""
 
+TRITON_SAMPLER_BYTES_PER_LOGIT = 20.0
+"""Most the kernels of older cards are taken to need per logit: scores in 4 bytes, copied for penalties and sums."""
+
+_FLASHINFER_SAMPLER = (9, 0)
 _GRAPH_LAYERS = 32
 """Depth of the models on which the graphs' cost per captured size was calibrated."""
 
@@ -63,23 +67,26 @@ def activation_peak(model: ModelFacts, flags: Flags, run: Effective, *, native_s
     return Bounds(low=int(best * least), best=best, high=high)
 
 
-def sampler_warm_up(model: ModelFacts, run: Effective, activations: Bounds) -> Bounds:
+def sampler_warm_up(model: ModelFacts, run: Effective, accelerator: AcceleratorFacts, activations: Bounds) -> Bounds:
     """What warming the sampler up takes beyond the profiled peak once the pool is there, bytes per device.
 
     The profile run of Model Runner V2 samples without top-k and top-p ("using less GPU memory than what is possible
-    during actual execution"), the warm-up asks for both; the default number of sequences counts.
+    during actual execution"), the warm-up asks for both; the default number of sequences counts. With FlashInfer, which
+    Hopper and later take, 1,024 sequences of 248,320 words asked for more than the 4.3 GiB that were free.
 
     Args:
         model: Its vocabulary counts.
         run: How many sequences one step may have.
+        accelerator: Which kernels it takes.
         activations: The profiled peak, whose room is free again by then.
 
     Source: vllm/v1/worker/gpu/model_runner.py 972-983 and vllm/sampling_params.py 1474, version 0.32.0, read
-    2026-11-22.
+    2026-11-22; pull requests 48601 (2026-07-14) and 57926 of vllm-project/vllm.
     """
+    flash = accelerator.supports(_FLASHINFER_SAMPLER)
+    width = NATIVE_SAMPLER_BYTES_PER_LOGIT if flash else TRITON_SAMPLER_BYTES_PER_LOGIT
     logits = min(run.max_num_seqs, run.max_num_batched_tokens) * model.vocab
-    beyond = int(NATIVE_SAMPLER_BYTES_PER_LOGIT * logits) - activations.best
-    return Bounds(low=0, best=0, high=max(0, beyond))
+    return Bounds(low=0, best=0, high=max(0, int(width * logits) - activations.low))
 
 
 def non_torch(accelerator: AcceleratorFacts, flags: Flags) -> Bounds:

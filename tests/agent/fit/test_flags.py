@@ -201,3 +201,9 @@ def test_any_text_is_read_or_refused_never_a_crash(text):
 
 def test_human_numbers_follow_vllms_two_alphabets():
     assert (human_int("1k"), human_int("1K"), human_int("2m"), human_int("2M")) == (1000, 1024, 2 * 10**6, 2**21)
+
+
+def test_an_empty_kv_space_in_the_environment_is_refused_as_vllm_refuses_it():
+    """Seen with vLLM 0.32 on a CPU: the worker ends with "invalid literal for int() with base 10: ''"."""
+    with pytest.raises(InputRejected, match="VLLM_CPU_KVCACHE_SPACE"):
+        parse_flags("VLLM_CPU_KVCACHE_SPACE= vllm serve m --kv-cache-memory-bytes 64M")
