@@ -49,6 +49,7 @@ def run(args: argparse.Namespace) -> int:
 
     catalogue = load_fit_catalogue()
     question = question_from({key: getattr(args, key, None) for key in KEYS})
+    catalogue.refuse_typing_errors(question.flags)
     speculative = question.flags.speculative_config
     setup = Setup(
         model=known_models(catalogue.models, read_settings()).find(question.model),

@@ -48,3 +48,13 @@ def test_a_sliding_window_on_a_cpu_holds_one_batch_whatever_is_asked(ask):
         assert report.kv_tokens.best == 132_332
         assert round(report.max_concurrency[1], 2) == 16.15
         assert report.kv_blocks_per_request == 64 + 5 * 21
+
+
+def test_the_real_server_of_the_lab_is_met_before_and_after_its_mending(ask):
+    """Printed by vLLM 0.32 in `make lab`: 32,768 tokens need 0.13 GiB of 0.06; at 8,192 the pool is 8,240 tokens."""
+    flags = "--enforce-eager --kv-cache-memory-bytes 67108864 --max-num-seqs 8 --max-model-len"
+    failed, mended = (ask("google/gemma-3-270m", "cpu", f"{flags} {n}", vllm="0.32") for n in (32768, 8192))
+    assert (failed.fits, failed.reason) == (False, "one_request")
+    assert round(failed.kv_bytes_per_request.best / GIB, 2) == 0.13
+    assert mended.fits is True
+    assert mended.kv_tokens.best == 8_240
