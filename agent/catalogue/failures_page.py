@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable
 
-from agent.catalogue.load_failures import FailureCatalogue, load_failures
+from agent.catalogue.load_failures import FailureCatalogue, Rank, load_failures
 from agent.failures.signature import FailureClass, Phase, Role, Signature
 
 MOST_PHRASES = 6
@@ -14,16 +14,25 @@ Written from `agent/catalogue/failures/*.toml`; change the entries, then write t
 `python -m agent.catalogue.failures_page > docs/failures.md`.
 
 A text is searched for the phrases of all signatures at once. Of several signatures in one text a cause comes before a
-consequence, then the higher precedence, then the earlier line. Where a class depends on how far the server had come,
+consequence, then the higher rank, then the earlier line. Where a class depends on how far the server had come,
 the phase decides. Words without a known text (hints) speak only where nothing better does. Nothing found is `unknown`.
 """
 
 
 def render(catalogue: FailureCatalogue) -> str:
     """The whole page as Markdown."""
-    parts = [HEAD, _contents(catalogue)]
+    parts = [HEAD, _ranks(catalogue), _contents(catalogue)]
     parts += [_class_section(class_, catalogue) for class_ in FailureClass if class_ in catalogue.classes]
     return "\n".join(parts)
+
+
+def _ranks(catalogue: FailureCatalogue) -> str:
+    def place(item: tuple[str, Rank]) -> tuple[int, int]:
+        return min(list(Role).index(role) for role in item[1].roles), -item[1].precedence
+
+    ranked = sorted(catalogue.ranks.items(), key=place)
+    rows = [f"| {rank.precedence} | {name} | {', '.join(sorted(rank.roles))} | {rank.why} |" for name, rank in ranked]
+    return "\n".join(["| rank | name | role | what is true of its entries |", "|---|---|---|---|", *rows, ""])
 
 
 def _contents(catalogue: FailureCatalogue) -> str:
@@ -64,7 +73,7 @@ def _of(class_: FailureClass, catalogue: FailureCatalogue) -> list[Signature]:
 
 
 def _signature(signature: Signature) -> list[str]:
-    facts = [str(signature.role), f"precedence {signature.precedence}", f"confidence {signature.confidence}"]
+    facts = [str(signature.role), f"rank {signature.precedence}", f"confidence {signature.confidence}"]
     if signature.phase is not Phase.UNKNOWN:
         facts.append(f"phase {signature.phase}")
     if signature.class_by_phase:

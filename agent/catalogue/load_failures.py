@@ -14,7 +14,7 @@ from agent.failures.rules import RULES
 from agent.failures.signature import FailureClass, Phase, Proof, Role, Signature
 
 FOLDER = Path(__file__).parent / "failures"
-NOT_SIGNATURES = {"classes.toml", "fields.toml"}
+NOT_SIGNATURES = {"classes.toml", "fields.toml", "ranks.toml"}
 
 PLATFORMS = frozenset({"cloud_run", "kubernetes", "tpu_vm", "container_apps", "ec2", "host"})
 FIXES = frozenset(
@@ -35,7 +35,7 @@ _DATE = re2.compile(r"20\d\d-\d\d-\d\d")
 _TEXTS = ("phrases", "context", "unless", "unless_text")
 _KNOWN = {
     *_TEXTS, "id", "class", "class_by_phase", "role", "fields", "phase", "proof", "near", "platforms", "versions",
-    "precedence", "confidence", "certain", "needs_silence", "whole_line", "claims_line", "fixes", "fixes_by_phase",
+    "rank", "confidence", "certain", "needs_silence", "whole_line", "claims_line", "fixes", "fixes_by_phase",
     "decide", "becomes", "title", "what", "recognise", "mend", "source", "date",
 }  # fmt: skip
 
@@ -51,6 +51,23 @@ class ClassWords:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Rank:
+    """What an entry says of a trouble compared with others in the same text: a number with its reason.
+
+    Attributes:
+        precedence: 0..100; of several signatures of one role the higher explains the lower.
+        roles: The roles whose entries may have it.
+        default: Entries of these roles that name no rank have it.
+        why: What must be true of an entry of this rank, for people.
+    """
+
+    precedence: int
+    roles: frozenset[Role]
+    default: bool
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class FailureCatalogue:
     """The whole catalogue.
 
@@ -58,12 +75,14 @@ class FailureCatalogue:
         signatures: In the order of file names, then of entries.
         classes: One entry for each failure class but ``unknown``.
         files: Signature id to the name of its file.
+        ranks: By name.
         printed: Patterns of the figures that a start prints, by the name that they have beside a prediction.
     """
 
     signatures: tuple[Signature, ...]
     classes: Mapping[FailureClass, ClassWords]
     files: Mapping[str, str]
+    ranks: Mapping[str, Rank]
     printed: Mapping[str, str]
 
 
@@ -81,6 +100,7 @@ def load_failures(folder: Path = FOLDER) -> FailureCatalogue:
     classes = _classes(tables.get("classes.toml", {}), mistakes)
     patterns = _patterns(tables.get("fields.toml", {}), mistakes)
     printed = _printed(tables.get("fields.toml", {}), patterns, mistakes)
+    ranks = _ranks(tables.get("ranks.toml", {}), mistakes)
     signatures: list[Signature] = []
     files: dict[str, str] = {}
     for name, table in tables.items():
@@ -90,12 +110,15 @@ def load_failures(folder: Path = FOLDER) -> FailureCatalogue:
         for raw in table.get("signature", []):
             entry = {**defaults, **raw}
             where = f"{name} {entry.get('id', '(no id)')}"
+            rank = _rank_of(entry, ranks)
             found = _mistakes_of(entry, patterns)
+            if rank is None:
+                found.append(f"{entry.get('rank', '(no rank)')!r} is no rank of its role")
             if entry.get("id") in files:
                 found.append("id stands twice")
             mistakes.extend(f"{where}: {mistake}" for mistake in found)
-            if not found:
-                signature = _signature(entry, patterns, classes)
+            if not found and rank is not None:
+                signature = _signature(entry, patterns, classes, rank)
                 signatures.append(signature)
                 files[signature.id] = name
     if mistakes:
@@ -104,7 +127,7 @@ def load_failures(folder: Path = FOLDER) -> FailureCatalogue:
             why=f"{len(mistakes)} mistakes: " + "; ".join(mistakes),
             mend="correct the entries named",
         )
-    return FailureCatalogue(signatures=tuple(signatures), classes=classes, files=files, printed=printed)
+    return FailureCatalogue(signatures=tuple(signatures), classes=classes, files=files, ranks=ranks, printed=printed)
 
 
 def is_fix_action(text: str) -> bool:
@@ -161,6 +184,33 @@ def _printed(table: Mapping[str, Any], patterns: Mapping[str, str], mistakes: li
     return {name: patterns[field] for name, field in named.items() if field in patterns}
 
 
+def _ranks(table: Mapping[str, Any], mistakes: list[str]) -> dict[str, Rank]:
+    ranks: dict[str, Rank] = {}
+    for name, raw in table.items():
+        number, roles = raw.get("precedence", -1), raw.get("roles", [])
+        if not 0 <= number <= 100:
+            mistakes.append(f"ranks.toml {name}: precedence is {number!r}, want 0..100")
+        if not raw.get("why"):
+            mistakes.append(f"ranks.toml {name}: lacks why")
+        unknown = [role for role in roles if role not in set(Role)]
+        mistakes.extend(f"ranks.toml {name}: {role!r} is no role" for role in unknown)
+        ranks[name] = Rank(
+            precedence=number,
+            roles=frozenset(Role(role) for role in roles if role not in unknown),
+            default=bool(raw.get("default", False)),
+            why=raw.get("why", ""),
+        )
+    return ranks
+
+
+def _rank_of(entry: Mapping[str, Any], ranks: Mapping[str, Rank]) -> Rank | None:
+    role = entry.get("role", "cause")
+    if "rank" in entry:
+        named = ranks.get(entry["rank"])
+        return named if named is not None and role in named.roles else None
+    return next((rank for rank in ranks.values() if rank.default and role in rank.roles), None)
+
+
 def _mistakes_of(entry: Mapping[str, Any], patterns: Mapping[str, str]) -> list[str]:
     found = [f"unknown key {key!r}" for key in entry if key not in _KNOWN]
     found += [
@@ -171,8 +221,6 @@ def _mistakes_of(entry: Mapping[str, Any], patterns: Mapping[str, str]) -> list[
     found += [f"no field {name!r} in fields.toml" for name in entry.get("fields", []) if name not in patterns]
     fixes = [*entry.get("fixes", []), *(fix for row in entry.get("fixes_by_phase", {}).values() for fix in row)]
     found += [f"{fix!r} is no fix action" for fix in fixes if not is_fix_action(fix)]
-    if not 0 <= entry.get("precedence", 70) <= 100:
-        found.append(f"precedence is {entry['precedence']!r}, want 0..100")
     if not 0 < entry.get("confidence", 0.9) <= 1:
         found.append(f"confidence is {entry['confidence']!r}, want 0..1")
     if entry.get("id") and not _ID.fullmatch(entry["id"]):
@@ -220,7 +268,7 @@ def _texts(entry: Mapping[str, Any]) -> list[str]:
 
 
 def _signature(
-    entry: Mapping[str, Any], patterns: Mapping[str, str], classes: Mapping[FailureClass, ClassWords]
+    entry: Mapping[str, Any], patterns: Mapping[str, str], classes: Mapping[FailureClass, ClassWords], rank: Rank
 ) -> Signature:
     class_ = FailureClass(entry["class"])
     words = classes.get(class_)
@@ -243,7 +291,7 @@ def _signature(
         near=bool(entry.get("near", False)),
         platforms=tuple(entry.get("platforms", ())),
         versions=entry.get("versions", ""),
-        precedence=entry.get("precedence", 70),
+        precedence=rank.precedence,
         confidence=float(entry.get("confidence", 0.9)),
         certain=bool(entry.get("certain", True)),
         fixes=tuple(fixes),

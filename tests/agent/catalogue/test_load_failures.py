@@ -38,7 +38,7 @@ class = "gremlins"
 phrases = ["ab", "fine phrase", "fine phrase"]
 fixes = ["pray"]
 fields = ["nope"]
-precedence = 300
+rank = "highest"
 platforms = ["moon"]
 colour = "red"
 [[signature]]
@@ -56,10 +56,39 @@ date = "yesterday"
     text = str(caught.value)
     for part in (
         "unknown key 'colour'", "title is missing", "source is missing", "'gremlins' is no class", "'ab' has no literal",
-        "'fine phrase' stands twice", "'pray' is no fix action", "no field 'nope'", "precedence is 300",
+        "'fine phrase' stands twice", "'pray' is no fix action", "no field 'nope'", "'highest' is no rank of its role",
         "'moon' is no platform", "id wants", "date is 'yesterday'", "yy.toml",
     ):  # fmt: skip
         assert part in text, part
+
+
+def test_every_rank_has_a_reason_and_is_used_and_every_role_has_one_default() -> None:
+    """No number of precedence without a reason: entries name a rank, and the ranks are few."""
+    catalogue = load_failures()
+    ranks = catalogue.ranks
+    used = {(signature.role, signature.precedence) for signature in catalogue.signatures}
+    assert all(rank.why for rank in ranks.values())
+    assert used == {(role, rank.precedence) for rank in ranks.values() for role in rank.roles}
+    for role in Role:
+        assert sum(rank.default and role in rank.roles for rank in ranks.values()) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "mistake"),
+    [
+        (("precedence = 92", "precedence = 920"), "precedence is 920"),
+        (('roles = ["cause"]', 'roles = ["gremlin"]'), "'gremlin' is no role"),
+        (("why =", "because ="), "lacks why"),
+    ],
+)
+def test_a_rank_without_number_role_or_reason_is_refused(tmp_path: Path, change: tuple[str, str], mistake: str) -> None:
+    for path in module.FOLDER.glob("*.toml"):
+        shutil.copy(path, tmp_path)
+    ranks = tmp_path / "ranks.toml"
+    ranks.write_text(ranks.read_text().replace(*change, 1))
+    with pytest.raises(SettingsRejected) as caught:
+        load_failures(tmp_path)
+    assert mistake in str(caught.value)
 
 
 LINES = {
