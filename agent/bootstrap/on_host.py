@@ -14,6 +14,7 @@ from agent.adapters.platform.host_book import Page, Stage, Start
 from agent.adapters.platform.host_checkup import Checkup, Doctor
 from agent.adapters.platform.host_describe import cards_here, config_of, name_of, version_of
 from agent.adapters.platform.host_fixed import FixedServer, check_restart
+from agent.adapters.platform.host_process import memory_mib
 from agent.adapters.platform.host_server import HostServer, command_line
 from agent.bootstrap.place import Place
 from agent.core.services import Service, Services, parse_services
@@ -108,7 +109,8 @@ def meant(words: Sequence[str]) -> ServingConfig:
     """Return the configuration that a command line means on this machine."""
     from agent.catalogue.load_fit import load_fit_catalogue
 
-    return config_of(tuple(words), inherited(), cards_here(), load_fit_catalogue().accelerators)
+    config = config_of(tuple(words), inherited(), cards_here(), load_fit_catalogue().accelerators)
+    return config.with_(memory_mib=memory_mib())  # a plan that pins host memory must know how much there is
 
 
 def enrol(settings: Settings, config: ServingConfig, name: str | None) -> Service:

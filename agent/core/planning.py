@@ -136,7 +136,7 @@ def _proposal(about: _Known, candidate: Candidate) -> Proposal | None:
     if word.fits is False or (not staged and live.pinned_to is not None):
         return None
     before = fits.word(incident.service, live.config)
-    proven = prove(candidate.actions, word=word, container=_container(about, live, after), printed=about.printed)
+    proven = proof_of(incident, live, candidate.actions, fits, word=word)
     misses = fits.misses(incident.service, after) if touched(candidate.actions) else ""
     prices = _prices(fits, live.config, after, candidate)
     risk, reasons = _risk(incident, live, word, before, proven, computed=candidate.word is not None)
@@ -179,13 +179,28 @@ def _may_be_made(about: _Known, live: Live, candidate: Candidate, changed: tuple
     return True
 
 
-def _container(about: _Known, live: Live, after: ServingConfig) -> ContainerFit:
+def proof_of(incident: Incident, live: Live, actions: tuple[Action, ...], fits: Fits, *, word: FitWord) -> Proven:
+    """Prove actions from the live configuration; asked when a plan is made, and again before its effect.
+
+    Args:
+        incident: Whose diagnosis and printed figures count.
+        live: The service as it is.
+        actions: What would be done.
+        fits: The arithmetic.
+        word: What it says of the device's memory after the actions.
+    """
+    after = applied(live.config, actions)
+    return prove(
+        actions, word=word, container=_container(incident, live, after, fits), printed=_printed(incident, live)
+    )
+
+
+def _container(incident: Incident, live: Live, after: ServingConfig, fits: Fits) -> ContainerFit:
     """The container's memory after a change; no computation stands that the kill before it contradicts."""
-    service, diagnosis = about.incident.service, about.incident.diagnosis
-    killed = diagnosis is not None and diagnosis.class_ == "host_oom"
-    if killed and about.fits.container(service, live.config).fits is True:
+    killed = incident.diagnosis is not None and incident.diagnosis.class_ == "host_oom"
+    if killed and fits.container(incident.service, live.config).fits is True:
         return ContainerFit(sentence="container memory: it was computed to suffice and did not; what else takes it")
-    return about.fits.container(service, after)
+    return fits.container(incident.service, after)
 
 
 def _prices(

@@ -7,6 +7,7 @@ from agent.core.execution import Effect, EffectKind, EffectState, Execution, Int
 from agent.core.incident import INVALID, Incident, Remedy
 from agent.core.phase import Phase
 from agent.core.plan import Plan
+from agent.core.planning import proof_of
 from agent.core.serving import Live
 from agent.core.value import canonical
 from agent.core.verification import Check, Measurement, Verification
@@ -37,7 +38,7 @@ def begin_execution(world: World, incident: Incident) -> Did:
         if plan.by_person:
             return _hand_over(world, incident, plan, now)
         live = _described(world, plan)
-        _check_as_shown(world, plan, live)
+        _check_as_shown(world, incident, plan, live)
     except (PolicyRefused, InputRejected) as refusal:
         return _refuse(world, incident, str(refusal), now)
     barred = _not_valid(world, incident, plan, live)
@@ -94,7 +95,7 @@ def _described(world: World, plan: Plan) -> Live:
     return live
 
 
-def _check_as_shown(world: World, plan: Plan, live: Live) -> None:
+def _check_as_shown(world: World, incident: Incident, plan: Plan, live: Live) -> None:
     """Refuse a plan that was made for another state, or that shows another difference or proof than it has.
 
     Both are computed anew from the live configuration: whoever writes the incident database chose what people saw.
@@ -114,6 +115,10 @@ def _check_as_shown(world: World, plan: Plan, live: Live) -> None:
     proof, shown = world.knowledge.fits.word(plan.target.service, after), plan.fit_after
     if (proof.fits, proof.reason, proof.sentence) != (shown.fits, shown.reason, shown.sentence):
         why = f"it shows {shown.sentence!r}, and the arithmetic says {proof.sentence!r}"
+        raise refused(plan, why, "look at the new plan, and at who writes to the store")
+    proven = proof_of(incident, live, plan.actions, world.knowledge.fits, word=proof)
+    if proven.proof is not plan.proof:
+        why = f"it shows the proof {plan.proof!s}, and from the live configuration it is {proven.proof!s}"
         raise refused(plan, why, "look at the new plan, and at who writes to the store")
 
 
@@ -269,7 +274,7 @@ def _preflight(world: World, incident: Incident, now: datetime) -> Intent:
     if intent.target != live.target:
         why = f"{incident.service!r} changed since the intent was stored (now generation {live.generation})"
         raise refused(plan, why, "look at the new plan and approve it")
-    _check_as_shown(world, plan, live)
+    _check_as_shown(world, incident, plan, live)
     return intent
 
 

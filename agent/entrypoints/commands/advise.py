@@ -71,9 +71,7 @@ def run(args: argparse.Namespace) -> int:
         accelerators=catalogue.accelerators,
         shapes=load_platform_catalogue().shapes,
     )
-    if args.top is not None and args.top < 1:
-        raise InputRejected(f"--top {args.top} was refused", why="it must be 1 or more", mend="leave it out for all")
-    answer = advise(setup, demand, market).top(args.top)
+    answer = advise(setup, demand, market).top(_top(args.top))
     print(json.dumps(answer.to_json()) if args.json else advice_text(answer))
     sys.stdout.flush()
     return 0
@@ -83,3 +81,9 @@ def _positive(name: str, value: float | None) -> float | None:
     if value is not None and not 0 < value < float("inf"):
         raise InputRejected(f"{name} {value!r} was refused", why="it must be above 0", mend="leave it out or raise it")
     return value
+
+
+def _top(most: int | None) -> int | None:
+    if most is not None and most < 1:
+        raise InputRejected(f"--top {most} was refused", why="it must be 1 or more", mend="leave it out for all")
+    return most

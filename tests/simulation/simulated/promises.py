@@ -12,6 +12,8 @@ from agent.core.decision import Answer, Decision
 from agent.core.execution import EffectKind, EffectState, effect_key
 from agent.core.incident import Incident
 from agent.core.phase import ENDS, Phase
+from agent.core.plan import Plan
+from agent.core.proof import OFFERED, Proof, touched
 from agent.core.verification import Verdict
 from agent.errors import DependencyFailed, PolicyRefused, StateConflict
 from agent.ports.store import Query
@@ -34,6 +36,7 @@ def at_a_change(sim: Simulation, mutation: Mutation) -> None:
     assert decision.answer is Answer.APPROVE, f"{mutation.kind} of a rejected plan"
     assert decision.plan_digest == incident.plan.digest
     assert decision.at < decision.expires_at, "an expired plan was approved"
+    assert incident.plan.proof in OFFERED, f"{mutation.kind} of a plan with the proof {incident.plan.proof}"
     if mutation.kind == "apply":
         _first_enough(sim, incident)
     else:
@@ -88,10 +91,21 @@ def at_a_commit(sim: Simulation, incident: Incident) -> None:
         assert incident.verification is not None
         assert incident.verification.verdict is Verdict.RECOVERED, "resolved without a verdict"
         _really_well(sim, incident)
+    if incident.plan is not None:
+        _is_proved(incident.plan)
     if incident.decision is not None:
         assert incident.decision == _claimed(sim, incident.decision.plan), "another decision stands than was claimed"
     if incident.phase is Phase.ROLLED_BACK:
         _really_back(sim, incident)
+
+
+def _is_proved(plan: Plan) -> None:
+    """T3: what is offered and takes memory is computed or measured; a task that is not proved says what is missing."""
+    if not plan.by_person:
+        proved = {Proof.COMPUTED, Proof.MEASURED} if touched(plan.actions) else OFFERED
+        assert plan.proof in proved, f"{plan.id} is offered with the proof {plan.proof}: {plan.proof_missing}"
+    assert plan.proof is not None, "a plan without a proof"
+    assert bool(plan.proof_missing) == (plan.proof is Proof.NONE), f"{plan.id}: {plan.proof_missing}"
 
 
 def _really_well(sim: Simulation, incident: Incident) -> None:
