@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -201,6 +202,24 @@ def test_a_server_that_ends_unasked_is_told_of_within_15_s(watched, last, bye) -
     assert (incident.opened_at - page.newest.ended_at).total_seconds() <= 15
     assert incident.cause == cause
     assert len(own.incidents()) == 1
+
+
+def test_somebody_elses_server_that_is_gone_is_told_of_within_15_s(watched, tmp_path: Path) -> None:
+    """Nobody tells the watcher of its end, and its log says nothing: nothing answers on its port any more."""
+    own = watched()
+    log = tmp_path / "vllm.log"
+    words = own.words("--max-model-len", "2048")
+    with log.open("wb") as out, subprocess.Popen(words, stdout=out, stderr=out, start_new_session=True) as server:
+        try:
+            own.follow(log, "--", *words)
+            own.until(own.serving, "a serving server")
+            os.killpg(server.pid, signal.SIGKILL)
+            gone = time.monotonic()
+            own.until(own.incidents, "an incident")
+            assert time.monotonic() - gone <= 15 + 1  # a second for the look of the test itself
+        finally:
+            if server.poll() is None:
+                os.killpg(server.pid, signal.SIGKILL)
 
 
 def test_auto_goes_as_far_as_the_policy_and_no_further(watched) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from agent.bootstrap import matcher
 from agent.core.intake.ends import PlainEnds, cloud_run_end, container_apps_end, end_of, sigterm_told, systemd_told
 from agent.core.signal import AskedBy, End, Stop
 
@@ -69,6 +70,16 @@ def test_systemd_tells_the_ends_and_stops_of_the_servers_unit(said, told):
 def test_the_catalogue_is_asked_in_one_spelling(end, text):
     """However the platform spells a kill; a code that no process can have says nothing."""
     assert end.catalogue_text == text
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["EXIT 137", "exit code 137", "exit status 137", "code=killed, status=9", "      Exit Code:    137",
+     "Container 'v' was terminated with exit code '137' and reason 'ProcessExited'", "Container called exit(137).",
+     "Container terminated on signal 9.", "vllm-1 exited with code 137", "the server ended with signal 9 (SIGKILL)"],
+)  # fmt: skip
+def test_a_kill_with_nothing_else_is_host_memory_in_every_spelling(said):
+    assert matcher().classify(said, whole_log=False, platform=None).class_ == "host_oom"
 
 
 def plain(*lines):
