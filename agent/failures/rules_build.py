@@ -141,6 +141,8 @@ def context(case: Case) -> Ruling:
 
 def tool_parser(case: Case) -> Ruling:
     """Streaming, reasoning and Harmony faults are bugs of a version; all else is the wrong parser first."""
+    if re.search(r"\w{3,40}reasoningparser reasoning parser", case.line):  # its tokens are not in this tokenizer
+        return Ruling(fixes=("set_flag reasoning_parser", "set_flag tool_call_parser", "upgrade_version"))
     if case.has(
         "reasoning parser", "extract_reasoning", "streaming", "harmony", "expecting start token", "message header"
     ):

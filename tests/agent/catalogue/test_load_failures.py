@@ -1,5 +1,6 @@
 """The failure catalogue: whole and valid, and every mistake told at once."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -143,3 +144,19 @@ def test_an_id_stands_once(tmp_path: Path) -> None:
 )
 def test_the_vocabulary_of_fix_actions_is_closed(text: str, right: bool) -> None:
     assert is_fix_action(text) is right
+
+
+LEARNED = Path(__file__).parents[2] / "data" / "learned_texts.jsonl"
+
+
+def test_what_was_learned_from_others_is_listed_by_address_and_label_and_kept_in_the_catalogue() -> None:
+    """No text of others stands here; where each came from, what it is, and which entry knows it now."""
+    catalogue = load_failures()
+    ids = {signature.id for signature in catalogue.signatures}
+    rows = [json.loads(line) for line in LEARNED.read_text(encoding="utf-8").splitlines()]
+    assert len({row["source_url"] for row in rows}) == len(rows) > 150
+    for row in rows:
+        assert set(row["classes"]) <= {*map(str, FailureClass)}, row["source_url"]
+        assert all(is_fix_action(fix) for fix in row["fixes"]), row["source_url"]
+        assert row["learned"] is None or row["learned"] in {*ids, "healthy_progress"}, row["source_url"]
+        assert "log" not in row

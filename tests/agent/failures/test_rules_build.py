@@ -116,3 +116,11 @@ def test_an_exception_without_a_known_text_is_told_by_its_frames_and_never_by_it
     found = matcher.classify(_traceback(*frames, end=end), whole_log=True, platform=None)
     assert found.class_ == class_
     assert not found.certain
+
+
+def test_a_reasoning_parser_whose_tokens_are_not_in_the_tokenizer_is_the_wrong_parser(matcher: Matcher) -> None:
+    text = (
+        "RuntimeError: Gemma4ReasoningParser reasoning parser could not locate think start/end tokens in the tokenizer!"
+    )
+    found = matcher.classify(text, whole_log=False, platform=None)
+    assert (found.class_, found.fix_actions[0]) == ("tool_parser_error", "set_flag reasoning_parser")
