@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,12 @@ from agent.core.decision import Answer
 from agent.core.incident import Incident
 from agent.core.phase import Phase
 from agent.core.plan import Plan
+from agent.core.policy import Mode, Rule
 from agent.core.proof import OFFERED, Proof, touched
 from agent.errors import PolicyRefused
+from agent.ports.world import Owner
 from agent.presentation.terminal_text import lines
+from agent.stages.approval import is_automatic
 
 _spec = importlib.util.spec_from_file_location("offered_plans", Path(__file__).with_name("offered_plans.py"))
 assert _spec is not None
@@ -93,6 +97,29 @@ def test_an_unproved_change_cannot_be_approved_whoever_wrote_it(journey) -> None
         store._incidents[found.id] = found.with_(plan=plan).model_dump_json()
         with pytest.raises(PolicyRefused, match=r"proof|proves"):
             told.answer(plan.id)
+
+
+def test_policy_approves_nothing_that_is_not_proved(journey) -> None:
+    """Automatic is no proof."""
+    told, found = asked(journey)
+    world = told.installation.worlds[Owner.DECISION]
+    rule = Rule(services=(found.service,), kinds=("set_flag",), mode=Mode.AUTOMATIC)
+    automatic = replace(world, knowledge=replace(world.knowledge, policy=world.knowledge.policy.with_(rules=(rule,))))
+    assert is_automatic(automatic, found, found.plan)
+    assert not is_automatic(automatic, found, found.plan.with_(proof=Proof.NONE))
+
+
+def test_the_executor_computes_the_proof_anew(journey) -> None:
+    """Whoever writes incidents says "computed" where it is only measured: the change is refused before its effect."""
+    told, found = asked(journey)
+    forged = found.plan.with_(proof=Proof.COMPUTED)
+    store = told.installation.store
+    store._plans[forged.id] = forged.model_dump_json()
+    store._incidents[found.id] = found.with_(plan=forged).model_dump_json()
+    told.answer(forged.id)
+    after = told.until(lambda i: i.ended or (i.plan is not None and i.plan.id != forged.id))
+    assert any(r.ended == Phase.REFUSED for r in after.remedies)
+    assert told.installation.rehearsal.describe(found.service).generation == found.plan.target.generation
 
 
 @pytest.mark.shared

@@ -168,3 +168,73 @@ def test_a_move_is_typed_where_the_platform_rents_it_in_one_piece(services: Serv
     assert cards == {"nvidia-rtx-pro-6000": (20.0, 80 * 1024)}
     assert all(m.model != MODEL for m in moves)
     assert all(o.move is None for o in options if o.elsewhere is None)
+
+
+class TestContainerMemory:
+    """The load against the container's limit; where a part is not known it is not computed."""
+
+    def test_a_mounted_checkpoint_larger_than_the_container_suffices(self, services: Services) -> None:
+        """What is mapped is page cache; recorded for a checkpoint of 16.44 GB in 16,384 MiB."""
+        found = service_fits(services).container("s", config())
+        assert found.fits is True
+        assert found.figures[0].value == "16.0 GiB"
+
+    def test_pinned_offload_counts_at_its_pessimistic_end(self, services: Services) -> None:
+        fits = service_fits(services)
+        assert fits.container("s", config("--cpu-offload-gb", "8")).fits is None
+        more = config("--cpu-offload-gb", "8").with_(memory_mib=32_768)
+        assert fits.container("s", more).fits is True
+
+    def test_a_download_on_cloud_run_lies_in_memory(self, services: Services) -> None:
+        """Its file system is the container's memory."""
+        found = service_fits(services).container("s", config(model=MODEL))
+        assert found.fits is False
+        assert any(figure.name == "Checkpoint files in memory" for figure in found.figures)
+
+    def test_a_limit_that_nobody_knows_proves_nothing(self, services: Services) -> None:
+        found = service_fits(services).container("s", config().with_(memory_mib=None))
+        assert found.fits is None
+        assert "not known" in found.sentence
+
+    def test_flags_in_a_shell_line_prove_nothing(self, services: Services) -> None:
+        hidden = config().with_(command=("sh", "-c"), args=("vllm serve m",))
+        assert service_fits(services).container("s", hidden).fits is None
+
+
+@pytest.mark.parametrize("name", ["a100", "h100", "nvidia-a100"])
+def test_a_name_that_covers_several_sizes_proves_nothing(services: Services, name: str) -> None:
+    """A doubtful accelerator is not computed, so a plan that takes memory has no proof."""
+    word = service_fits(services).word("s", config("--max-model-len", "4096").with_(accelerator=name))
+    assert word.fits is None
+    assert "not computed" in word.sentence.lower()
+
+
+def test_what_a_change_takes_away_names_losses_speed_and_the_given_prices(services: Services) -> None:
+    """The context shrinks and offload slows it down; the prices are the caller's, who knows how many run."""
+    fits = service_fits(services)
+    after = config("--max-model-len", "4096", "--cpu-offload-gb", "8", "--language-model-only")
+    line = fits.takes_away("s", config("--max-model-len", "8192"), after, usd_per_h=(1.42, 2.84))
+    assert line.startswith("loses images; 8,192 -> 4,096 tokens of context; ")
+    assert line.endswith(" tokens/s; 1.42 -> 2.84 USD/h")
+
+
+def test_of_an_unknown_model_context_and_price_are_known(services: Services) -> None:
+    """Nothing is made up."""
+    before, after = (config("--max-model-len", n, model="org/unknown") for n in ("131072", "32640"))
+    line = service_fits(services).takes_away("s", before, after, usd_per_h=(None, None))
+    assert line == "131,072 -> 32,640 tokens of context"
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        (("--max-model-len", "2048"), "2,048 tokens of context, 4,096 are needed"),
+        (("--max-model-len", "4096", "--cpu-offload-gb", "14"), "tokens/s, 5 are needed"),
+        (("--max-model-len", "4096"), ""),
+    ],
+)
+def test_a_need_that_is_missed_is_named(services: Services, flags: tuple[str, ...], says: str) -> None:
+    """Five tokens per second are needed where nobody stated a need."""
+    found = service_fits(services).misses("s", config(*flags))
+    assert found.endswith(says)
+    assert bool(found) == bool(says)
