@@ -44,7 +44,7 @@ class Tradeoff:
 
         Such as "loses images; 36 -> 5 tokens/s; 1.42 -> 1.42 USD/h".
         """
-        return "; ".join(self._parts()) or "loses nothing"
+        return "; ".join(self._parts())
 
     @property
     def taken(self) -> tuple[str, ...]:
@@ -64,7 +64,7 @@ class Tradeoff:
             yield f"{_speed(self.tokens_per_s[0])} -> {_speed(self.tokens_per_s[1])} tokens/s"
 
     def _parts(self) -> Iterator[str]:
-        yield from self.taken
+        yield from self.taken or ("loses nothing",)
         if self.usd_per_h != (None, None):
             old, new = (f"{usd:.2f}" if usd is not None else "unknown" for usd in self.usd_per_h)
             yield f"{old} -> {new} USD/h"

@@ -50,7 +50,8 @@ def _peak(report: FitReport) -> str:
     if report.fits is False or budget is None or need.best <= budget.best:
         return said
     outside = round(need.best / GIB, 2) - round(budget.best / GIB, 2)
-    return f"{said} ({outside:.2f} above vLLM's budget of {_gib(budget)}, which leaves out driver, graphs and loading)"
+    left_out = "which leaves out the runtime's context and graph capture"
+    return f"{said} ({outside:.2f} above vLLM's budget of {_gib(budget)}, {left_out})"
 
 
 def _refusal(report: FitReport) -> str:

@@ -1,5 +1,6 @@
 """A plan in one line, made from its typed actions and its exact difference: what is done, from what to what."""
 
+import re
 from collections.abc import Iterator
 
 from agent.core.action import Difference, ForPerson, Restart, SetLivenessProbe, SetStartupProbe
@@ -7,6 +8,7 @@ from agent.core.plan import Plan
 from agent.core.safe_text import shortened
 
 TITLE_CHARS = 200
+_FIRST_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])|\n")
 _PROBES = ("startup_probe ", "liveness_probe ")
 _NAMES = {
     "max_instances": "the most instances",
@@ -28,7 +30,7 @@ def plan_title(plan: Plan) -> str:
 def _parts(plan: Plan) -> Iterator[str]:
     for action in plan.actions:
         if isinstance(action, ForPerson):
-            yield action.instruction.partition("\n")[0]
+            yield _FIRST_SENTENCE.split(action.instruction, maxsplit=1)[0]
         elif isinstance(action, Restart):
             yield "Start the same configuration again"
         elif isinstance(action, SetStartupProbe):

@@ -216,7 +216,7 @@ def _join(world: World, incident: Incident, signal: Signal, finding: Finding, wh
         due_at=now,
     )
     heads = (head_key(signal.run, signal.service, signal.revision),) if adopted else ()
-    save(world, changed, f"heard: {first_line(signal.text)}", now=now, tell=False, heads=heads, signals=(signal,))
+    save(world, changed, f"signal: {first_line(signal.text)}", now=now, tell=False, heads=heads, signals=(signal,))
     return Did.JOINED
 
 

@@ -23,7 +23,7 @@ def test_the_line_of_the_design():
         (Tradeoff(context_tokens=(131072, 32640)), "131,072 -> 32,640 tokens of context"),
         (Tradeoff(users=(8, 2)), "8 -> 2 full-length requests at once"),
         (Tradeoff(model=("31B", "26B-A4B"), model_share=0.2), "26B-A4B instead of 31B"),
-        (Tradeoff(usd_per_h=(1.42, None)), "1.42 -> unknown USD/h"),
+        (Tradeoff(usd_per_h=(1.42, None)), "loses nothing; 1.42 -> unknown USD/h"),
         (Tradeoff(tokens_per_s=(None, 5.0), context_tokens=(None, 5)), "loses nothing"),
     ],
 )

@@ -35,6 +35,14 @@ def test_a_restart_a_probe_and_a_task_have_titles(stage, scenes):
     assert plan_title(scenes.person_plan(incident, 1, stage.clock)).startswith("Give the service account read access")
 
 
+def test_a_task_is_titled_by_its_first_sentence(stage, scenes):
+    task = scenes.person_plan(stage.open(), 1, stage.clock)
+    said = "Start the server with --gpu-memory-utilization 0.92. By a file, for az reads words differently."
+    assert plan_title(task.with_(actions=(task.actions[0].with_(instruction=said),))) == (
+        "Start the server with --gpu-memory-utilization 0.92."
+    )
+
+
 def test_a_long_title_ends_with_a_whole_word(stage, scenes):
     task = scenes.person_plan(stage.open(), 1, stage.clock)
     long = task.with_(actions=(task.actions[0].with_(instruction="several words " * 40),))

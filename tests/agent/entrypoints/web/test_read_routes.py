@@ -139,7 +139,7 @@ def test_the_incident_page_tells_the_whole_story(stage, browser, scenes):
         "If nobody answers, nothing is changed",
         "2026-06-08 15:01:08 UTC",
         "in 29 min",
-        "One request may have 4,096 tokens",
+        "one request may have 4,096 tokens",
         "Approve and apply this change",
         "asked about plan",
     ):
