@@ -27,6 +27,7 @@ counts no more. Labels were read from the threads first. Sets: incidents from th
 | dev-2, clean core | 2026-11-21 | 111 of 125 | 111 of 125 | not noted | not noted |
 | 109 hard texts | 2026-11-22 | 95 of 109 | 99 of 109 | 58 of 59 | 1 |
 | 47 harder texts, after learning from the 109 | 2026-11-22 | 35 of 47 | 33 of 47 | 17 of 18 | 1 |
+| 11 ordinary texts, after learning from all of them | 2026-11-22 | 8 of 11 | 10 of 11 | 4 of 4 | 0 |
 """
 
 
