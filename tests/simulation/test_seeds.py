@@ -10,6 +10,8 @@ import pytest
 from simulated.driver import Course, Simulation, Violation
 from simulated.platform import Fate
 
+from agent.core.proof import Proof
+from agent.core.proving import Proven
 from agent.core.verification import Verdict
 from agent.ports.control import KillSwitch
 
@@ -60,7 +62,7 @@ class TestTheSimulationCanFail:
         return ""
 
     def test_who_does_not_read_the_switch_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        for place in ("decision_to_execution", "turn", "plan_to_decision"):
+        for place in ("effects", "plan_to_decision"):
             monkeypatch.setattr(f"agent.stages.{place}.switched_on", lambda _: "")
         run = Simulation(1, Course())
         run.control.set_kill_switch(KillSwitch(on=True, by="ana", at=run.true))
@@ -81,6 +83,11 @@ class TestTheSimulationCanFail:
         monkeypatch.setattr("agent.core.planning.NEVER_AGAIN", frozenset())
         said = self.broken(Course(stories=("oom",), fates={"apply": [Fate.WRONG] * 4}))
         assert "tried again" in said, said
+
+    def test_who_offers_what_nothing_proves_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("agent.core.planning.prove", lambda *_, **__: Proven(proof=Proof.NOT_NEEDED))
+        said = self.broken(Course(stories=("oom",)), seeds=1)
+        assert "is offered with the proof not_needed" in said, said
 
     def test_who_undoes_what_a_person_did_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """While a rollout hangs, somebody edits the service, pins its traffic or makes it anew."""
