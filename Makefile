@@ -11,7 +11,7 @@ LAB ?= state/lab-model
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check types imports unit soak simulate bench lab lock tools docs clean checkov audit lab-model terraform-bindings
+.PHONY: help install run test check types imports unit soak simulate bench lab lock tools docs clean checkov audit lab-model terraform-bindings sbom
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -22,8 +22,9 @@ $(VENV)/.installed: requirements.txt requirements-dev.txt pyproject.toml
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer found. Install one, or name it: make PYTHON=/path/to/python3.12"; exit 2; }
 	@echo "== setting up $(VENV) with $$($(PYTHON) --version) (about half a minute) =="
 	@$(PYTHON) -m venv $(VENV) || { echo "This Python has no venv module; on Debian and Ubuntu: apt install python3-venv"; exit 2; }
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt -r requirements-dev.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+		-r requirements.txt -r requirements-dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
 run: install ## Start the whole service on this machine and show a real recorded incident
@@ -81,14 +82,28 @@ terraform-bindings: ## Fetch the schema of the Google provider that the tests ch
 		cdktf-cdktf-provider-google==14.36.0 cdktf-cdktf-provider-google-beta==14.36.0
 	@for w in .terraform-bindings/wheels/*.whl; do $(BIN)/python -m zipfile -e $$w .terraform-bindings; done
 
-audit: ## Compare the locked versions with known vulnerabilities (needs a network)
-	@test -x .venv-audit/bin/pip-audit || { $(PYTHON) -m venv .venv-audit && \
-		.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit; }
-	@.venv-audit/bin/pip-audit --strict --no-deps --disable-pip -r requirements.txt
+audit: .venv-audit/.installed ## Compare the locked versions with known vulnerabilities (needs a network)
+	@.venv-audit/bin/pip-audit --strict --no-deps --disable-pip --require-hashes -r requirements.txt 2>.venv-audit/said; \
+	code=$$?; cat .venv-audit/said >&2; \
+	if [ $$code -ne 0 ] && grep -qiE 'connection|max retries|timed out|resolve|service ?error|proxy' .venv-audit/said; then \
+		echo "No database of advisories can be reached from here, so nothing was compared. Run make audit where one can." >&2; \
+		exit 3; fi; exit $$code
 
-lock: install ## Write requirements*.txt anew from requirements*.in
-	@$(BIN)/pip-compile -q --no-emit-index-url --no-emit-find-links --strip-extras requirements.in
-	@$(BIN)/pip-compile -q --no-emit-index-url --no-emit-find-links --strip-extras requirements-dev.in
+sbom: .venv-audit/.installed ## Write the bill of materials and the licences of what is deployed (docs/sbom.cdx.json, docs/licences.md)
+	@$(BIN)/python scripts/bill_of_materials.py --tools .venv-audit/bin
+
+.venv-audit/.installed: requirements-audit.txt
+	@$(PYTHON) -m venv .venv-audit
+	@.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-audit.txt
+	@touch $@
+
+LOCK := $(BIN)/pip-compile -q --generate-hashes --allow-unsafe --no-emit-index-url --no-emit-find-links \
+	--no-emit-trusted-host --strip-extras
+
+lock: install ## Write requirements*.txt anew from requirements*.in, each file with its checksums
+	@$(LOCK) requirements.in
+	@$(LOCK) requirements-dev.in
+	@$(LOCK) requirements-audit.in
 
 clean: ## Remove what was set up and what was stored
 	@rm -rf $(VENV) .venv-lab .venv-lab-model .lab state .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info

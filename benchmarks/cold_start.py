@@ -29,7 +29,7 @@ from py_compile import PycInvalidationMode
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "examples" / "gemma4-26b-l4-startup-probe"
-PROMISED = 1.3
+PROMISED = 1.2
 PEER = """
 import functions_framework
 from google.cloud import firestore

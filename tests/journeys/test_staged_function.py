@@ -97,6 +97,7 @@ def python(tmp_path_factory):
         "--quiet",
         "--disable-pip-version-check",
         "--no-compile",
+        "--require-hashes",
     ]
     ran = subprocess.run([*install, "-r", ROOT / "requirements.txt"], capture_output=True, text=True, check=False)
     if ran.returncode != 0:
