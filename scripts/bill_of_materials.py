@@ -34,6 +34,8 @@ def write_bill(tools: Path) -> None:
     for component in made["components"]:
         component.pop("externalReferences", None)  # addresses of a package index, the same for every package
         component.pop("description", None)
+    for tool in made["metadata"]["tools"]["components"]:
+        tool.pop("externalReferences", None)
     BILL.write_text(json.dumps(made, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 

@@ -68,3 +68,17 @@ def test_no_text_leads_out_of_the_repository_for_its_source(found):
         name for name, text in found.items() if re.search(r"\.\./shared/(?:facts|[A-Z]+\.md)|\bfacts/\w+\.md", text)
     ]
     assert [name for name in leading if name != "tests/architecture/test_references.py"] == []
+
+
+def test_every_threat_has_a_mitigation_and_a_test_that_is_there(found):
+    """docs/security.md: four cells in each row, and the tests that it names exist."""
+    table = found["docs/security.md"].partition("## Threats\n")[2].partition("\n## ")[0]
+    threats = [row for row in table.splitlines() if row.startswith("| ")][1:]
+    assert len(threats) >= 15
+    for row in threats:
+        cells = [cell.strip() for cell in row.strip("|").split("|")]
+        assert len(cells) == 4
+        assert all(cells), row
+        named = re.findall(r"`(tests/[\w/.]+)`", cells[3])
+        assert named, row
+        assert [name for name in named if name not in found] == []
