@@ -34,9 +34,9 @@ _ID = re2.compile(r"[a-z][a-z0-9_]{2,60}")
 _DATE = re2.compile(r"20\d\d-\d\d-\d\d")
 _TEXTS = ("phrases", "context", "unless", "unless_text")
 _KNOWN = {
-    *_TEXTS, "id", "class", "class_by_phase", "role", "fields", "phase", "proof", "near", "platforms", "versions",
-    "rank", "confidence", "certain", "needs_silence", "whole_line", "claims_line", "fixes", "fixes_by_phase",
-    "decide", "becomes", "title", "what", "recognise", "mend", "source", "date",
+    *_TEXTS, "id", "class", "class_by_phase", "role", "fields", "phase", "proof", "near", "passing", "platforms",
+    "versions", "rank", "confidence", "certain", "needs_silence", "whole_line", "claims_line", "fixes",
+    "fixes_by_phase", "decide", "becomes", "title", "what", "recognise", "mend", "source", "date",
 }  # fmt: skip
 
 
@@ -284,6 +284,7 @@ def _signature(
         unless_text=tuple(entry.get("unless_text", ())),
         claims_line=bool(entry.get("claims_line", False)),
         whole_line=bool(entry.get("whole_line", False)),
+        passing=bool(entry.get("passing", False)),
         needs_silence=bool(entry.get("needs_silence", False)),
         fields={name: patterns[name] for name in entry.get("fields", ())},
         phase=Phase(entry.get("phase", "unknown")),

@@ -108,6 +108,7 @@ class Signature:
         unless_text: Phrases that veto when they stand anywhere in the text.
         claims_line: Harmless, and no trouble is taken from a line in which it stands; phrases without gaps only.
         whole_line: A phrase is the whole line, but for white space, a time and the name of a container before it.
+        passing: A consequence that later tokens, or the end of its start, disprove.
         needs_silence: Concludes from what is not said: stands only in a whole log in which nothing else looks like
             trouble, and then before every other consequence.
         fields: Field name, with its unit, to an RE2 pattern with one group.
@@ -142,6 +143,7 @@ class Signature:
     unless_text: tuple[str, ...] = ()
     claims_line: bool = False
     whole_line: bool = False
+    passing: bool = False
     needs_silence: bool = False
     fields: Mapping[str, str]
     phase: Phase = Phase.UNKNOWN

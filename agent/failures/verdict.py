@@ -71,7 +71,7 @@ def judge(
     loud = list(outcries(lines))
     troubled = sorted({*loud, *(s.index for s in sightings if s.signature.role in TROUBLE)})
     timeline = Timeline([_mark(s) for s in sightings if s.signature.role is Role.PHASE], lines, troubled, servers)
-    deaths = [s.index for s in sightings if s.signature.role is not Role.HINT and s.signature.failure_class in NEVER]
+    deaths = [s.index for s in sightings if _is_end(s.signature)]
     all_troubles = [s for s in sightings if s.signature.role in TROUBLE]
     troubles = [s for s in all_troubles if not _over(s, timeline, deaths) and not _ordered_stop(s, timeline)]
     harmless = {s.index for s in sightings if s.signature.role in {Role.BENIGN, Role.PHASE}}
@@ -98,6 +98,10 @@ def judge(
     return found or _harmless(lines, loud, sightings, timeline) or _unknown(lines)
 
 
+def _is_end(entry: Signature) -> bool:
+    return entry.role is not Role.HINT and entry.failure_class in NEVER and not entry.passing
+
+
 def _mark(sighting: Sighting) -> Mark:
     entry = sighting.signature
     return Mark(index=sighting.index, phase=entry.phase, near=entry.near, proof=entry.proof)
@@ -116,9 +120,10 @@ def _over(sighting: Sighting, timeline: Timeline, deaths: Sequence[int]) -> bool
     that was refused stays refused, and a queue may be full while tokens come.
     """
     entry = sighting.signature
-    if entry.role is Role.CONSEQUENCE and entry.failure_class not in PASSING:
+    passing = entry.passing or entry.failure_class in PASSING
+    if entry.role is Role.CONSEQUENCE and not passing:
         return False
-    if entry.role is not Role.HINT and entry.failure_class in NEVER:
+    if entry.role is not Role.HINT and entry.failure_class in NEVER and not passing:
         return False
     if entry.phase is not Phase.SERVING and timeline.started_after(sighting.index):
         return True

@@ -217,3 +217,27 @@ def test_figures_are_those_of_the_start_and_the_server_that_failed(matcher: Matc
     assert found.fields["gpu_memory_utilization"] == 0.8
     found = classify(matcher, "\n".join([*other, "web-1  | " + failed]))
     assert "gpu_memory_utilization" not in found.fields
+
+
+def test_a_request_that_broke_is_no_dead_engine_where_tokens_come_after_it(matcher: Matcher) -> None:
+    broke = 'INFO:     10.0.0.9:41010 - "POST /v1/chat/completions HTTP/1.1" 500 Internal Server Error'
+    error = 'ERROR:    Exception in ASGI application\nTraceback (most recent call last):\n  File "a.py", line 1, in f\nLampError: out'
+    log = "\n".join([*log_changes.HEALTHY_START, broke, error])
+    assert classify(matcher, log).class_ == "engine_dead"
+    assert classify(matcher, "\n".join([log, *log_changes.ACCESS])).class_ == "engine_dead"
+    assert classify(matcher, "\n".join([log, *log_changes.TOKENS])).class_ == "unknown"
+
+
+STOP = [
+    "(APIServer pid=7) INFO 05-06 09:00:00 [launcher.py:9] Received signal SIGTERM, shutting down",
+    "INFO:     Shutting down",
+    "INFO:     Application shutdown complete.",
+    "INFO:     Finished server process [7]",
+]
+
+
+def test_a_graceful_end_is_harmless_and_what_the_engine_says_in_it_too(matcher: Matcher) -> None:
+    """An unasked end is a signal of its own; the lines of an asked one are none."""
+    for lines in (STOP, [*STOP, DEAD], [*STOP, "Normal  Killing  2s  kubelet  Stopping container vllm"]):
+        assert classify(matcher, "\n".join([*log_changes.HEALTHY_START, *lines])).benign
+    assert not classify(matcher, "\n".join([*log_changes.HEALTHY_START, DEAD, *STOP[1:]])).benign
