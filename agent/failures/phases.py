@@ -141,6 +141,11 @@ class Timeline:
         start = self._start_at(index) or self._only_start_at(index)
         return Phase.UNKNOWN if start is None else _marker(start, index)
 
+    def only_begun(self, index: int) -> bool:
+        """Whether nothing but a banner stands above the line in its start: it began, and how far it came is open."""
+        start = self._start_at(index)
+        return start is not None and not _far(start, index)
+
     def started_after(self, index: int) -> bool:
         """Whether the very start that wrote ``index`` completed afterwards.
 
@@ -237,6 +242,12 @@ def _of_process(starts: Sequence[_Start], process: tuple[str, str] | None) -> _S
 def _another(start: _Start, process: tuple[str, str] | None) -> bool:
     """Whether the process belongs to another start, for this one has another of that name."""
     return process is not None and start.pids.get(process[0], process[1]) != process[1]
+
+
+def _far(start: _Start, index: int) -> bool:
+    """Whether the last marker at or above the line is more than a line of the banner."""
+    at = bisect_right(start.at, index)
+    return bool(at) and start.at[at - 1] != start.banner_at
 
 
 def _marker(start: _Start, index: int) -> Phase:

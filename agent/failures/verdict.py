@@ -193,7 +193,8 @@ def _trouble(
     best = ranked[0]
     entry = best.signature
     phase = entry.phase if entry.phase is not Phase.UNKNOWN else timeline.phase_at(best.index)
-    decisive = Phase.UNKNOWN if phase is Phase.CONFIG and entry.class_by_phase else phase
+    begun = phase is Phase.CONFIG and timeline.only_begun(best.index)
+    decisive = Phase.UNKNOWN if begun and entry.class_by_phase else phase
     class_ = entry.class_by_phase.get(decisive, entry.failure_class)
     found = measure(entry.fields, timeline.own_lines(best.index), best.index)
     ruling = _ruling(lines, best, ranked, timeline, fields=found.values, phase=decisive, platform=platform)

@@ -112,3 +112,9 @@ def test_an_event_of_the_platform_takes_the_phase_of_the_one_server_there_is() -
     marks = proofs((3, (Phase.LOADING, Proof.NONE)), lines={3: "web-1 | loading"})
     assert marks.marker_at(9) is Phase.LOADING
     assert marks.marker_at(2) is Phase.UNKNOWN
+
+
+def test_a_banner_alone_says_that_a_server_began_and_an_engine_says_more() -> None:
+    assert proofs((0, BANNER), (2, BANNER)).only_begun(5)
+    assert not proofs((0, BANNER), (2, (Phase.CONFIG, Proof.NONE))).only_begun(5)
+    assert proofs((0, BANNER), (9, (Phase.LOADING, Proof.NONE))).only_begun(5)
