@@ -144,3 +144,13 @@ def test_where_only_records_count_an_unrecorded_start_is_put_back(example: str, 
     after = told.installation.rehearsal.describe(asked.service)
     assert after.config == before.config
     assert after.traffic == before.traffic
+
+
+def test_the_figures_of_a_longer_start_stand_with_their_line_and_their_sum(journey) -> None:
+    """664 s is line 14 of the log, 965 s is loading, compiling and the rest; no headline dumps them bare."""
+    told = journey("gemma4-26b-l4-startup-probe")
+    asked = told.until(lambda i: i.phase is Phase.ASKED)
+    assert not any(digit.isdigit() for digit in asked.diagnosis.root_cause)
+    assert "965 s (16.4 GB at 24.7 MB/s: 665 s; torch.compile: 180 s; the rest: 120 s;" in asked.plan.why
+    assert "weights load 664.24 s in line 14" in asked.plan.why
+    assert "weights load 664.24 s (line 14 of the instance's log)" in "\n".join(lines(asked, now=told.clock.now()))
