@@ -117,8 +117,9 @@ def _check_as_shown(world: World, incident: Incident, plan: Plan, live: Live) ->
         why = f"it shows {shown.sentence!r}, and the arithmetic says {proof.sentence!r}"
         raise refused(plan, why, "look at the new plan, and at who writes to the store")
     proven = proof_of(incident, live, plan.actions, world.knowledge.fits, word=proof)
-    if proven.proof is not plan.proof:
+    if (proven.proof, proven.figures) != (plan.proof, plan.proof_figures):
         why = f"it shows the proof {plan.proof!s}, and from the live configuration it is {proven.proof!s}"
+        why += " with other figures" if proven.proof is plan.proof else ""
         raise refused(plan, why, "look at the new plan, and at who writes to the store")
 
 

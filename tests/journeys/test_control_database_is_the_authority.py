@@ -148,6 +148,20 @@ def test_a_proof_that_was_written_over_is_computed_anew_and_refused(journey):
     assert any("the arithmetic says" in e.what for e in told.installation.store.timeline(asked.id))
 
 
+def test_a_proof_that_nothing_gives_is_computed_anew_and_refused(journey):
+    """The plan says that its memory was measured; the executor finds another proof."""
+    told = journey(PROBE)
+    asked = told.until(lambda i: i.phase is Phase.ASKED)
+    lies = asked.plan.with_(id="p-4d24780e817e-7", proof="measured", ordinal=7)
+    told.installation.store.commit(Change(incident=asked.with_(plan=lies, plans_made=7), plan=lies))
+    told.answer(lies.id)
+    told.go(30)
+    assert not ours(told)
+    assert any(
+        "from the live configuration it is not_needed" in e.what for e in told.installation.store.timeline(asked.id)
+    )
+
+
 def resolved(told):
     told.answer(told.until(lambda i: i.phase is Phase.ASKED).plan.id)
     return told.until(lambda i: i.phase is Phase.RESOLVED, limit_s=900)
