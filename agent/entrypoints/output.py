@@ -15,8 +15,8 @@ def for_people(text: str, *, limit: int = TEXT_LIMIT, lines: bool = True) -> str
 
 
 def message(text: str) -> str:
-    """Return a message of our own that quotes others: redacted, links and hosts as they are."""
-    return inert(without_secrets(text))
+    """Return a message of our own that quotes others, on one line: redacted, links and hosts as they are."""
+    return inert(without_secrets(text)).replace("\n", "\\n")
 
 
 def for_programs(row: Mapping[str, Any]) -> str:

@@ -137,3 +137,32 @@ def test_a_good_body_after_a_bad_one_goes_through(bodies, tmp_path):
     before = survived.signals
     survived.push(*bodies.ways((bodies.DATA / "samples" / "log_container_exit.json").read_bytes())[0])
     assert survived.signals == before + 1
+
+
+@pytest.mark.parametrize(
+    "sample",
+    [
+        "azure_monitor_log_alert_common_schema",
+        "eventbridge_cloudwatch_alarm",
+        "aca_system_log_cl_probe_failed",
+        "aca_system_log_cl_terminated",
+        "aca_system_log_stream",
+    ],
+)
+def test_mutants_of_azure_and_eventbridge_bodies_are_taken_or_refused_by_name(bodies, sample):
+    """1,000 of each through `ingest`, with its sender's secret: accepted, ignored or an InputRejected, never a crash."""
+    raw = (bodies.DATA / "samples" / f"{sample}.json").read_bytes()
+    secret = b"0123456789abcdef" * 2
+    shapes = frozenset({"azure_alert", "eventbridge", "container_apps"})
+    senders = {"cloud": Sender(name="cloud", secret=secret, shapes=shapes)}
+    taken = refused = 0
+    for seed in range(1_000):
+        body = bodies.mutated(raw, f"{sample}/{seed}")
+        try:
+            headers = {"authorization": f"Bearer {secret.decode()}"}
+            ingest("cloud", headers, body, senders=senders, reading=Reading(received_at=StoppedClock().now()))
+            taken += 1
+        except InputRejected:
+            refused += 1
+    assert taken > 100
+    assert refused > 100

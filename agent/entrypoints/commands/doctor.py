@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from datetime import UTC, datetime
 
-from agent.entrypoints.output import for_programs, without_secrets
+from agent.entrypoints.output import for_programs, message
 from agent.errors import DependencyFailed
 
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     for finding in findings(environ, now=datetime.now(UTC), token=google_token):  # noqa: TID251 - a process of its own
         found[finding.state, finding.given] += 1
         unseen += [finding.check] if finding.state is State.UNKNOWN else []
-        print(for_programs(finding.model_dump(mode="json")) if args.json else without_secrets(finding.line))
+        print(for_programs(finding.model_dump(mode="json")) if args.json else message(finding.line))
         sys.stdout.flush()
     given, failed = found[State.BAD, True], found[State.BAD, False]
     told = f"{given + failed} to mend" if given + failed else "all well"

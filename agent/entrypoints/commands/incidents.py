@@ -89,6 +89,6 @@ def _timeline(office: "Office", incident_id: str, *, as_json: bool) -> int:
         if as_json:
             print(for_programs(event.model_dump(mode="json")))
         else:
-            by = "" if event.by == "agent" else f" ({for_people(event.by)})"
-            print(f"{event.at:%Y-%m-%d %H:%M:%S}  {event.phase:<14} {for_people(event.what)}{by}")
+            by = "" if event.by == "agent" else f" ({for_people(event.by, lines=False)})"
+            print(f"{event.at:%Y-%m-%d %H:%M:%S}  {event.phase:<14} {for_people(event.what, lines=False)}{by}")
     return 0

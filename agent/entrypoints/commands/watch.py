@@ -205,6 +205,7 @@ class _Watch:
                 os.dup2(nowhere, stream)
 
     def _turn(self) -> None:
+        from agent.entrypoints.output import message
         from agent.entrypoints.watch_view import state_line
 
         if self._interrupt:
@@ -218,7 +219,7 @@ class _Watch:
                 self._tell(incident)
                 self._ask(incident)
         except SreError as error:
-            self._view.say(f"! {error}")
+            self._view.say(f"! {message(str(error))}")
 
     def _incidents(self) -> tuple["Incident", ...]:
         from agent.core.signal import LIVE
@@ -234,20 +235,21 @@ class _Watch:
 
         events = self._installation.store.timeline(incident.id)
         for event in events[self._told.get(incident.id, 0) :]:
-            self._view.say(f"{event.at:%H:%M:%S}  {event.phase:<13} {for_people(event.what)}")
+            self._view.say(f"{event.at:%H:%M:%S}  {event.phase:<13} {for_people(event.what, lines=False)}")
         self._told[incident.id] = len(events)
 
     def _ask(self, incident: "Incident") -> None:
         """Show a plan, and ask for a word where somebody can give one."""
         from agent.core.decision import Answer
         from agent.core.phase import Phase
+        from agent.entrypoints.output import without_secrets
         from agent.presentation.terminal_text import lines
 
         plan = incident.plan
         if incident.phase is not Phase.ASKED or plan is None or plan.id in self._asked:
             return
         self._asked.add(plan.id)
-        self._view.say("\n".join(lines(incident, now=self._installation.clock.now())))
+        self._view.say(without_secrets("\n".join(lines(incident, now=self._installation.clock.now()))))
         self._bar(incident)
         if plan.by_person:
             self._view.say("  this is yours to do; say yes when it is done, and the server is started again")

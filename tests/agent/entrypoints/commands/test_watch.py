@@ -1,11 +1,17 @@
 """What the watcher refuses before it starts anything."""
 
 import socket
+from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pytest
 import structlog
 
+from agent.core.phase import Phase
 from agent.entrypoints.cli import main
+from agent.entrypoints.commands.watch import _Watch
+from agent.entrypoints.watch_view import state_line
+from agent.errors import DependencyFailed
 
 
 @pytest.fixture(autouse=True)
@@ -73,3 +79,50 @@ def test_a_console_that_cannot_be_had_stops_the_command_before_a_server_is_start
         assert "was not started on port" in refused(capsys, "--console", at, "--", *words)
     assert not mark.exists()
     assert not list(state.rglob("server.log"))
+
+
+HOSTILE = (
+    "lost\x1b]0;gone\x07\x1b[2J\r\n03:00:00  RESOLVED      all is well \u202e db_password=Zq3Xv9Kd7Rm2Wp8H \x9b31m"
+)
+
+
+class Said:
+    """A view that keeps what a terminal would get."""
+
+    def __init__(self):
+        self.lines = []
+
+    def say(self, text):
+        self.lines.append(text)
+
+    show = say
+
+
+@pytest.mark.parametrize("through", ["an error", "an event", "the last line"])
+def test_what_a_server_prints_cannot_speak_to_the_terminal(through):
+    """S13: in errors, events and the state: no escape, no further line that looks like ours, no secret."""
+    view = Said()
+    now = datetime(2026, 11, 22, 3, tzinfo=UTC)
+    watch = object.__new__(_Watch)
+    event = SimpleNamespace(at=now, phase=Phase.OPEN, what=HOSTILE)
+    watch.__dict__ |= {"_view": view, "_interrupt": False, "_service": "gemma", "_told": {}}
+    watch._watchman = SimpleNamespace(page=None, checkup=None, last_line="")
+    store = SimpleNamespace(timeline=lambda _id: (event,))
+    watch._installation = SimpleNamespace(clock=SimpleNamespace(now=lambda: now), store=store)
+    if through == "an error":
+
+        def fails():
+            raise DependencyFailed("the server was not read", why=HOSTILE, mend="nothing")
+
+        watch._incidents = fails
+        watch._turn()
+    elif through == "an event":
+        watch._tell(SimpleNamespace(id="i"))
+    else:
+        start = SimpleNamespace(ready_at=now, began_at=now, sick="", stage="ready", revision="r1", mark="m")
+        view.say(state_line("gemma", SimpleNamespace(newest=start), None, now=now, last=HOSTILE))
+    said = "\x00".join(view.lines)
+    assert "lost" in said
+    assert not any(sign in said for sign in "\x1b\x07\x9b\r\u202e")
+    assert "Zq3Xv9" not in said
+    assert "\n" not in said
