@@ -23,6 +23,7 @@ RULES: Mapping[str, Rule] = {
         rules_memory.gpu_oom,
         rules_memory.hbm,
         rules_memory.occupied,
+        rules_memory.offload_buffer,
         rules_memory.one_request,
         rules_platform.broadcast,
         rules_platform.ended_early,

@@ -45,6 +45,10 @@ _BY_PHASE = {
     Phase.SERVING: RUNTIME_FIXES,
 }
 _ONE_OF_THEM = re.compile(r"process \d{1,10} has ")
+_BUFFER_GB = re.compile(r"max_local_cpu_size'?[:=] ?'?(\d{1,6}(?:\.\d{1,3})?)(?: ?gi?b)?")
+_WORKER = re.compile(r"\((?:vllm)?worker[ _](?:rank=|tp)(\d{1,4})")
+LARGE_BUFFERS_GB = 100.0
+"""Offload buffers of all workers together that no node takes by the way."""
 OCCUPIED_FIXES: Fixes = ("restart", "set_flag gpu_memory_utilization lower")
 
 
@@ -135,4 +139,13 @@ def hbm(case: Case) -> Ruling:
     exceeded, total = case.gib("hbm_exceeded"), case.gib("hbm_total")
     if exceeded is not None and exceeded < 0.08 * (total or 16.0):
         return Ruling(fixes=lower)
+    return Ruling()
+
+
+def offload_buffer(case: Case) -> Ruling:
+    """Pinned host buffers, one in each worker: told only where nothing else speaks and the log ends with them."""
+    sizes = [float(size) for size in _BUFFER_GB.findall(case.text)]
+    workers = max(len(set(_WORKER.findall(case.text))), 1)
+    if len(case.also) > 1 or case.progress_after or not sizes or max(sizes) * workers < LARGE_BUFFERS_GB:
+        return Ruling(class_=FailureClass.UNKNOWN)
     return Ruling()

@@ -14,6 +14,12 @@ _TIME = (
 _POD = r"[a-z0-9][a-z0-9.-]{0,240}-(?:[bcdfghjklmnpqrstvwxz2456789]{5}|\d{1,3})"
 """A pod's name: a Deployment's ends in five of the letters that Kubernetes draws from, a StatefulSet's in a number."""
 
+_OF_PYTHON = (
+    r"\((?:APIServer|ApiServer_|EngineCore|Worker|VllmWorker|RayWorker)"
+    r"|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)[ :]|Traceback \(|\s{1,8}File \""
+)
+"""How a line of vLLM begins: a pod's name alone is a prefix only before one."""
+
 _PREFIX = re.compile(
     rf"\s{{0,40}}(?:{_TIME}\s{{1,4}})?(?:"
     r"\[(?:pod|instance)/(?P<kubectl>[^\]\s]{1,300})\]"
@@ -21,7 +27,8 @@ _PREFIX = re.compile(
     r"|(?P<compose>[A-Za-z0-9][\w.@-]{0,120})\s{0,40}\|(?=\s|$)"
     r"|(?P<host>[A-Za-z0-9][\w.-]{0,120}) (?P<unit>[A-Za-z][\w@.:\\/-]{0,120})\[\d{1,10}\]:"
     r"|<\d{1,3}>1 \S{1,40} (?P<syslog>\S{1,200} \S{1,100}) \S{1,40} \S{1,40} (?:-|\[[^\]]{0,400}\])"
-    rf"|[+-]?\s?(?P<stern>{_POD} [a-z][a-z0-9-]{{0,62}})(?=\s[^\s])"
+    rf"|[+-]?\s?(?P<stern>{_POD} [a-z][a-z0-9-]{{0,62}})(?=\s{{1,9}}\S)"
+    rf"|(?P<bare>{_POD})(?=\s(?:{_OF_PYTHON}))"
     r"|(?P<ray>\(ServeReplica:[^()\s]{1,120} pid=\d{1,10}(?:, ip=[\d.]{7,15})?\))"
     r")\s?"
 )

@@ -29,6 +29,11 @@ _QUIET = re.compile(
 )
 _NOTE = re.compile(r"(?:^|[\s(\[\"'=])(?:INFO|DEBUG|info|debug)\b|^[ID]\d{4} ")
 _WARNING = re.compile(r"\b(?:WARNING|WARN)\b|^W\d{4} |\[W\d{3,4} \d\d:")
+_ENDING = re.compile(
+    r"\b(?:not health\w*|unhealthy|is (?:down|dead|gone|lost)|has (?:died|crashed)|quit the process"
+    r"|heartbeats? (?:lost|missed))\b",
+    re.IGNORECASE,
+)
 _FRAME = re.compile(r'^\s*(?:\([\w ]{1,40}=\d+\)\s*)?(?:ERROR .{0,40}\] )?\s*(?:File "|at |\^+$|Traceback )')
 
 _ALARM_LEVEL = re.compile(
@@ -159,11 +164,12 @@ def is_warning(line: str) -> bool:
 def only_notes(lines: list[str]) -> bool:
     """Whether every line says of itself that it is INFO, DEBUG or a mild warning, and none names an exception.
 
-    A warning is mild where no word of it speaks of failure.
+    A warning is mild where no word of it speaks of failure; a note that something is down or not healthy is none.
     """
     written = [line for line in lines if line.strip()]
     return bool(written) and all(_is_calm(line) and not _EXCEPTION.search(line) for line in written)
 
 
 def _is_calm(line: str) -> bool:
-    return is_note(line) or (is_warning(line) and not _LOUD.search(line))
+    calm = is_note(line) or (is_warning(line) and not _LOUD.search(line))
+    return calm and not _ENDING.search(line)

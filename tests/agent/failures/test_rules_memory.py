@@ -1,10 +1,12 @@
 """Which way to turn: by the numbers of the log."""
 
+from dataclasses import replace
+
 import pytest
 
 from agent.failures.case import Case
 from agent.failures.finding import Value
-from agent.failures.rules_memory import cache_blocks, gpu_oom, hbm, occupied, one_request
+from agent.failures.rules_memory import cache_blocks, gpu_oom, hbm, occupied, offload_buffer, one_request
 from agent.failures.signature import FailureClass, Phase
 
 
@@ -59,3 +61,13 @@ def test_programs_that_do_not_fit_want_a_lower_share_weights_another_topology() 
     assert hbm(case(Phase.SERVING)).fixes[0] == "set_flag gpu_memory_utilization lower"
     assert hbm(case(Phase.LOADING, "quantizing")).fixes[0] == "change_model_or_quantization"
     assert hbm(case(Phase.LOADING, hbm_exceeded_gib=30.0, hbm_total_gib=15.75)).fixes == ()
+
+
+def test_offload_buffers_of_all_workers_tell_only_where_the_log_ends_with_them() -> None:
+    said = "(vllmworker rank={} pid=2) lmcache info: {{'chunk_size': 256, 'max_local_cpu_size': '{} gb'}}"
+    four = "\n".join(said.format(rank, 30.0) for rank in range(4))
+    asked = Case(line=four, text=four, fields={}, phase=Phase.UNKNOWN, also=frozenset({"offload_buffer_unfinished"}))
+    assert offload_buffer(asked).class_ is None
+    assert offload_buffer(replace(asked, text=said.format(0, 30.0))).class_ is FailureClass.UNKNOWN
+    assert offload_buffer(replace(asked, progress_after=True)).class_ is FailureClass.UNKNOWN
+    assert offload_buffer(replace(asked, also=asked.also | {"exit_137"})).class_ is FailureClass.UNKNOWN

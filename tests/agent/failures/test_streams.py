@@ -18,6 +18,8 @@ LINE = "(APIServer pid=7) INFO 05-06 07:08:09 [a.py:1] it loads"
         ("[instance/00bf4bf02d] ", "00bf4bf02d"),
         ("llm-7d9f8b6c5-x2x9k vllm ", "llm-7d9f8b6c5-x2x9k vllm"),
         ("llm-0 vllm ", "llm-0 vllm"),
+        ("llm-0 ", "llm-0"),
+        ("llm-7d9f8b6c5-x2x9k ", "llm-7d9f8b6c5-x2x9k"),
         ("May 06 07:08:09 gpu-host-3 vllm[42]: ", "gpu-host-3/vllm"),
         ("2031-05-06T07:08:09+0000 gpu-host-3 vllm[42]: ", "gpu-host-3/vllm"),
         ("gpu-host-3 vllm[42]: ", "gpu-host-3/vllm"),
@@ -69,3 +71,10 @@ def test_processes_of_one_start_are_one_server_and_the_api_server_says_which_sta
 def test_a_hostile_line_costs_little() -> None:
     for line in ("a-" * 50_000, "[" * 50_000, "a" * 50_000 + "|", "May " * 20_000, "\ud800 | x"):
         assert isinstance(server_of(line), str)
+
+
+@pytest.mark.parametrize("prefix", ["llm-0 ", "llm-0 vllm ", "[pod/llm-0/vllm] ", "web-1 | "])
+def test_a_frame_belongs_to_the_server_that_its_exception_belongs_to(prefix: str) -> None:
+    frame, error = '  File "/v/core.py", line 7, in run_busy_loop', "ERROR 05-06 07:08:09 [core.py:7] it ends"
+    assert server_of(prefix + frame) == server_of(prefix + error) != ""
+    assert server_of("llm-0   1/1   Running   0   5m") == ""

@@ -7,6 +7,7 @@ from agent.failures.text import (
     clean,
     is_alarm,
     looks_loud,
+    only_notes,
     outcries,
     records_of,
     split_lines,
@@ -83,3 +84,12 @@ def test_notes_and_source_lines_are_no_outcry(line: str) -> None:
 )
 def test_an_alarm_is_a_line_that_calls_itself_an_error_and_no_line_inside_a_traceback(line: str, alarm: bool) -> None:
     assert is_alarm(line) is alarm
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["backend is not healthy", "replica 2 is down", "the engine has died", "prepare to quit the process"],
+)
+def test_a_note_that_something_is_down_is_no_mere_note(said: str) -> None:
+    assert only_notes([f"INFO 05-06 07:08:09 {said}"]) is False
+    assert only_notes(["INFO 05-06 07:08:09 backend is healthy, shutting nothing down"]) is True
