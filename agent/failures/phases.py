@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agent.failures.signature import Phase, Proof
-from agent.failures.streams import api_server_of, server_of
+from agent.failures.streams import api_server_of, engine_of, server_of
 
 LOOK_BACK_LINES = 200
 LOOK_AHEAD_LINES = 120
@@ -140,6 +140,23 @@ class Timeline:
         """
         start = self._start_at(index) or self._only_start_at(index)
         return Phase.UNKNOWN if start is None else _marker(start, index)
+
+    def stopped(self, index: int) -> bool:
+        """Whether somebody had stopped the process that wrote the line.
+
+        What only another engine says of itself is no order to this one: a launcher ends all engines when one fails.
+        """
+        if self.marker_at(index) is not Phase.STOPPING:
+            return False
+        own = engine_of(self._lines[index]) if 0 <= index < len(self._lines) else None
+        start = self._start_at(index)
+        if own is None or start is None:
+            return True
+        above = bisect_right(start.at, index)
+        return any(
+            phase is Phase.STOPPING and engine_of(self._lines[at]) in {None, own}
+            for at, phase in zip(start.at[:above], start.phases[:above], strict=True)
+        )
 
     def only_begun(self, index: int) -> bool:
         """Whether nothing but a banner stands above the line in its start: it began, and how far it came is open."""

@@ -39,6 +39,7 @@ _AFTER_TIME = re.compile(
 )
 _LEADING_TIME = re.compile(rf"\s{{0,40}}{_TIME}\s{{1,4}}")
 _API_SERVER = re.compile(r"\((?P<name>APIServer|ApiServer_\d{1,4}) pid=(?P<pid>\d{1,10})\)")
+_ENGINE = re.compile(r"\((?P<name>EngineCore\w{0,12}) pid=(?P<pid>\d{1,10})\)")
 
 
 def server_of(line: str) -> str:
@@ -60,6 +61,12 @@ def api_server_of(line: str) -> tuple[str, str] | None:
     Two pids of one name are two starts, also where they write into one stream.
     """
     found = _API_SERVER.search(line, 0, 300) if "pid=" in line[:300] else None
+    return (found["name"], found["pid"]) if found else None
+
+
+def engine_of(line: str) -> tuple[str, str] | None:
+    """Name and pid of the vLLM engine process that wrote the line, where it says so."""
+    found = _ENGINE.search(line, 0, 300) if "pid=" in line[:300] else None
     return (found["name"], found["pid"]) if found else None
 
 

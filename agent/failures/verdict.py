@@ -139,7 +139,7 @@ def _ordered_stop(sighting: Sighting, timeline: Timeline) -> bool:
     """Whether an engine ended because somebody stopped the server: what follows a signal is no trouble."""
     entry = sighting.signature
     ended = entry.role in {Role.CONSEQUENCE, Role.HINT} and entry.failure_class is FailureClass.ENGINE_DEAD
-    return ended and timeline.marker_at(sighting.index) is Phase.STOPPING
+    return ended and timeline.stopped(sighting.index)
 
 
 def _unresolved(
@@ -157,7 +157,7 @@ def _unresolved(
         if index not in known
         and is_alarm(body_of(lines[index]))
         and not (TRACEBACK in lines[index] and _end_of_traceback(lines, index, timeline) in known)
-        and timeline.marker_at(index) is not Phase.STOPPING
+        and not timeline.stopped(index)
         and not timeline.started_after(index)
     ]
 
@@ -183,7 +183,7 @@ def _silent(
     known = {s.index for s in sightings}
     others = {s.index for s in troubles if s.index not in at and s.signature.failure_class not in like}
     loud = {index for index, line in enumerate(lines) if index not in known and looks_loud(line)}
-    return all(timeline.marker_at(index) is Phase.STOPPING for index in others | loud)
+    return all(timeline.stopped(index) for index in others | loud)
 
 
 def _trouble(

@@ -188,6 +188,15 @@ def test_what_follows_an_ordered_stop_is_no_trouble_and_a_death_without_one_is(m
     assert classify(matcher, f"{up}\n{end}").class_ is FailureClass.ENGINE_DEAD
 
 
+def test_an_engine_that_its_launcher_ends_does_not_excuse_the_one_that_failed(matcher: Matcher) -> None:
+    stop, failed = "(EngineCore_DP1 pid=8) KeyboardInterrupt: terminated", "(EngineCore_DP0 pid=7) Exception: "
+    failed += "WorkerProc initialization failed due to an exception in a background process."
+    assert classify(matcher, f"{stop}\n{failed}").class_ is FailureClass.ENGINE_DEAD
+    own = stop.replace("DP1 pid=8", "DP0 pid=7")
+    assert classify(matcher, f"{own}\n{stop}\n{failed}").class_ is not FailureClass.ENGINE_DEAD
+    assert classify(matcher, f"{stop.replace('(EngineCore_DP1 pid=8) ', '')}\n{failed}").class_ != "engine_dead"
+
+
 def test_nothing_known_is_unknown_with_the_most_telling_lines(matcher: Matcher) -> None:
     found = classify(matcher, "frobnicating\nZorkError: the grue has eaten the lamp\nstill here")
     assert (found.class_, found.signature, found.certain) == (FailureClass.UNKNOWN, None, False)
