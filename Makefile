@@ -52,6 +52,9 @@ tools: ## Under CI=true: install the browser that the page tests drive
 		echo "== installing Chromium for the page tests =="; \
 		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } >/dev/null \
 			|| echo "Chromium could not be installed; its tests say so"; fi
+	@if [ -n "$$REQUIRE_ALL" ] && [ ! -d .terraform-bindings ]; then \
+		echo "== fetching the schema of the Google provider (96 MB) =="; \
+		$(MAKE) -s terraform-bindings || { rm -rf .terraform-bindings; echo "it could not be fetched; its test says so"; }; fi
 	@if [ -n "$$CI" ] && [ ! -x .venv-checkov/bin/checkov ]; then \
 		echo "== setting up checkov for the test of infra/ (about a minute) =="; \
 		$(PYTHON) -m venv .venv-checkov && .venv-checkov/bin/python -m pip install --quiet --disable-pip-version-check \

@@ -109,5 +109,10 @@ class ServerClock:
             return now
 
     def behind_s(self) -> float:
-        """Return by how many seconds the machine's clock lags behind; see the port."""
-        return max((self.now() - self._machine.now()).total_seconds(), 0.0)
+        """Return how many seconds the machine's clock lags behind, by the last answer of the server; it asks nobody."""
+        with self._lock:
+            if self._asked is None:
+                return 0.0
+            then, at = self._asked
+            counted = then + timedelta(seconds=self._monotonic() - at)
+        return max((counted - self._machine.now()).total_seconds(), 0.0)

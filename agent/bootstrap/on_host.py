@@ -110,7 +110,12 @@ def meant(words: Sequence[str]) -> ServingConfig:
     from agent.catalogue.load_fit import load_fit_catalogue
 
     config = config_of(tuple(words), inherited(), cards_here(), load_fit_catalogue().accelerators)
-    return config.with_(memory_mib=memory_mib())  # a plan that pins host memory must know how much there is
+    return with_machine_memory(config)
+
+
+def with_machine_memory(config: ServingConfig) -> ServingConfig:
+    """Return a configuration with this machine's memory: a plan that pins host memory must know how much there is."""
+    return config.with_(memory_mib=memory_mib())
 
 
 def enrol(settings: Settings, config: ServingConfig, name: str | None) -> Service:

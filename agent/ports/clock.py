@@ -3,6 +3,8 @@
 from datetime import datetime
 from typing import Final, Protocol, runtime_checkable
 
+from agent.errors import DependencyFailed
+
 BEHIND_S: Final = 30.0  # less is no news: clocks of machines differ by seconds
 
 
@@ -28,12 +30,11 @@ class ComparedClock(Clock, Protocol):
 
 
 def clock_note(clock: Clock) -> str:
-    """Return one sentence for people where the machine's clock was set back, or nothing.
-
-    Raises:
-        DependencyFailed: As for ``now``.
-    """
-    behind_s = clock.behind_s() if isinstance(clock, ComparedClock) else 0.0
+    """Return one sentence for people where the machine's clock is known to have been set back, or nothing."""
+    try:
+        behind_s = clock.behind_s() if isinstance(clock, ComparedClock) else 0.0
+    except DependencyFailed:  # what the page is about says that the store does not answer
+        return ""
     if behind_s < BEHIND_S:
         return ""
     by = f"{behind_s / 60:.0f} min" if behind_s >= 90 else f"{behind_s:.0f} s"

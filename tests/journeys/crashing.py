@@ -42,7 +42,9 @@ READS = {
 
 
 def methods(port):
-    return {name for name, value in vars(PORTS[port]).items() if callable(value) and not name.startswith("_")}
+    """Return what a port promises, what it inherits from another port too."""
+    mine = [cls for cls in PORTS[port].__mro__ if cls.__module__.startswith("agent.")]
+    return {name for cls in mine for name, value in vars(cls).items() if callable(value) and not name.startswith("_")}
 
 
 def effects():

@@ -60,7 +60,7 @@ def test_killed_at_twenty_points_it_resumes_and_does_nothing_twice(pubsub_emulat
         beside("pubsub_emulator", ROOT / "tests").free_port,
         functions=KILLED,
         source=HERE / "crashing.py",
-        REHEARSAL_COMPRESSION="600",
+        REHEARSAL_COMPRESSION="100",  # more, and what the killed lose counts as a rollout that never ended
         LEASE_S="2",  # whoever was killed holds its turn until then
         CRASH_PLAN=str(plan),
     )
@@ -111,4 +111,4 @@ def once(deployed, done):
     assert deployed.outside.store.unsent() == ()
     timeline = [event.what for event in deployed.outside.store.timeline(done.id)]
     assert len([what for what in timeline if what.startswith("intends revision")]) == 1
-    assert len(timeline) == len(set(timeline))
+    assert sorted(timeline) == sorted(set(timeline))

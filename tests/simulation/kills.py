@@ -66,7 +66,8 @@ class Journey:
         self.time = folder / "time"
         began = datetime.fromisoformat(self.time.read_text()) if self.time.exists() else T0
         self.clock = SteppedClock(began)
-        self.settings = read_settings({}, platform=f"rehearsal:{self.example}", store=f"sqlite:{folder}")
+        words = {"platform": f"rehearsal:{self.example}", "store": f"sqlite:{folder}"}
+        self.settings = read_settings({}, **words, rehearse_by_fit=False)  # what nobody recorded is not known: undone
         self.installation = self._installed(self._shelves(case))
         bus = Port(self.installation.bus, "bus", self.around)
         told: Any = handlers(self.installation)

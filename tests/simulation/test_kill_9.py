@@ -13,7 +13,7 @@ from kills import again, boundaries
 HERE = Path(__file__).parent
 SOAK = bool(os.environ.get("SOAK"))
 EXAMPLES = {"resolved": "gemma4-26b-l4-startup-probe", "undone": "gemma4-26b-l4-context-refused"}
-CASES = {"resolved": 5_000 if SOAK else 650, "undone": 5_000 if SOAK else 350}
+CASES = {"resolved": 5_000 if SOAK else 640, "undone": 5_000 if SOAK else 370}
 SHARDS = 4
 LATE_S = 60 + 120 + 3 * 60  # the queue's lease, the service's lease, and the ticks in which it is noticed
 

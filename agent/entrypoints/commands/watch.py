@@ -100,6 +100,7 @@ def _settings(args: argparse.Namespace) -> "Settings":
 
 def _from_log(log: Path | None) -> "ServingConfig":
     """Without a command, the server's own log says what it was started with."""
+    from agent.bootstrap.on_host import with_machine_memory
     from agent.core.told_config import told_config
 
     if log is None:
@@ -116,7 +117,7 @@ def _from_log(log: Path | None) -> "ServingConfig":
             why="it does not tell what the server was started with",
             mend="give the server's words as well: sre-agent watch --log FILE -- vllm serve MODEL ...",
         )
-    return told
+    return with_machine_memory(told)
 
 
 class _Watch:
