@@ -73,9 +73,11 @@ def test_killed_at_twenty_points_it_resumes_and_does_nothing_twice(pubsub_emulat
 
 
 def journey(deployed):
-    for line in (ROOT / "examples" / EXAMPLE / "events.jsonl").read_text().splitlines():
+    lines = (ROOT / "examples" / EXAMPLE / "events.jsonl").read_text().splitlines()
+    for line in lines:
         deployed.sink(json.loads(line))
-    asked = deployed.until(lambda i: i.phase is Phase.ASKED, limit_s=120)
+    # A signal that a killed function takes late may withdraw the plan that was made without it.
+    asked = deployed.until(lambda i: i.phase is Phase.ASKED and i.heard == i.weighed == len(lines), limit_s=120)
     answered(deployed, asked.plan.id)
     done = deployed.until(lambda i: i.ended, limit_s=180)
     assert (done.phase, done.verification.verdict) == (Phase.RESOLVED, Verdict.RECOVERED)
@@ -101,8 +103,7 @@ def once(deployed, done):
     live = deployed.outside.rehearsal.describe(SERVICE)
     assert live.ready is True
     assert list(live.stamps) == [done.execution.revision_after]
-    assert done.plans_made == 1
-    assert [r.ended for r in done.remedies] == ["RECOVERED"]
+    assert [r.ended for r in done.remedies if r.ended != "SUPERSEDED"] == ["RECOVERED"]
     control = deployed.decider.control
     assert len(control.limits(SERVICE, done.opened_at).service_changes) == 1
     assert deployed.outside.quarantine.rows() == ()
@@ -111,4 +112,5 @@ def once(deployed, done):
     assert deployed.outside.store.unsent() == ()
     timeline = [event.what for event in deployed.outside.store.timeline(done.id)]
     assert len([what for what in timeline if what.startswith("intends revision")]) == 1
+    assert len([what for what in timeline if " approved by " in what]) == 1
     assert sorted(timeline) == sorted(set(timeline))
