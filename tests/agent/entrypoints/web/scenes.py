@@ -269,7 +269,10 @@ def memory_plan(incident: Incident, ordinal: int, clock: Clock) -> Plan:
         cost_after_usd_per_h=1.24,
         decode_tokens_per_s=2.0,
         proof=Proof.COMPUTED,
-        proof_figures=(ProofFigure(name="Peak memory of one device", value="21.30 GiB", source="computed"),),
+        proof_figures=(
+            ProofFigure(name="Peak memory of one device", value="21.30 GiB", source="config.json of the checkpoint"),
+            ProofFigure(name="Memory of one device", value="22.03 GiB", source="config.json of the checkpoint"),
+        ),
         risk=Risk.HIGH,
         risk_reasons=("answers come at 2 tokens/s", "the range of the prediction is wide"),
         notes=("one request may have 4,096 tokens, not 16,384",),

@@ -235,6 +235,13 @@ def test_text_from_outside_is_never_alive(stage, browser, scenes, evil):
     assert shape
 
 
+def test_a_source_that_all_figures_of_a_proof_share_is_named_once(stage, browser, scenes):
+    incident = stage.waiting(make=scenes.memory_plan, diagnosis=scenes.memory_diagnosis(stage.clock.now()))
+    page = text(browser, f"/incidents/{incident.id}")
+    assert "Source of these figures: config.json of the checkpoint" in page
+    assert page.count("config.json of the checkpoint") == 1
+
+
 def test_the_list_has_what_waits_first_then_open_then_ended(stage, browser, scenes):
     states = every_state(stage, scenes)
     states |= {name: stage.waiting(f"late-{name}") for name in ("one", "two")}
