@@ -113,4 +113,5 @@ def once(deployed, done):
     timeline = [event.what for event in deployed.outside.store.timeline(done.id)]
     assert len([what for what in timeline if what.startswith("intends revision")]) == 1
     assert len([what for what in timeline if " approved by " in what]) == 1
-    assert sorted(timeline) == sorted(set(timeline))
+    done_once = [what for what in timeline if not what.startswith(f"{done.cause}: ")]  # a late signal is weighed again
+    assert sorted(done_once) == sorted(set(done_once))
