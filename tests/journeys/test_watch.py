@@ -149,6 +149,9 @@ def test_a_watcher_killed_at_any_time_makes_no_second_server(watched, after_s: f
     page = own.page()
     assert [s.effect_key is not None for s in page.starts][-1:] == [True]
     assert len([s for s in page.starts if s.effect_key is not None]) == 1
+    if len(answered) == 1:  # nobody had to be asked anew: no other incident, and no start but the one of the change
+        assert len(own.incidents()) == 1
+        assert [s.effect_key is not None for s in page.starts] == [False, True]
 
 
 def test_two_watchers_of_one_server_are_one_too_many(watched) -> None:
