@@ -45,8 +45,8 @@ from agent.entrypoints.handlers import on_order
 from agent.entrypoints.telemetry import configure_log
 from agent.errors import SreError
 from agent.ports.bus import Delivery
+from agent.ports.stage_context import Owner, StageContext
 from agent.ports.store import Change
-from agent.ports.world import Owner, World
 from agent.presentation.slack_card import APPROVE
 from agent.stages.tell import tell_people
 
@@ -141,10 +141,10 @@ def world_of(folder, owner, **changes):
         "notifiers": {},
         "model": None,
         "clock": SystemClock(),
-        "knowledge": knowledge(Services(services=()), POLICY, Times()),
+        "rules": knowledge(Services(services=()), POLICY, Times()),
         "receipt_key": b"k" * 32,
     }
-    return World(**(whole | changes))
+    return StageContext(**(whole | changes))
 
 
 def together(port, plans):

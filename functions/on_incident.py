@@ -8,7 +8,7 @@ from agent.entrypoints.loading import loading
 with loading():
     from agent.entrypoints.functions import Answer, push, warm
     from agent.ports.bus import Topic
-    from agent.ports.world import Owner
+    from agent.ports.stage_context import Owner
 
     warm()
 

@@ -9,7 +9,7 @@ from agent.core.explaining import Spend
 from agent.entrypoints.service import handlers
 from agent.failures.signature import FailureClass
 from agent.ports.model import NoAnswer, Reply
-from agent.ports.world import Owner
+from agent.ports.stage_context import Owner
 
 CLASSES = [str(class_) for class_ in FailureClass]
 
@@ -19,8 +19,8 @@ def given(told, model, *, when="always", wake="uncertain", may_ask=True):
     installation = told.installation
     settings = installation.settings.with_(gemma_when=when, gemma_wake=wake, model_may_ask=may_ask)
     world = installation.worlds[Owner.INCIDENT]
-    known = replace(world.knowledge, model_use=model_use(settings))
-    installation.worlds[Owner.INCIDENT] = replace(world, model=model, knowledge=known)
+    known = replace(world.rules, model_use=model_use(settings))
+    installation.worlds[Owner.INCIDENT] = replace(world, model=model, rules=known)
     told.work = worker(installation, handlers(installation), threads=1).run_due
     return told
 

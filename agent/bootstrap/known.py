@@ -20,7 +20,7 @@ from agent.core.redaction.redactor import Redactor
 from agent.core.services import Services, parse_services
 from agent.errors import SettingsRejected
 from agent.failures.match import MEMO_CHARS, MEMO_TEXTS, Matcher, compile_catalogue
-from agent.ports.world import Knowledge
+from agent.ports.stage_context import Rules
 from agent.settings import Settings
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def service_fits(services: Services, settings: Settings | None = None) -> "Servi
     return ServiceFits(services, catalogue, platforms, profiles=shelf.list)
 
 
-def knowledge(services: Services, policy: Policy, times: Times, *, fits: Fits | None = None) -> Knowledge:
+def knowledge(services: Services, policy: Policy, times: Times, *, fits: Fits | None = None) -> Rules:
     """Return what was read once: catalogues, rules, policy, times.
 
     Args:
@@ -110,7 +110,7 @@ def knowledge(services: Services, policy: Policy, times: Times, *, fits: Fits | 
         times: How long is waited for what.
         fits: The arithmetic; loaded for the services when None.
     """
-    return Knowledge(
+    return Rules(
         matcher=matcher(),
         titles=titles(),
         redact=redact,

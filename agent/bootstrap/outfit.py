@@ -17,8 +17,8 @@ from agent.ports.bus import Bus, Quarantine
 from agent.ports.clock import Clock
 from agent.ports.control import ControlStore
 from agent.ports.notifier import Notifier
+from agent.ports.stage_context import Cards, Owner, Rules, StageContext
 from agent.ports.store import IncidentStore
-from agent.ports.world import Cards, Knowledge, Owner, World
 from agent.settings import Settings
 
 if TYPE_CHECKING:
@@ -41,13 +41,13 @@ class Outfit:
 
     settings: Settings
     services: Services
-    knowledge: Knowledge
+    rules: Rules
     store: IncidentStore
     control: ControlStore
     bus: Bus
     quarantine: Quarantine
     clock: Clock
-    worlds: Mapping[Owner, World]
+    worlds: Mapping[Owner, StageContext]
     rehearsal: "RehearsalPlatform | None" = None
     kept: "KeptLogs | None" = None
     wait_factor: float = 1.0
@@ -95,7 +95,7 @@ def fitted_out(parts: Parts, bus: Bus) -> Outfit:
     return Outfit(
         settings=parts.settings,
         services=parts.services,
-        knowledge=known,
+        rules=known,
         store=parts.store,
         control=parts.control,
         bus=bus,
@@ -114,7 +114,7 @@ def installed(parts: Parts, bus: "PullBus") -> Installation:
     return Installation(
         settings=parts.settings,
         services=parts.services,
-        knowledge=known,
+        rules=known,
         store=parts.store,
         control=parts.control,
         bus=bus,
@@ -127,7 +127,7 @@ def installed(parts: Parts, bus: "PullBus") -> Installation:
     )
 
 
-def _worlds(parts: Parts, bus: Bus) -> tuple[Knowledge, dict[Owner, World]]:
+def _worlds(parts: Parts, bus: Bus) -> tuple[Rules, dict[Owner, StageContext]]:
     policy = read_policy(parts.settings)
     policy = policy.with_(change_window_s=policy.change_window_s / parts.place.factor)  # a wait like the others
     times = faster(parts.settings.times, parts.place.factor)
@@ -136,7 +136,7 @@ def _worlds(parts: Parts, bus: Bus) -> tuple[Knowledge, dict[Owner, World]]:
     known = replace(known, model_use=model_use(parts.settings)) if model is not None else known
     holder = secrets.token_hex(8)  # not the process id: in containers every process is the first one
     return known, {
-        owner: World(
+        owner: StageContext(
             owner=owner,
             store=parts.store,
             control=parts.control if owner in DECIDERS else None,
@@ -147,7 +147,7 @@ def _worlds(parts: Parts, bus: Bus) -> tuple[Knowledge, dict[Owner, World]]:
             notifiers=parts.notifiers,
             model=model if owner is Owner.INCIDENT else None,
             clock=parts.clock,
-            knowledge=known,
+            rules=known,
             receipt_key=parts.receipt_key if owner in DECIDERS else None,
             seal=parts.seal if owner in DECIDERS else None,
             local=parts.settings.embedded,

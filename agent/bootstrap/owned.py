@@ -15,7 +15,7 @@ from agent.core.signal import LIVE
 from agent.errors import SettingsRejected
 from agent.ports.bus import Bus
 from agent.ports.clock import Clock
-from agent.ports.world import Owner
+from agent.ports.stage_context import Owner
 from agent.settings import Settings
 
 NOWHERE = frozenset({Owner.INTAKE, Owner.DECIDE})  # they look at no service and read no log

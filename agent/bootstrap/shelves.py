@@ -8,8 +8,8 @@ from agent.bootstrap.known import redact
 from agent.ports.bus import Quarantine
 from agent.ports.clock import Clock
 from agent.ports.control import ControlStore
+from agent.ports.stage_context import Cards
 from agent.ports.store import IncidentStore
-from agent.ports.world import Cards
 from agent.settings import Settings
 
 if TYPE_CHECKING:

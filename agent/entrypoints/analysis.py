@@ -20,8 +20,8 @@ from agent.entrypoints.records import BadRecord, JsonRecord, Record
 from agent.entrypoints.service import entry_message, handlers
 from agent.errors import DependencyFailed, InputRejected
 from agent.ports.bus import Message
+from agent.ports.stage_context import Owner
 from agent.ports.store import Query
-from agent.ports.world import Owner
 from agent.settings import Settings
 from agent.stages.signal_to_incident import Opening, signal_to_incident
 
@@ -162,7 +162,7 @@ def analysis(settings: Settings, *, run: str, now: datetime, services: Services 
     with TemporaryDirectory(prefix="sre-replay-") as folder:
         clock = SteppedClock(now)
         installation = in_memory(settings, clock=clock, state=Path(folder), services=services)
-        known = installation.knowledge.matcher
+        known = installation.rules.matcher
         driver = worker(installation, handlers(installation), threads=1)
         yield Analysis(
             run=run, installation=installation, clock=clock, drive=driver.run_due, coalescing=Coalescing(matcher=known)

@@ -5,7 +5,7 @@ import inspect
 from agent.core.phase import ENDS, NEXT, Phase
 from agent.core.step import Step
 from agent.ports.bus import Topic
-from agent.ports.world import TOPIC_OF, Owner
+from agent.ports.stage_context import TOPIC_OF, Owner
 from agent.stages.advance import STAGE_OF
 from agent.stages.signal_to_incident import signal_to_incident
 

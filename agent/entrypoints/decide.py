@@ -18,7 +18,7 @@ from agent.entrypoints.slack_request import Press, press_of
 from agent.entrypoints.webhook_request import Said, said_by
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
 from agent.ports.clock import Clock
-from agent.ports.world import World
+from agent.ports.stage_context import StageContext
 from agent.stages.plan_to_decision import Unrecorded, Word, plan_to_decision
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Gate:
         read_s: How long they wait for the store, seconds.
     """
 
-    world: World
+    world: StageContext
     clock: Clock
     slack_secret: bytes | None = None
     webhook_secrets: Mapping[str, tuple[bytes, ...]] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from agent.entrypoints.decide import SLACK_PATH, WEBHOOK_PATH, Gate, decide_requ
 from agent.entrypoints.key_set import GOOGLE_KEYS, IAP_KEYS, KeySet
 from agent.entrypoints.proofs import Proofs
 from agent.entrypoints.slack_request import BODY_LIMIT
-from agent.ports.world import World
+from agent.ports.stage_context import StageContext
 from agent.settings import Settings
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
-def gate_of(settings: Settings, world: World) -> Gate:
+def gate_of(settings: Settings, world: StageContext) -> Gate:
     """Return the gate of an installation; without secrets in the settings it refuses everything."""
     return Gate(
         world=world,

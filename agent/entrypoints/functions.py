@@ -26,7 +26,7 @@ from agent.entrypoints.service import handler, report
 from agent.entrypoints.telemetry import configure_log, current_trace, follow, traced
 from agent.errors import SreError
 from agent.ports.bus import Delivery, Topic
-from agent.ports.world import Owner
+from agent.ports.stage_context import Owner
 from agent.settings import Settings, read_settings
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from agent.core.step import due_step
 from agent.core.value import Value
 from agent.errors import DependencyFailed, InputRejected, StateConflict
 from agent.ports.bus import Delivery
-from agent.ports.world import TOPIC_OF, World
+from agent.ports.stage_context import TOPIC_OF, StageContext
 from agent.stages.advance import STAGE_OF, advance
-from agent.stages.by_policy import decide_by_policy
-from agent.stages.commit import drain, message_for
+from agent.stages.auto_approve import auto_approve
 from agent.stages.observe import observe
-from agent.stages.reason import Did
+from agent.stages.shared.commit import drain, message_for
+from agent.stages.shared.outcome import StageOutcome
 from agent.stages.tell import tell_people
 
 OBSERVE_ATTEMPTS = 5
@@ -36,7 +36,7 @@ class Order(Value):
     incident: str = Field(min_length=1, max_length=64)
 
 
-def on_order(world: World, delivery: Delivery) -> tuple[Did, ...]:
+def on_order(world: StageContext, delivery: Delivery) -> tuple[StageOutcome, ...]:
     """Run what is due of one incident, or show it to people."""
     order = _order(delivery)
     if order.kind == "tell":
@@ -48,37 +48,37 @@ def on_order(world: World, delivery: Delivery) -> tuple[Did, ...]:
                 why="; ".join(f"{name}: {error}" for name, error in failed.items())[:500],
                 mend="nothing to do: it is tried again, and the incident goes on",
             )
-        return (Did.NOTED,)
+        return (StageOutcome.NOTED,)
     if order.kind == "observe":
         drain(world, order.incident)
         return (_observed(world, delivery, order.incident),)
     if order.kind == "auto":
-        decide_by_policy(world, order.incident)
+        auto_approve(world, order.incident)
     return advance(world, order.incident, may_explain=order.kind in {"explain", "nudge"})
 
 
-def _observed(world: World, delivery: Delivery, incident_id: str) -> Did:
+def _observed(world: StageContext, delivery: Delivery, incident_id: str) -> StageOutcome:
     """A log that cannot be read is given up in the end: the verdict never waits for it."""
     try:
         return observe(world, incident_id)
     except (DependencyFailed, StateConflict) as error:
         if delivery.attempt < OBSERVE_ATTEMPTS:
             raise NotTold(error.what, why=error.why, mend=error.mend) from error
-        return Did.WAITING
+        return StageOutcome.WAITING
 
 
-def on_tick(world: World) -> dict[str, tuple[Did, ...]]:
+def on_tick(world: StageContext) -> dict[str, tuple[StageOutcome, ...]]:
     """Run what time has made due, wake the owners of the rest, and send what was left unsent.
 
     One incident that fails does not hold up the others; its error is raised at the end.
     """
     now = world.clock.now()
-    did: dict[str, tuple[Did, ...]] = {}
+    did: dict[str, tuple[StageOutcome, ...]] = {}
     failed: Exception | None = None
     for incident_id in dict.fromkeys((*world.store.due(now), *world.store.unsent())):
         try:
             done = advance(world, incident_id)
-            if Did.NOT_OURS in done:
+            if StageOutcome.NOT_OURS in done:
                 nudge(world, world.store.load(incident_id))
         except Exception as error:  # noqa: BLE001 - a bug of ours in one of them must not hold up the others either
             failed = failed or error
@@ -89,7 +89,7 @@ def on_tick(world: World) -> dict[str, tuple[Did, ...]]:
     return did
 
 
-def nudge(world: World, incident: Incident) -> None:
+def nudge(world: StageContext, incident: Incident) -> None:
     """Wake the function that owns the next step; a message may have been lost long ago."""
     now = world.clock.now()
     step = due_step(incident, now)

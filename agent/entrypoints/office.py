@@ -12,12 +12,12 @@ from agent.entrypoints.deciding import now
 from agent.entrypoints.telemetry import configure_log
 from agent.errors import InputRejected, SettingsRejected
 from agent.ports.control import KillSwitch
+from agent.ports.stage_context import Owner
 from agent.ports.store import Query
-from agent.ports.world import Owner
 from agent.settings import Settings, read_settings
-from agent.stages.database_pair import databases_apart
-from agent.stages.kill_switch import turn_kill_switch
 from agent.stages.plan_to_decision import Word, plan_to_decision
+from agent.stages.shared.database_pair import databases_apart
+from agent.stages.shared.kill_switch import turn_kill_switch
 
 
 class Heard(Value):

@@ -20,9 +20,9 @@ from agent.entrypoints.proofs import Proofs, Proven, Unproven
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
 from agent.ports.control import KillSwitch
 from agent.ports.store import Query
-from agent.stages.database_pair import databases_apart
-from agent.stages.kill_switch import turn_kill_switch
 from agent.stages.plan_to_decision import Word, plan_to_decision
+from agent.stages.shared.database_pair import databases_apart
+from agent.stages.shared.kill_switch import turn_kill_switch
 from agent.strict_json import read_object
 
 BODY_LIMIT: Final = 20_480
@@ -206,7 +206,7 @@ def _asked(form: type[F], query: str) -> F:
 
 def _approver(gate: Gate, proven: Proven) -> None:
     """Refuse whom the policy names for nothing."""
-    if gate.world.knowledge.policy.approver(proven.channel, proven.who) is None:
+    if gate.world.rules.policy.approver(proven.channel, proven.who) is None:
         raise PolicyRefused(
             "the request was refused",
             why=f"policy.toml names no approver with the e-mail {proven.who!r}",

@@ -17,8 +17,8 @@ from agent.core.value import canonical, digest
 from agent.entrypoints.outcome import Handle, receive
 from agent.errors import SreError
 from agent.ports.bus import Delivery, Message, Outcome, Topic
+from agent.ports.stage_context import Owner
 from agent.ports.store import Query
-from agent.ports.world import Owner
 
 ACTED_FOR = 200  # open incidents of a rehearsal, at most, whose tasks are acted out
 log = structlog.get_logger(__name__)

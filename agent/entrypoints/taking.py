@@ -7,18 +7,20 @@ import structlog
 
 from agent.core.signal import LIVE, Signal
 from agent.ports.bus import Delivery
-from agent.ports.world import World
-from agent.stages.reason import Did
+from agent.ports.stage_context import StageContext
+from agent.stages.shared.outcome import StageOutcome
 from agent.stages.signal_to_incident import Opening, signal_to_incident
 
 log = structlog.get_logger(__name__)
 
-QUIET = frozenset({Did.COUNTED, Did.DUPLICATE, Did.HARMLESS})  # a storm writes one line, not a million
+QUIET = frozenset(
+    {StageOutcome.COUNTED, StageOutcome.DUPLICATE, StageOutcome.HARMLESS}
+)  # a storm writes one line, not a million
 
 Read = Callable[[Delivery], tuple[Signal, ...]]
 
 
-def on_event(world: World, delivery: Delivery, read: Read) -> tuple[Did, ...]:
+def on_event(world: StageContext, delivery: Delivery, read: Read) -> tuple[StageOutcome, ...]:
     """Take a log entry or an alert in.
 
     Args:
@@ -32,7 +34,7 @@ def on_event(world: World, delivery: Delivery, read: Read) -> tuple[Did, ...]:
     return tuple(_take(world, signal, opening(delivery)) for signal in read(delivery))
 
 
-def _take(world: World, signal: Signal, opened: Opening) -> Did:
+def _take(world: StageContext, signal: Signal, opened: Opening) -> StageOutcome:
     """Run the first stage and write its one event of the log."""
     began = time.perf_counter()
     did = signal_to_incident(world, signal, opened)

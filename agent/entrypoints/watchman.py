@@ -14,8 +14,8 @@ from agent.core.phase import Phase
 from agent.core.signal import LIVE, AlertState, End, Signal, Source, alert_key, log_key
 from agent.core.storm import Tally
 from agent.errors import SreError
+from agent.ports.stage_context import Owner
 from agent.ports.store import Query
-from agent.ports.world import Owner
 from agent.stages.signal_to_incident import signal_to_incident
 
 log = structlog.get_logger(__name__)
@@ -170,7 +170,7 @@ class Watchman:
         """Return the telling lines; of equal ones the first, then each power of two."""
         tally = self._tallies.setdefault(start.mark, Tally())
         found = []
-        for index, match in self._installation.knowledge.matcher.scan(lines):
+        for index, match in self._installation.rules.matcher.scan(lines):
             if tally.tells(match.signature):
                 key = log_key(LIVE, log_name=start.mark, insert_id=f"{behind}/{index}", timestamp="")
                 found.append(self._signal(start, key, Source.APP_LOG, lines[index]))

@@ -19,7 +19,7 @@ class Limits(Value):
     all_changes: tuple[AwareDatetime, ...] = ()
 
 
-class Room(Value):
+class RateLimit(Value):
     """How many changes may be started: one of a service in ``window_s`` seconds, ``per_hour`` over all."""
 
     window_s: float
@@ -31,7 +31,7 @@ class Use(StrEnum):
 
     OURS = "ours"  # it starts this effect, now or when it was tried before
     SPENT = "spent"  # another effect used it
-    NO_ROOM = "no_room"  # too many changes lately; nothing was recorded
+    RATE_LIMITED = "rate_limited"  # too many changes lately; nothing was recorded
     CLOSED = "closed"  # the effect was refused before; nothing was recorded
 
 
@@ -67,7 +67,7 @@ class ControlStore(MarkStore, Protocol):
         """Record the first decision of a plan (its whole JSON); return the one that is held, ours or the winner's."""
         ...
 
-    def begin(self, intent: Intent, *, room: Room | None = None) -> Begun:
+    def begin(self, intent: Intent, *, rate_limit: RateLimit | None = None) -> Begun:
         """Use the receipt of ``intent.decision``, count the change and store the intent, in one transaction.
 
         Of racing executors no more than ``room`` allows get OURS: who looks and who writes are one. A change counts

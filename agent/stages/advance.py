@@ -8,8 +8,7 @@ import structlog
 from agent.core.incident import Incident
 from agent.core.step import Step, due_step
 from agent.errors import StateConflict
-from agent.ports.world import Owner, World
-from agent.stages.commit import drain
+from agent.ports.stage_context import Owner, StageContext
 from agent.stages.decision_to_execution import begin_execution, call_platform
 from agent.stages.diagnosis_to_plan import diagnosis_to_plan
 from agent.stages.execution_to_verification import execution_to_verification, watch_operation
@@ -17,12 +16,14 @@ from agent.stages.explain import explain
 from agent.stages.incident_to_diagnosis import incident_to_diagnosis
 from agent.stages.outcome_to_plan import outcome_to_plan
 from agent.stages.plan_to_decision import ask, expire
-from agent.stages.reason import Did
-from agent.stages.verification_to_outcome import shift_traffic, undo, verification_to_outcome, watch_undo
+from agent.stages.shared.commit import drain
+from agent.stages.shared.outcome import StageOutcome
+from agent.stages.verification_to_outcome import shift_traffic, undo, verification_to_outcome
+from agent.stages.watch_undo import watch_undo
 
 log = structlog.get_logger(__name__)
 
-Stage = Callable[[World, Incident], Did]
+Stage = Callable[[StageContext, Incident], StageOutcome]
 
 STAGE_OF: dict[Step, tuple[Owner, Stage]] = {
     Step.DIAGNOSE: (Owner.INCIDENT, incident_to_diagnosis),
@@ -45,14 +46,14 @@ STEPS = 20  # more in one call would be a loop that never rests
 RIVALS = 5
 
 
-def advance(world: World, incident_id: str, *, may_explain: bool = False) -> tuple[Did, ...]:
+def advance(context: StageContext, incident_id: str, *, may_explain: bool = False) -> tuple[StageOutcome, ...]:
     """Run the stages that are due and ours, one after the other, each in its own transaction.
 
     What earlier runs committed and did not send is sent first. Where a rival wrote, what it committed is sent too and
     its state is loaded again, so that whoever acknowledges after this leaves nothing unsent.
 
     Args:
-        world: The ports of the function that we are.
+        context: The ports of the function that we are.
         incident_id: Which incident.
         may_explain: Whether this delivery may be held up for a minute by a question to the model: its own deliveries
             and those of the tick may, so that what was just done is told and acknowledged first.
@@ -64,40 +65,40 @@ def advance(world: World, incident_id: str, *, may_explain: bool = False) -> tup
         StateConflict: Rivals wrote first several times in a row; deliver again.
         DependencyFailed: A port did not answer; what was committed stays, deliver again.
     """
-    drain(world, incident_id)
-    done: list[Did] = []
+    drain(context, incident_id)
+    done: list[StageOutcome] = []
     rivals = 0
     while len(done) < STEPS:
-        incident = world.store.load(incident_id)
-        step = due_step(incident, world.clock.now())
+        incident = context.store.load(incident_id)
+        step = due_step(incident, context.clock.now())
         if step is None:
             break
         owner, stage = STAGE_OF[step]
-        if owner is not world.owner:
-            done.append(Did.NOT_OURS)
+        if owner is not context.owner:
+            done.append(StageOutcome.NOT_OURS)
             break
         if step is Step.EXPLAIN and (done or not may_explain):
             break
         try:
-            did = _run(world, incident, step, stage)
+            did = _run(context, incident, step, stage)
         except StateConflict:
             rivals += 1
-            drain(world, incident_id)  # the rival may be dead, or our own first try whose answer was lost
+            drain(context, incident_id)  # the rival may be dead, or our own first try whose answer was lost
             if rivals >= RIVALS:
                 raise
             continue
         done.append(did)
-        if did is Did.WAITING:
+        if did is StageOutcome.WAITING:
             break
     return tuple(done)
 
 
-def _run(world: World, incident: Incident, step: Step, stage: Stage) -> Did:
+def _run(context: StageContext, incident: Incident, step: Step, stage: Stage) -> StageOutcome:
     """Run one stage and write its one event of the log."""
     began = time.perf_counter()
     told = {"incident": incident.id, "service": incident.service, "run": incident.run, "stage": stage.__name__}
     try:
-        did = stage(world, incident)
+        did = stage(context, incident)
     except StateConflict:
         log.debug("stage.rival", **told, step=step.value)
         raise
@@ -105,6 +106,6 @@ def _run(world: World, incident: Incident, step: Step, stage: Stage) -> Did:
         took_s = round(time.perf_counter() - began, 3)
         log.warning("stage.failed", **told, step=step.value, error=type(error).__name__, took_s=took_s)
         raise
-    write = log.debug if did is Did.WAITING else log.info
+    write = log.debug if did is StageOutcome.WAITING else log.info
     write("stage.finished", **told, step=step.value, reason=did.value, took_s=round(time.perf_counter() - began, 3))
     return did

@@ -11,49 +11,49 @@ from agent.core.serving import Live, Target
 from agent.core.value import digest
 from agent.core.words import flag_map
 from agent.errors import InputRejected, PolicyRefused
-from agent.ports.world import World
-from agent.stages.commit import save
-from agent.stages.reason import Did
+from agent.ports.stage_context import StageContext
+from agent.stages.shared.commit import save
+from agent.stages.shared.outcome import StageOutcome
 
 
-def diagnosis_to_plan(world: World, incident: Incident) -> Did:
+def diagnosis_to_plan(context: StageContext, incident: Incident) -> StageOutcome:
     """Make the first plan of a diagnosis, once it is settled.
 
     Raises:
         DependencyFailed: The platform did not describe the service; it is tried again.
     """
-    now = max(world.clock.now(), incident.phase_at)
-    times = world.knowledge.times
+    now = max(context.clock.now(), incident.phase_at)
+    times = context.rules.times
     if not times.settled(incident, now):
         due = times.settles_at(incident)
         if incident.due_at != due:
-            save(world, incident.with_(due_at=due), "", now=now, tell=False, wake=False)
-        return Did.WAITING
-    plan = next_plan(world, incident, now)
+            save(context, incident.with_(due_at=due), "", now=now, tell=False, wake=False)
+        return StageOutcome.WAITING
+    plan = next_plan(context, incident, now)
     if plan is None:  # a recurrence: everything was tried or rejected in the incident before, the person's errand too
         why = "nothing is left that fits, is allowed and was not tried before"
-        save(world, incident.move(Phase.ESCALATED, now=now, due_at=None, ended_why=why), f"escalated: {why}", now=now)
-        return Did.MOVED
-    store_plan(world, incident, plan, now)
-    return Did.MOVED
+        save(context, incident.move(Phase.ESCALATED, now=now, due_at=None, ended_why=why), f"escalated: {why}", now=now)
+        return StageOutcome.MOVED
+    store_plan(context, incident, plan, now)
+    return StageOutcome.MOVED
 
 
-def next_plan(world: World, incident: Incident, now: datetime) -> Plan | None:
+def next_plan(context: StageContext, incident: Incident, now: datetime) -> Plan | None:
     """Return the best plan that was neither tried nor refused, or None where nothing is left."""
-    knowledge = world.knowledge
-    live, refused = _described(world, incident.service)
-    proposal = propose(incident, live, knowledge.fits, knowledge.policy)
+    rules = context.rules
+    live, refused = _described(context, incident.service)
+    proposal = propose(incident, live, rules.fits, rules.policy)
     if proposal is None:
         return None
-    more = tuple(note for note in (refused, _locked(world, live, proposal)) if note)
-    return _plan(world, incident, live, replace(proposal, notes=(*proposal.notes, *more)), now)
+    more = tuple(note for note in (refused, _locked(context, live, proposal)) if note)
+    return _plan(context, incident, live, replace(proposal, notes=(*proposal.notes, *more)), now)
 
 
-def _locked(world: World, live: Live | None, proposal: Proposal) -> str:
+def _locked(context: StageContext, live: Live | None, proposal: Proposal) -> str:
     """Say beforehand that a change could not be verified, because the server wants a key that nobody named to us."""
     if live is None or live.platform != "cloud_run" or proposal.rollout is Rollout.BY_PERSON:
         return ""
-    watched = world.knowledge.services.watched(live.service)
+    watched = context.rules.services.watched(live.service)
     words, names = flag_map((*live.config.command, *live.config.args)), {e.name for e in live.config.env}
     if ("api-key" not in words and "VLLM_API_KEY" not in names) or (watched is not None and watched.api_key):
         return ""
@@ -63,22 +63,22 @@ def _locked(world: World, live: Live | None, proposal: Proposal) -> str:
     )
 
 
-def _described(world: World, service: str) -> tuple[Live | None, str]:
+def _described(context: StageContext, service: str) -> tuple[Live | None, str]:
     """Describe the service; where the platform has none of that name or denies us, a person must do it."""
     try:
-        return world.live(service), ""
+        return context.live(service), ""
     except (InputRejected, PolicyRefused) as error:
         return None, f"the service could not be read, so nothing can be changed by us: {error}"
 
 
-def store_plan(world: World, incident: Incident, plan: Plan, now: datetime) -> Incident:
+def store_plan(context: StageContext, incident: Incident, plan: Plan, now: datetime) -> Incident:
     """Save the plan and move on to asking."""
     planned = incident.move(Phase.PLANNED, now=now, plan=plan, plans_made=plan.ordinal, due_at=now)
     cleared = planned.with_(decision=None, execution=None, verification=None, ended_why="")
-    return save(world, cleared, f"plan {plan.id}: {plan.why}", now=now, tell=False, plan=plan)
+    return save(context, cleared, f"plan {plan.id}: {plan.why}", now=now, tell=False, plan=plan)
 
 
-def _plan(world: World, incident: Incident, live: Live | None, proposal: Proposal, now: datetime) -> Plan:
+def _plan(context: StageContext, incident: Incident, live: Live | None, proposal: Proposal, now: datetime) -> Plan:
     ordinal = incident.plans_made + 1
     none = Target(service=incident.service, uid="", generation=0, digest="")
     return Plan(
@@ -107,8 +107,8 @@ def _plan(world: World, incident: Incident, live: Live | None, proposal: Proposa
         proof_figures=proposal.proof_figures,
         proof_missing=proposal.proof_missing,
         takes_away=proposal.takes_away,
-        policy=world.knowledge.policy.digest,
+        policy=context.rules.policy.digest,
         asked_by=incident.started_by,
         made_at=now,
-        expires_at=now + timedelta(seconds=world.knowledge.times.approval_s),
+        expires_at=now + timedelta(seconds=context.rules.times.approval_s),
     )

@@ -13,30 +13,30 @@ from agent.core.signal import Signal
 from agent.core.verification import NEEDED, Check, Measurement, Verdict, Verification, judge
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused
 from agent.ports.bus import Message, Topic
-from agent.ports.world import World
-from agent.stages.commit import message_for, save
+from agent.ports.stage_context import StageContext
 from agent.stages.observe import wanted
-from agent.stages.reason import Did
-from agent.stages.told import told
+from agent.stages.shared.commit import message_for, save
+from agent.stages.shared.outcome import StageOutcome
+from agent.stages.shared.poll_operation import poll_operation
 
 KEPT_MEASUREMENTS = 200
 PATIENCE = 10  # a person's work is looked at again after a tenth of the time it has taken, a signal of health at once
 PATIENT_S = 900
 
 
-def watch_operation(world: World, incident: Incident) -> Did:
+def watch_operation(context: StageContext, incident: Incident) -> StageOutcome:
     """Ask how the rollout is doing; when it has ended, well or badly, begin to measure."""
-    now = max(world.clock.now(), incident.phase_at)
+    now = max(context.clock.now(), incident.phase_at)
     effect = incident.execution.effect(EffectKind.APPLY) if incident.execution else None
-    platform = world.platform_of(incident.service)
+    platform = context.platform_of(incident.service)
     assert effect is not None
     assert platform is not None
     assert effect.operation is not None
-    operation = told(platform, effect.operation)
-    times = world.knowledge.times
+    operation = poll_operation(platform, effect.operation)
+    times = context.rules.times
     late = now >= effect.intended_at + timedelta(seconds=times.rollout_limit_s)
     if not operation.done and not late:
-        return _look_again(world, incident, now)
+        return _look_again(context, incident, now)
     good = operation.ok if operation.done else None
     says = operation.says or ("the rollout ended" if operation.done else "the rollout did not end in time")
     ended = effect.with_(
@@ -55,120 +55,122 @@ def watch_operation(world: World, incident: Incident) -> Did:
             measurements=(Measurement(check=Check.READY, good=good, says=says[:2000], at=now),),
         ),
     )
-    save(world, moved, f"rollout ended: {shortened(says, 300)}", now=now)
-    return Did.MOVED
+    save(context, moved, f"rollout ended: {shortened(says, 300)}", now=now)
+    return StageOutcome.MOVED
 
 
-def execution_to_verification(world: World, incident: Incident) -> Did:
+def execution_to_verification(context: StageContext, incident: Incident) -> StageOutcome:
     """Measure once more and give a verdict where one can be given.
 
     No measurement is no success: what could not be measured by the end of the window is INCONCLUSIVE.
     """
-    now = max(world.clock.now(), incident.phase_at)
+    now = max(context.clock.now(), incident.phase_at)
     verification = incident.verification
     assert verification is not None
     assert incident.plan is not None
-    fresh = _by_person(world, incident, now) if incident.plan.by_person else _measured(world, incident, now)
+    fresh = _by_person(context, incident, now) if incident.plan.by_person else _measured(context, incident, now)
     kept = (*verification.measurements, *fresh)[-KEPT_MEASUREMENTS:]
     seen = verification.with_(measurements=kept)
     if incident.plan.by_person:
         verdict, why = _judge_person(seen, over=now >= seen.until)
     else:
-        verdict, why = judge(seen, over=now >= seen.until, needed=_needed(world, incident.service))
+        verdict, why = judge(seen, over=now >= seen.until, needed=_needed(context, incident.service))
     if verdict is None:
         patient_s = (now - seen.since).total_seconds() / PATIENCE if incident.plan.by_person else 0
-        return _look_again(world, incident.with_(verification=seen), now, in_s=min(patient_s, PATIENT_S))
+        return _look_again(context, incident.with_(verification=seen), now, in_s=min(patient_s, PATIENT_S))
     speed = seen.latest(Check.SPEED)
     known = with_speed(seen.observed, speed.value if speed else None, incident.plan.fit_after.report)
     judged = incident.with_(verification=seen.with_(verdict=verdict, why=why, observed=known), due_at=now)
-    save(world, judged, f"verdict {verdict}: {shortened(why, 300)}", now=now)
-    return Did.NOTED
+    save(context, judged, f"verdict {verdict}: {shortened(why, 300)}", now=now)
+    return StageOutcome.NOTED
 
 
-def _look_again(world: World, incident: Incident, now: datetime, *, in_s: float = 0) -> Did:
-    due = now + timedelta(seconds=max(world.knowledge.times.poll_s, in_s))
+def _look_again(context: StageContext, incident: Incident, now: datetime, *, in_s: float = 0) -> StageOutcome:
+    due = now + timedelta(seconds=max(context.rules.times.poll_s, in_s))
     waiting, verification = incident.with_(due_at=due), incident.verification
     also: tuple[Message, ...] = ()
     if verification is not None and wanted(verification):  # who may read logs reads this one
         waiting = waiting.with_(verification=verification.with_(log_asked=True))
         also = (message_for(incident, Topic.INCIDENTS, "observe"),)
-    save(world, waiting, "", now=now, tell=False, wake=False, also=also)
-    return Did.WAITING
+    save(context, waiting, "", now=now, tell=False, wake=False, also=also)
+    return StageOutcome.WAITING
 
 
-def _measured(world: World, incident: Incident, now: datetime) -> tuple[Measurement, ...]:
+def _measured(context: StageContext, incident: Incident, now: datetime) -> tuple[Measurement, ...]:
     revision = incident.execution.revision_after if incident.execution else None
     assert incident.verification is not None
     newest = incident.verification.latest(Check.READY)
     if revision is None or (newest is not None and newest.good is False):
         return ()
-    return (*_asked(world, incident, revision, now), _silence(world, incident, revision, now))
+    return (*_asked(context, incident, revision, now), _silence(context, incident, revision, now))
 
 
-def _asked(world: World, incident: Incident, revision: str, now: datetime) -> tuple[Measurement, ...]:
-    platform = world.platform_of(incident.service)
+def _asked(context: StageContext, incident: Incident, revision: str, now: datetime) -> tuple[Measurement, ...]:
+    platform = context.platform_of(incident.service)
     assert platform is not None
     try:
         found = platform.measure(incident.service, revision)
     except (DependencyFailed, InputRejected, PolicyRefused) as error:
         found = (Measurement(check=Check.COMPLETION, good=None, says=str(error)[:2000], at=now),)
-    redact = world.knowledge.redact  # a server may say anything, its own key too
-    return _judged(world, incident, tuple(m.with_(says=redact(m.says)) for m in found), now)
+    redact = context.rules.redact  # a server may say anything, its own key too
+    return _judged(context, incident, tuple(m.with_(says=redact(m.says)) for m in found), now)
 
 
-def _judged(world: World, incident: Incident, found: tuple[Measurement, ...], now: datetime) -> tuple[Measurement, ...]:
+def _judged(
+    context: StageContext, incident: Incident, found: tuple[Measurement, ...], now: datetime
+) -> tuple[Measurement, ...]:
     """Hold a speed against what the owner needs, then against what the approved plan predicted."""
     speed = next((m for m in found if m.check is Check.SPEED), None)
     if speed is None:
         return found
     assert incident.plan is not None
-    need = _need(world, incident.service)
+    need = _need(context, incident.service)
     others = tuple(m for m in found if m is not speed)
     return (*others, needed(speed, need), against_prediction(speed, incident.plan.fit_after.report, at=now))
 
 
-def _need(world: World, service: str) -> float | None:
-    watched = world.knowledge.services.watched(service)
+def _need(context: StageContext, service: str) -> float | None:
+    watched = context.rules.services.watched(service)
     return watched.needs.tokens_per_s if watched is not None else None
 
 
-def _needed(world: World, service: str) -> frozenset[Check]:
+def _needed(context: StageContext, service: str) -> frozenset[Check]:
     """What must be measured for a success; the speed too, where the owner cannot do without."""
-    return NEEDED if _need(world, service) is None else NEEDED | {Check.SPEED}
+    return NEEDED if _need(context, service) is None else NEEDED | {Check.SPEED}
 
 
-def _silence(world: World, incident: Incident, revision: str, now: datetime) -> Measurement:
+def _silence(context: StageContext, incident: Incident, revision: str, now: datetime) -> Measurement:
     """Whether the new revision has said nothing of a failure; its signals were stored as evidence."""
-    loud = [s for s in world.store.signals(incident.id) if s.revision == revision and _fails(world, s)]
+    loud = [s for s in context.store.signals(incident.id) if s.revision == revision and _fails(context, s)]
     if loud:
         return Measurement(check=Check.SILENCE, good=False, says=f"it failed again: {loud[0].text[:300]}", at=now)
     return Measurement(check=Check.SILENCE, good=True, says="no line of a failure from the new revision", at=now)
 
 
-def _fails(world: World, signal: Signal) -> bool:
-    finding = world.knowledge.matcher.classify(signal.text, whole_log=False, platform=signal.platform)
+def _fails(context: StageContext, signal: Signal) -> bool:
+    finding = context.rules.matcher.classify(signal.text, whole_log=False, platform=signal.platform)
     return meaning(signal, finding) is Meaning.FAILURE
 
 
-def _by_person(world: World, incident: Incident, now: datetime) -> tuple[Measurement, ...]:
+def _by_person(context: StageContext, incident: Incident, now: datetime) -> tuple[Measurement, ...]:
     """A later sign of health, after the last failure."""
     assert incident.verification is not None
     healthy = incident.healthy_at
     if healthy is not None and healthy >= incident.verification.since and not incident.alerts_open:
-        says = f"a healthy signal came: {_healthy_line(world, incident)}"
+        says = f"a healthy signal came: {_healthy_line(context, incident)}"
         return (Measurement(check=Check.HEALTHY_SIGNAL, good=True, says=says, at=now),)
-    return _ready_again(world, incident, now)
+    return _ready_again(context, incident, now)
 
 
-def _healthy_line(world: World, incident: Incident) -> str:
+def _healthy_line(context: StageContext, incident: Incident) -> str:
     """Return the line of the newest signal of health, which a person may look up."""
-    healthy = [s for s in world.store.signals(incident.id) if s.at == incident.healthy_at]
+    healthy = [s for s in context.store.signals(incident.id) if s.at == incident.healthy_at]
     return shortened(healthy[-1].text, 300) if healthy else f"at {incident.healthy_at:%H:%M:%S} UTC"
 
 
-def _ready_again(world: World, incident: Incident, now: datetime) -> tuple[Measurement, ...]:
+def _ready_again(context: StageContext, incident: Incident, now: datetime) -> tuple[Measurement, ...]:
     """Where the platform can be asked: ready now, on another generation than the plan saw."""
-    platform = world.platform_of(incident.service)
+    platform = context.platform_of(incident.service)
     assert incident.plan is not None
     if platform is None:
         return ()

@@ -13,17 +13,17 @@ from agent.core.serving import Live
 from agent.core.signal import in_order
 from agent.core.words import with_flag
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, StateConflict
-from agent.ports.world import World
-from agent.stages.commit import save
+from agent.ports.stage_context import StageContext
 from agent.stages.conversation import Conversation, Heard, Reach, Subject
 from agent.stages.incident_to_diagnosis import read_log, withdraw, without_secrets
-from agent.stages.reason import Did
+from agent.stages.shared.commit import save
+from agent.stages.shared.outcome import StageOutcome
 
 RIVALS = 8
 EARLIER_LINES = 200
 
 
-def explain(world: World, incident: Incident) -> Did:
+def explain(context: StageContext, incident: Incident) -> StageOutcome:
     """Ask the model about a diagnosis of the rules.
 
     The round is paid for in advance and settled afterwards, so that no crash and no second worker asks for more than an
@@ -32,25 +32,25 @@ def explain(world: World, incident: Incident) -> Did:
     Raises:
         StateConflict: Somebody else began at the same moment.
     """
-    now = max(world.clock.now(), incident.phase_at)
+    now = max(context.clock.now(), incident.phase_at)
     explaining = incident.explaining
-    use = world.knowledge.model_use
+    use = context.rules.model_use
     assert explaining is not None
     assert incident.diagnosis is not None
-    reserved = explaining.reserved(now) if world.model is not None and use is not None else None
-    if reserved is None or world.model is None or use is None:
-        why = "no model is configured" if world.model is None else explaining.why or "its cap is reached"
-        _save_quietly(world, incident, explaining.dropped(why), now)
-        return Did.NOTED
+    reserved = explaining.reserved(now) if context.model is not None and use is not None else None
+    if reserved is None or context.model is None or use is None:
+        why = "no model is configured" if context.model is None else explaining.why or "its cap is reached"
+        _save_quietly(context, incident, explaining.dropped(why), now)
+        return StageOutcome.NOTED
     cap = round_cap(explaining)
-    _save_quietly(world, incident, reserved, now)
-    talk = Conversation(world.model, use, matcher=world.knowledge.matcher, redact=world.knowledge.redact)
-    heard = talk.about(_subject(world, incident, explaining, cap))
-    return _settled(world, incident.id, explaining.about, cap, heard)
+    _save_quietly(context, incident, reserved, now)
+    talk = Conversation(context.model, use, matcher=context.rules.matcher, redact=context.rules.redact)
+    heard = talk.about(_subject(context, incident, explaining, cap))
+    return _settled(context, incident.id, explaining.about, cap, heard)
 
 
-def _save_quietly(world: World, incident: Incident, explaining: Explaining, now: datetime) -> None:
-    save(world, _with(incident, explaining), "", now=now, tell=False, wake=False)
+def _save_quietly(context: StageContext, incident: Incident, explaining: Explaining, now: datetime) -> None:
+    save(context, _with(incident, explaining), "", now=now, tell=False, wake=False)
 
 
 def _with(incident: Incident, explaining: Explaining) -> Incident:
@@ -59,46 +59,46 @@ def _with(incident: Incident, explaining: Explaining) -> Incident:
     return incident.with_(explaining=explaining, due_at=explaining.wake_at(incident.plan.expires_at))
 
 
-def _settled(world: World, incident_id: str, about: str, reservation: Spend, heard: Heard) -> Did:
+def _settled(context: StageContext, incident_id: str, about: str, reservation: Spend, heard: Heard) -> StageOutcome:
     """Write what was heard into the incident as it is by now; rivals may have written meanwhile."""
     for _ in range(RIVALS):
-        incident = world.store.load(incident_id)
+        incident = context.store.load(incident_id)
         held = incident.explaining
         if held is None or incident.ended:
-            return Did.NOTED
-        now = max(world.clock.now(), incident.phase_at)
+            return StageOutcome.NOTED
+        now = max(context.clock.now(), incident.phase_at)
         paid = held.with_(spent=held.spent.minus(reservation).plus(heard.spent))
         try:
             if held.about != about or held.state is not Explanation.WANTED:
-                _save_quietly(world, incident, paid, now)
-                return Did.NOTED
-            return _written(world, incident, paid, heard, now)
+                _save_quietly(context, incident, paid, now)
+                return StageOutcome.NOTED
+            return _written(context, incident, paid, heard, now)
         except StateConflict:
             continue
-    return Did.WAITING  # the reservation stays paid, and the tick asks again when its lease is over
+    return StageOutcome.WAITING  # the reservation stays paid, and the tick asks again when its lease is over
 
 
-def _written(world: World, incident: Incident, paid: Explaining, heard: Heard, now: datetime) -> Did:
+def _written(context: StageContext, incident: Incident, paid: Explaining, heard: Heard, now: datetime) -> StageOutcome:
     if heard.word is None:
         tried = paid.again(now, heard.why) if heard.again else paid.dropped(heard.why)
         over = tried.state is Explanation.DROPPED
         what = f"the model added nothing: {tried.why[:300]}" if over else ""
-        save(world, _with(incident, tried), what, now=now, tell=False, wake=False)
-        return Did.NOTED if over else Did.WAITING
+        save(context, _with(incident, tried), what, now=now, tell=False, wake=False)
+        return StageOutcome.NOTED if over else StageOutcome.WAITING
     said = paid.said(heard.word, heard.lines)
     assert incident.diagnosis is not None
-    use = world.knowledge.model_use
+    use = context.rules.model_use
     if incident.phase not in BEFORE_DECISION:
         late = explained_late(incident.diagnosis, heard.word)
-        save(world, incident.with_(explaining=said, diagnosis=late), _line(heard), now=now, wake=False)
-        return Did.NOTED
+        save(context, incident.with_(explaining=said, diagnosis=late), _line(heard), now=now, wake=False)
+        return StageOutcome.NOTED
     diagnosis = joined_words(incident.diagnosis, said, use.fixes if use is not None else {})
     explained = _with(incident, said).with_(diagnosis=diagnosis)
     if diagnosis.says == incident.diagnosis.says or incident.phase is Phase.DIAGNOSED:
-        save(world, explained, _line(heard), now=now)
-        return Did.NOTED
-    withdraw(world, explained, f"{diagnosis.class_}, by the model's word", now)
-    return Did.MOVED
+        save(context, explained, _line(heard), now=now)
+        return StageOutcome.NOTED
+    withdraw(context, explained, f"{diagnosis.class_}, by the model's word", now)
+    return StageOutcome.MOVED
 
 
 def _line(heard: Heard) -> str:
@@ -106,16 +106,16 @@ def _line(heard: Heard) -> str:
     return f"the model ({heard.word.model}) says {heard.word.class_}, in {heard.spent.seconds:.1f} s"
 
 
-def _subject(world: World, incident: Incident, explaining: Explaining, cap: Spend) -> Subject:
+def _subject(context: StageContext, incident: Incident, explaining: Explaining, cap: Spend) -> Subject:
     assert incident.diagnosis is not None
-    signals = in_order(world.store.signals(incident.id))
-    log = read_log(world, incident, signals)
-    told = story(signals, without_secrets(world, log) if log is not None and log.lines else None)
-    live = _live(world, incident.service)
+    signals = in_order(context.store.signals(incident.id))
+    log = read_log(context, incident, signals)
+    told = story(signals, without_secrets(context, log) if log is not None and log.lines else None)
+    live = _live(context, incident.service)
     case = Case(
         rules=incident.diagnosis,
         story=tuple(Line(ref=t.ref, text=t.line) for t in told),
-        facts=_facts(world, incident, live),
+        facts=_facts(context, incident, live),
     )
     return Subject(
         case=case,
@@ -123,25 +123,25 @@ def _subject(world: World, incident: Incident, explaining: Explaining, cap: Spen
         patient=incident.service,
         may_wake=explaining.may_wake,
         cap=cap,
-        reach=Reach(fit=lambda asked: _fit(world, live, asked), earlier=lambda: _earlier(world, incident, live)),
+        reach=Reach(fit=lambda asked: _fit(context, live, asked), earlier=lambda: _earlier(context, incident, live)),
     )
 
 
-def _live(world: World, service: str) -> Live | None:
+def _live(context: StageContext, service: str) -> Live | None:
     try:
-        return world.live(service)
+        return context.live(service)
     except (DependencyFailed, InputRejected, PolicyRefused):
         return None
 
 
-def _facts(world: World, incident: Incident, live: Live | None) -> tuple[tuple[str, str], ...]:
+def _facts(context: StageContext, incident: Incident, live: Live | None) -> tuple[tuple[str, str], ...]:
     assert incident.diagnosis is not None
     facts = []
     if live is not None:
         words = " ".join([*live.config.command, *live.config.args])
         card = f"{live.config.accelerator_count} x {live.config.accelerator}" if live.config.accelerator else "no card"
         facts.append(("configuration now", f"{card}, container memory {live.config.memory_mib} MiB: {words}"))
-        facts.append(("fit of it", world.knowledge.fits.word(incident.service, live.config).sentence))
+        facts.append(("fit of it", context.rules.fits.word(incident.service, live.config).sentence))
         serving = live.latest_ready_revision or "none"
         facts.append(("revisions", f"in trouble {incident.revision}, last that served {serving}"))
         facts.append(("platform says", live.message))
@@ -149,10 +149,10 @@ def _facts(world: World, incident: Incident, live: Live | None) -> tuple[tuple[s
     facts.append(("numbers in the log", numbers))
     tried = "; ".join(f"{r.cause}: {r.ended}" for r in incident.remedies[-4:])
     facts.append(("tried before", tried))
-    return tuple((name, world.knowledge.redact(text)) for name, text in facts if text)
+    return tuple((name, context.rules.redact(text)) for name, text in facts if text)
 
 
-def _fit(world: World, live: Live | None, asked: FitOf) -> str:
+def _fit(context: StageContext, live: Live | None, asked: FitOf) -> str:
     if live is None:
         return ""
     args = live.config.args
@@ -160,18 +160,18 @@ def _fit(world: World, live: Live | None, asked: FitOf) -> str:
         args = with_flag(args, "max-model-len", str(asked.max_model_len))
     if asked.gpu_memory_utilization is not None:
         args = with_flag(args, "gpu-memory-utilization", f"{asked.gpu_memory_utilization:.2f}")
-    return world.knowledge.fits.word(live.service, live.config.with_(args=args)).sentence
+    return context.rules.fits.word(live.service, live.config.with_(args=args)).sentence
 
 
-def _earlier(world: World, incident: Incident, live: Live | None) -> tuple[str, ...]:
+def _earlier(context: StageContext, incident: Incident, live: Live | None) -> tuple[str, ...]:
     """Read the log of the revision that served before, redacted."""
     revision = live.latest_ready_revision if live is not None else None
     if revision is None or revision == incident.revision:
         return ()
     try:
-        log = world.logs.instance_log(
-            incident.service, revision=revision, instance=None, until=world.clock.now(), limit=EARLIER_LINES
+        log = context.logs.instance_log(
+            incident.service, revision=revision, instance=None, until=context.clock.now(), limit=EARLIER_LINES
         )
     except (DependencyFailed, InputRejected):
         return ()
-    return tuple(line for _, line in without_secrets(world, log).lines) if log is not None and log.lines else ()
+    return tuple(line for _, line in without_secrets(context, log).lines) if log is not None and log.lines else ()

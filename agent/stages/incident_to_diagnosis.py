@@ -16,92 +16,92 @@ from agent.core.signal import AlertState, Signal, in_order
 from agent.core.told_config import told_config
 from agent.errors import DependencyFailed, InputRejected
 from agent.ports.logs import InstanceLog
-from agent.ports.world import World
-from agent.stages.commit import save
-from agent.stages.reason import Did
+from agent.ports.stage_context import StageContext
+from agent.stages.shared.commit import save
+from agent.stages.shared.outcome import StageOutcome
 
 
-def incident_to_diagnosis(world: World, incident: Incident) -> Did:
+def incident_to_diagnosis(context: StageContext, incident: Incident) -> StageOutcome:
     """Weigh everything that was heard; the first word goes out at once.
 
     A better diagnosis withdraws a plan that nobody has answered yet.
     """
-    now = max(world.clock.now(), incident.phase_at)
-    signals = world.store.signals(incident.id)
-    weighed = weigh(world, incident, signals, now)
-    why = _asked(world, signals) or _recovered(weighed, signals)
+    now = max(context.clock.now(), incident.phase_at)
+    signals = context.store.signals(incident.id)
+    weighed = weigh(context, incident, signals, now)
+    why = _asked(context, signals) or _recovered(weighed, signals)
     if why:
-        save(world, weighed.move(Phase.SELF_RECOVERED, now=now, due_at=None, ended_why=why), why, now=now)
-        return Did.MOVED
-    return _next(world, incident, weighed, now)
+        save(context, weighed.move(Phase.SELF_RECOVERED, now=now, due_at=None, ended_why=why), why, now=now)
+        return StageOutcome.MOVED
+    return _next(context, incident, weighed, now)
 
 
-def weigh(world: World, incident: Incident, signals: tuple[Signal, ...], now: datetime) -> Incident:
+def weigh(context: StageContext, incident: Incident, signals: tuple[Signal, ...], now: datetime) -> Incident:
     """Return the incident with a diagnosis over everything that was heard so far, the model's word included."""
-    log = read_log(world, incident, signals)
-    text = without_secrets(world, log) if log is not None and log.lines else None
-    rules = _named(world, incident, _diagnosis(world, incident, signals, text, now))
+    log = read_log(context, incident, signals)
+    text = without_secrets(context, log) if log is not None and log.lines else None
+    rules = _named(context, incident, _diagnosis(context, incident, signals, text, now))
     explaining = incident.explaining
-    use = world.knowledge.model_use
-    if world.model is not None and use is not None:
-        plan_from = now if rules.certain else world.knowledge.times.settles_at(incident)
+    use = context.rules.model_use
+    if context.model is not None and use is not None:
+        plan_from = now if rules.certain else context.rules.times.settles_at(incident)
         explaining = begun(explaining, rules, when=use.when, wake=use.wake, plan_from=plan_from, now=now)
     diagnosis = joined_words(rules, explaining, use.fixes if use is not None else {})
     return incident.with_(
         diagnosis=diagnosis,
         explaining=explaining,
         weighed=incident.heard,
-        joined=joined(signals, world.knowledge.matcher, cause=diagnosis.class_),
+        joined=joined(signals, context.rules.matcher, cause=diagnosis.class_),
         alerts_open=_open_alerts(signals),
-        told=_told(world, log, signals) or incident.told,
+        told=_told(context, log, signals) or incident.told,
         printed=_printed(text, log.revision if log is not None else None) or incident.printed,
     )
 
 
-def _next(world: World, incident: Incident, weighed: Incident, now: datetime) -> Did:
+def _next(context: StageContext, incident: Incident, weighed: Incident, now: datetime) -> StageOutcome:
     assert weighed.diagnosis is not None
     says = f"{weighed.diagnosis.class_}: {weighed.diagnosis.root_cause}"
     if incident.phase is Phase.OPEN:
-        due = world.knowledge.times.settles_at(weighed)
-        save(world, weighed.move(Phase.DIAGNOSED, now=now, due_at=due), says, now=now)
-        return Did.MOVED
+        due = context.rules.times.settles_at(weighed)
+        save(context, weighed.move(Phase.DIAGNOSED, now=now, due_at=due), says, now=now)
+        return StageOutcome.MOVED
     same = incident.diagnosis is not None and incident.diagnosis.says == weighed.diagnosis.says
     if same or incident.phase is Phase.DIAGNOSED:
         rests = incident.phase is Phase.ASKED and weighed.plan is not None
         noted = weighed.with_(due_at=weighed.plan.expires_at) if rests and weighed.plan else weighed
-        save(world, noted, "" if same else says, now=now, tell=not same)
-        return Did.NOTED
-    withdraw(world, weighed, says, now)
-    return Did.MOVED
+        save(context, noted, "" if same else says, now=now, tell=not same)
+        return StageOutcome.NOTED
+    withdraw(context, weighed, says, now)
+    return StageOutcome.MOVED
 
 
-def withdraw(world: World, weighed: Incident, says: str, now: datetime) -> None:
+def withdraw(context: StageContext, weighed: Incident, says: str, now: datetime) -> None:
     """Take back a plan that nobody has answered yet: there is a better diagnosis."""
     asked = weighed if weighed.phase is Phase.ASKED else weighed.move(Phase.ASKED, now=now)
     withdrawn = asked.move(Phase.SUPERSEDED, now=now, due_at=now)
-    save(world, withdrawn, f"plan withdrawn, new cause: {says}", now=now)
+    save(context, withdrawn, f"plan withdrawn, new cause: {says}", now=now)
 
 
-def read_log(world: World, incident: Incident, signals: tuple[Signal, ...]) -> InstanceLog | None:
+def read_log(context: StageContext, incident: Incident, signals: tuple[Signal, ...]) -> InstanceLog | None:
     """Read the log of the instance that failed first; without it the diagnosis stays provisional."""
     ordered = in_order(signals)
     speaker = next((s for s in ordered if s.instance), next((s for s in ordered if s.revision), None))
     if speaker is None:
         return None
     try:
-        return world.logs.instance_log(
+        return context.logs.instance_log(
             incident.service, revision=speaker.revision, instance=speaker.instance, until=ordered[-1].at
         )
     except (DependencyFailed, InputRejected):
         return None
 
 
-def _told(world: World, log: InstanceLog | None, signals: tuple[Signal, ...]) -> ServingConfig | None:
+def _told(context: StageContext, log: InstanceLog | None, signals: tuple[Signal, ...]) -> ServingConfig | None:
     """What the server says of its own arguments, in its log or in what was heard."""
     said = [line.text for line in log.lines] if log is not None else []
     heard = [line for signal in signals for line in signal.text.splitlines()]
     lines = tuple(line for line in (*said, *heard) if "non-default args" in line)
-    return told_config(tuple(world.knowledge.redact(line) for line in lines[-5:]))
+    return told_config(tuple(context.rules.redact(line) for line in lines[-5:]))
 
 
 def _printed(text: LogText | None, revision: str | None) -> Printed | None:
@@ -110,33 +110,33 @@ def _printed(text: LogText | None, revision: str | None) -> Printed | None:
 
 
 def _diagnosis(
-    world: World, incident: Incident, signals: tuple[Signal, ...], text: LogText | None, now: datetime
+    context: StageContext, incident: Incident, signals: tuple[Signal, ...], text: LogText | None, now: datetime
 ) -> Diagnosis:
     return diagnose(
         signals,
         text,
         platform=incident.platform,
-        matcher=world.knowledge.matcher,
-        titles=dict(world.knowledge.titles),
+        matcher=context.rules.matcher,
+        titles=dict(context.rules.titles),
         now=now,
     )
 
 
-def without_secrets(world: World, log: InstanceLog) -> LogText:
+def without_secrets(context: StageContext, log: InstanceLog) -> LogText:
     """Take secrets out of the log as a whole: one may be split over lines."""
-    clean = world.knowledge.redact("\n".join(line.text.replace("\n", " ") for line in log.lines)).split("\n")
+    clean = context.rules.redact("\n".join(line.text.replace("\n", " ") for line in log.lines)).split("\n")
     if len(clean) != len(log.lines):  # a secret of several lines became one word: its lines share the first one's time
         clean = (clean + [""] * len(log.lines))[: len(log.lines)]
     lines = tuple(zip((line.at for line in log.lines), clean, strict=True))
     return LogText(lines=lines, complete=log.complete, instance=log.instance)
 
 
-def _named(world: World, incident: Incident, diagnosis: Diagnosis) -> Diagnosis:
+def _named(context: StageContext, incident: Incident, diagnosis: Diagnosis) -> Diagnosis:
     """Add which tensor a failed allocation was, where its size tells."""
     gib = diagnosis.fields.get("requested_gib")
     if not isinstance(gib, int | float) or not diagnosis.class_.startswith(("gpu_oom", "tpu_hbm")):
         return diagnosis
-    name = world.knowledge.fits.allocation(incident.service, None, float(gib))
+    name = context.rules.fits.allocation(incident.service, None, float(gib))
     return diagnosis.with_(root_cause=f"{diagnosis.root_cause} {name}") if name else diagnosis
 
 
@@ -145,17 +145,17 @@ def _open_alerts(signals: tuple[Signal, ...]) -> tuple[str, ...]:
     return tuple(sorted({s.alert_id for s in signals if s.alert_id and s.alert_id not in closed}))
 
 
-def _asked(world: World, signals: tuple[Signal, ...]) -> str:
+def _asked(context: StageContext, signals: tuple[Signal, ...]) -> str:
     """Say that a stop, told of after the end, explains every end, and that nothing else is wrong; or nothing."""
     ends = [s for s in signals if s.ends_unasked]
     asked = [by for s in ends if (by := asked_by_stop(s, signals)) is not None]
-    if not ends or len(asked) < len(ends) or any(_troubles(world, s) for s in signals if s.end is None):
+    if not ends or len(asked) < len(ends) or any(_troubles(context, s) for s in signals if s.end is None):
         return ""
     return f"the end was asked for ({asked[0].replace('_', ' ')}): nothing is wrong"
 
 
-def _troubles(world: World, signal: Signal) -> bool:
-    finding = world.knowledge.matcher.classify(signal.text, whole_log=False, platform=signal.platform)
+def _troubles(context: StageContext, signal: Signal) -> bool:
+    finding = context.rules.matcher.classify(signal.text, whole_log=False, platform=signal.platform)
     return meaning(signal, finding) in {Meaning.FAILURE, Meaning.UNEXPLAINED}
 
 

@@ -12,10 +12,10 @@ from agent.core.words import served_model
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused
 from agent.failures.measure import measure
 from agent.ports.logs import InstanceLog
-from agent.ports.world import World
-from agent.stages.commit import save
+from agent.ports.stage_context import StageContext
 from agent.stages.incident_to_diagnosis import without_secrets
-from agent.stages.reason import Did
+from agent.stages.shared.commit import save
+from agent.stages.shared.outcome import StageOutcome
 
 
 def wanted(verification: Verification) -> bool:
@@ -24,7 +24,7 @@ def wanted(verification: Verification) -> bool:
     return not verification.log_asked and answer is not None and answer.good is True
 
 
-def observe(world: World, incident_id: str) -> Did:
+def observe(context: StageContext, incident_id: str) -> StageOutcome:
     """Read the start-up log of the revision under verification, once.
 
     It adds to what is known and decides nothing: a verdict does not wait for it, and an incident that has gone on
@@ -34,48 +34,48 @@ def observe(world: World, incident_id: str) -> Did:
         DependencyFailed: The log or the platform did not answer; deliver again.
         StateConflict: Somebody else wrote first; deliver again.
     """
-    incident = world.store.load(incident_id)
+    incident = context.store.load(incident_id)
     verification, plan = incident.verification, incident.plan
     revision = incident.execution.revision_after if incident.execution else None
     if incident.phase is not Phase.VERIFYING or verification is None or plan is None or revision is None:
-        return Did.WAITING
+        return StageOutcome.WAITING
     if verification.observed is not None:
-        return Did.WAITING
-    now = max(world.clock.now(), incident.phase_at)
-    log = world.logs.instance_log(incident.service, revision=revision, instance=None, until=now)
-    found = observed(world, incident, plan, revision, log) if log is not None else None
+        return StageOutcome.WAITING
+    now = max(context.clock.now(), incident.phase_at)
+    log = context.logs.instance_log(incident.service, revision=revision, instance=None, until=now)
+    found = observed(context, incident, plan, revision, log) if log is not None else None
     if found is None:
-        return Did.WAITING
-    save(world, incident.with_(verification=verification.with_(observed=found)), "", now=now, wake=False)
-    return Did.NOTED
+        return StageOutcome.WAITING
+    save(context, incident.with_(verification=verification.with_(observed=found)), "", now=now, wake=False)
+    return StageOutcome.NOTED
 
 
-def observed(world: World, incident: Incident, plan: Plan, revision: str, log: InstanceLog) -> Observed | None:
+def observed(context: StageContext, incident: Incident, plan: Plan, revision: str, log: InstanceLog) -> Observed | None:
     """Return the figures of a log beside the plan's; None where it prints none of them."""
-    lines = [text for _, text in without_secrets(world, log).lines]
-    told = measure(world.knowledge.printed, lines, 0).values
+    lines = [text for _, text in without_secrets(context, log).lines]
+    told = measure(context.rules.printed, lines, 0).values
     version = told.get("vllm")
     printed = {n: float(value) for n, value in told.items() if isinstance(value, int | float) and n != "vllm"}
     if not printed:
         return None
-    config = _config(world, incident.service, revision)
-    watched = world.knowledge.services.watched(incident.service)
+    config = _config(context, incident.service, revision)
+    watched = context.rules.services.watched(incident.service)
     return Observed(
-        at=max(world.clock.now(), incident.phase_at),
+        at=max(context.clock.now(), incident.phase_at),
         revision=revision,
         model=watched.model if watched else served_model(config.command, config.args) if config else None,
         accelerator=(config.accelerator if config else None) or (watched.accelerator if watched else None),
         accelerator_count=config.accelerator_count if config and config.accelerator else None,
         vllm=str(version) if version is not None else watched.vllm if watched else None,
-        flags=world.knowledge.redact(shlex.join(config.args)) if config else None,
+        flags=context.rules.redact(shlex.join(config.args)) if config else None,
         figures=figures(printed, plan.fit_after.report),
     )
 
 
-def _config(world: World, service: str, revision: str) -> ServingConfig | None:
+def _config(context: StageContext, service: str, revision: str) -> ServingConfig | None:
     """What the revision runs, where it is still the newest; somebody's later change tells nothing of it."""
     try:
-        live = world.live(service)
+        live = context.live(service)
     except (DependencyFailed, InputRejected, PolicyRefused):
         return None
     return live.config if live is not None and live.latest_created_revision == revision else None

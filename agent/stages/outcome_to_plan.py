@@ -5,12 +5,12 @@ from datetime import datetime
 from agent.core.incident import Incident, Remedy
 from agent.core.phase import Phase
 from agent.core.verification import Verdict
-from agent.ports.world import World
-from agent.stages.commit import save
+from agent.ports.stage_context import StageContext
 from agent.stages.diagnosis_to_plan import next_plan, store_plan
 from agent.stages.incident_to_diagnosis import weigh
-from agent.stages.reason import Did
-from agent.stages.remedies import tried
+from agent.stages.shared.commit import save
+from agent.stages.shared.outcome import StageOutcome
+from agent.stages.shared.remedies import tried
 
 FAILED = frozenset({Verdict.NOT_RECOVERED.value, Verdict.INCONCLUSIVE.value})
 UNANSWERED_LIMIT = 2
@@ -18,20 +18,20 @@ REFUSED_LIMIT = 3
 STOPPED = ("kill switch", "the two databases")
 
 
-def outcome_to_plan(world: World, incident: Incident) -> Did:
+def outcome_to_plan(context: StageContext, incident: Incident) -> StageOutcome:
     """Plan anew with everything learned, or escalate.
 
     Two failed remedies of one fingerprint are enough; so are two plans that nobody answered.
     """
-    now = max(world.clock.now(), incident.phase_at)
-    weighed = weigh(world, incident, world.store.signals(incident.id), now)
+    now = max(context.clock.now(), incident.phase_at)
+    weighed = weigh(context, incident, context.store.signals(incident.id), now)
     known = weighed.with_(remedies=tried(incident, now))
-    why = _enough(known, world.knowledge.policy.remedies_per_fingerprint)
-    plan = None if why else next_plan(world, known, now)
+    why = _enough(known, context.rules.policy.remedies_per_fingerprint)
+    plan = None if why else next_plan(context, known, now)
     if plan is None:
-        return _escalate(world, known, why or "nothing is left that fits, is allowed and was not tried", now)
-    store_plan(world, known, plan, now)
-    return Did.MOVED
+        return _escalate(context, known, why or "nothing is left that fits, is allowed and was not tried", now)
+    store_plan(context, known, plan, now)
+    return StageOutcome.MOVED
 
 
 def _enough(incident: Incident, limit: int) -> str:
@@ -52,7 +52,7 @@ def _count(remedies: list[Remedy], ends: frozenset[str] | set[str], incident: st
     return sum(1 for r in remedies if r.ended in ends and incident in {None, r.incident})
 
 
-def _escalate(world: World, incident: Incident, why: str, now: datetime) -> Did:
+def _escalate(context: StageContext, incident: Incident, why: str, now: datetime) -> StageOutcome:
     moved = incident.move(Phase.ESCALATED, now=now, due_at=None, ended_why=why)
-    save(world, moved, f"escalated: {why}", now=now)
-    return Did.MOVED
+    save(context, moved, f"escalated: {why}", now=now)
+    return StageOutcome.MOVED

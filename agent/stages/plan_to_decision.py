@@ -10,12 +10,12 @@ from agent.core.phase import Phase
 from agent.core.plan import Plan
 from agent.errors import InputRejected, PolicyRefused, StateConflict
 from agent.ports.bus import Topic
-from agent.ports.world import World
-from agent.stages.approval import is_automatic, may_not_decide
-from agent.stages.commit import message_for, save
-from agent.stages.database_pair import WAY_BACK, databases_apart, note_reached
-from agent.stages.effects import switched_on
-from agent.stages.reason import Did
+from agent.ports.stage_context import StageContext
+from agent.stages.shared.approval import is_automatic, may_not_decide
+from agent.stages.shared.commit import message_for, save
+from agent.stages.shared.database_pair import WAY_BACK, databases_apart, note_reached
+from agent.stages.shared.effects import switched_on
+from agent.stages.shared.outcome import StageOutcome
 
 RIVALS = 5
 
@@ -45,29 +45,29 @@ class Word:
     wanted: Callable[[], bool] = lambda: True
 
 
-def ask(world: World, incident: Incident) -> Did:
+def ask(context: StageContext, incident: Incident) -> StageOutcome:
     """Show the plan to people and wait for one answer."""
-    now = max(world.clock.now(), incident.phase_at)
+    now = max(context.clock.now(), incident.phase_at)
     plan = _plan_of(incident)
     due = incident.explaining.wake_at(plan.expires_at) if incident.explaining is not None else plan.expires_at
     asked = incident.move(Phase.ASKED, now=now, due_at=due)
-    also = (message_for(incident, Topic.DECISIONS, "auto"),) if is_automatic(world, incident, plan) else ()
+    also = (message_for(incident, Topic.DECISIONS, "auto"),) if is_automatic(context, incident, plan) else ()
     what = f"asked about plan {plan.id}, until {plan.expires_at:%H:%M:%S} UTC"
-    save(world, asked, what, now=now, also=also)
-    return Did.MOVED
+    save(context, asked, what, now=now, also=also)
+    return StageOutcome.MOVED
 
 
-def expire(world: World, incident: Incident) -> Did:
+def expire(context: StageContext, incident: Incident) -> StageOutcome:
     """Close a plan that nobody answered in time."""
-    now = max(world.clock.now(), incident.phase_at)
+    now = max(context.clock.now(), incident.phase_at)
     plan = _plan_of(incident)
     if now < plan.expires_at:
-        return Did.WAITING
-    save(world, incident.move(Phase.EXPIRED, now=now, due_at=now), f"plan {plan.id} expired unanswered", now=now)
-    return Did.MOVED
+        return StageOutcome.WAITING
+    save(context, incident.move(Phase.EXPIRED, now=now, due_at=now), f"plan {plan.id} expired unanswered", now=now)
+    return StageOutcome.MOVED
 
 
-def plan_to_decision(world: World, word: Word) -> Decision:
+def plan_to_decision(context: StageContext, word: Word) -> Decision:
     """Record one answer to one plan and order what follows from it.
 
     Returns:
@@ -79,55 +79,55 @@ def plan_to_decision(world: World, word: Word) -> Decision:
         StateConflict: Somebody was faster; the message names who.
         Unrecorded: Nobody waits for the answer any more, or others kept writing; say it again.
     """
-    plan = world.store.plan(word.plan)
+    plan = context.store.plan(word.plan)
     if plan is None:
         raise InputRejected(
             f"plan {word.plan!r} was not decided", why="there is none with that id", mend="see: sre-agent incidents"
         )
-    incident = world.store.load(plan.incident)
+    incident = context.store.load(plan.incident)
     if incident.decision is not None and incident.decision.plan == plan.id:
         return _repeated(incident.decision, word)
-    now = max(world.clock.now(), incident.phase_at)
-    _check(world, incident, plan, word)
+    now = max(context.clock.now(), incident.phase_at)
+    _check(context, incident, plan, word)
     if now >= plan.expires_at:
         raise _refused(plan, f"it expired at {plan.expires_at:%Y-%m-%d %H:%M:%S} UTC", "wait for the next plan")
     if word.answer is Answer.APPROVE and not plan.by_person:
-        _check_switch(world, plan)
-    signed = _signed(world, plan, word, now)
+        _check_switch(context, plan)
+    signed = _signed(context, plan, word, now)
     if not word.wanted():
         raise Unrecorded(
             f"plan {plan.id!r} was not decided", why="it took so long that nobody waits for it", mend="say it again"
         )
-    decision, row = _first(world, signed)
+    decision, row = _first(context, signed)
     try:
-        _record(world, incident, decision)
+        _record(context, incident, decision)
     except StateConflict:
-        _record_again(world, decision)
-    note_reached(world.store, world.control_store(), row)
+        _record_again(context, decision)
+    note_reached(context.store, context.control_store(), row)
     return _repeated(decision, word)
 
 
-def _check_switch(world: World, plan: Plan) -> None:
+def _check_switch(context: StageContext, plan: Plan) -> None:
     """Refuse an approval from which nothing could follow, so that the plan stays; the executor looks again.
 
     Raises:
         PolicyRefused: The kill switch is on, or the databases do not belong together.
         DependencyFailed: Nobody knows how it stands.
     """
-    apart = databases_apart(world)
+    apart = databases_apart(context)
     if apart:
         raise _refused(plan, apart, WAY_BACK)
-    stopped = switched_on(world)
+    stopped = switched_on(context)
     if stopped:
         raise _refused(plan, stopped, f"turn it off (sre-agent stop --off), then: sre-agent approve {plan.id}")
 
 
-def _first(world: World, decision: Decision) -> tuple[Decision, int]:
+def _first(context: StageContext, decision: Decision) -> tuple[Decision, int]:
     """Claim the plan for this decision; return the one that holds it, ours or the winner's, and its row of the record.
 
     The claim holds the whole decision, so that whoever comes next finishes what a dead writer began, the record too.
     """
-    control = world.control_store()
+    control = context.control_store()
     held = control.claim(decision.incident, decision.plan, decision.model_dump_json())
     first = Decision.model_validate_json(held)
     row = control.append(
@@ -136,10 +136,10 @@ def _first(world: World, decision: Decision) -> tuple[Decision, int]:
     return first, row.number
 
 
-def _record_again(world: World, decision: Decision) -> None:
+def _record_again(context: StageContext, decision: Decision) -> None:
     """The incident was written meanwhile (a count, a signal, the same decision): look again, once per rival."""
     for _ in range(RIVALS):
-        incident = world.store.load(decision.incident)
+        incident = context.store.load(decision.incident)
         if incident.decision is not None and incident.decision.plan == decision.plan:
             return
         if incident.phase is not Phase.ASKED or incident.plan is None or incident.plan.id != decision.plan:
@@ -149,7 +149,7 @@ def _record_again(world: World, decision: Decision) -> None:
                 mend=f"look at what came instead: sre-agent incidents show {incident.id}",
             )
         try:
-            _record(world, incident, decision)
+            _record(context, incident, decision)
         except StateConflict:
             continue
         return
@@ -160,17 +160,17 @@ def _record_again(world: World, decision: Decision) -> None:
     )
 
 
-def _record(world: World, incident: Incident, decision: Decision) -> None:
+def _record(context: StageContext, incident: Incident, decision: Decision) -> None:
     approved = decision.answer is Answer.APPROVE
     phase = Phase.APPROVED if approved else Phase.REJECTED
     moved = incident.move(phase, now=decision.at, decision=decision, due_at=decision.at)
     how = f" through {decision.channel}" + ("" if decision.verified else ", not verified")
     why = decision.why or ("" if approved else NO_REASON)
     what = f"plan {decision.plan} {'approved' if approved else 'rejected'} by {decision.shown}{how}"
-    save(world, moved, what + (f": {why}" if why else ""), now=decision.at, by=decision.shown)
+    save(context, moved, what + (f": {why}" if why else ""), now=decision.at, by=decision.shown)
 
 
-def _check(world: World, incident: Incident, plan: Plan, word: Word) -> None:
+def _check(context: StageContext, incident: Incident, plan: Plan, word: Word) -> None:
     current = incident.plan
     if current is None or current.id != plan.id or incident.phase is not Phase.ASKED:
         newer = f"; plan {current.id!r} has taken its place" if current and current.id != plan.id else ""
@@ -179,7 +179,9 @@ def _check(world: World, incident: Incident, plan: Plan, word: Word) -> None:
     if word.plan_digest is not None and word.plan_digest != plan.digest:
         why = f"what was shown had digest {word.plan_digest[:8]!r}, the plan has {plan.digest[:8]!r}"
         raise _refused(plan, why, f"look at the plan again: sre-agent incidents show {incident.id}")
-    barred = may_not_decide(world, plan, answer=word.answer, channel=word.channel, who=word.who, verified=word.verified)
+    barred = may_not_decide(
+        context, plan, answer=word.answer, channel=word.channel, who=word.who, verified=word.verified
+    )
     if barred:
         raise _refused(plan, barred, "ask somebody whom policy.toml names for this service")
     if word.answer is Answer.APPROVE and not incident.may_change and not plan.by_person:
@@ -190,8 +192,8 @@ def _check(world: World, incident: Incident, plan: Plan, word: Word) -> None:
         )
 
 
-def _signed(world: World, plan: Plan, word: Word, now: datetime) -> Decision:
-    approver = world.knowledge.policy.approver(word.channel, word.who) if word.verified else None
+def _signed(context: StageContext, plan: Plan, word: Word, now: datetime) -> Decision:
+    approver = context.rules.policy.approver(word.channel, word.who) if word.verified else None
     return sign(
         Decision(
             plan=plan.id,
@@ -202,14 +204,14 @@ def _signed(world: World, plan: Plan, word: Word, now: datetime) -> Decision:
             name=approver.name if approver is not None else "",
             verified=word.verified,
             channel=word.channel,
-            why=world.knowledge.redact(word.why),
+            why=context.rules.redact(word.why),
             at=now,
             expires_at=plan.expires_at,
             target=plan.target,
             policy=plan.policy,
             prior_template=plan.prior_template,
         ),
-        world.receipts(),
+        context.receipts(),
     )
 
 

@@ -11,10 +11,10 @@ from agent.core.signal import AlertState, Signal, Source, alert_key
 from agent.core.value import digest
 from agent.errors import StateConflict
 from agent.failures.finding import Finding
+from agent.ports.stage_context import StageContext
 from agent.ports.store import head_key
-from agent.ports.world import World
-from agent.stages.commit import drain, save
-from agent.stages.reason import Did
+from agent.stages.shared.commit import drain, save
+from agent.stages.shared.outcome import StageOutcome
 
 UNCLAIMED = "unclaimed"  # closings that came before what they close
 RIVALS = 5
@@ -29,27 +29,27 @@ class Opening:
     started_by: str | None = None
 
 
-def signal_to_incident(world: World, signal: Signal, opening: Opening | None = None) -> Did:
+def signal_to_incident(context: StageContext, signal: Signal, opening: Opening | None = None) -> StageOutcome:
     """Store a signal once, in the incident it belongs to.
 
     Args:
-        world: The ports.
+        context: The ports.
         signal: The observation, as intake made it.
         opening: How a new incident of this run is opened.
 
     Raises:
         StateConflict: Rivals wrote first several times in a row; deliver again.
     """
-    signal = _without_secrets(signal, world.knowledge.redact)
-    known = world.store.knows(signal.key)
+    signal = _without_secrets(signal, context.rules.redact)
+    known = context.store.knows(signal.key)
     if known is not None:
         if known != UNCLAIMED:
-            drain(world, known)
-        return Did.DUPLICATE
-    finding = world.knowledge.matcher.classify(signal.text, whole_log=False, platform=signal.platform)
+            drain(context, known)
+        return StageOutcome.DUPLICATE
+    finding = context.rules.matcher.classify(signal.text, whole_log=False, platform=signal.platform)
     for _ in range(RIVALS):
         try:
-            return _place(world, signal, finding, opening or Opening())
+            return _place(context, signal, finding, opening or Opening())
         except StateConflict:
             continue
     raise StateConflict(
@@ -66,96 +66,98 @@ def _without_secrets(signal: Signal, redact: Callable[[str], str]) -> Signal:
     return signal.with_(text=redact(signal.text), fields=fields)
 
 
-def _place(world: World, signal: Signal, finding: Finding, opening: Opening) -> Did:
-    seen = _seen(world, signal)
-    home, before = _home(world, signal, seen)
-    signal = _with_asker(world, signal, home or before)
+def _place(context: StageContext, signal: Signal, finding: Finding, opening: Opening) -> StageOutcome:
+    seen = _seen(context, signal)
+    home, before = _home(context, signal, seen)
+    signal = _with_asker(context, signal, home or before)
     what = meaning(signal, finding)
     if home is None:
-        if what in {Meaning.FAILURE, Meaning.UNEXPLAINED} and not _closed_already(world, signal):
-            return _open(world, signal, finding, before, opening=opening, seen=seen)
+        if what in {Meaning.FAILURE, Meaning.UNEXPLAINED} and not _closed_already(context, signal):
+            return _open(context, signal, finding, before, opening=opening, seen=seen)
         if signal.alert_state is not None:
-            world.store.accept(signal, UNCLAIMED)
-        return _harmless(world, signal)
-    if what is Meaning.NOTHING or (what is Meaning.STOP and not _explains(world, home, signal)):
-        return _harmless(world, signal)
+            context.store.accept(signal, UNCLAIMED)
+        return _harmless(context, signal)
+    if what is Meaning.NOTHING or (what is Meaning.STOP and not _explains(context, home, signal)):
+        return _harmless(context, signal)
     if what is Meaning.STOP:
-        _keep_stop(world, signal)
-    return _join(world, home, signal, finding, what)
+        _keep_stop(context, signal)
+    return _join(context, home, signal, finding, what)
 
 
-def _with_asker(world: World, signal: Signal, newest: Incident | None) -> Signal:
+def _with_asker(context: StageContext, signal: Signal, newest: Incident | None) -> Signal:
     """Say who asked for an end, where a stop that was told or a change of ours explains it."""
     if signal.end is None or not signal.ends_unasked:
         return signal
     asked = asked_by_us(signal, newest) or asked_by_stop(
-        signal, (told for scope in stop_scopes(signal) for told in world.store.signals(scope, KEPT_SIGNALS))
+        signal, (told for scope in stop_scopes(signal) for told in context.store.signals(scope, KEPT_SIGNALS))
     )
     return signal.with_(end=signal.end.with_(asked_by=asked)) if asked else signal
 
 
-def _harmless(world: World, signal: Signal) -> Did:
+def _harmless(context: StageContext, signal: Signal) -> StageOutcome:
     """Keep nothing of it but a stop."""
     if signal.stop is not None:
-        _keep_stop(world, signal)
-    return Did.HARMLESS
+        _keep_stop(context, signal)
+    return StageOutcome.HARMLESS
 
 
-def _keep_stop(world: World, signal: Signal) -> None:
+def _keep_stop(context: StageContext, signal: Signal) -> None:
     """Keep a stop for the ends that may follow, under a key of its own: it may stand in an incident as well."""
-    world.store.accept(signal.with_(key=digest(["stop", signal.key])), stop_scopes(signal)[0])
+    context.store.accept(signal.with_(key=digest(["stop", signal.key])), stop_scopes(signal)[0])
 
 
-def _explains(world: World, incident: Incident, signal: Signal) -> bool:
+def _explains(context: StageContext, incident: Incident, signal: Signal) -> bool:
     """Whether a stop came after the end that it explains."""
     if incident.phase not in BEFORE_DECISION:
         return False
-    held = world.store.signals(incident.id)
+    held = context.store.signals(incident.id)
     return any(s.ends_unasked and asked_by_stop(s, (signal,)) is not None for s in held)
 
 
-def _seen(world: World, signal: Signal) -> dict[str, str | None]:
+def _seen(context: StageContext, signal: Signal) -> dict[str, str | None]:
     """Return what the signal's revision and its service point at now."""
     keys = dict.fromkeys(head_key(signal.run, signal.service, revision) for revision in (signal.revision, None))
-    return {key: world.store.head(key) for key in keys}
+    return {key: context.store.head(key) for key in keys}
 
 
-def _home(world: World, signal: Signal, seen: dict[str, str | None]) -> tuple[Incident | None, Incident | None]:
+def _home(
+    context: StageContext, signal: Signal, seen: dict[str, str | None]
+) -> tuple[Incident | None, Incident | None]:
     """Return the incident that the signal belongs to, and the one before it."""
-    cool_off_s = world.knowledge.times.cool_off_s
+    cool_off_s = context.rules.times.cool_off_s
     own = seen[head_key(signal.run, signal.service, signal.revision)]
     if own is not None:
-        incident = world.store.load(own)
+        incident = context.store.load(own)
         return (incident, None) if belongs(incident, signal, cool_off_s=cool_off_s) else (None, incident)
     latest = seen[head_key(signal.run, signal.service, None)]
     if latest is None:
         return None, None
-    incident = world.store.load(latest)
+    incident = context.store.load(latest)
     adopts = incident.revision is None and belongs(incident, signal, cool_off_s=cool_off_s)
     return (incident, None) if adopts else (None, incident)
 
 
-def _closed_already(world: World, signal: Signal) -> bool:
+def _closed_already(context: StageContext, signal: Signal) -> bool:
     if signal.alert_state is not AlertState.OPEN or signal.alert_id is None:
         return False
     started = signal.fields.get("started_at", "")
     closed = alert_key(signal.run, alert_id=signal.alert_id, state=AlertState.CLOSED, started_at=started)
-    return world.store.knows(closed) is not None
+    return context.store.knows(closed) is not None
 
 
 def _open(
-    world: World,
+    context: StageContext,
     signal: Signal,
     finding: Finding,
     before: Incident | None,
     *,
     opening: Opening,
     seen: dict[str, str | None],
-) -> Did:
-    now = world.clock.now()
+) -> StageOutcome:
+    now = context.clock.now()
     same = before is not None and before.revision == signal.revision
     episode = before.episode + 1 if before is not None and same else 1
-    follows = linked(before, signal.at, cool_off_s=world.knowledge.times.cool_off_s)
+    follows = linked(before, signal.at, cool_off_s=context.rules.times.cool_off_s)
     incident = Incident(
         id=incident_id(signal.run, signal.service, signal.revision, episode),
         run=signal.run,
@@ -178,7 +180,7 @@ def _open(
         started_by=opening.started_by,
     )
     save(
-        world,
+        context,
         incident,
         f"opened by: {first_line(signal.text)}" + (f" (follows {incident.linked_to})" if incident.linked_to else ""),
         now=now,
@@ -187,7 +189,7 @@ def _open(
         seen=seen,
         signals=(signal,),
     )
-    return Did.OPENED
+    return StageOutcome.OPENED
 
 
 def _heads(signal: Signal, incident: Incident) -> tuple[str, ...]:
@@ -195,14 +197,14 @@ def _heads(signal: Signal, incident: Incident) -> tuple[str, ...]:
     return tuple(dict.fromkeys((service, head_key(signal.run, signal.service, incident.revision))))
 
 
-def _join(world: World, incident: Incident, signal: Signal, finding: Finding, what: Meaning) -> Did:
+def _join(context: StageContext, incident: Incident, signal: Signal, finding: Finding, what: Meaning) -> StageOutcome:
     entry = _entry(signal, finding)
     same = any(_same(entry, signal, held) for held in incident.joined)
     full = what is Meaning.UNEXPLAINED and len(incident.joined) >= KEPT_SIGNALS
     counted = (same or full) and signal.alert_state is None and what not in {Meaning.HEALTH, Meaning.STOP}
     if incident.ended or counted:
-        return _count(world, incident, signal)
-    now = max(world.clock.now(), incident.quiet_since)
+        return _count(context, incident, signal)
+    now = max(context.clock.now(), incident.quiet_since)
     adopted = incident.revision is None and signal.revision is not None
     kept = incident.joined if same else (*incident.joined, entry)[:KEPT_SIGNALS]
     changed = incident.with_(
@@ -216,19 +218,19 @@ def _join(world: World, incident: Incident, signal: Signal, finding: Finding, wh
         due_at=now,
     )
     heads = (head_key(signal.run, signal.service, signal.revision),) if adopted else ()
-    save(world, changed, f"signal: {first_line(signal.text)}", now=now, tell=False, heads=heads, signals=(signal,))
-    return Did.JOINED
+    save(context, changed, f"signal: {first_line(signal.text)}", now=now, tell=False, heads=heads, signals=(signal,))
+    return StageOutcome.JOINED
 
 
-def _count(world: World, incident: Incident, signal: Signal) -> Did:
+def _count(context: StageContext, incident: Incident, signal: Signal) -> StageOutcome:
     """One more of the same costs one row; the incident is written at powers of two only."""
-    accepted = world.store.accept(signal, incident.id)
+    accepted = context.store.accept(signal, incident.id)
     count = accepted.count
     grown = count is not None and count > incident.signal_count and count & (count - 1) == 0
     if accepted.new and grown and not incident.ended:
-        now = max(world.clock.now(), incident.quiet_since)
-        save(world, incident.with_(signal_count=count, quiet_since=now), "", now=now, tell=False, wake=False)
-    return Did.COUNTED if accepted.new else Did.DUPLICATE
+        now = max(context.clock.now(), incident.quiet_since)
+        save(context, incident.with_(signal_count=count, quiet_since=now), "", now=now, tell=False, wake=False)
+    return StageOutcome.COUNTED if accepted.new else StageOutcome.DUPLICATE
 
 
 def _entry(signal: Signal, finding: Finding) -> Joined:

@@ -6,7 +6,7 @@ from typing import Final
 
 from agent.core.incident import Incident
 from agent.errors import DependencyFailed, SreError
-from agent.ports.world import World
+from agent.ports.stage_context import StageContext
 
 TIMES: Final = 3  # an incident that changes while it is shown is shown again
 CLAIM_S: Final = 120.0
@@ -18,64 +18,66 @@ class BeingTold(DependencyFailed):
     """Another worker sends the first message at this moment; who comes later changes it."""
 
 
-def tell_people(world: World, incident_id: str) -> dict[str, SreError]:
+def tell_people(context: StageContext, incident_id: str) -> dict[str, SreError]:
     """Show the incident through every notifier.
 
     Returns:
         The notifiers that failed, with what they said; the incident goes on without them.
     """
     failed: dict[str, SreError] = {}
-    for name in world.notifiers:
+    for name in context.notifiers:
         try:
-            _tell(world, incident_id, name)
+            _tell(context, incident_id, name)
         except SreError as error:
             failed[name] = error
     return failed
 
 
-def _tell(world: World, incident_id: str, name: str) -> None:
+def _tell(context: StageContext, incident_id: str, name: str) -> None:
     """Show it until what is shown is what is stored: two tellings may overtake one another."""
-    incident = world.store.load(incident_id)
+    incident = context.store.load(incident_id)
     for _ in range(TIMES):
-        before = world.cards.card(incident_id, name)
+        before = context.cards.card(incident_id, name)
         claimed_by = None
         if before is None:
-            claimed_by = _claim(world, incident_id, name)
-            before = world.cards.card(incident_id, name) if claimed_by is None else None
+            claimed_by = _claim(context, incident_id, name)
+            before = context.cards.card(incident_id, name) if claimed_by is None else None
             if claimed_by is None and before is None:
                 raise _being_told(incident_id)
-        reference = _show(world, incident, name, before, claimed_by=claimed_by)
+        reference = _show(context, incident, name, before, claimed_by=claimed_by)
         if reference is not None and reference != before:
-            world.cards.keep_card(incident_id, name, reference)
-        shown, incident = incident.version, world.store.load(incident_id)
+            context.cards.keep_card(incident_id, name, reference)
+        shown, incident = incident.version, context.store.load(incident_id)
         if incident.version == shown:
             return
 
 
-def _claim(world: World, incident_id: str, name: str) -> str | None:
+def _claim(context: StageContext, incident_id: str, name: str) -> str | None:
     """Return in whose name the first message may be sent; None where another worker sends it, or it stands."""
-    holder = f"{world.holder}/{threading.get_ident()}"  # two threads are rivals like two processes
-    ours = world.cards.claim_card(incident_id, name, holder, now=world.clock.now(), for_s=CLAIM_S)
+    holder = f"{context.holder}/{threading.get_ident()}"  # two threads are rivals like two processes
+    ours = context.cards.claim_card(incident_id, name, holder, now=context.clock.now(), for_s=CLAIM_S)
     return holder if ours else None
 
 
-def _show(world: World, incident: Incident, name: str, before: str | None, *, claimed_by: str | None) -> str | None:
+def _show(
+    context: StageContext, incident: Incident, name: str, before: str | None, *, claimed_by: str | None
+) -> str | None:
     """Show it; a claim under which nothing was sent is given back, so that it is told at once when it comes again."""
     reference = None
     try:
-        reference = world.notifiers[name].tell(incident, world.store.timeline(incident.id), reference=before)
+        reference = context.notifiers[name].tell(incident, context.store.timeline(incident.id), reference=before)
     except SreError:
-        _give_back(world, incident.id, name, claimed_by)
+        _give_back(context, incident.id, name, claimed_by)
         raise
     if reference is None:
-        _give_back(world, incident.id, name, claimed_by)
+        _give_back(context, incident.id, name, claimed_by)
     return reference
 
 
-def _give_back(world: World, incident_id: str, name: str, claimed_by: str | None) -> None:
+def _give_back(context: StageContext, incident_id: str, name: str, claimed_by: str | None) -> None:
     if claimed_by is not None:
         with suppress(SreError):  # it ends by its time
-            world.cards.release_card(incident_id, name, claimed_by)
+            context.cards.release_card(incident_id, name, claimed_by)
 
 
 def _being_told(incident_id: str) -> BeingTold:

@@ -2,8 +2,8 @@
 
 from datetime import datetime, timedelta
 
+from agent.core.drift import drift_since
 from agent.core.execution import Effect, EffectKind, EffectState, Execution, Intent, revision_name
-from agent.core.foreign import changed_since
 from agent.core.incident import Incident
 from agent.core.joining import joined
 from agent.core.phase import Phase
@@ -13,39 +13,40 @@ from agent.core.verification import Check, Measurement, Verdict
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, StateConflict
 from agent.ports.control import Lease
 from agent.ports.platform import Operation, Platform, Restore
+from agent.ports.stage_context import StageContext
 from agent.ports.store import head_key
-from agent.ports.world import World
-from agent.stages.approval import check_approval
-from agent.stages.commit import save
-from agent.stages.effects import changes_stopped, close_effect, key_of, put_on_record, stored_intent
-from agent.stages.reason import Did
-from agent.stages.remedies import tried
-from agent.stages.told import told
-from agent.stages.turn import at_the_brink, turn, unchanged
+from agent.stages.shared.approval import check_approval
+from agent.stages.shared.commit import save
+from agent.stages.shared.effects import changes_stopped, close_effect, key_of, put_on_record, stored_intent
+from agent.stages.shared.outcome import StageOutcome
+from agent.stages.shared.poll_operation import poll_operation
+from agent.stages.shared.remedies import tried
+from agent.stages.shared.service_lease import final_preflight, require_unchanged, service_lease
+from agent.stages.watch_undo import give_up, rolled_back
 
 
-def verification_to_outcome(world: World, incident: Incident) -> Did:
+def verification_to_outcome(context: StageContext, incident: Incident) -> StageOutcome:
     """Resolve what recovered; order the roll-back of everything else."""
-    now = max(world.clock.now(), incident.phase_at)
+    now = max(context.clock.now(), incident.phase_at)
     verification, plan = incident.verification, incident.plan
     assert verification is not None
     assert plan is not None
     if verification.verdict is Verdict.RECOVERED:
         if plan.staged and not _shifted(incident):
-            return _order_shift(world, incident, now)
+            return _order_shift(context, incident, now)
         ended = incident.move(
             Phase.RESOLVED,
             now=now,
             due_at=None,
             ended_why=verification.why,
             remedies=tried(incident, now),
-            joined=joined(world.store.signals(incident.id), world.knowledge.matcher, cause=incident.cause),
+            joined=joined(context.store.signals(incident.id), context.rules.matcher, cause=incident.cause),
         )
-        save(world, ended, f"resolved: {verification.why}", now=now)
-        return Did.MOVED
+        save(context, ended, f"resolved: {verification.why}", now=now)
+        return StageOutcome.MOVED
     moved = incident.move(Phase.ROLLING_BACK, now=now, due_at=now)
-    save(world, moved, f"rolling back: {shortened(verification.why, 300)}", now=now)
-    return Did.MOVED
+    save(context, moved, f"rolling back: {shortened(verification.why, 300)}", now=now)
+    return StageOutcome.MOVED
 
 
 def _shifted(incident: Incident) -> bool:
@@ -53,7 +54,7 @@ def _shifted(incident: Incident) -> bool:
     return effect is not None and effect.state is EffectState.DONE
 
 
-def _order_shift(world: World, incident: Incident, now: datetime) -> Did:
+def _order_shift(context: StageContext, incident: Incident, now: datetime) -> StageOutcome:
     """Wake whoever may change services; it looks at service and revision itself before it does anything."""
     assert incident.execution is not None
     assert incident.execution.revision_after is not None
@@ -65,40 +66,40 @@ def _order_shift(world: World, incident: Incident, now: datetime) -> Did:
         intended_at=now,
     )
     changed = incident.with_(execution=incident.execution.with_effect(effect), due_at=now)
-    save(world, changed, f"{effect.revision} is good; it gets the traffic", now=now)
-    return Did.NOTED
+    save(context, changed, f"{effect.revision} is good; it gets the traffic", now=now)
+    return StageOutcome.NOTED
 
 
-def shift_traffic(world: World, incident: Incident) -> Did:
+def shift_traffic(context: StageContext, incident: Incident) -> StageOutcome:
     """Give the traffic to the revision that was verified without it.
 
     That it was verified is the word of the incident database, so it is measured once more by whoever shifts.
     """
-    now = max(world.clock.now(), incident.phase_at)
+    now = max(context.clock.now(), incident.phase_at)
     effect = incident.execution.effect(EffectKind.SHIFT) if incident.execution else None
-    platform = world.platform_of(incident.service)
+    platform = context.platform_of(incident.service)
     assert effect is not None
     assert platform is not None
     if effect.operation:
-        operation = told(platform, effect.operation)
+        operation = poll_operation(platform, effect.operation)
         known = None if operation.says and operation.ok is None else operation
-        return _end_shift(world, incident, effect, known, says=operation.says, now=now)
-    with turn(world, incident.service) as lease:
+        return _end_shift(context, incident, effect, known, says=operation.says, now=now)
+    with service_lease(context, incident.service) as lease:
         if lease is None:
-            return Did.WAITING
-        unchanged(world, incident)
+            return StageOutcome.WAITING
+        require_unchanged(context, incident)
         try:
-            intent = _may_shift(world, incident, platform, now)
+            intent = _may_shift(context, incident, platform, now)
             if intent is None:
-                return _measure_again(world, incident, effect, now)
-            _check_brink(world, incident, lease)
+                return _measure_again(context, incident, effect, now)
+            _check_brink(context, incident, lease)
             operation = _call_shift(platform, intent)
         except (InputRejected, PolicyRefused) as error:
-            return _end_shift(world, incident, effect, None, says=str(error), now=now)
-        return _end_shift(world, incident, effect, operation, says=operation.says, now=now)
+            return _end_shift(context, incident, effect, None, says=str(error), now=now)
+        return _end_shift(context, incident, effect, operation, says=operation.says, now=now)
 
 
-def _may_shift(world: World, incident: Incident, platform: Platform, now: datetime) -> Intent | None:
+def _may_shift(context: StageContext, incident: Incident, platform: Platform, now: datetime) -> Intent | None:
     """Return the stored intent of the shift, or None while the revision could not be measured.
 
     Raises:
@@ -107,22 +108,22 @@ def _may_shift(world: World, incident: Incident, platform: Platform, now: dateti
     """
     plan, decision = incident.plan, incident.decision
     assert plan is not None
-    applied = _open_change(world, incident, now)
+    applied = _open_change(context, incident, now)
     if not applied.staged or applied.closed:
         raise _refused(incident, applied.closed or "the approved plan has no staged revision")
     if decision is None or decision.id != applied.decision:
         raise _refused(incident, "nobody approved it")
-    check_approval(world, incident, plan, decision)
-    before = stored_intent(world, incident, EffectKind.SHIFT)
+    check_approval(context, incident, plan, decision)
+    before = stored_intent(context, incident, EffectKind.SHIFT)
     live = platform.describe(incident.service)
-    theirs = changed_since(applied, live, shifted=before is not None)
+    theirs = drift_since(applied, live, shifted=before is not None)
     if theirs:
         raise _refused(incident, theirs)
     if before is None and not _measured_good(incident, platform.measure(incident.service, applied.revision)):
         return None
     key = key_of(incident, EffectKind.SHIFT)
     intent = applied.with_(key=key, kind=EffectKind.SHIFT, etag=live.etag)
-    stored = before or world.control_store().add_intent(intent)
+    stored = before or context.control_store().add_intent(intent)
     if stored is None or stored.closed:
         raise _refused(incident, "it was refused before")
     return stored
@@ -141,13 +142,13 @@ def _measured_good(incident: Incident, measured: tuple[Measurement, ...]) -> boo
     return len(answers) == 2 and all(m.good for m in answers.values())
 
 
-def _measure_again(world: World, incident: Incident, effect: Effect, now: datetime) -> Did:
-    times = world.knowledge.times
+def _measure_again(context: StageContext, incident: Incident, effect: Effect, now: datetime) -> StageOutcome:
+    times = context.rules.times
     if now >= effect.intended_at + timedelta(seconds=times.verify_s):
-        return _end_shift(world, incident, effect, None, says="the new revision could not be measured again", now=now)
+        return _end_shift(context, incident, effect, None, says="the new revision could not be measured again", now=now)
     due = now + timedelta(seconds=times.poll_s)
-    save(world, incident.with_(due_at=due), "", now=now, tell=False, wake=False)
-    return Did.WAITING
+    save(context, incident.with_(due_at=due), "", now=now, tell=False, wake=False)
+    return StageOutcome.WAITING
 
 
 def _call_shift(platform: Platform, intent: Intent) -> Operation:
@@ -157,20 +158,20 @@ def _call_shift(platform: Platform, intent: Intent) -> Operation:
         raise PolicyRefused(error.what, why=error.why, mend=error.mend) from error
 
 
-def _check_brink(world: World, incident: Incident, lease: Lease) -> None:
-    """Refuse where the kill switch is on; see :func:`agent.stages.turn.at_the_brink`."""
-    stopped = at_the_brink(world, lease)
+def _check_brink(context: StageContext, incident: Incident, lease: Lease) -> None:
+    """Refuse where the kill switch is on; see :func:`agent.stages.shared.service_lease.final_preflight`."""
+    stopped = final_preflight(context, lease)
     if stopped:
         raise _refused(incident, stopped)
 
 
-def _open_change(world: World, incident: Incident, now: datetime) -> Intent:
+def _open_change(context: StageContext, incident: Incident, now: datetime) -> Intent:
     """Return what the control database holds of the change that is to be followed or undone.
 
     Raises:
         PolicyRefused: It holds nothing, or nothing that is valid any more.
     """
-    applied = stored_intent(world, incident, EffectKind.APPLY)
+    applied = stored_intent(context, incident, EffectKind.APPLY)
     if applied is None:
         raise _refused(incident, "the control database holds no change of ours that it would follow")
     if not applied.undo_valid(now):
@@ -185,19 +186,19 @@ def _refused(incident: Incident, why: str) -> PolicyRefused:
 
 
 def _end_shift(
-    world: World, incident: Incident, effect: Effect, operation: Operation | None, *, says: str, now: datetime
-) -> Did:
+    context: StageContext, incident: Incident, effect: Effect, operation: Operation | None, *, says: str, now: datetime
+) -> StageOutcome:
     assert incident.execution is not None
     assert incident.verification is not None
     if operation is not None and not operation.done:
         started = effect.with_(state=EffectState.STARTED, operation=operation.name)
-        due = now + timedelta(seconds=world.knowledge.times.poll_s)
+        due = now + timedelta(seconds=context.rules.times.poll_s)
         changed = incident.with_(execution=incident.execution.with_effect(started), due_at=due)
-        save(world, changed, "", now=now, tell=False, wake=False)
-        return Did.WAITING
+        save(context, changed, "", now=now, tell=False, wake=False)
+        return StageOutcome.WAITING
     good = operation is not None and operation.ok is True
     if not good:
-        close_effect(world, incident, EffectKind.SHIFT, says)
+        close_effect(context, incident, EffectKind.SHIFT, says)
     state = EffectState.DONE if good else EffectState.FAILED
     ended = incident.execution.with_effect(effect.with_(state=state, message=says[:2000], finished_at=now))
     verification = incident.verification
@@ -205,84 +206,86 @@ def _end_shift(
         verification = verification.with_(verdict=Verdict.NOT_RECOVERED, why=f"the traffic was not shifted: {says}")
     changed = incident.with_(execution=ended, verification=verification, due_at=now)
     save(
-        world,
+        context,
         changed,
         "the traffic is shifted" if good else f"the traffic was not shifted: {shortened(says, 300)}",
         now=now,
     )
-    return Did.NOTED
+    return StageOutcome.NOTED
 
 
-def undo(world: World, incident: Incident) -> Did:
+def undo(context: StageContext, incident: Incident) -> StageOutcome:
     """Put the prior template and traffic back; covered by the approval of the change itself.
 
     It rests on nothing but what the control database holds of the change, which must bear our stamp and be the last
     one. Exempt from windows and limits; valid for 24 hours after the change. The kill switch stops it too. Where it
     is not made, a person is told.
     """
-    now = max(world.clock.now(), incident.phase_at)
-    platform = world.platform_of(incident.service)
+    now = max(context.clock.now(), incident.phase_at)
+    platform = context.platform_of(incident.service)
     if incident.execution is None or incident.execution.effect(EffectKind.APPLY) is None or platform is None:
-        return _rolled_back(world, incident, "nothing was changed by us", now)
+        return rolled_back(context, incident, "nothing was changed by us", now)
     try:
         if platform.find(incident.service, key_of(incident, EffectKind.APPLY)) is None:
-            close_effect(world, incident, EffectKind.APPLY, "it was rolled back before it was made")
-            return _rolled_back(world, incident, "the change was never made", now)
-        return _undo(world, incident, platform, now)
+            close_effect(context, incident, EffectKind.APPLY, "it was rolled back before it was made")
+            return rolled_back(context, incident, "the change was never made", now)
+        return _undo(context, incident, platform, now)
     except (InputRejected, PolicyRefused) as error:  # gone, closed to us, changed by somebody else, or too late
-        return _not_undone(world, incident, str(error), now)
+        return _not_undone(context, incident, str(error), now)
 
 
-def _undo(world: World, incident: Incident, platform: Platform, now: datetime) -> Did:
+def _undo(context: StageContext, incident: Incident, platform: Platform, now: datetime) -> StageOutcome:
     assert incident.execution is not None
-    intent = stored_intent(world, incident, EffectKind.ROLL_BACK) or _intend_undo(world, incident, platform, now)
+    intent = stored_intent(context, incident, EffectKind.ROLL_BACK) or _intend_undo(context, incident, platform, now)
     if intent.closed:
         raise _refused(incident, f"it was refused before: {intent.closed}")
     effect = incident.execution.effect(EffectKind.ROLL_BACK)
     if effect is None or (effect.key, effect.etag) != (intent.key, intent.etag):
-        return _show_undo(world, incident, incident.execution, intent, now)
+        return _show_undo(context, incident, incident.execution, intent, now)
     found = platform.find(incident.service, intent.key)
     if found is not None:
-        return _undoing(world, incident, effect, found, now)
-    with turn(world, incident.service) as lease:
+        return _undoing(context, incident, effect, found, now)
+    with service_lease(context, incident.service) as lease:
         if lease is None:
-            return Did.WAITING
-        unchanged(world, incident)
-        found = _put_back(world, incident, intent, lease, now)
-    return _undoing(world, incident, effect, found, now)
+            return StageOutcome.WAITING
+        require_unchanged(context, incident)
+        found = _put_back(context, incident, intent, lease, now)
+    return _undoing(context, incident, effect, found, now)
 
 
-def _intend_undo(world: World, incident: Incident, platform: Platform, now: datetime) -> Intent:
+def _intend_undo(context: StageContext, incident: Incident, platform: Platform, now: datetime) -> Intent:
     """Store the intent of the roll-back, with the etag of now."""
-    stopped = changes_stopped(world)
+    stopped = changes_stopped(context)
     if stopped:
         raise _refused(incident, stopped)
-    applied, live = _still_ours(world, incident, platform, now)
+    applied, live = _still_ours(context, incident, platform, now)
     key = key_of(incident, EffectKind.ROLL_BACK)
     revision = revision_name(incident.service, key)
     undoing = applied.with_(key=key, kind=EffectKind.ROLL_BACK, etag=live.etag, revision=revision, closed="")
-    stored = world.control_store().add_intent(undoing)
+    stored = context.control_store().add_intent(undoing)
     if stored is None:
         raise _refused(incident, "it was refused before")
     return stored
 
 
-def _still_ours(world: World, incident: Incident, platform: Platform, now: datetime) -> tuple[Intent, Live]:
+def _still_ours(context: StageContext, incident: Incident, platform: Platform, now: datetime) -> tuple[Intent, Live]:
     """Return our change and the service as it is, where nothing but our change stands between it and the prior state.
 
     Raises:
         PolicyRefused: Somebody changed it since, or the change is too old.
     """
-    applied = _open_change(world, incident, now)
+    applied = _open_change(context, incident, now)
     live = platform.describe(incident.service)
-    shifted = applied.staged and stored_intent(world, incident, EffectKind.SHIFT) is not None
-    theirs = changed_since(applied, live, shifted=shifted)
+    shifted = applied.staged and stored_intent(context, incident, EffectKind.SHIFT) is not None
+    theirs = drift_since(applied, live, shifted=shifted)
     if theirs:
         raise _refused(incident, theirs)
     return applied, live
 
 
-def _show_undo(world: World, incident: Incident, execution: Execution, intent: Intent, now: datetime) -> Did:
+def _show_undo(
+    context: StageContext, incident: Incident, execution: Execution, intent: Intent, now: datetime
+) -> StageOutcome:
     effect = Effect(key=intent.key, kind=intent.kind, etag=intent.etag, revision=intent.revision, intended_at=now)
     others = tuple(e for e in execution.effects if e.kind is not EffectKind.ROLL_BACK)
     shown = execution.with_(
@@ -290,37 +293,39 @@ def _show_undo(world: World, incident: Incident, execution: Execution, intent: I
     )
     heads = (head_key(incident.run, incident.service, effect.revision),)
     what = f"intends to put the prior template back as {effect.revision}"
-    save(world, incident.with_(execution=shown, due_at=now), what, now=now, heads=heads)
-    return Did.NOTED
+    save(context, incident.with_(execution=shown, due_at=now), what, now=now, heads=heads)
+    return StageOutcome.NOTED
 
 
-def _put_back(world: World, incident: Incident, intent: Intent, lease: Lease, now: datetime) -> Operation:
-    platform = world.platform_of(incident.service)
+def _put_back(context: StageContext, incident: Incident, intent: Intent, lease: Lease, now: datetime) -> Operation:
+    platform = context.platform_of(incident.service)
     assert platform is not None
     try:
-        _still_ours(world, incident, platform, now)
+        _still_ours(context, incident, platform, now)
     except PolicyRefused:
         found = platform.find(incident.service, intent.key)  # a rival's call may have landed
         if found is None:
             raise
         return found
-    _check_brink(world, incident, lease)
+    _check_brink(context, incident, lease)
     return _restore(platform, intent)
 
 
-def _not_undone(world: World, incident: Incident, why: str, now: datetime) -> Did:
-    close_effect(world, incident, EffectKind.ROLL_BACK, why)
-    return _give_up(world, incident, f"the roll-back was not made: {why}", now)
+def _not_undone(context: StageContext, incident: Incident, why: str, now: datetime) -> StageOutcome:
+    close_effect(context, incident, EffectKind.ROLL_BACK, why)
+    return give_up(context, incident, f"the roll-back was not made: {why}", now)
 
 
-def _undoing(world: World, incident: Incident, effect: Effect, found: Operation, now: datetime) -> Did:
+def _undoing(
+    context: StageContext, incident: Incident, effect: Effect, found: Operation, now: datetime
+) -> StageOutcome:
     assert incident.execution is not None
     started = effect.with_(state=EffectState.STARTED, operation=found.name)
-    due = now + timedelta(seconds=world.knowledge.times.poll_s)
+    due = now + timedelta(seconds=context.rules.times.poll_s)
     changed = incident.with_(execution=incident.execution.with_effect(started), due_at=due)
-    put_on_record(world, incident, effect, now)
-    save(world, changed, "the prior template is being put back", now=now)
-    return Did.NOTED
+    put_on_record(context, incident, effect, now)
+    save(context, changed, "the prior template is being put back", now=now)
+    return StageOutcome.NOTED
 
 
 def _restore(platform: Platform, intent: Intent) -> Operation:
@@ -347,54 +352,3 @@ def _restore(platform: Platform, intent: Intent) -> Operation:
         if isinstance(error, DependencyFailed):
             raise
         raise PolicyRefused(error.what, why=error.why, mend=error.mend) from error
-
-
-def watch_undo(world: World, incident: Incident) -> Did:
-    """Wait for the roll-back to end, then compare what serves with what served before."""
-    now = max(world.clock.now(), incident.phase_at)
-    execution = incident.execution
-    effect = execution.effect(EffectKind.ROLL_BACK) if execution else None
-    platform = world.platform_of(incident.service)
-    assert execution is not None
-    assert effect is not None
-    assert effect.operation is not None
-    assert platform is not None
-    operation = told(platform, effect.operation)
-    limit = effect.intended_at + timedelta(seconds=world.knowledge.times.rollout_limit_s)
-    if not operation.done and now < limit:
-        due = now + timedelta(seconds=world.knowledge.times.poll_s)
-        save(world, incident.with_(due_at=due), "", now=now, tell=False, wake=False)
-        return Did.WAITING
-    try:
-        same = platform.restored(incident.service, template=execution.prior_template, traffic=execution.prior_traffic)
-    except (InputRejected, PolicyRefused) as error:
-        return _give_up(world, incident, f"nobody can say whether the prior template is back: {error}", now)
-    if not same:
-        return _give_up(world, incident, f"the prior template is not back: {shortened(operation.says, 300)}", now)
-    done = incident.with_(execution=execution.with_effect(effect.with_(state=EffectState.DONE, finished_at=now)))
-    if operation.ok is not True and execution.prior_ready is not False:
-        return _give_up(
-            world, done, f"the prior template is back but does not come up: {shortened(operation.says, 300)}", now
-        )
-    return _rolled_back(world, done, _is_back(execution), now)
-
-
-def _is_back(execution: Execution) -> str:
-    if execution.prior_ready is not False:
-        return "the prior template serves again"
-    older = execution.served_by_older
-    if older is not None:
-        return f"the prior template is back; it did not come up before either, and {older} serves as before"
-    return "the prior template is back; it did not serve before either, so the service is still down"
-
-
-def _rolled_back(world: World, incident: Incident, what: str, now: datetime) -> Did:
-    moved = incident.move(Phase.ROLLED_BACK, now=now, due_at=now, ended_why=what)
-    save(world, moved, what, now=now)
-    return Did.MOVED
-
-
-def _give_up(world: World, incident: Incident, why: str, now: datetime) -> Did:
-    moved = incident.move(Phase.ESCALATED, now=now, due_at=None, ended_why=why, remedies=tried(incident, now))
-    save(world, moved, f"escalated: {why}", now=now)
-    return Did.MOVED

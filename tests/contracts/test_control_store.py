@@ -5,7 +5,7 @@ from datetime import timedelta, timezone
 import pytest
 
 from agent.core.audit import Soundness, verify
-from agent.ports.control import KillSwitch, Room, Use
+from agent.ports.control import KillSwitch, RateLimit, Use
 
 
 class TestClaims:
@@ -63,7 +63,10 @@ class TestIntents:
     def test_what_is_spent_or_finds_no_room_stores_none(self, control, make):
         control.begin(make.intent())
         assert control.begin(make.intent("e-2", "d-1")).intent is None
-        assert control.begin(make.intent("e-3", "d-3"), room=Room(window_s=900, per_hour=9)).use is Use.NO_ROOM
+        assert (
+            control.begin(make.intent("e-3", "d-3"), rate_limit=RateLimit(window_s=900, per_hour=9)).use
+            is Use.RATE_LIMITED
+        )
         assert control.intent("e-2") is None
         assert control.intent("e-3") is None
 
@@ -104,46 +107,46 @@ class TestIntents:
 
 
 class TestRoom:
-    ROOM = Room(window_s=900, per_hour=4)
+    ROOM = RateLimit(window_s=900, per_hour=4)
 
     @pytest.fixture(autouse=True)
     def values(self, make):
         self.make = make
 
-    def use(self, control, n, service, at, room=ROOM):
+    def use(self, control, n, service, at, rate_limit=ROOM):
         intent = self.make.intent(f"e-{n}", f"d-{n}", service=service, applied_at=at)
-        return control.begin(intent, room=room).use
+        return control.begin(intent, rate_limit=rate_limit).use
 
     def test_one_change_of_a_service_per_window(self, control, make):
         assert self.use(control, 1, "a", make.at(0)) is Use.OURS
-        assert self.use(control, 2, "a", make.at(899)) is Use.NO_ROOM
+        assert self.use(control, 2, "a", make.at(899)) is Use.RATE_LIMITED
         assert self.use(control, 3, "b", make.at(899)) is Use.OURS
         assert self.use(control, 2, "a", make.at(900)) is Use.OURS
 
     def test_so_many_an_hour_over_all_services(self, control, make):
         told = [self.use(control, n, f"s{n}", make.at(n)) for n in range(6)]
-        assert told == [Use.OURS] * 4 + [Use.NO_ROOM] * 2
-        assert self.use(control, 9, "s9", make.at(3599)) is Use.NO_ROOM
+        assert told == [Use.OURS] * 4 + [Use.RATE_LIMITED] * 2
+        assert self.use(control, 9, "s9", make.at(3599)) is Use.RATE_LIMITED
         assert self.use(control, 9, "s9", make.at(3600)) is Use.OURS
-        assert self.use(control, 10, "s10", make.at(3600)) is Use.NO_ROOM
+        assert self.use(control, 10, "s10", make.at(3600)) is Use.RATE_LIMITED
 
     def test_what_found_no_room_is_not_counted_and_may_come_again(self, control, make):
         self.use(control, 1, "a", make.at(0))
         for _ in range(3):
-            assert self.use(control, 2, "a", make.at(1)) is Use.NO_ROOM
+            assert self.use(control, 2, "a", make.at(1)) is Use.RATE_LIMITED
         assert control.limits("a", make.at(0)).all_changes == (make.T0,)
 
     def test_the_same_effect_again_needs_no_room(self, control, make):
         self.use(control, 1, "a", make.at(0))
         assert self.use(control, 1, "a", make.at(1)) is Use.OURS
-        assert self.use(control, 1, "a", make.at(1), room=Room(window_s=900, per_hour=0)) is Use.OURS
+        assert self.use(control, 1, "a", make.at(1), rate_limit=RateLimit(window_s=900, per_hour=0)) is Use.OURS
 
     def test_a_change_that_a_fast_clock_put_into_the_future_counts(self, control, make):
         self.use(control, 1, "a", make.at(600))
-        assert self.use(control, 2, "a", make.at(0)) is Use.NO_ROOM
+        assert self.use(control, 2, "a", make.at(0)) is Use.RATE_LIMITED
 
     def test_no_changes_an_hour_means_none(self, control, make):
-        assert self.use(control, 1, "a", make.at(0), room=Room(window_s=1, per_hour=0)) is Use.NO_ROOM
+        assert self.use(control, 1, "a", make.at(0), rate_limit=RateLimit(window_s=1, per_hour=0)) is Use.RATE_LIMITED
 
     def test_racing_executors_get_no_more_than_the_limits(self, open_control, make):
         """Sixteen executors at once, each with a receipt of its own: four start over all, one of a service."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from agent.bootstrap.outfit import DECIDERS
 from agent.core.intake.origin import CANARY_LOG
 from agent.ports.bus import Topic
-from agent.ports.world import Owner
+from agent.ports.stage_context import Owner
 from agent.settings import WORDS, Settings
 
 # Settings that an installation in the cloud does not choose: of machines, or made by Terraform itself.

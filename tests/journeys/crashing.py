@@ -17,8 +17,8 @@ from agent.entrypoints import functions
 from agent.ports.bus import Bus, Quarantine
 from agent.ports.control import ControlStore
 from agent.ports.platform import Platform
+from agent.ports.stage_context import Cards
 from agent.ports.store import IncidentStore
-from agent.ports.world import Cards
 
 PORTS = {
     "store": IncidentStore,
@@ -118,7 +118,7 @@ def arm(function):
 def decide(plan):
     """Approve a plan in this process, as `decide` does."""
     from agent.core.decision import Answer, Channel
-    from agent.ports.world import Owner
+    from agent.ports.stage_context import Owner
     from agent.stages.plan_to_decision import Word, plan_to_decision
 
     word = Word(plan=plan, answer=Answer.APPROVE, who="ada", channel=Channel.COMMAND_LINE, verified=False)

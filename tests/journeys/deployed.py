@@ -18,8 +18,8 @@ from agent.bootstrap import installation
 from agent.core.decision import Answer, Channel
 from agent.entrypoints.service import entry_message, feed
 from agent.ports.bus import Topic
+from agent.ports.stage_context import Owner
 from agent.ports.store import Query
-from agent.ports.world import Owner
 from agent.settings import read_settings
 from agent.stages.plan_to_decision import Word, plan_to_decision
 

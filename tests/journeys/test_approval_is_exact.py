@@ -15,8 +15,8 @@ from agent.entrypoints.service import handlers
 from agent.errors import DependencyFailed, PolicyRefused, StateConflict
 from agent.ports.bus import Delivery
 from agent.ports.control import KillSwitch
+from agent.ports.stage_context import Owner
 from agent.ports.store import Change
-from agent.ports.world import Owner
 from agent.stages.plan_to_decision import Word, plan_to_decision
 
 PROBE = "gemma4-26b-l4-startup-probe"
@@ -38,9 +38,9 @@ def with_world(told, owner, **changes):
 def with_policy(told, **changes):
     """Give every function another policy."""
     for owner, world in list(told.installation.worlds.items()):
-        known = world.knowledge
+        known = world.rules
         policy = known.policy.with_(**changes)
-        with_world(told, owner, knowledge=type(known)(**(vars(known) | {"policy": policy})))
+        with_world(told, owner, rules=type(known)(**(vars(known) | {"policy": policy})))
 
 
 def rewritten(told, incident, **changes):
@@ -278,7 +278,7 @@ def test_a_kill_switch_that_answers_late_lets_nothing_begin(journey, monkeypatch
     """It may have been turned while it was being read."""
     import time as real
 
-    from agent.stages import effects
+    from agent.stages.shared import effects
 
     told = journey(PROBE)
     world = told.installation.worlds[Owner.DECISION]
@@ -372,9 +372,9 @@ def test_policy_is_read_by_the_executor_itself(journey):
     """The function that reads logs believes that all is automatic; the executor knows better."""
     told = journey(PROBE)
     everything = (Rule(services=("gemma4-*",), kinds=ANY, mode=Mode.AUTOMATIC),)
-    known = told.installation.worlds[Owner.INCIDENT].knowledge
+    known = told.installation.worlds[Owner.INCIDENT].rules
     lax = type(known)(**(vars(known) | {"policy": known.policy.with_(rules=everything)}))
-    with_world(told, Owner.INCIDENT, knowledge=lax)
+    with_world(told, Owner.INCIDENT, rules=lax)
     asked = told.until(ASKED)
     told.go(10)
     assert told.installation.store.load(asked.id).phase is Phase.ASKED
@@ -436,7 +436,7 @@ def test_who_asks_does_not_approve_under_any_of_their_names(journey, asked_by):
     with_policy(told, approvers=(ADA,))
     incident = told.until(ASKED)
     plan = incident.plan.with_(asked_by=asked_by)
-    from agent.stages.approval import may_not_decide
+    from agent.stages.shared.approval import may_not_decide
 
     world = told.installation.worlds[Owner.DECIDE]
     ask = {"channel": Channel.SLACK, "who": "U0ADA", "verified": True}
@@ -491,8 +491,8 @@ def test_the_empty_policy_changes_nothing(journey):
     """S7: no flag, no variable, no selector: no plan of ours, and nothing is applied."""
     told = journey(PROBE)
     for owner, world in list(told.installation.worlds.items()):
-        known = type(world.knowledge)(**(vars(world.knowledge) | {"policy": Policy()}))
-        with_world(told, owner, knowledge=known)
+        known = type(world.rules)(**(vars(world.rules) | {"policy": Policy()}))
+        with_world(told, owner, rules=known)
     asked = told.until(ASKED)
     kinds = {a.kind for a in asked.plan.actions}
     assert not kinds & {"set_flag", "set_env"}

@@ -27,7 +27,7 @@ from agent.entrypoints.service import handlers
 from agent.entrypoints.web.app import make_app
 from agent.entrypoints.web.forwarding import forward_of
 from agent.entrypoints.web.identity import ASSERTION, IapPerson
-from agent.ports.world import Owner
+from agent.ports.stage_context import Owner
 from agent.settings import Settings
 
 PROBE = "gemma4-26b-l4-startup-probe"
@@ -53,8 +53,8 @@ class Cloud:
     def __init__(self, told):
         self.told, self.keys, self.servers = told, TOKENS.KeyServer(), []
         for owner, world in list(told.installation.worlds.items()):
-            known = replace(world.knowledge, policy=world.knowledge.policy.with_(approvers=(ADA,)))
-            told.installation.worlds[owner] = replace(world, knowledge=known, local=False)
+            known = replace(world.rules, policy=world.rules.policy.with_(approvers=(ADA,)))
+            told.installation.worlds[owner] = replace(world, rules=known, local=False)
         told.work = worker(told.installation, handlers(told.installation), threads=1).run_due
         self.decide_url = self.serve(self.decide())
         self.console_url = self.serve(self.console())

@@ -18,7 +18,7 @@ from agent.core.signed_request import standard_headers, webhook_secret
 from agent.entrypoints.decide import NOT_RECORDED, Gate, Workers, decide_request
 from agent.entrypoints.service import handlers
 from agent.errors import DependencyFailed, StateConflict
-from agent.ports.world import Owner
+from agent.ports.stage_context import Owner
 from agent.presentation.slack_card import APPROVE, DETAILS, REASON, REASON_CHARS, REJECT, card, reason_block
 
 PROBE = "gemma4-26b-l4-startup-probe"
@@ -34,10 +34,10 @@ class Desk:
     def __init__(self, told):
         self.told, self.replies = told, []
         for owner, world in list(told.installation.worlds.items()):
-            known = world.knowledge
+            known = world.rules
             policy = known.policy.with_(approvers=(ADA,))
             known = type(known)(**(vars(known) | {"policy": policy}))
-            told.installation.worlds[owner] = type(world)(**(vars(world) | {"knowledge": known}))
+            told.installation.worlds[owner] = type(world)(**(vars(world) | {"rules": known}))
         told.work = worker(told.installation, handlers(told.installation), threads=1).run_due
         self.plan = told.until(lambda i: i.phase is Phase.ASKED, limit_s=300).plan
         self.world = told.installation.worlds[Owner.DECIDE]

@@ -14,8 +14,8 @@ from agent.bootstrap.known import redact
 from agent.core.phase import Phase
 from agent.entrypoints.commands import classify, incidents
 from agent.entrypoints.service import entry_message
+from agent.ports.stage_context import Owner
 from agent.ports.store import Query
-from agent.ports.world import Owner
 from agent.presentation.slack_card import card
 
 PROBE = "gemma4-26b-l4-startup-probe"

@@ -17,9 +17,9 @@ from agent.core.plan import Plan
 from agent.core.policy import Mode, Rule
 from agent.core.proof import OFFERED, Proof, touched
 from agent.errors import PolicyRefused
-from agent.ports.world import Owner
+from agent.ports.stage_context import Owner
 from agent.presentation.terminal_text import lines
-from agent.stages.approval import is_automatic
+from agent.stages.shared.approval import is_automatic
 
 _spec = importlib.util.spec_from_file_location("offered_plans", Path(__file__).with_name("offered_plans.py"))
 assert _spec is not None
@@ -104,7 +104,7 @@ def test_policy_approves_nothing_that_is_not_proved(journey) -> None:
     told, found = asked(journey)
     world = told.installation.worlds[Owner.DECISION]
     rule = Rule(services=(found.service,), kinds=("set_flag",), mode=Mode.AUTOMATIC)
-    automatic = replace(world, knowledge=replace(world.knowledge, policy=world.knowledge.policy.with_(rules=(rule,))))
+    automatic = replace(world, rules=replace(world.rules, policy=world.rules.policy.with_(rules=(rule,))))
     assert is_automatic(automatic, found, found.plan)
     assert not is_automatic(automatic, found, found.plan.with_(proof=Proof.NONE))
 

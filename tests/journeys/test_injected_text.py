@@ -19,10 +19,10 @@ from agent.core.planning import propose
 from agent.core.policy import NEVER_FLAGS, Mode, Policy, Rule
 from agent.core.safe_text import plain
 from agent.entrypoints.service import entry_message
-from agent.ports.world import Owner
+from agent.ports.stage_context import Owner
 from agent.presentation.terminal_text import lines
-from agent.stages.approval import is_automatic
 from agent.stages.conversation import Conversation, Subject
+from agent.stages.shared.approval import is_automatic
 from tests.outside import shared
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -113,7 +113,7 @@ def escapes(told):
             found.append("acted without approval")
         if incident.plan is not None:
             found += [f"flag {a.name}" for a in incident.plan.actions if getattr(a, "name", "") in NEVER_FLAGS]
-            told.installation.knowledge.policy.check(
+            told.installation.rules.policy.check(
                 tuple(a for a in incident.plan.actions if not isinstance(a, ForPerson))
             )
         shown = "\n".join(lines(incident, now=told.clock.now()))
@@ -128,7 +128,7 @@ def test_every_public_string_reaches_the_model_and_moves_nothing_but_class_ids_a
     told = words.given(journey(PROBE), words.Says(obey))
     world = told.installation.worlds[Owner.INCIDENT]
     asked = told.until(lambda i: i.phase is Phase.ASKED)
-    live, known = world.live(SERVICE), world.knowledge
+    live, known = world.live(SERVICE), world.rules
     strings = OWN + public_strings()
     assert len(strings) >= 2000
     reached, plans = 0, {}
@@ -191,7 +191,7 @@ def test_policy_never_approves_what_only_a_model_says(journey):
     told, _ = attacked(journey, OWN, 1)
     world = told.installation.worlds[Owner.DECISION]
     everything = Policy(rules=(Rule(services=(SERVICE,), kinds=("set_*", "restart"), mode=Mode.AUTOMATIC),))
-    lenient = replace(world, knowledge=replace(world.knowledge, policy=everything))
+    lenient = replace(world, rules=replace(world.rules, policy=everything))
     injected = next(i for i in told.incidents() if i.revision == REVISION)
     assert not is_automatic(lenient, injected, injected.plan)
 

@@ -15,12 +15,12 @@ from agent.entrypoints.handlers import on_tick
 from agent.entrypoints.service import handlers, publish_example
 from agent.errors import PolicyRefused
 from agent.ports.control import KillSwitch
+from agent.ports.stage_context import Owner
 from agent.ports.store import Query
-from agent.ports.world import Owner
 from agent.settings import read_settings
-from agent.stages.database_pair import databases_apart
-from agent.stages.kill_switch import turn_kill_switch
 from agent.stages.plan_to_decision import Word, plan_to_decision
+from agent.stages.shared.database_pair import databases_apart
+from agent.stages.shared.kill_switch import turn_kill_switch
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "gemma4-26b-l4-startup-probe"

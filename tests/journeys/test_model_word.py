@@ -12,7 +12,7 @@ from agent.core.explaining import INCIDENT_CAP, Explanation
 from agent.core.phase import Phase
 from agent.core.plan import Risk
 from agent.ports.model import NoAnswer
-from agent.ports.world import Owner
+from agent.ports.stage_context import Owner
 
 ROOT = Path(__file__).resolve().parents[2]
 PROBE = "gemma4-26b-l4-startup-probe"

@@ -16,8 +16,8 @@ from agent.entrypoints.analysis import SteppedClock, analysis
 from agent.entrypoints.handlers import on_tick
 from agent.entrypoints.records import JsonRecord
 from agent.entrypoints.service import handlers
+from agent.ports.stage_context import Owner
 from agent.ports.store import Change, head_key
-from agent.ports.world import Owner
 from agent.presentation.terminal_text import lines
 from agent.settings import read_settings
 from agent.stages.plan_to_decision import Word, plan_to_decision

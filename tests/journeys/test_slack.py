@@ -19,7 +19,7 @@ from agent.core.policy import Approver
 from agent.entrypoints.decide import Gate
 from agent.entrypoints.decide_gate import beside
 from agent.entrypoints.service import handlers
-from agent.ports.world import Owner
+from agent.ports.stage_context import Owner
 from agent.presentation.slack_card import APPROVE, REJECT
 from agent.stages.tell import BeingTold, tell_people
 
@@ -46,9 +46,9 @@ class Team:
         self.told, self.slack, self.replies = told, FAKE.FakeSlack(SECRET), []
         self.notifier = self.new_notifier()
         for owner, world in list(told.installation.worlds.items()):
-            known = world.knowledge
+            known = world.rules
             known = type(known)(**(vars(known) | {"policy": known.policy.with_(approvers=(ADA,))}))
-            changes = {"knowledge": known, "notifiers": {"slack": self.notifier}}
+            changes = {"rules": known, "notifiers": {"slack": self.notifier}}
             told.installation.worlds[owner] = type(world)(**(vars(world) | changes))
         told.work = worker(told.installation, handlers(told.installation), threads=1).run_due
         gate = Gate(

@@ -180,7 +180,7 @@ def test_a_signal_heard_while_people_are_asked_keeps_nobody_busy(journey) -> Non
     told = journey(PROBE)
     asked = told.until(lambda i: i.phase is Phase.ASKED)
     signal = told.installation.store.signals(asked.id)[0]
-    from agent.ports.world import Owner
+    from agent.ports.stage_context import Owner
     from agent.stages.signal_to_incident import signal_to_incident
 
     other = signal.with_(key="another", text="Container called exit(1).", severity="WARNING")

@@ -21,7 +21,7 @@ from agent.entrypoints.handlers import OBSERVE_ATTEMPTS
 from agent.entrypoints.service import handlers
 from agent.errors import DependencyFailed
 from agent.ports.logs import InstanceLog
-from agent.ports.world import Owner
+from agent.ports.stage_context import Owner
 from agent.presentation.terminal_text import lines
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -19,7 +19,7 @@ from agent.entrypoints.records import records_in
 from agent.entrypoints.taking import on_event
 from agent.errors import InputRejected
 from agent.ports.bus import Outcome
-from agent.ports.world import Owner
+from agent.ports.stage_context import Owner
 from agent.settings import read_settings
 from tests.outside import absent
 

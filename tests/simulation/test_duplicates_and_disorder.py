@@ -19,8 +19,8 @@ from agent.entrypoints.handlers import on_tick
 from agent.entrypoints.service import feed, handlers, publish_example
 from agent.errors import StateConflict
 from agent.ports.bus import Delivery, Outcome
+from agent.ports.stage_context import Owner
 from agent.ports.store import Query
-from agent.ports.world import Owner
 from agent.settings import read_settings
 from agent.stages.plan_to_decision import Word, plan_to_decision
 

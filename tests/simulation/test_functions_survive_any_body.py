@@ -9,7 +9,7 @@ import structlog
 
 from agent.entrypoints import functions
 from agent.entrypoints.slack_request import BODY_LIMIT
-from agent.ports.world import Owner
+from agent.ports.stage_context import Owner
 
 ROOT = Path(__file__).resolve().parents[2]
 MUTANTS = 2  # of each sample; the decoders are tried with many more beside this

@@ -15,8 +15,8 @@ from agent.core.decision import Answer, Channel
 from agent.core.incident import Incident
 from agent.core.phase import Phase
 from agent.errors import SreError
+from agent.ports.stage_context import Owner
 from agent.ports.store import Query
-from agent.ports.world import Owner
 from agent.settings import read_settings
 from agent.stages.plan_to_decision import Word, plan_to_decision
 

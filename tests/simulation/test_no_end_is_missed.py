@@ -26,8 +26,8 @@ from agent.entrypoints.service import handlers
 from agent.entrypoints.watchman import Watchman
 from agent.errors import DependencyFailed
 from agent.ports.logs import InstanceLog, LogLine
+from agent.ports.stage_context import Owner
 from agent.ports.store import Query
-from agent.ports.world import Owner
 from agent.settings import read_settings
 from agent.stages.signal_to_incident import signal_to_incident
 

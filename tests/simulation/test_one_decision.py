@@ -31,8 +31,8 @@ from agent.core.proof import Proof
 from agent.core.services import Services
 from agent.core.serving import Target
 from agent.errors import PolicyRefused, StateConflict
+from agent.ports.stage_context import Owner, StageContext
 from agent.ports.store import Change
-from agent.ports.world import Owner, World
 from agent.stages.plan_to_decision import Word, plan_to_decision
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -110,7 +110,7 @@ def world_in(emulator, project):
 
 
 def world_of(store, control):
-    return World(
+    return StageContext(
         owner=Owner.DECIDE,
         store=store,
         control=control,
@@ -121,7 +121,7 @@ def world_of(store, control):
         notifiers={},
         model=None,
         clock=Clock(),
-        knowledge=KNOWN,
+        rules=KNOWN,
         receipt_key=KEY,
     )
 

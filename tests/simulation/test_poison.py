@@ -12,7 +12,7 @@ from agent.entrypoints.analysis import SteppedClock
 from agent.entrypoints.service import entry_message, handlers
 from agent.errors import DependencyFailed
 from agent.ports.bus import Message, Outcome, Topic
-from agent.ports.world import Owner
+from agent.ports.stage_context import Owner
 from agent.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[2]

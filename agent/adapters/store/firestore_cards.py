@@ -9,7 +9,7 @@ from agent.adapters.store.sqlite_time import to_us
 
 
 class FirestoreCards:
-    """Keeps the promises of :class:`agent.ports.world.Cards`.
+    """Keeps the promises of :class:`agent.ports.stage_context.Cards`.
 
     One document is both: with ``holder`` and ``until`` (microseconds) while the first message is claimed, with
     ``reference`` once it stands.

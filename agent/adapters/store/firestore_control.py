@@ -15,7 +15,7 @@ from agent.adapters.store.firestore_mark import FirestoreMark
 from agent.adapters.store.sqlite_time import from_us, to_us
 from agent.core.audit import REPEATS, AuditRow, next_row, standing
 from agent.core.execution import EffectKind, Intent
-from agent.ports.control import Begun, KillSwitch, Lease, Limits, Room, Use
+from agent.ports.control import Begun, KillSwitch, Lease, Limits, RateLimit, Use
 
 CONTROL_INDEXES: Final = (("receipts", (("service", "ASCENDING"), ("at", "ASCENDING"))),)
 """Composite indexes of the control database that Terraform makes."""
@@ -46,7 +46,7 @@ class FirestoreControlStore(FirestoreMark):
         assert held is not None, "claims are never deleted"
         return str(held.data["decision"])
 
-    def begin(self, intent: Intent, *, room: Room | None = None) -> Begun:
+    def begin(self, intent: Intent, *, rate_limit: RateLimit | None = None) -> Begun:
         """Use a receipt and store the intent; see the port.
 
         Who looks for room holds the stamp of one lock document, and every use writes it: of two who saw the same room
@@ -64,8 +64,8 @@ class FirestoreControlStore(FirestoreMark):
                 return Begun(use=Use.SPENT)
             if held is not None and stored is not None:
                 return Begun(use=Use.OURS, intent=from_text(Intent, stored.data["body"]))
-            if held is None and room is not None and not self._has(room, intent.service, intent.applied_at):
-                return Begun(use=Use.NO_ROOM)
+            if held is None and rate_limit is not None and not self._has(rate_limit, intent.service, intent.applied_at):
+                return Begun(use=Use.RATE_LIMITED)
             uses = 1 + (locked.data["uses"] if locked is not None else 0)
             use: Data = {"effect": intent.key, "service": intent.service, "at": to_us(intent.applied_at)}
             stamp = locked.stamp if locked is not None else None
@@ -222,14 +222,14 @@ class FirestoreControlStore(FirestoreMark):
             applied_at=from_us(used[0].data["at"]),
         )
 
-    def _has(self, room: Room, service: str, now: datetime) -> bool:
-        window, hour = to_us(now - timedelta(seconds=room.window_s)), to_us(now - timedelta(hours=1))
+    def _has(self, rate_limit: RateLimit, service: str, now: datetime) -> bool:
+        window, hour = to_us(now - timedelta(seconds=rate_limit.window_s)), to_us(now - timedelta(hours=1))
         own = (("service", "==", service), ("at", ">", window))
         if self._documents.select("receipts", where=own, limit=1):
             return False
-        return len(self._documents.select("receipts", where=(("at", ">", hour),), limit=max(room.per_hour, 1))) < (
-            room.per_hour
-        )
+        return len(
+            self._documents.select("receipts", where=(("at", ">", hour),), limit=max(rate_limit.per_hour, 1))
+        ) < (rate_limit.per_hour)
 
     def _highest(self) -> int:
         """The highest time that any holder brought, microseconds."""

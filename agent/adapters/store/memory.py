@@ -184,7 +184,7 @@ def _matching(incidents: Iterable[Incident], query: Query) -> Iterable[Incident]
 
 
 class MemoryCards:
-    """Keeps the promises of :class:`agent.ports.world.Cards` until the process ends."""
+    """Keeps the promises of :class:`agent.ports.stage_context.Cards` until the process ends."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

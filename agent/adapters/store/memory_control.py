@@ -7,7 +7,7 @@ from agent.adapters.store.memory_mark import MemoryMark
 from agent.core.audit import REPEATS, AuditRow, next_row, standing
 from agent.core.execution import Intent
 from agent.core.signal import later
-from agent.ports.control import Begun, KillSwitch, Lease, Limits, Room, Use
+from agent.ports.control import Begun, KillSwitch, Lease, Limits, RateLimit, Use
 
 _OVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 FORGOTTEN_AFTER: Final = timedelta(hours=1)  # after its end, so that a clock that steps back finds a name still used
@@ -33,7 +33,7 @@ class MemoryControlStore(MemoryMark):
         with self._lock:
             return self._claims.setdefault(plan, decision_id)
 
-    def begin(self, intent: Intent, *, room: Room | None = None) -> Begun:
+    def begin(self, intent: Intent, *, rate_limit: RateLimit | None = None) -> Begun:
         """Use a receipt and store the intent; see the port."""
         with self._lock:
             if intent.key in self._closed:
@@ -41,8 +41,8 @@ class MemoryControlStore(MemoryMark):
             held = self._receipts.get(intent.decision)
             if held is not None and held[0] != intent.key:
                 return Begun(use=Use.SPENT)
-            if held is None and room is not None and not self._has(room, intent.service, intent.applied_at):
-                return Begun(use=Use.NO_ROOM)
+            if held is None and rate_limit is not None and not self._has(rate_limit, intent.service, intent.applied_at):
+                return Begun(use=Use.RATE_LIMITED)
             self._receipts.setdefault(intent.decision, (intent.key, intent.service, intent.applied_at))
             return Begun(use=Use.OURS, intent=self._intents.setdefault(intent.key, intent))
 
@@ -62,11 +62,11 @@ class MemoryControlStore(MemoryMark):
         with self._lock:
             self._closed.setdefault(key, why)
 
-    def _has(self, room: Room, service: str, now: datetime) -> bool:
-        window, hour = now - timedelta(seconds=room.window_s), now - timedelta(hours=1)
+    def _has(self, rate_limit: RateLimit, service: str, now: datetime) -> bool:
+        window, hour = now - timedelta(seconds=rate_limit.window_s), now - timedelta(hours=1)
         uses = [(of, at) for _, of, at in self._receipts.values()]
         lately = sum(at > hour for _, at in uses)
-        return lately < room.per_hour and not any(of == service and at > window for of, at in uses)
+        return lately < rate_limit.per_hour and not any(of == service and at > window for of, at in uses)
 
     def use_once(self, name: str, *, at: datetime, until: datetime) -> bool:
         """Record that something happens once; see the port."""

@@ -11,7 +11,7 @@ SQL: Final = queries("state")
 
 
 class SqliteCards:
-    """Keeps the promises of :class:`agent.ports.world.Cards`.
+    """Keeps the promises of :class:`agent.ports.stage_context.Cards`.
 
     Args:
         database: A state database.

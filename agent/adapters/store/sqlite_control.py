@@ -10,7 +10,7 @@ from agent.adapters.store.sqlite_mark import SqliteMark
 from agent.adapters.store.sqlite_time import from_us, to_us
 from agent.core.audit import REPEATS, AuditRow, next_row, standing
 from agent.core.execution import Intent
-from agent.ports.control import Begun, KillSwitch, Lease, Limits, Room, Use
+from agent.ports.control import Begun, KillSwitch, Lease, Limits, RateLimit, Use
 
 SQL: Final = queries("control")
 FORGOTTEN_AFTER: Final = timedelta(hours=1)  # after its end, so that a clock that steps back finds a name still used
@@ -30,7 +30,7 @@ class SqliteControlStore(SqliteMark):
             db.execute(SQL["claim_add"], row)
             return str(db.execute(SQL["claim"], {"plan": plan}).fetchone()[0])
 
-    def begin(self, intent: Intent, *, room: Room | None = None) -> Begun:
+    def begin(self, intent: Intent, *, rate_limit: RateLimit | None = None) -> Begun:
         """Use a receipt and store the intent; see the port."""
         at, key = intent.applied_at, intent.key
         row = {"decision": intent.decision, "effect": key, "service": intent.service, "at": to_us(at)}
@@ -40,8 +40,8 @@ class SqliteControlStore(SqliteMark):
             held = db.execute(SQL["receipt"], {"decision": intent.decision}).fetchone()
             if held is not None and held[0] != key:
                 return Begun(use=Use.SPENT)
-            if held is None and room is not None and not _has(db, room, intent.service, at):
-                return Begun(use=Use.NO_ROOM)
+            if held is None and rate_limit is not None and not _has(db, rate_limit, intent.service, at):
+                return Begun(use=Use.RATE_LIMITED)
             db.execute(SQL["receipt_add"], row)
             return Begun(use=Use.OURS, intent=_first_intent(db, intent))
 
@@ -153,12 +153,12 @@ def _first_intent(db: sqlite3.Connection, intent: Intent) -> Intent:
     return from_text(Intent, db.execute(SQL["intent"], {"effect": intent.key}).fetchone()[0])
 
 
-def _has(db: sqlite3.Connection, room: Room, service: str, now: datetime) -> bool:
+def _has(db: sqlite3.Connection, rate_limit: RateLimit, service: str, now: datetime) -> bool:
     """Whether one more change may start; asked inside the transaction that records it."""
-    window, hour = to_us(now - timedelta(seconds=room.window_s)), to_us(now - timedelta(hours=1))
+    window, hour = to_us(now - timedelta(seconds=rate_limit.window_s)), to_us(now - timedelta(hours=1))
     own = db.execute(SQL["changes_of_service"], {"service": service, "since": window + 1}).fetchone()
     lately = db.execute(SQL["changes"], {"since": hour + 1}).fetchall()
-    return own is None and len(lately) < room.per_hour
+    return own is None and len(lately) < rate_limit.per_hour
 
 
 def _later(db: sqlite3.Connection, now: datetime) -> int:

@@ -66,7 +66,7 @@ def _serve(args: argparse.Namespace, settings: "Settings", held: socket.socket) 
     _check_databases(installation, anew=args.pair_databases)
     server = console_server(installation, held)
     pool = worker(installation, handlers(installation), threads=THREADS)
-    ticker = Ticker(installation, every_s=max(installation.knowledge.times.poll_s / 2, 0.2))
+    ticker = Ticker(installation, every_s=max(installation.rules.times.poll_s / 2, 0.2))
     stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopping.set())
@@ -94,8 +94,8 @@ def _check_databases(installation: "Installation", *, anew: bool) -> None:
 
     from agent.entrypoints.deciding import now
     from agent.errors import PolicyRefused
-    from agent.ports.world import Owner
-    from agent.stages.database_pair import databases_apart, pair_anew
+    from agent.ports.stage_context import Owner
+    from agent.stages.shared.database_pair import databases_apart, pair_anew
 
     world = installation.worlds[Owner.DECIDE]
     apart = databases_apart(world)
@@ -123,7 +123,7 @@ def console_server(installation: "Installation", held: socket.socket) -> "Consol
     from agent.entrypoints.decide_gate import beside, gate_of
     from agent.entrypoints.web.app import make_app
     from agent.entrypoints.web.serve import local_server
-    from agent.ports.world import Owner
+    from agent.ports.stage_context import Owner
 
     app = make_app(
         installation.worlds[Owner.DECIDE],

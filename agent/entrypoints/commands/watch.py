@@ -168,7 +168,7 @@ class _Watch:
         from agent.entrypoints.service import Ticker, handlers
 
         pool = worker(self._installation, handlers(self._installation), threads=THREADS)
-        ticker = Ticker(self._installation, every_s=max(self._installation.knowledge.times.poll_s / 4, 0.2))
+        ticker = Ticker(self._installation, every_s=max(self._installation.rules.times.poll_s / 4, 0.2))
         running: list[Callable[[], object]] = []  # what is to be ended, in order
         with self._interrupts():
             try:
@@ -271,7 +271,7 @@ class _Watch:
 
     def _decide(self, plan: str, digest: str, answer: Any) -> None:
         from agent.core.decision import Channel
-        from agent.ports.world import Owner
+        from agent.ports.stage_context import Owner
         from agent.stages.plan_to_decision import Word, plan_to_decision
 
         word = Word(
@@ -291,7 +291,7 @@ class _Watch:
         from agent.fit.bar import text_bar
 
         assert incident.plan is not None
-        report = getattr(self._installation.knowledge.fits, "report", None)
+        report = getattr(self._installation.rules.fits, "report", None)
         if report is None:
             return
         before = self._platform.describe(self._service).config

@@ -18,7 +18,7 @@ from agent.entrypoints.web.metrics import CONTENT_TYPE, metrics_text
 from agent.entrypoints.web.read_routes import add_pages
 from agent.entrypoints.web.render import STYLE, STYLE_PATH, make_pages
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SettingsRejected, SreError
-from agent.ports.world import World
+from agent.ports.stage_context import StageContext
 from agent.presentation.standing import Tone
 from agent.settings import Settings
 from agent.stages.plan_to_decision import plan_to_decision
@@ -27,7 +27,7 @@ BODY_LIMIT = 16_384
 
 
 def make_app(
-    world: World,
+    world: StageContext,
     *,
     settings: Settings,
     identity: Identity | None = None,
@@ -97,7 +97,7 @@ def _identity(settings: Settings, operator: str) -> Identity:
     return LocalOperator(operator)
 
 
-def _form_key(world: World, settings: Settings) -> bytes:
+def _form_key(world: StageContext, settings: Settings) -> bytes:
     if settings.form_key is not None:
         return forms.form_key_from(settings.form_key.get_secret_value().encode())
     if not settings.embedded:

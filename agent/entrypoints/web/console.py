@@ -18,11 +18,11 @@ from agent.entrypoints.web.incident_page import Viewer, is_asked
 from agent.entrypoints.web.render import render
 from agent.errors import DependencyFailed, InputRejected
 from agent.ports.clock import clock_note
-from agent.ports.world import World
+from agent.ports.stage_context import StageContext
 from agent.presentation.measured import COMPUTED
 from agent.settings import Settings
-from agent.stages.effects import kill_switch_says
 from agent.stages.plan_to_decision import Word
+from agent.stages.shared.effects import kill_switch_says
 
 Decide = Callable[[Word], object]
 """Records an answer; what it returns is not looked at, the store is."""
@@ -34,7 +34,7 @@ REFRESH_S = 5
 class Console:
     """What every page is made with."""
 
-    world: World
+    world: StageContext
     settings: Settings
     identity: Identity
     decide: Decide
@@ -115,7 +115,7 @@ def page(
     return response
 
 
-def _banners(world: World, settings: Settings, factor: float) -> tuple[str, ...]:
+def _banners(world: StageContext, settings: Settings, factor: float) -> tuple[str, ...]:
     rehearsal = settings.platform.startswith("rehearsal:")
     said = []
     if rehearsal:

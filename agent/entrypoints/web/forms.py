@@ -8,13 +8,13 @@ from urllib.parse import urlsplit
 from werkzeug.datastructures import Headers
 
 from agent.core.value import canonical
-from agent.ports.world import World
+from agent.ports.stage_context import StageContext
 
 COOKIE = "sre-console"
 COOKIE_BYTES = 18
 
 
-def form_key_of(world: World) -> bytes:
+def form_key_of(world: StageContext) -> bytes:
     """Return a key for form tokens: derived where the world holds the receipt key, else this process's own.
 
     With a key of its own a page is good for this process only; where several instances serve the console,

@@ -16,7 +16,7 @@ from agent.entrypoints.web.forms import token
 from agent.entrypoints.web.identity import Person
 from agent.entrypoints.web.memory_bar import Bar, memory_bar
 from agent.entrypoints.web.permission import may_not_approve, may_not_decide
-from agent.ports.world import World
+from agent.ports.stage_context import StageContext
 from agent.presentation.evidence import field_source, log_of, place_of
 from agent.presentation.measured import VERDICTS
 from agent.presentation.plan_end import outcome, plan_end, plan_standing
@@ -77,7 +77,7 @@ class Earlier(Value):
     ended: str
 
 
-def incident_context(world: World, incident: Incident, viewer: Viewer, now: datetime) -> dict[str, Any]:
+def incident_context(world: StageContext, incident: Incident, viewer: Viewer, now: datetime) -> dict[str, Any]:
     """Return what the incident's page is made of."""
     timeline = world.store.timeline(incident.id)
     plan, diagnosis = incident.plan, incident.diagnosis
@@ -109,7 +109,7 @@ def incident_context(world: World, incident: Incident, viewer: Viewer, now: date
     }
 
 
-def plan_context(world: World, incident: Incident, plan: Plan, viewer: Viewer, now: datetime) -> dict[str, Any]:
+def plan_context(world: StageContext, incident: Incident, plan: Plan, viewer: Viewer, now: datetime) -> dict[str, Any]:
     """Return what a plan's own page is made of."""
     timeline = world.store.timeline(incident.id)
     current = incident.plan is not None and incident.plan.id == plan.id
@@ -139,7 +139,7 @@ def is_asked(incident: Incident, plan: Plan | None, now: datetime) -> bool:
     return incident.phase is Phase.ASKED and current and plan is not None and now < plan.expires_at
 
 
-def form_for(world: World, incident: Incident, plan: Plan, viewer: Viewer, now: datetime) -> Form:
+def form_for(world: StageContext, incident: Incident, plan: Plan, viewer: Viewer, now: datetime) -> Form:
     """Return what may be answered here and now; not shown for a plan that nobody is asked about."""
     if not is_asked(incident, plan, now):
         return Form()
@@ -170,7 +170,7 @@ def bars_of(plan: Plan) -> Bars:
     )
 
 
-def _earlier(world: World, incident: Incident, timeline: tuple[Event, ...]) -> Iterator[Earlier]:
+def _earlier(world: StageContext, incident: Incident, timeline: tuple[Event, ...]) -> Iterator[Earlier]:
     """The plans before the present one, newest first, each with its end as far as it got."""
     last = incident.plan.ordinal if incident.plan else incident.plans_made + 1
     for ordinal in range(last - 1, max(0, last - 1 - EARLIER_LIMIT), -1):

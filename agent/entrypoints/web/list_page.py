@@ -9,8 +9,8 @@ from pydantic import AwareDatetime
 from agent.core.incident import Incident
 from agent.core.value import Value
 from agent.entrypoints.web.incident_page import cause_of, is_asked
+from agent.ports.stage_context import StageContext
 from agent.ports.store import Query
-from agent.ports.world import World
 from agent.presentation.standing import Standing, moves, standing
 
 OPEN_SHOWN = 200
@@ -40,7 +40,7 @@ class Row(Value):
     waits: bool
 
 
-def list_context(world: World, asked: Asked, now: datetime) -> dict[str, Any]:
+def list_context(world: StageContext, asked: Asked, now: datetime) -> dict[str, Any]:
     """Return what the list is made of: every open incident on the first page, then the ended ones, page by page."""
     still_open = () if asked.before else _matching(world, asked, Query(open_only=True, limit=OPEN_SHOWN))
     looked = () if asked.open_only else _matching(world, asked, Query(before=asked.before, limit=LOOKED_THROUGH))
@@ -63,7 +63,7 @@ def list_context(world: World, asked: Asked, now: datetime) -> dict[str, Any]:
     }
 
 
-def _matching(world: World, asked: Asked, query: Query) -> tuple[Incident, ...]:
+def _matching(world: StageContext, asked: Asked, query: Query) -> tuple[Incident, ...]:
     """Look a service up by its whole name, which the store can; where nothing has it, by a part of it."""
     if not asked.service:
         return world.store.incidents(query)

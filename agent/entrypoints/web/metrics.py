@@ -2,14 +2,14 @@
 
 from collections import Counter
 
+from agent.ports.stage_context import StageContext
 from agent.ports.store import Query
-from agent.ports.world import World
 
 COUNTED = 1000
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def metrics_text(world: World, queue_age_s: float | None) -> str:
+def metrics_text(world: StageContext, queue_age_s: float | None) -> str:
     """Return the exposition.
 
     Args:

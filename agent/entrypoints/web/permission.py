@@ -4,11 +4,11 @@ from agent.core.decision import Answer, Channel
 from agent.core.incident import Incident
 from agent.core.plan import Plan
 from agent.entrypoints.web.identity import Person
-from agent.ports.world import World
-from agent.stages import approval
+from agent.ports.stage_context import StageContext
+from agent.stages.shared import approval
 
 
-def may_not_decide(world: World, person: Person, plan: Plan, *, answer: Answer = Answer.REJECT) -> str:
+def may_not_decide(world: StageContext, person: Person, plan: Plan, *, answer: Answer = Answer.REJECT) -> str:
     """Return why this person's word does not count for this plan, or nothing.
 
     The operator of this machine is shown as not verified. A verified person must stand among the approvers of the
@@ -19,7 +19,7 @@ def may_not_decide(world: World, person: Person, plan: Plan, *, answer: Answer =
     )
 
 
-def may_not_approve(world: World, person: Person, incident: Incident, plan: Plan) -> str:
+def may_not_approve(world: StageContext, person: Person, incident: Incident, plan: Plan) -> str:
     """Return why this person may reject but not approve, in sentences, or nothing."""
     if not incident.may_change and not plan.by_person:
         return "This is a replay for analysis: it changes nothing. Start it with --live to be able to apply its plan."

@@ -16,8 +16,8 @@ from agent.bootstrap.owned import Absent
 from agent.entrypoints import functions
 from agent.errors import DependencyFailed, PolicyRefused, SettingsRejected
 from agent.ports.bus import Topic
+from agent.ports.stage_context import Owner
 from agent.ports.store import Query
-from agent.ports.world import Owner
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "examples" / "gemma4-26b-l4-startup-probe"
@@ -328,7 +328,7 @@ class TestStarting:
         assert decision.worlds[Owner.DECISION].control is not None
         with pytest.raises(AssertionError, match="on_log_event"):
             _ = intake.worlds[Owner.INTAKE].logs.instance_log
-        assert not isinstance(incident.worlds[Owner.INCIDENT].knowledge.fits, Absent)
+        assert not isinstance(incident.worlds[Owner.INCIDENT].rules.fits, Absent)
 
     def test_a_key_is_never_made_up_in_the_cloud(self):
         from agent.bootstrap import receipt_key

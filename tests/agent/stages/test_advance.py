@@ -13,11 +13,11 @@ from agent.core.plan import Plan, Risk, Rollout
 from agent.core.serving import Target
 from agent.entrypoints.analysis import SteppedClock
 from agent.errors import StateConflict
+from agent.ports.stage_context import Owner
 from agent.ports.store import Change
-from agent.ports.world import Owner
 from agent.settings import read_settings
 from agent.stages.advance import advance
-from agent.stages.reason import Did
+from agent.stages.shared.outcome import StageOutcome
 
 ROOT = Path(__file__).resolve().parents[3]
 T0 = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
@@ -46,14 +46,14 @@ def test_what_a_dead_rival_committed_is_sent_before_the_delivery_is_acknowledged
     settings = read_settings({}, platform=f"rehearsal:{ROOT / 'examples' / 'gemma4-26b-l4-startup-probe'}")
     store, clock = Raced(), SteppedClock(T0)
     installation = in_memory(settings, clock=clock, state=tmp_path)
-    world = replace(installation.worlds[Owner.TICK], store=store)
+    context = replace(installation.worlds[Owner.TICK], store=store)
     asked = Incident(
         id="inc-a", service="s", platform="p", opened_at=T0, phase_at=T0, quiet_since=T0, phase=Phase.ASKED, plan=PLAN
     )
     store.commit(Change(incident=asked, plan=PLAN))
     clock.step(1801)
     store.racing = True
-    assert advance(world, "inc-a") == (Did.NOT_OURS,)
+    assert advance(context, "inc-a") == (StageOutcome.NOT_OURS,)
     assert store.load("inc-a").phase is Phase.EXPIRED
     assert store.outbox("inc-a") == ()
     assert installation.bus.waiting()["sre-incidents-sub"] == 2  # the step that is next, and the people

@@ -12,8 +12,8 @@ from agent.core.incident import Event, Incident
 from agent.core.phase import Phase
 from agent.entrypoints.analysis import SteppedClock
 from agent.errors import DependencyFailed
+from agent.ports.stage_context import Owner, StageContext
 from agent.ports.store import Change
-from agent.ports.world import Owner, World
 from agent.settings import read_settings
 from agent.stages.tell import CLAIM_S, BeingTold, tell_people
 
@@ -46,21 +46,21 @@ class Unkept(MemoryCards):
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> tuple[World, Told, SteppedClock]:
+def scene(tmp_path: Path) -> tuple[StageContext, Told, SteppedClock]:
     """One instance with one incident to tell of."""
     clock = SteppedClock(T0)
     settings = read_settings({}, platform=f"rehearsal:{EXAMPLE}")
     told = Told()
-    world = in_memory(settings, clock=clock, state=tmp_path).worlds[Owner.INCIDENT]
-    world = replace(world, notifiers={"slack": told}, holder="one")
+    context = in_memory(settings, clock=clock, state=tmp_path).worlds[Owner.INCIDENT]
+    context = replace(context, notifiers={"slack": told}, holder="one")
     incident = Incident(id="inc-a", service="s", platform="p", opened_at=T0, phase_at=T0, quiet_since=T0)
-    world.store.commit(Change(incident=incident, events=(Event(at=T0, phase=Phase.OPEN, what="opened"),)))
-    return world, told, clock
+    context.store.commit(Change(incident=incident, events=(Event(at=T0, phase=Phase.OPEN, what="opened"),)))
+    return context, told, clock
 
 
-def rival(world: World) -> World:
+def rival(context: StageContext) -> StageContext:
     """Another instance over the same store and cards."""
-    return replace(world, holder="two")
+    return replace(context, holder="two")
 
 
 def refuse() -> None:
@@ -68,31 +68,31 @@ def refuse() -> None:
 
 
 def test_who_comes_while_the_first_message_is_sent_sends_none_and_changes_it_later(scene) -> None:
-    world, told, _ = scene
+    context, told, _ = scene
     met = []
 
     def meanwhile() -> None:
         told.first = lambda: None
-        met.append(tell_people(rival(world), "inc-a"))
+        met.append(tell_people(rival(context), "inc-a"))
 
     told.first = meanwhile
-    assert tell_people(world, "inc-a") == {}
+    assert tell_people(context, "inc-a") == {}
     assert [type(error) for error in met[0].values()] == [BeingTold]
-    assert tell_people(rival(world), "inc-a") == {}
+    assert tell_people(rival(context), "inc-a") == {}
     assert told.references == [None, "place-1"]
 
 
 def test_what_was_not_told_is_free_at_once_for_whoever_comes_next(scene) -> None:
-    world, told, _ = scene
+    context, told, _ = scene
     told.first = refuse
-    assert set(tell_people(world, "inc-a")) == {"slack"}
+    assert set(tell_people(context, "inc-a")) == {"slack"}
     told.first = lambda: None
-    assert tell_people(rival(world), "inc-a") == {}
+    assert tell_people(rival(context), "inc-a") == {}
     assert told.references == [None]
 
 
 def test_a_worker_that_dies_over_it_keeps_it_for_two_minutes_and_no_longer(scene) -> None:
-    world, told, clock = scene
+    context, told, clock = scene
 
     class Died(BaseException):
         pass
@@ -102,9 +102,9 @@ def test_a_worker_that_dies_over_it_keeps_it_for_two_minutes_and_no_longer(scene
 
     told.first = die
     with pytest.raises(Died):
-        tell_people(world, "inc-a")
+        tell_people(context, "inc-a")
     told.first = lambda: None
-    other = rival(world)
+    other = rival(context)
     clock.step(CLAIM_S - 1)
     assert isinstance(tell_people(other, "inc-a")["slack"], BeingTold)
     assert told.references == []
@@ -116,18 +116,18 @@ def test_a_worker_that_dies_over_it_keeps_it_for_two_minutes_and_no_longer(scene
 
 def test_a_message_that_came_out_is_not_sent_again_because_its_place_was_not_kept(scene) -> None:
     """The claim stays with who sent it: it knows the place, and gives it when it comes again."""
-    world, told, _ = scene
+    context, told, _ = scene
     cards = Unkept()
-    world = replace(world, cards=cards)
-    assert set(tell_people(world, "inc-a")) == {"slack"}
+    context = replace(context, cards=cards)
+    assert set(tell_people(context, "inc-a")) == {"slack"}
     cards.broken = False
-    assert isinstance(tell_people(rival(world), "inc-a")["slack"], BeingTold)
+    assert isinstance(tell_people(rival(context), "inc-a")["slack"], BeingTold)
     assert told.references == [None]
 
 
 def test_a_message_that_was_kept_meanwhile_is_changed_at_once(scene) -> None:
     """Between the look and the claim another worker ended: there is nothing to wait for."""
-    world, told, _ = scene
+    context, told, _ = scene
 
     class Late(MemoryCards):
         looked = False
@@ -139,5 +139,5 @@ def test_a_message_that_was_kept_meanwhile_is_changed_at_once(scene) -> None:
                 self.keep_card(incident_id, notifier, "place-9")
             return found
 
-    assert tell_people(replace(world, cards=Late()), "inc-a") == {}
+    assert tell_people(replace(context, cards=Late()), "inc-a") == {}
     assert told.references == ["place-9"]

@@ -28,7 +28,7 @@ from agent.entrypoints.service import entry_message, handler
 from agent.errors import SreError
 from agent.ports.bus import Delivery, Message, Outcome
 from agent.ports.control import KillSwitch
-from agent.ports.world import Owner, World
+from agent.ports.stage_context import Owner, StageContext
 
 T0 = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 KEY = b"k" * 32
@@ -343,7 +343,7 @@ class Simulation:
         known = places.known(self.course.verify_s)
         platform = port(self.platform, "platform")
         worlds = {
-            owner: World(
+            owner: StageContext(
                 owner=owner,
                 store=store,
                 control=port(self.control, "control") if owner in DECIDERS else None,
@@ -354,7 +354,7 @@ class Simulation:
                 notifiers={"card": port(self.people, "notifier")},
                 model=port(self.people, "model") if self.course.model and owner is Owner.INCIDENT else None,
                 clock=StoredClock(Clock(), self.store.latest_time, monotonic=self._ticks),
-                knowledge=self.people.knowing(known),
+                rules=self.people.knowing(known),
                 receipt_key=KEY if owner in DECIDERS else None,
                 local=True,
                 holder=f"process {process.number}.{process.starts}",
@@ -364,7 +364,7 @@ class Simulation:
         process.outfit = Outfit(
             settings=places.SETTINGS,
             services=places.watched(),
-            knowledge=known,
+            rules=known,
             store=store,
             control=self.control,
             bus=self,

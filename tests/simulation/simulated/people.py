@@ -14,7 +14,7 @@ from agent.core.incident import Event, Incident
 from agent.errors import DependencyFailed, SreError
 from agent.ports.logs import InstanceLog
 from agent.ports.model import NoAnswer, Question, Reply
-from agent.ports.world import Knowledge, Owner
+from agent.ports.stage_context import Owner, Rules
 from agent.stages.plan_to_decision import Word, plan_to_decision
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class People:
     def instance_log(self, service: str, **_: Any) -> InstanceLog | None:
         return None
 
-    def knowing(self, known: Knowledge) -> Knowledge:
+    def knowing(self, known: Rules) -> Rules:
         if not self.simulation.course.model:
             return known
         from simulated import places

@@ -10,7 +10,7 @@ from agent.bootstrap import knowledge, read_policy, service_fits
 from agent.core.incident import Times
 from agent.core.services import Services, parse_services
 from agent.core.serving import ServingConfig
-from agent.ports.world import Knowledge
+from agent.ports.stage_context import Rules
 from agent.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -49,7 +49,7 @@ def watched() -> Services:
 
 
 @cache
-def known(verify_s: float) -> Knowledge:
+def known(verify_s: float) -> Rules:
     """What every process of a simulation knows."""
     times = Times(verify_s=verify_s)
     return knowledge(watched(), read_policy(SETTINGS), times, fits=fits())

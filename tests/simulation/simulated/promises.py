@@ -175,7 +175,7 @@ def _nothing_lost(sim: Simulation, incidents: tuple[Incident, ...]) -> None:
             continue
         delivery = Delivery(topic=Topic.LOG_EVENTS, message_id="x", data=body.encode())
         for signal in read_signals(sim.processes[0].outfit, delivery):
-            finding = sim.processes[0].outfit.knowledge.matcher.classify(
+            finding = sim.processes[0].outfit.rules.matcher.classify(
                 signal.text, whole_log=False, platform=signal.platform
             )
             if finding.certain and not finding.benign:

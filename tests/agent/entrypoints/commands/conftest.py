@@ -11,8 +11,8 @@ from agent.core.incident import Incident
 from agent.core.phase import Phase
 from agent.entrypoints.handlers import on_tick
 from agent.entrypoints.service import handlers, publish_example
+from agent.ports.stage_context import Owner
 from agent.ports.store import Query
-from agent.ports.world import Owner
 from agent.settings import read_settings
 
 EXAMPLE = Path(__file__).resolve().parents[4] / "examples" / "gemma4-26b-l4-startup-probe"

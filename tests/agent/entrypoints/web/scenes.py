@@ -21,10 +21,10 @@ from agent.core.proof import Proof, ProofFigure
 from agent.core.services import Services
 from agent.core.serving import EnvVar, Probe, ServingConfig, Target
 from agent.core.verification import Check, Measurement, Verdict, Verification
-from agent.ports.world import Owner, World
-from agent.stages.commit import save
+from agent.ports.stage_context import Owner, StageContext
 from agent.stages.plan_to_decision import Word, plan_to_decision
-from agent.stages.remedies import tried
+from agent.stages.shared.commit import save
+from agent.stages.shared.remedies import tried
 
 START = datetime(2026, 6, 8, 14, 31, 0, tzinfo=UTC)
 KEY = b"0123456789abcdef0123456789abcdef"
@@ -54,9 +54,9 @@ class Clock:
         return self.at
 
 
-def a_world(clock: Clock, policy: Policy | None = None) -> World:
+def a_world(clock: Clock, policy: Policy | None = None) -> StageContext:
     """A world in memory that may decide."""
-    return World(
+    return StageContext(
         owner=Owner.DECIDE,
         store=MemoryStore(),
         control=MemoryControlStore(),
@@ -67,7 +67,7 @@ def a_world(clock: Clock, policy: Policy | None = None) -> World:
         notifiers={},
         model=None,
         clock=clock,
-        knowledge=knowledge(Services(services=()), policy or Policy(), Times()),
+        rules=knowledge(Services(services=()), policy or Policy(), Times()),
         receipt_key=KEY,
         local=True,
     )
@@ -307,7 +307,7 @@ def person_plan(incident: Incident, ordinal: int, clock: Clock) -> Plan:
 class Stage:
     """A world, its clock, and the steps of one incident's life."""
 
-    world: World
+    world: StageContext
     clock: Clock
 
     def open(self, *args: object, **more: object) -> Incident:
@@ -426,5 +426,5 @@ def a_stage(policy: Policy | None = None) -> Stage:
     return Stage(world=a_world(clock, policy), clock=clock)
 
 
-def another_world(stage: Stage, **parts: object) -> World:
+def another_world(stage: Stage, **parts: object) -> StageContext:
     return replace(stage.world, **parts)

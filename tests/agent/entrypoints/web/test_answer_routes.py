@@ -249,11 +249,9 @@ def test_an_approver_of_other_services_is_refused_even_with_a_good_form(stage, b
     incident = staged.waiting()
     ada = browser_of(staged.world, identity=Known("a@x.io"))
     data = ada.fields(f"/plans/{incident.plan.id}")["approve"]
-    narrower = staged.world.knowledge.policy.with_(
-        approvers=(Approver(name="A", email="a@x.io", services=("other-*",)),)
-    )
-    knowledge = type(staged.world.knowledge)(**(vars(staged.world.knowledge) | {"policy": narrower}))
-    later = browser_of(scenes.another_world(staged, knowledge=knowledge), identity=Known("a@x.io"))
+    narrower = staged.world.rules.policy.with_(approvers=(Approver(name="A", email="a@x.io", services=("other-*",)),))
+    knowledge = type(staged.world.rules)(**(vars(staged.world.rules) | {"policy": narrower}))
+    later = browser_of(scenes.another_world(staged, rules=knowledge), identity=Known("a@x.io"))
     cookie = ada.client.get_cookie("sre-console", domain="127.0.0.1")
     later.client.set_cookie("sre-console", cookie.value, domain="127.0.0.1")
     answered = later.post(f"/plans/{incident.plan.id}/decision", data)

@@ -16,7 +16,7 @@ from agent.entrypoints.web.app import make_app
 from agent.entrypoints.web.forwarding import forward_of
 from agent.entrypoints.web.identity import ASSERTION, IapPerson
 from agent.errors import DependencyFailed, SettingsRejected
-from agent.ports.world import Owner
+from agent.ports.stage_context import Owner
 from agent.settings import Settings
 
 ORIGIN = "https://sre.example.com"
@@ -173,9 +173,9 @@ def test_an_expired_plan_is_answered_with_its_page(front, desk):
 def test_where_the_policy_of_decide_says_no_its_words_are_shown(front, desk, served):
     """The console was told an older policy: what `decide` says counts."""
     fields = front.form("approve")
-    known = desk.stage.world.knowledge
+    known = desk.stage.world.rules
     nobody = replace(known, policy=known.policy.with_(approvers=()))
-    served.gate = replace(served.gate, world=replace(served.gate.world, knowledge=nobody))
+    served.gate = replace(served.gate, world=replace(served.gate.world, rules=nobody))
     answered = front.post(fields)
     assert (answered.status_code, desk.phase()) == (403, Phase.ASKED)
     assert "names no approver with the e-mail" in answered.text

@@ -16,7 +16,7 @@ ADA = Person(name="ada@example.com", verified=True)
 
 def under(stage, made):
     """The world of the stage, under another policy."""
-    return replace(stage.world, knowledge=replace(stage.world.knowledge, policy=made))
+    return replace(stage.world, rules=replace(stage.world.rules, policy=made))
 
 
 def policy(*services, email="ada@example.com"):

@@ -11,8 +11,8 @@ from agent.core.signal import LIVE, Signal
 from agent.core.step import Step, due_step
 from agent.core.value import canonical
 from agent.ports.bus import Message, Topic
+from agent.ports.stage_context import StageContext
 from agent.ports.store import Change
-from agent.ports.world import World
 
 log = structlog.get_logger(__name__)
 
@@ -21,7 +21,7 @@ INCIDENT_STEPS = frozenset({Step.DIAGNOSE, Step.PLAN, Step.ASK, Step.REPLAN})
 
 
 def save(
-    world: World,
+    context: StageContext,
     incident: Incident,
     what: str,
     *,
@@ -38,7 +38,7 @@ def save(
     """Commit a new state with its line of the timeline and its messages, then send them.
 
     Args:
-        world: The ports.
+        context: The ports.
         incident: The new state, with the version that was read.
         what: The line of the timeline; empty writes none.
         now: The time of this run.
@@ -66,10 +66,10 @@ def save(
         events=(_line(incident, what, now=now, by=by),) if what else (),
         plan=plan,
     )
-    committed = world.store.commit(change)
+    committed = context.store.commit(change)
     if what and incident.phase_at == now:
         _moved(committed, now)
-    drain(world, committed.id)
+    drain(context, committed.id)
     return committed
 
 
@@ -104,11 +104,11 @@ def _since(then: datetime, now: datetime) -> float:
     return round((now - then).total_seconds(), 3)
 
 
-def drain(world: World, incident_id: str) -> None:
+def drain(context: StageContext, incident_id: str) -> None:
     """Send what was committed and not yet sent; every function does so before it acknowledges."""
-    for message in world.store.outbox(incident_id):
-        world.bus.publish(message)
-        world.store.sent((message.id,))
+    for message in context.store.outbox(incident_id):
+        context.bus.publish(message)
+        context.store.sent((message.id,))
 
 
 def _messages(incident: Incident, now: datetime, *, tell: bool, wake: bool) -> tuple[Message, ...]:

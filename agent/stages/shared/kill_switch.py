@@ -6,7 +6,7 @@ from datetime import datetime
 from agent.errors import SreError
 from agent.ports.control import ControlStore, KillSwitch
 from agent.ports.store import IncidentStore
-from agent.stages.database_pair import note_reached
+from agent.stages.shared.database_pair import note_reached
 
 
 def turn_kill_switch(

@@ -3,16 +3,16 @@
 from agent.core.decision import Answer, Channel
 from agent.core.phase import Phase
 from agent.errors import PolicyRefused, StateConflict
-from agent.ports.world import World
-from agent.stages.approval import is_automatic
-from agent.stages.effects import kill_switch_says
+from agent.ports.stage_context import StageContext
 from agent.stages.plan_to_decision import Word, plan_to_decision
-from agent.stages.reason import Did
+from agent.stages.shared.approval import is_automatic
+from agent.stages.shared.effects import kill_switch_says
+from agent.stages.shared.outcome import StageOutcome
 
 NAME = "policy"
 
 
-def decide_by_policy(world: World, incident_id: str) -> Did:
+def auto_approve(context: StageContext, incident_id: str) -> StageOutcome:
     """Approve the plan that an incident asks about, if policy as we read it says so; else leave it to people.
 
     The order says nothing but the incident: plan, policy and kill switch are looked at here.
@@ -20,12 +20,12 @@ def decide_by_policy(world: World, incident_id: str) -> Did:
     Raises:
         DependencyFailed: A store did not answer; nothing was decided, deliver again.
     """
-    incident = world.store.load(incident_id)
+    incident = context.store.load(incident_id)
     plan = incident.plan
-    if incident.phase is not Phase.ASKED or plan is None or not is_automatic(world, incident, plan):
-        return Did.WAITING
-    if kill_switch_says(world):
-        return Did.WAITING
+    if incident.phase is not Phase.ASKED or plan is None or not is_automatic(context, incident, plan):
+        return StageOutcome.WAITING
+    if kill_switch_says(context):
+        return StageOutcome.WAITING
     word = Word(
         plan=plan.id,
         answer=Answer.APPROVE,
@@ -35,7 +35,7 @@ def decide_by_policy(world: World, incident_id: str) -> Did:
         plan_digest=plan.digest,
     )
     try:
-        plan_to_decision(world, word)
+        plan_to_decision(context, word)
     except (PolicyRefused, StateConflict):
-        return Did.WAITING  # a person was faster, or the plan is gone
-    return Did.MOVED
+        return StageOutcome.WAITING  # a person was faster, or the plan is gone
+    return StageOutcome.MOVED

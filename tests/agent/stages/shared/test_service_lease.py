@@ -11,67 +11,67 @@ from agent.bootstrap import in_memory
 from agent.entrypoints.analysis import SteppedClock
 from agent.errors import DependencyFailed, StateConflict
 from agent.ports.control import KillSwitch
-from agent.ports.world import Owner, World
+from agent.ports.stage_context import Owner, StageContext
 from agent.settings import read_settings
-from agent.stages.turn import at_the_brink, turn
+from agent.stages.shared.service_lease import final_preflight, service_lease
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 EXAMPLE = ROOT / "examples" / "gemma4-26b-l4-startup-probe"
 
 
 @pytest.fixture
-def worlds(tmp_path: Path) -> tuple[World, World, SteppedClock]:
+def worlds(tmp_path: Path) -> tuple[StageContext, StageContext, SteppedClock]:
     """Two executors over one control store."""
     clock = SteppedClock(datetime(2026, 11, 21, 3, 0, tzinfo=UTC))
     settings = read_settings({}, platform=f"rehearsal:{EXAMPLE}")
-    world = in_memory(settings, clock=clock, state=tmp_path).worlds[Owner.DECISION]
-    return replace(world, holder="one"), replace(world, holder="two"), clock
+    context = in_memory(settings, clock=clock, state=tmp_path).worlds[Owner.DECISION]
+    return replace(context, holder="one"), replace(context, holder="two"), clock
 
 
 def test_while_one_has_the_turn_another_gets_none(worlds) -> None:
     one, two, _ = worlds
-    with turn(one, "gemma") as mine:
-        assert at_the_brink(one, mine) == ""
-        with turn(two, "gemma") as theirs:
+    with service_lease(one, "gemma") as mine:
+        assert final_preflight(one, mine) == ""
+        with service_lease(two, "gemma") as theirs:
             assert theirs is None
-        with turn(two, "another") as elsewhere:
+        with service_lease(two, "another") as elsewhere:
             assert elsewhere is not None
-    with turn(two, "gemma") as after:
+    with service_lease(two, "gemma") as after:
         assert after is not None
 
 
 def test_a_worker_that_slept_over_its_turn_stops_at_the_brink(worlds) -> None:
     """Whether or not somebody came meanwhile, and though that one is gone again."""
     one, two, clock = worlds
-    with turn(one, "gemma") as slept:
-        clock.step(one.knowledge.times.lease_s)
+    with service_lease(one, "gemma") as slept:
+        clock.step(one.rules.times.lease_s)
         with pytest.raises(StateConflict, match="the lease was over"):
-            at_the_brink(one, slept)
-        with turn(two, "gemma") as taken:
-            assert at_the_brink(two, taken) == ""
+            final_preflight(one, slept)
+        with service_lease(two, "gemma") as taken:
+            assert final_preflight(two, taken) == ""
             with pytest.raises(StateConflict):
-                at_the_brink(one, slept)
+                final_preflight(one, slept)
         with pytest.raises(StateConflict):
-            at_the_brink(one, slept)
+            final_preflight(one, slept)
 
 
 def test_the_turn_of_a_dead_worker_ends_by_its_time(worlds) -> None:
     one, two, clock = worlds
-    dead = turn(one, "gemma")
+    dead = service_lease(one, "gemma")
     dead.__enter__()
-    clock.step(one.knowledge.times.lease_s - 1)
-    with turn(two, "gemma") as early:
+    clock.step(one.rules.times.lease_s - 1)
+    with service_lease(two, "gemma") as early:
         assert early is None
     clock.step(1)
-    with turn(two, "gemma") as late:
+    with service_lease(two, "gemma") as late:
         assert late is not None
 
 
 def test_the_kill_switch_is_read_at_the_brink(worlds) -> None:
     one, _, _ = worlds
-    with turn(one, "gemma") as mine:
+    with service_lease(one, "gemma") as mine:
         one.control_store().set_kill_switch(KillSwitch(on=True, by="ana", why="enough"))
-        assert "ana" in at_the_brink(one, mine)
+        assert "ana" in final_preflight(one, mine)
 
 
 def test_a_worker_that_slept_between_the_two_questions_asks_again(worlds) -> None:
@@ -84,10 +84,10 @@ def test_a_worker_that_slept_between_the_two_questions_asks_again(worlds) -> Non
             clock.step(2)
             return read
 
-    with turn(replace(one, control=Slow()), "gemma") as mine:
+    with service_lease(replace(one, control=Slow()), "gemma") as mine:
         assert mine is not None
         with pytest.raises(StateConflict, match="took too long"):
-            at_the_brink(replace(one, control=Slow()), mine)
+            final_preflight(replace(one, control=Slow()), mine)
 
 
 def test_a_turn_that_cannot_be_given_back_ends_by_its_time(worlds) -> None:
@@ -99,10 +99,10 @@ def test_a_turn_that_cannot_be_given_back_ends_by_its_time(worlds) -> None:
 
     one, two, clock = worlds
     away = Away()
-    with turn(replace(one, control=away), "gemma") as mine:
+    with service_lease(replace(one, control=away), "gemma") as mine:
         assert mine is not None
-    with turn(replace(two, control=away), "gemma") as theirs:
+    with service_lease(replace(two, control=away), "gemma") as theirs:
         assert theirs is None
-    clock.step(one.knowledge.times.lease_s)
-    with turn(replace(two, control=away), "gemma") as theirs:
+    clock.step(one.rules.times.lease_s)
+    with service_lease(replace(two, control=away), "gemma") as theirs:
         assert theirs is not None

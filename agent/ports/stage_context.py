@@ -1,4 +1,4 @@
-"""The world of a stage: the ports it may use and the knowledge that was read once."""
+"""What a stage may use: its ports and the rules that were read once."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -81,7 +81,7 @@ class Cards(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Knowledge:
+class Rules:
     """What was read once at the start.
 
     Attributes:
@@ -105,7 +105,7 @@ class Knowledge:
 
 
 @dataclass(frozen=True, kw_only=True)
-class World:
+class StageContext:
     """What a stage may use.
 
     Attributes:
@@ -129,7 +129,7 @@ class World:
     notifiers: Mapping[str, Notifier]
     model: Model | None
     clock: Clock
-    knowledge: Knowledge
+    rules: Rules
     receipt_key: bytes | None = None
     seal: Seal | None = None
     local: bool = False

@@ -5,13 +5,13 @@ from datetime import datetime
 from agent.core.database_pair import Mark, pair_fault
 from agent.core.value import short_id
 from agent.ports.control import ControlStore, KillSwitch
+from agent.ports.stage_context import StageContext
 from agent.ports.store import IncidentStore
-from agent.ports.world import World
 
 WAY_BACK = "restore both databases to one moment; see 'Restore' in docs/operate.md"
 
 
-def databases_apart(world: World) -> str:
+def databases_apart(context: StageContext) -> str:
     """Return why nothing may be changed on the word of the two databases, or nothing.
 
     Where neither was ever stamped (a new installation, or one from before marks were kept), both are, once.
@@ -19,10 +19,10 @@ def databases_apart(world: World) -> str:
     Raises:
         DependencyFailed: One of them did not answer; nothing may be changed.
     """
-    store, control = world.store, world.control_store()
+    store, control = context.store, context.control_store()
     mine, theirs = store.mark(), control.mark()
     if mine is None and (theirs is None or not theirs.paired):
-        seed = {"holder": world.holder, "at": world.clock.now().isoformat()}
+        seed = {"holder": context.holder, "at": context.clock.now().isoformat()}
         theirs = control.first_mark(Mark(installation=short_id("installation", seed)))
         mine = store.first_mark(Mark(installation=theirs.installation, paired=True))
     fault = pair_fault(mine, theirs, recorded=_recorded(control, mine, theirs))
@@ -45,13 +45,13 @@ def note_reached(store: IncidentStore, control: ControlStore, number: int) -> No
     control.reach(number)
 
 
-def pair_anew(world: World, *, by: str, why: str, at: datetime) -> None:
+def pair_anew(context: StageContext, *, by: str, why: str, at: datetime) -> None:
     """Take both databases as they are for one installation; what was lost stays lost.
 
     The kill switch is turned on first, because how it stood may be among what was lost.
 
     Args:
-        world: Of an owner that has the control database.
+        context: Of an owner that has the control database.
         by: Who asked for it.
         why: What was wrong with them.
         at: The time, UTC.
@@ -59,10 +59,10 @@ def pair_anew(world: World, *, by: str, why: str, at: datetime) -> None:
     Raises:
         DependencyFailed: One of them did not answer; ask again.
     """
-    control = world.control_store()
+    control = context.control_store()
     control.set_kill_switch(KillSwitch(on=True, by=by, why="the databases were paired anew", at=at))
     row = control.append(at=at, kind="databases.paired", incident="", who=by, body=why)
-    seed = {"holder": world.holder, "at": at.isoformat()}
+    seed = {"holder": context.holder, "at": at.isoformat()}
     mark = Mark(installation=short_id("installation", seed), paired=True, reached=row.number)
-    world.store.set_mark(mark)
+    context.store.set_mark(mark)
     control.set_mark(mark)

@@ -4,7 +4,7 @@ from agent.errors import InputRejected, PolicyRefused
 from agent.ports.platform import Operation, Platform
 
 
-def told(platform: Platform, operation: str) -> Operation:
+def poll_operation(platform: Platform, operation: str) -> Operation:
     """Return how far an operation has come; not done and unknown where the platform will not say.
 
     Raises:

@@ -8,12 +8,12 @@ from datetime import timedelta
 from agent.core.incident import Incident
 from agent.errors import SreError, StateConflict
 from agent.ports.control import Lease
-from agent.ports.world import World
-from agent.stages.effects import ANSWER_S, changes_stopped
+from agent.ports.stage_context import StageContext
+from agent.stages.shared.effects import ANSWER_S, changes_stopped
 
 
 @contextmanager
-def turn(world: World, service: str) -> Iterator[Lease | None]:
+def service_lease(context: StageContext, service: str) -> Iterator[Lease | None]:
     """Take the right to change a service, and give it back at the end; None while another worker has it.
 
     A worker that dies keeps it until its time is over. It is taken for each thread, because two threads of a process
@@ -22,10 +22,10 @@ def turn(world: World, service: str) -> Iterator[Lease | None]:
     Raises:
         DependencyFailed: Nobody knows whose turn it is; nothing may be changed.
     """
-    holder = f"{world.holder}/{threading.get_ident()}"
-    control = world.control_store()
+    holder = f"{context.holder}/{threading.get_ident()}"
+    control = context.control_store()
     name = f"service/{service}"
-    answer = control.acquire(name, holder, for_s=world.knowledge.times.lease_s, now=world.clock.now())
+    answer = control.acquire(name, holder, for_s=context.rules.times.lease_s, now=context.clock.now())
     lease = answer if isinstance(answer, Lease) and (answer.name, answer.holder) == (name, holder) else None
     try:
         yield lease
@@ -35,7 +35,7 @@ def turn(world: World, service: str) -> Iterator[Lease | None]:
                 control.release(lease)
 
 
-def at_the_brink(world: World, lease: Lease) -> str:
+def final_preflight(context: StageContext, lease: Lease) -> str:
     """Return why the call that comes next must not be made, or nothing; nothing may stand between this and the call.
 
     Switch and lease are two questions, and a worker may sleep between them: answers count only when both came within
@@ -45,11 +45,11 @@ def at_the_brink(world: World, lease: Lease) -> str:
         StateConflict: The turn is over, or this worker slept, and another may have gone on.
         DependencyFailed: Nobody knows how lease or switch stand; nothing may be changed, and the step is tried again.
     """
-    began = world.clock.now()
-    stopped = changes_stopped(world)
+    began = context.clock.now()
+    stopped = changes_stopped(context)
     soon = timedelta(seconds=ANSWER_S)
-    ours = world.control_store().holds(lease, began + soon) is True
-    if not ours or not timedelta() <= world.clock.now() - began <= soon:
+    ours = context.control_store().holds(lease, began + soon) is True
+    if not ours or not timedelta() <= context.clock.now() - began <= soon:
         raise StateConflict(
             f"nothing was done to {lease.name!r}",
             why="the lease was over before the call, or the last look took too long; another worker may have gone on",
@@ -58,7 +58,7 @@ def at_the_brink(world: World, lease: Lease) -> str:
     return stopped
 
 
-def unchanged(world: World, incident: Incident) -> None:
+def require_unchanged(context: StageContext, incident: Incident) -> None:
     """Refuse to go on with what was decided before the turn began, where the incident was written since.
 
     A worker that slept in between may find it far on, its effect given up or undone (the simulation's seed 508).
@@ -66,7 +66,7 @@ def unchanged(world: World, incident: Incident) -> None:
     Raises:
         StateConflict: The incident was written meanwhile; load it again and look.
     """
-    if world.store.load(incident.id).version != incident.version:
+    if context.store.load(incident.id).version != incident.version:
         raise StateConflict(
             f"nothing was done to {incident.service!r}",
             why=f"incident {incident.id!r} was written since this worker loaded it",

@@ -7,24 +7,24 @@ from typing import Final
 from agent.core.execution import Effect, EffectKind, Intent, effect_key, revision_name
 from agent.core.incident import Incident
 from agent.errors import DependencyFailed, SreError
-from agent.ports.control import KillSwitch, Room
-from agent.ports.world import World
-from agent.stages.database_pair import databases_apart
+from agent.ports.control import KillSwitch, RateLimit
+from agent.ports.stage_context import StageContext
+from agent.stages.shared.database_pair import databases_apart
 
 ANSWER_S: Final = 1.0  # a switch that takes longer to read may have been turned since
 
 
-def switched_on(world: World) -> str:
+def switched_on(context: StageContext) -> str:
     """Return why the kill switch lets no change begin, or nothing where it is clearly off.
 
     Raises:
         DependencyFailed: Nobody knows how it stands: no answer, a late one, or one that means nothing. No effect may
             start, and nothing else follows from it either: the step is tried again.
     """
-    if world.halted:
+    if context.halted:
         return "the kill switch is on (KILL_SWITCH in the environment)"
     began = time.monotonic()
-    switch = _read_switch(world)
+    switch = _read_switch(context)
     if switch.on is True:
         return f"the kill switch is on (by {switch.by or 'somebody'}: {switch.why or 'no reason given'})"
     if time.monotonic() - began > ANSWER_S:
@@ -32,9 +32,9 @@ def switched_on(world: World) -> str:
     return ""
 
 
-def _read_switch(world: World) -> KillSwitch:
+def _read_switch(context: StageContext) -> KillSwitch:
     try:
-        switch = world.control_store().kill_switch()
+        switch = context.control_store().kill_switch()
     except SreError as error:
         raise _unread(error.why) from error
     except Exception as error:  # whatever a store answers but "off" stops us
@@ -50,27 +50,27 @@ def _unread(why: str) -> DependencyFailed:
     )
 
 
-def changes_stopped(world: World) -> str:
+def changes_stopped(context: StageContext) -> str:
     """Return why nothing may be changed now, or nothing: databases that do not belong together, or the kill switch.
 
     Raises:
         DependencyFailed: Nobody knows; no effect may start, and the step is tried again.
     """
-    return databases_apart(world) or switched_on(world)
+    return databases_apart(context) or switched_on(context)
 
 
-def kill_switch_says(world: World) -> str:
+def kill_switch_says(context: StageContext) -> str:
     """Return for people why no effect may start, or nothing; a switch that cannot be read says so."""
     try:
-        return changes_stopped(world)
+        return changes_stopped(context)
     except DependencyFailed as error:
         return f"{error.what}: {error.why}"
 
 
-def room(world: World) -> Room:
+def rate_limit(context: StageContext) -> RateLimit:
     """Return how many changes the policy allows."""
-    policy = world.knowledge.policy
-    return Room(window_s=policy.change_window_s, per_hour=policy.changes_per_hour)
+    policy = context.rules.policy
+    return RateLimit(window_s=policy.change_window_s, per_hour=policy.changes_per_hour)
 
 
 def key_of(incident: Incident, kind: EffectKind) -> str:
@@ -79,7 +79,7 @@ def key_of(incident: Incident, kind: EffectKind) -> str:
     return effect_key(incident.id, incident.plan.digest, kind)
 
 
-def stored_intent(world: World, incident: Incident, kind: EffectKind) -> Intent | None:
+def stored_intent(context: StageContext, incident: Incident, kind: EffectKind) -> Intent | None:
     """Return what the control database holds of an effect, or None: then nobody may make it.
 
     The key is taken over the incident's id and the whole plan, so a plan that was changed after its approval finds
@@ -90,7 +90,7 @@ def stored_intent(world: World, incident: Incident, kind: EffectKind) -> Intent 
     """
     plan = incident.plan
     assert plan is not None
-    intent = world.control_store().intent(key_of(incident, kind))
+    intent = context.control_store().intent(key_of(incident, kind))
     if intent is None or intent.kind is not kind or intent.service != incident.service:
         return None
     if intent.target is not None:
@@ -107,25 +107,25 @@ def stored_intent(world: World, incident: Incident, kind: EffectKind) -> Intent 
     )
 
 
-def close_effect(world: World, incident: Incident, kind: EffectKind, why: str) -> None:
+def close_effect(context: StageContext, incident: Incident, kind: EffectKind, why: str) -> None:
     """Close an effect of the present plan for good; before the incident moves, so that nobody can take it up again.
 
     Raises:
         DependencyFailed: It may still be open; the incident must not move.
     """
-    world.control_store().close_intent(key_of(incident, kind), why[:500])
+    context.control_store().close_intent(key_of(incident, kind), why[:500])
 
 
-def room_at(world: World, service: str, now: datetime) -> datetime | None:
+def next_slot_at(context: StageContext, service: str, now: datetime) -> datetime | None:
     """Return when a change of this service may start, or None for at once.
 
     Raises:
         DependencyFailed: The limits could not be read; nothing may start.
     """
-    policy = world.knowledge.policy
+    policy = context.rules.policy
     hour = timedelta(hours=1)
     window = timedelta(seconds=policy.change_window_s)
-    limits = world.control_store().limits(service, now - max(hour, window))
+    limits = context.control_store().limits(service, now - max(hour, window))
     waits = [at + window for at in limits.service_changes if at + window > now]
     lately = sorted(at for at in limits.all_changes if at + hour > now)
     if policy.changes_per_hour <= 0:
@@ -135,9 +135,9 @@ def room_at(world: World, service: str, now: datetime) -> datetime | None:
     return max(waits, default=None)
 
 
-def put_on_record(world: World, incident: Incident, effect: Effect, now: datetime) -> None:
+def put_on_record(context: StageContext, incident: Incident, effect: Effect, now: datetime) -> None:
     """Write that an effect was started, before it is saved; a rival or a retry that found it started writes no more."""
-    world.control_store().append(
+    context.control_store().append(
         at=now,
         kind=f"effect.{effect.kind}",
         incident=incident.id,

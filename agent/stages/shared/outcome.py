@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 
-class Did(StrEnum):
+class StageOutcome(StrEnum):
     """What came of one run of one stage."""
 
     MOVED = "moved"  # the incident is in another phase, or another step of it

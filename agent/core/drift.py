@@ -13,7 +13,7 @@ from agent.core.value import digest
 _TRAFFIC = TypeAdapter(tuple[Traffic, ...])
 
 
-def changed_since(intent: Intent, live: Live, *, shifted: bool = False) -> str:
+def drift_since(intent: Intent, live: Live, *, shifted: bool = False) -> str:
     """Return whose work a further effect would undo, or nothing: the approval covers what our change replaced, no more.
 
     The service must stand as it did before the change, or differ from that only by the change itself, which carries

@@ -11,11 +11,11 @@ from agent.core.phase import Phase
 from agent.core.plan import Plan, Risk, Rollout
 from agent.core.serving import Target
 from agent.entrypoints.analysis import SteppedClock
-from agent.ports.world import Owner
+from agent.ports.stage_context import Owner
 from agent.settings import read_settings
-from agent.stages.commit import save
+from agent.stages.shared.commit import save
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 T0 = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 
 
@@ -29,17 +29,17 @@ def plan(number: int) -> Plan:
 
 def test_each_line_names_the_plan_and_cause_that_the_incident_had_then(tmp_path: Path) -> None:
     settings = read_settings({}, platform=f"rehearsal:{ROOT / 'examples' / 'gemma4-26b-l4-startup-probe'}")
-    world = in_memory(settings, clock=SteppedClock(T0), state=tmp_path).worlds[Owner.INCIDENT]
-    world = replace(world, notifiers={})
+    context = in_memory(settings, clock=SteppedClock(T0), state=tmp_path).worlds[Owner.INCIDENT]
+    context = replace(context, notifiers={})
     first, second = plan(1), plan(2)
     now = Incident(id="inc-a", service="s", platform="p", opened_at=T0, phase_at=T0, quiet_since=T0)
-    now = save(world, now, "opened", now=T0)
-    now = save(world, now.move(Phase.DIAGNOSED, now=T0), "diagnosed", now=T0)
-    now = save(world, now.move(Phase.PLANNED, now=T0, plan=first), "planned", now=T0, plan=first)
-    now = save(world, now.move(Phase.ASKED, now=T0), "asked", now=T0)
-    now = save(world, now.move(Phase.SUPERSEDED, now=T0), "withdrawn", now=T0)
-    save(world, now.move(Phase.PLANNED, now=T0, plan=second), "planned again", now=T0, plan=second)
-    lines = [(e.what, e.plan, e.plan_digest, e.cause) for e in world.store.timeline("inc-a")]
+    now = save(context, now, "opened", now=T0)
+    now = save(context, now.move(Phase.DIAGNOSED, now=T0), "diagnosed", now=T0)
+    now = save(context, now.move(Phase.PLANNED, now=T0, plan=first), "planned", now=T0, plan=first)
+    now = save(context, now.move(Phase.ASKED, now=T0), "asked", now=T0)
+    now = save(context, now.move(Phase.SUPERSEDED, now=T0), "withdrawn", now=T0)
+    save(context, now.move(Phase.PLANNED, now=T0, plan=second), "planned again", now=T0, plan=second)
+    lines = [(e.what, e.plan, e.plan_digest, e.cause) for e in context.store.timeline("inc-a")]
     assert lines == [
         ("opened", None, None, "unknown"),
         ("diagnosed", None, None, "unknown"),

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from agent.core.action import SetConcurrency
+from agent.core.drift import drift_since
 from agent.core.execution import EffectKind, Intent
-from agent.core.foreign import changed_since
 from agent.core.plan import Rollout
 from agent.core.serving import Live, ServingConfig, Target, Traffic
 from agent.core.value import canonical
@@ -79,7 +79,7 @@ def test_what_our_own_effects_leave_is_ours(
     rollout: Rollout, prior: tuple[Traffic, ...], shifted: bool, now: tuple[Traffic, ...]
 ) -> None:
     """In place, staged, shifted: nothing of it was somebody else."""
-    assert changed_since(intent(rollout, prior), live(now), shifted=shifted) == ""
+    assert drift_since(intent(rollout, prior), live(now), shifted=shifted) == ""
 
 
 @pytest.mark.parametrize(
@@ -94,39 +94,39 @@ def test_what_our_own_effects_leave_is_ours(
 )
 def test_traffic_that_a_person_moved_is_theirs(rollout: Rollout, shifted: bool, now: tuple[Traffic, ...]) -> None:
     """Who pins the traffic to what works has mended it for now; a roll-back would unpin it."""
-    said = changed_since(intent(rollout), live(now), shifted=shifted)
+    said = drift_since(intent(rollout), live(now), shifted=shifted)
     assert said.startswith("somebody changed 's' since: its traffic goes to ")
 
 
 def test_a_service_made_again_under_its_old_name_is_another() -> None:
     """Its uid tells, before it has a revision."""
     again = live(LATEST, uid="u2", latest_created_revision=None)
-    assert "made again" in changed_since(intent(Rollout.IN_PLACE), again)
+    assert "made again" in drift_since(intent(Rollout.IN_PLACE), again)
 
 
 def test_a_later_revision_is_theirs() -> None:
     """The words of the template are theirs too."""
     theirs = live(LATEST, latest_created_revision="s-00009", template="{}x")
-    assert "its newest revision is 's-00009'" in changed_since(intent(Rollout.IN_PLACE), theirs)
+    assert "its newest revision is 's-00009'" in drift_since(intent(Rollout.IN_PLACE), theirs)
 
 
 def test_traffic_that_cannot_be_read_counts_as_changed() -> None:
     """Doubt refuses."""
-    assert changed_since(intent(Rollout.IN_PLACE, prior_traffic="{"), live(LATEST))
+    assert drift_since(intent(Rollout.IN_PLACE, prior_traffic="{"), live(LATEST))
 
 
 def test_a_service_that_still_stands_as_before_is_nobody_elses() -> None:
     """Our change has not begun to stand, or was taken back."""
     stands = live(LATEST, template="{}", config=PRIOR, latest_created_revision=BEFORE)
-    assert changed_since(intent(Rollout.IN_PLACE), stands) == ""
+    assert drift_since(intent(Rollout.IN_PLACE), stands) == ""
 
 
 def test_a_value_that_neither_we_nor_the_prior_state_had_is_theirs() -> None:
     """Even under our revision's name."""
     theirs = live(LATEST, config=MADE.with_(memory_mib=4096))
-    assert "its configuration is not" in changed_since(intent(Rollout.IN_PLACE), theirs)
+    assert "its configuration is not" in drift_since(intent(Rollout.IN_PLACE), theirs)
 
 
 def test_what_was_stored_before_configurations_were_kept_is_known_by_its_stamp() -> None:
     """An intent of an earlier version."""
-    assert changed_since(intent(Rollout.IN_PLACE, prior_config=None), live(LATEST)) == ""
+    assert drift_since(intent(Rollout.IN_PLACE, prior_config=None), live(LATEST)) == ""

@@ -5,38 +5,40 @@ from agent.core.incident import Incident
 from agent.core.plan import Plan
 from agent.core.policy import Mode
 from agent.errors import PolicyRefused
-from agent.ports.world import Owner, World
+from agent.ports.stage_context import Owner, StageContext
 
 _LOCAL = frozenset({Channel.COMMAND_LINE, Channel.CONSOLE})
 
 
-def may_not_decide(world: World, plan: Plan, *, answer: Answer, channel: Channel, who: str, verified: bool) -> str:
+def may_not_decide(
+    context: StageContext, plan: Plan, *, answer: Answer, channel: Channel, who: str, verified: bool
+) -> str:
     """Return why this word does not count for this plan, or nothing.
 
     Args:
-        world: Policy, and whether this is one machine's own installation.
+        context: Policy, and whether this is one machine's own installation.
         plan: The plan that it is about.
         answer: Who asks may reject, never approve.
         channel: Through which it came.
         who: The identity as the channel names it.
         verified: Whether the channel proved it.
     """
-    policy, service = world.knowledge.policy, plan.target.service
+    policy, service = context.rules.policy, plan.target.service
     if answer is Answer.APPROVE and plan.unproved:
         return plan.unproved
     mode = policy.mode(service, plan.actions)
     if mode is Mode.NEVER and answer is Answer.APPROVE:
         return f"policy.toml never allows this for {service!r}"
     if channel is Channel.POLICY:
-        own = world.owner is Owner.DECISION and mode is Mode.AUTOMATIC
+        own = context.owner is Owner.DECISION and mode is Mode.AUTOMATIC
         return "" if own else "policy.toml asks for a person"
     if not verified:
-        return _unproven(world, plan, answer=answer, channel=channel, who=who)
-    return _proven(world, plan, answer=answer, channel=channel, who=who)
+        return _unproven(context, plan, answer=answer, channel=channel, who=who)
+    return _proven(context, plan, answer=answer, channel=channel, who=who)
 
 
-def _proven(world: World, plan: Plan, *, answer: Answer, channel: Channel, who: str) -> str:
-    policy = world.knowledge.policy
+def _proven(context: StageContext, plan: Plan, *, answer: Answer, channel: Channel, who: str) -> str:
+    policy = context.rules.policy
     barred = policy.bars(channel, who, plan.target.service)
     approver = policy.approver(channel, who)
     if barred or approver is None:
@@ -47,32 +49,32 @@ def _proven(world: World, plan: Plan, *, answer: Answer, channel: Channel, who: 
     return ""
 
 
-def is_automatic(world: World, incident: Incident, plan: Plan) -> bool:
+def is_automatic(context: StageContext, incident: Incident, plan: Plan) -> bool:
     """Whether policy lets this plan go on without a person; what only a model says never does."""
-    mode = world.knowledge.policy.mode(plan.target.service, plan.actions)
+    mode = context.rules.policy.mode(plan.target.service, plan.actions)
     doubtful = incident.diagnosis is None or incident.diagnosis.led_by_model
     return mode is Mode.AUTOMATIC and incident.may_change and not plan.by_person and not plan.unproved and not doubtful
 
 
-def check_approval(world: World, incident: Incident, plan: Plan, decision: Decision) -> None:
+def check_approval(context: StageContext, incident: Incident, plan: Plan, decision: Decision) -> None:
     """Refuse unless the decision in the incident allows exactly this plan for exactly this service, now.
 
     Raises:
         PolicyRefused: See :func:`check_covered`; or policy does not allow it any more.
         DependencyFailed: The holder of the key did not answer; nothing may follow.
     """
-    check_covered(world, incident, plan, decision)
-    if plan.policy != world.knowledge.policy.digest:
+    check_covered(context, incident, plan, decision)
+    if plan.policy != context.rules.policy.digest:
         raise refused(plan, "the policy changed after the approval", "look at the new plan and approve it")
     barred = may_not_decide(
-        world, plan, answer=decision.answer, channel=decision.channel, who=decision.who, verified=decision.verified
+        context, plan, answer=decision.answer, channel=decision.channel, who=decision.who, verified=decision.verified
     )
     if barred:
         raise refused(plan, barred, "ask an approver of this service")
-    world.knowledge.policy.check(plan.actions)
+    context.rules.policy.check(plan.actions)
 
 
-def check_covered(world: World, incident: Incident, plan: Plan, decision: Decision) -> None:
+def check_covered(context: StageContext, incident: Incident, plan: Plan, decision: Decision) -> None:
     """Refuse unless the decision is a signed approval of exactly this plan of this incident.
 
     A record that somebody else wrote into the store of incidents does not pass: the receipt is signed over plan,
@@ -83,7 +85,7 @@ def check_covered(world: World, incident: Incident, plan: Plan, decision: Decisi
         PolicyRefused: Forged, of another plan, incident or service, or not an approval.
         DependencyFailed: The holder of the key did not answer; nothing may follow.
     """
-    check_receipt(decision, plan, world.receipts())
+    check_receipt(decision, plan, context.receipts())
     if plan.incident != incident.id or plan.target.service != incident.service or plan.run != incident.run:
         raise refused(plan, "it was made for another incident, service or run", "look at who writes to the store")
     if decision.answer is not Answer.APPROVE:
@@ -95,8 +97,8 @@ def refused(plan: Plan, why: str, mend: str) -> PolicyRefused:
     return PolicyRefused(f"plan {plan.id!r} was not applied", why=why, mend=mend)
 
 
-def _unproven(world: World, plan: Plan, *, answer: Answer, channel: Channel, who: str) -> str:
-    if not world.local or channel not in _LOCAL:
+def _unproven(context: StageContext, plan: Plan, *, answer: Answer, channel: Channel, who: str) -> str:
+    if not context.local or channel not in _LOCAL:
         return f"nothing proves that {who!r} is who it says; an unproven word counts on one machine's own service only"
     if answer is Answer.APPROVE and plan.asked_by is not None and plan.asked_by == who:
         return f"{who!r} started this run, and who asks does not approve"

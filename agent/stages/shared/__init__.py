@@ -1,0 +1,1 @@
+"""What several stages need: saving, approval, effects, lease, kill switch."""

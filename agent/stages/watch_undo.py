@@ -1,0 +1,67 @@
+"""A roll-back is watched until it ends, and what serves is compared with what served before."""
+
+from datetime import datetime, timedelta
+
+from agent.core.execution import EffectKind, EffectState, Execution
+from agent.core.incident import Incident
+from agent.core.phase import Phase
+from agent.core.safe_text import shortened
+from agent.errors import InputRejected, PolicyRefused
+from agent.ports.stage_context import StageContext
+from agent.stages.shared.commit import save
+from agent.stages.shared.outcome import StageOutcome
+from agent.stages.shared.poll_operation import poll_operation
+from agent.stages.shared.remedies import tried
+
+
+def watch_undo(context: StageContext, incident: Incident) -> StageOutcome:
+    """Wait for the roll-back to end, then compare what serves with what served before."""
+    now = max(context.clock.now(), incident.phase_at)
+    execution = incident.execution
+    effect = execution.effect(EffectKind.ROLL_BACK) if execution else None
+    platform = context.platform_of(incident.service)
+    assert execution is not None
+    assert effect is not None
+    assert effect.operation is not None
+    assert platform is not None
+    operation = poll_operation(platform, effect.operation)
+    limit = effect.intended_at + timedelta(seconds=context.rules.times.rollout_limit_s)
+    if not operation.done and now < limit:
+        due = now + timedelta(seconds=context.rules.times.poll_s)
+        save(context, incident.with_(due_at=due), "", now=now, tell=False, wake=False)
+        return StageOutcome.WAITING
+    try:
+        same = platform.restored(incident.service, template=execution.prior_template, traffic=execution.prior_traffic)
+    except (InputRejected, PolicyRefused) as error:
+        return give_up(context, incident, f"nobody can say whether the prior template is back: {error}", now)
+    if not same:
+        return give_up(context, incident, f"the prior template is not back: {shortened(operation.says, 300)}", now)
+    done = incident.with_(execution=execution.with_effect(effect.with_(state=EffectState.DONE, finished_at=now)))
+    if operation.ok is not True and execution.prior_ready is not False:
+        return give_up(
+            context, done, f"the prior template is back but does not come up: {shortened(operation.says, 300)}", now
+        )
+    return rolled_back(context, done, _is_back(execution), now)
+
+
+def _is_back(execution: Execution) -> str:
+    if execution.prior_ready is not False:
+        return "the prior template serves again"
+    older = execution.served_by_older
+    if older is not None:
+        return f"the prior template is back; it did not come up before either, and {older} serves as before"
+    return "the prior template is back; it did not serve before either, so the service is still down"
+
+
+def rolled_back(context: StageContext, incident: Incident, what: str, now: datetime) -> StageOutcome:
+    """The prior state stands again."""
+    moved = incident.move(Phase.ROLLED_BACK, now=now, due_at=now, ended_why=what)
+    save(context, moved, what, now=now)
+    return StageOutcome.MOVED
+
+
+def give_up(context: StageContext, incident: Incident, why: str, now: datetime) -> StageOutcome:
+    """A person must look at it."""
+    moved = incident.move(Phase.ESCALATED, now=now, due_at=None, ended_why=why, remedies=tried(incident, now))
+    save(context, moved, f"escalated: {why}", now=now)
+    return StageOutcome.MOVED
