@@ -107,10 +107,15 @@ def killing(outfit, points):
     return dataclasses.replace(outfit, worlds=worlds, quarantine=quarantine)
 
 
-def arm(function):
-    """Let this process be killed as CRASH_PLAN says; points that were reached once are files beside it."""
+def points_of(function):
+    """Return where CRASH_PLAN kills this process; points that were reached once are files beside it."""
     plan = Path(os.environ["CRASH_PLAN"])
-    points = Points(function, frozenset(json.loads(plan.read_text())), plan.parent)
+    return Points(function, frozenset(json.loads(plan.read_text())), plan.parent)
+
+
+def arm(function):
+    """Let a function of this process be killed as the plan says."""
+    points = points_of(function)
     real = functions._outfit
     functions._outfit = cache(lambda owner: killing(real(owner), points))
 
@@ -125,8 +130,20 @@ def decide(plan):
     plan_to_decision(functions.outfit_of(Owner.DECIDE).worlds[Owner.DECIDE], word)
 
 
+def watch(words):
+    """Run the watch command in this process."""
+    from agent import bootstrap
+    from agent.entrypoints.cli import main
+
+    points, real = points_of("watch"), bootstrap.embedded
+    bootstrap.embedded = lambda settings: killing(real(settings), points)
+    return main(words)
+
+
 if "CRASH_PLAN" in os.environ:
     name = os.environ["CRASH_FUNCTION"]
+    if name == "watch":
+        sys.exit(watch(sys.argv[1:]))
     arm(name)
     if name == "decide":
         decide(sys.argv[1])

@@ -1,7 +1,7 @@
 """A server on this machine, broken in every way and mended, by the command that an operator types."""
 
-import contextlib
 import importlib.util
+import json
 import os
 import signal
 import subprocess
@@ -121,37 +121,58 @@ MOMENTS = [n / 10 for n in range(30)] if os.environ.get("SOAK") else [0.0, 0.4, 
 
 @pytest.mark.parametrize("after_s", MOMENTS)
 def test_a_watcher_killed_at_any_time_makes_no_second_server(watched, after_s: float) -> None:
-    """While it starts, restarts or verifies: at most one server, one change of ours, and an end.
-
-    Whoever is killed before the change began leaves an approval for a start that is gone; a person is asked anew then.
-    """
+    """While it starts, restarts or verifies: at most one server, and the incident goes on to its end."""
     own = watched(FAKE_START_S="0.3")
     own.watch("--max-model-len", "131072")
     asked = own.until(own.asked, "a plan")
     own.approve(asked.plan.id)
-    answered = {asked.plan.id}
     time.sleep(after_s)  # the moment of the kill is what this test is about
     own.kill_watcher()
     assert len(own.processes()) <= 2
     own.watch("--max-model-len", "131072")
+    changed_once(own, own.until(own.ended, "an end"))
 
-    def ended():
-        again = own.asked()
-        if again is not None and again.plan.id not in answered:
-            with contextlib.suppress(subprocess.CalledProcessError):  # it was withdrawn meanwhile
-                own.approve(again.plan.id)
-                answered.add(again.plan.id)
-        return own.ended()
 
-    done = own.until(ended, "an end")
+def changed_once(own, done) -> None:
+    """One incident, one server, and no start but the one of the change."""
     assert done.phase is Phase.RESOLVED
+    assert len(own.incidents()) == 1
     assert len(own.processes()) == 2
-    page = own.page()
-    assert [s.effect_key is not None for s in page.starts][-1:] == [True]
-    assert len([s for s in page.starts if s.effect_key is not None]) == 1
-    if len(answered) == 1:  # nobody had to be asked anew: no other incident, and no start but the one of the change
-        assert len(own.incidents()) == 1
-        assert [s.effect_key is not None for s in page.starts] == [False, True]
+    assert [s.effect_key is not None for s in own.page().starts] == [False, True]
+
+
+def test_an_approval_that_nobody_carried_out_is_carried_out_by_the_next_watcher(watched) -> None:
+    """The server that is gone is not started as it was: the approved change starts it."""
+    own = watched()
+    own.watch("--max-model-len", "131072")
+    asked = own.until(own.asked, "a plan")
+    own.kill_watcher()
+    own.approve(asked.plan.id)
+    own.watch("--max-model-len", "131072")
+    changed_once(own, own.until(own.ended, "an end"))
+
+
+EFFECTS = ["before platform.apply", "after platform.apply"]
+if os.environ.get("SOAK"):
+    EFFECTS += [f"{when} {effect}" for when in ("before", "after") for effect in ("control.begin", "store.commit")]
+
+
+@pytest.mark.parametrize("point", EFFECTS)
+def test_a_watcher_killed_at_an_effect_of_a_change_makes_it_once(watched, tmp_path: Path, point: str) -> None:
+    """SIGKILL right before or after it, with the change approved: the next watcher goes on."""
+    plan = tmp_path / "points" / "plan.json"
+    plan.parent.mkdir()
+    own = watched(CRASH_PLAN=str(plan), CRASH_FUNCTION="watch", LEASE_S="2")  # what the killed one held is free by then
+    plan.write_text("[]")
+    own.watch("--max-model-len", "131072")
+    asked = own.until(own.asked, "a plan")
+    own.kill_watcher()
+    own.approve(asked.plan.id)
+    plan.write_text(json.dumps([f"watch {point}"]))
+    killed = own.watch("--max-model-len", "131072", program=(sys.executable, str(HERE / "crashing.py")))
+    assert killed.wait(60) == -signal.SIGKILL
+    own.watch("--max-model-len", "131072")
+    changed_once(own, own.until(own.ended, "an end"))
 
 
 def test_two_watchers_of_one_server_are_one_too_many(watched) -> None:
@@ -180,10 +201,10 @@ def test_who_ends_the_watching_is_said_and_what_becomes_of_the_server(watched, n
     assert own.incidents() == ()
 
 
-def test_who_ignores_sighup_goes_on(watched) -> None:
+def test_who_ignores_sighup_goes_on(watched, watched_module) -> None:
     """Started by nohup, the watcher outlives its terminal."""
     own = watched()
-    own.watch("--max-model-len", "2048", through=("nohup",))
+    own.watch("--max-model-len", "2048", program=("nohup", str(watched_module.AGENT)))
     own.until(own.serving, "a serving server")
     own.watcher.send_signal(signal.SIGHUP)
     os.kill(own.server(), signal.SIGKILL)

@@ -59,12 +59,12 @@ class Watched:
         return [sys.executable, str(FAKE), "serve", "/models/gemma", *model, *flags]
 
     def watch(
-        self, *flags: str, before: tuple[str, ...] = (), through: tuple[str, ...] = ()
+        self, *flags: str, before: tuple[str, ...] = (), program: tuple[str, ...] = (str(AGENT),)
     ) -> subprocess.Popen[bytes]:
         """Start a watcher for a server with these flags."""
         with self.said.open("ab") as said:
             self.watcher = subprocess.Popen(
-                [*through, str(AGENT), "watch", "--name", NAME, *before, "--", *self.words(*flags)],
+                [*program, "watch", "--name", NAME, *before, "--", *self.words(*flags)],
                 stdin=subprocess.DEVNULL, stdout=said, stderr=said, env=self.environ, cwd=self.folder,
             )  # fmt: skip
         return self.watcher

@@ -149,16 +149,18 @@ class HostPlatform:
             )
         return measurements(service, start, self.address(start), self._clock.now())
 
-    def open(self, service: str, config: ServingConfig, *, running: bool = False) -> bool:
-        """Start a server for a person, or take over the one that runs.
+    def open(self, service: str, config: ServingConfig, *, running: bool = False, changing: bool = False) -> bool:
+        """Start a server for a person, or take over the one that is on record.
 
         Args:
             service: Its name.
             config: What to run.
             running: Whether it was started by somebody else already.
+            changing: Whether an approved change of it is under way. A server that has ended is then started by the
+                change: a start by hand would be another state than the one that was approved.
 
         Returns:
-            True where a running server was taken over, as when the watcher before us was killed.
+            True where the server on record was taken over, as when the watcher before us was killed.
 
         Raises:
             StateConflict: A server of this name runs with other words.
@@ -170,13 +172,15 @@ class HostPlatform:
                 hand.page = Page(service=service, uid=uid, template=wanted)
             page = self._settle(hand, service)
             newest = page.newest
-            if newest is not None and newest.stage is not Stage.ENDED and not newest.on_purpose:
-                if _words(page.by_hand) != _words(wanted) and _words(page.template) != _words(wanted):
-                    raise StateConflict(
-                        f"the server {service!r} was not started",
-                        why=f"one of that name runs with other words: {' '.join(_words(page.template))}",
-                        mend="stop that one first, or choose another name: sre-agent watch --name NAME -- ...",
-                    )
+            same = newest is not None and _words(wanted) in {_words(t) for t in (page.by_hand, page.template) if t}
+            runs = newest is not None and newest.stage is not Stage.ENDED and not newest.on_purpose
+            if runs and not same:
+                raise StateConflict(
+                    f"the server {service!r} was not started",
+                    why=f"one of that name runs with other words: {' '.join(_words(page.template))}",
+                    mend="stop that one first, or choose another name: sre-agent watch --name NAME -- ...",
+                )
+            if runs or (changing and same):
                 return True
             self._by_hand(hand, page.with_(template=wanted, by_hand=wanted), running=running)
             return False

@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         installation = embedded(settings)
         platform = host_platform(settings, installation.clock)
         watch = _Watch(installation, platform, service, config, ours=args.log is None)
-        return watch.go(held, lambda: platform.open(service.name, config, running=args.log is not None))
+        return watch.go(held)
 
 
 def _claimed(port: int | None) -> "contextlib.AbstractContextManager[socket.socket | None]":
@@ -120,6 +120,14 @@ def _from_log(log: Path | None) -> "ServingConfig":
     return with_machine_memory(told)
 
 
+def _changes(incident: "Incident") -> bool:
+    """Whether a change of ours is approved or under way; what a person does by hand is none."""
+    from agent.core.phase import CHANGED, Phase
+
+    by_us = incident.plan is not None and not incident.plan.by_person
+    return by_us and incident.phase in {Phase.APPROVED, *CHANGED}
+
+
 class _Watch:
     """One run of the command."""
 
@@ -157,12 +165,11 @@ class _Watch:
             ours=ours,
         )
 
-    def go(self, console: socket.socket | None, opened: Callable[[], bool]) -> int:
-        """Watch until somebody ends it.
+    def go(self, console: socket.socket | None) -> int:
+        """Start or take over the server, and watch until somebody ends it; a signal that ends us meanwhile is told of.
 
         Args:
             console: The port of the console page, claimed already; None shows none.
-            opened: Starts the server, or takes it over and returns True; a signal that ends us meanwhile is told of.
         """
         from agent.bootstrap import worker
         from agent.entrypoints.service import Ticker, handlers
@@ -172,7 +179,7 @@ class _Watch:
         running: list[Callable[[], object]] = []  # what is to be ended, in order
         with self._interrupts():
             try:
-                took_over = opened()
+                took_over = self._open()
                 if (server := self._console(console)) is not None:
                     running.append(server.shutdown)
                 self._greet(console, took_over=took_over)
@@ -192,6 +199,11 @@ class _Watch:
                 for end in running:
                     end()
         return 0
+
+    def _open(self) -> bool:
+        """Start the server, or take over the one on record; whether somebody else's server runs is not ours to know."""
+        changing = self._ours and any(_changes(incident) for incident in self._incidents())
+        return self._platform.open(self._service, self._config, running=not self._ours, changing=changing)
 
     def _part(self) -> None:
         """Say why the watching ends and what becomes of the server, as far as anybody can read it."""

@@ -191,6 +191,18 @@ def test_the_same_words_take_over_and_others_are_refused(machine) -> None:
     assert len(own.processes()) == 2
 
 
+@pytest.mark.parametrize("changing", [True, False])
+def test_a_server_that_ended_is_started_by_hand_unless_an_approved_change_will_start_it(machine, changing) -> None:
+    """A start by hand is another state than the one that was approved; other flags are a person's own change."""
+    own = machine(FAKE_FITS_LEN="1024")
+    own.platform.open(SERVICE, own.config)
+    until("it ended", lambda: own.newest.stage is Stage.ENDED)
+    assert own.open().open(SERVICE, own.config, changing=changing) is changing
+    assert len(own.platform.settled(SERVICE).starts) == (1 if changing else 2)
+    until("it ended again", lambda: own.newest.stage is Stage.ENDED)
+    assert own.open().open(SERVICE, own.words("--max-num-seqs", "4"), changing=changing) is False
+
+
 def test_a_start_that_was_only_intended_is_begun_by_the_successor(machine) -> None:
     """Killed between the record and the call: the successor starts it, once."""
     own = machine()
