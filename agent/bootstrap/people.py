@@ -36,14 +36,14 @@ def notifiers(settings: Settings, clock: Clock, plan_of: Callable[[str], Plan | 
             client, channel=settings.slack_channel, redact=redact, console_url=settings.public_url
         )
     if settings.webhook_urls:
-        from agent.adapters.net.guarded_post import GuardedPost
+        from agent.adapters.http.client import public_client
         from agent.adapters.notifier.webhook import WebhookNotifier
 
         secrets = [webhook_secret(secret.get_secret_value()) for secret in settings.webhook_secrets]
         for url in settings.webhook_urls:
             name = f"webhook-{sha256(url.encode()).hexdigest()[:12]}"
             found[name] = WebhookNotifier(
-                url, secrets=secrets, post=GuardedPost(), clock=clock, redact=redact, plan_of=plan_of
+                url, secrets=secrets, client=public_client(), clock=clock, redact=redact, plan_of=plan_of
             )
     return found
 
@@ -64,10 +64,10 @@ def decider_secrets(settings: Settings) -> Mapping[str, tuple[bytes, ...]]:
 
 def slack_reply() -> "SlackReply":
     """Return what says a word to the one person who pressed a button."""
-    from agent.adapters.net.guarded_post import GuardedPost
+    from agent.adapters.http.client import public_client
     from agent.adapters.notifier.slack_reply import SlackReply
 
-    return SlackReply(GuardedPost(timeout_s=3))
+    return SlackReply(public_client(timeout_s=3))
 
 
 def operator_token(settings: Settings) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from agent.adapters.model.deadline import Deadline, DeadlineTransport
+from agent.adapters.http.deadline import Deadline
 from agent.adapters.model.endpoint import Endpoint
 from agent.errors import InputRejected
 from agent.strict_json import read_object
@@ -159,6 +159,8 @@ class ChatCall:
     def _connect(self) -> "OpenAI":
         import httpx2
         from openai import OpenAI
+
+        from agent.adapters.http.sdk_transport import DeadlineTransport
 
         transport = DeadlineTransport(self._deadline)
         return OpenAI(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import structlog
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
+from agent.adapters.http.deadline import Deadline
 from agent.adapters.model.breaker import Breaker
 from agent.adapters.model.endpoint import Endpoint
 from agent.core.explaining import Spend
@@ -19,7 +20,6 @@ from agent.ports.model import NoAnswer, Question, Reply
 
 if TYPE_CHECKING:
     from agent.adapters.model.chat_call import Answered, ChatCall, Form, Listing
-    from agent.adapters.model.deadline import Deadline
 
 log = structlog.get_logger(__name__)
 
@@ -45,7 +45,7 @@ class _Line:
 class _Account:
     """What a question may still cost."""
 
-    def __init__(self, question: Question, deadline: "Deadline") -> None:
+    def __init__(self, question: Question, deadline: Deadline) -> None:
         self.question = question
         self.deadline = deadline
         self.calls = 0
@@ -90,8 +90,6 @@ class OpenAiChat:
 
     def ask(self, question: Question) -> Reply:
         """Return the first answer that an endpoint gives; see :class:`agent.ports.model.Model`."""
-        from agent.adapters.model.deadline import Deadline
-
         account = _Account(question, Deadline(question.limit_s))
         if not self._seats.acquire(blocking=False):
             raise _nobody(["others ask at this moment"], account, again=True)

@@ -4,7 +4,7 @@ import json
 import queue
 import threading
 
-from agent.adapters.net.guarded_post import GuardedPost
+from agent.adapters.http.client import HttpClient
 from agent.errors import SreError
 
 WAITING = 100  # replies; more than that are dropped, the press itself was answered
@@ -14,11 +14,11 @@ class SlackReply:
     """Sends short words one after the other, in a thread of its own; what fails is dropped.
 
     Args:
-        post: Reaches public addresses only.
+        client: Reaches public addresses only.
     """
 
-    def __init__(self, post: GuardedPost) -> None:
-        self._post = post
+    def __init__(self, client: HttpClient) -> None:
+        self._client = client
         self._queue: queue.Queue[tuple[str, str]] = queue.Queue(WAITING)
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -39,6 +39,6 @@ class SlackReply:
             url, text = self._queue.get()
             body = json.dumps({"response_type": "ephemeral", "replace_original": False, "text": text}).encode()
             try:
-                self._post.post(url, body, {"content-type": "application/json"})
+                self._client.send("POST", url, headers={"content-type": "application/json"}, body=body)
             except SreError:
                 continue

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from agent.adapters.net.guarded_post import Answered, GuardedPost
+from agent.adapters.http.client import HttpClient
 from agent.core.incident import Event, Incident
 from agent.core.phase import Phase
 from agent.core.plan import Plan
@@ -41,7 +41,7 @@ class WebhookNotifier:
     Args:
         url: Where to.
         secrets: One, or two while they are rotated; every event is signed with each.
-        post: Reaches public addresses only.
+        client: Reaches public addresses only.
         clock: The time of an attempt.
         redact: Takes secrets out of a text.
         plan_of: Finds a plan as it was made, by its id.
@@ -52,12 +52,12 @@ class WebhookNotifier:
         url: str,
         *,
         secrets: Sequence[bytes],
-        post: GuardedPost,
+        client: HttpClient,
         clock: Clock,
         redact: Callable[[str], str],
         plan_of: Callable[[str], Plan | None],
     ) -> None:
-        self._url, self._secrets, self._post = url, tuple(secrets), post
+        self._url, self._secrets, self._client = url, tuple(secrets), client
         self._clock, self._redact, self._plan_of = clock, redact, plan_of
 
     def tell(self, incident: Incident, timeline: tuple[Event, ...], *, reference: str | None) -> str | None:
@@ -83,13 +83,13 @@ class WebhookNotifier:
         id_ = f"msg_{digest([incident.id, number, kind, self._url])[:32]}"
         headers = standard_headers(id_, body, secrets=self._secrets, at=self._clock.now())
         try:
-            answer = self._post.post(self._url, body, headers)
+            status = self._client.send("POST", self._url, headers=headers, body=body)
         except PolicyRefused as error:
             raise DependencyFailed("the webhook was not sent", why=error.why, mend=error.mend) from error
-        if answer.status == 410:
+        if status == 410:
             return False
-        if not 200 <= answer.status < 300:
-            raise NotTaken(answer)
+        if not 200 <= status < 300:
+            raise NotTaken(status)
         return True
 
     def _payload(self, incident: Incident, event: Event, kind: str) -> dict[str, Any]:
@@ -153,8 +153,6 @@ class WebhookNotifier:
 class NotTaken(DependencyFailed):
     """The receiver answered, and not with a yes; too many requests say nothing about the message."""
 
-    def __init__(self, answer: Answered) -> None:
-        super().__init__(
-            "the webhook was not taken", why=f"it was answered with {answer.status}", mend="it is sent again"
-        )
-        self.code = answer.status
+    def __init__(self, status: int) -> None:
+        super().__init__("the webhook was not taken", why=f"it was answered with {status}", mend="it is sent again")
+        self.code = status

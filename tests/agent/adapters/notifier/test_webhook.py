@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from standardwebhooks import Webhook
 
-from agent.adapters.net.guarded_post import Answered
 from agent.adapters.notifier.webhook import GONE, NotTaken, WebhookNotifier
 from agent.core.action import Difference, Restart
 from agent.core.decision import Answer, Channel, Decision
@@ -32,12 +31,12 @@ class Post:
     def __init__(self, *answers):
         self.answers, self.got = list(answers), []
 
-    def post(self, url, body, headers):
+    def send(self, method, url, *, headers, body):
         self.got.append((url, body, headers))
         answer = self.answers.pop(0) if self.answers else 200
         if isinstance(answer, Exception):
             raise answer
-        return Answered(status=answer)
+        return answer
 
     def types(self):
         return [json.loads(body)["type"] for _, body, _ in self.got]
@@ -47,7 +46,7 @@ def notifier(post, redact=str, plans=()):
     secrets = [webhook_secret(OLD), webhook_secret(NEW)]
     made = {p.id: p for p in plans}
     url = "https://hooks.example.com/x"
-    return WebhookNotifier(url, secrets=secrets, post=post, clock=Clock(), redact=redact, plan_of=made.get)
+    return WebhookNotifier(url, secrets=secrets, client=post, clock=Clock(), redact=redact, plan_of=made.get)
 
 
 def incident(what="a"):
