@@ -89,3 +89,12 @@ class Diagnosis(Value):
     def says(self) -> str:
         """A digest of what a person is told and a plan rests on; equal words need no new plan."""
         return digest([self.class_, self.signature, self.certain, self.fields, self.fix_actions])
+
+    @property
+    def sentence(self) -> str:
+        """The class and the root cause, as the timeline tells them."""
+        return f"{self.class_}: {self.root_cause}"
+
+    def same_cause(self, other: "Diagnosis") -> bool:
+        """Whether another diagnosis names this cause and is as sure of it, whatever evidence it has besides."""
+        return (self.class_, self.signature, self.certain) == (other.class_, other.signature, other.certain)

@@ -112,6 +112,13 @@ class Plan(Value):
         return digest([a.model_dump(mode="json") for a in self.actions])
 
     @property
+    def offer(self) -> tuple[object, ...]:
+        """Which change it offers to which state, why and with what proof; plans equal in it need one answer."""
+        fit = (self.fit_after.fits, self.fit_after.reason, self.fit_after.sentence)
+        what = (self.actions, self.difference, self.target, self.rollout, self.takes_away)
+        return (self.cause, self.why, *what, *fit, self.proof, self.proof_figures, self.proof_missing)
+
+    @property
     def staged(self) -> bool:
         """Whether the new revision gets its traffic only after it was verified."""
         return self.rollout is Rollout.STAGED

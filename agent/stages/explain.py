@@ -97,7 +97,7 @@ def _written(context: StageContext, incident: Incident, paid: Explaining, heard:
     if diagnosis.says == incident.diagnosis.says or incident.phase is Phase.DIAGNOSED:
         save(context, explained, _line(heard), now=now)
         return StageOutcome.NOTED
-    withdraw(context, explained, f"{diagnosis.class_}, by the model's word", now)
+    withdraw(context, explained, f"new cause: {diagnosis.class_}, by the model's word", now)
     return StageOutcome.MOVED
 
 

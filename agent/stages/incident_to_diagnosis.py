@@ -17,6 +17,7 @@ from agent.core.told_config import told_config
 from agent.errors import DependencyFailed, InputRejected
 from agent.ports.logs import InstanceLog
 from agent.ports.stage_context import StageContext
+from agent.stages.diagnosis_to_plan import next_plan
 from agent.stages.shared.commit import save
 from agent.stages.shared.outcome import StageOutcome
 
@@ -24,7 +25,7 @@ from agent.stages.shared.outcome import StageOutcome
 def incident_to_diagnosis(context: StageContext, incident: Incident) -> StageOutcome:
     """Weigh everything that was heard; the first word goes out at once.
 
-    A better diagnosis withdraws a plan that nobody has answered yet.
+    A plan that nobody has answered yet is withdrawn where the cause is another one, or another plan would follow.
     """
     now = max(context.clock.now(), incident.phase_at)
     signals = context.store.signals(incident.id)
@@ -59,27 +60,42 @@ def weigh(context: StageContext, incident: Incident, signals: tuple[Signal, ...]
 
 
 def _next(context: StageContext, incident: Incident, weighed: Incident, now: datetime) -> StageOutcome:
-    assert weighed.diagnosis is not None
-    says = f"{weighed.diagnosis.class_}: {weighed.diagnosis.root_cause}"
-    if incident.phase is Phase.OPEN:
+    before, after = incident.diagnosis, weighed.diagnosis
+    assert after is not None
+    if incident.phase is Phase.OPEN or before is None:
         due = context.rules.times.settles_at(weighed)
-        save(context, weighed.move(Phase.DIAGNOSED, now=now, due_at=due), says, now=now)
+        save(context, weighed.move(Phase.DIAGNOSED, now=now, due_at=due), after.sentence, now=now)
         return StageOutcome.MOVED
-    same = incident.diagnosis is not None and incident.diagnosis.says == weighed.diagnosis.says
-    if same or incident.phase is Phase.DIAGNOSED:
-        rests = incident.phase is Phase.ASKED and weighed.plan is not None
-        noted = weighed.with_(due_at=weighed.plan.expires_at) if rests and weighed.plan else weighed
-        save(context, noted, "" if same else says, now=now, tell=not same)
-        return StageOutcome.NOTED
-    withdraw(context, weighed, says, now)
-    return StageOutcome.MOVED
+    why = "" if incident.phase is Phase.DIAGNOSED else _withdrawn(context, incident, weighed, now)
+    if why:
+        withdraw(context, weighed, why, now)
+        return StageOutcome.MOVED
+    rests = incident.phase is Phase.ASKED and weighed.plan is not None
+    noted = weighed.with_(due_at=weighed.plan.expires_at) if rests and weighed.plan else weighed
+    says = "" if after.sentence == before.sentence else after.sentence
+    save(context, noted, says, now=now, tell=bool(says) or after.says != before.says)
+    return StageOutcome.NOTED
 
 
-def withdraw(context: StageContext, weighed: Incident, says: str, now: datetime) -> None:
-    """Take back a plan that nobody has answered yet: there is a better diagnosis."""
+def _withdrawn(context: StageContext, incident: Incident, weighed: Incident, now: datetime) -> str:
+    """Say why the plan does not hold any more, or nothing; more evidence for the same plan is no reason."""
+    before, after = incident.diagnosis, weighed.diagnosis
+    assert before is not None
+    assert after is not None
+    if before.says == after.says:
+        return ""
+    if not before.same_cause(after):
+        return f"new cause: {after.sentence}"
+    plan = next_plan(context, weighed, now)
+    same = plan is not None and incident.plan is not None and incident.plan.offer == plan.offer
+    return "" if same else "it no longer follows from what is known"
+
+
+def withdraw(context: StageContext, weighed: Incident, why: str, now: datetime) -> None:
+    """Take back a plan that nobody has answered yet."""
     asked = weighed if weighed.phase is Phase.ASKED else weighed.move(Phase.ASKED, now=now)
     withdrawn = asked.move(Phase.SUPERSEDED, now=now, due_at=now)
-    save(context, withdrawn, f"plan withdrawn, new cause: {says}", now=now)
+    save(context, withdrawn, f"plan withdrawn, {why}", now=now)
 
 
 def read_log(context: StageContext, incident: Incident, signals: tuple[Signal, ...]) -> InstanceLog | None:
