@@ -135,7 +135,7 @@ def _recurrent(text: ConfigReader) -> RecurrentState:
     return RecurrentState(
         conv_elements=convolved * (text.positive("linear_conv_kernel_dim", 4) - 1),
         ssm_elements=value_heads * key_dim * value_dim,
-        ssm_bytes_per_element=4,
+        ssm_bytes_per_element=4 if text.text("mamba_ssm_dtype") == "float32" else 2,
         weight_params=hidden * (2 * keys + 2 * values + 2 * value_heads) + values * hidden,
     )
 

@@ -50,9 +50,10 @@ class RecurrentState:
     Attributes:
         conv_elements: Rolling convolution state, in the model's dtype.
         ssm_elements: Recurrent state.
-        ssm_bytes_per_element: Width of the recurrent state (vLLM keeps it in fp32 unless told otherwise).
+        ssm_bytes_per_element: Width of the recurrent state: the config's ``mamba_ssm_dtype``, else the model's dtype.
         weight_params: Parameters of the layer's projections.
         conv_elements_per_token: What one more guessed token adds to the convolution state.
+        is_mamba2: A Mamba 2 layer; versions that keep the state of every block under prefix caching do so for it.
     """
 
     conv_elements: int
@@ -60,6 +61,7 @@ class RecurrentState:
     ssm_bytes_per_element: int
     weight_params: int
     conv_elements_per_token: int = 0
+    is_mamba2: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -298,8 +300,10 @@ class VersionRules:
         native_sampler: Without FlashInfer, as installed by default, the sampler sorts in PyTorch and takes more.
         samples_beyond_profile: The profile run leaves out top-k and top-p, the sampler's warm-up does not.
         overlaps_stages: Asynchronous scheduling adds one batch to those of the pipeline stages.
-        is_dated: Older than what a question without a version can mean; recurrent layers and other platforms of it
-            were not read.
+        lays_out_recurrent: How recurrent layers lie beside attention was read.
+        aligns_recurrent_prefixes: Prefix caching can be switched on for recurrent layers; before, the flag is ignored.
+        keeps_mamba2_states: With prefix caching, Mamba 2 layers keep the state of every block.
+        is_dated: Older than what a question without a version can mean; other platforms of it were not read.
         is_unread: Older than every version that was read; the rules are those of the oldest one.
         assumptions: What was assumed because this exact version was not read.
         source: Where the rules were read.
@@ -330,6 +334,9 @@ class VersionRules:
     native_sampler: bool = False
     samples_beyond_profile: bool = False
     overlaps_stages: bool = False
+    lays_out_recurrent: bool = True
+    aligns_recurrent_prefixes: bool = True
+    keeps_mamba2_states: bool = False
     is_dated: bool = False
     asked: str = ""
     is_unread: bool = False

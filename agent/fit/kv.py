@@ -193,7 +193,8 @@ def _page_bytes(layer: LayerGroup, flags: Flags, block: int, width: int) -> int:
     if layer.recurrent is not None:
         state = layer.recurrent
         guessed = flags.speculative_config.tokens if flags.speculative_config else 0
-        width_bytes = 2 if (flags.mamba_ssm_cache_dtype or "").endswith("16") else state.ssm_bytes_per_element
+        asked = flags.mamba_ssm_cache_dtype or "auto"
+        width_bytes = state.ssm_bytes_per_element if asked == "auto" else 2 if asked.endswith("16") else 4
         conv = state.conv_elements + guessed * state.conv_elements_per_token
         return (conv * 2 + state.ssm_elements * width_bytes) // flags.tp
     heads = max(1, layer.kv_heads // flags.tp)

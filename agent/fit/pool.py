@@ -101,5 +101,5 @@ def spare_states(flags: Flags, rules: VersionRules) -> int:
     Source: vllm/v1/kv_cache_interface.py MambaSpec.max_memory_usage_bytes, version 0.32.0, read 2026-11-21.
     """
     guessed = flags.speculative_config.tokens if flags.speculative_config else 0
-    cached = rules.caches_recurrent_prefixes if flags.enable_prefix_caching is None else flags.enable_prefix_caching
-    return int(cached) + guessed
+    asked = rules.caches_recurrent_prefixes if flags.enable_prefix_caching is None else flags.enable_prefix_caching
+    return int(asked and rules.aligns_recurrent_prefixes) + guessed

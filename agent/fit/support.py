@@ -100,8 +100,7 @@ def judge(
         told.doubts.append(f"vLLM before {rules.version} counts memory by other rules, which were not read")
     if rules.is_dated:
         _judge_dated(model, accelerator, flags, rules, told)
-    if model.unmodelled:
-        told.doubts.append(model.unmodelled)
+    _judge_model(model, flags, rules, told)
     if flags.max_model_len is None and model.other_positions:
         known = ", ".join(f"{positions:,}" for positions in (model.max_position, *model.other_positions))
         told.left_out.append(f"max_model_len is not given and this model is published with {known} positions")
@@ -132,6 +131,16 @@ def judge(
     )
 
 
+def _judge_model(model: ModelFacts, flags: Flags, rules: VersionRules, told: _Told) -> None:
+    """What is not known of the model's own memory."""
+    if model.unmodelled:
+        told.doubts.append(model.unmodelled)
+    mamba2 = any(layer.recurrent is not None and layer.recurrent.is_mamba2 for layer in model.layers)
+    asked = rules.caches_recurrent_prefixes if flags.enable_prefix_caching is None else flags.enable_prefix_caching
+    if mamba2 and rules.keeps_mamba2_states and asked:
+        told.doubts.append("with prefix caching Mamba 2 layers keep the state of every block, which is not modelled")
+
+
 def _judge_dated(
     model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, rules: VersionRules, told: _Told
 ) -> None:
@@ -140,7 +149,7 @@ def _judge_dated(
     if not accelerator.is_gpu:
         told.doubts.append(f"vLLM {version} on {accelerator.name} was not read")
     kinds = {layer.kind for layer in model.layers}
-    if AttentionKind.RECURRENT in kinds:
+    if AttentionKind.RECURRENT in kinds and not rules.lays_out_recurrent:
         told.doubts.append(f"how vLLM {version} lays out recurrent layers was not read")
     pages = {layer.kv_heads * layer.head_dim for layer in model.layers if layer.owns_kv and layer.kv_heads}
     if not rules.equalises_pages and AttentionKind.SLIDING in kinds and len(pages) > 1:

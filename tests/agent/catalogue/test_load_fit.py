@@ -96,6 +96,19 @@ def test_a_storage_taken_from_the_name_is_an_assumption_with_a_margin(catalogue)
     assert any("by its name" in told for told in facts.assumptions)
 
 
+def test_a_name_that_announces_several_widths_may_mean_the_widest(catalogue):
+    """Mixed checkpoints: what their name says is not enough for a "fits" by the narrowest."""
+    plain = catalogue.models.find("someone/Qwen3-8B-AWQ").quant
+    mixed = catalogue.models.find("someone/Qwen3-8B-AWQ-BF16-INT8").quant
+    assert plain.heavier == 0
+    assert mixed.bytes_per_param * (1 + mixed.heavier) == pytest.approx(2)
+
+
+def test_four_bit_checkpoints_with_recurrent_layers_may_be_heavier(catalogue):
+    assert catalogue.models.find("QuantTrio/Qwen3.6-35B-A3B-AWQ").quant.heavier >= 0.21
+    assert catalogue.models.find("Qwen/Qwen3.6-35B-A3B-FP8").quant.heavier == 0
+
+
 @pytest.mark.parametrize(
     ("name", "positions"),
     [

@@ -108,6 +108,38 @@ def test_recurrent_layers_share_the_pool(ask, flags, pool_gib, tokens):
     assert report.kv_tokens.best == tokens
 
 
+@pytest.mark.parametrize(
+    ("model", "card", "flags", "vllm", "pool_gib", "tokens", "requests"),
+    [
+        ("Qwen/Qwen3-Next-80B-A3B-Instruct", "nvidia-h200", "-tp 2", "0.11.0", 44.59, 973_760, 14.77),
+        ("Qwen/Qwen3.5-2B", "nvidia-rtx-4090", "--max-model-len 262144", "0.17.1", 5.95, 129_472, 1.97),
+        (
+            "Qwen/Qwen3.5-9B",
+            "nvidia-l40s",
+            "--max-model-len 16384 --kv-cache-dtype fp8 --enable-prefix-caching --max-num-batched-tokens 4096",
+            "0.16.0",
+            2.43,
+            39_072,
+            6.82,
+        ),
+    ],
+    ids=["state-in-bf16", "state-in-fp32", "prefixes-aligned"],
+)
+def test_recurrent_layers_of_older_versions_print_what_they_printed(
+    ask, model, card, flags, vllm, pool_gib, tokens, requests
+):
+    """Start-ups of 2025-10, 2026-03 (public GitHub files, index ids 7292846353, 58718033200, 54355267735)."""
+    report = ask(model, card, f"{flags} --kv-cache-memory-bytes {int(pool_gib * GIB)}", vllm=vllm, count=2)
+    assert report.kv_tokens.low == pytest.approx(tokens, rel=0.002)
+    assert round(report.max_concurrency[1], 2) == requests
+    assert report.reason != "unknown"
+
+
+def test_what_was_not_read_of_recurrent_layers_stays_open(ask):
+    report = ask("Qwen/Qwen3-Next-80B-A3B-Instruct", "nvidia-h200", "-tp 2", vllm="0.10.0", count=2)
+    assert any("recurrent layers was not read" in line for line in report.assumptions)
+
+
 def test_a_guessing_layer_and_its_states_are_counted(ask):
     """A Qwen 27B NVFP4 with MTP needed 1.71 GiB for one request of 16,384 tokens."""
     flags = (

@@ -97,4 +97,6 @@ def test_cached_prefixes_and_guessed_tokens_hold_further_states(catalogue):
     assert (
         spare_states(parse_flags("-sc.method mtp -sc.num_speculative_tokens 3 --no-enable-prefix-caching"), rules) == 3
     )
-    assert spare_states(parse_flags(""), catalogue.rules("0.21")) == 0
+    assert spare_states(parse_flags(""), catalogue.rules("0.23")) == 0
+    assert spare_states(parse_flags(""), catalogue.rules("0.26")) == 1
+    assert spare_states(parse_flags("--enable-prefix-caching"), catalogue.rules("0.11")) == 0

@@ -171,3 +171,9 @@ def test_a_remembered_sum_is_the_one_that_all_flags_together_give(name, flags):
     afresh = _held.__wrapped__(model, asked, True, False)
     assert _held(model, _weighing(asked), True, False) == afresh
     assert _held(model, _weighing(asked), True, False) == afresh
+
+
+def test_awq_4bit_is_stored_in_groups_of_32(ask):
+    """A Qwen3 Coder 30B-A3B printed 8.52 GiB on each of two cards (public file, index id 60026265908)."""
+    report = ask("cyankiwi/Qwen3-Coder-30B-A3B-Instruct-AWQ-4bit", "nvidia-rtx-5090", "-tp 2", count=2)
+    assert report.weights_bytes.best / GIB == pytest.approx(8.52, rel=0.01)
