@@ -49,12 +49,12 @@ def main() -> None:
     """Print operations per event of a storm, per duplicate, and per incident from its first event to its end."""
     from kills import FITS, Journey
 
-    from agent.bootstrap import read_services, service_fits
+    from agent.app.catalogues import read_capacity, read_services
     from agent.entrypoints.service import publish_example
     from agent.settings import read_settings
 
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
-    FITS[EXAMPLE] = service_fits(read_services(read_settings({}, platform=f"rehearsal:{ROOT / 'examples' / EXAMPLE}")))
+    FITS[EXAMPLE] = read_capacity(read_services(read_settings({}, platform=f"rehearsal:{ROOT / 'examples' / EXAMPLE}")))
     with tempfile.TemporaryDirectory() as name:
         emulator = _emulator(Path(name))
         try:
@@ -79,7 +79,7 @@ def _ticks(journey: Any, documents: tuple[Any, ...]) -> None:
 
     for _ in range(60):
         journey.clock.step(60)
-        on_tick(journey.installation.worlds[Owner.TICK])
+        on_tick(journey.installation.contexts[Owner.TICK])
     _line("a tick with nothing to do", _taken(documents), 60)
 
 

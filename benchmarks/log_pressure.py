@@ -41,7 +41,7 @@ WATCHER = """
 import resource, sys, time
 from pathlib import Path
 from agent.adapters.logs.host import Follower
-from agent.bootstrap import matcher
+from agent.app.catalogues import matcher
 from agent.core.storm import Tally
 rules, follower, tally, seen = matcher(), Follower(Path(sys.argv[1])), Tally(), 0
 print("ready", flush=True)

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from agent.adapters.model.endpoint import parse_endpoint
 from agent.adapters.model.openai_chat import OpenAiChat
-from agent.bootstrap.model_classifier import ModelClassifier
-from agent.bootstrap.models import model_use
+from agent.app.model_classifier import ModelClassifier
+from agent.app.models import model_use
 from agent.entrypoints.classified_records import Record
 from agent.settings import Settings
 

@@ -31,7 +31,7 @@ from agent.adapters.store.sqlite import SqliteStore
 from agent.adapters.store.sqlite_control import SqliteControlStore
 from agent.adapters.store.sqlite_database import SqliteDatabase
 from agent.adapters.store.sqlite_schema import Kind
-from agent.bootstrap import knowledge
+from agent.app.catalogues import read_rules
 from agent.core.action import Restart
 from agent.core.incident import Incident, Times
 from agent.core.phase import Phase
@@ -141,7 +141,7 @@ def world_of(folder, owner, **changes):
         "notifiers": {},
         "model": None,
         "clock": SystemClock(),
-        "rules": knowledge(Services(services=()), POLICY, Times()),
+        "rules": read_rules(Services(services=()), POLICY, Times()),
         "receipt_key": b"k" * 32,
     }
     return StageContext(**(whole | changes))

@@ -3,8 +3,7 @@
 import json
 from dataclasses import replace
 
-from agent.bootstrap import worker
-from agent.bootstrap.models import model_use
+from agent.app.models import model_use
 from agent.core.explaining import Spend
 from agent.entrypoints.service import handlers
 from agent.failures.signature import FailureClass
@@ -18,10 +17,10 @@ def given(told, model, *, when="always", wake="uncertain", may_ask=True):
     """Give a journey's service a model; before anything was handled."""
     installation = told.installation
     settings = installation.settings.with_(gemma_when=when, gemma_wake=wake, model_may_ask=may_ask)
-    world = installation.worlds[Owner.INCIDENT]
+    world = installation.contexts[Owner.INCIDENT]
     known = replace(world.rules, model_use=model_use(settings))
-    installation.worlds[Owner.INCIDENT] = replace(world, model=model, rules=known)
-    told.work = worker(installation, handlers(installation), threads=1).run_due
+    installation.contexts[Owner.INCIDENT] = replace(world, model=model, rules=known)
+    told.work = installation.worker(handlers(installation), threads=1).run_due
     return told
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from agent.bootstrap import Installation, in_memory, worker
+from agent.app import App, build_app_in_memory
 from agent.core.incident import Incident
 from agent.core.intake.plain import signals_of_text
 from agent.core.phase import Phase
@@ -56,7 +56,7 @@ class Analysis:
     """
 
     run: str
-    installation: Installation
+    app: App
     clock: SteppedClock
     drive: Callable[[], int] = field(repr=False)
     coalescing: Coalescing
@@ -81,9 +81,9 @@ class Analysis:
     def _feed_log(self, service: str, name: str, digest: Digest) -> None:
         """Take a plain log in: as the instance's own log, and as what it says."""
         text = "\n".join(digest.lines())
-        if self.installation.kept is not None:
-            self.installation.kept.add(service, text, self.clock.now())
-        reading = self.installation.reading(self.run)
+        if self.app.environment.kept is not None:
+            self.app.environment.kept.add(service, text, self.clock.now())
+        reading = self.app.reading(self.run)
         named = reading if reading.service else replace(reading, service=service)
         found = signals_of_text(text, named=name, reading=named, at=self.clock.now())
         self.take(tuple(s for s in found if isinstance(s, Signal)))
@@ -92,30 +92,30 @@ class Analysis:
         if isinstance(record, JsonRecord) and set(record.value) == {"signal"}:
             self.take((Signal.model_validate(record.value["signal"]).with_(run=self.run),))
         else:
-            self.installation.bus.publish(message_of(record, {"run": self.run}))
+            self.app.bus.publish(message_of(record, {"run": self.run}))
             self.drive()
 
     def _quarantined(self) -> tuple[InputRejected, ...]:
         return tuple(
             InputRejected("a record became no signal", why=row["reason"], mend="see docs/intake.md for what is read")
-            for row in self.installation.quarantine.rows()
+            for row in self.app.quarantine.rows()
         )
 
     def take(self, signals: tuple[Signal, ...]) -> None:
         """Take signals in that were made from a plain log."""
         for signal in signals:
-            signal_to_incident(self.installation.worlds[Owner.INTAKE], signal, Opening(notify=False))
+            signal_to_incident(self.app.contexts[Owner.INTAKE], signal, Opening(notify=False))
         self.drive()
 
     def settle(self, *, steps: int = 200) -> tuple[Incident, ...]:
         """Let time go by until every incident has a plan or an end; return them, oldest first."""
         for _ in range(steps):
             self.drive()
-            on_tick(self.installation.worlds[Owner.TICK])
+            on_tick(self.app.contexts[Owner.TICK])
             self.drive()
             found = self.incidents()
             rested = all(incident.phase in REST and incident.heard == incident.weighed for incident in found)
-            if rested and not any(self.installation.bus.waiting().values()):
+            if rested and not any(self.app.queue.waiting().values()):
                 break
             self.clock.step(1)
         self._all_taken()
@@ -123,7 +123,7 @@ class Analysis:
 
     def _all_taken(self) -> None:
         """Refuse to call a replay done while events of it wait for another try."""
-        left = sum(count for name, count in self.installation.bus.waiting().items() if "dead-letter" not in name)
+        left = sum(count for name, count in self.app.queue.waiting().items() if "dead-letter" not in name)
         if left:
             raise DependencyFailed(
                 f"{left} events of the replay were not taken",
@@ -133,7 +133,7 @@ class Analysis:
 
     def incidents(self) -> tuple[Incident, ...]:
         """Return the incidents of this run, oldest first."""
-        found = self.installation.store.incidents(Query(run=self.run, limit=1000))
+        found = self.app.store.incidents(Query(run=self.run, limit=1000))
         return tuple(sorted(found, key=lambda i: (i.opened_at, i.id)))
 
 
@@ -161,9 +161,7 @@ def analysis(settings: Settings, *, run: str, now: datetime, services: Services 
     """
     with TemporaryDirectory(prefix="sre-replay-") as folder:
         clock = SteppedClock(now)
-        installation = in_memory(settings, clock=clock, state=Path(folder), services=services)
-        known = installation.rules.matcher
-        driver = worker(installation, handlers(installation), threads=1)
-        yield Analysis(
-            run=run, installation=installation, clock=clock, drive=driver.run_due, coalescing=Coalescing(matcher=known)
-        )
+        app = build_app_in_memory(settings, clock=clock, state=Path(folder), services=services)
+        known = app.rules.matcher
+        driver = app.worker(handlers(app), threads=1)
+        yield Analysis(run=run, app=app, clock=clock, drive=driver.run_due, coalescing=Coalescing(matcher=known))

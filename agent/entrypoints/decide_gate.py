@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from agent.bootstrap import decider_secrets, machine_clock, slack_reply, slack_secret
+from agent.app.channels import decider_secrets, slack_reply, slack_secret
+from agent.app.stores import machine_clock
 from agent.entrypoints.decide import SLACK_PATH, WEBHOOK_PATH, Gate, decide_request
 from agent.entrypoints.key_set import GOOGLE_KEYS, IAP_KEYS, KeySet
 from agent.entrypoints.proofs import Proofs

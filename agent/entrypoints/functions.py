@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from agent.bootstrap import Desk, Outfit, desk, installation, matcher, redactor
+from agent.app import App, Role, build_app
+from agent.app.catalogues import matcher, redactor
 from agent.core.intake.read import BODY_LIMIT
 from agent.entrypoints.loading import loading
 from agent.entrypoints.outcome import Handle
@@ -62,12 +63,12 @@ def push(request: Request, owner: Owner, topic: Topic) -> Answer:
     headers = dict(request.headers)
     with traced(headers, project=project()):
         try:
-            outfit = outfit_of(owner)
+            app = app_of(Role(owner))
         except SreError as error:
             return unopened(error)
         body = request.stream.read(PUSH_LIMIT + 1)
-        handle = following(handler(outfit, topic))
-        outcome = receive_push(headers, body, handle, outfit.quarantine, topic=topic, report=report)
+        handle = following(handler(app, topic))
+        outcome = receive_push(headers, body, handle, app.quarantine, topic=topic, report=report)
     status, said = answer(outcome)
     return said, status
 
@@ -90,7 +91,7 @@ def tick(request: Request) -> Answer:
 
     with traced(dict(request.headers), project=project()):
         try:
-            on_tick(outfit_of(Owner.TICK).worlds[Owner.TICK])
+            on_tick(app_of(Role.TICK).contexts[Owner.TICK])
         except SreError as error:
             log.warning("tick.failed", error=str(error))
             return "failed, the next tick goes on\n", 503
@@ -169,20 +170,14 @@ def settings() -> Settings:
     return found
 
 
-def outfit_of(owner: Owner) -> Outfit:
-    """Return what this function has; opened once, at its first request.
+def app_of(role: Role) -> App:
+    """Return what this function is made of; opened once, at its first request.
 
     Not before: the web server forks after it has loaded the function, and neither a database nor a channel may
     cross a fork.
     """
     with _opening:
-        return _outfit(owner)
-
-
-def the_desk() -> Desk:
-    """Return what `ingest` has; opened once, at its first request."""
-    with _opening:
-        return _desk()
+        return _app(role)
 
 
 def project() -> str | None:
@@ -199,25 +194,20 @@ def warm() -> None:
 
 
 @cache
-def _outfit(owner: Owner) -> Outfit:
+def _app(role: Role) -> App:
     with loading():
-        return installation(settings(), owner, trace=current_trace)
-
-
-@cache
-def _desk() -> Desk:
-    return desk(settings(), trace=current_trace)
+        return build_app(settings(), role, trace=current_trace)
 
 
 def _published(request: Request) -> str:
     from agent.entrypoints.ingest import ingest
 
-    there = the_desk()
+    app = app_of(Role.INGEST)
     body = _bodies().read(request, BODY_LIMIT)
     name = request.path.rpartition("/")[2]
-    accepted = ingest(name, dict(request.headers), body, senders=_senders(), reading=there.reading())
+    accepted = ingest(name, dict(request.headers), body, senders=_senders(), reading=app.reading())
     if accepted.message is not None:
-        there.bus.publish(accepted.message)
+        app.bus.publish(accepted.message)
     return accepted.says
 
 
@@ -232,7 +222,7 @@ def _bodies() -> BodyReader:
 def _gate() -> Gate:
     from agent.entrypoints.decide_gate import gate_of
 
-    return gate_of(settings(), outfit_of(Owner.DECIDE).worlds[Owner.DECIDE])
+    return gate_of(settings(), app_of(Role.DECIDE).contexts[Owner.DECIDE])
 
 
 @cache
@@ -240,11 +230,9 @@ def _console() -> Flask:
     from agent.entrypoints.web.app import make_app
     from agent.entrypoints.web.forwarding import forward_of
 
-    embedded = settings().embedded
-    owner = Owner.DECIDE if embedded else Owner.INTAKE
-    # in the cloud the console reads, and holds no key to sign with: what is decided goes to `decide`
-    decide = None if embedded else forward_of(settings())
-    return make_app(outfit_of(owner).worlds[owner], settings=settings(), decide=decide)
+    decide = None if settings().embedded else forward_of(settings())  # in the cloud `decide` alone can sign
+    (world,) = app_of(Role.CONSOLE).contexts.values()
+    return make_app(world, settings=settings(), decide=decide)
 
 
 @cache

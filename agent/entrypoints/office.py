@@ -3,7 +3,8 @@
 import getpass
 from typing import Protocol
 
-from agent.bootstrap import Installation, embedded, operator_token
+from agent.app import App, build_app
+from agent.app.channels import operator_token
 from agent.core.audit import AuditRow
 from agent.core.decision import Answer, Channel
 from agent.core.incident import Event, Incident
@@ -80,14 +81,14 @@ class Office(Protocol):
 class LocalOffice:
     """The embedded installation; who sits here is taken on trust and shown as not verified."""
 
-    def __init__(self, installation: Installation) -> None:
-        self._here = installation
+    def __init__(self, app: App) -> None:
+        self._here = app
 
     def decide(self, plan: str, answer: Answer, *, by: str | None, why: str) -> Heard:
         """Run the stage here; see the protocol."""
         who = by or getpass.getuser()
         word = Word(plan=plan, answer=answer, who=who, channel=Channel.COMMAND_LINE, verified=False, why=why)
-        made = plan_to_decision(self._here.worlds[Owner.DECIDE], word)
+        made = plan_to_decision(self._here.contexts[Owner.DECIDE], word)
         return Heard(plan=made.plan, answer=made.answer, who=made.who, verified=made.verified, incident=made.incident)
 
     def turn(self, *, on: bool, by: str | None, why: str) -> KillSwitch:
@@ -117,7 +118,7 @@ class LocalOffice:
 
     def databases_apart(self) -> str:
         """Compare the databases of this machine."""
-        return databases_apart(self._here.worlds[Owner.DECIDE])
+        return databases_apart(self._here.contexts[Owner.DECIDE])
 
 
 def open_office() -> Office:
@@ -130,7 +131,7 @@ def open_office() -> Office:
     configure_log(as_json=False, quiet=True)
     settings = read_settings()
     if settings.decide_url is None and settings.embedded:
-        return LocalOffice(embedded(settings))
+        return LocalOffice(build_app(settings))
     return _cloud(settings)
 
 

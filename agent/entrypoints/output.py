@@ -21,13 +21,13 @@ def message(text: str) -> str:
 
 def for_programs(row: Mapping[str, Any]) -> str:
     """Return a row as one line of JSON without secrets; keys, ids and numbers stay."""
-    from agent.bootstrap.known import hide
+    from agent.app.catalogues import hide
 
     return hide(json.dumps(row))
 
 
 def without_secrets(text: str) -> str:
     """Take the secrets out of a text that is safe to show otherwise."""
-    from agent.bootstrap.known import redact
+    from agent.app.catalogues import redact
 
     return redact(text)

@@ -104,7 +104,7 @@ def since_s(text: str) -> float:
 
 
 def _cloud(log_filter: str, since: float, now: datetime) -> Source:
-    from agent.bootstrap import cloud_log_entries
+    from agent.app.runtime_environment import cloud_log_entries
 
     settings = read_settings()
     entries = cloud_log_entries(settings, log_filter, after=now - timedelta(seconds=since))
@@ -119,7 +119,7 @@ def _cloud(log_filter: str, since: float, now: datetime) -> Source:
 
 
 def _history(incident_id: str) -> Source:
-    from agent.bootstrap import embedded
+    from agent.app import build_app
 
     settings = read_settings()
     on_this_machine(
@@ -127,9 +127,9 @@ def _history(incident_id: str) -> Source:
         what=f"incident {incident_id!r} was not replayed",
         mend="in the cloud replay its log: sre-agent replay logging:'FILTER' --since 2h",
     )
-    installation = embedded(settings)
-    incident = installation.store.load(incident_id)
-    signals = installation.store.signals(incident_id)
+    app = build_app(settings)
+    incident = app.store.load(incident_id)
+    signals = app.store.signals(incident_id)
     records = (
         JsonRecord(origin=incident_id, line=n, value={"signal": s.model_dump(mode="json")})
         for n, s in enumerate(signals, start=1)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import structlog
 
-from agent.bootstrap import Installation, Outfit
+from agent.app import App
 from agent.core.intake.origin import IgnoredBecause
 from agent.core.intake.read import signals_from
 from agent.core.phase import Phase
@@ -31,32 +31,32 @@ OWNER_OF: dict[Topic, Owner] = {
 }
 
 
-def handlers(installation: Installation) -> dict[str, Callable[[Delivery], Outcome]]:
+def handlers(app: App) -> dict[str, Callable[[Delivery], Outcome]]:
     """Return who handles each subscription's deliveries."""
-    return {f"{topic}-sub": _receiver(installation, topic) for topic in OWNER_OF}
+    return {f"{topic}-sub": _receiver(app, topic) for topic in OWNER_OF}
 
 
-def handler(outfit: Outfit, topic: Topic) -> Handle:
+def handler(app: App, topic: Topic) -> Handle:
     """Return what is done with a topic's deliveries: in this process, or in the function that is bound to it."""
-    world = outfit.worlds[OWNER_OF[topic]]
+    world = app.contexts[OWNER_OF[topic]]
 
     if OWNER_OF[topic] is Owner.INTAKE:
         from agent.entrypoints.taking import on_event
 
-        return lambda delivery: on_event(world, delivery, lambda d: read_signals(outfit, d))
+        return lambda delivery: on_event(world, delivery, lambda d: read_signals(app, d))
     from agent.entrypoints.handlers import on_order
 
     return lambda delivery: on_order(world, delivery)
 
 
-def read_signals(outfit: Outfit, delivery: Delivery) -> tuple[Signal, ...]:
+def read_signals(app: App, delivery: Delivery) -> tuple[Signal, ...]:
     """Turn a delivery into signals.
 
     Raises:
         InputRejected: The body can never become one.
     """
     run = delivery.attributes.get("run", LIVE)
-    taken = signals_from(delivery.data, outfit.reading(run))
+    taken = signals_from(delivery.data, app.reading(run))
     if any(item.because is IgnoredBecause.CANARY for item in taken.ignored):
         log.info("canary.heard", run=run, message=delivery.message_id)
     return taken.signals
@@ -67,12 +67,12 @@ def report(delivery: Delivery, error: Exception, outcome: Outcome) -> None:
     log.warning("delivery.failed", topic=delivery.topic, message=delivery.message_id, outcome=outcome, error=str(error))
 
 
-def _receiver(installation: Installation, topic: Topic) -> Callable[[Delivery], Outcome]:
-    handle = handler(installation, topic)
-    return lambda delivery: receive(delivery, handle, installation.quarantine, report=report)
+def _receiver(app: App, topic: Topic) -> Callable[[Delivery], Outcome]:
+    handle = handler(app, topic)
+    return lambda delivery: receive(delivery, handle, app.quarantine, report=report)
 
 
-def publish_example(installation: Installation, folder: Path) -> int:
+def publish_example(app: App, folder: Path) -> int:
     """Publish the recorded events of an example; those that were published before are noticed and kept once.
 
     Returns:
@@ -80,31 +80,31 @@ def publish_example(installation: Installation, folder: Path) -> int:
     """
     events = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines() if line.strip()]
     for event in events:
-        installation.bus.publish(entry_message(event))
+        app.bus.publish(entry_message(event))
     return len(events)
 
 
-def feed(installation: Installation, since: datetime | None) -> datetime | None:
+def feed(app: App, since: datetime | None) -> datetime | None:
     """Publish what the rehearsal's sink let through since then; return where to go on.
 
     An entry that was published already is noticed by its id, so that a restart may begin from the start.
     """
-    if installation.rehearsal is None:
+    if app.environment.rehearsal is None:
         return since
-    _act_for_people(installation)
-    for item in installation.rehearsal.new_log_entries(since):
-        installation.bus.publish(entry_message(item.entry))
+    _act_for_people(app)
+    for item in app.environment.rehearsal.new_log_entries(since):
+        app.bus.publish(entry_message(item.entry))
         since = item.at
     return since
 
 
-def _act_for_people(installation: Installation) -> None:
+def _act_for_people(app: App) -> None:
     """In a rehearsal nobody does what a person took on; what a person did on record is acted out instead."""
-    assert installation.rehearsal is not None
-    for incident in installation.store.incidents(Query(open_only=True, limit=ACTED_FOR)):
+    assert app.environment.rehearsal is not None
+    for incident in app.store.incidents(Query(open_only=True, limit=ACTED_FOR)):
         plan, verification = incident.plan, incident.verification
         if plan is not None and plan.by_person and verification is not None and incident.phase is Phase.VERIFYING:
-            installation.rehearsal.take_on(incident.service, plan.id, at=verification.since)
+            app.environment.rehearsal.take_on(incident.service, plan.id, at=verification.since)
 
 
 def entry_message(entry: Mapping[str, object], *, attributes: Mapping[str, str] | None = None) -> Message:
@@ -120,12 +120,12 @@ class Ticker:
     """Runs the tick in a thread of its own; a tick that fails is logged, and the next one comes.
 
     Args:
-        installation: The service.
+        app: The service.
         every_s: Seconds between two ticks.
     """
 
-    def __init__(self, installation: Installation, *, every_s: float) -> None:
-        self._installation = installation
+    def __init__(self, app: App, *, every_s: float) -> None:
+        self._app = app
         self._every_s = every_s
         self._stopping = threading.Event()
         self._since: datetime | None = None
@@ -144,8 +144,8 @@ class Ticker:
         """Run one tick in the calling thread."""
         from agent.entrypoints.handlers import on_tick
 
-        self._since = feed(self._installation, self._since)
-        on_tick(self._installation.worlds[Owner.TICK])
+        self._since = feed(self._app, self._since)
+        on_tick(self._app.contexts[Owner.TICK])
 
     def _run(self) -> None:
         while not self._stopping.wait(self._every_s):

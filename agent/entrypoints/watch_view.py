@@ -7,8 +7,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Protocol
 
-from agent.bootstrap.on_host import Checkup, Page
 from agent.entrypoints.output import for_people
+from agent.ports.host import Checkup, Page
 
 TICK_S = 0.3
 LINE_READ = 16_384  # of the last line of a log, before what is secret is taken out of it

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import structlog
 
-from agent.bootstrap import Installation
-from agent.bootstrap.on_host import Checkup, Doctor, Follower, HostPlatform, Page, Stage, Start
+from agent.app import App
+from agent.app.host_environment import open_follower
 from agent.core.intake.ends import LINE_LIMIT, PlainEnds, end_of
 from agent.core.phase import Phase
 from agent.core.signal import LIVE, AlertState, End, Signal, Source, alert_key, log_key
 from agent.core.storm import Tally
 from agent.errors import SreError
+from agent.ports.host import Checkup, HostCheck, HostServers, LogFollower, Page, Stage, Start
 from agent.ports.stage_context import Owner
 from agent.ports.store import Query
 from agent.stages.signal_to_incident import signal_to_incident
@@ -63,7 +64,7 @@ class Watchman:
     """Looks at one server again and again, and tells what it sees.
 
     Args:
-        installation: Where signals go.
+        app: Where signals go.
         service: The watched server.
         platform: Where it runs.
         doctor: Checks it while it serves.
@@ -74,23 +75,23 @@ class Watchman:
 
     def __init__(
         self,
-        installation: Installation,
+        app: App,
         service: str,
         *,
-        platform: HostPlatform,
-        doctor: Doctor,
+        platform: HostServers,
+        doctor: HostCheck,
         folder: Path,
         ours: bool = True,
         check_s: float = CHECK_S,
     ) -> None:
-        self._installation = installation
+        self._app = app
         self._service = service
         self._platform = platform
         self._doctor = doctor
         self._memory = Memory(folder / "told.json")
         self._ours = ours
         self._check_s = check_s
-        self._followers: dict[str, Follower] = {}
+        self._followers: dict[str, LogFollower] = {}
         self._tallies: dict[str, Tally] = {}
         self._ends: dict[str, PlainEnds] = {}
         self._open: dict[str, Signal] = {}
@@ -160,7 +161,7 @@ class Watchman:
             kept = self._memory.get(start.mark, "offset")
             offset = kept if isinstance(kept, int) else self._platform.first_byte(self._service, start)
             path = self._platform.log_path(self._service, start)
-            follower = self._followers[start.mark] = Follower(path, offset=offset, punch=self._ours)
+            follower = self._followers[start.mark] = open_follower(path, offset=offset, ours=self._ours)
         for lines in follower.pieces(ended=over):
             self._tell(self._sights(start, lines, follower.offset))
             self.last_line = next((line for line in reversed(lines) if line.strip()), self.last_line)
@@ -170,7 +171,7 @@ class Watchman:
         """Return the telling lines; of equal ones the first, then each power of two."""
         tally = self._tallies.setdefault(start.mark, Tally())
         found = []
-        for index, match in self._installation.rules.matcher.scan(lines):
+        for index, match in self._app.rules.matcher.scan(lines):
             if tally.tells(match.signature):
                 key = log_key(LIVE, log_name=start.mark, insert_id=f"{behind}/{index}", timestamp="")
                 found.append(self._signal(start, key, Source.APP_LOG, lines[index]))
@@ -208,7 +209,7 @@ class Watchman:
             self._tell([self._alert(start, name, f"{name} is over", AlertState.CLOSED)])
 
     def _alert(self, start: Start, name: str, says: str, state: AlertState) -> Signal:
-        now = self._installation.clock.now().isoformat()
+        now = self._app.clock.now().isoformat()
         opened = self._open.get(name)
         since = opened.fields["started_at"] if opened is not None else now
         alert = f"{start.mark}/{name}"
@@ -234,7 +235,7 @@ class Watchman:
             platform="host",
             revision=start.revision,
             instance=start.mark,
-            at=self._installation.clock.now(),
+            at=self._app.clock.now(),
             severity=severity,
             text=says,
             end=end,
@@ -242,13 +243,13 @@ class Watchman:
 
     def _tell(self, signals: Iterable[Signal]) -> None:
         for signal in signals:
-            signal_to_incident(self._installation.worlds[Owner.INTAKE], signal)
+            signal_to_incident(self._app.contexts[Owner.INTAKE], signal)
 
     def _again_for_people(self, page: Page) -> None:
         """Start a dead server again, once, when a person has said that what only a person could do is done."""
         if page.newest is None or page.newest.stage is not Stage.ENDED:
             return
-        for incident in self._installation.store.incidents(Query(run=LIVE, service=self._service, open_only=True)):
+        for incident in self._app.store.incidents(Query(run=LIVE, service=self._service, open_only=True)):
             plan = incident.plan
             done = incident.phase is Phase.VERIFYING and plan is not None and plan.by_person
             if done and plan is not None and not self._memory.get("again", plan.id):

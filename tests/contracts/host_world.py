@@ -8,8 +8,8 @@ from pathlib import Path
 
 from agent.adapters.clock import SystemClock
 from agent.adapters.platform.host import HostPlatform
-from agent.adapters.platform.host_book import Stage
 from agent.core.serving import ServingConfig
+from agent.ports.host import Stage
 
 FAKE = Path(__file__).resolve().parents[1] / "fake_vllm.py"
 LIMIT_S = 20.0

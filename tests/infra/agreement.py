@@ -4,7 +4,7 @@ import ast
 import re
 from dataclasses import dataclass
 
-from agent.bootstrap.outfit import DECIDERS
+from agent.app.app import DECIDERS
 from agent.core.intake.origin import CANARY_LOG
 from agent.ports.bus import Topic
 from agent.ports.stage_context import Owner

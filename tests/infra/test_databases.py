@@ -6,7 +6,7 @@ from pathlib import Path
 from agent.adapters.bus.quarantine_firestore import FAILURES_TTL_FIELD
 from agent.adapters.store.firestore import INDEXES, TTL_FIELD
 from agent.adapters.store.firestore_control import CONTROL_INDEXES, CONTROL_TTL_FIELD
-from agent.bootstrap.shelves import CONTROL_DATABASE, STATE_DATABASE
+from agent.app.stores import CONTROL_DATABASE, STATE_DATABASE
 
 ROOT = Path(__file__).resolve().parents[2]
 

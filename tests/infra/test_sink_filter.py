@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from agent.bootstrap import matcher
+from agent.app.catalogues import matcher
 from agent.catalogue.load_failures import load_failures
 from agent.catalogue.load_healthy import load_healthy
 from agent.core.services import parse_services

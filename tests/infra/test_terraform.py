@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from agent.bootstrap import matcher
+from agent.app.catalogues import matcher
 from agent.core import metric_rules
 from agent.core.services import parse_services
 from agent.entrypoints.cloud_values import cloud_values

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.bootstrap import Installation, in_memory, worker
+from agent.app import App, build_app_in_memory
+from agent.app.runtime_environment import RuntimeEnvironment
 from agent.core.decision import Answer, Channel, Decision
 from agent.core.incident import Incident
 from agent.entrypoints.analysis import SteppedClock
@@ -23,10 +24,10 @@ ROOT = Path(__file__).resolve().parents[2]
 class Journey:
     """One service and the people around it."""
 
-    def __init__(self, installation: Installation, clock: SteppedClock) -> None:
+    def __init__(self, installation: App, clock: SteppedClock) -> None:
         self.installation = installation
         self.clock = clock
-        self.work = worker(installation, handlers(installation), threads=1).run_due
+        self.work = installation.worker(handlers(installation), threads=1).run_due
         self._since: datetime | None = None
 
     def go(self, seconds: float, *, step: float = 1.0) -> None:
@@ -35,7 +36,7 @@ class Journey:
         while passed < seconds:
             self._since = feed(self.installation, self._since)
             self.work()
-            on_tick(self.installation.worlds[Owner.TICK])
+            on_tick(self.installation.contexts[Owner.TICK])
             self.work()
             self.clock.step(step)
             passed += step
@@ -58,18 +59,21 @@ class Journey:
     def answer(self, plan: str, answer: Answer = Answer.APPROVE, *, who: str = "ada", why: str = "") -> Decision:
         """Say yes or no."""
         word = Word(plan=plan, answer=answer, who=who, channel=Channel.COMMAND_LINE, verified=False, why=why)
-        return plan_to_decision(self.installation.worlds[Owner.DECIDE], word)
+        return plan_to_decision(self.installation.contexts[Owner.DECIDE], word)
 
 
 @pytest.fixture
 def journey(tmp_path: Path) -> Callable[[str], Journey]:
     """Make a journey of an example: its recorded events are published, nothing has been handled yet."""
 
-    def make(example: str, **overrides: object) -> Journey:
+    def make(
+        example: str, *, environment: Callable[..., RuntimeEnvironment] | None = None, **overrides: object
+    ) -> Journey:
         folder = ROOT / "examples" / example
         settings = read_settings({}, platform=f"rehearsal:{folder}", **overrides)
         clock = SteppedClock(datetime(2026, 11, 21, 3, 0, tzinfo=UTC))
-        installation = in_memory(settings, clock=clock, state=tmp_path)
+        parts = {"environment": environment(settings.with_(store=f"sqlite:{tmp_path}"), clock)} if environment else {}
+        installation = build_app_in_memory(settings, clock=clock, state=tmp_path, **parts)
         publish_example(installation, folder)
         return Journey(installation, clock)
 

@@ -90,21 +90,16 @@ class Points:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def killing(outfit, points):
-    """Return an outfit whose every effect is a point of the plan."""
+def killing(app, points):
+    """Return an app whose every effect is a point of the plan."""
 
-    def wrapped(world):
-        def platform_of(service):
-            platform = world.platform_of(service)
-            return platform and Killing("platform", platform, points)
+    def platform_of(service):
+        platform = app.environment.platform_of(service)
+        return platform and Killing("platform", platform, points)
 
-        control = world.control and Killing("control", world.control, points)
-        ports = {name: Killing(name, getattr(world, name), points) for name in ("store", "bus", "cards")}
-        return dataclasses.replace(world, control=control, platform_of=platform_of, **ports)
-
-    worlds = {owner: wrapped(world) for owner, world in outfit.worlds.items()}
-    quarantine = Killing("quarantine", outfit.quarantine, points)
-    return dataclasses.replace(outfit, worlds=worlds, quarantine=quarantine)
+    names = ("store", "control", "bus", "cards", "quarantine")
+    ports = {name: Killing(name, getattr(app, name), points) for name in names}
+    return dataclasses.replace(app, environment=dataclasses.replace(app.environment, platform_of=platform_of), **ports)
 
 
 def points_of(function):
@@ -116,27 +111,28 @@ def points_of(function):
 def arm(function):
     """Let a function of this process be killed as the plan says."""
     points = points_of(function)
-    real = functions._outfit
-    functions._outfit = cache(lambda owner: killing(real(owner), points))
+    real = functions._app
+    functions._app = cache(lambda role: killing(real(role), points))
 
 
 def decide(plan):
     """Approve a plan in this process, as `decide` does."""
+    from agent.app import Role
     from agent.core.decision import Answer, Channel
     from agent.ports.stage_context import Owner
     from agent.stages.plan_to_decision import Word, plan_to_decision
 
     word = Word(plan=plan, answer=Answer.APPROVE, who="ada", channel=Channel.COMMAND_LINE, verified=False)
-    plan_to_decision(functions.outfit_of(Owner.DECIDE).worlds[Owner.DECIDE], word)
+    plan_to_decision(functions.app_of(Role.DECIDE).contexts[Owner.DECIDE], word)
 
 
 def watch(words):
     """Run the watch command in this process."""
-    from agent import bootstrap
+    from agent import app
     from agent.entrypoints.cli import main
 
-    points, real = points_of("watch"), bootstrap.embedded
-    bootstrap.embedded = lambda settings: killing(real(settings), points)
+    points, real = points_of("watch"), app.build_app
+    app.build_app = lambda settings: killing(real(settings), points)
     return main(words)
 
 

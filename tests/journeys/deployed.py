@@ -14,7 +14,7 @@ import urllib.request
 from pathlib import Path
 
 from agent.adapters.bus.pubsub import PubSubBus
-from agent.bootstrap import installation
+from agent.app import Role, build_app
 from agent.core.decision import Answer, Channel
 from agent.entrypoints.service import entry_message, feed
 from agent.ports.bus import Topic
@@ -122,8 +122,8 @@ class Deployed:
                 emulator.push(f"{topic}-push", path, self.functions[name].url + "/", project)
         self.bus = PubSubBus(project, emulator=emulator.host)
         settings = read_settings(self.words)
-        self.decider = installation(settings, Owner.DECIDE)
-        self.outside = installation(settings, Owner.TICK)  # the stand-in platform, seen from outside
+        self.decider = build_app(settings, Role.DECIDE)
+        self.outside = build_app(settings, Role.TICK)  # the stand-in platform, seen from outside
         self._since = None
         for function in self.functions.values():
             function.answers()
@@ -166,4 +166,4 @@ class Deployed:
 
     def approve(self, plan):
         word = Word(plan=plan, answer=Answer.APPROVE, who="ada", channel=Channel.COMMAND_LINE, verified=False)
-        return plan_to_decision(self.decider.worlds[Owner.DECIDE], word)
+        return plan_to_decision(self.decider.contexts[Owner.DECIDE], word)

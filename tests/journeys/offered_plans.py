@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from agent.bootstrap.known import matcher, service_fits, titles
+from agent.app.catalogues import matcher, read_capacity, titles
 from agent.catalogue.load_policy import load_default_policy
 from agent.core.diagnosing import LogText, diagnose
 from agent.core.incident import Incident
@@ -98,7 +98,7 @@ def replay(row: dict[str, Any]) -> Replayed:
     version = row.get("vllm_version") or ""
     if re.fullmatch(r"v?\d+\.\d+(\.\d+)?\S*", version):
         service["vllm"] = version
-    fits = service_fits(parse_services({"service": [service]}))
+    fits = read_capacity(parse_services({"service": [service]}))
     live = Live(
         service="replayed", platform=platform, config=config, uid="u", generation=1, etag="e", template="{}",
         ready=False, latest_created_revision="r-1",

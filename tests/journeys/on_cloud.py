@@ -21,7 +21,7 @@ from agent.adapters.clock import SystemClock
 from agent.adapters.store.firestore import FirestoreStore
 from agent.adapters.store.firestore_control import FirestoreControlStore
 from agent.adapters.store.firestore_documents import Documents
-from agent.bootstrap.shelves import CONTROL_DATABASE, STATE_DATABASE
+from agent.app.stores import CONTROL_DATABASE, STATE_DATABASE
 from agent.core.phase import Phase
 from agent.core.signed_request import standard_headers, webhook_secret
 from agent.entrypoints.service import entry_message

@@ -4,7 +4,6 @@ from datetime import timedelta
 
 import pytest
 
-from agent.bootstrap import worker
 from agent.core.action import SetConcurrency, SetFlag
 from agent.core.decision import Answer, Channel, sign
 from agent.core.execution import EffectKind, Intent
@@ -28,16 +27,16 @@ ANY = ("set_*", "restart")
 
 def with_world(told, owner, **changes):
     """Give one function another world, as a new deployment would."""
-    worlds = dict(told.installation.worlds)
+    worlds = dict(told.installation.contexts)
     worlds[owner] = type(worlds[owner])(**(vars(worlds[owner]) | changes))
-    told.installation.worlds.update(worlds)
-    told.work = worker(told.installation, handlers(told.installation), threads=1).run_due
+    told.installation.contexts.update(worlds)
+    told.work = told.installation.worker(handlers(told.installation), threads=1).run_due
     return worlds[owner]
 
 
 def with_policy(told, **changes):
     """Give every function another policy."""
-    for owner, world in list(told.installation.worlds.items()):
+    for owner, world in list(told.installation.contexts.items()):
         known = world.rules
         policy = known.policy.with_(**changes)
         with_world(told, owner, rules=type(known)(**(vars(known) | {"policy": policy})))
@@ -56,7 +55,7 @@ def approved(told):
 
 
 def stamps(told):
-    return told.installation.rehearsal.describe(SERVICE).stamps
+    return told.installation.environment.rehearsal.describe(SERVICE).stamps
 
 
 def intent_of(service, at):
@@ -147,10 +146,10 @@ def test_a_forged_intent_is_not_carried_out(journey):
     """Somebody who writes the store of incidents makes up an approval and an intent: nothing is called."""
     told = journey(PROBE)
     incident = approved(told)
-    told.installation.worlds[Owner.DECISION].control.set_kill_switch(KillSwitch(on=False))
+    told.installation.contexts[Owner.DECISION].control.set_kill_switch(KillSwitch(on=False))
     from agent.core.execution import Effect, Execution, effect_key, revision_name
 
-    live = told.installation.rehearsal.describe(SERVICE)
+    live = told.installation.environment.rehearsal.describe(SERVICE)
     evil = incident.plan.with_(actions=(SetFlag(name="max-model-len", value="1"),))
     key = effect_key(incident.id, evil.digest, EffectKind.APPLY)
     effect = Effect(
@@ -185,13 +184,13 @@ def test_a_way_back_that_was_written_over_is_not_taken(journey):
     """What is put back is what the executor kept in the control database, whatever the incident says."""
     told = journey(PROBE)
     asked = told.until(ASKED)
-    stood = told.installation.rehearsal.describe(SERVICE).config
+    stood = told.installation.environment.rehearsal.describe(SERVICE).config
     told.answer(asked.plan.id)
     applied = told.until(lambda i: i.phase is Phase.VERIFYING, limit_s=300)
     evil = applied.execution.with_(prior_template=applied.execution.prior_template.replace("max-model-len", "evil"))
     rewritten(told, applied, execution=evil, phase=Phase.ROLLING_BACK, due_at=told.clock.now())
     told.until(lambda i: i.phase is Phase.ROLLED_BACK or i.plan.id != asked.plan.id, limit_s=900)
-    assert told.installation.rehearsal.describe(SERVICE).config == stood
+    assert told.installation.environment.rehearsal.describe(SERVICE).config == stood
 
 
 def test_another_policy_after_the_approval_refuses_and_plans_anew(journey):
@@ -226,7 +225,7 @@ def test_what_was_shown_must_be_the_plan(journey):
         plan_digest="0" * 64,
     )
     with pytest.raises(PolicyRefused, match="what was shown had digest '00000000'"):
-        plan_to_decision(told.installation.worlds[Owner.DECIDE], word)
+        plan_to_decision(told.installation.contexts[Owner.DECIDE], word)
 
 
 class Broken:
@@ -268,7 +267,7 @@ def test_in_doubt_nothing_is_changed(journey, answers):
     """S5: unreachable or garbage, the executor changes nothing; people still see the incident."""
     told = journey(PROBE)
     approved(told)
-    world = told.installation.worlds[Owner.DECISION]
+    world = told.installation.contexts[Owner.DECISION]
     with_world(told, Owner.DECISION, control=Broken(world.control, **answers))
     told.go(20)
     assert not stamps(told)
@@ -281,7 +280,7 @@ def test_a_kill_switch_that_answers_late_lets_nothing_begin(journey, monkeypatch
     from agent.stages.shared import effects
 
     told = journey(PROBE)
-    world = told.installation.worlds[Owner.DECISION]
+    world = told.installation.contexts[Owner.DECISION]
     ticks = iter([0.0, 1.5])
     monkeypatch.setattr(effects, "time", type("Slow", (), {"monotonic": lambda: next(ticks)}))
     with pytest.raises(DependencyFailed, match="did not answer within 1 s"):
@@ -330,8 +329,8 @@ class Flipping:
 def test_after_the_switch_is_turned_no_effect_starts(journey, at):
     """S6: turned after any call of the platform, from the first look to the last measurement."""
     told = journey(PROBE)
-    world = told.installation.worlds[Owner.DECISION]
-    flipping = Flipping(told.installation.rehearsal, world.control, at)
+    world = told.installation.contexts[Owner.DECISION]
+    flipping = Flipping(told.installation.environment.rehearsal, world.control, at)
     for owner in (Owner.INCIDENT, Owner.DECISION, Owner.TICK):
         with_world(told, owner, platform_of=lambda _: flipping)
     asked = told.until(lambda i: i.phase is Phase.ASKED or i.ended, limit_s=300)
@@ -362,7 +361,7 @@ def test_an_order_to_decide_alone_decides_nothing_that_policy_does_not(journey, 
     from agent.entrypoints.handlers import on_order
 
     order = f'{{"kind":"auto","incident":"{asked.id}"}}'.encode()
-    on_order(told.installation.worlds[Owner.DECISION], Delivery(topic=None, message_id="m", data=order))
+    on_order(told.installation.contexts[Owner.DECISION], Delivery(topic=None, message_id="m", data=order))
     told.go(5)
     assert told.installation.store.load(asked.id).phase is Phase.ASKED
     assert not stamps(told)
@@ -372,7 +371,7 @@ def test_policy_is_read_by_the_executor_itself(journey):
     """The function that reads logs believes that all is automatic; the executor knows better."""
     told = journey(PROBE)
     everything = (Rule(services=("gemma4-*",), kinds=ANY, mode=Mode.AUTOMATIC),)
-    known = told.installation.worlds[Owner.INCIDENT].rules
+    known = told.installation.contexts[Owner.INCIDENT].rules
     lax = type(known)(**(vars(known) | {"policy": known.policy.with_(rules=everything)}))
     with_world(told, Owner.INCIDENT, rules=lax)
     asked = told.until(ASKED)
@@ -386,7 +385,7 @@ def test_nobody_may_sign_as_policy_from_outside(journey):
     plan = told.until(ASKED).plan
     word = Word(plan=plan.id, answer=Answer.APPROVE, who="policy", channel=Channel.POLICY, verified=True)
     with pytest.raises(PolicyRefused, match="asks for a person"):
-        plan_to_decision(told.installation.worlds[Owner.DECIDE], word)
+        plan_to_decision(told.installation.contexts[Owner.DECIDE], word)
 
 
 def word_of(plan, channel, who, *, answer=Answer.APPROVE, verified=True):
@@ -415,7 +414,7 @@ def test_a_verified_channel_needs_an_approver_of_the_service(journey, channel, w
     with_policy(told, approvers=(ADA, BEN, NONE))
     plan = told.until(ASKED).plan
     with pytest.raises(PolicyRefused, match=says):
-        plan_to_decision(told.installation.worlds[Owner.DECIDE], word_of(plan, channel, who, answer=answer))
+        plan_to_decision(told.installation.contexts[Owner.DECIDE], word_of(plan, channel, who, answer=answer))
 
 
 @pytest.mark.parametrize(
@@ -425,7 +424,7 @@ def test_an_approver_is_heard_through_every_channel_that_proves_them(journey, ch
     told = journey(PROBE)
     with_policy(told, approvers=(ADA,))
     plan = told.until(ASKED).plan
-    decided = plan_to_decision(told.installation.worlds[Owner.DECIDE], word_of(plan, channel, who))
+    decided = plan_to_decision(told.installation.contexts[Owner.DECIDE], word_of(plan, channel, who))
     assert decided.shown == "Ada"
     assert told.until(ENDED, limit_s=900).phase is Phase.RESOLVED
 
@@ -438,7 +437,7 @@ def test_who_asks_does_not_approve_under_any_of_their_names(journey, asked_by):
     plan = incident.plan.with_(asked_by=asked_by)
     from agent.stages.shared.approval import may_not_decide
 
-    world = told.installation.worlds[Owner.DECIDE]
+    world = told.installation.contexts[Owner.DECIDE]
     ask = {"channel": Channel.SLACK, "who": "U0ADA", "verified": True}
     assert "who asks does not approve" in may_not_decide(world, plan, answer=Answer.APPROVE, **ask)
     assert may_not_decide(world, plan, answer=Answer.REJECT, **ask) == ""
@@ -490,7 +489,7 @@ def test_losing_to_a_person_is_no_failure_of_the_policy(journey):
 def test_the_empty_policy_changes_nothing(journey):
     """S7: no flag, no variable, no selector: no plan of ours, and nothing is applied."""
     told = journey(PROBE)
-    for owner, world in list(told.installation.worlds.items()):
+    for owner, world in list(told.installation.contexts.items()):
         known = type(world.rules)(**(vars(world.rules) | {"policy": Policy()}))
         with_world(told, owner, rules=known)
     asked = told.until(ASKED)

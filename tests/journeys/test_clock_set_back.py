@@ -6,7 +6,6 @@ from datetime import timedelta
 import pytest
 
 from agent.adapters.clock import StoredClock
-from agent.bootstrap import worker
 from agent.core.phase import Phase
 from agent.entrypoints.service import handlers
 from agent.entrypoints.web.console import _banners
@@ -39,9 +38,9 @@ def test_verification_goes_on(journey, back_s, phase, restarted):
             return (elapsed() - start).total_seconds()
 
         clock = StoredClock(machine, told.installation.store.latest_time, monotonic=monotonic)
-        for owner, world in list(told.installation.worlds.items()):
-            told.installation.worlds[owner] = replace(world, clock=clock)
-        told.work = worker(told.installation, handlers(told.installation), threads=1).run_due
+        for owner, world in list(told.installation.contexts.items()):
+            told.installation.contexts[owner] = replace(world, clock=clock)
+        told.work = told.installation.worker(handlers(told.installation), threads=1).run_due
 
     fresh()
     told.answer(told.until(lambda i: i.phase is Phase.ASKED).plan.id)
@@ -49,7 +48,7 @@ def test_verification_goes_on(journey, back_s, phase, restarted):
     machine.back = timedelta(seconds=back_s)
     if restarted:
         fresh()
-    world = told.installation.worlds["on_decision"]
+    world = told.installation.contexts["on_decision"]
     said = [b for b in _banners(world, told.installation.settings, 1) if "The clock of this machine is" in b]
     assert len(said) == 1
     before = told.clock.now()

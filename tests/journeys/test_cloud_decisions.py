@@ -14,7 +14,6 @@ import structlog
 from werkzeug.serving import make_server
 from werkzeug.wrappers import Request
 
-from agent.bootstrap import worker
 from agent.core.decision import Channel
 from agent.core.phase import Phase
 from agent.core.policy import Approver
@@ -52,10 +51,10 @@ class Cloud:
 
     def __init__(self, told):
         self.told, self.keys, self.servers = told, TOKENS.KeyServer(), []
-        for owner, world in list(told.installation.worlds.items()):
+        for owner, world in list(told.installation.contexts.items()):
             known = replace(world.rules, policy=world.rules.policy.with_(approvers=(ADA,)))
-            told.installation.worlds[owner] = replace(world, rules=known, local=False)
-        told.work = worker(told.installation, handlers(told.installation), threads=1).run_due
+            told.installation.contexts[owner] = replace(world, rules=known, local=False)
+        told.work = told.installation.worker(handlers(told.installation), threads=1).run_due
         self.decide_url = self.serve(self.decide())
         self.console_url = self.serve(self.console())
 
@@ -75,7 +74,7 @@ class Cloud:
             own=TOKENS.OURS,
             iap_audience=TOKENS.IAP,
         )
-        gate = Gate(world=self.told.installation.worlds[Owner.DECIDE], clock=clock, proofs=proofs)
+        gate = Gate(world=self.told.installation.contexts[Owner.DECIDE], clock=clock, proofs=proofs)
         return lambda environ, start: respond(Request(environ), gate)(environ, start)
 
     def console(self):
@@ -83,7 +82,7 @@ class Cloud:
             store="firestore:p", bus="pubsub:p", platform="cloud_run:p", iap_audience=TOKENS.IAP, public_url=ORIGIN,
             decide_url=self.decide_url, form_key="f" * 32,
         )  # fmt: skip
-        world = self.told.installation.worlds[Owner.INTAKE]
+        world = self.told.installation.contexts[Owner.INTAKE]
         assert world.receipt_key is None
         assert world.control is None
         keys = KeySet(self.told.clock, url=f"{self.keys.url}/iap", holder="Identity-Aware Proxy")

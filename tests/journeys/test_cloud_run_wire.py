@@ -10,8 +10,8 @@ import pytest
 from google.protobuf import json_format
 
 from agent.adapters.platform.rehearsal_scenario import load_scenario
-from agent.bootstrap import local
-from agent.bootstrap.place import Place, place_of
+from agent.app.catalogues import read_services
+from agent.app.runtime_environment import RuntimeEnvironment, open_environment
 from agent.core.execution import EffectKind
 from agent.core.phase import Phase
 from agent.core.value import canonical
@@ -26,33 +26,30 @@ _spec.loader.exec_module(worlds)
 
 
 @pytest.fixture
-def on_cloud_run(monkeypatch: pytest.MonkeyPatch) -> Iterator[list]:
-    """Puts the wire in the place of the rehearsal; its logs stay the recorded ones."""
+def on_cloud_run(journey: Callable) -> Iterator[Callable]:
+    """Begins the example with the wire in the place of the rehearsal; its logs stay the recorded ones."""
     made = []
 
-    def place(settings, services, clock) -> Place:
+    def on_the_wire(settings, clock) -> RuntimeEnvironment:
         scenario = load_scenario(ROOT / "examples" / PROBE / "scenario.toml")
         body = worlds.body_of(scenario.service, scenario.live.config, ready=False)
         made.append(worlds.CloudRunWorld(scenario.service, recorded=body, watch=clock))
         platform = made[0].open()
-        logs = place_of(settings, services, clock).logs
-        return Place(platform_of=lambda name: platform if name == scenario.service else None, logs=logs)
+        logs = open_environment(settings, read_services(settings), clock).logs
+        return RuntimeEnvironment(platform_of=lambda name: platform if name == scenario.service else None, logs=logs)
 
-    monkeypatch.setattr(local, "place_of", place)
-    yield made
+    yield lambda: (journey(PROBE, environment=on_the_wire), made[0])
     for world in made:
         world.close()
 
 
 def approved(
-    journey: Callable,
-    on_cloud_run: list,
+    on_cloud_run: Callable,
     fate,
     before_apply: Callable = lambda _: None,
     before_ask: Callable = lambda _: None,
 ):
-    told = journey(PROBE)
-    world = on_cloud_run[0]
+    told, world = on_cloud_run()
     world.fate = fate
     before_ask(world)
     before = world.open().describe(world.service)
@@ -71,9 +68,9 @@ def go_on(told, reached: Callable, *, limit_s: float = 7200):
     raise AssertionError(f"not reached: {found.phase} {found.ended_why}")
 
 
-def test_one_update_with_the_planned_difference_ends_resolved(journey, on_cloud_run) -> None:
+def test_one_update_with_the_planned_difference_ends_resolved(on_cloud_run) -> None:
     """The probe is longer, nothing else differs, and a real completion says that it helped."""
-    told, world, before = approved(journey, on_cloud_run, worlds.server.Fate(up=True, after_s=787.2))
+    told, world, before = approved(on_cloud_run, worlds.server.Fate(up=True, after_s=787.2))
     done = go_on(told, lambda i: i.ended)
     assert (done.phase, done.verification.verdict) == (Phase.RESOLVED, Verdict.RECOVERED)
     assert done.verification.latest(Check.COMPLETION).good is True
@@ -95,10 +92,10 @@ def test_one_update_with_the_planned_difference_ends_resolved(journey, on_cloud_
 
 @pytest.mark.parametrize("applied", [True, False], ids=["applied, answer lost", "not applied, no answer"])
 @pytest.mark.parametrize("code", [grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED], ids=lambda c: c.name)
-def test_a_lost_answer_is_one_change_all_the_same(journey, on_cloud_run, code, applied: bool) -> None:
+def test_a_lost_answer_is_one_change_all_the_same(on_cloud_run, code, applied: bool) -> None:
     """Whether or not it was made: the service gets one update, and the incident ends well."""
     told, world, _ = approved(
-        journey, on_cloud_run, worlds.server.Fate(up=True, after_s=787.2), lambda w: fail(w, code, applied)
+        on_cloud_run, worlds.server.Fate(up=True, after_s=787.2), lambda w: fail(w, code, applied)
     )
     done = go_on(told, lambda i: i.ended)
     assert (done.phase, len(world.stand_in.updates)) == (Phase.RESOLVED, 1)
@@ -108,9 +105,9 @@ def fail(world, code, applied: bool) -> None:
     world.stand_in.fail("UpdateService", code, applied=applied)
 
 
-def test_a_rollout_that_fails_ends_on_the_exact_prior_template(journey, on_cloud_run) -> None:
+def test_a_rollout_that_fails_ends_on_the_exact_prior_template(on_cloud_run) -> None:
     """Two changes of the service: there and back; template and traffic are those of before."""
-    told, world, before = approved(journey, on_cloud_run, worlds.server.Fate(up=False, after_s=787.2))
+    told, world, before = approved(on_cloud_run, worlds.server.Fate(up=False, after_s=787.2))
     back = go_on(told, lambda i: i.ended or i.phase is Phase.ASKED)
     traffic = canonical([t.model_dump(mode="json") for t in before.traffic]).decode()
     platform = world.open()
@@ -121,7 +118,7 @@ def test_a_rollout_that_fails_ends_on_the_exact_prior_template(journey, on_cloud
 
 
 def test_a_revision_that_serves_all_the_while_is_named_in_the_plan_and_after_the_way_back(
-    journey, on_cloud_run
+    on_cloud_run,
 ) -> None:
     """A rollout that fails leaves the traffic on the revision before: the service is not down, and nobody is told so."""
 
@@ -130,7 +127,7 @@ def test_a_revision_that_serves_all_the_while_is_named_in_the_plan_and_after_the
         world.stand_in.edit(world.name, lambda pb: setattr(pb, "latest_ready_revision", older))
 
     fate = worlds.server.Fate(up=False, after_s=787.2)
-    told, _, _ = approved(journey, on_cloud_run, fate, before_ask=served)
+    told, _, _ = approved(on_cloud_run, fate, before_ask=served)
     undo = told.incidents()[0].plan.undo
     assert undo.endswith("it did not come up before either, and older-00004-h7x serves meanwhile")
     back = go_on(told, lambda i: i.ended or i.phase is Phase.ASKED)
@@ -140,14 +137,14 @@ def test_a_revision_that_serves_all_the_while_is_named_in_the_plan_and_after_the
     ]
 
 
-def test_traffic_that_a_person_pinned_meanwhile_stays_where_it_is(journey, on_cloud_run) -> None:
+def test_traffic_that_a_person_pinned_meanwhile_stays_where_it_is(on_cloud_run) -> None:
     """Somebody mended it for now by pinning what works: nothing is put back over it, and a person has it."""
 
     def pinned(pb) -> None:
         del pb.traffic[:]
         pb.traffic.add(type_=2, revision="older-00004-h7x", percent=100)
 
-    told, world, _ = approved(journey, on_cloud_run, worlds.server.Fate(up=False, after_s=787.2))
+    told, world, _ = approved(on_cloud_run, worlds.server.Fate(up=False, after_s=787.2))
     go_on(told, lambda i: i.phase is Phase.APPLYING)
     world.stand_in.edit(world.name, pinned)
     ended = go_on(told, lambda i: i.ended)
@@ -157,9 +154,9 @@ def test_traffic_that_a_person_pinned_meanwhile_stays_where_it_is(journey, on_cl
     assert [t.revision for t in world.open().describe(world.service).traffic] == ["older-00004-h7x"]
 
 
-def test_a_service_that_was_made_again_meanwhile_is_left_alone(journey, on_cloud_run) -> None:
+def test_a_service_that_was_made_again_meanwhile_is_left_alone(on_cloud_run) -> None:
     """Deleted and made again under its name: the approval was for the one before."""
-    told, world, _ = approved(journey, on_cloud_run, worlds.server.Fate(up=False, after_s=787.2))
+    told, world, _ = approved(on_cloud_run, worlds.server.Fate(up=False, after_s=787.2))
     go_on(told, lambda i: i.phase is Phase.APPLYING)
     world.stand_in.edit(world.name, lambda pb: setattr(pb, "uid", "another"))
     ended = go_on(told, lambda i: i.ended)

@@ -39,7 +39,7 @@ def staged(journey, tmp_path):
 
 
 def live(told):
-    return told.installation.rehearsal.describe(SERVICE)
+    return told.installation.environment.rehearsal.describe(SERVICE)
 
 
 def ours(told):
@@ -56,7 +56,7 @@ def by_hand(told, concurrency=7, key="by-hand"):
         etag=live(told).etag,
         actions=(SetConcurrency(concurrency=concurrency),),
     )
-    told.installation.rehearsal.apply(order)
+    told.installation.environment.rehearsal.apply(order)
 
 
 def written(told, incident, **changes):
@@ -340,7 +340,7 @@ class TestBegunBeforeThisRule:
         """Its target was not kept; the plan is made anew and asked about again."""
         told = journey(PROBE)
         told.answer(told.until(lambda i: i.phase is Phase.ASKED).plan.id)
-        world = told.installation.worlds["on_decision"]
+        world = told.installation.contexts["on_decision"]
         from agent.stages.decision_to_execution import begin_execution
 
         begin_execution(world, told.incidents()[0])

@@ -11,7 +11,6 @@ from urllib.parse import quote_plus
 
 import pytest
 
-from agent.bootstrap import worker
 from agent.core.phase import Phase
 from agent.core.policy import Approver
 from agent.core.signed_request import standard_headers, webhook_secret
@@ -33,14 +32,14 @@ class Desk:
 
     def __init__(self, told):
         self.told, self.replies = told, []
-        for owner, world in list(told.installation.worlds.items()):
+        for owner, world in list(told.installation.contexts.items()):
             known = world.rules
             policy = known.policy.with_(approvers=(ADA,))
             known = type(known)(**(vars(known) | {"policy": policy}))
-            told.installation.worlds[owner] = type(world)(**(vars(world) | {"rules": known}))
-        told.work = worker(told.installation, handlers(told.installation), threads=1).run_due
+            told.installation.contexts[owner] = type(world)(**(vars(world) | {"rules": known}))
+        told.work = told.installation.worker(handlers(told.installation), threads=1).run_due
         self.plan = told.until(lambda i: i.phase is Phase.ASKED, limit_s=300).plan
-        self.world = told.installation.worlds[Owner.DECIDE]
+        self.world = told.installation.contexts[Owner.DECIDE]
 
     def gate(self, **changes):
         world = type(self.world)(**(vars(self.world) | changes.pop("world", {})))

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from agent.adapters.notifier.webhook import WebhookNotifier
-from agent.bootstrap.known import redact
+from agent.app.catalogues import redact
 from agent.core.phase import Phase
 from agent.entrypoints.commands import classify, incidents
 from agent.entrypoints.service import entry_message
@@ -84,7 +84,7 @@ def test_no_sink_shows_a_disguised_secret(journey, tmp_path, capsys):
     told.until(lambda i: i.phase is Phase.ASKED, limit_s=300)
     told.go(30, step=10)
     store = told.installation.store
-    client = make_app(told.installation.worlds[Owner.DECIDE], settings=told.installation.settings).test_client()
+    client = make_app(told.installation.contexts[Owner.DECIDE], settings=told.installation.settings).test_client()
     seen = {"log": "".join(capsys.readouterr())} | queued | tables(tmp_path)
     found = store.incidents(Query(limit=100))
     assert any("inj" in (i.revision or "") for i in found)
@@ -108,7 +108,7 @@ def test_what_an_earlier_version_stored_is_redacted_where_it_leaves(journey, cap
     rows = tuple(line.with_(line=LINES[how]) for line in asked.diagnosis.evidence)
     assert rows
     old = asked.with_(diagnosis=asked.diagnosis.with_(evidence=rows, root_cause=LINES[how]))
-    world = told.installation.worlds[Owner.DECIDE]
+    world = told.installation.contexts[Owner.DECIDE]
 
     class Old:
         """A store that still has the old row."""

@@ -102,7 +102,7 @@ def test_an_unproved_change_cannot_be_approved_whoever_wrote_it(journey) -> None
 def test_policy_approves_nothing_that_is_not_proved(journey) -> None:
     """Automatic is no proof."""
     told, found = asked(journey)
-    world = told.installation.worlds[Owner.DECISION]
+    world = told.installation.contexts[Owner.DECISION]
     rule = Rule(services=(found.service,), kinds=("set_flag",), mode=Mode.AUTOMATIC)
     automatic = replace(world, rules=replace(world.rules, policy=world.rules.policy.with_(rules=(rule,))))
     assert is_automatic(automatic, found, found.plan)
@@ -119,7 +119,7 @@ def test_the_executor_computes_the_proof_anew(journey) -> None:
     told.answer(forged.id)
     after = told.until(lambda i: i.ended or (i.plan is not None and i.plan.id != forged.id))
     assert any(r.ended == Phase.REFUSED for r in after.remedies)
-    assert told.installation.rehearsal.describe(found.service).generation == found.plan.target.generation
+    assert told.installation.environment.rehearsal.describe(found.service).generation == found.plan.target.generation
 
 
 @pytest.mark.shared

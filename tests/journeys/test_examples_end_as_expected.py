@@ -82,7 +82,7 @@ def test_the_first_plan_leads_to_none_of_the_recorded_failures(example: str, jou
     told = journey(example)
     plan = told.until(lambda i: i.phase is Phase.ASKED).plan
     barred = set(expected(example)["plan"].get("none_of", []))
-    platform = told.installation.rehearsal
+    platform = told.installation.environment.rehearsal
     if not platform.takes_changes(plan.target.service):
         return
     scenario = load_scenario(ROOT / "examples" / example / "scenario.toml")
@@ -135,13 +135,13 @@ def test_where_only_records_count_an_unrecorded_start_is_put_back(example: str, 
     asked = told.until(lambda i: i.phase is Phase.ASKED)
     if asked.plan.by_person:
         return
-    before = told.installation.rehearsal.describe(asked.service)
+    before = told.installation.environment.rehearsal.describe(asked.service)
     told.answer(asked.plan.id)
     done = told.until(lambda i: i.ended or (i.plan is not None and i.plan.id != asked.plan.id), limit_s=300)
     if done.phase is Phase.RESOLVED:
         return
     assert any(r.ended == "INCONCLUSIVE" and r.applied and r.restored for r in done.remedies)
-    after = told.installation.rehearsal.describe(asked.service)
+    after = told.installation.environment.rehearsal.describe(asked.service)
     assert after.config == before.config
     assert after.traffic == before.traffic
 

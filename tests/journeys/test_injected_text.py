@@ -126,7 +126,7 @@ def escapes(told):
 def test_every_public_string_reaches_the_model_and_moves_nothing_but_class_ids_and_prose(journey):
     """Each in a carrier by seed (in each carrier under SOAK): the model obeys, the plan that follows is typed, allowed, of high risk; 0 escapes."""
     told = words.given(journey(PROBE), words.Says(obey))
-    world = told.installation.worlds[Owner.INCIDENT]
+    world = told.installation.contexts[Owner.INCIDENT]
     asked = told.until(lambda i: i.phase is Phase.ASKED)
     live, known = world.live(SERVICE), world.rules
     strings = OWN + public_strings()
@@ -172,7 +172,7 @@ def test_injected_text_cannot_act_on_the_whole_way(journey, seed):
     assert injected.plan.risk is Risk.HIGH
     assert injected.diagnosis.led_by_model
     assert injected.phase is Phase.ASKED
-    assert not told.installation.rehearsal.describe(SERVICE).stamps
+    assert not told.installation.environment.rehearsal.describe(SERVICE).stamps
 
 
 @pytest.mark.parametrize("carrier", CARRIERS)
@@ -189,7 +189,7 @@ def test_our_own_set_in_every_carrier(journey, carrier):
 def test_policy_never_approves_what_only_a_model_says(journey):
     """With every action automatic an incident that the model explains still waits for a person."""
     told, _ = attacked(journey, OWN, 1)
-    world = told.installation.worlds[Owner.DECISION]
+    world = told.installation.contexts[Owner.DECISION]
     everything = Policy(rules=(Rule(services=(SERVICE,), kinds=("set_*", "restart"), mode=Mode.AUTOMATIC),))
     lenient = replace(world, rules=replace(world.rules, policy=everything))
     injected = next(i for i in told.incidents() if i.revision == REVISION)
@@ -222,7 +222,7 @@ def test_canaries_reach_no_sink(journey, capsys):
 
     told = journey(PROBE)
     card, model = Card(), words.Says(obey)
-    worlds = told.installation.worlds
+    worlds = told.installation.contexts
     worlds[Owner.INCIDENT] = replace(worlds[Owner.INCIDENT], notifiers={"card": card})
     words.given(told, model)
     for number, canary in enumerate(CANARIES):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from agent.bootstrap import embedded, worker
+from agent.app import build_app
 from agent.core.decision import Answer, Channel
 from agent.core.phase import Phase
 from agent.entrypoints.cli import main
@@ -37,7 +37,7 @@ class Service:
         self.open()
 
     def open(self) -> None:
-        self.here = embedded(self.settings)
+        self.here = build_app(self.settings)
 
     def close(self) -> None:
         self.here.store._database.close()
@@ -45,10 +45,10 @@ class Service:
 
     def work(self) -> None:
         """Do what is due now."""
-        run = worker(self.here, handlers(self.here), threads=1).run_due
+        run = self.here.worker(handlers(self.here), threads=1).run_due
         for _ in range(3):
             run()
-            on_tick(self.here.worlds[Owner.TICK])
+            on_tick(self.here.contexts[Owner.TICK])
         run()
 
     def asked(self):
@@ -61,7 +61,7 @@ class Service:
 
     def approve(self, plan: str) -> None:
         word = Word(plan=plan, answer=Answer.APPROVE, who="ada", channel=Channel.COMMAND_LINE, verified=False)
-        plan_to_decision(self.here.worlds[Owner.DECIDE], word)
+        plan_to_decision(self.here.contexts[Owner.DECIDE], word)
 
     def copy(self, to: str) -> Path:
         """Copy both files as a backup would."""
@@ -119,7 +119,7 @@ def older(service: Service, name: str) -> None:
 def another(service: Service, name: str) -> None:
     """A file of another installation."""
     other = Service(service.folder.parent / "other")
-    databases_apart(other.here.worlds[Owner.DECIDE])
+    databases_apart(other.here.contexts[Owner.DECIDE])
     other.close()
     service.lose(name, other.folder)
 
@@ -131,7 +131,7 @@ def begun(service: Service) -> None:
     """An installation in which somebody decided; a backup was made before."""
     turn_kill_switch(service.here.store, service.here.control, on=False, by="ada", why="-", at=service.here.clock.now())
     asked = service.asked()
-    assert databases_apart(service.here.worlds[Owner.DECIDE]) == ""
+    assert databases_apart(service.here.contexts[Owner.DECIDE]) == ""
     service.copy("backup")
     service.approve(asked.plan.id)
 
@@ -191,11 +191,11 @@ def test_verifying_an_emptied_record_is_not_sound(service, monkeypatch, capsys):
 
 
 def test_a_new_installation_starts_by_itself_and_both_carry_one_id(service):
-    assert databases_apart(service.here.worlds[Owner.DECIDE]) == ""
+    assert databases_apart(service.here.contexts[Owner.DECIDE]) == ""
     mine, theirs = service.here.store.mark(), service.here.control.mark()
     assert mine.installation == theirs.installation
     assert (mine.paired, theirs.paired) == (True, True)
-    assert databases_apart(service.here.worlds[Owner.DECISION]) == ""
+    assert databases_apart(service.here.contexts[Owner.DECISION]) == ""
     assert service.here.store.mark() == mine
 
 
@@ -207,7 +207,7 @@ def test_a_first_start_that_died_halfway_goes_on(service, stopped_after):
     service.here.control.first_mark(Mark(installation="installation-a"))
     if stopped_after == "both":
         service.here.store.first_mark(Mark(installation="installation-a", paired=True))
-    assert databases_apart(service.here.worlds[Owner.DECIDE]) == ""
+    assert databases_apart(service.here.contexts[Owner.DECIDE]) == ""
     assert service.here.control.mark() == Mark(installation="installation-a", paired=True)
 
 
@@ -217,20 +217,20 @@ def test_state_from_before_this_rule_is_stamped_once(service):
     for database in (service.here.store._database, service.here.control._database):
         with database.writing() as db:
             db.execute("DELETE FROM installation")
-    assert databases_apart(service.here.worlds[Owner.DECIDE]) == ""
+    assert databases_apart(service.here.contexts[Owner.DECIDE]) == ""
     service.work()
     assert service.here.rehearsal.describe(SERVICE).stamps
     emptied(service, "control.sqlite")
-    assert "missing or was emptied" in databases_apart(service.here.worlds[Owner.DECIDE])
+    assert "missing or was emptied" in databases_apart(service.here.contexts[Owner.DECIDE])
 
 
 def test_a_crash_between_the_decision_and_its_marks_is_no_loss(service):
     """The record grew, and neither database was told."""
     begun(service)
     service.here.control.append(at=service.here.clock.now(), kind="k", incident="i", who="w", body="b")
-    assert databases_apart(service.here.worlds[Owner.DECIDE]) == ""
+    assert databases_apart(service.here.contexts[Owner.DECIDE]) == ""
     service.here.store.reach(service.here.control.audit(1)[-1].number)
-    assert databases_apart(service.here.worlds[Owner.DECIDE]) == ""
+    assert databases_apart(service.here.contexts[Owner.DECIDE]) == ""
 
 
 @pytest.mark.parametrize("name", BOTH)
@@ -242,7 +242,7 @@ def test_paired_anew_it_goes_on_with_the_kill_switch_on(service, lost, name):
     begun(service)
     lost(service, name)
     _check_databases(service.here, anew=True)
-    assert databases_apart(service.here.worlds[Owner.DECIDE]) == ""
+    assert databases_apart(service.here.contexts[Owner.DECIDE]) == ""
     assert service.here.control.kill_switch() == KillSwitch(
         on=True,
         by=service.here.control.audit(1)[-1].who,
@@ -256,7 +256,7 @@ def test_paired_anew_it_goes_on_with_the_kill_switch_on(service, lost, name):
 
 def test_a_second_process_on_one_state_folder_is_refused(service, monkeypatch, capsys):
     """Commands that look or decide work beside it; another service does not."""
-    from agent.bootstrap.state_lock import state_lock
+    from agent.app.state_lock import state_lock
 
     monkeypatch.setenv("STORE", f"sqlite:{service.folder}")
     with state_lock(service.settings):

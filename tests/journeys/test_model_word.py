@@ -96,7 +96,7 @@ def test_people_are_told_before_the_model_is_asked(journey):
     order = []
     told = journey(PROBE)
     model = words.Says(words.right, before=lambda: order.append(("asked the model",)))
-    worlds = told.installation.worlds
+    worlds = told.installation.contexts
     worlds[Owner.INCIDENT] = replace(worlds[Owner.INCIDENT], notifiers={"watch": Watching(order)})
     words.given(told, model)
     explained(told)
@@ -113,7 +113,7 @@ def test_a_sleeping_model_is_asked_each_minute_and_dropped(journey):
     told.go(1200, step=20)
     incident = told.incidents()[0]
     assert incident.explaining.state is Explanation.DROPPED
-    model = told.installation.worlds[Owner.INCIDENT].model
+    model = told.installation.contexts[Owner.INCIDENT].model
     assert 10 <= len(model.questions) <= 15
     assert incident.explaining.spent.within(INCIDENT_CAP)
     told.answer(plan.id)

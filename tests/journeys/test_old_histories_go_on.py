@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent.bootstrap import in_memory, worker
+from agent.app import build_app_in_memory
 from agent.core.decision import Answer, Channel
 from agent.core.incident import Event, Incident
 from agent.core.phase import Phase
@@ -88,7 +88,7 @@ def test_an_incident_that_waits_can_be_rejected_after_the_upgrade(path: Path, tm
     assert incident.plan is not None
     clock = SteppedClock(incident.phase_at + timedelta(seconds=5))
     settings = read_settings({}, platform=f"rehearsal:{ROOT / 'examples' / path.stem}")
-    service = in_memory(settings, clock=clock, state=tmp_path)
+    service = build_app_in_memory(settings, clock=clock, state=tmp_path)
     signals = tuple(Signal.model_validate(row) for row in rows(path, "signal"))
     service.store.commit(
         Change(
@@ -101,11 +101,11 @@ def test_an_incident_that_waits_can_be_rejected_after_the_upgrade(path: Path, tm
     word = Word(
         plan=incident.plan.id, answer=Answer.REJECT, who="ada", channel=Channel.COMMAND_LINE, verified=False, why="no"
     )
-    plan_to_decision(service.worlds[Owner.DECIDE], word)
-    work = worker(service, handlers(service), threads=1)
+    plan_to_decision(service.contexts[Owner.DECIDE], word)
+    work = service.worker(handlers(service), threads=1)
     for _ in range(30):
         work.run_due()
-        on_tick(service.worlds[Owner.TICK])
+        on_tick(service.contexts[Owner.TICK])
         clock.step(1)
     after = service.store.load(incident.id)
     assert after.phase in {Phase.ASKED, Phase.ESCALATED}

@@ -13,7 +13,7 @@ from agent.adapters.notifier.slack import SlackNotifier
 from agent.adapters.store.sqlite_cards import SqliteCards
 from agent.adapters.store.sqlite_database import SqliteDatabase
 from agent.adapters.store.sqlite_schema import Kind
-from agent.bootstrap import redact, worker
+from agent.app.catalogues import redact
 from agent.core.phase import Phase
 from agent.core.policy import Approver
 from agent.entrypoints.decide import Gate
@@ -45,14 +45,14 @@ class Team:
     def __init__(self, told):
         self.told, self.slack, self.replies = told, FAKE.FakeSlack(SECRET), []
         self.notifier = self.new_notifier()
-        for owner, world in list(told.installation.worlds.items()):
+        for owner, world in list(told.installation.contexts.items()):
             known = world.rules
             known = type(known)(**(vars(known) | {"policy": known.policy.with_(approvers=(ADA,))}))
             changes = {"rules": known, "notifiers": {"slack": self.notifier}}
-            told.installation.worlds[owner] = type(world)(**(vars(world) | changes))
-        told.work = worker(told.installation, handlers(told.installation), threads=1).run_due
+            told.installation.contexts[owner] = type(world)(**(vars(world) | changes))
+        told.work = told.installation.worker(handlers(told.installation), threads=1).run_due
         gate = Gate(
-            world=told.installation.worlds[Owner.DECIDE],
+            world=told.installation.contexts[Owner.DECIDE],
             clock=told.clock,
             slack_secret=SECRET,
             reply=lambda url, text: self.replies.append(text),
@@ -202,7 +202,7 @@ def test_a_slack_that_is_down_stops_nothing(team):
 def test_a_new_process_changes_the_message_of_the_old_one(team):
     here = team()
     incident = here.asked()
-    store, cards = here.told.installation.store, here.told.installation.worlds[Owner.INCIDENT].cards
+    store, cards = here.told.installation.store, here.told.installation.contexts[Owner.INCIDENT].cards
     before = cards.card(incident.id, "slack")
     moved = store.load(incident.id).with_(version=99, ended_why="seen by another process")
     after = here.new_notifier().tell(moved, store.timeline(incident.id), reference=before)
@@ -248,7 +248,7 @@ def test_racing_tellings_post_one_message(team):
 
 def instances(here, tmp_path, count=2):
     """Function instances: each with a notifier and a handle to the cards of its own, over one incident."""
-    known = here.told.installation.worlds[Owner.INCIDENT]
+    known = here.told.installation.contexts[Owner.INCIDENT]
     made, databases = [], []
     for n in range(count):
         databases.append(SqliteDatabase(tmp_path / "cards.db", Kind.STATE))

@@ -26,7 +26,7 @@ def test_a_probe_that_was_too_short_ends_resolved(journey) -> None:
     assert done.verification is not None
     assert done.verification.verdict is Verdict.RECOVERED
     assert len(told.incidents()) == 1
-    live = told.installation.rehearsal.describe(done.service)
+    live = told.installation.environment.rehearsal.describe(done.service)
     assert live.ready is True
     assert len(live.stamps) == 1
 
@@ -49,11 +49,11 @@ def test_the_recorded_start_is_read_back_and_as_fast_as_it_was_predicted(journey
 def test_nothing_changes_without_a_word(journey) -> None:
     """Two unanswered plans, and a person has it; the service is as it was."""
     told = journey(PROBE)
-    before = told.installation.rehearsal.describe("gemma4-26b-qat-l4")
+    before = told.installation.environment.rehearsal.describe("gemma4-26b-qat-l4")
     ended = told.until(lambda i: i.ended, limit_s=3 * 1800)
     assert ended.phase is Phase.ESCALATED
     assert "not answered" in ended.ended_why
-    assert told.installation.rehearsal.describe(ended.service).target == before.target
+    assert told.installation.environment.rehearsal.describe(ended.service).target == before.target
 
 
 def test_a_rejected_plan_does_not_come_again(journey) -> None:
@@ -97,7 +97,7 @@ def test_a_service_changed_by_hand_refuses_the_approval(journey) -> None:
 
     told = journey(PROBE)
     plan = told.until(lambda i: i.phase is Phase.ASKED).plan
-    live = told.installation.rehearsal.describe(plan.target.service)
+    live = told.installation.environment.rehearsal.describe(plan.target.service)
     by_hand = Order(
         service=live.service,
         incident="by-hand",
@@ -106,11 +106,11 @@ def test_a_service_changed_by_hand_refuses_the_approval(journey) -> None:
         etag=live.etag,
         actions=(SetConcurrency(concurrency=7),),
     )
-    told.installation.rehearsal.apply(by_hand)
+    told.installation.environment.rehearsal.apply(by_hand)
     told.answer(plan.id)
     again = told.until(lambda i: i.plan is not None and i.plan.id != plan.id)
     assert any("changed since the plan was made" in e.what for e in told.installation.store.timeline(again.id))
-    stamps = told.installation.rehearsal.describe(live.service).stamps
+    stamps = told.installation.environment.rehearsal.describe(live.service).stamps
     assert set(stamps.values()) <= {"by-hand"}
 
 
@@ -123,7 +123,7 @@ def test_the_kill_switch_stops_an_approved_plan(journey) -> None:
     ended = told.until(lambda i: i.ended)
     assert ended.phase is Phase.ESCALATED
     assert "kill switch" in ended.ended_why
-    assert not told.installation.rehearsal.describe(ended.service).stamps
+    assert not told.installation.environment.rehearsal.describe(ended.service).stamps
 
 
 def test_an_approval_under_the_kill_switch_is_refused_and_the_plan_stays(journey) -> None:
@@ -184,7 +184,7 @@ def test_a_signal_heard_while_people_are_asked_keeps_nobody_busy(journey) -> Non
     from agent.stages.signal_to_incident import signal_to_incident
 
     other = signal.with_(key="another", text="Container called exit(1).", severity="WARNING")
-    signal_to_incident(told.installation.worlds[Owner.INTAKE], other)
+    signal_to_incident(told.installation.contexts[Owner.INTAKE], other)
     told.go(3)
     rested = told.incidents()[0]
     assert rested.heard == rested.weighed > asked.heard

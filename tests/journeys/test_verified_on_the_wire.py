@@ -10,8 +10,8 @@ import pytest
 
 from agent.adapters.logs.file import FileLogs, timed_lines
 from agent.adapters.platform.rehearsal_scenario import load_scenario
-from agent.bootstrap import local, worker
-from agent.bootstrap.place import Place, place_of
+from agent.app.catalogues import read_services
+from agent.app.runtime_environment import RuntimeEnvironment, open_environment
 from agent.core.execution import EffectKind
 from agent.core.phase import Phase
 from agent.core.plan import Rollout
@@ -46,7 +46,7 @@ PRINTED = (
 
 
 @pytest.fixture
-def begun(journey: Callable, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable]:
+def begun(journey: Callable, tmp_path: Path) -> Iterator[Callable]:
     """Begins an example whose platform is the wire; a new revision's log says what ``printed`` holds.
 
     The owner needs one token a second where a test says nothing else, so that a busy machine is fast enough.
@@ -56,21 +56,20 @@ def begun(journey: Callable, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     def begin(
         example: str = PROBE, *, ready: bool = False, printed: str = PRINTED, need: float = 1, **of_world: object
     ):
-        def place(settings, services, clock) -> Place:
+        def on_the_wire(settings, clock) -> RuntimeEnvironment:
             scenario = load_scenario(ROOT / "examples" / example / "scenario.toml")
             body = worlds.body_of(scenario.service, scenario.live.config, ready=ready)
             made.append(worlds.CloudRunWorld(scenario.service, recorded=body, watch=clock, **of_world))
             platform = made[-1].open()
-            return Place(
+            return RuntimeEnvironment(
                 platform_of=lambda name: platform if name == scenario.service else None,
-                logs=Logs(place_of(settings, services, clock).logs, printed, clock),
+                logs=Logs(open_environment(settings, read_services(settings), clock).logs, printed, clock),
             )
 
-        monkeypatch.setattr(local, "place_of", place)
         watched = (ROOT / "examples" / example / "services.toml").read_text()
         services = tmp_path / "services.toml"
         services.write_text(watched.replace("tokens_per_s = 20", f"tokens_per_s = {need}"))
-        return journey(example, services=services), made[-1]
+        return journey(example, environment=on_the_wire, services=services), made[-1]
 
     yield begin
     for world in made:
@@ -162,7 +161,7 @@ class Closed:
 def test_only_the_function_that_diagnoses_reads_the_log_and_it_does_so_once(begun: Callable) -> None:
     """Who measures has no right to; a log without figures changes nothing about the verdict."""
     told, world = begun(printed="nothing that anybody compares\n")
-    worlds_of, closed = told.installation.worlds, Closed()
+    worlds_of, closed = told.installation.contexts, Closed()
     worlds_of[Owner.TICK] = replace(worlds_of[Owner.TICK], logs=closed)
     done = verdict_of(told, world)
     assert worlds_of[Owner.INCIDENT].logs.read == [done.execution.revision_after]
@@ -176,8 +175,8 @@ def test_a_log_that_cannot_be_read_is_given_up_and_holds_nothing_up(begun: Calla
     told, world = begun()
     plan = asked(told).plan
     closed = Closed()
-    told.installation.worlds[Owner.INCIDENT] = replace(told.installation.worlds[Owner.INCIDENT], logs=closed)
-    told.work = worker(told.installation, handlers(told.installation), threads=1).run_due
+    told.installation.contexts[Owner.INCIDENT] = replace(told.installation.contexts[Owner.INCIDENT], logs=closed)
+    told.work = told.installation.worker(handlers(told.installation), threads=1).run_due
     world.fate = worlds.server.Fate(up=True, after_s=787.2)
     told.answer(plan.id)
     done = ended(told)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.bootstrap import matcher
+from agent.app.catalogues import matcher
 from agent.core.phase import Phase
 
 HERE = Path(__file__).resolve().parent

@@ -11,11 +11,11 @@ SERVICE = "gemma4-26b-qat-l4"
 
 
 def stamps(told):
-    return told.installation.rehearsal.describe(SERVICE).stamps
+    return told.installation.environment.rehearsal.describe(SERVICE).stamps
 
 
 def changed_by_hand(told):
-    live = told.installation.rehearsal.describe(SERVICE)
+    live = told.installation.environment.rehearsal.describe(SERVICE)
     order = Order(
         service=SERVICE,
         incident="by-hand",
@@ -24,7 +24,7 @@ def changed_by_hand(told):
         etag=live.etag,
         actions=(SetConcurrency(concurrency=7),),
     )
-    told.installation.rehearsal.apply(order)
+    told.installation.environment.rehearsal.apply(order)
 
 
 def test_a_plan_that_shows_another_change_than_it_makes_is_refused(journey):
@@ -46,7 +46,7 @@ def test_a_roll_back_does_not_undo_what_somebody_changed_since(journey):
     told.answer(told.until(lambda i: i.phase is Phase.ASKED).plan.id)
     resolved = told.until(lambda i: i.phase is Phase.RESOLVED, limit_s=900)
     changed_by_hand(told)
-    theirs = told.installation.rehearsal.describe(SERVICE).template
+    theirs = told.installation.environment.rehearsal.describe(SERVICE).template
     bad = resolved.verification.with_(verdict=Verdict.NOT_RECOVERED, why="made up")
     again = resolved.with_(phase=Phase.ROLLING_BACK, verification=bad, due_at=told.clock.now(), ended_why="")
     told.installation.store.commit(Change(incident=again))
@@ -54,4 +54,4 @@ def test_a_roll_back_does_not_undo_what_somebody_changed_since(journey):
     assert ended.phase is Phase.ESCALATED
     assert "somebody changed" in ended.ended_why
     assert "by-hand-00009" in ended.ended_why
-    assert told.installation.rehearsal.describe(SERVICE).template == theirs
+    assert told.installation.environment.rehearsal.describe(SERVICE).template == theirs

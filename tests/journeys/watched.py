@@ -13,7 +13,7 @@ from pathlib import Path
 
 from agent.adapters.clock import SystemClock
 from agent.adapters.platform.host import HostPlatform
-from agent.adapters.platform.host_book import Book, Page, Stage
+from agent.adapters.platform.host_book import Book
 from agent.adapters.platform.host_process import of_start
 from agent.adapters.platform.host_server import HostServer
 from agent.adapters.store.sqlite import SqliteStore
@@ -21,6 +21,7 @@ from agent.adapters.store.sqlite_database import SqliteDatabase
 from agent.adapters.store.sqlite_schema import Kind
 from agent.core.incident import Incident
 from agent.core.phase import Phase
+from agent.ports.host import Page, Stage
 from agent.ports.store import Query
 
 ROOT = Path(__file__).resolve().parents[2]

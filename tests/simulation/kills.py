@@ -25,10 +25,10 @@ from agent.adapters.bus.embedded import EmbeddedBus
 from agent.adapters.bus.pulling import default_subscriptions
 from agent.adapters.bus.worker import Worker
 from agent.adapters.clock import StoredClock
-from agent.bootstrap import Installation, read_services, receipt_key, service_fits
-from agent.bootstrap.outfit import Parts, installed
-from agent.bootstrap.place import place_of
-from agent.bootstrap.shelves import Shelves, sqlite_shelves
+from agent.app import App, build_app
+from agent.app.catalogues import read_capacity, read_services
+from agent.app.runtime_environment import open_environment
+from agent.app.stores import Stores, sqlite_stores
 from agent.core.decision import Answer, Channel
 from agent.core.phase import Phase
 from agent.entrypoints.analysis import SteppedClock
@@ -68,7 +68,7 @@ class Journey:
         self.clock = SteppedClock(began)
         words = {"platform": f"rehearsal:{self.example}", "store": f"sqlite:{folder}"}
         self.settings = read_settings({}, **words, rehearse_by_fit=False)  # what nobody recorded is not known: undone
-        self.installation = self._installed(self._shelves(case))
+        self.installation = self._installed(self._stores(case))
         bus = Port(self.installation.bus, "bus", self.around)
         told: Any = handlers(self.installation)
         self.work = Worker(bus, told, quarantine=self.installation.quarantine, threads=1).run_due
@@ -81,7 +81,7 @@ class Journey:
             self.since = feed(self.installation, self.since)
             self.work()
             with suppress(SreError):
-                on_tick(self.installation.worlds[Owner.TICK])
+                on_tick(self.installation.contexts[Owner.TICK])
             self._person()
             self.work()
             incidents = self.installation.store.incidents(Query())
@@ -118,13 +118,15 @@ class Journey:
                     verified=False,
                 )
                 with suppress(SreError):
-                    plan_to_decision(self.installation.worlds[Owner.DECIDE], word)
+                    plan_to_decision(self.installation.contexts[Owner.DECIDE], word)
 
     def _outcome(self) -> dict[str, Any]:
         store = self.installation.store
         found = sorted(store.incidents(Query()), key=lambda i: i.id)
-        assert self.installation.rehearsal is not None
-        stamps = {k: v for i in found for k, v in self.installation.rehearsal.describe(i.service).stamps.items()}
+        assert self.installation.environment.rehearsal is not None
+        stamps = {
+            k: v for i in found for k, v in self.installation.environment.rehearsal.describe(i.service).stamps.items()
+        }
         approved = sum(e.phase is Phase.APPROVED for i in found for e in store.timeline(i.id))
         return {
             "incidents": [[i.id, i.phase.value] for i in found],
@@ -136,9 +138,9 @@ class Journey:
             "calls": self.calls,
         }
 
-    def _shelves(self, case: dict[str, Any]) -> Shelves:
-        kept = sqlite_shelves(self.settings, with_control=True)
-        self.databases = [kept.database, kept.control._database]
+    def _stores(self, case: dict[str, Any]) -> Stores:
+        kept = sqlite_stores(self.settings, with_control=True)
+        self.databases = [kept.store._database, kept.control._database]
         if "firestore" not in case:
             return kept
         from agent.adapters.store.firestore import FirestoreStore
@@ -157,28 +159,25 @@ class Journey:
             cards=FirestoreCards(documents),
         )
 
-    def _installed(self, kept: Shelves) -> Installation:
+    def _installed(self, kept: Stores) -> App:
         clock = StoredClock(self.clock, self._now_and_then(kept.store.latest_time))
         services = read_services(self.settings)
-        place = place_of(self.settings, services, clock)
-        assert kept.control is not None
-        assert kept.database is not None
-        platform = place.rehearsal
-        wrapped: Any = Port(platform, "platform", self.around)
-        parts = Parts(
-            settings=self.settings,
+        environment = open_environment(self.settings, services, clock)
+        platform: Any = Port(environment.rehearsal, "platform", self.around)
+        return build_app(
+            self.settings,
             services=services,
-            store=self._port(kept.store, "store"),
-            control=self._port(kept.control, "control"),
-            cards=self._port(kept.cards, "cards"),
-            quarantine=kept.quarantine,
+            stores=replace(
+                kept,
+                store=self._port(kept.store, "store"),
+                control=self._port(kept.control, "control"),
+                cards=self._port(kept.cards, "cards"),
+            ),
             clock=clock,
-            place=replace(place, platform_of=lambda _: wrapped, factor=1.0),
-            receipt_key=receipt_key(self.settings),
-            fits=FITS[self.example.name],
+            environment=replace(environment, platform_of=lambda _: platform, wait_factor=1.0),
+            bus=self._port(EmbeddedBus(self.databases[0], clock, default_subscriptions()), "bus"),
+            capacity=FITS[self.example.name],
         )
-        bus = EmbeddedBus(kept.database, clock, default_subscriptions())
-        return installed(parts, self._port(bus, "bus"))
 
     def _now_and_then(self, latest: Callable[[], datetime | None]) -> Callable[[], datetime | None]:
         """Read the highest stored time where five seconds went by, as the deployed functions do."""
@@ -269,7 +268,7 @@ def main() -> None:
         case = json.loads(line)
         if case["example"] not in FITS:
             settings = read_settings({}, platform=f"rehearsal:{ROOT / 'examples' / case['example']}")
-            FITS[case["example"]] = service_fits(read_services(settings))
+            FITS[case["example"]] = read_capacity(read_services(settings))
             warm({"example": case["example"]})
         print(json.dumps(told(case)), flush=True)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.bootstrap import in_memory
+from agent.app import build_app_in_memory
 from agent.core.intake.origin import Reading
 from agent.core.intake.read import signals_from
 from agent.core.services import Services
@@ -47,7 +47,7 @@ class Survived:
 
     def __init__(self, folder):
         settings = read_settings({}).with_(platform="none")
-        self.installation = in_memory(
+        self.installation = build_app_in_memory(
             settings, clock=StoppedClock(), state=folder / "state", services=Services(services=())
         )
         self.quarantine = self.installation.quarantine
@@ -56,7 +56,7 @@ class Survived:
         self.signals = 0
 
     def handle(self, delivery):
-        on_event(self.installation.worlds[Owner.INTAKE], delivery, self.read)
+        on_event(self.installation.contexts[Owner.INTAKE], delivery, self.read)
 
     def read(self, delivery):
         found = signals_from(delivery.data, Reading(received_at=delivery.published_at)).signals

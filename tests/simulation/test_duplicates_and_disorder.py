@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.bootstrap import in_memory
+from agent.app import build_app_in_memory
 from agent.core.decision import Answer, Channel
 from agent.core.phase import Phase
 from agent.entrypoints.analysis import SteppedClock
@@ -47,10 +47,9 @@ class Shaken:
         self.draw = random.Random(seed) if seed is not None else None
         self.clock = SteppedClock(datetime(2026, 11, 21, 3, 0, tzinfo=UTC))
         settings = read_settings({}, platform=f"rehearsal:{ROOT / 'examples' / example}", compression=COMPRESSION)
-        made = in_memory(settings, clock=self.clock, state=folder)
+        made = build_app_in_memory(settings, clock=self.clock, state=folder)
         self.told = {}
-        worlds = {o: dataclasses.replace(w, bus=self, notifiers={"recorder": self}) for o, w in made.worlds.items()}
-        self.installation = dataclasses.replace(made, bus=self, worlds=worlds)
+        self.installation = dataclasses.replace(made, bus=self, notifiers={"recorder": self})
         self.handle = handlers(self.installation)
         self.lock = threading.Lock()
         self.numbers = itertools.count()
@@ -85,7 +84,7 @@ class Shaken:
         for _ in range(steps):
             self.since = feed(self.installation, self.since)
             self._deliver()
-            on_tick(self.installation.worlds[Owner.TICK])
+            on_tick(self.installation.contexts[Owner.TICK])
             self._deliver()
             for incident in self.incidents():
                 if incident.phase is Phase.ASKED:
@@ -138,7 +137,7 @@ class Shaken:
     def _approve(self, plan):
         word = Word(plan=plan, answer=Answer.APPROVE, who="ada", channel=Channel.COMMAND_LINE, verified=False)
         try:
-            plan_to_decision(self.installation.worlds[Owner.DECIDE], word)
+            plan_to_decision(self.installation.contexts[Owner.DECIDE], word)
         except StateConflict:
             return
 
@@ -174,7 +173,7 @@ def told(text):
 
 def outside(shaken):
     """What the outside world saw: messages by kind, and what the service looks like."""
-    platform = shaken.installation.rehearsal
+    platform = shaken.installation.environment.rehearsal
     services = [s.name for s in shaken.installation.services.services]
     lives = [platform.describe(name) for name in services if platform.takes_changes(name)]
     kinds = {

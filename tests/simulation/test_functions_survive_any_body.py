@@ -7,16 +7,15 @@ import functions_framework
 import pytest
 import structlog
 
+from agent.app import Role
 from agent.entrypoints import functions
 from agent.entrypoints.slack_request import BODY_LIMIT
-from agent.ports.stage_context import Owner
 
 ROOT = Path(__file__).resolve().parents[2]
 MUTANTS = 2  # of each sample; the decoders are tried with many more beside this
 CACHED = (
     functions.settings,
-    functions._outfit,
-    functions._desk,
+    functions._app,
     functions._senders,
     functions._console,
     functions._gate,
@@ -66,8 +65,8 @@ def test_a_pushed_body_is_acknowledged_whatever_it_is(served, bodies, name):
     assert {answer.status_code for answer in answers} == {200}
     said = [answer.get_data(as_text=True) for answer in answers]
     assert set(said) <= {"ack", "quarantined"}
-    owner = {"on_incident": Owner.INCIDENT, "on_decision": Owner.DECISION}.get(name, Owner.INTAKE)
-    rows = functions.outfit_of(owner).quarantine.rows(10_000)
+    role = {"on_incident": Role.INCIDENT, "on_decision": Role.DECISION}.get(name, Role.INTAKE)
+    rows = functions.app_of(role).quarantine.rows(10_000)
     assert rows
     assert all(row["reason"].startswith("InputRejected: ") for row in rows)
 
@@ -95,4 +94,4 @@ def test_whatever_is_said_to_decide_is_refused_in_words(served, bodies, path):
         ):
             answer = client.post(path, data=body, headers=headers)
             assert answer.status_code in ({413} if len(body) > BODY_LIMIT else {400, 401, 404, 405})
-    assert functions.outfit_of(Owner.DECIDE).control.audit() == ()
+    assert functions.app_of(Role.DECIDE).control.audit() == ()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.bootstrap import Installation, embedded
+from agent.app import App, build_app
 from agent.core.decision import Answer, Channel
 from agent.core.incident import Incident
 from agent.core.phase import Phase
@@ -45,7 +45,7 @@ class Service:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
-    def person(self, installation: Installation) -> None:
+    def person(self, installation: App) -> None:
         """Approve whatever is asked."""
         for incident in self.incidents(installation):
             if incident.phase is Phase.ASKED and incident.plan is not None:
@@ -57,11 +57,11 @@ class Service:
                     verified=False,
                 )
                 try:
-                    plan_to_decision(installation.worlds[Owner.DECIDE], word)
+                    plan_to_decision(installation.contexts[Owner.DECIDE], word)
                 except SreError:
                     continue
 
-    def incidents(self, installation: Installation) -> tuple[Incident, ...]:
+    def incidents(self, installation: App) -> tuple[Incident, ...]:
         return installation.store.incidents(Query())
 
 
@@ -81,9 +81,9 @@ def test_killed_at_random_points_it_ends_as_if_never_killed(seed: int, tmp_path:
         service.start()
         wait(chance.uniform(0.3, 1.9))
         service.kill()
-        service.person(embedded(service.settings))
+        service.person(build_app(service.settings))
     service.start()
-    installation = embedded(service.settings)
+    installation = build_app(service.settings)
     try:
         for _ in range(240):
             found = service.incidents(installation)
@@ -102,7 +102,7 @@ def test_killed_at_random_points_it_ends_as_if_never_killed(seed: int, tmp_path:
         "sre-log-events-sub", 0
     )  # of a killed worker; delivered when its lease ends
     assert len(stored) <= 3 <= len(stored) + leased, f"seed {seed}: {len(stored)} stored, {leased} waiting"
-    assert installation.rehearsal is not None
-    stamps = installation.rehearsal.describe(found[0].service).stamps
+    assert installation.environment.rehearsal is not None
+    stamps = installation.environment.rehearsal.describe(found[0].service).stamps
     assert len(stamps) == 1, f"seed {seed}: {stamps}"
     assert not installation.store.unsent()

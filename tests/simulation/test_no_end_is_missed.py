@@ -11,8 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from agent.adapters.logs.host import Follower
-from agent.adapters.platform.host_book import Page, Stage, Start
-from agent.bootstrap import embedded, worker
+from agent.app import build_app
 from agent.core.intake.origin import Reading
 from agent.core.intake.plain import signals_of_text
 from agent.core.intake.read import signals_of
@@ -25,6 +24,7 @@ from agent.entrypoints.records import JsonRecord
 from agent.entrypoints.service import handlers
 from agent.entrypoints.watchman import Watchman
 from agent.errors import DependencyFailed
+from agent.ports.host import Page, Stage, Start
 from agent.ports.logs import InstanceLog, LogLine
 from agent.ports.stage_context import Owner
 from agent.ports.store import Query
@@ -74,16 +74,16 @@ class Pipeline:
     """The real stages over the embedded store."""
 
     def __init__(self, folder):
-        made = embedded(read_settings({"STORE": f"sqlite:{folder}"}, platform="none"))
+        made = build_app(read_settings({"STORE": f"sqlite:{folder}"}, platform="none"))
         self.logs = Logs()
-        worlds = {owner: dataclasses.replace(world, logs=self.logs) for owner, world in made.worlds.items()}
-        self.installation = dataclasses.replace(made, worlds=worlds)
-        self.drive = worker(self.installation, handlers(self.installation), threads=1).run_due
+        environment = dataclasses.replace(made.environment, logs=self.logs)
+        self.installation = dataclasses.replace(made, environment=environment)
+        self.drive = self.installation.worker(handlers(self.installation), threads=1).run_due
         self.folder = folder
 
     def take(self, signals):
         for signal in signals:
-            signal_to_incident(self.installation.worlds[Owner.INTAKE], signal)
+            signal_to_incident(self.installation.contexts[Owner.INTAKE], signal)
         self.drive()
 
     def incidents(self, service):

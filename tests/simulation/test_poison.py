@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.bootstrap import in_memory, worker
+from agent.app import build_app_in_memory
 from agent.entrypoints.analysis import SteppedClock
 from agent.entrypoints.service import entry_message, handlers
 from agent.errors import DependencyFailed
@@ -63,10 +63,9 @@ class Poisoned:
     def __init__(self, folder):
         self.clock = SteppedClock(datetime(2026, 11, 21, 3, 0, tzinfo=UTC))
         settings = read_settings({}, platform=f"rehearsal:{EXAMPLE}")
-        made = in_memory(settings, clock=self.clock, state=folder)
+        made = build_app_in_memory(settings, clock=self.clock, state=folder)
         store = ToxicStore(made.store)
-        worlds = {owner: dataclasses.replace(world, store=store) for owner, world in made.worlds.items()}
-        self.installation = dataclasses.replace(made, store=store, worlds=worlds)
+        self.installation = dataclasses.replace(made, store=store)
         self.outcomes = {}
         intake = handlers(self.installation)[f"{Topic.LOG_EVENTS}-sub"]
 
@@ -75,7 +74,7 @@ class Poisoned:
             self.outcomes.setdefault(delivery.message_id, []).append(outcome)
             return outcome
 
-        self.work = worker(self.installation, {f"{Topic.LOG_EVENTS}-sub": counted}, threads=1).run_due
+        self.work = self.installation.worker({f"{Topic.LOG_EVENTS}-sub": counted}, threads=1).run_due
 
     def publish(self, number, text):
         return self.installation.bus.publish(entry_message(entry(number, text)))
@@ -144,4 +143,4 @@ def test_what_the_quarantine_cannot_keep_is_not_acknowledged(tmp_path):
     handle = handlers(full)[f"{Topic.LOG_EVENTS}-sub"]
     delivery = Delivery(topic=Topic.LOG_EVENTS, message_id="1", data=b"{}", subscription="s")
     assert [handle(delivery) for _ in range(7)] == [Outcome.RETRY] * 7
-    assert full.worlds[Owner.INTAKE].store is not None
+    assert full.contexts[Owner.INTAKE].store is not None

@@ -18,7 +18,7 @@ from kills import FITS, Journey, folder_for_a_while
 from pydantic import ValidationError
 
 from agent.adapters.bus.worker import Worker
-from agent.bootstrap import read_services, service_fits
+from agent.app.catalogues import read_capacity, read_services
 from agent.core.action import SetConcurrency
 from agent.core.decision import Answer, Channel
 from agent.core.execution import EffectKind, effect_key, revision_name
@@ -82,15 +82,15 @@ class Story(Journey):
         self.approved = approved
         self.touched = 0
         self.changes: list[str] = []
-        for owner, world in list(self.installation.worlds.items()):
-            self.installation.worlds[owner] = replace(world, platform_of=lambda _: self)
+        for owner, world in list(self.installation.contexts.items()):
+            self.installation.contexts[owner] = replace(world, platform_of=lambda _: self)
         told: Any = handlers(self.installation)  # of the watched worlds
         bus = self.installation.bus
         self.work = Worker(bus, told, quarantine=self.installation.quarantine, threads=1).run_due
 
     @property
     def real(self) -> Any:
-        return self.installation.rehearsal
+        return self.installation.environment.rehearsal
 
     def __getattr__(self, name: str) -> Any:
         """Every other question to the platform goes through."""
@@ -146,7 +146,7 @@ class Story(Journey):
             self.since = feed(self.installation, self.since)
             self.work()
             try:
-                on_tick(self.installation.worlds[Owner.TICK])
+                on_tick(self.installation.contexts[Owner.TICK])
             except SreError:
                 pass  # a row that cannot be gone on with; the others went on
             except AssertionError:
@@ -169,7 +169,7 @@ class Story(Journey):
             )  # fmt: skip
             template = self.real.describe(SERVICE).template
             try:
-                plan_to_decision(self.installation.worlds[Owner.DECIDE], word)
+                plan_to_decision(self.installation.contexts[Owner.DECIDE], word)
             except SreError:
                 continue
             self.approved.update(plan=honest, template=template)
@@ -207,7 +207,7 @@ def led_to(folder: Path, case: dict[str, Any], phase: Phase) -> dict[str, Any]:
     """Lead a new incident to a phase and stop right after its commit; return what was approved on the way."""
     name = Path(case["example"]).name
     if name not in FITS:
-        FITS[name] = service_fits(read_services(read_settings({}, platform=f"rehearsal:{case['example']}")))
+        FITS[name] = read_capacity(read_services(read_settings({}, platform=f"rehearsal:{case['example']}")))
     folder.mkdir(parents=True)
     approved: dict[str, Any] = {}
     story = Story(folder, case, approved)

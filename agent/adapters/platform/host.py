@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 
-from agent.adapters.platform.host_book import Book, Hand, Page, Stage, Start
+from agent.adapters.platform.host_book import Book, Hand
 from agent.adapters.platform.host_measure import measurements
 from agent.adapters.platform.host_probe import Address, address_of, healthy
 from agent.adapters.platform.host_server import HostServer, last_line
@@ -15,6 +15,7 @@ from agent.core.value import digest
 from agent.core.verification import Measurement
 from agent.errors import InputRejected, StateConflict
 from agent.ports.clock import Clock
+from agent.ports.host import Page, Stage, Start
 from agent.ports.platform import Operation, Order, Restore
 
 LATEST = (Traffic(percent=100),)

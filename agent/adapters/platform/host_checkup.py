@@ -1,33 +1,12 @@
 """The check of a running server: /health, its numbers, and a real completion where no token comes by itself."""
 
 from agent.adapters.platform.host import HostPlatform
-from agent.adapters.platform.host_book import Page, Stage, Start
 from agent.adapters.platform.host_probe import ANSWER_S, Address, Answer, completes, healthy, metrics
-from agent.core.metric_rules import Breach, Sample, breaches, kept, read_sample
-from agent.core.value import Value
+from agent.core.metric_rules import Sample, breaches, kept, read_sample
 from agent.ports.clock import Clock
+from agent.ports.host import Checkup, Page, Stage, Start
 
 MISSES = 2  # checks in a row that /health may miss before the server counts as sick
-
-
-class Checkup(Value):
-    """What one check found.
-
-    Attributes:
-        sick: Why the server counts as not serving, in words of the failure catalogue; empty while it is well.
-        health: What /health said, or why nobody asked.
-        missed: Whether /health did not answer well this time; once is no sickness yet.
-        answer: What the completion said; None where tokens were coming and nobody asked for one.
-    """
-
-    revision: str
-    mark: str
-    sick: str = ""
-    health: str = ""
-    missed: bool = False
-    answer: str | None = None
-    sample: Sample | None = None
-    breaches: tuple[Breach, ...] = ()
 
 
 class Doctor:

@@ -9,12 +9,12 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from agent.adapters.platform.host_book import Start
 from agent.adapters.platform.host_keeper import note
 from agent.adapters.platform.host_process import Process, somebody_listens
 from agent.adapters.platform.host_server import HostServer, Kept, command_line
 from agent.core.serving import ServingConfig
 from agent.errors import DependencyFailed, PolicyRefused
+from agent.ports.host import Start
 
 RESTART_S = 120.0
 COMMAND = "command.sh"

@@ -4,10 +4,10 @@ import time
 from datetime import datetime
 
 from agent.adapters.platform.completion import CompletionClient, Outcome
-from agent.adapters.platform.host_book import Stage, Start
 from agent.adapters.platform.host_probe import Address, healthy, metrics, served_name
 from agent.core.metric_rules import read_sample
 from agent.core.verification import Check, Measurement
+from agent.ports.host import Stage, Start
 
 COMPLETION_S = 60.0
 WANTS_KEY = (

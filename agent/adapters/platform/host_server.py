@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agent.adapters.platform import host_keeper
-from agent.adapters.platform.host_book import Start
 from agent.adapters.platform.host_process import MARK, Process, alive, listens, of_start, send
 from agent.core.serving import ServingConfig
 from agent.core.value import Value
 from agent.errors import DependencyFailed
+from agent.ports.host import Start
 
 LOG = "server.log"
 

@@ -77,9 +77,9 @@ def _inputs(corpus: str, matcher: "Matcher") -> Iterator[ClassifyInput]:
 
 
 def _classifier(which: str, matcher: "Matcher") -> Classify:
-    """Rules alone, or what bootstrap offers for a model."""
+    """Rules alone, or what the model says."""
     if which != "rules":
-        from agent.bootstrap import model_classifier
+        from agent.app.model_classifier import model_classifier
 
         return model_classifier(which)
     return lambda record: matcher.classify(record.log, whole_log=record.whole_log, platform=record.platform)

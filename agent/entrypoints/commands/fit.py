@@ -81,7 +81,7 @@ class Desk:
     @classmethod
     def open(cls) -> Desk:
         """Read the bundled data and find the installation's profiles; a store in the cloud keeps none."""
-        from agent.bootstrap.known_models import known_models
+        from agent.app.known_models import known_models
         from agent.catalogue.load_platforms import load_platform_catalogue
         from agent.settings import read_settings
 

@@ -129,21 +129,22 @@ def _running_service(*, live: bool) -> "tuple[Bus, str]":
         InputRejected: The settings lead to two services.
         DependencyFailed: No ID token can be had.
     """
-    from agent.bootstrap import embedded, operator_token, publisher
+    from agent.app import Role, build_app
+    from agent.app.channels import operator_token
     from agent.settings import read_settings
 
     settings = read_settings()
     if settings.bus != "embedded":
         from agent.entrypoints.id_token import named_in
 
-        return publisher(settings), named_in(operator_token(settings)) if live else ""
+        return build_app(settings, Role.INGEST).bus, named_in(operator_token(settings)) if live else ""
     if settings.decide_url is not None:
         raise InputRejected(
             "nothing was sent",
             why="DECIDE_URL leads to a service in the cloud, and BUS to the files of this machine",
             mend="set BUS=pubsub:<project> to send it there, or unset DECIDE_URL",
         )
-    return embedded(settings).bus, _operator()
+    return build_app(settings).bus, _operator()
 
 
 class _Counted:

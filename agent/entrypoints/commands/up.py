@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agent.bootstrap import Installation
+    from agent.app import App
     from agent.entrypoints.web.server import ConsoleServer
     from agent.settings import Settings
 
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
         PolicyRefused: The two databases do not belong together.
         DependencyFailed: The state cannot be opened.
     """
-    from agent.bootstrap.state_lock import state_lock
+    from agent.app.state_lock import state_lock
     from agent.entrypoints.here import on_this_machine
     from agent.entrypoints.web.serve import claim
     from agent.settings import read_settings
@@ -56,24 +56,24 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _serve(args: argparse.Namespace, settings: "Settings", held: socket.socket) -> int:
-    from agent.bootstrap import embedded, worker
+    from agent.app import build_app
     from agent.entrypoints.service import Ticker, handlers, publish_example
     from agent.entrypoints.telemetry import configure_log
 
     port = held.getsockname()[1]
     configure_log(as_json=settings.log_json)
-    installation = embedded(settings)
-    _check_databases(installation, anew=args.pair_databases)
-    server = console_server(installation, held)
-    pool = worker(installation, handlers(installation), threads=THREADS)
-    ticker = Ticker(installation, every_s=max(installation.rules.times.poll_s / 2, 0.2))
+    app = build_app(settings)
+    _check_databases(app, anew=args.pair_databases)
+    server = console_server(app, held)
+    pool = app.worker(handlers(app), threads=THREADS)
+    ticker = Ticker(app, every_s=max(app.rules.times.poll_s / 2, 0.2))
     stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopping.set())
     if args.example:
-        publish_example(installation, Path(args.example))
+        publish_example(app, Path(args.example))
     threading.Thread(target=server.serve_forever, name="console", daemon=True).start()
-    _greet(port, installation)  # before the workers, whose log would run into its lines
+    _greet(port, app)  # before the workers, whose log would run into its lines
     pool.start()
     ticker.tick()
     ticker.start()
@@ -84,7 +84,7 @@ def _serve(args: argparse.Namespace, settings: "Settings", held: socket.socket) 
     return 0 if pool.stop(timeout_s=20) else 3
 
 
-def _check_databases(installation: "Installation", *, anew: bool) -> None:
+def _check_databases(app: "App", *, anew: bool) -> None:
     """Refuse to start on databases that do not belong together; stamp them first where that was asked for.
 
     Raises:
@@ -97,14 +97,14 @@ def _check_databases(installation: "Installation", *, anew: bool) -> None:
     from agent.ports.stage_context import Owner
     from agent.stages.shared.database_pair import databases_apart, pair_anew
 
-    world = installation.worlds[Owner.DECIDE]
+    world = app.contexts[Owner.DECIDE]
     apart = databases_apart(world)
     if apart and anew:
         pair_anew(world, by=getpass.getuser(), why=apart, at=now())
         print("the databases are paired; the kill switch is on: sre-agent stop --off", file=sys.stderr)
         return
     if apart:
-        back = f"put sre.sqlite and control.sqlite of one moment back into {str(installation.settings.state)!r}"
+        back = f"put sre.sqlite and control.sqlite of one moment back into {str(app.settings.state)!r}"
         anyway = "or go on with what is there: sre-agent up --pair-databases (it turns the kill switch on)"
         raise PolicyRefused("nothing was started", why=apart, mend=f"{back}; {anyway}")
 
@@ -118,27 +118,27 @@ def _overrides(args: argparse.Namespace, port: int) -> dict[str, Any]:
     return found
 
 
-def console_server(installation: "Installation", held: socket.socket) -> "ConsoleServer":
+def console_server(app: "App", held: socket.socket) -> "ConsoleServer":
     """Return the console of an installation, on a port that was claimed."""
     from agent.entrypoints.decide_gate import beside, gate_of
     from agent.entrypoints.web.app import make_app
     from agent.entrypoints.web.serve import local_server
     from agent.ports.stage_context import Owner
 
-    app = make_app(
-        installation.worlds[Owner.DECIDE],
-        settings=installation.settings,
-        queue_age_s=installation.bus.oldest_s,
-        wait_factor=installation.wait_factor,
+    pages = make_app(
+        app.contexts[Owner.DECIDE],
+        settings=app.settings,
+        queue_age_s=app.queue.oldest_s,
+        wait_factor=app.environment.wait_factor,
     )
-    server = local_server(app, at=held)
-    server.app = beside(app, gate_of(installation.settings, installation.worlds[Owner.DECIDE]))
+    server = local_server(pages, at=held)
+    server.app = beside(pages, gate_of(app.settings, app.contexts[Owner.DECIDE]))
     return server
 
 
-def _greet(port: int, installation: "Installation") -> None:
+def _greet(port: int, app: "App") -> None:
     print(f"console:  http://127.0.0.1:{port}/", file=sys.stderr)
-    print(f"watching: {', '.join(s.name for s in installation.services.services) or 'nothing'}", file=sys.stderr)
-    if installation.wait_factor > 1:
-        print(f"rehearsal: a recorded incident; waits are divided by {installation.wait_factor:g}", file=sys.stderr)
+    print(f"watching: {', '.join(s.name for s in app.services.services) or 'nothing'}", file=sys.stderr)
+    if app.environment.wait_factor > 1:
+        print(f"rehearsal: a recorded incident; waits are divided by {app.environment.wait_factor:g}", file=sys.stderr)
     print("decide there, or with: sre-agent approve PLAN | reject PLAN --why TEXT   (Ctrl-C stops)", file=sys.stderr)

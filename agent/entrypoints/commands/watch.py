@@ -6,6 +6,7 @@ import errno
 import getpass
 import itertools
 import os
+import shlex
 import signal
 import socket
 import sys
@@ -19,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 from agent.errors import InputRejected, SreError
 
 if TYPE_CHECKING:
-    from agent.bootstrap import Installation
-    from agent.bootstrap.on_host import HostPlatform
+    from agent.app import App
     from agent.core.incident import Incident
     from agent.core.services import Service
     from agent.core.serving import ServingConfig
     from agent.entrypoints.watch_view import View
+    from agent.ports.host import HostCheck, HostServers
     from agent.settings import Settings
 
 THREADS = 2
@@ -54,9 +55,9 @@ def run(args: argparse.Namespace) -> int:
         InputRejected: The words are no server's.
         StateConflict: Another watcher has it, or a server of that name runs with other words.
     """
-    from agent.bootstrap import embedded
-    from agent.bootstrap.on_host import enrol, host_platform, meant, only_watcher
-    from agent.bootstrap.state_lock import state_lock
+    from agent.app import build_app
+    from agent.app.host_environment import enrol, host_platform, meant, only_watcher, open_check
+    from agent.app.state_lock import state_lock
     from agent.entrypoints.telemetry import configure_log
 
     settings = _settings(args)
@@ -67,9 +68,10 @@ def run(args: argparse.Namespace) -> int:
     config = config.with_(accelerator=service.accelerator, accelerator_count=service.accelerator_count)
     settings = settings.with_(services=None)  # what SERVICES says of this server was written down with the others
     with state_lock(settings, shared=True), only_watcher(settings, service.name), _claimed(args.console) as held:
-        installation = embedded(settings)
-        platform = host_platform(settings, installation.clock)
-        watch = _Watch(installation, platform, service, config, ours=args.log is None)
+        app = build_app(settings)
+        platform = host_platform(settings, app.clock)
+        check = open_check(platform, app.clock)
+        watch = _Watch(app, platform, check, service, config, ours=args.log is None)
         return watch.go(held)
 
 
@@ -100,7 +102,7 @@ def _settings(args: argparse.Namespace) -> "Settings":
 
 def _from_log(log: Path | None) -> "ServingConfig":
     """Without a command, the server's own log says what it was started with."""
-    from agent.bootstrap.on_host import with_machine_memory
+    from agent.app.host_environment import with_machine_memory
     from agent.core.told_config import told_config
 
     if log is None:
@@ -133,18 +135,19 @@ class _Watch:
 
     def __init__(
         self,
-        installation: "Installation",
-        platform: "HostPlatform",
+        app: "App",
+        platform: "HostServers",
+        check: "HostCheck",
         service: "Service",
         config: "ServingConfig",
         *,
         ours: bool,
     ) -> None:
-        from agent.bootstrap.on_host import Doctor, host_folder
+        from agent.app.catalogues import host_folder
         from agent.entrypoints.watch_view import view
         from agent.entrypoints.watchman import Watchman
 
-        self._installation = installation
+        self._app = app
         self._platform = platform
         self._service = service.name
         self._config = config
@@ -154,14 +157,14 @@ class _Watch:
         self._interrupt = False
         self._ended_by = ""
         self._told: dict[str, int] = {}
-        self._began = installation.clock.now()
+        self._began = app.clock.now()
         self._view: View = view()
         self._watchman: Watchman = Watchman(
-            installation,
+            app,
             service.name,
             platform=platform,
-            doctor=Doctor(platform, installation.clock),
-            folder=host_folder(installation.settings) / service.name,
+            doctor=check,
+            folder=host_folder(app.settings) / service.name,
             ours=ours,
         )
 
@@ -171,11 +174,10 @@ class _Watch:
         Args:
             console: The port of the console page, claimed already; None shows none.
         """
-        from agent.bootstrap import worker
         from agent.entrypoints.service import Ticker, handlers
 
-        pool = worker(self._installation, handlers(self._installation), threads=THREADS)
-        ticker = Ticker(self._installation, every_s=max(self._installation.rules.times.poll_s / 4, 0.2))
+        pool = self._app.worker(handlers(self._app), threads=THREADS)
+        ticker = Ticker(self._app, every_s=max(self._app.rules.times.poll_s / 4, 0.2))
         running: list[Callable[[], object]] = []  # what is to be ended, in order
         with self._interrupts():
             try:
@@ -225,7 +227,7 @@ class _Watch:
             self._leave()
             return
         watchman = self._watchman
-        now = self._installation.clock.now()
+        now = self._app.clock.now()
         self._view.show(state_line(self._service, watchman.page, watchman.checkup, now=now, last=watchman.last_line))
         try:
             for incident in self._incidents():
@@ -238,7 +240,7 @@ class _Watch:
         from agent.core.signal import LIVE
         from agent.ports.store import Query
 
-        found = self._installation.store.incidents(Query(run=LIVE, service=self._service, limit=20))
+        found = self._app.store.incidents(Query(run=LIVE, service=self._service, limit=20))
         fresh = (i for i in found if not i.ended or i.phase_at >= self._began)
         return tuple(sorted(fresh, key=lambda i: (i.opened_at, i.id)))
 
@@ -246,7 +248,7 @@ class _Watch:
         """Say what is new in the timeline."""
         from agent.entrypoints.output import for_people
 
-        events = self._installation.store.timeline(incident.id)
+        events = self._app.store.timeline(incident.id)
         for event in events[self._told.get(incident.id, 0) :]:
             self._view.say(f"{event.at:%H:%M:%S}  {event.phase:<13} {for_people(event.what, lines=False)}")
         self._told[incident.id] = len(events)
@@ -262,7 +264,7 @@ class _Watch:
         if incident.phase is not Phase.ASKED or plan is None or plan.id in self._asked:
             return
         self._asked.add(plan.id)
-        self._view.say(without_secrets("\n".join(lines(incident, now=self._installation.clock.now()))))
+        self._view.say(without_secrets("\n".join(lines(incident, now=self._app.clock.now()))))
         self._bar(incident)
         if plan.by_person:
             self._view.say("  this is yours to do; say yes when it is done, and the server is started again")
@@ -278,7 +280,7 @@ class _Watch:
 
         if self._interrupt or self._stopping.is_set():
             return False
-        now = self._installation.store.load(incident)
+        now = self._app.store.load(incident)
         return now.phase is Phase.ASKED and now.plan is not None and now.plan.id == plan
 
     def _decide(self, plan: str, digest: str, answer: Any) -> None:
@@ -295,7 +297,7 @@ class _Watch:
             why="said at the prompt of the watcher",
             plan_digest=digest,
         )
-        plan_to_decision(self._installation.worlds[Owner.DECIDE], word)
+        plan_to_decision(self._app.contexts[Owner.DECIDE], word)
 
     def _bar(self, incident: "Incident") -> None:
         """Draw the memory before and after, where the arithmetic knows it."""
@@ -303,7 +305,7 @@ class _Watch:
         from agent.fit.bar import text_bar
 
         assert incident.plan is not None
-        report = getattr(self._installation.rules.fits, "report", None)
+        report = getattr(self._app.rules.fits, "report", None)
         if report is None:
             return
         before = self._platform.describe(self._service).config
@@ -314,10 +316,8 @@ class _Watch:
                 return
 
     def _greet(self, console: socket.socket | None, *, took_over: bool) -> None:
-        from agent.bootstrap.on_host import command_line
-
         did = "follows the log of" if not self._ours else "took over" if took_over else "started"
-        self._view.say(f"sre-agent {did} {self._service}: {command_line(self._config)}")
+        self._view.say(f"sre-agent {did} {self._service}: {shlex.join((*self._config.command, *self._config.args))}")
         if console is not None:
             self._view.say(f"console: http://127.0.0.1:{console.getsockname()[1]}/")
         self._view.say("plans can be answered here, or with: sre-agent approve PLAN | reject PLAN --why TEXT")
@@ -327,7 +327,7 @@ class _Watch:
             return None
         from agent.entrypoints.commands.up import console_server
 
-        server = console_server(self._installation, held)
+        server = console_server(self._app, held)
         threading.Thread(target=server.serve_forever, name="console", daemon=True).start()
         return server
 
@@ -376,7 +376,7 @@ class _Watch:
         self._stopping.set()
 
     def _stop_server(self) -> None:
-        from agent.bootstrap.on_host import Stage
+        from agent.ports.host import Stage
 
         self._view.say("stopping the server")
         self._platform.stop(self._service)

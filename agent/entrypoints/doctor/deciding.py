@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from agent.bootstrap import operator_token
+from agent.app.channels import operator_token
 from agent.entrypoints.decide_client import DecideClient
 from agent.entrypoints.doctor.finding import Finding, bad, good, off, unknown
 from agent.entrypoints.doctor.web import LIMIT_S, ask

@@ -3,7 +3,7 @@
 import stat
 from collections.abc import Iterator, Mapping
 
-from agent.bootstrap import read_policy, read_services
+from agent.app.catalogues import read_policy, read_services
 from agent.catalogue.load_fit import load_fit_catalogue
 from agent.core.services import Services
 from agent.entrypoints.doctor.finding import Finding, bad, good, off

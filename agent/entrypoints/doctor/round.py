@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 
-from agent.bootstrap.shelves import shelves
+from agent.app.stores import open_stores
 from agent.core.services import Services
 from agent.entrypoints.doctor import here
 from agent.entrypoints.doctor.cloud import Base, Cloud, google
@@ -76,7 +76,7 @@ def _queue(settings: Settings) -> Iterator[Finding]:
     if not settings.state.is_dir():
         yield good("dead-letters", "none: nothing was ever received")
         return
-    rows = shelves(settings, with_control=False).quarantine.rows()
+    rows = open_stores(settings, with_control=False).quarantine.rows()
     if rows:
         newest = rows[0]
         says = f"{len(rows)} messages were given up, the newest because {newest.get('reason', '?')[:80]!r}"

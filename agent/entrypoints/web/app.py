@@ -7,7 +7,7 @@ from http import HTTPStatus
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
-from agent.bootstrap import machine_clock
+from agent.app.stores import machine_clock
 from agent.entrypoints.key_set import IAP_KEYS, KeySet
 from agent.entrypoints.web import answering, forms, guard
 from agent.entrypoints.web.answer_routes import add_answers

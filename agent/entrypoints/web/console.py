@@ -8,7 +8,7 @@ from typing import Any
 from flask import Response, g, request
 from jinja2 import Environment
 
-from agent.bootstrap import machine_clock
+from agent.app.stores import machine_clock
 from agent.core.incident import Incident
 from agent.core.plan import Plan
 from agent.entrypoints.web import forms, guard

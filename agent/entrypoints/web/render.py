@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup
 
-from agent.bootstrap.known import redact
+from agent.app.catalogues import redact
 from agent.core.field_words import field_words
 from agent.core.safe_text import plain
 from agent.presentation.evidence import place_of

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agent.bootstrap import matcher
+from agent.app.catalogues import matcher
 from agent.core.diagnosis import Diagnosis, Evidence
 from agent.core.evidence_pack import Case, Line, fence, packed, situation
 from agent.core.value import canonical

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.bootstrap import matcher
+from agent.app.catalogues import matcher
 from agent.core.storm import AROUND, HEAD, PART_CHARS, SIGHTS, TAIL, Digest, Tally
 from agent.failures.text import MAX_LINE_CHARS, looks_loud
 

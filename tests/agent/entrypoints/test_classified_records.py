@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.bootstrap import matcher
+from agent.app.catalogues import matcher
 from agent.entrypoints.classified_records import WHOLE_CHARS, ClassifyInput, inputs_of, platform_of
 from agent.entrypoints.records import records_in
 

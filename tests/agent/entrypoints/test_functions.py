@@ -1,7 +1,6 @@
 """A request becomes a delivery, a tick, an alert or a page; its status says whether another delivery can help."""
 
 import base64
-import dataclasses
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +11,8 @@ import structlog
 from werkzeug.test import EnvironBuilder
 from werkzeug.wrappers import Response
 
-from agent.bootstrap.owned import Absent
+from agent.app import Role, build_app
+from agent.app.app import Unavailable
 from agent.entrypoints import functions
 from agent.errors import DependencyFailed, PolicyRefused, SettingsRejected
 from agent.ports.bus import Topic
@@ -24,8 +24,7 @@ EXAMPLE = ROOT / "examples" / "gemma4-26b-l4-startup-probe"
 ENTRY = (EXAMPLE / "events.jsonl").read_text().splitlines()[0].encode()
 CACHED = (
     functions.settings,
-    functions._outfit,
-    functions._desk,
+    functions._app,
     functions._senders,
     functions._console,
     functions._gate,
@@ -80,10 +79,9 @@ class FlakyBus:
 def flaky(monkeypatch):
     """The intake function on a bus that fails."""
     bus = FlakyBus()
-    real = functions.outfit_of(Owner.INTAKE)
-    worlds = {owner: dataclasses.replace(world, bus=bus) for owner, world in real.worlds.items()}
-    monkeypatch.setattr(functions, "_outfit", lambda owner: dataclasses.replace(real, bus=bus, worlds=worlds))
-    bus.store = real.store
+    app = build_app(functions.settings(), Role.INTAKE, bus=bus)
+    monkeypatch.setattr(functions, "_app", lambda role: app)
+    bus.store = app.store
     return bus
 
 
@@ -100,13 +98,13 @@ class TestPush:
         assert pushed() == ("ack", 200)
         assert pushed(headers=binary) == ("ack", 200)
         assert pushed(whole, headers={"Content-Type": "application/cloudevents+json"}) == ("ack", 200)
-        store = functions.outfit_of(Owner.INTAKE).store
+        store = functions.app_of(Role.INTAKE).store
         assert [i.signal_count for i in store.incidents(Query())] == [1]
 
     def test_a_body_that_can_never_succeed_is_kept_aside_and_acknowledged(self):
         for body in (b"", b"{", json.dumps({"message": {"messageId": "5"}}).encode(), wrapped(b"{}", "6")):
             assert pushed(body) == ("quarantined", 200)
-        rows = functions.outfit_of(Owner.INTAKE).quarantine.rows()
+        rows = functions.app_of(Role.INTAKE).quarantine.rows()
         assert len(rows) == 4
         assert all(row["reason"].startswith("InputRejected") for row in rows)
 
@@ -116,7 +114,7 @@ class TestPush:
     def test_a_get_does_nothing(self):
         said, status = functions.push(request(method="GET"), Owner.INTAKE, Topic.LOG_EVENTS)
         assert (status, "POST" in said) == (405, True)
-        assert functions.outfit_of(Owner.INTAKE).quarantine.rows() == ()
+        assert functions.app_of(Role.INTAKE).quarantine.rows() == ()
 
     def test_it_is_acknowledged_only_after_the_commit_and_with_an_empty_outbox(self, flaky):
         """Committed but not sent: not acknowledged. The redelivery finds the signal known, sends, and acknowledges."""
@@ -136,18 +134,18 @@ class TestPush:
 
     def test_orders_run_what_is_due_in_the_function_that_owns_it(self):
         pushed()
-        (incident,) = functions.outfit_of(Owner.INTAKE).store.incidents(Query())
+        (incident,) = functions.app_of(Role.INTAKE).store.incidents(Query())
         order = wrapped(json.dumps({"kind": "wake", "incident": incident.id}).encode())
         assert pushed(order, Owner.INCIDENT, Topic.INCIDENTS) == ("ack", 200)
-        assert functions.outfit_of(Owner.INCIDENT).store.load(incident.id).diagnosis is not None
+        assert functions.app_of(Role.INCIDENT).store.load(incident.id).diagnosis is not None
 
 
 class TestTrace:
     def test_the_story_keeps_the_trace_in_which_it_began(self, monkeypatch):
         """The request's own at the first function; at the next one that of the message; nothing is left over."""
         seen = []
-        real = functions.outfit_of(Owner.INTAKE)
-        monkeypatch.setattr(functions, "_outfit", lambda owner: real)
+        real = functions.app_of(Role.INTAKE)
+        monkeypatch.setattr(functions, "_app", lambda role: real)
         monkeypatch.setattr(functions, "handler", lambda *_: lambda delivery: seen.append(functions.current_trace()))
         here = {"traceparent": f"00-{TRACE}-b7ad6b7169203331-01"}
         pushed(headers=here)
@@ -185,7 +183,7 @@ class TestIngest:
     def test_a_known_sender_is_answered_after_the_bus_has_confirmed(self):
         proof = {"Authorization": "Bearer 0123456789abcdef"}
         assert functions.post(request(self.body(), proof, path="/alertmanager")) == ("accepted 1\n", 200)
-        assert functions.the_desk().bus.waiting()[f"{Topic.ALERTS}-sub"] == 1
+        assert functions.app_of(Role.INGEST).bus.waiting()[f"{Topic.ALERTS}-sub"] == 1
 
     def test_nobody_else_is_let_in(self):
         assert functions.post(request(self.body(), path="/alertmanager"))[1] == 401
@@ -194,8 +192,8 @@ class TestIngest:
         assert functions.post(request(method="GET"))[1] == 405
 
     def test_what_the_bus_did_not_take_is_not_confirmed(self, monkeypatch):
-        there = dataclasses.replace(functions.the_desk(), bus=FlakyBus())
-        monkeypatch.setattr(functions, "_desk", lambda: there)
+        app = build_app(functions.settings(), Role.INGEST, bus=FlakyBus())
+        monkeypatch.setattr(functions, "_app", lambda role: app)
         said, status = functions.post(request(self.body(), {"X-Sre-Secret": "0123456789abcdef"}, path="/alertmanager"))
         assert (said, status) == ("not taken, try again\n", 503)
 
@@ -319,20 +317,20 @@ class TestStarting:
         assert not (tmp_path / "state").exists()
 
     def test_each_owner_has_what_it_needs_and_no_more(self):
-        intake, incident, decision = (functions.outfit_of(o) for o in (Owner.INTAKE, Owner.INCIDENT, Owner.DECISION))
-        assert set(intake.worlds) == {Owner.INTAKE}
-        assert intake.worlds[Owner.INTAKE].receipt_key is None
-        assert incident.worlds[Owner.INCIDENT].receipt_key is None
-        assert incident.worlds[Owner.INCIDENT].control is None
-        assert decision.worlds[Owner.DECISION].receipt_key is not None
-        assert decision.worlds[Owner.DECISION].control is not None
+        intake, incident, decision = (functions.app_of(r) for r in (Role.INTAKE, Role.INCIDENT, Role.DECISION))
+        assert set(intake.contexts) == {Owner.INTAKE}
+        assert intake.contexts[Owner.INTAKE].receipt_key is None
+        assert incident.contexts[Owner.INCIDENT].receipt_key is None
+        assert incident.contexts[Owner.INCIDENT].control is None
+        assert decision.contexts[Owner.DECISION].receipt_key is not None
+        assert decision.contexts[Owner.DECISION].control is not None
         with pytest.raises(AssertionError, match="on_log_event"):
-            _ = intake.worlds[Owner.INTAKE].logs.instance_log
-        assert not isinstance(incident.worlds[Owner.INCIDENT].rules.fits, Absent)
+            _ = intake.contexts[Owner.INTAKE].logs.instance_log
+        assert not isinstance(incident.contexts[Owner.INCIDENT].rules.fits, Unavailable)
 
     def test_a_key_is_never_made_up_in_the_cloud(self):
-        from agent.bootstrap import receipt_key
+        from agent.app.catalogues import read_receipt_key
         from agent.settings import Settings
 
         with pytest.raises(SettingsRejected, match="RECEIPT_KEY is unset"):
-            receipt_key(Settings(store="firestore:p"))
+            read_receipt_key(Settings(store="firestore:p"))

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from agent.adapters.store.memory import MemoryStore
-from agent.bootstrap import in_memory
+from agent.app import build_app_in_memory
 from agent.core.action import Restart
 from agent.core.incident import Incident
 from agent.core.phase import Phase
@@ -45,8 +45,8 @@ def test_what_a_dead_rival_committed_is_sent_before_the_delivery_is_acknowledged
     """Nothing is left to do for us, so that nobody else would send it before the next tick."""
     settings = read_settings({}, platform=f"rehearsal:{ROOT / 'examples' / 'gemma4-26b-l4-startup-probe'}")
     store, clock = Raced(), SteppedClock(T0)
-    installation = in_memory(settings, clock=clock, state=tmp_path)
-    context = replace(installation.worlds[Owner.TICK], store=store)
+    installation = build_app_in_memory(settings, clock=clock, state=tmp_path)
+    context = replace(installation.contexts[Owner.TICK], store=store)
     asked = Incident(
         id="inc-a", service="s", platform="p", opened_at=T0, phase_at=T0, quiet_since=T0, phase=Phase.ASKED, plan=PLAN
     )

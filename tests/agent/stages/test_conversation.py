@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.bootstrap import matcher, redact
-from agent.bootstrap.models import model_use
+from agent.app.catalogues import matcher, redact
+from agent.app.models import model_use
 from agent.core.diagnosis import Diagnosis
 from agent.core.evidence_pack import Case, Line
 from agent.core.explaining import ROUND_CAP, Spend

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent.bootstrap import Installation, in_memory, worker
+from agent.app import App, build_app_in_memory
 from agent.entrypoints.analysis import SteppedClock
 from agent.entrypoints.service import entry_message, handlers
 from agent.ports.store import Query
@@ -21,13 +21,13 @@ STORM = 300
 
 
 @pytest.fixture
-def heard(tmp_path: Path) -> Callable[[list[dict[str, Any]]], Installation]:
+def heard(tmp_path: Path) -> Callable[[list[dict[str, Any]]], App]:
     """Publish log entries, each handled before the next one comes."""
 
-    def hear(entries: list[dict[str, Any]]) -> Installation:
+    def hear(entries: list[dict[str, Any]]) -> App:
         settings = read_settings({}, platform=f"rehearsal:{EXAMPLE}")
-        service = in_memory(settings, clock=SteppedClock(T0), state=tmp_path)
-        work = worker(service, handlers(service), threads=1).run_due
+        service = build_app_in_memory(settings, clock=SteppedClock(T0), state=tmp_path)
+        work = service.worker(handlers(service), threads=1).run_due
         for entry in entries:
             service.bus.publish(entry_message(entry))
             work()

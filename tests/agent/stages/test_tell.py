@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.adapters.store.memory import MemoryCards
-from agent.bootstrap import in_memory
+from agent.app import build_app_in_memory
 from agent.core.incident import Event, Incident
 from agent.core.phase import Phase
 from agent.entrypoints.analysis import SteppedClock
@@ -51,7 +51,7 @@ def scene(tmp_path: Path) -> tuple[StageContext, Told, SteppedClock]:
     clock = SteppedClock(T0)
     settings = read_settings({}, platform=f"rehearsal:{EXAMPLE}")
     told = Told()
-    context = in_memory(settings, clock=clock, state=tmp_path).worlds[Owner.INCIDENT]
+    context = build_app_in_memory(settings, clock=clock, state=tmp_path).contexts[Owner.INCIDENT]
     context = replace(context, notifiers={"slack": told}, holder="one")
     incident = Incident(id="inc-a", service="s", platform="p", opened_at=T0, phase_at=T0, quiet_since=T0)
     context.store.commit(Change(incident=incident, events=(Event(at=T0, phase=Phase.OPEN, what="opened"),)))

@@ -19,7 +19,10 @@ from agent.adapters.bus.quarantine_memory import MemoryQuarantine
 from agent.adapters.clock import StoredClock
 from agent.adapters.store.memory import MemoryCards, MemoryStore
 from agent.adapters.store.memory_control import MemoryControlStore
-from agent.bootstrap import Outfit, redact
+from agent.app import App, build_app
+from agent.app.catalogues import redact
+from agent.app.runtime_environment import RuntimeEnvironment
+from agent.app.stores import Stores
 from agent.core.incident import Incident
 from agent.core.phase import Phase
 from agent.entrypoints.handlers import on_tick
@@ -28,7 +31,7 @@ from agent.entrypoints.service import entry_message, handler
 from agent.errors import SreError
 from agent.ports.bus import Delivery, Message, Outcome
 from agent.ports.control import KillSwitch
-from agent.ports.stage_context import Owner, StageContext
+from agent.ports.stage_context import Owner
 
 T0 = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 KEY = b"k" * 32
@@ -50,7 +53,7 @@ class Process:
     number: int
     starts: int = 0
     offset_s: float = 0.0
-    outfit: Any = None
+    app: Any = None
 
     def now(self, true: datetime) -> datetime:
         return true + timedelta(seconds=self.offset_s)
@@ -248,7 +251,7 @@ class Simulation:
             self.running, self.depth = running, self.depth - 1
         self.true = max(self.true, until)
 
-    def on_process(self, work: Callable[[Outfit], Any]) -> Any:
+    def on_process(self, work: Callable[[App], Any]) -> Any:
         """Run something in the process of this depth; where it dies, another takes its place.
 
         Raises:
@@ -257,7 +260,7 @@ class Simulation:
         process = self.processes[self.depth]
         before, self.running = self.running, process
         try:
-            return work(process.outfit)
+            return work(process.app)
         except Died:
             self.note("died", process.number)
             self._start(process)
@@ -339,38 +342,25 @@ class Simulation:
         def port(inner: Any, name: str) -> Any:
             return Port(inner, name, self.around)
 
-        store = port(self.store, "store")
-        known = places.known(self.course.verify_s)
         platform = port(self.platform, "platform")
-        worlds = {
-            owner: StageContext(
-                owner=owner,
-                store=store,
-                control=port(self.control, "control") if owner in DECIDERS else None,
-                cards=port(self.cards, "cards"),
-                bus=port(self, "bus"),
-                platform_of=lambda _: platform,
-                logs=port(self.people, "logs"),
-                notifiers={"card": port(self.people, "notifier")},
-                model=port(self.people, "model") if self.course.model and owner is Owner.INCIDENT else None,
-                clock=StoredClock(Clock(), self.store.latest_time, monotonic=self._ticks),
-                rules=self.people.knowing(known),
-                receipt_key=KEY if owner in DECIDERS else None,
-                local=True,
-                holder=f"process {process.number}.{process.starts}",
-            )
-            for owner in Owner
-        }
-        process.outfit = Outfit(
-            settings=places.SETTINGS,
+        clock = StoredClock(Clock(), self.store.latest_time, monotonic=self._ticks)
+        process.app = build_app(
+            places.SETTINGS,
             services=places.watched(),
-            rules=known,
-            store=store,
-            control=self.control,
-            bus=self,
-            quarantine=self.quarantine,
-            clock=worlds[Owner.INTAKE].clock,
-            worlds=worlds,
+            stores=Stores(
+                store=port(self.store, "store"),
+                control=port(self.control, "control"),
+                cards=port(self.cards, "cards"),
+                quarantine=self.quarantine,
+                clock=clock,
+            ),
+            environment=RuntimeEnvironment(platform_of=lambda _: platform, logs=port(self.people, "logs")),
+            bus=port(self, "bus"),
+            rules=self.people.knowing(places.known(self.course.verify_s)),
+            model=port(self.people, "model") if self.course.model else None,
+            notifiers={"card": port(self.people, "notifier")},
+            receipt_key=KEY,
+            holder=f"process {process.number}.{process.starts}",
         )
 
     # -- the bus -----------------------------------------------------------------------------------------------------
@@ -400,7 +390,7 @@ class Simulation:
             published_at=self.true,
         )
         try:
-            outcome = self.on_process(lambda outfit: self._received(outfit, delivery))
+            outcome = self.on_process(lambda app: self._received(app, delivery))
         except Died:
             return
         self.note("delivered", letter.message.id, outcome)
@@ -410,9 +400,9 @@ class Simulation:
         elif not (self.storm and self.chance.random() < self.course.lost_acks):
             letter.done = True
 
-    def _received(self, outfit: Outfit, delivery: Delivery) -> Outcome:
+    def _received(self, app: App, delivery: Delivery) -> Outcome:
         assert delivery.topic is not None
-        return receive(delivery, handler(outfit, delivery.topic), self.quarantine, report=self._report)
+        return receive(delivery, handler(app, delivery.topic), self.quarantine, report=self._report)
 
     def _report(self, delivery: Delivery, error: Exception, outcome: Outcome) -> None:
         self.note("failed", delivery.message_id, type(error).__name__, outcome)
@@ -478,7 +468,7 @@ class Simulation:
         if not self.store.due(now, 1) and not self.store.unsent(1):
             return
         try:
-            self.on_process(lambda outfit: on_tick(outfit.worlds[Owner.TICK]))
+            self.on_process(lambda app: on_tick(app.contexts[Owner.TICK]))
         except Died:
             return
         except SreError as error:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from simulated.chaos import Died
 
-from agent.bootstrap.models import model_use
+from agent.app.models import model_use
 from agent.core.decision import Answer, Channel, Decision
 from agent.core.explaining import Spend
 from agent.core.incident import Event, Incident
@@ -60,7 +60,7 @@ class People:
         sim = self.simulation
         word = Word(plan=one.plan, answer=one.answer, who=one.who, channel=Channel.COMMAND_LINE, verified=False)
         try:
-            one.heard = sim.on_process(lambda outfit: plan_to_decision(outfit.worlds[Owner.DECIDE], word))
+            one.heard = sim.on_process(lambda app: plan_to_decision(app.contexts[Owner.DECIDE], word))
         except Died:
             one.heard = None
         except SreError as error:

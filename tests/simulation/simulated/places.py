@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.adapters.platform.rehearsal_scenario import load_scenario
-from agent.bootstrap import knowledge, read_policy, service_fits
+from agent.app.catalogues import read_capacity, read_policy, read_rules
 from agent.core.incident import Times
 from agent.core.services import Services, parse_services
 from agent.core.serving import ServingConfig
@@ -52,12 +52,12 @@ def watched() -> Services:
 def known(verify_s: float) -> Rules:
     """What every process of a simulation knows."""
     times = Times(verify_s=verify_s)
-    return knowledge(watched(), read_policy(SETTINGS), times, fits=fits())
+    return read_rules(watched(), read_policy(SETTINGS), times, capacity=fits())
 
 
 @cache
 def fits() -> Remembered:
-    return Remembered(service_fits(watched(), SETTINGS))
+    return Remembered(read_capacity(watched(), SETTINGS))
 
 
 @cache

@@ -50,7 +50,7 @@ def at_a_change(sim: Simulation, mutation: Mutation) -> None:
         assert believed < decision.expires_at, "the approval had expired"
     held = sim.control._leases.get(f"service/{mutation.service}")
     assert held is not None, "nobody had the turn"
-    holder = sim.running.outfit.worlds["on_decision"].holder
+    holder = sim.running.app.contexts["on_decision"].holder
     assert held.holder.startswith(f"{holder}/"), f"{held.holder} has the turn, {holder} made the change"
     assert sim.control.holds(held, believed), "the turn was over"
 
@@ -174,8 +174,8 @@ def _nothing_lost(sim: Simulation, incidents: tuple[Incident, ...]) -> None:
         if any(_same_entry(body, data) for data in aside):
             continue
         delivery = Delivery(topic=Topic.LOG_EVENTS, message_id="x", data=body.encode())
-        for signal in read_signals(sim.processes[0].outfit, delivery):
-            finding = sim.processes[0].outfit.rules.matcher.classify(
+        for signal in read_signals(sim.processes[0].app, delivery):
+            finding = sim.processes[0].app.rules.matcher.classify(
                 signal.text, whole_log=False, platform=signal.platform
             )
             if finding.certain and not finding.benign:

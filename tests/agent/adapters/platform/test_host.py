@@ -14,13 +14,13 @@ import pytest
 
 from agent.adapters.clock import SystemClock
 from agent.adapters.platform.host import HostPlatform
-from agent.adapters.platform.host_book import Stage, Start
 from agent.adapters.platform.host_checkup import Doctor
 from agent.adapters.platform.host_process import of_start
 from agent.adapters.platform.host_server import HostServer
 from agent.core.serving import ServingConfig
 from agent.core.verification import Check
 from agent.errors import InputRejected, StateConflict
+from agent.ports.host import Stage, Start
 
 ROOT = Path(__file__).resolve().parents[4]
 FAKE = ROOT / "tests" / "fake_vllm.py"

@@ -9,9 +9,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from agent.adapters.clock import SystemClock
-from agent.adapters.platform.host_book import Page, Stage, Start
 from agent.adapters.platform.host_checkup import Doctor
 from agent.adapters.platform.host_probe import Address
+from agent.ports.host import Page, Stage, Start
 
 AT = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 START = Start(revision="gemma-1", mark="m1", template="{}", stage=Stage.READY, began_at=AT, ready_at=AT)

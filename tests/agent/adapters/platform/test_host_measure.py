@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.adapters.platform.host_book import Stage, Start
 from agent.adapters.platform.host_measure import measurements
 from agent.adapters.platform.host_probe import Address
 from agent.core.verification import Check, Measurement
+from agent.ports.host import Stage, Start
 
 _path = Path(__file__).parents[3] / "contracts" / "vllm_http.py"
 _spec = importlib.util.spec_from_file_location("vllm_http", _path)

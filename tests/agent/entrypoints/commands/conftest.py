@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from agent.bootstrap import embedded, worker
+from agent.app import build_app
 from agent.core.incident import Incident
 from agent.core.phase import Phase
 from agent.entrypoints.handlers import on_tick
@@ -27,12 +27,12 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Incident]
     monkeypatch.setenv("REHEARSAL_COMPRESSION", "1000")
     for name in ("SERVICES", "POLICY", "DECIDE_URL"):
         monkeypatch.delenv(name, raising=False)
-    installation = embedded(read_settings())
+    installation = build_app(read_settings())
     publish_example(installation, EXAMPLE)
-    work = worker(installation, handlers(installation), threads=1).run_due
+    work = installation.worker(handlers(installation), threads=1).run_due
     for _ in range(1000):
         work()
-        on_tick(installation.worlds[Owner.TICK])
+        on_tick(installation.contexts[Owner.TICK])
         found = installation.store.incidents(Query())
         if found and found[0].phase is Phase.ASKED:
             break

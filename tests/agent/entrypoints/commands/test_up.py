@@ -14,7 +14,7 @@ import requests
 import structlog
 from werkzeug.test import Client
 
-from agent.bootstrap import in_memory
+from agent.app import build_app_in_memory
 from agent.entrypoints.analysis import SteppedClock
 from agent.entrypoints.cli import main
 from agent.entrypoints.commands.up import console_server
@@ -36,7 +36,7 @@ def _own_log():
 def test_its_console_says_how_old_its_queue_is(tmp_path: Path, waits_s: int) -> None:
     clock = SteppedClock(datetime(2026, 11, 21, 3, 0, tzinfo=UTC))
     settings = read_settings({}, platform=f"rehearsal:{EXAMPLE}")
-    installation = in_memory(settings, clock=clock, state=tmp_path)
+    installation = build_app_in_memory(settings, clock=clock, state=tmp_path)
     if waits_s:
         installation.bus.publish(Message(id="m", topic=Topic.INCIDENTS, data="{}"))
         clock.step(waits_s)

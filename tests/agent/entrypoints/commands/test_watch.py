@@ -108,7 +108,7 @@ def test_what_a_server_prints_cannot_speak_to_the_terminal(through):
     watch.__dict__ |= {"_view": view, "_interrupt": False, "_service": "gemma", "_told": {}}
     watch._watchman = SimpleNamespace(page=None, checkup=None, last_line="")
     store = SimpleNamespace(timeline=lambda _id: (event,))
-    watch._installation = SimpleNamespace(clock=SimpleNamespace(now=lambda: now), store=store)
+    watch._app = SimpleNamespace(clock=SimpleNamespace(now=lambda: now), store=store)
     if through == "an error":
 
         def fails():

@@ -7,7 +7,7 @@ from agent.adapters.bus.memory import MemoryBus
 from agent.adapters.logs.file import FileLogs
 from agent.adapters.store.memory import MemoryCards, MemoryStore
 from agent.adapters.store.memory_control import MemoryControlStore
-from agent.bootstrap import knowledge
+from agent.app.catalogues import read_rules
 from agent.core.action import ForPerson, SetEnv, SetFlag, SetStartupProbe, applied, difference
 from agent.core.decision import Answer, Channel
 from agent.core.diagnosis import Diagnosis, Evidence, ModelWord, Voice
@@ -67,7 +67,7 @@ def a_world(clock: Clock, policy: Policy | None = None) -> StageContext:
         notifiers={},
         model=None,
         clock=clock,
-        rules=knowledge(Services(services=()), policy or Policy(), Times()),
+        rules=read_rules(Services(services=()), policy or Policy(), Times()),
         receipt_key=KEY,
         local=True,
     )

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from agent.bootstrap import in_memory
+from agent.app import build_app_in_memory
 from agent.core.action import Restart
 from agent.core.incident import Incident
 from agent.core.phase import Phase
@@ -29,7 +29,7 @@ def plan(number: int) -> Plan:
 
 def test_each_line_names_the_plan_and_cause_that_the_incident_had_then(tmp_path: Path) -> None:
     settings = read_settings({}, platform=f"rehearsal:{ROOT / 'examples' / 'gemma4-26b-l4-startup-probe'}")
-    context = in_memory(settings, clock=SteppedClock(T0), state=tmp_path).worlds[Owner.INCIDENT]
+    context = build_app_in_memory(settings, clock=SteppedClock(T0), state=tmp_path).contexts[Owner.INCIDENT]
     context = replace(context, notifiers={})
     first, second = plan(1), plan(2)
     now = Incident(id="inc-a", service="s", platform="p", opened_at=T0, phase_at=T0, quiet_since=T0)

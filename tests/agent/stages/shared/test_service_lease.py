@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.adapters.store.memory_control import MemoryControlStore
-from agent.bootstrap import in_memory
+from agent.app import build_app_in_memory
 from agent.entrypoints.analysis import SteppedClock
 from agent.errors import DependencyFailed, StateConflict
 from agent.ports.control import KillSwitch
@@ -24,7 +24,7 @@ def worlds(tmp_path: Path) -> tuple[StageContext, StageContext, SteppedClock]:
     """Two executors over one control store."""
     clock = SteppedClock(datetime(2026, 11, 21, 3, 0, tzinfo=UTC))
     settings = read_settings({}, platform=f"rehearsal:{EXAMPLE}")
-    context = in_memory(settings, clock=clock, state=tmp_path).worlds[Owner.DECISION]
+    context = build_app_in_memory(settings, clock=clock, state=tmp_path).contexts[Owner.DECISION]
     return replace(context, holder="one"), replace(context, holder="two"), clock
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from agent.bootstrap.key_file import KEY_BYTES, own_key
+from agent.app.key_file import KEY_BYTES, own_key
 from agent.errors import DependencyFailed, SettingsRejected
 
 CHILD = """
 import sys
 from pathlib import Path
-from agent.bootstrap.key_file import own_key
+from agent.app.key_file import own_key
 print("ready", flush=True)
 sys.stdin.readline()
 print(own_key(Path(sys.argv[1])).hex())

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
-from agent.bootstrap.known import matcher, redact, titles
-from agent.bootstrap.models import model_of, model_use
+from agent.app.catalogues import matcher, redact, titles
+from agent.app.models import model_of, model_use
 from agent.core.diagnosing import LogText, diagnose, story
 from agent.core.diagnosis import Diagnosis
 from agent.core.evidence_pack import Case, Line

@@ -10,55 +10,24 @@ from pathlib import Path
 
 from agent.adapters.logs.host import Follower, HostLogs, StartLog
 from agent.adapters.platform.host import HostPlatform
-from agent.adapters.platform.host_book import Page, Stage, Start
-from agent.adapters.platform.host_checkup import Checkup, Doctor
+from agent.adapters.platform.host_checkup import Doctor
 from agent.adapters.platform.host_describe import cards_here, config_of, name_of, version_of
 from agent.adapters.platform.host_fixed import FixedServer, check_restart
 from agent.adapters.platform.host_process import memory_mib
-from agent.adapters.platform.host_server import HostServer, command_line
-from agent.bootstrap.place import Place
-from agent.core.services import Service, Services, parse_services
+from agent.adapters.platform.host_server import HostServer
+from agent.app.catalogues import HOST_SERVICES, host_folder, host_services, read_services
+from agent.app.known_models import known_models
+from agent.core.services import Service, parse_services
 from agent.core.serving import ServingConfig
 from agent.core.words import served_model
 from agent.errors import InputRejected, SreError, StateConflict
 from agent.ports.clock import Clock
+from agent.ports.host import HostCheck, LogFollower
 from agent.settings import Settings, inherited
 
-__all__ = [
-    "Checkup",
-    "Doctor",
-    "Follower",
-    "HostPlatform",
-    "Page",
-    "Stage",
-    "Start",
-    "command_line",
-    "enrol",
-    "host",
-    "host_folder",
-    "host_platform",
-    "host_services",
-    "meant",
-    "only_watcher",
-]
 
-SERVICES = "services.toml"
-
-
-def host_folder(settings: Settings) -> Path:
-    """Return the folder with the records of this machine's servers."""
-    return settings.state / "host"
-
-
-def host_services(settings: Settings) -> Services:
-    """Return the servers that were started on this machine, as services to be watched."""
-    path = host_folder(settings) / SERVICES
-    return parse_services(path.read_text()) if path.is_file() else Services(services=())
-
-
-def host(settings: Settings, clock: Clock) -> Place:
-    """Return this machine as a place."""
-    platform = host_platform(settings, clock)
+def host_logs(platform: HostPlatform) -> HostLogs:
+    """Return the logs of the servers of this machine."""
 
     def starts(service: str) -> tuple[StartLog, ...]:
         return tuple(
@@ -72,7 +41,7 @@ def host(settings: Settings, clock: Clock) -> Place:
             for start in platform.recordings(service)
         )
 
-    return Place(platform_of=lambda name: platform if platform.knows(name) else None, logs=HostLogs(starts))
+    return HostLogs(starts)
 
 
 def host_platform(settings: Settings, clock: Clock) -> HostPlatform:
@@ -82,6 +51,22 @@ def host_platform(settings: Settings, clock: Clock) -> HostPlatform:
     check_restart(settings.restart_command)
     fixed = partial(FixedServer, log=settings.follow_log, restart=settings.restart_command)
     return HostPlatform(host_folder(settings), clock, inherited(), server=fixed)
+
+
+def open_follower(path: Path, *, offset: int, ours: bool) -> LogFollower:
+    """Return what reads on in a server's log.
+
+    Args:
+        path: The file that the server writes to; it may not exist yet.
+        offset: Where to go on, bytes.
+        ours: Whether the file is ours to keep small.
+    """
+    return Follower(path, offset=offset, punch=ours)
+
+
+def open_check(platform: HostPlatform, clock: Clock) -> HostCheck:
+    """Return what checks a server of this machine while it serves."""
+    return Doctor(platform, clock)
 
 
 @contextmanager
@@ -126,8 +111,6 @@ def enrol(settings: Settings, config: ServingConfig, name: str | None) -> Servic
     Raises:
         InputRejected: The command names no model, or the name cannot be a service's.
     """
-    from agent.bootstrap.known import read_services
-
     word = served_model(config.command, config.args)
     if word is None:
         raise InputRejected(
@@ -166,9 +149,9 @@ def _keep(settings: Settings, service: Service) -> None:
         _toml(s) for s in (*known, service)
     )
     tomllib.loads(text)
-    fresh = folder / f"{SERVICES}.tmp"
+    fresh = folder / f"{HOST_SERVICES}.tmp"
     fresh.write_text(text)
-    fresh.rename(folder / SERVICES)
+    fresh.rename(folder / HOST_SERVICES)
 
 
 def _toml(service: Service) -> str:
@@ -186,7 +169,6 @@ def _read_checkpoint(settings: Settings, word: str) -> None:
     """Keep the figures of the checkpoint itself; one that cannot be read is no reason to stop."""
     if not (Path(word) / "config.json").is_file():
         return
-    from agent.bootstrap.known_models import known_models
     from agent.catalogue.load_fit import load_fit_catalogue
 
     place = str(Path(word).resolve())

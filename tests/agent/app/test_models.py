@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from agent.bootstrap.model_classifier import ModelClassifier, model_classifier
-from agent.bootstrap.models import _headers, model_of, model_use
+from agent.app.model_classifier import ModelClassifier, model_classifier
+from agent.app.models import _headers, model_of, model_use
 from agent.core.explaining import When
 from agent.entrypoints.classified_records import ClassifyInput
 from agent.errors import DependencyFailed, SettingsRejected

@@ -4,8 +4,7 @@ import pytest
 
 from agent.adapters.logs.cloud_logging import CloudLogs
 from agent.adapters.platform.cloud_run import CloudRunPlatform
-from agent.bootstrap.on_cloud_run import key_of
-from agent.bootstrap.place import place_of
+from agent.app.runtime_environment import open_environment, server_key_of
 from agent.core.services import Services, parse_services
 from agent.errors import SettingsRejected
 from agent.settings import Settings
@@ -31,7 +30,7 @@ def services(**project: str) -> Services:
 
 def test_only_services_of_the_named_project_have_an_adapter() -> None:
     """A wrong project touches nothing."""
-    place = place_of(Settings(platform="cloud_run:ours"), services(gemma="ours", other="theirs"), Still())
+    place = open_environment(Settings(platform="cloud_run:ours"), services(gemma="ours", other="theirs"), Still())
     assert isinstance(place.platform_of("gemma"), CloudRunPlatform)
     assert isinstance(place.logs, CloudLogs)
     assert place.platform_of("other") is None
@@ -41,7 +40,7 @@ def test_only_services_of_the_named_project_have_an_adapter() -> None:
 def test_a_project_without_a_watched_service_is_refused() -> None:
     """An empty selection is not all of them."""
     with pytest.raises(SettingsRejected, match="no cloud_run service of project 'ours'"):
-        place_of(Settings(platform="cloud_run:ours"), services(other="theirs"), Still())
+        open_environment(Settings(platform="cloud_run:ours"), services(other="theirs"), Still())
 
 
 HOSTS = {
@@ -58,8 +57,8 @@ def test_the_models_key_is_shown_to_the_models_own_service_alone(url: str, own: 
     """A key sent elsewhere is a key given away."""
     settings = Settings(model_endpoints=(url,), model_api_key="secret")
     watched = services(gemma="ours")
-    assert key_of(settings, watched, "gemma") == ("secret" if own else None)
-    assert key_of(Settings(model_endpoints=(url,)), watched, "gemma") is None
+    assert server_key_of(settings, watched, "gemma") == ("secret" if own else None)
+    assert server_key_of(Settings(model_endpoints=(url,)), watched, "gemma") is None
 
 
 def test_a_watched_server_gets_the_key_that_is_named_for_it_and_no_other() -> None:
@@ -68,6 +67,6 @@ def test_a_watched_server_gets_the_key_that_is_named_for_it_and_no_other() -> No
     named = Services(services=(watched.services[0].with_(api_key="big"), watched.services[1]))
     url = "https://gemma-abcdefghij-uc.a.run.app/v1"
     keys = {"model_endpoints": (url,), "model_api_key": "models"}
-    assert key_of(Settings(**keys, service_api_keys={"big": "its-own"}), named, "gemma") == "its-own"
-    assert key_of(Settings(**keys, service_api_keys={"small": "another"}), named, "gemma") is None
-    assert key_of(Settings(service_api_keys={"big": "its-own"}), named, "other") is None
+    assert server_key_of(Settings(**keys, service_api_keys={"big": "its-own"}), named, "gemma") == "its-own"
+    assert server_key_of(Settings(**keys, service_api_keys={"small": "another"}), named, "gemma") is None
+    assert server_key_of(Settings(service_api_keys={"big": "its-own"}), named, "other") is None

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from agent.bootstrap.key_file import own_key
+from agent.app.key_file import own_key
 from agent.catalogue.load_failures import FailureCatalogue, load_failures
 from agent.catalogue.load_policy import load_default_policy
 from agent.catalogue.load_secrets import load_secrets
@@ -25,6 +25,9 @@ from agent.settings import Settings
 
 if TYPE_CHECKING:
     from agent.catalogue.service_fits import ServiceFits
+
+HOST_SERVICES: Final = "services.toml"
+LEASE_FLOOR_S: Final = 5.0  # calls take as long in a rehearsal as anywhere; a lease must outlive the longest
 
 
 @cache
@@ -86,7 +89,7 @@ def hide(body: str) -> str:
     return body_without_secrets(body, redact)
 
 
-def service_fits(services: Services, settings: Settings | None = None) -> "ServiceFits":
+def read_capacity(services: Services, settings: Settings | None = None) -> "ServiceFits":
     """Return the arithmetic, bound to the watched services and to the profiles that were added beside the store."""
     from agent.catalogue.load_fit import load_fit_catalogue
     from agent.catalogue.load_platforms import load_platform_catalogue
@@ -101,21 +104,21 @@ def service_fits(services: Services, settings: Settings | None = None) -> "Servi
     return ServiceFits(services, catalogue, platforms, profiles=shelf.list)
 
 
-def knowledge(services: Services, policy: Policy, times: Times, *, fits: Fits | None = None) -> Rules:
+def read_rules(services: Services, policy: Policy, times: Times, *, capacity: Fits | None = None) -> Rules:
     """Return what was read once: catalogues, rules, policy, times.
 
     Args:
         services: The watched services.
         policy: What may be done.
         times: How long is waited for what.
-        fits: The arithmetic; loaded for the services when None.
+        capacity: The arithmetic; loaded for the services when None.
     """
     return Rules(
         matcher=matcher(),
         titles=titles(),
         redact=redact,
         policy=policy,
-        fits=fits if fits is not None else service_fits(services),
+        fits=capacity if capacity is not None else read_capacity(services),
         times=times,
         services=services,
         printed=failures().printed,
@@ -135,8 +138,6 @@ def read_services(settings: Settings) -> Services:
     if path is None and settings.platform.startswith("rehearsal:"):
         path = Path(settings.platform.removeprefix("rehearsal:")) / "services.toml"
     if path is None and settings.platform == "host":
-        from agent.bootstrap.on_host import host_services
-
         return host_services(settings)
     if path is None:
         return Services(services=())
@@ -149,6 +150,17 @@ def read_services(settings: Settings) -> Services:
     return parse_services(text)
 
 
+def host_folder(settings: Settings) -> Path:
+    """Return the folder with the records of this machine's servers."""
+    return settings.state / "host"
+
+
+def host_services(settings: Settings) -> Services:
+    """Return the servers that were started on this machine, as services to be watched."""
+    path = host_folder(settings) / HOST_SERVICES
+    return parse_services(path.read_text()) if path.is_file() else Services(services=())
+
+
 def reading_of(services: Services, *, run: str, clock: Callable[[], datetime]) -> Reading:
     """Return what intake must know: which services are watched, and which are our own."""
     return Reading(
@@ -158,9 +170,6 @@ def reading_of(services: Services, *, run: str, clock: Callable[[], datetime]) -
         clock=clock,
         service=services.services[0].name if len(services.services) == 1 else None,
     )
-
-
-LEASE_FLOOR_S = 5.0  # calls take as long in a rehearsal as anywhere; a lease must outlive the longest
 
 
 def faster(times: Times, factor: float) -> Times:
@@ -178,7 +187,7 @@ def faster(times: Times, factor: float) -> Times:
     )
 
 
-def receipt_key(settings: Settings) -> bytes:
+def read_receipt_key(settings: Settings) -> bytes:
     """Return the key that signs decisions: of the settings, or of a file that only its owner can read.
 
     Raises:

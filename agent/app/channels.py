@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from agent.bootstrap.known import redact
+from agent.app.catalogues import redact
 from agent.core.decision import Seal
 from agent.core.plan import Plan
 from agent.core.signed_request import webhook_secret
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from agent.adapters.notifier.slack_reply import SlackReply
 
 
-def notifiers(settings: Settings, clock: Clock, plan_of: Callable[[str], Plan | None]) -> dict[str, Notifier]:
+def open_notifiers(settings: Settings, clock: Clock, plan_of: Callable[[str], Plan | None]) -> dict[str, Notifier]:
     """Return who is told of incidents, by name; nobody where nothing is set.
 
     Args:
@@ -81,7 +81,7 @@ def operator_token(settings: Settings) -> str:
     return token(settings.decide_url or "", command=settings.id_token_command)
 
 
-def seal_of(settings: Settings) -> Seal | None:
+def open_receipt_signer(settings: Settings) -> Seal | None:
     """Return what signs receipts in place of a key of ours: Cloud KMS, where it is set."""
     if settings.receipt_kms is None:
         return None

@@ -1,11 +1,13 @@
 """Where state is kept: incidents, what only deciders may write, cards, and what can never succeed."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from agent.bootstrap.known import redact
-from agent.ports.bus import Quarantine
+from agent.app.catalogues import hide, redact
+from agent.errors import SettingsRejected
+from agent.ports.bus import Bus, Quarantine
 from agent.ports.clock import Clock
 from agent.ports.control import ControlStore
 from agent.ports.stage_context import Cards
@@ -13,18 +15,18 @@ from agent.ports.store import IncidentStore
 from agent.settings import Settings
 
 if TYPE_CHECKING:
-    from agent.adapters.store.sqlite_database import SqliteDatabase
+    from agent.adapters.bus.pulling import PullBus, Subscription
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shelves:
+class Stores:
     """The stores of one installation.
 
     Attributes:
         control: None where it was not asked for: most functions may not even open it.
         clock: Never earlier than the highest time that was stored. Over files the machine's, which goes on where that
             was set back; over Firestore the server's.
-        database: The SQLite file, which the embedded queue shares; None in the cloud.
+        open_queue: Opens the queue of these stores, for its subscriptions; None in the cloud.
     """
 
     store: IncidentStore
@@ -32,18 +34,18 @@ class Shelves:
     cards: Cards
     quarantine: Quarantine
     clock: Clock
-    database: "SqliteDatabase | None" = None
+    open_queue: "Callable[[tuple[Subscription, ...]], PullBus] | None" = None
 
 
-def shelves(settings: Settings, *, with_control: bool) -> Shelves:
+def open_stores(settings: Settings, *, with_control: bool) -> Stores:
     """Open what the settings name.
 
     Raises:
         DependencyFailed: It cannot be opened.
     """
     if settings.embedded:
-        return sqlite_shelves(settings, with_control=with_control)
-    return firestore_shelves(settings.store.removeprefix("firestore:"), with_control=with_control)
+        return sqlite_stores(settings, with_control=with_control)
+    return firestore_stores(settings.store.removeprefix("firestore:"), with_control=with_control)
 
 
 STATE_DATABASE: Final = "sre-state"
@@ -51,7 +53,7 @@ CONTROL_DATABASE: Final = "sre-control"  # a database of its own, so that who wr
 TIME_READ_EVERY_S: Final = 5.0  # of the server; counted on in between
 
 
-def firestore_shelves(project: str, *, with_control: bool) -> Shelves:
+def firestore_stores(project: str, *, with_control: bool) -> Stores:
     """Name the databases of a project; they are connected to at their first use."""
     from agent.adapters.bus.quarantine_firestore import FirestoreQuarantine
     from agent.adapters.clock import ServerClock, SystemClock
@@ -63,7 +65,7 @@ def firestore_shelves(project: str, *, with_control: bool) -> Shelves:
     documents = Documents(project, STATE_DATABASE)
     store = FirestoreStore(documents, SystemClock())
     clock = ServerClock(store.server_time, SystemClock(), every_s=TIME_READ_EVERY_S)
-    return Shelves(
+    return Stores(
         store=store,
         control=FirestoreControlStore(Documents(project, CONTROL_DATABASE)) if with_control else None,
         cards=FirestoreCards(documents),
@@ -72,8 +74,9 @@ def firestore_shelves(project: str, *, with_control: bool) -> Shelves:
     )
 
 
-def sqlite_shelves(settings: Settings, *, with_control: bool) -> Shelves:
+def sqlite_stores(settings: Settings, *, with_control: bool) -> Stores:
     """Open the files of the embedded state."""
+    from agent.adapters.bus.embedded import EmbeddedBus
     from agent.adapters.bus.quarantine_sqlite import SqliteQuarantine
     from agent.adapters.clock import StoredClock, SystemClock
     from agent.adapters.store.sqlite import SqliteStore
@@ -86,11 +89,62 @@ def sqlite_shelves(settings: Settings, *, with_control: bool) -> Shelves:
     store = SqliteStore(database)
     clock = StoredClock(SystemClock(), store.latest_time, monotonic=time.monotonic)
     control = SqliteDatabase(settings.state / "control.sqlite", Kind.CONTROL) if with_control else None
-    return Shelves(
+    return Stores(
         store=store,
         control=SqliteControlStore(control) if control is not None else None,
         cards=SqliteCards(database),
         quarantine=SqliteQuarantine(database, clock, redact=redact),
         clock=clock,
-        database=database,
+        open_queue=lambda subscriptions: EmbeddedBus(database, clock, subscriptions, hide=hide),
     )
+
+
+def memory_stores(clock: Clock) -> Stores:
+    """Return stores that forget everything with the process."""
+    from agent.adapters.bus.memory import MemoryBus
+    from agent.adapters.bus.quarantine_memory import MemoryQuarantine
+    from agent.adapters.store.memory import MemoryCards, MemoryStore
+    from agent.adapters.store.memory_control import MemoryControlStore
+
+    return Stores(
+        store=MemoryStore(),
+        control=MemoryControlStore(),
+        cards=MemoryCards(),
+        quarantine=MemoryQuarantine(clock, redact=redact),
+        clock=clock,
+        open_queue=lambda subscriptions: MemoryBus(clock, subscriptions),
+    )
+
+
+def open_bus(settings: Settings, stores: Stores, *, wait_factor: float, trace: Callable[[], str] = str) -> Bus:
+    """Return the bus of the settings.
+
+    Args:
+        settings: ``BUS``.
+        stores: The embedded queue stands beside them.
+        wait_factor: What the waits of a rehearsal are divided by.
+        trace: The trace of the request at hand, for the messages that it sends.
+
+    Raises:
+        SettingsRejected: The stores have no queue beside them.
+    """
+    if settings.bus != "embedded":
+        from agent.adapters.bus.pubsub import PubSubBus
+
+        return PubSubBus(settings.bus.removeprefix("pubsub:"), emulator=settings.pubsub_emulator, trace=trace)
+    if stores.open_queue is None:
+        raise SettingsRejected(
+            "BUS 'embedded' is not available here",
+            why="the store is no file of this machine",
+            mend="set BUS=pubsub:<project>",
+        )
+    from agent.adapters.bus.pulling import default_subscriptions
+
+    return stores.open_queue(default_subscriptions(compression=wait_factor))
+
+
+def machine_clock() -> Clock:
+    """Return the machine's own clock, for what must be checked without asking the store for the time."""
+    from agent.adapters.clock import SystemClock
+
+    return SystemClock()

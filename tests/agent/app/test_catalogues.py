@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent.bootstrap import known
-from agent.bootstrap.known import redact, redactor
+from agent.app import catalogues
+from agent.app.catalogues import redact, redactor
 from agent.failures.match import MEMO_CHARS, MEMO_TEXTS
 
 SECRET = "Authorization: Bearer ya29." + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY"
@@ -11,7 +11,7 @@ SECRET = "Authorization: Bearer ya29." + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY"
 
 @pytest.fixture(autouse=True)
 def forgetful():
-    known._harmless.cache_clear()
+    catalogues._harmless.cache_clear()
 
 
 @pytest.mark.parametrize("text", ["Model loading took 19.8 GiB", SECRET, "", "\ud800", "x" * (MEMO_CHARS + 1) + SECRET])
@@ -22,11 +22,11 @@ def test_a_text_is_answered_as_the_redactor_answers_it_however_often(text):
 def test_a_text_with_a_secret_is_never_remembered():
     for _ in range(2):
         assert SECRET not in redact(f"it said {SECRET}")
-    assert known._harmless.cache_info().currsize == 0
+    assert catalogues._harmless.cache_info().currsize == 0
 
 
 def test_what_is_remembered_is_bounded():
     for number in range(MEMO_TEXTS + 10):
         redact(f"line {number}")
     redact("x" * (MEMO_CHARS + 1))
-    assert known._harmless.cache_info().currsize == MEMO_TEXTS
+    assert catalogues._harmless.cache_info().currsize == MEMO_TEXTS

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.bootstrap import embedded, worker
+from agent.app import build_app
 from agent.entrypoints.service import entry_message, handlers
 from agent.ports.bus import Message, Topic
 from agent.ports.store import Query
@@ -58,7 +58,7 @@ def found(folder: Path) -> list[str]:
 
 @pytest.fixture
 def service(tmp_path: Path):
-    return embedded(read_settings({}, platform=f"rehearsal:{EXAMPLE}", store=f"sqlite:{tmp_path}"))
+    return build_app(read_settings({}, platform=f"rehearsal:{EXAMPLE}", store=f"sqlite:{tmp_path}"))
 
 
 def test_no_file_holds_a_secret_while_it_waits_nor_after_it_was_handled(service, tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_no_file_holds_a_secret_while_it_waits_nor_after_it_was_handled(service,
         service.bus.publish(entry_message(body))
     assert service.bus.waiting()["sre-log-events-sub"] == len(bodies())
     assert found(tmp_path) == []
-    worker(service, handlers(service), threads=1).run_due()
+    service.worker(handlers(service), threads=1).run_due()
     assert service.bus.waiting()["sre-log-events-sub"] == 0
     assert service.store.incidents(Query())
     assert found(tmp_path) == []
@@ -85,6 +85,6 @@ def test_a_body_that_is_no_json_is_kept_without_its_secrets_too(service, tmp_pat
     for topic in (Topic.LOG_EVENTS, Topic.ALERTS):
         service.bus.publish(Message(id=f"odd-{topic}", topic=topic, data=f"no JSON, password={CANARIES['named']}"))
     assert found(tmp_path) == []
-    worker(service, handlers(service), threads=1).run_due()
+    service.worker(handlers(service), threads=1).run_due()
     assert len(service.quarantine.rows()) == 2
     assert found(tmp_path) == []

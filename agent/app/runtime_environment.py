@@ -1,0 +1,184 @@
+"""Where services run and where their logs are read: a rehearsal, the cloud, or nowhere that we know."""
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from agent.app.catalogues import read_capacity, read_services
+from agent.core.services import Services
+from agent.errors import InputRejected, SettingsRejected
+from agent.ports.clock import Clock
+from agent.ports.logs import Logs
+from agent.ports.platform import Platform
+from agent.settings import Settings
+
+if TYPE_CHECKING:
+    from agent.adapters.logs.kept import KeptLogs
+    from agent.adapters.platform.rehearsal import RehearsalPlatform
+    from agent.adapters.platform.rehearsal_fate import Compute
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuntimeEnvironment:
+    """Where services run and where their logs are read.
+
+    Attributes:
+        rehearsal: The simulated platform, where this is a rehearsal.
+        kept: Where plain logs of a replay are kept, where nothing else has them.
+        wait_factor: What waits are divided by; screens say so when it is above 1.
+    """
+
+    platform_of: Callable[[str], Platform | None]
+    logs: Logs
+    rehearsal: "RehearsalPlatform | None" = None
+    kept: "KeptLogs | None" = None
+    wait_factor: float = 1.0
+
+
+def open_environment(settings: Settings, services: Services, clock: Clock) -> RuntimeEnvironment:
+    """Return the environment that the settings name.
+
+    Raises:
+        SettingsRejected: There is no adapter for it.
+        InputRejected: The rehearsal's folder holds no scenario.
+    """
+    if settings.platform.startswith("rehearsal:"):
+        return _rehearsal(settings, services, clock)
+    if settings.platform.startswith("cloud_run:"):
+        return _cloud_run(settings, services, clock)
+    if settings.platform == "host":
+        return _host(settings, clock)
+    if settings.platform == "none":
+        return _logs_only()
+    raise SettingsRejected(
+        f"PLATFORM {settings.platform!r} is not available here",
+        why="this installation has no adapter for it",
+        mend="use rehearsal:<folder>, cloud_run:<project> or host",
+    )
+
+
+def cloud_log_entries(settings: Settings, log_filter: str, *, after: datetime) -> Iterator[dict[str, Any]]:
+    """Yield entries of Cloud Logging for a replay, oldest first.
+
+    Raises:
+        InputRejected: The filter cannot be read, or no project is known.
+        DependencyFailed: Cloud Logging did not answer.
+    """
+    from agent.adapters.logs.cloud_logging import CloudLogs
+
+    words = [word.partition(":") for word in (settings.store, settings.bus, settings.platform)]
+    projects = [name for kind, _, name in words if kind in {"firestore", "pubsub", "cloud_run"}]
+    projects += [s.project for s in read_services(settings).services if s.project] if settings.services else []
+    since = after.isoformat().replace("+00:00", "Z")
+    logs = CloudLogs(projects[0] if projects else None, emulator=settings.logging_emulator)
+    return logs.entries(f'timestamp>="{since}"\n({log_filter})', limit=100_000)
+
+
+def _cloud_run(settings: Settings, services: Services, clock: Clock) -> RuntimeEnvironment:
+    """Return the environment of ``cloud_run:PROJECT``; services of other projects and platforms have no adapter here.
+
+    Raises:
+        SettingsRejected: No watched service runs on Cloud Run in that project.
+    """
+    from agent.adapters.logs.cloud_logging import CloudLogs
+    from agent.adapters.model.id_tokens import IdTokens, google_id_token
+    from agent.adapters.platform.cloud_run import CloudRunPlatform
+    from agent.adapters.platform.cloud_run_api import CloudRunApi, clients_at, default_clients
+    from agent.adapters.platform.cloud_run_measure import Meter
+    from agent.adapters.platform.completion import CompletionClient
+
+    project = settings.platform.removeprefix("cloud_run:")
+    names = {
+        s.name: f"projects/{s.project}/locations/{s.location}/services/{s.name}"
+        for s in services.services
+        if s.platform == "cloud_run" and s.project == project
+    }
+    if not names:
+        raise SettingsRejected(
+            f"PLATFORM {settings.platform!r} has nothing to work on",
+            why=f"services.toml watches no cloud_run service of project {project!r}",
+            mend="name another project, or add the service to services.toml",
+        )
+    client = CompletionClient(
+        id_token=IdTokens(google_id_token, lambda: clock.now().timestamp()).token,
+        monotonic=time.monotonic,
+        api_key=lambda service: server_key_of(settings, services, service),
+    )
+    meter = Meter(client, clock, key_name=lambda service: services.service(service).api_key)
+    spare = {s.name: s.spare_accelerators for s in services.services}
+    stand_in = settings.cloud_run_emulator
+    api = CloudRunApi(default_clients if stand_in is None else lambda: clients_at(stand_in))
+    platform = CloudRunPlatform(api, names, meter, spare=spare.get)
+    logs = CloudLogs(project, emulator=settings.logging_emulator)
+    return RuntimeEnvironment(platform_of=lambda name: platform if name in names else None, logs=logs)
+
+
+def server_key_of(settings: Settings, services: Services, service: str) -> str | None:
+    """Return the server's own key: the one that services.toml names for it, otherwise the model's.
+
+    The model's key is shown to the model's own service alone, and where another key is named not even to that.
+    """
+    watched = services.watched(service)
+    if watched is not None and watched.api_key is not None:
+        named = settings.service_api_keys.get(watched.api_key)
+        return named.get_secret_value() if named is not None else None
+    own = re.compile(rf"{re.escape(service)}-(?:[a-z0-9]{{10}}-[a-z]{{1,4}}\.a|\d+\.[a-z]+-[a-z]+\d+)\.run\.app")
+    hosts = (urlsplit(url).hostname or "" for url in settings.model_endpoints)
+    if settings.model_api_key is None or not any(own.fullmatch(host) for host in hosts):
+        return None
+    return settings.model_api_key.get_secret_value()
+
+
+def _host(settings: Settings, clock: Clock) -> RuntimeEnvironment:
+    from agent.app.host_environment import host_logs, host_platform
+
+    platform = host_platform(settings, clock)
+    return RuntimeEnvironment(
+        platform_of=lambda name: platform if platform.knows(name) else None, logs=host_logs(platform)
+    )
+
+
+def _logs_only() -> RuntimeEnvironment:
+    """A replay of logs whose service we do not know: nothing to describe, nothing to change."""
+    from agent.adapters.logs.file import FileLogs
+    from agent.adapters.logs.kept import KeptLogs
+
+    kept = KeptLogs()
+    return RuntimeEnvironment(platform_of=lambda _: None, logs=FileLogs(kept.recordings), kept=kept)
+
+
+def _rehearsal(settings: Settings, services: Services, clock: Clock) -> RuntimeEnvironment:
+    from agent.adapters.logs.file import FileLogs
+    from agent.adapters.platform.rehearsal import RehearsalPlatform
+    from agent.adapters.platform.rehearsal_scenario import load_scenario
+
+    folder = Path(settings.platform.removeprefix("rehearsal:"))
+    scenarios = {s.name: load_scenario(folder / s.scenario) for s in services.services if s.scenario}
+    if not scenarios:
+        raise InputRejected(
+            f"{str(folder)!r} is no rehearsal",
+            why="no service of its services.toml names a scenario",
+            mend="take a folder of examples/",
+        )
+    factor = settings.compression if settings.compression > 1 else None
+    compute = _by_fit(services) if settings.rehearse_by_fit else None
+    path = settings.state / "rehearsal.sqlite"
+    platform = RehearsalPlatform(path, scenarios, clock, compression=factor, compute=compute)
+    own = max(s.compression for s in scenarios.values())
+    return RuntimeEnvironment(
+        platform_of=lambda name: platform if platform.takes_changes(name) else None,
+        logs=FileLogs(platform.recordings),
+        rehearsal=platform,
+        wait_factor=factor or own,
+    )
+
+
+def _by_fit(services: Services) -> "Compute":
+    from agent.adapters.platform.rehearsal_compute import by_fit
+
+    return by_fit(read_capacity(services))
