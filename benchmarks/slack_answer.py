@@ -39,8 +39,8 @@ from agent.core.plan import Plan, Risk, Rollout
 from agent.core.policy import Approver, Policy
 from agent.core.services import Services
 from agent.core.serving import Target
-from agent.entrypoints.decide import Gate
-from agent.entrypoints.decide_gate import beside
+from agent.entrypoints.decide import beside
+from agent.entrypoints.decide_gate import Gate
 from agent.entrypoints.handlers import on_order
 from agent.entrypoints.telemetry import configure_log
 from agent.errors import SreError

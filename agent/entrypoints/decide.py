@@ -1,119 +1,32 @@
 """What the public deciding function answers: a press, a signed webhook or a proven person's word is one decision."""
 
 import json
-import queue
-import threading
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from agent.core.decision import Channel, Decision
 from agent.core.safe_text import slack_mrkdwn
 from agent.core.signed_request import Signed, Unsigned
-from agent.entrypoints.slack_request import Press, press_of
+from agent.entrypoints.decide_gate import Answer, Gate, Replayed, until
+from agent.entrypoints.slack_request import BODY_LIMIT, Press, press_of
 from agent.entrypoints.webhook_request import Said, said_by
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
-from agent.ports.clock import Clock
-from agent.ports.stage_context import StageContext
 from agent.stages.plan_to_decision import Unrecorded, Word, plan_to_decision
 
 if TYPE_CHECKING:
-    from agent.entrypoints.proofs import Proofs
+    from werkzeug.wrappers import Request, Response
 
-ANSWER_S = 2.0  # of the three seconds that Slack waits
-WORKERS = 16
-READ_S = 20.0
-READERS = 4
+Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
 SLACK_PATH = "/slack/actions"
 WEBHOOK_PATH = "/webhooks/"
 OPEN_PATHS = ("/decisions", "/kill-switch", "/incidents", "/audit", "/databases")
 NOT_RECORDED = "not recorded, press again"
 
-T = TypeVar("T")
-
-Answer = tuple[int, dict[str, str], bytes]
-
 log = structlog.get_logger(__name__)
-
-
-class Replayed(PolicyRefused):
-    """The request was used before."""
-
-
-class Workers:
-    """A few threads that work for requests, so that a request can give up waiting; they end with the process."""
-
-    def __init__(self, count: int = WORKERS) -> None:
-        self._count = count
-        self._waiting: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._started = 0
-        self._lock = threading.Lock()
-
-    def within(self, seconds: float, work: Callable[[], T], *, what: str = "the answer was not recorded") -> T:
-        """Return what ``work`` returns, or raise what it raises.
-
-        Raises:
-            DependencyFailed: It did not end in time; it may still end, and whoever asks again is told.
-        """
-        done: queue.SimpleQueue[T | Exception] = queue.SimpleQueue()
-
-        def run() -> None:
-            try:
-                done.put(work())
-            except Exception as error:  # noqa: BLE001 - raised where it is waited for
-                done.put(error)
-
-        self._start()
-        self._waiting.put(run)
-        try:
-            result = done.get(timeout=seconds)
-        except queue.Empty:
-            raise DependencyFailed(what, why=f"the store did not answer in {seconds:g} s", mend="press again") from None
-        if isinstance(result, Exception):
-            raise result
-        return result
-
-    def _start(self) -> None:
-        with self._lock:
-            if self._started < self._count:
-                self._started += 1
-                threading.Thread(target=self._work, name=f"decide-{self._started}", daemon=True).start()
-
-    def _work(self) -> None:
-        while True:
-            self._waiting.get()()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Gate:
-    """What the deciding function is made of.
-
-    Attributes:
-        world: Of the owner `decide`.
-        clock: The machine's own; asking the store for the time would let a store that hangs hold up the check.
-        slack_secret: The app's signing secret; None refuses every press.
-        webhook_secrets: By identity.
-        reply: Says something to one person at the place Slack named; returns at once.
-        answer_s: How long a request waits for the store, seconds.
-        proofs: What the command line and the console are known by; None has no such place.
-        readers: Threads of those who only look, so that nobody who decides waits for them.
-        read_s: How long they wait for the store, seconds.
-    """
-
-    world: StageContext
-    clock: Clock
-    slack_secret: bytes | None = None
-    webhook_secrets: Mapping[str, tuple[bytes, ...]] = field(default_factory=dict)
-    reply: Callable[[str, str], None] = lambda _url, _text: None
-    workers: Workers = field(default_factory=Workers)
-    answer_s: float = ANSWER_S
-    proofs: "Proofs | None" = None
-    readers: Workers = field(default_factory=lambda: Workers(READERS))
-    read_s: float = READ_S
 
 
 def decide_request(
@@ -208,12 +121,6 @@ def _word_said(heard: Said, answer_s: float) -> Word:
     )
 
 
-def until(answer_s: float) -> Callable[[], bool]:
-    """Return what says whether somebody still waits."""
-    ends = time.monotonic() + answer_s
-    return lambda: time.monotonic() < ends
-
-
 def _record(gate: Gate, signed: Signed, word: Word) -> Decision:
     """Use the request up, then decide; where the stores fail in between, the request may be sent again."""
     control = gate.world.control_store()
@@ -240,3 +147,28 @@ def _refused(error: SreError) -> Answer:
 
 def _said(status: HTTPStatus, text: str) -> Answer:
     return status.value, {"content-type": "application/json"}, json.dumps({"error": text}).encode()
+
+
+def respond(request: "Request", gate: Gate) -> "Response":
+    """Answer one request of a web server; reads no more of the body than an answer may have."""
+    from werkzeug.wrappers import Response
+
+    body = request.stream.read(BODY_LIMIT + 1)
+    query = request.query_string.decode("latin-1")
+    status, headers, said = decide_request(
+        request.method, request.path, dict(request.headers), body, gate=gate, query=query
+    )
+    return Response(said, status=status, headers={"cache-control": "no-store"} | headers)
+
+
+def beside(app: Wsgi, gate: Gate) -> Wsgi:
+    """Return a web application that lets Slack and webhooks in by their own paths, and everybody else to ``app``."""
+    from werkzeug.wrappers import Request
+
+    def both(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        path = str(environ.get("PATH_INFO", ""))
+        if path == SLACK_PATH or path.startswith(WEBHOOK_PATH):
+            return respond(Request(environ), gate)(environ, start)
+        return app(environ, start)
+
+    return both

@@ -1,21 +1,111 @@
-"""The gate of the settings, and its place behind a web server: as a function, or beside the console."""
+"""What the deciding function answers with: keys of those it knows, and threads that a slow store cannot take up."""
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 from agent.app.channels import decider_secrets, slack_reply, slack_secret
 from agent.app.stores import machine_clock
-from agent.entrypoints.decide import SLACK_PATH, WEBHOOK_PATH, Gate, decide_request
 from agent.entrypoints.key_set import GOOGLE_KEYS, IAP_KEYS, KeySet
 from agent.entrypoints.proofs import Proofs
-from agent.entrypoints.slack_request import BODY_LIMIT
+from agent.errors import DependencyFailed, PolicyRefused
+from agent.ports.clock import Clock
 from agent.ports.stage_context import StageContext
 from agent.settings import Settings
 
-if TYPE_CHECKING:
-    from werkzeug.wrappers import Request, Response
+ANSWER_S = 2.0  # of the three seconds that Slack waits
+WORKERS = 16
+READ_S = 20.0
+READERS = 4
 
-Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+T = TypeVar("T")
+
+Answer = tuple[int, dict[str, str], bytes]
+
+
+class Replayed(PolicyRefused):
+    """The request was used before."""
+
+
+class Workers:
+    """A few threads that work for requests, so that a request can give up waiting; they end with the process."""
+
+    def __init__(self, count: int = WORKERS) -> None:
+        self._count = count
+        self._waiting: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._started = 0
+        self._lock = threading.Lock()
+
+    def within(self, seconds: float, work: Callable[[], T], *, what: str = "the answer was not recorded") -> T:
+        """Return what ``work`` returns, or raise what it raises.
+
+        Raises:
+            DependencyFailed: It did not end in time; it may still end, and whoever asks again is told.
+        """
+        done: queue.SimpleQueue[T | Exception] = queue.SimpleQueue()
+
+        def run() -> None:
+            try:
+                done.put(work())
+            except Exception as error:  # noqa: BLE001 - raised where it is waited for
+                done.put(error)
+
+        self._start()
+        self._waiting.put(run)
+        try:
+            result = done.get(timeout=seconds)
+        except queue.Empty:
+            raise DependencyFailed(what, why=f"the store did not answer in {seconds:g} s", mend="press again") from None
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._started < self._count:
+                self._started += 1
+                threading.Thread(target=self._work, name=f"decide-{self._started}", daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            self._waiting.get()()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gate:
+    """What the deciding function is made of.
+
+    Attributes:
+        world: Of the owner `decide`.
+        clock: The machine's own; asking the store for the time would let a store that hangs hold up the check.
+        slack_secret: The app's signing secret; None refuses every press.
+        webhook_secrets: By identity.
+        reply: Says something to one person at the place Slack named; returns at once.
+        answer_s: How long a request waits for the store, seconds.
+        proofs: What the command line and the console are known by; None has no such place.
+        readers: Threads of those who only look, so that nobody who decides waits for them.
+        read_s: How long they wait for the store, seconds.
+    """
+
+    world: StageContext
+    clock: Clock
+    slack_secret: bytes | None = None
+    webhook_secrets: Mapping[str, tuple[bytes, ...]] = field(default_factory=dict)
+    reply: Callable[[str, str], None] = lambda _url, _text: None
+    workers: Workers = field(default_factory=Workers)
+    answer_s: float = ANSWER_S
+    proofs: Proofs | None = None
+    readers: Workers = field(default_factory=lambda: Workers(READERS))
+    read_s: float = READ_S
+
+
+def until(answer_s: float) -> Callable[[], bool]:
+    """Return what says whether somebody still waits."""
+    ends = time.monotonic() + answer_s
+    return lambda: time.monotonic() < ends
 
 
 def gate_of(settings: Settings, world: StageContext) -> Gate:
@@ -41,28 +131,3 @@ def proofs_of(settings: Settings) -> Proofs:
         own=settings.decide_url,
         iap_audience=settings.iap_audience,
     )
-
-
-def respond(request: "Request", gate: Gate) -> "Response":
-    """Answer one request of a web server; reads no more of the body than an answer may have."""
-    from werkzeug.wrappers import Response
-
-    body = request.stream.read(BODY_LIMIT + 1)
-    query = request.query_string.decode("latin-1")
-    status, headers, said = decide_request(
-        request.method, request.path, dict(request.headers), body, gate=gate, query=query
-    )
-    return Response(said, status=status, headers={"cache-control": "no-store"} | headers)
-
-
-def beside(app: Wsgi, gate: Gate) -> Wsgi:
-    """Return a web application that lets Slack and webhooks in by their own paths, and everybody else to ``app``."""
-    from werkzeug.wrappers import Request
-
-    def both(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
-        path = str(environ.get("PATH_INFO", ""))
-        if path == SLACK_PATH or path.startswith(WEBHOOK_PATH):
-            return respond(Request(environ), gate)(environ, start)
-        return app(environ, start)
-
-    return both

@@ -1,17 +1,17 @@
 """Deciding from the command line, through the same stage as every other channel."""
 
 import re
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from agent.core.decision import Answer
 from agent.core.safe_text import terminal
+from agent.entrypoints.operator_client import now
 from agent.entrypoints.output import for_people
 from agent.errors import SreError
 from agent.presentation.what_follows import next_step
 
 if TYPE_CHECKING:
-    from agent.entrypoints.office import Heard, Office
+    from agent.entrypoints.operator_client import OperatorClient, RecordedDecision
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._@+-]{1,320}")  # the asker's own address need not be disarmed
 
@@ -26,28 +26,23 @@ def decide(plan: str, answer: Answer, *, by: str | None, why: str = "") -> int:
         why: The reason, for a rejection.
 
     Raises:
-        SreError: See :class:`agent.entrypoints.office.Office`.
+        SreError: See :class:`agent.entrypoints.operator_client.OperatorClient`.
     """
-    from agent.entrypoints.office import open_office
+    from agent.entrypoints.local_client import open_operator_client
 
-    office = open_office()
-    recorded = office.decide(plan, answer, by=by, why=why)
+    client = open_operator_client()
+    recorded = client.decide(plan, answer, by=by, why=why)
     what = "approved" if recorded.answer is Answer.APPROVE else "rejected"
     name = recorded.who if _PLAIN_NAME.fullmatch(recorded.who) else terminal(recorded.who, lines=False)
     who = name + ("" if recorded.verified else " (not verified)")
-    follows = for_people(_follows(office, recorded), lines=False)
+    follows = for_people(_follows(client, recorded), lines=False)
     print(f"plan {recorded.plan} {what} by {who}. {follows} See: sre-agent incidents show {recorded.incident}")
     return 0
 
 
-def _follows(office: "Office", recorded: "Heard") -> str:
+def _follows(client: "OperatorClient", recorded: "RecordedDecision") -> str:
     """Say what follows; the answer is recorded, whether or not the incident can be read now."""
     try:
-        return next_step(office.incident(recorded.incident), recorded.plan, now())
+        return next_step(client.incident(recorded.incident), recorded.plan, now())
     except SreError as error:
         return f"The answer is recorded; what follows could not be read ({error.why})."
-
-
-def now() -> datetime:
-    """Return the time of this command, UTC."""
-    return datetime.now(UTC)  # noqa: TID251 - the command line is where it comes from

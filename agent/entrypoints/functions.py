@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from flask import Flask, Request
     from werkzeug.wrappers import Response
 
-    from agent.entrypoints.decide import Gate
+    from agent.entrypoints.decide_gate import Gate
     from agent.entrypoints.ingest import Sender
 
 Answer = tuple[str, int]

@@ -15,7 +15,7 @@ from agent.core.decision import Answer as YesNo
 from agent.core.decision import Channel, Decision
 from agent.core.incident import Incident
 from agent.core.value import Value
-from agent.entrypoints.decide import Answer, Gate, Replayed, until
+from agent.entrypoints.decide_gate import Answer, Gate, Replayed, until
 from agent.entrypoints.proofs import Proofs, Proven, Unproven
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
 from agent.ports.control import KillSwitch

@@ -18,8 +18,8 @@ from agent.core.decision import Channel
 from agent.core.phase import Phase
 from agent.core.policy import Approver
 from agent.entrypoints.cli import main
-from agent.entrypoints.decide import Gate
-from agent.entrypoints.decide_gate import respond
+from agent.entrypoints.decide import respond
+from agent.entrypoints.decide_gate import Gate
 from agent.entrypoints.key_set import KeySet
 from agent.entrypoints.proofs import Proofs
 from agent.entrypoints.service import handlers

@@ -14,7 +14,8 @@ import pytest
 from agent.core.phase import Phase
 from agent.core.policy import Approver
 from agent.core.signed_request import standard_headers, webhook_secret
-from agent.entrypoints.decide import NOT_RECORDED, Gate, Workers, decide_request
+from agent.entrypoints.decide import NOT_RECORDED, decide_request
+from agent.entrypoints.decide_gate import Gate, Workers
 from agent.entrypoints.service import handlers
 from agent.errors import DependencyFailed, StateConflict
 from agent.ports.stage_context import Owner

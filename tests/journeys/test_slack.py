@@ -16,8 +16,8 @@ from agent.adapters.store.sqlite_schema import Kind
 from agent.app.catalogues import redact
 from agent.core.phase import Phase
 from agent.core.policy import Approver
-from agent.entrypoints.decide import Gate
-from agent.entrypoints.decide_gate import beside
+from agent.entrypoints.decide import beside
+from agent.entrypoints.decide_gate import Gate
 from agent.entrypoints.service import handlers
 from agent.ports.stage_context import Owner
 from agent.presentation.slack_card import APPROVE, REJECT

@@ -5,14 +5,12 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urljoin
 
 from agent.adapters.http.deadline import Deadline
 from agent.adapters.http.public_address import Address, is_public
 from agent.adapters.http.target import PlainHttp, Target, TargetRefused, parse_target
-from agent.errors import DependencyFailed
 
 if TYPE_CHECKING:
     from agent.adapters.http.wire import Response, Wire
@@ -20,28 +18,6 @@ if TYPE_CHECKING:
 LIMIT_BYTES: Final = 1_048_576
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _KEEP_THE_BODY: Final = frozenset({307, 308})
-
-
-class Failure(StrEnum):
-    """Why there is no answer."""
-
-    UNREACHABLE = "unreachable"  # no connection
-    TIMED_OUT = "timed_out"
-    TOO_LONG = "too_long"
-    BROKEN = "broken"  # the connection ended, or what came is no HTTP
-
-
-class HttpFailed(DependencyFailed):
-    """A request got no answer, or none that ended within its limits.
-
-    Attributes:
-        sent: Whether the other side may have received the request.
-    """
-
-    def __init__(self, host: str, why: str, *, reason: Failure, sent: bool) -> None:
-        super().__init__(f"{host!r} did not answer", why=why, mend="is the address right, and reachable from here?")
-        self.reason = reason
-        self.sent = sent
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import httpcore2
 
-from agent.adapters.http.client import Failure, HttpFailed
 from agent.adapters.http.deadline import Deadline
+from agent.adapters.http.failure import Failure, HttpFailed
 from agent.adapters.http.public_address import Address
 from agent.adapters.http.target import Target, TargetRefused
 

@@ -10,7 +10,6 @@ from agent.core.redaction.normalise import Normaliser, View, rows, unwrapped
 from agent.core.redaction.rules import SecretRules
 from agent.core.redaction.scan import Scanner, compiled
 from agent.core.redaction.spans import WEAK, Span, fresh, replaced, united, whole_letters
-from agent.core.redaction.stream import RedactionStream
 
 ROUNDS = 8
 """Passes at most: what one pass takes out can lay bare the edge of the next secret; two are the rule."""
@@ -119,10 +118,6 @@ class Redactor:
             return len(data[:position].decode("utf-8", "surrogatepass"))
 
         return tuple((letters(span.since), letters(span.start), letters(span.end)) for span in spans)
-
-    def stream(self) -> RedactionStream:
-        """Begin a text that arrives in chunks."""
-        return RedactionStream(self)
 
     def _spans(self, data: bytes) -> list[Span]:
         """Return what stands in one text, in any of its readings, in bytes of the text."""

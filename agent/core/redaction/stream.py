@@ -1,9 +1,6 @@
 """Redaction of a text that arrives in chunks: a secret cut by a border is still one secret."""
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from agent.core.redaction.redactor import Redacted, Redactor
+from agent.core.redaction.redactor import Redacted, Redactor
 
 HELD = 24_576
 """Letters held back, more than any format's window, so that whatever begins before the cut also ends in the buffer."""
@@ -22,13 +19,13 @@ class RedactionStream:
         redactor: What redacts the pieces.
     """
 
-    def __init__(self, redactor: "Redactor") -> None:
+    def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._buffer = ""
         self._dropping = False
         self._next_try = 2 * HELD
 
-    def feed(self, chunk: str) -> "Redacted":
+    def feed(self, chunk: str) -> Redacted:
         """Take a chunk and give out what is safe to show by now, possibly nothing."""
         self._buffer += self._after_drop(chunk)
         if len(self._buffer) <= self._next_try:
@@ -38,11 +35,11 @@ class RedactionStream:
         self._next_try = 2 * HELD if cut else 2 * len(self._buffer)
         return self._out(cut)
 
-    def finish(self) -> "Redacted":
+    def finish(self) -> Redacted:
         """Give out the rest."""
         return self._out(len(self._buffer))
 
-    def flush(self) -> "Redacted":
+    def flush(self) -> Redacted:
         """Give out all whole lines, where waiting longer is worse than a secret cut by a line's end.
 
         Not promised: a key block whose end has not come yet is redacted line by line only as far as it looks like one.
@@ -70,6 +67,6 @@ class RedactionStream:
                 return chunk[position:]
         return ""
 
-    def _out(self, cut: int) -> "Redacted":
+    def _out(self, cut: int) -> Redacted:
         ready, self._buffer = self._buffer[:cut], self._buffer[cut:]
         return self._redactor.redact(ready)

@@ -32,12 +32,12 @@ def run(args: argparse.Namespace) -> int:
         SettingsRejected: The settings do not make an installation.
         DependencyFailed: The control store did not answer.
     """
-    from agent.entrypoints.office import open_office
+    from agent.entrypoints.local_client import open_operator_client
 
-    office = open_office()
+    client = open_operator_client()
     if args.what == "verify":
-        return _verify(office.audit(ALL), args.chain, apart=office.databases_apart(), as_json=args.json)
-    for row in office.audit(max(args.limit, 1)):
+        return _verify(client.audit(ALL), args.chain, apart=client.databases_apart(), as_json=args.json)
+    for row in client.audit(max(args.limit, 1)):
         print(for_programs(row.model_dump(mode="json")) if args.json else without_secrets(_line(row)))
     return 0
 

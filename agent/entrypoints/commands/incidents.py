@@ -9,7 +9,7 @@ from agent.errors import InputRejected
 from agent.presentation.terminal_text import headline, lines
 
 if TYPE_CHECKING:
-    from agent.entrypoints.office import Office
+    from agent.entrypoints.operator_client import OperatorClient
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -28,26 +28,26 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         InputRejected: There is no incident with that id, or none was named.
     """
-    from agent.entrypoints.office import open_office
+    from agent.entrypoints.local_client import open_operator_client
 
     if args.what != "list" and not args.id:
         raise InputRejected(
             f"incidents {args.what} shows nothing", why="no incident is named", mend="see: sre-agent incidents list"
         )
-    office = open_office()
+    client = open_operator_client()
     if args.what == "list":
-        return _list(office, args)
+        return _list(client, args)
     if args.what == "timeline":
-        return _timeline(office, args.id, as_json=args.json)
-    return _one(office.incident(args.id), as_json=args.json)
+        return _timeline(client, args.id, as_json=args.json)
+    return _one(client.incident(args.id), as_json=args.json)
 
 
-def _list(office: "Office", args: argparse.Namespace) -> int:
-    from agent.entrypoints.deciding import now
+def _list(client: "OperatorClient", args: argparse.Namespace) -> int:
+    from agent.entrypoints.operator_client import now
     from agent.ports.store import Query
 
     clock = now()
-    found = office.incidents(Query(run=args.run, service=args.service, open_only=args.open))
+    found = client.incidents(Query(run=args.run, service=args.service, open_only=args.open))
     for incident in found:
         if args.json:
             print(for_programs(_row(incident)))
@@ -75,7 +75,7 @@ def _row(incident: Incident) -> dict[str, object]:
 
 def _one(incident: Incident, *, as_json: bool) -> int:
     from agent.entrypoints.commands.replay import incident_json
-    from agent.entrypoints.deciding import now
+    from agent.entrypoints.operator_client import now
 
     if as_json:
         print(for_programs(incident_json(incident)))
@@ -84,8 +84,8 @@ def _one(incident: Incident, *, as_json: bool) -> int:
     return 0
 
 
-def _timeline(office: "Office", incident_id: str, *, as_json: bool) -> int:
-    for event in office.timeline(incident_id):
+def _timeline(client: "OperatorClient", incident_id: str, *, as_json: bool) -> int:
+    for event in client.timeline(incident_id):
         if as_json:
             print(for_programs(event.model_dump(mode="json")))
         else:

@@ -17,14 +17,14 @@ def run(args: argparse.Namespace) -> int:
         InputRejected: On and off at once.
         DependencyFailed: The store did not answer; the switch stands as it was.
     """
-    from agent.entrypoints.office import open_office
+    from agent.entrypoints.local_client import open_operator_client
     from agent.errors import InputRejected
 
     if args.off and args.why is not None:
         raise InputRejected("the kill switch was not turned", why="--off and --why say both", mend="give one of them")
-    office = open_office()
+    client = open_operator_client()
     turned = args.off or args.why is not None  # whoever gives an empty reason means to stop
-    stands = office.turn(on=not args.off, by=args.by, why=args.why or "") if turned else office.kill_switch()
+    stands = client.turn(on=not args.off, by=args.by, why=args.why or "") if turned else client.kill_switch()
     off = "the kill switch is off: what is approved is applied"
     hint = "" if turned else "; to stop every change: sre-agent stop --why TEXT"
     print(_said(stands.by, stands.why) if stands.on else off + hint)

@@ -92,7 +92,7 @@ def _check_databases(app: "App", *, anew: bool) -> None:
     """
     import getpass
 
-    from agent.entrypoints.deciding import now
+    from agent.entrypoints.operator_client import now
     from agent.errors import PolicyRefused
     from agent.ports.stage_context import Owner
     from agent.stages.shared.database_pair import databases_apart, pair_anew
@@ -120,7 +120,8 @@ def _overrides(args: argparse.Namespace, port: int) -> dict[str, Any]:
 
 def console_server(app: "App", held: socket.socket) -> "ConsoleServer":
     """Return the console of an installation, on a port that was claimed."""
-    from agent.entrypoints.decide_gate import beside, gate_of
+    from agent.entrypoints.decide import beside
+    from agent.entrypoints.decide_gate import gate_of
     from agent.entrypoints.web.app import make_app
     from agent.entrypoints.web.serve import local_server
     from agent.ports.stage_context import Owner

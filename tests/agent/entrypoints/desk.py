@@ -9,8 +9,8 @@ from werkzeug.serving import make_server
 from werkzeug.wrappers import Request
 
 from agent.core.policy import Approver, Policy
-from agent.entrypoints.decide import Gate, decide_request
-from agent.entrypoints.decide_gate import respond
+from agent.entrypoints.decide import decide_request, respond
+from agent.entrypoints.decide_gate import Gate
 from agent.entrypoints.key_set import KeySet
 from agent.entrypoints.proofs import TOKEN_HEADER, Proofs
 

@@ -12,7 +12,7 @@ from agent.core.audit import AuditRow, Soundness, verify
 from agent.core.decision import Channel, check_receipt
 from agent.core.incident import Event, Incident
 from agent.core.phase import Phase
-from agent.entrypoints.decide import Workers
+from agent.entrypoints.decide_gate import Workers
 from agent.entrypoints.operators import BODY_LIMIT
 from agent.entrypoints.proofs import TOKEN_HEADER
 from agent.errors import DependencyFailed

@@ -12,7 +12,8 @@ from contextlib import nullcontext
 import httpcore2
 import pytest
 
-from agent.adapters.http.client import Failure, HttpClient, HttpFailed, public_client
+from agent.adapters.http.client import HttpClient, public_client
+from agent.adapters.http.failure import Failure, HttpFailed
 from agent.adapters.http.public_address import is_public
 from agent.adapters.http.target import PlainHttp, TargetRefused
 from agent.adapters.http.wire import _translated

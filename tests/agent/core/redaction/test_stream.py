@@ -6,13 +6,13 @@ import pytest
 
 from agent.catalogue.load_secrets import load_secrets
 from agent.core.redaction import Redactor
-from agent.core.redaction.stream import HELD, LONGEST
+from agent.core.redaction.stream import HELD, LONGEST, RedactionStream
 
 REDACTOR = Redactor(load_secrets())
 
 
 def streamed(text: str, sizes) -> str:
-    stream = REDACTOR.stream()
+    stream = RedactionStream(REDACTOR)
     out, position = [], 0
     while position < len(text):
         size = next(sizes)
@@ -41,7 +41,7 @@ def test_letter_by_letter_no_kind_met_here_slips_through(met):
 
 
 def test_flush_gives_out_whole_lines_only(met):
-    stream = REDACTOR.stream()
+    stream = RedactionStream(REDACTOR)
     token = met["huggingface-token"][1]
     stream.feed("ready\nusing " + token[:12])
     assert stream.flush().text == "ready\n"
@@ -50,7 +50,7 @@ def test_flush_gives_out_whole_lines_only(met):
 
 
 def test_endless_secret_is_bounded_and_never_shown():
-    stream = REDACTOR.stream()
+    stream = RedactionStream(REDACTOR)
     run = "aB3xK9mQ" * 8192
     out = "".join(
         stream.feed(piece).text for piece in ["api_key=", *[run] * (2 * LONGEST // len(run)), " after the run\n"]

@@ -1,4 +1,4 @@
-"""The office of the cloud: every word goes to `decide` with the operator's own ID token, never to the database."""
+"""The command line over `decide` in the cloud, with the operator's own ID token; never over the database."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -10,9 +10,9 @@ from agent.core.decision import Answer
 from agent.core.incident import Event, Incident
 from agent.core.value import Value
 from agent.entrypoints.decide_client import DecideClient, Unheard
-from agent.entrypoints.office import Heard, no_name_by_hand
+from agent.entrypoints.operator_client import RecordedDecision
 from agent.entrypoints.proofs import TOKEN_HEADER
-from agent.errors import DependencyFailed
+from agent.errors import DependencyFailed, InputRejected
 from agent.ports.control import KillSwitch
 from agent.ports.store import Query
 
@@ -21,7 +21,7 @@ PIECE = 1000  # rows of the record in one answer; each holds a whole decision
 V = TypeVar("V", bound=Value)
 
 
-class CloudOffice:
+class RemoteClient:
     """Speaks to the deciding function.
 
     Args:
@@ -32,9 +32,9 @@ class CloudOffice:
     def __init__(self, client: DecideClient, *, token: Callable[[], str]) -> None:
         self._client, self._token = client, token
 
-    def decide(self, plan: str, answer: Answer, *, by: str | None, why: str) -> Heard:
+    def decide(self, plan: str, answer: Answer, *, by: str | None, why: str) -> RecordedDecision:
         """Send the answer once; see the protocol."""
-        no_name_by_hand(by)
+        _refuse_name(by)
         said = {"plan": plan, "answer": answer.value, "why": why}
         try:
             told = self._client.post("/decisions", said, headers=self._proof())
@@ -44,12 +44,12 @@ class CloudOffice:
                 why=error.why,
                 mend="look: sre-agent incidents list; to say the same again is safe, a plan takes one decision only",
             ) from error
-        shown = {name: told.get(name) for name in Heard.model_fields} if isinstance(told, dict) else told
-        return _read(Heard, shown)
+        shown = {name: told.get(name) for name in RecordedDecision.model_fields} if isinstance(told, dict) else told
+        return _read(RecordedDecision, shown)
 
     def turn(self, *, on: bool, by: str | None, why: str) -> KillSwitch:
         """Turn the switch of the cloud's control database."""
-        no_name_by_hand(by)
+        _refuse_name(by)
         try:
             return _read(KillSwitch, self._client.post("/kill-switch", {"on": on, "why": why}, headers=self._proof()))
         except Unheard as error:
@@ -132,3 +132,17 @@ def _strange(why: str) -> DependencyFailed:
     return DependencyFailed(
         "the answer of `decide` was not understood", why=why, mend="use the version of sre-agent that is deployed"
     )
+
+
+def _refuse_name(by: str | None) -> None:
+    """Refuse a name in the cloud.
+
+    Raises:
+        InputRejected: One was given.
+    """
+    if by is not None:
+        raise InputRejected(
+            "nothing was sent",
+            why="--by works in local mode only; in the cloud your ID token says who you are",
+            mend="leave --by out",
+        )
