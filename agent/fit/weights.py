@@ -132,6 +132,7 @@ def _laid_out(model: ModelFacts, flags: Flags) -> tuple[tuple[Tensor, ...], tupl
     return tensors, tuple(_bytes(model, tensor) for tensor in tensors)
 
 
+@lru_cache(maxsize=_REMEMBERED // 8)
 def stored_bytes(model: ModelFacts) -> int:
     """Size of all tensors of a checkpoint on disk, bytes; a stored copy of a tied head is not counted."""
     return sum(int(tensor.stored_params * _width(model, tensor.group)) for tensor in device_tensors(model, Flags()))

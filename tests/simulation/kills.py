@@ -52,7 +52,7 @@ class Journey:
 
     Args:
         folder: Of the state.
-        case: ``example``; ``firestore`` (host and project) where the incidents are kept there.
+        case: ``example``; ``firestore`` (host and project) where the incidents are kept there; ``settings``, further ones.
         kill_at: Number of the call at which the process ends; None where it lives.
         before: Whether it ends before the call.
     """
@@ -66,7 +66,7 @@ class Journey:
         self.time = folder / "time"
         began = datetime.fromisoformat(self.time.read_text()) if self.time.exists() else T0
         self.clock = SteppedClock(began)
-        words = {"platform": f"rehearsal:{self.example}", "store": f"sqlite:{folder}"}
+        words = {"platform": f"rehearsal:{self.example}", "store": f"sqlite:{folder}", **case.get("settings", {})}
         self.settings = read_settings({}, **words, rehearse_by_fit=False)  # what nobody recorded is not known: undone
         self.installation = self._installed(self._stores(case))
         bus = Port(self.installation.bus, "bus", self.around)
