@@ -65,6 +65,7 @@ def model_from_entry(entry: Mapping[str, Any], schemes: Mapping[str, QuantFacts]
         tied=bool(entry.get("tied", False)),
         head_built_before_tying=bool(entry.get("head_built_before_tying", False)),
         per_layer_hidden=int(entry.get("per_layer_hidden", 0)),
+        deepstack_levels=int(entry.get("deepstack_levels", 0)),
         rope_cache_bytes=int(entry["rope_cache_bytes"]),
         norm_params=int(entry["norm_params"]),
         vision=_tower(entry.get("vision")),
@@ -178,7 +179,8 @@ def _stored(entry: Mapping[str, Any], schemes: Mapping[str, QuantFacts]) -> Quan
     """The publisher's own storage is known: what other publishers leave wider does not count."""
     name = entry.get("stored", "bf16")
     quant = replace(schemes[name], heavier=0.0)
-    return replace(quant, groups=frozenset({TensorGroup.EXPERTS})) if name == "mxfp4" else quant
+    groups = entry.get("stored_groups", ["experts"] if name == "mxfp4" else None)
+    return quant if groups is None else replace(quant, groups=frozenset(TensorGroup(group) for group in groups))
 
 
 def _tower(entry: Mapping[str, Any] | None) -> TowerFacts | None:

@@ -122,6 +122,7 @@ def _latent(text: ConfigReader, rank: int) -> LayerGroup:
         head_dim=nope + rope,
         latent_elements=rank + rope,
         attention_params=params,
+        replicated_params=hidden * (query_rank + rank + rope),
     )
 
 

@@ -87,6 +87,7 @@ class LayerGroup:
         active_experts: Experts that one token visits.
         latent_elements: Cached elements per token of latent attention (rank + rope part), else 0.
         attention_params: Overrides the parameters counted from heads, for shapes this grammar cannot say.
+        replicated_params: Those of them that every rank holds whole: the projections down to latent vectors.
         recurrent: State of a recurrent layer.
     """
 
@@ -108,6 +109,7 @@ class LayerGroup:
     active_experts: int = 0
     latent_elements: int = 0
     attention_params: int | None = None
+    replicated_params: int = 0
     recurrent: RecurrentState | None = None
 
 
@@ -171,6 +173,7 @@ class ModelFacts:
         tied: Output head and embedding are one tensor.
         head_built_before_tying: vLLM allocates the output head and ties it later (a transient at load).
         per_layer_hidden: Width of Gemma's per-layer embeddings; 0 without.
+        deepstack_levels: Buffers of one batch that carry visual features to the first layers (Qwen 3-VL); 0 without.
         rope_cache_bytes: Buffers of cosines and sines, replicated.
         norm_params: Norms, routers, scalars and biases: replicated, never quantised.
         vision, audio: Towers; None without.
@@ -199,6 +202,7 @@ class ModelFacts:
     tied: bool = False
     head_built_before_tying: bool = False
     per_layer_hidden: int = 0
+    deepstack_levels: int = 0
     rope_cache_bytes: int = 0
     norm_params: int = 0
     vision: TowerFacts | None = None

@@ -6,7 +6,7 @@ from agent.fit.batch import Effective
 from agent.fit.bounds import GIB, Bounds
 from agent.fit.facts import AcceleratorFacts, AcceleratorKind, ModelFacts, TensorGroup, TowerFacts
 from agent.fit.flags import Flags
-from agent.fit.weights import tower_is_built
+from agent.fit.weights import tower_is_built, tower_share
 
 SAMPLER_BYTES_PER_LOGIT = 14.5
 NATIVE_SAMPLER_BYTES_PER_LOGIT = 33.0
@@ -172,7 +172,7 @@ def _encoder(model: ModelFacts, flags: Flags, run: Effective) -> int:
         return 0
     if tower.profile_bytes_per_token is not None:
         tokens = _profiled_tokens(tower, flags, run)
-        return tower.profile_bytes_per_token * tokens // (flags.tp if tower.sharded else 1)
+        return tower.profile_bytes_per_token * tokens // tower_share(tower, flags)
     if tower.profile_bytes_per_batch is not None:
         return tower.profile_bytes_per_batch * max(1, batch // (tower.tokens_per_item or ITEM_TOKENS))
     return ENCODER_BATCH_BYTES

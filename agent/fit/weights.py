@@ -65,7 +65,7 @@ def plan_weights(model: ModelFacts, flags: Flags, rules: VersionRules, *, batche
         Bytes of one device. Uncertain storage widens the bounds, allocator rounding lifts them.
     """
     held = _held(model, _weighing(flags), rules.keeps_large_blocks_whole, rules.offloads_towers_first)
-    buffers = model.rope_cache_bytes + _per_layer_buffer(model, batched_tokens)
+    buffers = model.rope_cache_bytes + _batch_buffers(model, batched_tokens)
     raw = held.raw_bytes + buffers
     doubt = 0 if model.measured_bytes else int(held.quantised_bytes * model.quant.uncertainty)
     wider = 0 if model.measured_bytes else int(held.quantised_bytes * model.quant.heavier)
@@ -103,6 +103,7 @@ def _weighing(flags: Flags) -> Flags:
         tensor_parallel_size=flags.tp,
         pipeline_parallel_size=flags.pp,
         language_model_only=flags.language_model_only,
+        mm_encoder_tp_mode=flags.mm_encoder_tp_mode,
         limit_mm_per_prompt=flags.limit_mm_per_prompt,
         speculative_config=flags.speculative_config,
         cpu_offload_gb=flags.cpu_offload_gb or None,
@@ -151,6 +152,14 @@ def tower_is_built(group: TensorGroup, tower: TowerFacts | None, flags: Flags) -
     return not all(limits.get(kind, 1) == 0 for kind in _MODALITIES[group])
 
 
+def tower_share(tower: TowerFacts, flags: Flags) -> int:
+    """Ranks that an encoder is split over; ``--mm-encoder-tp-mode data`` gives each the whole of it.
+
+    Source: vllm/config/multimodal.py of 0.27.0, read 2026-11-22.
+    """
+    return flags.tp if tower.sharded and flags.mm_encoder_tp_mode != "data" else 1
+
+
 def device_tensors(model: ModelFacts, flags: Flags) -> Iterator[Tensor]:
     """Every large tensor of the fullest device, decoder layers in order."""
     tp, hidden = flags.tp, model.hidden
@@ -164,7 +173,7 @@ def device_tensors(model: ModelFacts, flags: Flags) -> Iterator[Tensor]:
         yield Tensor(group=TensorGroup.OTHER, params=hidden * width, stored_params=hidden * width)
     for group, tower in ((TensorGroup.VISION, model.vision), (TensorGroup.AUDIO, model.audio)):
         if tower is not None and tower_is_built(group, tower, flags):
-            share = tp if tower.sharded else 1
+            share = tower_share(tower, flags)
             yield Tensor(group=group, params=tower.params // share, stored_params=tower.params)
     yield Tensor(group=TensorGroup.OTHER, params=model.norm_params, stored_params=model.norm_params)
     index = 0
@@ -187,7 +196,8 @@ def _layer_tensors(model: ModelFacts, layer: LayerGroup, tp: int, index: int) ->
         whole = layer.recurrent.weight_params
         yield tensor(TensorGroup.ATTENTION, whole // tp, whole)
     elif layer.attention_params is not None:
-        yield tensor(TensorGroup.ATTENTION, layer.attention_params // tp, layer.attention_params)
+        split = layer.attention_params - layer.replicated_params
+        yield tensor(TensorGroup.ATTENTION, split // tp + layer.replicated_params, layer.attention_params)
     else:
         query = layer.heads * layer.head_dim
         wide = query * (2 if layer.gated_output else 1)
@@ -249,8 +259,13 @@ def _padded_vocab(vocab: int, tp: int) -> int:
     return -(-padded // tp) * tp
 
 
-def _per_layer_buffer(model: ModelFacts, batched_tokens: int) -> int:
-    return batched_tokens * model.layer_count * model.per_layer_hidden * 2
+def _batch_buffers(model: ModelFacts, batched_tokens: int) -> int:
+    """Buffers of one batch that are there from the load on.
+
+    Source: vllm/model_executor/models/gemma4.py; qwen3_vl.py 1408-1416 of 0.17.1 (``deepstack_input_embeds``).
+    """
+    per_token = model.layer_count * model.per_layer_hidden + model.deepstack_levels * model.hidden
+    return batched_tokens * per_token * 2
 
 
 def _rounding(size: int, *, whole: bool) -> int:

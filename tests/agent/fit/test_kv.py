@@ -135,6 +135,29 @@ def test_recurrent_layers_of_older_versions_print_what_they_printed(
     assert report.reason != "unknown"
 
 
+def test_mamba_2_states_lie_beside_attention_as_printed(ask):
+    """Nemotron 3 Nano 30B in fp8 printed attention blocks of 4,176 tokens, Super 120B 8,432 (0.26.0, 0.19)."""
+    nano = ask("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "nvidia-gb10", "--kv-cache-dtype fp8", vllm="0.33")
+    flags = (
+        "--kv-cache-dtype fp8 --no-enable-prefix-caching --max-model-len 131072 -sc.method mtp "
+        f"-sc.num_speculative_tokens 3 --kv-cache-memory-bytes {int(36.25 * GIB)}"
+    )
+    large = ask("nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-BF16", "nvidia-b300", flags, vllm="0.19.1")
+    assert (nano.kv_block_tokens, large.kv_block_tokens) == (4176, 8432)
+    assert large.kv_tokens.best == 1_399_712
+    assert round(large.max_concurrency[1], 2) == 27.81
+
+
+def test_the_state_of_every_block_stays_open(ask):
+    """Mamba 2 with prefix caching, 0.11.2 to 0.31: the state of every block is kept."""
+    flags = "--max-model-len 8192 --max-num-seqs 8"
+    cached, plain = (
+        ask("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "nvidia-h200", f"{flags} {more}", vllm="0.21")
+        for more in ("--enable-prefix-caching", "")
+    )
+    assert (cached.fits, plain.fits) == (None, True)
+
+
 def test_what_was_not_read_of_recurrent_layers_stays_open(ask):
     report = ask("Qwen/Qwen3-Next-80B-A3B-Instruct", "nvidia-h200", "-tp 2", vllm="0.10.0", count=2)
     assert any("recurrent layers was not read" in line for line in report.assumptions)

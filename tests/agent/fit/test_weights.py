@@ -177,3 +177,36 @@ def test_awq_4bit_is_stored_in_groups_of_32(ask):
     """A Qwen3 Coder 30B-A3B printed 8.52 GiB on each of two cards (public file, index id 60026265908)."""
     report = ask("cyankiwi/Qwen3-Coder-30B-A3B-Instruct-AWQ-4bit", "nvidia-rtx-5090", "-tp 2", count=2)
     assert report.weights_bytes.best / GIB == pytest.approx(8.52, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("name", "card", "count", "flags", "vllm", "gib"),
+    [
+        ("moonshotai/Kimi-K2.5", "nvidia-h100-80gb", 8, "-tp 8 --mm-encoder-tp-mode data", "0.15.0", 72.02),
+        ("zai-org/GLM-4.7-NVFP4", "nvidia-rtx-pro-6000", 4, "-tp 4", "0.15.1", 47.11),
+        ("zai-org/GLM-4-9B-Chat", "nvidia-h200", 1, "", "0.19.1", 17.56),
+    ],
+    ids=["latent-attention-and-experts-in-4-bits", "experts-by-name", "few-key-heads"],
+)
+def test_models_read_from_their_configs_load_what_was_printed(ask, name, card, count, flags, vllm, gib):
+    """Printed by public start-ups (file index ids 31505324900, 29233847939, 54092400981)."""
+    report = ask(name, card, flags, vllm=vllm, count=count)
+    assert report.weights_bytes.best / GIB == pytest.approx(gib, rel=0.01)
+
+
+def test_projections_down_to_latent_vectors_are_on_every_rank():
+    """vllm/model_executor/models/deepseek_v2.py of 0.17.1: ``fused_qkv_a_proj`` is replicated."""
+    one, eight = (plan("moonshotai/Kimi-K2-Instruct", f"-tp {tp}").by_group for tp in (1, 8))
+    whole, part = dict(one)[TensorGroup.ATTENTION], dict(eight)[TensorGroup.ATTENTION]
+    assert part - whole / 8 == pytest.approx(61 * 7168 * (1536 + 576) * 7 / 8, rel=0.01)
+
+
+def test_buffers_of_visual_features_grow_with_the_batch():
+    small, large = (plan("Qwen/Qwen3-VL-8B-Instruct", batch=batch).loaded.best for batch in (2048, 8192))
+    assert large - small == 3 * 6144 * 4096 * 2
+
+
+def test_an_encoder_in_data_mode_is_whole_on_every_rank():
+    model = "Qwen/Qwen3-VL-8B-Instruct"
+    split, whole = (plan(model, f"-tp 4 {more}").loaded.best for more in ("", "--mm-encoder-tp-mode data"))
+    assert whole - split == pytest.approx(CATALOGUE.models.find(model).vision.params * 2 * 3 / 4, rel=0.02)
