@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -24,6 +25,7 @@ log = structlog.get_logger(__name__)
 STEP_S = 0.25
 CHECK_S = 10.0
 RECHECK_S = 3.0  # after /health was missed: with two misses a server that is gone is known within 15 s
+FOLLOW_S = 5.0  # of one look for what was printed: a server that prints without a pause must not hide its own end
 KEPT_MARKS = 50
 CONTEXT = 3  # lines told together with a sight: a traceback stands above its message
 
@@ -162,28 +164,36 @@ class Watchman:
             offset = kept if isinstance(kept, int) else self._platform.first_byte(self._service, start)
             path = self._platform.log_path(self._service, start)
             follower = self._followers[start.mark] = open_follower(path, offset=offset, ours=self._ours)
+        until = time.monotonic() + FOLLOW_S
+        offset = follower.offset
         for lines in follower.pieces(ended=over):
-            self._tell(self._sights(start, lines, follower.offset))
+            self._tell(self._sights(start, lines, offset))
             self.last_line = next((line for line in reversed(lines) if line.strip()), self.last_line)
-        self._memory.keep(start.mark, offset=follower.offset)
+            offset = follower.offset
+            self._memory.keep(start.mark, offset=offset)
+            if self._stopping.is_set() or time.monotonic() >= until:
+                break
 
-    def _sights(self, start: Start, lines: list[str], behind: int) -> list[Signal]:
-        """Return the telling lines; of equal ones the first, then each power of two."""
+    def _sights(self, start: Start, lines: list[str], offset: int) -> list[Signal]:
+        """Return the telling lines; of equal ones the first, then each power of two.
+
+        A line is named by where its piece begins, so that whoever reads on from there names it alike.
+        """
         tally = self._tallies.setdefault(start.mark, Tally())
         found = []
         for index, match in self._app.rules.matcher.scan(lines):
             if tally.tells(match.signature):
-                key = log_key(LIVE, log_name=start.mark, insert_id=f"{behind}/{index}", timestamp="")
+                key = log_key(LIVE, log_name=start.mark, insert_id=f"{offset}/{index}", timestamp="")
                 found.append(self._signal(start, key, Source.APP_LOG, lines[index]))
-        return found if self._ours else [*found, *self._ends_in(start, lines, behind)]
+        return found if self._ours else [*found, *self._ends_in(start, lines, offset)]
 
-    def _ends_in(self, start: Start, lines: list[str], behind: int) -> list[Signal]:
+    def _ends_in(self, start: Start, lines: list[str], offset: int) -> list[Signal]:
         """Return the ends that somebody else's log tells, in the words of systemd or Docker Compose."""
         reader = self._ends.setdefault(start.mark, PlainEnds((self._service,)))
         found = []
         for index, line in enumerate(lines):
             if (end := reader.read(line)) is not None:
-                key = log_key(LIVE, log_name=start.mark, insert_id=f"{behind}/{index}/end", timestamp="")
+                key = log_key(LIVE, log_name=start.mark, insert_id=f"{offset}/{index}/end", timestamp="")
                 found.append(self._signal(start, key, Source.PLATFORM_LOG, line[:LINE_LIMIT], end=end))
         return found
 

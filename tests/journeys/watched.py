@@ -21,6 +21,7 @@ from agent.adapters.store.sqlite_database import SqliteDatabase
 from agent.adapters.store.sqlite_schema import Kind
 from agent.core.incident import Incident
 from agent.core.phase import Phase
+from agent.core.signal import Signal
 from agent.ports.host import Page, Stage
 from agent.ports.store import Query
 
@@ -119,6 +120,10 @@ class Watched:
             return ()
         store = SqliteStore(SqliteDatabase(self.folder / "sre.sqlite", Kind.STATE))
         return tuple(sorted(store.incidents(Query(limit=100)), key=lambda i: i.opened_at))
+
+    def signals(self, incident: Incident) -> tuple[Signal, ...]:
+        """What an incident heard."""
+        return SqliteStore(SqliteDatabase(self.folder / "sre.sqlite", Kind.STATE)).signals(incident.id)
 
     def asked(self) -> Incident | None:
         """The newest incident that waits for a word."""

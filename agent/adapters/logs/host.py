@@ -62,10 +62,9 @@ class HostLogs:
         if not fits:
             return None
         start = fits[-1]
-        head, tail, complete = _ends(start.path, start.first_byte)
-        lines = (*head, *tail)
+        lines, complete = _ends(start.path, start.first_byte, limit)
         if len(lines) > limit:
-            lines = (*lines[: limit - limit // 2], *lines[len(lines) - limit // 2 :])
+            lines = [*lines[: limit - limit // 2], *lines[len(lines) - limit // 2 :]]
         step = timedelta(microseconds=1)
         return InstanceLog(
             service=service,
@@ -98,7 +97,7 @@ class Follower:
         return self._offset - len(self._partial)
 
     def pieces(self, *, ended: bool = False) -> Iterator[list[str]]:
-        """Yield the new lines in stretches of about ``CHUNK_BYTES``.
+        """Yield the new lines in stretches of about ``CHUNK_BYTES``; who stops early goes on there the next time.
 
         Args:
             ended: Whether the server has ended: then a last line without an end of line is a line too.
@@ -109,12 +108,12 @@ class Follower:
             if not cut and len(rest) > LINE_BYTES:  # a line without an end must not grow without one
                 whole, rest = rest[:LINE_BYTES], b""
             self._partial = rest
+            self._give_back()
             if whole:
                 yield _lines(whole)
         if ended and self._partial:
             last, self._partial = self._partial, b""
             yield _lines(last)
-        self._give_back()
 
     def _read(self) -> bytes:
         try:
@@ -162,24 +161,29 @@ def punch(path: Path, start: int, length: int) -> bool:
         os.close(handle)
 
 
-def _ends(path: Path, first: int) -> tuple[list[str], list[str], bool]:
-    """Return the lines of the first and the last ``READ_BYTES`` behind a byte, and whether that one is among them."""
+def _ends(path: Path, first: int, limit: int) -> tuple[list[str], bool]:
+    """Return lines of the first and of the last ``READ_BYTES`` behind a byte, and whether that one is among them.
+
+    Of either end at most ``limit`` lines, so that a flood of short ones does not fill the memory.
+    """
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(first)
             head = file.read(READ_BYTES)
             if size - first <= READ_BYTES:
-                return _lines(head), [], True
+                return _lines(head), True
             file.seek(max(first + READ_BYTES, size - READ_BYTES))
             tail = file.read(READ_BYTES)
     except FileNotFoundError:
-        return [], [], False
+        return [], False
     except OSError as error:
         raise DependencyFailed(
             f"the log {str(path)!r} was not read", why=str(error), mend="nothing to do: it is tried again"
         ) from error
-    return _lines(head.rpartition(b"\n")[0]), _lines(tail.partition(b"\n")[2]), True
+    begin = head.rpartition(b"\n")[0].split(b"\n", limit)[:limit]
+    end = tail.partition(b"\n")[2].rsplit(b"\n", limit)[-limit:]
+    return _lines(b"\n".join((*begin, *end))), True
 
 
 def _lines(whole: bytes) -> list[str]:

@@ -4,7 +4,6 @@ import argparse
 import contextlib
 import errno
 import getpass
-import itertools
 import os
 import shlex
 import signal
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from agent.settings import Settings
 
 THREADS = 2
-FIRST_LINES = 5000  # vLLM prints its arguments among the first
+FIRST_BYTES = 4 * 2**20  # of a log: vLLM prints its arguments among the first lines
 STOP_S = 60.0
 GONE = frozenset({errno.EIO, errno.EPIPE, errno.ENXIO})  # what a terminal or a pipe answers that nobody holds any more
 
@@ -111,8 +110,8 @@ def _from_log(log: Path | None) -> "ServingConfig":
             why="no server's command stands behind --",
             mend="say: sre-agent watch -- vllm serve MODEL",
         )
-    with log.open(encoding="utf-8", errors="replace") as file:
-        told = told_config(tuple(itertools.islice(file, FIRST_LINES)))
+    with log.open("rb") as file:
+        told = told_config(tuple(file.read(FIRST_BYTES).decode("utf-8", "replace").splitlines()))
     if told is None:
         raise InputRejected(
             f"the log {str(log)!r} is not followed",

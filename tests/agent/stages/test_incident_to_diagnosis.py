@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent.bootstrap import Installation, in_memory, worker
 
+from agent.bootstrap import Installation, in_memory, worker
 from agent.core.action import SetConcurrency
 from agent.core.incident import Incident
 from agent.core.phase import Phase
