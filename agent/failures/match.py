@@ -7,7 +7,7 @@ from typing import Final
 from agent.failures.client_words import without_client_words
 from agent.failures.finding import Finding, LineMatch
 from agent.failures.index import Compiled, Index, compile_entry
-from agent.failures.signature import Role, Signature
+from agent.failures.signature import Proof, Role, Signature
 from agent.failures.text import clean, split_lines
 from agent.failures.verdict import Sighting, judge
 
@@ -57,6 +57,10 @@ class Matcher:
     def line(self, text: str) -> LineMatch | None:
         """What one log line is by itself; None if the catalogue does not know it."""
         return next((match for _, match in self.scan([clean(text).replace("\n", " ")])), None)
+
+    def proves(self, signature: str | None, proof: Proof) -> bool:
+        """Whether the entry of that id carries the proof."""
+        return any(compiled.entry.id == signature and compiled.entry.proof is proof for compiled in self.compiled)
 
     def classify(
         self, text: str, *, whole_log: bool, platform: str | None, servers: tuple[str, ...] | None = None

@@ -83,7 +83,7 @@ class Timeline:
     Args:
         marks: In the order of lines.
         lines: The text; they say which server and which process wrote a mark.
-        troubled: Positions of lines that speak of trouble, in order: a banner below one of them begins a new start.
+        troubled: Positions of lines that speak of trouble or of a stop, in order: a banner below one is a new start.
         servers: Who wrote each line, where that is known from elsewhere.
     """
 
@@ -189,6 +189,10 @@ class Timeline:
         """Whether two lines are known to belong to one start."""
         start = self._start_at(one)
         return start is not None and start is self._start_at(other)
+
+    def no_start_between(self, one: int, other: int) -> bool:
+        """Whether two lines belong to one start, or to none that is known."""
+        return self._start_at(one) is self._start_at(other)
 
     def progress_after(self, index: int) -> bool:
         """Whether any marker of the same start stands below the line."""

@@ -10,6 +10,7 @@ _SHARD_DONE = re.compile(r"checkpoint shards: +[1-9]\d{0,2}% completed")
 _WRONG_PATH = ("statuscode: 404", "status code 404", "statuscode: 401", "statuscode: 405")
 _PORTS_DIFFER = ("not match the listening port", "not match any of the listening ports")
 _NOBODY_THERE = ("status cancelled", "error_connection_failed", "container called exit(1", "container called exit(2")
+_RESTARTED = ("back-off restarting failed container", "crashloopbackoff")
 _PLACEMENT_WAIT = re.compile(r"placement group of specs for (\d{1,5}) seconds")
 _CLOCK = re.compile(r"\b(\d\d):(\d\d):(\d\d)\b")
 _DAY_S = 86_400
@@ -57,6 +58,15 @@ _REGISTRY_REFUSES = (
     "no basic auth",
     "must have permission",
 )
+_NO_SUCH_IMAGE = ("not found", "manifest unknown", "name unknown", "invalid reference", "no matching manifest")
+_IMAGE_FIXES = (
+    (("docker: command not found", "cannot connect to the docker daemon"), ("fix_image_or_driver", "fix_command_line")),
+    (_NO_SUCH_IMAGE, ("fix_image_or_driver", "fix_auth_token", "upgrade_version")),
+    (("toomanyrequests", "rate limit"), ("fix_auth_token", "fix_network", "fix_image_or_driver")),
+    (_REGISTRY_UNREACHABLE, ("fix_network", "fix_image_or_driver")),
+    (_REGISTRY_REFUSES, ("fix_auth_token", "fix_image_or_driver")),
+)
+"""The first row of which a word stands in the text decides."""
 _OUTAGE = (
     "server error",
     "bad gateway",
@@ -102,6 +112,11 @@ def startup_probe(case: Case) -> Ruling:
             class_=FailureClass.PORT_NOT_LISTENING,
             fixes=("collect_container_logs", "set_flag port", "increase_startup_probe"),
             confidence=0.55,
+        )
+    ended = case.mentions(*_RESTARTED) and not case.mentions("probe, will be restarted")
+    if ended and case.mentions("connection refused"):
+        return Ruling(  # it ends before anybody ends it: nothing listens because nothing runs
+            class_=FailureClass.PORT_NOT_LISTENING, fixes=("collect_container_logs", "set_flag port"), confidence=0.55
         )
     if case.has("readiness probe", "probe of readiness") and case.has("deadline exceeded", "timeout", "timed out"):
         return Ruling(
@@ -151,18 +166,10 @@ def liveness(case: Case) -> Ruling:
 
 
 def image_pull(case: Case) -> Ruling:
-    """Credentials, the network or the name: the registry's answer says which."""
-    if case.mentions("docker: command not found", "cannot connect to the docker daemon"):
-        return Ruling(fixes=("fix_image_or_driver", "fix_command_line"))
-    if case.mentions("not found", "manifest unknown", "name unknown", "invalid reference", "no matching manifest"):
-        return Ruling(fixes=("fix_image_or_driver", "fix_auth_token", "upgrade_version"))
-    if case.mentions("toomanyrequests", "rate limit"):
-        return Ruling(fixes=("fix_auth_token", "fix_network", "fix_image_or_driver"))
-    if case.mentions(*_REGISTRY_UNREACHABLE):
-        return Ruling(fixes=("fix_network", "fix_image_or_driver"))
-    if case.mentions(*_REGISTRY_REFUSES):
-        return Ruling(fixes=("fix_auth_token", "fix_image_or_driver"))
-    return Ruling()
+    """Credentials, the network, the disk or the name: the answer says which."""
+    if case.mentions("no space left on device"):
+        return Ruling(class_=FailureClass.DISK_FULL, fixes=("increase_disk", "fix_cache_path"))
+    return next((Ruling(fixes=fixes) for words, fixes in _IMAGE_FIXES if case.mentions(*words)), Ruling())
 
 
 def no_gpu(case: Case) -> Ruling:

@@ -87,6 +87,8 @@ class Proof(StrEnum):
     """A request was completed or a token counter moved: troubles of serving are over."""
     ANSWERS = "answers"
     """The HTTP server answers, which a server with a dead engine does too: nothing is over."""
+    ASKED = "asked"
+    """The platform was told to end the server: what it saw of that end afterwards is no trouble."""
 
 
 TROUBLE = frozenset({Role.CAUSE, Role.CONSEQUENCE, Role.HINT})
@@ -113,7 +115,7 @@ class Signature:
             trouble, and then before every other consequence.
         fields: Field name, with its unit, to an RE2 pattern with one group.
         phase: The phase that the text itself proves; UNKNOWN if none.
-        proof: What a phase marker proves besides its phase.
+        proof: What the line proves besides its phase.
         near: The phase holds for the traceback around the line only, not for all that follows.
         platforms: Where it occurs; empty is everywhere.
         versions: vLLM versions whose source carries the text, or what else was read.

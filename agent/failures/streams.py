@@ -38,6 +38,11 @@ _AFTER_TIME = re.compile(
     r"|(?P<stream>(?:[\w.-]{1,80}/){2}[\w.-]{8,80}|i-[0-9a-f]{8,17}))\s"
 )
 _LEADING_TIME = re.compile(rf"\s{{0,40}}{_TIME}\s{{1,4}}")
+_POD_IN_EVENT = re.compile(
+    r"\bpod/(?P<kind>[a-z0-9][a-z0-9.-]{0,240})"
+    r"|\b(?P<name>[a-z0-9][a-z0-9.-]{0,200}-[a-z0-9]{6,10}-[bcdfghjklmnpqrstvwxz2456789]{5})\b"
+)
+"""A pod that an event names: by its kind, or by a Deployment's hash and the five letters behind it."""
 _API_SERVER = re.compile(r"\((?P<name>APIServer|ApiServer_\d{1,4}) pid=(?P<pid>\d{1,10})\)")
 _ENGINE = re.compile(r"\((?P<name>EngineCore\w{0,12}) pid=(?P<pid>\d{1,10})\)")
 
@@ -48,6 +53,13 @@ def server_of(line: str) -> str:
     Process ids are no part of it: the processes of one start write through one collector.
     """
     return _taken_apart(line)[0]
+
+
+def pods_of(line: str) -> frozenset[str]:
+    """The pods that an event of the platform names; empty where it names none, as in ``kubectl describe pod``."""
+    if "-" not in line and "pod/" not in line:
+        return frozenset()
+    return frozenset(found["kind"] or found["name"] for found in _POD_IN_EVENT.finditer(line[:2048]))
 
 
 def body_of(line: str) -> str:

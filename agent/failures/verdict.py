@@ -8,8 +8,8 @@ from agent.failures.finding import EvidenceLine, Finding, Value
 from agent.failures.measure import measure
 from agent.failures.phases import LOOK_AHEAD_LINES, STARTING, Mark, Timeline
 from agent.failures.rules import RULES
-from agent.failures.signature import TROUBLE, FailureClass, Phase, Role, Signature
-from agent.failures.streams import body_of
+from agent.failures.signature import TROUBLE, FailureClass, Phase, Proof, Role, Signature
+from agent.failures.streams import body_of, pods_of
 from agent.failures.text import (
     TRACEBACK,
     is_alarm,
@@ -69,11 +69,17 @@ def judge(
 ) -> Finding:
     """Choose among sightings; see :meth:`agent.failures.match.Matcher.classify` for the arguments."""
     loud = list(outcries(lines))
-    troubled = sorted({*loud, *(s.index for s in sightings if s.signature.role in TROUBLE)})
+    asked_at = [s.index for s in sightings if s.signature.proof is Proof.ASKED]
+    troubled = sorted({*loud, *asked_at, *(s.index for s in sightings if s.signature.role in TROUBLE)})
     timeline = Timeline([_mark(s) for s in sightings if s.signature.role is Role.PHASE], lines, troubled, servers)
     deaths = [s.index for s in sightings if _is_end(s.signature)]
     all_troubles = [s for s in sightings if s.signature.role in TROUBLE]
-    troubles = [s for s in all_troubles if not _over(s, timeline, deaths) and not _ordered_stop(s, timeline)]
+    asked = _Asked(asked_at, lines, timeline)
+    troubles = [
+        s
+        for s in all_troubles
+        if not _over(s, timeline, deaths) and not _ordered_stop(s, timeline) and not asked.covers(s)
+    ]
     harmless = {s.index for s in sightings if s.signature.role in {Role.BENIGN, Role.PHASE}}
     harmless |= {s.index for s in all_troubles if s.signature.role is not Role.HINT} - {
         s.index for s in troubles if s.signature.role is not Role.HINT
@@ -140,6 +146,25 @@ def _ordered_stop(sighting: Sighting, timeline: Timeline) -> bool:
     entry = sighting.signature
     ended = entry.role in {Role.CONSEQUENCE, Role.HINT} and entry.failure_class is FailureClass.ENGINE_DEAD
     return ended and timeline.stopped(sighting.index)
+
+
+class _Asked:
+    """What the platform was told to end, pod by pod: what it sees of that end afterwards is no trouble."""
+
+    def __init__(self, at: Sequence[int], lines: Sequence[str], timeline: Timeline) -> None:
+        self._lines, self._timeline = lines, timeline
+        self._at = [(index, pods_of(lines[index])) for index in at]
+
+    def covers(self, sighting: Sighting) -> bool:
+        """Whether a probe's failure, or an end, follows the request to end the same pod before another start."""
+        entry = sighting.signature
+        if entry.role is not Role.CONSEQUENCE or entry.failure_class not in {*PASSING, FailureClass.ENGINE_DEAD}:
+            return False
+        pods = pods_of(self._lines[sighting.index])
+        return any(
+            at <= sighting.index and named == pods and self._timeline.no_start_between(at, sighting.index)
+            for at, named in self._at
+        )
 
 
 def _unresolved(

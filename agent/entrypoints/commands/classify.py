@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from agent.entrypoints.classified_records import ROW_LIMIT, TEXT_LIMIT, ClassifyInput, inputs_of
+from agent.entrypoints.classified_records import ROW_LIMIT, TEXT_LIMIT, ClassifyInput, finding_of, inputs_of
 from agent.entrypoints.output import for_people, for_programs, without_secrets
 from agent.entrypoints.records import Record, SourceFile, files_of, progress_on, records_of_file
 from agent.failures.finding import Finding
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         if found.error:
             row: dict[str, Any] = {"id": found.id, "error": found.error}
         else:
-            row = answer(found, matcher.classify(found.log, whole_log=found.whole_log, platform=found.platform))
+            row = answer(found, finding_of(found, matcher))
         print(for_programs(row) if args.json else _for_people(row), flush=True)
     return 2 if unread else 0
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent.core.safe_text import terminal
-from agent.entrypoints.classified_records import ROW_LIMIT, ClassifyInput, inputs_of
+from agent.entrypoints.classified_records import ROW_LIMIT, ClassifyInput, finding_of, inputs_of
 from agent.entrypoints.records import files_of, progress_on, records_of_file
 from agent.errors import InputRejected
 from agent.failures.finding import Finding
@@ -82,7 +82,7 @@ def _classifier(which: str, matcher: "Matcher") -> Classify:
         from agent.app.model_classifier import model_classifier
 
         return model_classifier(which)
-    return lambda record: matcher.classify(record.log, whole_log=record.whole_log, platform=record.platform)
+    return lambda record: finding_of(record, matcher)
 
 
 def _label(record: ClassifyInput) -> Any:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.app.catalogues import matcher
-from agent.entrypoints.classified_records import WHOLE_CHARS, ClassifyInput, inputs_of, platform_of
+from agent.entrypoints.classified_records import WHOLE_CHARS, ClassifyInput, finding_of, inputs_of, platform_of
 from agent.entrypoints.records import records_in
 
 FAILED = Path(__file__).resolve().parents[2] / "data" / "vllm-cpu-logs"
@@ -120,3 +120,30 @@ def test_many_bad_rows_do_not_turn_records_into_a_plain_log() -> None:
 def test_a_plain_log_with_an_object_in_it_stays_plain() -> None:
     [record] = read('INFO started\n{"model": "m", "port": 8000}\nINFO ready\nERROR ended')
     assert record.id == "file"
+
+
+ORDINARY = [
+    "(APIServer pid=1) INFO:     Application startup complete.",
+    '(APIServer pid=1) INFO:     10.0.0.8:51412 - "POST /v1/chat/completions HTTP/1.1" 200 OK',
+]
+
+
+@pytest.mark.parametrize(
+    ("lines", "class_", "shown"),
+    [
+        (["Container called exit(0)."], "unknown", "Container called exit(0)."),
+        ([*ORDINARY, "Container called exit(0)."], "unknown", "Container called exit(0)."),
+        (["INFO:     Application shutdown complete.", "vllm-1 exited with code 0"], "unknown", "vllm-1 exited with code 0"),
+        (["systemd[1]: vllm.service: Deactivated successfully."], "unknown", "systemd[1]: vllm.service: Deactivated"),
+        (["INFO trigger received signal=SIGTERM", "Container called exit(0)."], "benign", ""),
+        (["systemd[1]: Stopping vllm.service - LLM...", "systemd[1]: vllm.service: Deactivated successfully."], "benign", ""),
+        (["ERROR torch.OutOfMemoryError: CUDA out of memory.", "Container called exit(0)."], "gpu_oom_weights", "ERROR torch"),
+        (["model-download-1 exited with code 0", *ORDINARY], "benign", ""),
+    ],
+)  # fmt: skip
+def test_an_end_that_nobody_asked_for_is_never_benign(lines: list[str], class_: str, shown: str) -> None:
+    """What ended with 0 and without a stop is unknown; beside a cause it is that cause."""
+    found = finding_of(ClassifyInput(id="a", log="\n".join(lines), whole_log=True), matcher())
+    assert found.class_ == class_
+    assert found.benign == (class_ == "benign")
+    assert not shown or found.evidence[0].text.startswith(shown)

@@ -46,6 +46,32 @@ PROBE = 'Default STARTUP TCP probe failed 1 time consecutively for container "v"
             "fix_auth_token",
         ),
         ("Failed to pull image x: dial tcp 1.2.3.4:443: i/o timeout", "image_pull_failed", "fix_network"),
+        (
+            "Error: ErrImagePull\nFailed to pull image x: write /var/lib/containerd/x.so: no space left on device",
+            "disk_full",
+            "increase_disk",
+        ),
+        (
+            "Warning BackOff Back-off restarting failed container\nWarning Unhealthy Readiness probe failed: connection refused",
+            "port_not_listening",
+            "collect_container_logs",
+        ),
+        (
+            "NVRM: Xid (PCI:0000:dc:00): 45, pid=9, name=python3, Ch 00000001 caused by previous Xid 149",
+            "gpu_hardware_fault",
+            "change_accelerator",
+        ),
+        (
+            "NVRM: Xid (PCI:0000:dc:00): 45, pid=9, name=python3, Ch 00000001",
+            "illegal_memory_access",
+            "upgrade_version",
+        ),
+        ("[1]    75076 killed     python serve.py", "host_oom", "increase_memory_limit"),
+        (
+            "MountVolume.SetUp failed for volume c : failed to sync configmap cache\nBack-off restarting failed container",
+            "engine_dead",
+            "collect_container_logs",
+        ),
         ("Failed to pull image x: manifest unknown", "image_pull_failed", "fix_image_or_driver"),
         ("Failed to initialize NVML: Unknown Error", "no_gpu_visible", "restart"),
         ("Failed to initialize NVML: Driver/library version mismatch", "cuda_driver_mismatch", "fix_image_or_driver"),

@@ -241,3 +241,29 @@ def test_a_graceful_end_is_harmless_and_what_the_engine_says_in_it_too(matcher: 
     for lines in (STOP, [*STOP, DEAD], [*STOP, "Normal  Killing  2s  kubelet  Stopping container vllm"]):
         assert classify(matcher, "\n".join([*log_changes.HEALTHY_START, *lines])).benign
     assert not classify(matcher, "\n".join([*log_changes.HEALTHY_START, DEAD, *STOP[1:]])).benign
+
+
+REFUSED = "Readiness probe failed: Get http://10.0.0.7:8000/health: dial tcp 10.0.0.7:8000: connect: connection refused"
+ENDING = "95s Normal Killing pod/llm-6d9f8b6c5-x2x9k Stopping container vllm"
+
+
+@pytest.mark.parametrize(
+    ("lines", "class_"),
+    [
+        ([ENDING, f"90s Warning Unhealthy pod/llm-6d9f8b6c5-x2x9k {REFUSED}"], "benign"),
+        (["Normal Killing Stopping container vllm", f"Warning Unhealthy {REFUSED}"], "benign"),
+        (["Warning SpotInterrupted spot interruption warning was triggered", "Normal Killing Stopping container vllm"], "benign"),
+        ([ENDING, f"90s Warning Unhealthy pod/llm-6d9f8b6c5-p7mz4 {REFUSED}"], "startup_probe_failed"),
+        ([f"99s Warning Unhealthy pod/llm-6d9f8b6c5-x2x9k {REFUSED}", ENDING], "startup_probe_failed"),
+        (["Normal Killing Stopping container vllm", *log_changes.BANNER, f"Warning Unhealthy {REFUSED}"], "startup_probe_failed"),
+        (["Normal Killing Stopping container vllm", LIMIT], "host_oom"),
+        (["Normal Killing Stopping container vllm", "ERROR 05-06 07:08:09 [lamp.py:3] the lamp is out"], "unknown"),
+    ],
+    ids=[
+        "the same pod", "one pod described", "a spot reclaim", "another pod", "before the stop", "a start after it",
+        "a kill for memory", "an error that nobody knows",
+    ],
+)  # fmt: skip
+def test_what_the_platform_was_told_to_end_may_fail_its_probes(matcher: Matcher, lines: list[str], class_: str) -> None:
+    """A scale-in, a drain or a rollout covers the probes and the end of the very pod below it, and nothing else."""
+    assert classify(matcher, "\n".join(lines), "kubernetes").class_ == class_
