@@ -70,10 +70,10 @@ bench: install ## Paired speed ratios beside peers
 	@for b in benchmarks/*.py; do echo "== $$b =="; $(BIN)/python $$b || exit 1; done
 
 lab-model: install ## A real small model behind vLLM on this machine (some minutes, 2.5 GB); RECORD=1 records it for the tests
-	@$(BIN)/python scripts/lab_model.py $(if $(RECORD),record,serve) $(LAB) $(if $(RECORD),tests/data/model/vllm.jsonl)
+	@$(BIN)/python tools/lab_model.py $(if $(RECORD),record,serve) $(LAB) $(if $(RECORD),tests/data/model/vllm.jsonl)
 
 lab: install ## Real vLLM on this CPU, a real Gemma among its models, broken eight ways and mended (3 GB, about ten minutes)
-	@nice -n 10 $(BIN)/python scripts/lab.py $(if $(CASE),--case $(CASE))
+	@nice -n 10 $(BIN)/python tools/lab.py $(if $(CASE),--case $(CASE))
 
 checkov: ## Set up checkov beside the rest (about a minute); then the tests run it over infra/
 	@test -x .venv-checkov/bin/checkov || { $(PYTHON) -m venv .venv-checkov && \
@@ -94,7 +94,7 @@ audit: .venv-audit/.installed ## Compare the locked versions with known vulnerab
 		exit 3; fi; exit $$code
 
 sbom: .venv-audit/.installed ## Write the bill of materials and the licences of what is deployed (docs/sbom.cdx.json, docs/licences.md)
-	@$(BIN)/python scripts/bill_of_materials.py --tools .venv-audit/bin
+	@$(BIN)/python tools/bill_of_materials.py --tools .venv-audit/bin
 
 .venv-audit/.installed: requirements-audit.txt
 	@$(PYTHON) -m venv .venv-audit

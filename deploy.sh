@@ -89,7 +89,7 @@ read_watched() {
   [[ -f $SERVICES_FILE ]] || fail "$SERVICES_FILE is not there; copy infra/services.example.toml and name your services"
   [[ -f $POLICY_FILE ]] || fail "$POLICY_FILE is not there; an empty file is the policy in which nothing is automatic"
   mkdir -p build
-  "$python" -m agent.entrypoints.cloud_values --services "$SERVICES_FILE" >build/values.tfvars.json || exit 2
+  "$python" -m tools.cloud_values --services "$SERVICES_FILE" >build/values.tfvars.json || exit 2
   : >build/accounts
   local name project location accelerator account
   while IFS=$'\t' read -r name project location accelerator; do
@@ -127,7 +127,7 @@ check_quota() {
 
 stage() {
   say "== one folder per function =="
-  run "$python" scripts/stage_functions.py --out build/functions --services "$SERVICES_FILE" --policy "$POLICY_FILE"
+  run "$python" tools/stage_functions.py --out build/functions --services "$SERVICES_FILE" --policy "$POLICY_FILE"
 }
 
 prepare_state() {
@@ -200,7 +200,7 @@ list_resources() {
 
 cost() {
   say "== what it costs per month =="
-  "$python" -m agent.entrypoints.cloud_cost
+  "$python" -m agent.entrypoints.cli.cloud_cost
 }
 
 prepare() {

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr
 
-from agent.core.incident import Times
-from agent.core.signed_request import webhook_secret
+from agent.core.decision.signed_request import webhook_secret
+from agent.core.incident.incident import Times
 from agent.core.value import Value
 from agent.errors import SettingsRejected
 

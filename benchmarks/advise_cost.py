@@ -11,12 +11,12 @@ import time
 
 from agent.catalogue.load_fit import load_fit_catalogue
 from agent.catalogue.load_platforms import load_platform_catalogue
-from agent.fit.advice import Demand
-from agent.fit.advise import advise
-from agent.fit.alternatives import Market
-from agent.fit.flags import parse_flags
+from agent.fit.advice.advice import Demand
+from agent.fit.advice.advise import advise
+from agent.fit.advice.alternatives import Market
+from agent.fit.assessment import Setup
+from agent.fit.flags.flags import parse_flags
 from agent.fit.needs import Needs
-from agent.fit.setup import Setup
 
 CASES = [
     ("31B QAT, L4, no flags", "google/gemma-4-31B-it-qat-w4a16-ct", "nvidia-l4", ""),

@@ -22,8 +22,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agent.catalogue.load_failures import load_failures
-from agent.failures.match import Matcher, compile_catalogue
-from agent.failures.phrase import parse_phrase, phrase_pattern
+from agent.failures.match.match import Matcher, compile_catalogue
+from agent.failures.match.phrase import parse_phrase, phrase_pattern
 from agent.failures.signature import Role
 
 LINES = 50_000

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 from agent.catalogue.load_failures import load_failures
-from agent.failures.phrase import parse_phrase
+from agent.failures.match.phrase import parse_phrase
 
 sys.path.insert(0, str(Path(__file__).parent))
 from classify import SHAPES, fault
@@ -27,7 +27,7 @@ from classify import SHAPES, fault
 SCAN = """
 import sys, time
 from agent.catalogue.load_failures import load_failures
-from agent.failures.match import compile_catalogue
+from agent.failures.match.match import compile_catalogue
 lines = open(sys.argv[1], encoding="utf-8").read().split("\\n")
 matcher = compile_catalogue(load_failures().signatures)
 start = time.perf_counter()
@@ -50,7 +50,7 @@ def write_log(path: Path, megabytes: int) -> None:
 def classified(path: Path) -> tuple[float, float]:
     """Seconds and peak memory in MiB of the whole command."""
     start = time.perf_counter()
-    command = [sys.executable, "-m", "agent.entrypoints.cli", "classify", "--json", str(path)]
+    command = [sys.executable, "-m", "agent.entrypoints.cli.main", "classify", "--json", str(path)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     assert status == 0, status

@@ -55,7 +55,7 @@ def beside(path: Path):
 
 def built(folder: Path) -> Path:
     """Stage and compile the intake function as deploy.sh and the cloud's build do; return its file."""
-    stage = beside(ROOT / "scripts" / "stage_functions.py").stage
+    stage = beside(ROOT / "tools" / "stage_functions.py").stage
     source = stage("on_log_event", folder / "build") / "main.py"
     peer = folder / "peer" / "main.py"
     peer.parent.mkdir()

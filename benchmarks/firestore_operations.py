@@ -31,7 +31,7 @@ def _emulator(folder: Path) -> Any:
 
 def _taken(documents: tuple[Any, ...]) -> tuple[int, int, int]:
     """Operations since the last asking, over both databases."""
-    from agent.adapters.store.firestore_documents import Operations
+    from agent.adapters.store.firestore.documents import Operations
 
     told = tuple(sum(getattr(d.operations, kind) for d in documents) for kind in ("reads", "writes", "deletes"))
     for one in documents:

@@ -22,8 +22,8 @@ from pathlib import Path
 from agent.catalogue.load_fit import load_fit_catalogue
 from agent.fit.bounds import GIB
 from agent.fit.facts import AttentionKind
-from agent.fit.flags import Flags
-from agent.fit.weights import device_tensors
+from agent.fit.flags.flags import Flags
+from agent.fit.memory.weights import device_tensors
 
 ROOT = Path(__file__).parents[1]
 

@@ -42,7 +42,7 @@ import resource, sys, time
 from pathlib import Path
 from agent.adapters.logs.host import Follower
 from agent.app.catalogues import matcher
-from agent.core.storm import Tally
+from agent.core.intake.log_sample import Tally
 rules, follower, tally, seen = matcher(), Follower(Path(sys.argv[1])), Tally(), 0
 print("ready", flush=True)
 first = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

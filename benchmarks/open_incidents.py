@@ -20,12 +20,12 @@ from pathlib import Path
 
 from agent.adapters.bus.embedded import EmbeddedBus
 from agent.adapters.bus.pulling import default_subscriptions
-from agent.adapters.store.sqlite import SQL, SqliteStore, _incident_row, _signal_row, _timeline_rows
-from agent.adapters.store.sqlite_database import SqliteDatabase
-from agent.adapters.store.sqlite_schema import Kind
-from agent.core.incident import Event, Incident, Joined, incident_id
-from agent.core.phase import Phase
-from agent.core.signal import Signal, Source
+from agent.adapters.store.sqlite.database import SqliteDatabase
+from agent.adapters.store.sqlite.schema import Kind
+from agent.adapters.store.sqlite.store import SQL, SqliteStore, _incident_row, _signal_row, _timeline_rows
+from agent.core.incident.incident import Event, Incident, Joined, incident_id
+from agent.core.incident.phase import Phase
+from agent.core.intake.signal import Signal, Source
 from agent.ports.bus import Message, Topic
 from agent.ports.store import Change, head_key
 

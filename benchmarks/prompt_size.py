@@ -17,7 +17,7 @@ from agent.adapters.model.endpoint import parse_endpoint
 from agent.adapters.model.openai_chat import OpenAiChat
 from agent.app.model_classifier import ModelClassifier
 from agent.app.models import model_use
-from agent.entrypoints.classified_records import Record
+from agent.entrypoints.cli.classified_records import Record
 from agent.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[1]

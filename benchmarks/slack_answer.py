@@ -26,19 +26,19 @@ from urllib.parse import quote_plus
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 from agent.adapters.clock import SystemClock
-from agent.adapters.store.memory import MemoryCards
-from agent.adapters.store.sqlite import SqliteStore
-from agent.adapters.store.sqlite_control import SqliteControlStore
-from agent.adapters.store.sqlite_database import SqliteDatabase
-from agent.adapters.store.sqlite_schema import Kind
+from agent.adapters.store.memory.store import MemoryCards
+from agent.adapters.store.sqlite.control import SqliteControlStore
+from agent.adapters.store.sqlite.database import SqliteDatabase
+from agent.adapters.store.sqlite.schema import Kind
+from agent.adapters.store.sqlite.store import SqliteStore
 from agent.app.catalogues import read_rules
-from agent.core.action import Restart
-from agent.core.incident import Incident, Times
-from agent.core.phase import Phase
-from agent.core.plan import Plan, Risk, Rollout
-from agent.core.policy import Approver, Policy
-from agent.core.services import Services
-from agent.core.serving import Target
+from agent.core.decision.policy import Approver, Policy
+from agent.core.incident.incident import Incident, Times
+from agent.core.incident.phase import Phase
+from agent.core.plan.action import Restart
+from agent.core.plan.plan import Plan, Risk, Rollout
+from agent.core.service.services import Services
+from agent.core.service.serving import Target
 from agent.entrypoints.decide import beside
 from agent.entrypoints.decide_gate import Gate
 from agent.entrypoints.handlers import on_order

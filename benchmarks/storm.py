@@ -44,7 +44,7 @@ def sources(folder: Path) -> dict[str, Path]:
 def replay(path: Path) -> tuple[float, int, int]:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.perf_counter()
-    words = [sys.executable, "-m", "agent.entrypoints.cli", "replay", str(path), "--json"]
+    words = [sys.executable, "-m", "agent.entrypoints.cli.main", "replay", str(path), "--json"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     took = time.perf_counter() - began
     peak = max(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, before.ru_maxrss)

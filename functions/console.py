@@ -4,7 +4,7 @@ import functions_framework
 from flask import Request
 from werkzeug.wrappers import Response
 
-from agent.entrypoints.loading import loading
+from agent.entrypoints.cli.loading import loading
 
 with loading():
     from agent.entrypoints.functions import page

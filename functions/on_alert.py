@@ -3,7 +3,7 @@
 import functions_framework
 from flask import Request
 
-from agent.entrypoints.loading import loading
+from agent.entrypoints.cli.loading import loading
 
 with loading():
     from agent.entrypoints.functions import Answer, push, warm

@@ -19,7 +19,7 @@ variable "region" {
 }
 
 variable "watched" {
-  description = "The watched services by name, generated from services.toml by agent.entrypoints.cloud_values."
+  description = "The watched services by name, generated from services.toml by tools.cloud_values."
   type = map(object({
     platform    = string
     project     = string
@@ -43,7 +43,7 @@ variable "watched" {
 }
 
 variable "sink_filters" {
-  description = "Filters of the log sinks by name, generated from the failure catalogue by agent.entrypoints.cloud_values."
+  description = "Filters of the log sinks by name, generated from the failure catalogue by tools.cloud_values."
   type        = map(string)
 
   validation {
@@ -63,7 +63,7 @@ variable "runtime_accounts" {
 }
 
 variable "sources" {
-  description = "Folder with one staged folder per function, as scripts/stage_functions.py writes it."
+  description = "Folder with one staged folder per function, as tools/stage_functions.py writes it."
   type        = string
   default     = "../build/functions"
 }

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 from agent.app.models import model_use
-from agent.core.explaining import Spend
+from agent.core.diagnosis.model_request import Spend
 from agent.entrypoints.service import handlers
 from agent.failures.signature import FailureClass
 from agent.ports.model import NoAnswer, Reply

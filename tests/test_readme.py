@@ -27,7 +27,7 @@ def test_a_command_of_the_readme_runs(command: str, tmp_path: Path) -> None:
     words = shlex.split(command)
     assert words[0] == "sre-agent"
     done = subprocess.run(
-        [sys.executable, "-m", "agent.entrypoints.cli", *words[1:]],
+        [sys.executable, "-m", "agent.entrypoints.cli.main", *words[1:]],
         cwd=ROOT,
         env={**os.environ, "STORE": f"sqlite:{tmp_path}"},
         capture_output=True,

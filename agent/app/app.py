@@ -21,11 +21,11 @@ from agent.app.channels import open_notifiers, open_receipt_signer
 from agent.app.models import model_of, model_use
 from agent.app.runtime_environment import RuntimeEnvironment, open_environment
 from agent.app.stores import Stores, machine_clock, memory_stores, open_bus, open_stores
-from agent.core.decision import Seal
-from agent.core.fitting import Fits
+from agent.core.decision.decision import Seal
 from agent.core.intake.origin import Reading
-from agent.core.services import Services
-from agent.core.signal import LIVE
+from agent.core.intake.signal import LIVE
+from agent.core.plan.capacity import Fits
+from agent.core.service.services import Services
 from agent.ports.bus import Bus, Delivery, Outcome, Quarantine
 from agent.ports.clock import Clock
 from agent.ports.control import ControlStore

@@ -10,16 +10,16 @@ from agent.app.key_file import own_key
 from agent.catalogue.load_failures import FailureCatalogue, load_failures
 from agent.catalogue.load_policy import load_default_policy
 from agent.catalogue.load_secrets import load_secrets
-from agent.core.fitting import Fits
-from agent.core.incident import Times
+from agent.core.decision.policy import Policy, parse_policy
+from agent.core.incident.incident import Times
 from agent.core.intake.origin import Reading, everything
 from agent.core.intake.watching import watching
-from agent.core.policy import Policy, parse_policy
+from agent.core.plan.capacity import Fits
 from agent.core.redaction.body import body_without_secrets
 from agent.core.redaction.redactor import Redactor
-from agent.core.services import Services, parse_services
+from agent.core.service.services import Services, parse_services
 from agent.errors import SettingsRejected
-from agent.failures.match import MEMO_CHARS, MEMO_TEXTS, Matcher, compile_catalogue
+from agent.failures.match.match import MEMO_CHARS, MEMO_TEXTS, Matcher, compile_catalogue
 from agent.ports.stage_context import Rules
 from agent.settings import Settings
 
@@ -98,7 +98,7 @@ def read_capacity(services: Services, settings: Settings | None = None) -> "Serv
     catalogue, platforms = load_fit_catalogue(), load_platform_catalogue()
     if settings is None or not settings.embedded:
         return ServiceFits(services, catalogue, platforms)
-    from agent.adapters.store.profiles_sqlite import SqliteProfileShelf
+    from agent.adapters.store.sqlite.profiles import SqliteProfileShelf
 
     shelf = SqliteProfileShelf(settings.state / "profiles.sqlite")
     return ServiceFits(services, catalogue, platforms, profiles=shelf.list)

@@ -5,9 +5,9 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from agent.app.catalogues import redact
-from agent.core.decision import Seal
-from agent.core.plan import Plan
-from agent.core.signed_request import webhook_secret
+from agent.core.decision.decision import Seal
+from agent.core.decision.signed_request import webhook_secret
+from agent.core.plan.plan import Plan
 from agent.ports.clock import Clock
 from agent.ports.notifier import Notifier
 from agent.settings import Settings
@@ -76,7 +76,7 @@ def operator_token(settings: Settings) -> str:
     Raises:
         DependencyFailed: None can be had.
     """
-    from agent.adapters.identity.operator import operator_token as token
+    from agent.adapters.google.operator_token import operator_token as token
 
     return token(settings.decide_url or "", command=settings.id_token_command)
 
@@ -85,6 +85,6 @@ def open_receipt_signer(settings: Settings) -> Seal | None:
     """Return what signs receipts in place of a key of ours: Cloud KMS, where it is set."""
     if settings.receipt_kms is None:
         return None
-    from agent.adapters.seal.kms import KmsSeal, default_session
+    from agent.adapters.google.kms import KmsSeal, default_session
 
     return KmsSeal(settings.receipt_kms, default_session())

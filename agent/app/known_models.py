@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from agent.catalogue.load_fit import ModelCatalogue
 from agent.errors import InputRejected, SreError
-from agent.fit.checkpoint import ModelProfile
+from agent.fit.checkpoint.checkpoint import ModelProfile
 from agent.fit.facts import ModelFacts
 from agent.ports.profiles import ProfileShelf
 
@@ -171,7 +171,7 @@ def known_models(bundled: ModelCatalogue, settings: Settings) -> KnownModels:
     Raises:
         InputRejected: The store is in the cloud: profiles are kept beside the embedded store only.
     """
-    from agent.adapters.store.profiles_sqlite import SqliteProfileShelf
+    from agent.adapters.store.sqlite.profiles import SqliteProfileShelf
 
     if not settings.embedded:
         raise InputRejected(
@@ -214,7 +214,7 @@ def mounts(settings: Settings) -> Callable[[str], str | None]:
     def resolve(path: str) -> str | None:
         if settings.services is None:
             return None
-        from agent.core.services import parse_services
+        from agent.core.service.services import parse_services
 
         known = {
             mount.rstrip("/"): bucket.rstrip("/")

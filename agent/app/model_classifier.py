@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from agent.app.catalogues import matcher, redact, titles
 from agent.app.models import model_of, model_use
-from agent.core.diagnosing import LogText, diagnose, story
-from agent.core.diagnosis import Diagnosis
-from agent.core.evidence_pack import Case, Line
-from agent.core.explaining import ROUND_CAP, Spend, When, begun
-from agent.core.model_joining import joined_words
-from agent.core.model_use import ModelUse
+from agent.core.diagnosis.diagnosing import LogText, diagnose, story
+from agent.core.diagnosis.diagnosis import Diagnosis
+from agent.core.diagnosis.evidence_pack import Case, Line
+from agent.core.diagnosis.model_joining import joined_words
+from agent.core.diagnosis.model_request import ROUND_CAP, Spend, When, begun
+from agent.core.diagnosis.model_use import ModelUse
 from agent.errors import DependencyFailed
 from agent.failures.finding import EvidenceLine, Finding
 from agent.failures.signature import FailureClass

@@ -11,8 +11,8 @@ from pydantic import SecretStr
 
 from agent.catalogue.load_failures import load_failures
 from agent.catalogue.load_prompts import load_prompt
-from agent.core.explaining import When
-from agent.core.model_use import ModelUse
+from agent.core.diagnosis.model_request import When
+from agent.core.diagnosis.model_use import ModelUse
 from agent.failures.signature import FailureClass
 from agent.ports.model import Model
 from agent.settings import Settings

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from agent.app.catalogues import read_capacity, read_services
-from agent.core.services import Services
+from agent.core.service.services import Services
 from agent.errors import InputRejected, SettingsRejected
 from agent.ports.clock import Clock
 from agent.ports.logs import Logs
@@ -19,8 +19,8 @@ from agent.settings import Settings
 
 if TYPE_CHECKING:
     from agent.adapters.logs.kept import KeptLogs
-    from agent.adapters.platform.rehearsal import RehearsalPlatform
-    from agent.adapters.platform.rehearsal_fate import Compute
+    from agent.adapters.platform.rehearsal.outcome import Compute
+    from agent.adapters.platform.rehearsal.platform import RehearsalPlatform
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,9 +87,9 @@ def _cloud_run(settings: Settings, services: Services, clock: Clock) -> RuntimeE
     """
     from agent.adapters.logs.cloud_logging import CloudLogs
     from agent.adapters.model.id_tokens import IdTokens, google_id_token
-    from agent.adapters.platform.cloud_run import CloudRunPlatform
-    from agent.adapters.platform.cloud_run_api import CloudRunApi, clients_at, default_clients
-    from agent.adapters.platform.cloud_run_measure import Meter
+    from agent.adapters.platform.cloud_run.api import CloudRunApi, clients_at, default_clients
+    from agent.adapters.platform.cloud_run.measure import Meter
+    from agent.adapters.platform.cloud_run.platform import CloudRunPlatform
     from agent.adapters.platform.completion import CompletionClient
 
     project = settings.platform.removeprefix("cloud_run:")
@@ -154,8 +154,8 @@ def _logs_only() -> RuntimeEnvironment:
 
 def _rehearsal(settings: Settings, services: Services, clock: Clock) -> RuntimeEnvironment:
     from agent.adapters.logs.file import FileLogs
-    from agent.adapters.platform.rehearsal import RehearsalPlatform
-    from agent.adapters.platform.rehearsal_scenario import load_scenario
+    from agent.adapters.platform.rehearsal.platform import RehearsalPlatform
+    from agent.adapters.platform.rehearsal.scenario import load_scenario
 
     folder = Path(settings.platform.removeprefix("rehearsal:"))
     scenarios = {s.name: load_scenario(folder / s.scenario) for s in services.services if s.scenario}
@@ -179,6 +179,6 @@ def _rehearsal(settings: Settings, services: Services, clock: Clock) -> RuntimeE
 
 
 def _by_fit(services: Services) -> "Compute":
-    from agent.adapters.platform.rehearsal_compute import by_fit
+    from agent.adapters.platform.rehearsal.compute import by_fit
 
     return by_fit(read_capacity(services))

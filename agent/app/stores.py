@@ -55,12 +55,12 @@ TIME_READ_EVERY_S: Final = 5.0  # of the server; counted on in between
 
 def firestore_stores(project: str, *, with_control: bool) -> Stores:
     """Name the databases of a project; they are connected to at their first use."""
-    from agent.adapters.bus.quarantine_firestore import FirestoreQuarantine
+    from agent.adapters.bus.quarantine.firestore import FirestoreQuarantine
     from agent.adapters.clock import ServerClock, SystemClock
-    from agent.adapters.store.firestore import FirestoreStore
-    from agent.adapters.store.firestore_cards import FirestoreCards
-    from agent.adapters.store.firestore_control import FirestoreControlStore
-    from agent.adapters.store.firestore_documents import Documents
+    from agent.adapters.store.firestore.cards import FirestoreCards
+    from agent.adapters.store.firestore.control import FirestoreControlStore
+    from agent.adapters.store.firestore.documents import Documents
+    from agent.adapters.store.firestore.store import FirestoreStore
 
     documents = Documents(project, STATE_DATABASE)
     store = FirestoreStore(documents, SystemClock())
@@ -77,13 +77,13 @@ def firestore_stores(project: str, *, with_control: bool) -> Stores:
 def sqlite_stores(settings: Settings, *, with_control: bool) -> Stores:
     """Open the files of the embedded state."""
     from agent.adapters.bus.embedded import EmbeddedBus
-    from agent.adapters.bus.quarantine_sqlite import SqliteQuarantine
+    from agent.adapters.bus.quarantine.sqlite import SqliteQuarantine
     from agent.adapters.clock import StoredClock, SystemClock
-    from agent.adapters.store.sqlite import SqliteStore
-    from agent.adapters.store.sqlite_cards import SqliteCards
-    from agent.adapters.store.sqlite_control import SqliteControlStore
-    from agent.adapters.store.sqlite_database import SqliteDatabase
-    from agent.adapters.store.sqlite_schema import Kind
+    from agent.adapters.store.sqlite.cards import SqliteCards
+    from agent.adapters.store.sqlite.control import SqliteControlStore
+    from agent.adapters.store.sqlite.database import SqliteDatabase
+    from agent.adapters.store.sqlite.schema import Kind
+    from agent.adapters.store.sqlite.store import SqliteStore
 
     database = SqliteDatabase(settings.state / "sre.sqlite", Kind.STATE)
     store = SqliteStore(database)
@@ -102,9 +102,9 @@ def sqlite_stores(settings: Settings, *, with_control: bool) -> Stores:
 def memory_stores(clock: Clock) -> Stores:
     """Return stores that forget everything with the process."""
     from agent.adapters.bus.memory import MemoryBus
-    from agent.adapters.bus.quarantine_memory import MemoryQuarantine
-    from agent.adapters.store.memory import MemoryCards, MemoryStore
-    from agent.adapters.store.memory_control import MemoryControlStore
+    from agent.adapters.bus.quarantine.memory import MemoryQuarantine
+    from agent.adapters.store.memory.control import MemoryControlStore
+    from agent.adapters.store.memory.store import MemoryCards, MemoryStore
 
     return Stores(
         store=MemoryStore(),

@@ -9,8 +9,8 @@ from typing import Any
 import re2
 
 from agent.errors import SettingsRejected
-from agent.failures.phrase import MIN_ANCHOR_BYTES, parse_phrase
-from agent.failures.rules import RULES
+from agent.failures.match.phrase import MIN_ANCHOR_BYTES, parse_phrase
+from agent.failures.rules.rules import RULES
 from agent.failures.signature import FailureClass, Phase, Proof, Role, Signature
 
 FOLDER = Path(__file__).parent / "failures"

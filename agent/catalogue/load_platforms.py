@@ -12,8 +12,8 @@ from typing import Any, Final, TypeVar
 
 from agent.errors import InputRejected
 from agent.fit.bounds import GIB, Bounds
-from agent.fit.price import HOUR_S, Shape
-from agent.fit.startup import LoadRate, ProbeLimits, WarmUp
+from agent.fit.speed.price import HOUR_S, Shape
+from agent.fit.speed.startup import LoadRate, ProbeLimits, WarmUp
 
 _DATE: Final = re.compile(r"20\d\d-[01]\d-[0-3]\d")
 _SHAPE_KEYS: Final = frozenset({

@@ -3,7 +3,7 @@
 from functools import cache
 from importlib import resources
 
-from agent.core.policy import Policy, parse_policy
+from agent.core.decision.policy import Policy, parse_policy
 
 
 @cache

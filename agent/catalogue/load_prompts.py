@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from agent.core.prompt import Prompt, parse_prompt
+from agent.core.diagnosis.prompt import Prompt, parse_prompt
 from agent.errors import SettingsRejected
 
 FOLDER = Path(__file__).resolve().parents[2] / "prompts"

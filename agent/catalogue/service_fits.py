@@ -7,32 +7,32 @@ from dataclasses import dataclass, replace
 
 from agent.catalogue.load_fit import FitCatalogue
 from agent.catalogue.load_platforms import PlatformCatalogue
-from agent.core.fitting import ContainerFit, FitOption, Move, StartUp
-from agent.core.plan import FitWord
-from agent.core.proof import ProofFigure
-from agent.core.services import Service, Services
-from agent.core.serving import ServingConfig
-from agent.core.words import flag_map, served_model, server_words
+from agent.core.plan.capacity import ContainerFit, FitOption, Move, StartUp
+from agent.core.plan.plan import FitWord
+from agent.core.plan.proof import ProofFigure
+from agent.core.service.container_args import flag_map, served_model, server_words
+from agent.core.service.services import Service, Services
+from agent.core.service.serving import ServingConfig
 from agent.errors import InputRejected
-from agent.fit.advice import Demand, Option, Reach
-from agent.fit.advise import SLOWEST_TOKENS_PER_S, advise
+from agent.fit.advice.advice import Demand, Option, Reach
+from agent.fit.advice.advise import SLOWEST_TOKENS_PER_S, advise
+from agent.fit.advice.alternatives import Market
+from agent.fit.advice.cost import compare, cost_of, users_at_once
+from agent.fit.advice.tradeoff import Tradeoff
 from agent.fit.allocation import name_allocation, printed_size
-from agent.fit.alternatives import Market
+from agent.fit.assessment import Setup
 from agent.fit.bounds import GIB, Bounds
-from agent.fit.checkpoint import ModelProfile
-from agent.fit.cost import compare, cost_of, users_at_once
+from agent.fit.checkpoint.checkpoint import ModelProfile
 from agent.fit.facts import AcceleratorFacts, ModelFacts, VersionRules
-from agent.fit.flag_words import flag_line, flag_settings
-from agent.fit.flags import Flags, parse_flags
+from agent.fit.flags.flag_text import flag_line, flag_settings
+from agent.fit.flags.flags import Flags, parse_flags
 from agent.fit.host_memory import HostNeed, host_need
+from agent.fit.memory.predict import predict
 from agent.fit.needs import Needs
-from agent.fit.predict import predict
-from agent.fit.price import find_shapes
 from agent.fit.report import FitReport
-from agent.fit.setup import Setup
-from agent.fit.speed import decode_speed, first_token_s
-from agent.fit.startup import startup_time
-from agent.fit.tradeoff import Tradeoff
+from agent.fit.speed.price import find_shapes
+from agent.fit.speed.speed import decode_speed, first_token_s
+from agent.fit.speed.startup import startup_time
 from agent.presentation.fit_text import fit_sentence
 
 MIB = 2**20

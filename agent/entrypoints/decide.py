@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from agent.core.decision import Channel, Decision
-from agent.core.safe_text import slack_mrkdwn
-from agent.core.signed_request import Signed, Unsigned
+from agent.core.decision.decision import Channel, Decision
+from agent.core.decision.signed_request import Signed, Unsigned
+from agent.core.text.safe_text import slack_mrkdwn
 from agent.entrypoints.decide_gate import Answer, Gate, Replayed, until
 from agent.entrypoints.slack_request import BODY_LIMIT, Press, press_of
 from agent.entrypoints.webhook_request import Said, said_by

@@ -19,7 +19,7 @@ import structlog
 from agent.app import App, Role, build_app
 from agent.app.catalogues import matcher, redactor
 from agent.core.intake.read import BODY_LIMIT
-from agent.entrypoints.loading import loading
+from agent.entrypoints.cli.loading import loading
 from agent.entrypoints.outcome import Handle
 from agent.entrypoints.pubsub import PUSH_LIMIT, answer, receive_push
 from agent.entrypoints.request_body import BodyReader, BodyRefused
@@ -227,8 +227,8 @@ def _gate() -> Gate:
 
 @cache
 def _console() -> Flask:
-    from agent.entrypoints.web.app import make_app
-    from agent.entrypoints.web.forwarding import forward_of
+    from agent.entrypoints.console.app import make_app
+    from agent.entrypoints.console.forwarding import forward_of
 
     decide = None if settings().embedded else forward_of(settings())  # in the cloud `decide` alone can sign
     (world,) = app_of(Role.CONSOLE).contexts.values()

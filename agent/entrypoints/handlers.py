@@ -2,8 +2,8 @@
 
 from pydantic import Field
 
-from agent.core.incident import Incident
-from agent.core.step import due_step
+from agent.core.incident.incident import Incident
+from agent.core.incident.step import due_step
 from agent.core.value import Value
 from agent.errors import DependencyFailed, InputRejected, StateConflict
 from agent.ports.bus import Delivery

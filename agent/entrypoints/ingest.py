@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from agent.core.intake.origin import Reading
 from agent.core.intake.read import BODY_LIMIT, shape_of, signals_of
+from agent.core.intake.signal import LIVE
 from agent.core.intake.wire import shown
-from agent.core.signal import LIVE
 from agent.core.value import short_id
 from agent.errors import DependencyFailed, InputRejected, SettingsRejected, SreError
 from agent.ports.bus import Message, Topic

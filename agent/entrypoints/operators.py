@@ -10,10 +10,10 @@ from urllib.parse import parse_qsl
 import structlog
 from pydantic import Field, ValidationError
 
-from agent.core.audit import AuditRow
-from agent.core.decision import Answer as YesNo
-from agent.core.decision import Channel, Decision
-from agent.core.incident import Incident
+from agent.core.decision.audit import AuditRow
+from agent.core.decision.decision import Answer as YesNo
+from agent.core.decision.decision import Channel, Decision
+from agent.core.incident.incident import Incident
 from agent.core.value import Value
 from agent.entrypoints.decide_gate import Answer, Gate, Replayed, until
 from agent.entrypoints.proofs import Proofs, Proven, Unproven

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from agent.core.decision import Channel
-from agent.core.signed_request import Signed
+from agent.core.decision.decision import Channel
+from agent.core.decision.signed_request import Signed
 from agent.core.value import Value
 from agent.errors import InputRejected
 from agent.ports.clock import Clock
@@ -104,7 +104,7 @@ class Proofs:
         """
         if not self.iap_audience:
             raise _unproven("this installation accepts no assertion", mend="set IAP_AUDIENCE, as for the console")
-        from agent.entrypoints.web.assertion import verified_claims
+        from agent.entrypoints.console.assertion import verified_claims
 
         try:
             said = verified_claims(assertion, audience=self.iap_audience, keys=self.iap, now=self.clock.now())

@@ -9,10 +9,10 @@ from pathlib import Path
 import structlog
 
 from agent.app import App
+from agent.core.incident.phase import Phase
 from agent.core.intake.origin import IgnoredBecause
 from agent.core.intake.read import signals_from
-from agent.core.phase import Phase
-from agent.core.signal import LIVE, Signal
+from agent.core.intake.signal import LIVE, Signal
 from agent.core.value import canonical, digest
 from agent.entrypoints.outcome import Handle, receive
 from agent.errors import SreError

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from agent.core.decision import Answer
-from agent.core.signed_request import Signed, check_slack
+from agent.core.decision.decision import Answer
+from agent.core.decision.signed_request import Signed, check_slack
 from agent.core.value import Value
 from agent.errors import InputRejected
 from agent.presentation.slack_card import APPROVE, DETAILS, REASON, REASON_CHARS, REJECT, reason_block

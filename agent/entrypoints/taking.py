@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import structlog
 
-from agent.core.signal import LIVE, Signal
+from agent.core.intake.signal import LIVE, Signal
 from agent.ports.bus import Delivery
 from agent.ports.stage_context import StageContext
 from agent.stages.shared.outcome import StageOutcome

@@ -109,14 +109,14 @@ def configure_log(*, as_json: bool, quiet: bool = False) -> None:
 
 def _for_people(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Let no text of others move a cursor or begin a line of its own."""
-    from agent.core.safe_text import inert
+    from agent.core.text.safe_text import inert
 
     return {key: inert(v).replace("\n", "\\n") if isinstance(v, str) else v for key, v in event.items()}
 
 
 def _traceback(out: TextIO, error: Any) -> None:
     """Write a bug as files and lines: the usual form shows the values beside them, and keys are among those."""
-    from agent.core.safe_text import inert
+    from agent.core.text.safe_text import inert
 
     written = StringIO()
     structlog.dev.plain_traceback(written, error)

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from pydantic import Field, ValidationError
 
-from agent.core.decision import Answer
-from agent.core.signed_request import Signed, Unsigned, check_standard
+from agent.core.decision.decision import Answer
+from agent.core.decision.signed_request import Signed, Unsigned, check_standard
 from agent.core.value import Value
 from agent.errors import InputRejected
 from agent.strict_json import read_object

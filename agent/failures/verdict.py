@@ -3,14 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agent.failures.case import Case, Ruling
+from agent.core.diagnosis.evidence_pack import Case
 from agent.failures.finding import EvidenceLine, Finding, Value
 from agent.failures.measure import measure
-from agent.failures.phases import LOOK_AHEAD_LINES, STARTING, Mark, Timeline
-from agent.failures.rules import RULES
+from agent.failures.rules.rule_input import Ruling
+from agent.failures.rules.rules import RULES
 from agent.failures.signature import TROUBLE, FailureClass, Phase, Proof, Role, Signature
-from agent.failures.streams import body_of, pods_of
-from agent.failures.text import (
+from agent.failures.text.log_text import (
     TRACEBACK,
     is_alarm,
     is_continued,
@@ -21,6 +20,8 @@ from agent.failures.text import (
     outcries,
     telling_lines,
 )
+from agent.failures.text.phases import LOOK_AHEAD_LINES, STARTING, Mark, Timeline
+from agent.failures.text.streams import body_of, pods_of
 
 UNKNOWN_CONFIDENCE = 0.2
 CERTAIN_FROM = 0.8
@@ -67,7 +68,7 @@ def judge(
     platform: str | None,
     servers: Sequence[str] = (),
 ) -> Finding:
-    """Choose among sightings; see :meth:`agent.failures.match.Matcher.classify` for the arguments."""
+    """Choose among sightings; see :meth:`agent.failures.match.match.Matcher.classify` for the arguments."""
     loud = list(outcries(lines))
     asked_at = [s.index for s in sightings if s.signature.proof is Proof.ASKED]
     troubled = sorted({*loud, *asked_at, *(s.index for s in sightings if s.signature.role in TROUBLE)})

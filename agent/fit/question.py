@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agent.errors import InputRejected
-from agent.fit.flags import Flags, parse_flags
+from agent.fit.flags.flags import Flags, parse_flags
 from agent.fit.needs import Needs
 
 KEYS = ("id", "model", "accelerator", "count", "flags", "vllm", "need_context", "need_users")

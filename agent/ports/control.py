@@ -6,8 +6,8 @@ from typing import Protocol
 
 from pydantic import AwareDatetime
 
-from agent.core.audit import AuditRow
-from agent.core.execution import Intent
+from agent.core.change.execution import Intent
+from agent.core.decision.audit import AuditRow
 from agent.core.value import Value
 from agent.ports.store import MarkStore
 
@@ -141,7 +141,7 @@ class ControlStore(MarkStore, Protocol):
         ...
 
     def audit(self, limit: int = 1000, *, before: int | None = None) -> tuple[AuditRow, ...]:
-        """Return the newest ``limit`` rows of the record, oldest first; see :func:`agent.core.audit.verify`.
+        """Return the newest ``limit`` rows of the record, oldest first; see :func:`agent.core.decision.audit.verify`.
 
         With ``before`` those whose number is below it, so that a long record can be read piece by piece.
         """

@@ -7,8 +7,8 @@ from typing import Protocol
 
 from pydantic import AwareDatetime, Field
 
-from agent.core.metric_rules import Breach, Sample
-from agent.core.serving import Live, ServingConfig
+from agent.core.service.metric_rules import Breach, Sample
+from agent.core.service.serving import Live, ServingConfig
 from agent.core.value import Value, digest
 
 KEPT_STARTS = 20

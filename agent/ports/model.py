@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from agent.core.explaining import Spend
+from agent.core.diagnosis.model_request import Spend
 from agent.core.value import Value
 from agent.errors import DependencyFailed
 

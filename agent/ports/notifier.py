@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from agent.core.incident import Event, Incident
+from agent.core.incident.incident import Event, Incident
 
 
 class Notifier(Protocol):

@@ -2,10 +2,10 @@
 
 from typing import Protocol
 
-from agent.core.action import Action
-from agent.core.serving import Live
+from agent.core.change.verification import Measurement
+from agent.core.plan.action import Action
+from agent.core.service.serving import Live
 from agent.core.value import Value
-from agent.core.verification import Measurement
 
 
 class Order(Value):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-from agent.fit.checkpoint import ModelProfile
+from agent.fit.checkpoint.checkpoint import ModelProfile
 
 
 @runtime_checkable

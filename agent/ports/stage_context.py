@@ -6,14 +6,14 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from agent.core.decision import HmacSeal, Seal
-from agent.core.fitting import Fits
-from agent.core.incident import Times
-from agent.core.model_use import ModelUse
-from agent.core.policy import Policy
-from agent.core.services import Services
-from agent.core.serving import Live
-from agent.failures.match import Matcher
+from agent.core.decision.decision import HmacSeal, Seal
+from agent.core.decision.policy import Policy
+from agent.core.diagnosis.model_use import ModelUse
+from agent.core.incident.incident import Times
+from agent.core.plan.capacity import Fits
+from agent.core.service.services import Services
+from agent.core.service.serving import Live
+from agent.failures.match.match import Matcher
 from agent.ports.bus import Bus, Topic
 from agent.ports.clock import Clock
 from agent.ports.control import ControlStore
@@ -89,8 +89,8 @@ class Rules:
         model_use: How the model is asked; None where it is not.
         titles: A line for people by signature.
         services: What is watched, with what its owners need.
-        printed: Patterns of the figures that a start-up prints, by key of ``agent.core.observed.PREDICTED_AS`` and
-            ``vllm``; one group each.
+        printed: Patterns of the figures that a start-up prints, by key of ``PREDICTED_AS`` (core/change/observed.py)
+            and ``vllm``; one group each.
     """
 
     matcher: Matcher

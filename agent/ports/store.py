@@ -6,9 +6,9 @@ from typing import Protocol
 from pydantic import AwareDatetime, Field
 
 from agent.core.database_pair import Mark
-from agent.core.incident import Event, Incident
-from agent.core.plan import Plan
-from agent.core.signal import Signal
+from agent.core.incident.incident import Event, Incident
+from agent.core.intake.signal import Signal
+from agent.core.plan.plan import Plan
 from agent.core.value import Value
 from agent.ports.bus import Message
 

@@ -1,8 +1,8 @@
 """What the agent has changed so far: read from the effects and the remedies, never from the phase."""
 
-from agent.core.execution import Change, present_change
-from agent.core.incident import Incident, Remedy
-from agent.core.verification import Verdict
+from agent.core.change.execution import Change, present_change
+from agent.core.change.verification import Verdict
+from agent.core.incident.incident import Incident, Remedy
 
 _TRIED = frozenset(str(verdict) for verdict in Verdict)
 

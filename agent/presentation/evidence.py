@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from agent.core.diagnosis import Diagnosis
+from agent.core.diagnosis.diagnosis import Diagnosis
 
 _LOG_PLACE: Final = re.compile(r"log:(\d+)")
 _LOGS: Final = {

@@ -1,7 +1,7 @@
 """What was measured, in sentences: what each measurement is worth, and whether anything real was asked."""
 
-from agent.core.observed import Figure
-from agent.core.verification import TOLD_ONLY, Check, Measurement, Verdict, Verification
+from agent.core.change.observed import Figure
+from agent.core.change.verification import TOLD_ONLY, Check, Measurement, Verdict, Verification
 
 COMPUTED = "computed, not recorded"
 """What stands beside everything that a rehearsal took from the arithmetic, on every surface."""

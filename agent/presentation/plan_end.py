@@ -4,9 +4,9 @@ from datetime import datetime
 
 from pydantic import AwareDatetime
 
-from agent.core.incident import Event, Incident, Remedy
-from agent.core.phase import Phase
-from agent.core.plan import Plan
+from agent.core.incident.incident import Event, Incident, Remedy
+from agent.core.incident.phase import Phase
+from agent.core.plan.plan import Plan
 from agent.core.value import Value
 from agent.presentation.measured import VERDICTS
 from agent.presentation.standing import Standing, Tone, label_of, moment, standing, tone_of

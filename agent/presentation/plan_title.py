@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from agent.core.action import Difference, ForPerson, Restart, SetLivenessProbe, SetStartupProbe
-from agent.core.plan import Plan
-from agent.core.safe_text import shortened
+from agent.core.plan.action import Difference, ForPerson, Restart, SetLivenessProbe, SetStartupProbe
+from agent.core.plan.plan import Plan
+from agent.core.text.safe_text import shortened
 
 TITLE_CHARS = 200
 _FIRST_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])|\n")

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from agent.core.plan import Plan
-from agent.core.proof import Proof
-from agent.core.safe_text import terminal
+from agent.core.plan.plan import Plan
+from agent.core.plan.proof import Proof
+from agent.core.text.safe_text import terminal
 
 PROOFS: Final = {
     Proof.NOT_NEEDED: "not needed, the change takes no memory",

@@ -4,13 +4,13 @@ import json
 from collections.abc import Callable
 from typing import Any, Final
 
-from agent.core.action import ForPerson, Restart
-from agent.core.decision import NO_REASON, Answer
-from agent.core.incident import Event, Incident
-from agent.core.memory_text import memory_text
-from agent.core.phase import Phase
-from agent.core.plan import Plan, Risk
-from agent.core.safe_text import slack_code, slack_mrkdwn, slack_plain
+from agent.core.decision.decision import NO_REASON, Answer
+from agent.core.incident.incident import Event, Incident
+from agent.core.incident.phase import Phase
+from agent.core.plan.action import ForPerson, Restart
+from agent.core.plan.plan import Plan, Risk
+from agent.core.text.memory_text import memory_text
+from agent.core.text.safe_text import slack_code, slack_mrkdwn, slack_plain
 from agent.core.value import Value, digest
 from agent.presentation.evidence import place_of
 from agent.presentation.plan_title import as_sentence, plan_title

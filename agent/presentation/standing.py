@@ -3,13 +3,13 @@
 from datetime import datetime
 from enum import StrEnum
 
-from agent.core.diagnosis import Voice
-from agent.core.execution import Change, EffectKind, EffectState, present_change
-from agent.core.incident import Incident
-from agent.core.phase import Phase
-from agent.core.plan import Rollout
+from agent.core.change.execution import Change, EffectKind, EffectState, present_change
+from agent.core.change.verification import Verdict
+from agent.core.diagnosis.diagnosis import Voice
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import Phase
+from agent.core.plan.plan import Rollout
 from agent.core.value import Value
-from agent.core.verification import Verdict
 from agent.presentation.changes import changed_so_far
 from agent.presentation.measured import how_checked
 

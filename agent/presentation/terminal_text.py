@@ -2,14 +2,14 @@
 
 from datetime import datetime
 
-from agent.core.action import Action, ForPerson, Restart
-from agent.core.diagnosis import Diagnosis, Voice
-from agent.core.field_words import field_said
-from agent.core.incident import Incident
-from agent.core.phase import Phase
-from agent.core.plan import Plan
-from agent.core.safe_text import shortened, terminal
-from agent.core.verification import Verification
+from agent.core.change.verification import Verification
+from agent.core.diagnosis.diagnosis import Diagnosis, Voice
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import Phase
+from agent.core.plan.action import Action, ForPerson, Restart
+from agent.core.plan.plan import Plan
+from agent.core.text.field_labels import field_said
+from agent.core.text.safe_text import shortened, terminal
 from agent.presentation.evidence import field_source, place_of
 from agent.presentation.measured import figure_words, worth
 from agent.presentation.plan_title import as_sentence, plan_title

@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
-from agent.core.incident import Incident
-from agent.core.phase import Phase
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import Phase
 from agent.presentation.standing import standing
 
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import structlog
 
-from agent.core.incident import Incident
-from agent.core.step import Step, due_step
+from agent.core.incident.incident import Incident
+from agent.core.incident.step import Step, due_step
 from agent.errors import StateConflict
 from agent.ports.stage_context import Owner, StageContext
 from agent.stages.decision_to_execution import begin_execution, call_platform

@@ -1,7 +1,7 @@
 """Where policy says automatic, the executor itself decides, and signs "by policy"."""
 
-from agent.core.decision import Answer, Channel
-from agent.core.phase import Phase
+from agent.core.decision.decision import Answer, Channel
+from agent.core.incident.phase import Phase
 from agent.errors import PolicyRefused, StateConflict
 from agent.ports.stage_context import StageContext
 from agent.stages.plan_to_decision import Word, plan_to_decision

@@ -3,16 +3,16 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from agent.core.diagnosis import Evidence, ModelWord
-from agent.core.evidence_pack import Case, Line, Pack, fence, packed, situation
-from agent.core.explaining import Spend
-from agent.core.model_answer import Answer, EarlierLog, FitOf, LinesAround, answer_schema, read_answer
-from agent.core.model_joining import prose
-from agent.core.model_use import ModelUse
-from agent.core.safe_text import plain
+from agent.core.diagnosis.diagnosis import Evidence, ModelWord
+from agent.core.diagnosis.evidence_pack import Case, Line, Pack, fence, packed, situation
+from agent.core.diagnosis.model_answer import Answer, EarlierLog, FitOf, LinesAround, answer_schema, read_answer
+from agent.core.diagnosis.model_joining import prose
+from agent.core.diagnosis.model_request import Spend
+from agent.core.diagnosis.model_use import ModelUse
+from agent.core.text.safe_text import plain
 from agent.core.value import canonical
 from agent.errors import ModelMisbehaved
-from agent.failures.match import Matcher
+from agent.failures.match.match import Matcher
 from agent.ports.model import Model, NoAnswer, Question, Reply
 
 EVIDENCE_BYTES = 3_000  # of the first question

@@ -2,15 +2,15 @@
 
 from datetime import datetime, timedelta
 
-from agent.core.action import applied, difference
-from agent.core.execution import Effect, EffectKind, EffectState, Execution, Intent, revision_name
-from agent.core.incident import INVALID, Incident, Remedy
-from agent.core.phase import Phase
-from agent.core.plan import Plan
-from agent.core.planning import proof_of
-from agent.core.serving import Live
+from agent.core.change.execution import Effect, EffectKind, EffectState, Execution, Intent, revision_name
+from agent.core.change.verification import Check, Measurement, Verification
+from agent.core.incident.incident import INVALID, Incident, Remedy
+from agent.core.incident.phase import Phase
+from agent.core.plan.action import applied, difference
+from agent.core.plan.plan import Plan
+from agent.core.planning.planning import proof_of
+from agent.core.service.serving import Live
 from agent.core.value import canonical
-from agent.core.verification import Check, Measurement, Verification
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, StateConflict
 from agent.ports.control import Lease, Use
 from agent.ports.platform import Operation, Order, Platform

@@ -3,13 +3,13 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from agent.core.incident import Incident, plan_id
-from agent.core.phase import Phase
-from agent.core.plan import Plan, Rollout
-from agent.core.planning import Proposal, propose
-from agent.core.serving import Live, Target
+from agent.core.incident.incident import Incident, plan_id
+from agent.core.incident.phase import Phase
+from agent.core.plan.plan import Plan, Rollout
+from agent.core.planning.planning import Proposal, propose
+from agent.core.service.container_args import flag_map
+from agent.core.service.serving import Live, Target
 from agent.core.value import digest
-from agent.core.words import flag_map
 from agent.errors import InputRejected, PolicyRefused
 from agent.ports.stage_context import StageContext
 from agent.stages.shared.commit import save

@@ -2,15 +2,15 @@
 
 from datetime import datetime, timedelta
 
-from agent.core.execution import EffectKind, EffectState
-from agent.core.expectation import against_prediction, needed
-from agent.core.incident import Incident
-from agent.core.joining import Meaning, meaning
-from agent.core.observed import with_speed
-from agent.core.phase import Phase
-from agent.core.safe_text import shortened
-from agent.core.signal import Signal
-from agent.core.verification import NEEDED, Check, Measurement, Verdict, Verification, judge
+from agent.core.change.execution import EffectKind, EffectState
+from agent.core.change.expectation import against_prediction, needed
+from agent.core.change.observed import with_speed
+from agent.core.change.verification import NEEDED, Check, Measurement, Verdict, Verification, judge
+from agent.core.incident.correlation import Meaning, meaning
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import Phase
+from agent.core.intake.signal import Signal
+from agent.core.text.safe_text import shortened
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused
 from agent.ports.bus import Message, Topic
 from agent.ports.stage_context import StageContext

@@ -2,16 +2,16 @@
 
 from datetime import datetime
 
-from agent.core.diagnosing import story
-from agent.core.evidence_pack import Case, Line
-from agent.core.explaining import Explaining, Explanation, Spend, round_cap
-from agent.core.incident import Incident
-from agent.core.model_answer import FitOf
-from agent.core.model_joining import explained_late, joined_words
-from agent.core.phase import BEFORE_DECISION, Phase
-from agent.core.serving import Live
-from agent.core.signal import in_order
-from agent.core.words import with_flag
+from agent.core.diagnosis.diagnosing import story
+from agent.core.diagnosis.evidence_pack import Case, Line
+from agent.core.diagnosis.model_answer import FitOf
+from agent.core.diagnosis.model_joining import explained_late, joined_words
+from agent.core.diagnosis.model_request import Explaining, Explanation, Spend, round_cap
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import BEFORE_DECISION, Phase
+from agent.core.intake.signal import in_order
+from agent.core.service.container_args import with_flag
+from agent.core.service.serving import Live
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, StateConflict
 from agent.ports.stage_context import StageContext
 from agent.stages.conversation import Conversation, Heard, Reach, Subject

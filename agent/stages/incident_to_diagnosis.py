@@ -2,18 +2,18 @@
 
 from datetime import datetime
 
-from agent.core.asked_ends import asked_by_stop
-from agent.core.diagnosing import LogText, diagnose
-from agent.core.diagnosis import Diagnosis
-from agent.core.explaining import begun
-from agent.core.incident import Incident
-from agent.core.joining import Meaning, joined, meaning
-from agent.core.model_joining import joined_words
-from agent.core.phase import Phase
-from agent.core.printed import Printed, printed
-from agent.core.serving import ServingConfig
-from agent.core.signal import AlertState, Signal, in_order
-from agent.core.told_config import told_config
+from agent.core.diagnosis.diagnosing import LogText, diagnose
+from agent.core.diagnosis.diagnosis import Diagnosis
+from agent.core.diagnosis.model_joining import joined_words
+from agent.core.diagnosis.model_request import begun
+from agent.core.incident.asked_ends import asked_by_stop
+from agent.core.incident.correlation import Meaning, joined, meaning
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import Phase
+from agent.core.intake.signal import AlertState, Signal, in_order
+from agent.core.plan.printed_memory import Printed, printed
+from agent.core.service.logged_config import told_config
+from agent.core.service.serving import ServingConfig
 from agent.errors import DependencyFailed, InputRejected
 from agent.ports.logs import InstanceLog
 from agent.ports.stage_context import StageContext

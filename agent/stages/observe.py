@@ -2,13 +2,13 @@
 
 import shlex
 
-from agent.core.incident import Incident
-from agent.core.observed import Observed, figures
-from agent.core.phase import Phase
-from agent.core.plan import Plan
-from agent.core.serving import ServingConfig
-from agent.core.verification import Check, Verification
-from agent.core.words import served_model
+from agent.core.change.observed import Observed, figures
+from agent.core.change.verification import Check, Verification
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import Phase
+from agent.core.plan.plan import Plan
+from agent.core.service.container_args import served_model
+from agent.core.service.serving import ServingConfig
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused
 from agent.failures.measure import measure
 from agent.ports.logs import InstanceLog

@@ -2,9 +2,9 @@
 
 from datetime import datetime
 
-from agent.core.incident import Incident, Remedy
-from agent.core.phase import Phase
-from agent.core.verification import Verdict
+from agent.core.change.verification import Verdict
+from agent.core.incident.incident import Incident, Remedy
+from agent.core.incident.phase import Phase
 from agent.ports.stage_context import StageContext
 from agent.stages.diagnosis_to_plan import next_plan, store_plan
 from agent.stages.incident_to_diagnosis import weigh

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from agent.core.decision import NO_REASON, Answer, Channel, Decision, sign
-from agent.core.incident import Incident
-from agent.core.phase import Phase
-from agent.core.plan import Plan
+from agent.core.decision.decision import NO_REASON, Answer, Channel, Decision, sign
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import Phase
+from agent.core.plan.plan import Plan
 from agent.errors import InputRejected, PolicyRefused, StateConflict
 from agent.ports.bus import Topic
 from agent.ports.stage_context import StageContext

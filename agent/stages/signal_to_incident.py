@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agent.core.asked_ends import asked_by_stop, asked_by_us, stop_scopes
-from agent.core.incident import KEPT_SIGNALS, Incident, Joined, incident_id
-from agent.core.joining import Meaning, belongs, first_line, linked, meaning
-from agent.core.phase import BEFORE_DECISION
-from agent.core.signal import AlertState, Signal, Source, alert_key
+from agent.core.incident.asked_ends import asked_by_stop, asked_by_us, stop_scopes
+from agent.core.incident.correlation import Meaning, belongs, first_line, linked, meaning
+from agent.core.incident.incident import KEPT_SIGNALS, Incident, Joined, incident_id
+from agent.core.incident.phase import BEFORE_DECISION
+from agent.core.intake.signal import AlertState, Signal, Source, alert_key
 from agent.core.value import digest
 from agent.errors import StateConflict
 from agent.failures.finding import Finding

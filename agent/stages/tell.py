@@ -4,7 +4,7 @@ import threading
 from contextlib import suppress
 from typing import Final
 
-from agent.core.incident import Incident
+from agent.core.incident.incident import Incident
 from agent.errors import DependencyFailed, SreError
 from agent.ports.stage_context import StageContext
 

@@ -2,14 +2,14 @@
 
 from datetime import datetime, timedelta
 
-from agent.core.drift import drift_since
-from agent.core.execution import Effect, EffectKind, EffectState, Execution, Intent, revision_name
-from agent.core.incident import Incident
-from agent.core.joining import joined
-from agent.core.phase import Phase
-from agent.core.safe_text import shortened
-from agent.core.serving import Live
-from agent.core.verification import Check, Measurement, Verdict
+from agent.core.change.drift import drift_since
+from agent.core.change.execution import Effect, EffectKind, EffectState, Execution, Intent, revision_name
+from agent.core.change.verification import Check, Measurement, Verdict
+from agent.core.incident.correlation import joined
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import Phase
+from agent.core.service.serving import Live
+from agent.core.text.safe_text import shortened
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, StateConflict
 from agent.ports.control import Lease
 from agent.ports.platform import Operation, Platform, Restore

@@ -2,10 +2,10 @@
 
 from datetime import datetime, timedelta
 
-from agent.core.execution import EffectKind, EffectState, Execution
-from agent.core.incident import Incident
-from agent.core.phase import Phase
-from agent.core.safe_text import shortened
+from agent.core.change.execution import EffectKind, EffectState, Execution
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import Phase
+from agent.core.text.safe_text import shortened
 from agent.errors import InputRejected, PolicyRefused
 from agent.ports.stage_context import StageContext
 from agent.stages.shared.commit import save

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.entrypoints.settings_page import page
 from agent.errors import SettingsRejected
 from agent.settings import read_settings
+from tools.settings_page import page
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -70,7 +70,7 @@ def test_a_mistake_says_what_is_wanted(env: dict[str, str], says: str) -> None:
 
 
 def test_the_page_of_settings_is_current() -> None:
-    """docs/settings.md is what the code reads: write it with python -m agent.entrypoints.settings_page."""
+    """docs/settings.md is what the code reads: write it with python -m tools.settings_page."""
     assert (ROOT / "docs" / "settings.md").read_text() == page()
 
 

@@ -13,11 +13,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from agent.adapters.platform.cloud_run import CloudRunPlatform
-from agent.adapters.platform.cloud_run_api import CloudRunApi, clients_over
-from agent.adapters.platform.cloud_run_measure import Meter
+from agent.adapters.platform.cloud_run.api import CloudRunApi, clients_over
+from agent.adapters.platform.cloud_run.measure import Meter
+from agent.adapters.platform.cloud_run.platform import CloudRunPlatform
 from agent.adapters.platform.completion import CompletionClient
-from agent.core.serving import Probe, ServingConfig
+from agent.core.service.serving import Probe, ServingConfig
 
 
 def beside(name: str) -> Any:

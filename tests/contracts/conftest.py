@@ -11,20 +11,20 @@ import pytest
 
 from agent.adapters.bus.embedded import EmbeddedBus
 from agent.adapters.bus.memory import MemoryBus
-from agent.adapters.bus.quarantine_firestore import FirestoreQuarantine
-from agent.adapters.bus.quarantine_memory import MemoryQuarantine
-from agent.adapters.bus.quarantine_sqlite import SqliteQuarantine
-from agent.adapters.store.firestore import FirestoreStore
-from agent.adapters.store.firestore_cards import FirestoreCards
-from agent.adapters.store.firestore_control import FirestoreControlStore
-from agent.adapters.store.firestore_documents import Documents
-from agent.adapters.store.memory import MemoryCards, MemoryStore
-from agent.adapters.store.memory_control import MemoryControlStore
-from agent.adapters.store.sqlite import SqliteStore
-from agent.adapters.store.sqlite_cards import SqliteCards
-from agent.adapters.store.sqlite_control import SqliteControlStore
-from agent.adapters.store.sqlite_database import SqliteDatabase
-from agent.adapters.store.sqlite_schema import Kind
+from agent.adapters.bus.quarantine.firestore import FirestoreQuarantine
+from agent.adapters.bus.quarantine.memory import MemoryQuarantine
+from agent.adapters.bus.quarantine.sqlite import SqliteQuarantine
+from agent.adapters.store.firestore.cards import FirestoreCards
+from agent.adapters.store.firestore.control import FirestoreControlStore
+from agent.adapters.store.firestore.documents import Documents
+from agent.adapters.store.firestore.store import FirestoreStore
+from agent.adapters.store.memory.control import MemoryControlStore
+from agent.adapters.store.memory.store import MemoryCards, MemoryStore
+from agent.adapters.store.sqlite.cards import SqliteCards
+from agent.adapters.store.sqlite.control import SqliteControlStore
+from agent.adapters.store.sqlite.database import SqliteDatabase
+from agent.adapters.store.sqlite.schema import Kind
+from agent.adapters.store.sqlite.store import SqliteStore
 
 
 def _values():

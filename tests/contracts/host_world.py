@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 from agent.adapters.clock import SystemClock
-from agent.adapters.platform.host import HostPlatform
-from agent.core.serving import ServingConfig
+from agent.adapters.platform.host.platform import HostPlatform
+from agent.core.service.serving import ServingConfig
 from agent.ports.host import Stage
 
 FAKE = Path(__file__).resolve().parents[1] / "fake_vllm.py"

@@ -13,7 +13,7 @@ from google.cloud import run_v2
 from google.longrunning import operations_pb2
 from google.protobuf import json_format
 
-from agent.adapters.platform.cloud_run_api import clients_over
+from agent.adapters.platform.cloud_run.api import clients_over
 
 _spec = importlib.util.spec_from_file_location("cloud_run_server", Path(__file__).with_name("cloud_run_server.py"))
 server = importlib.util.module_from_spec(_spec)

@@ -4,7 +4,7 @@ from datetime import timedelta, timezone
 
 import pytest
 
-from agent.core.audit import Soundness, verify
+from agent.core.decision.audit import Soundness, verify
 from agent.ports.control import KillSwitch, RateLimit, Use
 
 

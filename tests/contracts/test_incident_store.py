@@ -4,9 +4,9 @@ from datetime import timedelta, timezone
 
 import pytest
 
-from agent.adapters.store.memory import MemoryStore
-from agent.adapters.store.sqlite import SqliteStore
-from agent.core.phase import Phase
+from agent.adapters.store.memory.store import MemoryStore
+from agent.adapters.store.sqlite.store import SqliteStore
+from agent.core.incident.phase import Phase
 from agent.errors import InputRejected, StateConflict
 from agent.ports.store import Query
 

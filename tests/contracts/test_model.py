@@ -12,7 +12,7 @@ import pytest
 from agent.adapters.model.endpoint import parse_endpoint
 from agent.adapters.model.openai_chat import OpenAiChat
 from agent.adapters.model.recorded import RecordedModel
-from agent.core.model_answer import read_answer
+from agent.core.diagnosis.model_answer import read_answer
 from agent.errors import ModelMisbehaved
 from agent.failures.signature import FailureClass
 from agent.ports.model import NoAnswer, Question

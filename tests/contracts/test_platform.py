@@ -9,12 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from agent.adapters.platform.rehearsal import RehearsalPlatform
-from agent.adapters.platform.rehearsal_scenario import Scenario
-from agent.core.action import Action, Restart, SetConcurrency, SetEnv, SetFlag, SetScaling, SetStartupProbe, applied
-from agent.core.serving import EnvVar, Probe, ServingConfig
+from agent.adapters.platform.rehearsal.platform import RehearsalPlatform
+from agent.adapters.platform.rehearsal.scenario import Scenario
+from agent.core.change.verification import Check
+from agent.core.plan.action import (
+    Action,
+    Restart,
+    SetConcurrency,
+    SetEnv,
+    SetFlag,
+    SetScaling,
+    SetStartupProbe,
+    applied,
+)
+from agent.core.service.serving import EnvVar, Probe, ServingConfig
 from agent.core.value import canonical
-from agent.core.verification import Check
 from agent.errors import InputRejected, StateConflict
 from agent.ports.platform import Operation, Order, Platform, Restore
 

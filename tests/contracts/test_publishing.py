@@ -6,7 +6,7 @@ from agent.adapters.bus.embedded import EmbeddedBus
 from agent.adapters.bus.memory import MemoryBus
 from agent.adapters.bus.pubsub import PubSubBus
 from agent.adapters.bus.pulling import Subscription
-from agent.adapters.store.sqlite_schema import Kind
+from agent.adapters.store.sqlite.schema import Kind
 from agent.core.value import canonical
 from agent.entrypoints.pubsub import delivery_of
 from agent.errors import DependencyFailed, InputRejected

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from agent.adapters.store.memory import MemoryStore
-from agent.core.phase import ENDS, NEXT
+from agent.adapters.store.memory.store import MemoryStore
+from agent.core.incident.phase import ENDS, NEXT
 from agent.errors import SreError
 from agent.ports.store import Query
 

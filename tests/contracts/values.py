@@ -3,14 +3,14 @@
 import threading
 from datetime import UTC, datetime, timedelta
 
-from agent.core.action import Difference, SetFlag
-from agent.core.execution import EffectKind, Intent
-from agent.core.incident import Event, Incident
-from agent.core.phase import Phase
-from agent.core.plan import FitWord, Plan, Risk, Rollout
-from agent.core.proof import Proof, ProofFigure
-from agent.core.serving import EnvVar, ServingConfig, Target
-from agent.core.signal import Signal, Source
+from agent.core.change.execution import EffectKind, Intent
+from agent.core.incident.incident import Event, Incident
+from agent.core.incident.phase import Phase
+from agent.core.intake.signal import Signal, Source
+from agent.core.plan.action import Difference, SetFlag
+from agent.core.plan.plan import FitWord, Plan, Risk, Rollout
+from agent.core.plan.proof import Proof, ProofFigure
+from agent.core.service.serving import EnvVar, ServingConfig, Target
 from agent.ports.bus import Message, Topic
 from agent.ports.store import Change
 

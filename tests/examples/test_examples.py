@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from agent.adapters.logs.file import FileLogs
-from agent.adapters.platform.rehearsal_facts import facts
-from agent.adapters.platform.rehearsal_scenario import Basis, Result, Scenario, load_scenario, moment
+from agent.adapters.platform.rehearsal.conditions import facts
+from agent.adapters.platform.rehearsal.scenario import Basis, Result, Scenario, load_scenario, moment
 from agent.core.intake.origin import Reading
 from agent.core.intake.read import signals_of
 from agent.core.intake.watching import watching
-from agent.core.services import Service, parse_services
-from agent.core.verification import Check
+from agent.core.service.services import Service, parse_services
+from agent.core.change.verification import Check
 from agent.failures.signature import FailureClass
 from agent.ports.logs import InstanceLog
 

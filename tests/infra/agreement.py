@@ -58,7 +58,7 @@ def code_of(root):
         topic = re.search(r"push\(request, Owner\.\w+, Topic\.(\w+)\)", path.read_text())
         entries[path.stem] = Topic[topic.group(1)].value if topic else None
     text = "\n".join(p.read_text() for p in sorted((root / "agent").rglob("*.py")))
-    metrics = (root / "agent" / "entrypoints" / "web" / "metrics.py").read_text()
+    metrics = (root / "agent" / "entrypoints" / "console" / "metrics.py").read_text()
     return Code(
         entry_points=entries,
         topics=frozenset(t.value for t in Topic),

@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from agent.adapters.bus.quarantine_firestore import FAILURES_TTL_FIELD
-from agent.adapters.store.firestore import INDEXES, TTL_FIELD
-from agent.adapters.store.firestore_control import CONTROL_INDEXES, CONTROL_TTL_FIELD
+from agent.adapters.bus.quarantine.firestore import FAILURES_TTL_FIELD
+from agent.adapters.store.firestore.store import INDEXES, TTL_FIELD
+from agent.adapters.store.firestore.control import CONTROL_INDEXES, CONTROL_TTL_FIELD
 from agent.app.stores import CONTROL_DATABASE, STATE_DATABASE
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from agent.catalogue.load_fit import load_fit_catalogue
-from agent.core.policy import parse_policy
-from agent.core.services import parse_services
+from agent.core.decision.policy import parse_policy
+from agent.core.service.services import parse_services
 
 
 def module(name):
@@ -31,7 +31,7 @@ ACTIONS = ("plan", "apply", "smoke", "destroy")
 def tree(root, tmp_path_factory):
     """The repository as a fresh clone has it: what deploy.sh writes stays out of the real one."""
     folder = tmp_path_factory.mktemp("clone")
-    for name in ("agent", "functions", "prompts", "scripts", "requirements.txt"):
+    for name in ("agent", "functions", "prompts", "tools", "requirements.txt"):
         (folder / name).symlink_to(root / name)
     shutil.copytree(root / "infra", folder / "infra")
     shutil.copy(root / "deploy.sh", folder)

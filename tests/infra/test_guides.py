@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.phase import Phase
+from agent.core.incident.phase import Phase
 from agent.settings import WORDS
 
 
@@ -55,7 +55,7 @@ def test_the_guides_name_only_what_exists(root, cloud):
     """Settings, files and outputs that a guide names are there."""
     for name in ("install-gcp", "operate", "security", "extend"):
         text = guide(root, name)
-        for path in re.findall(r"`((?:agent|infra|tests|docs|functions|scripts)/[\w./-]+)`", text):
+        for path in re.findall(r"`((?:agent|infra|tests|docs|functions|tools)/[\w./-]+)`", text):
             assert (root / path).exists() or "NAME" in path, f"{name}: {path}"
     for output in re.findall(r"output `(\w+)`", guide(root, "install-gcp")):
         assert output in cloud.outputs, output

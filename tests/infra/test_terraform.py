@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from agent.app.catalogues import matcher
-from agent.core import metric_rules
-from agent.core.services import parse_services
-from agent.entrypoints.cloud_values import cloud_values
-from agent.entrypoints.endpoint_values import EXAMPLE, endpoint_values
+from agent.core.service import metric_rules
+from agent.core.service.services import parse_services
+from tools.cloud_values import cloud_values
+from tools.endpoint_values import EXAMPLE, endpoint_values
 
 
 def load(name):
@@ -162,7 +162,7 @@ def test_the_endpoints_flags_and_probe_are_those_that_were_computed(root, cloud)
     shown = json.loads((root / "infra" / "gemma.example.tfvars.json").read_text())
     made = endpoint_values(EXAMPLE)
     assert shown == {"gemma_endpoint": made}, (
-        "run: python -m agent.entrypoints.endpoint_values > infra/gemma.example.tfvars.json"
+        "run: python -m tools.endpoint_values > infra/gemma.example.tfvars.json"
     )
     declared = str(cloud.variables["gemma_endpoint"]["type"])
     assert all(key in declared for key in made)

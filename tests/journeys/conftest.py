@@ -8,9 +8,9 @@ import pytest
 
 from agent.app import App, build_app_in_memory
 from agent.app.runtime_environment import RuntimeEnvironment
-from agent.core.decision import Answer, Channel, Decision
-from agent.core.incident import Incident
-from agent.entrypoints.analysis import SteppedClock
+from agent.core.decision.decision import Answer, Channel, Decision
+from agent.core.incident.incident import Incident
+from agent.entrypoints.cli.analysis import SteppedClock
 from agent.entrypoints.handlers import on_tick
 from agent.entrypoints.service import feed, handlers, publish_example
 from agent.ports.stage_context import Owner

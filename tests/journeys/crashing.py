@@ -118,7 +118,7 @@ def arm(function):
 def decide(plan):
     """Approve a plan in this process, as `decide` does."""
     from agent.app import Role
-    from agent.core.decision import Answer, Channel
+    from agent.core.decision.decision import Answer, Channel
     from agent.ports.stage_context import Owner
     from agent.stages.plan_to_decision import Word, plan_to_decision
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from agent.adapters.bus.pubsub import PubSubBus
 from agent.app import Role, build_app
-from agent.core.decision import Answer, Channel
+from agent.core.decision.decision import Answer, Channel
 from agent.entrypoints.service import entry_message, feed
 from agent.ports.bus import Topic
 from agent.ports.stage_context import Owner

@@ -15,14 +15,14 @@ from typing import Any
 
 from agent.app.catalogues import matcher, read_capacity, titles
 from agent.catalogue.load_policy import load_default_policy
-from agent.core.diagnosing import LogText, diagnose
-from agent.core.incident import Incident
-from agent.core.plan import Rollout
-from agent.core.planning import Proposal, propose
-from agent.core.printed import printed
-from agent.core.services import parse_services
-from agent.core.serving import Live, Probe, ServingConfig
-from agent.core.told_config import told_config
+from agent.core.diagnosis.diagnosing import LogText, diagnose
+from agent.core.incident.incident import Incident
+from agent.core.plan.plan import Rollout
+from agent.core.plan.printed_memory import printed
+from agent.core.planning.planning import Proposal, propose
+from agent.core.service.logged_config import told_config
+from agent.core.service.services import parse_services
+from agent.core.service.serving import Live, Probe, ServingConfig
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 CORPORA = ("incidents-dev.jsonl", "incidents-dev-2.jsonl")

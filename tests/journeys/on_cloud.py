@@ -16,14 +16,14 @@ import time
 from pathlib import Path
 
 from agent.adapters.bus.pubsub import PubSubBus
-from agent.adapters.bus.quarantine_firestore import FirestoreQuarantine
+from agent.adapters.bus.quarantine.firestore import FirestoreQuarantine
 from agent.adapters.clock import SystemClock
-from agent.adapters.store.firestore import FirestoreStore
-from agent.adapters.store.firestore_control import FirestoreControlStore
-from agent.adapters.store.firestore_documents import Documents
+from agent.adapters.store.firestore.control import FirestoreControlStore
+from agent.adapters.store.firestore.documents import Documents
+from agent.adapters.store.firestore.store import FirestoreStore
 from agent.app.stores import CONTROL_DATABASE, STATE_DATABASE
-from agent.core.phase import Phase
-from agent.core.signed_request import standard_headers, webhook_secret
+from agent.core.decision.signed_request import standard_headers, webhook_secret
+from agent.core.incident.phase import Phase
 from agent.entrypoints.service import entry_message
 from agent.ports.bus import Message, Topic
 from agent.ports.store import Query

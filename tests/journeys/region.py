@@ -20,7 +20,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-from agent.adapters.platform.rehearsal_scenario import load_scenario, moment
+from agent.adapters.platform.rehearsal.scenario import load_scenario, moment
 from agent.core.value import digest
 
 ROOT = Path(__file__).resolve().parents[2]

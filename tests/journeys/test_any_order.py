@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from agent.core.incident import Incident
-from agent.core.services import parse_services
-from agent.entrypoints.analysis import Analysis, analysis
+from agent.core.incident.incident import Incident
+from agent.core.service.services import parse_services
+from agent.entrypoints.cli.analysis import Analysis, analysis
 from agent.settings import read_settings
 
 NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)

@@ -4,12 +4,12 @@ from datetime import timedelta
 
 import pytest
 
-from agent.core.action import SetConcurrency, SetFlag
-from agent.core.decision import Answer, Channel, sign
-from agent.core.execution import EffectKind, Intent
-from agent.core.phase import Phase
-from agent.core.policy import Approver, Mode, Policy, Rule
-from agent.core.serving import Target
+from agent.core.change.execution import EffectKind, Intent
+from agent.core.decision.decision import Answer, Channel, sign
+from agent.core.decision.policy import Approver, Mode, Policy, Rule
+from agent.core.incident.phase import Phase
+from agent.core.plan.action import SetConcurrency, SetFlag
+from agent.core.service.serving import Target
 from agent.entrypoints.service import handlers
 from agent.errors import DependencyFailed, PolicyRefused, StateConflict
 from agent.ports.bus import Delivery
@@ -147,7 +147,7 @@ def test_a_forged_intent_is_not_carried_out(journey):
     told = journey(PROBE)
     incident = approved(told)
     told.installation.contexts[Owner.DECISION].control.set_kill_switch(KillSwitch(on=False))
-    from agent.core.execution import Effect, Execution, effect_key, revision_name
+    from agent.core.change.execution import Effect, Execution, effect_key, revision_name
 
     live = told.installation.environment.rehearsal.describe(SERVICE)
     evil = incident.plan.with_(actions=(SetFlag(name="max-model-len", value="1"),))

@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from agent.adapters.clock import StoredClock
-from agent.core.phase import Phase
+from agent.core.incident.phase import Phase
+from agent.entrypoints.console.console import _banners
 from agent.entrypoints.service import handlers
-from agent.entrypoints.web.console import _banners
 
 PROBE = "gemma4-26b-l4-startup-probe"
 

@@ -9,13 +9,13 @@ import grpc
 import pytest
 from google.protobuf import json_format
 
-from agent.adapters.platform.rehearsal_scenario import load_scenario
+from agent.adapters.platform.rehearsal.scenario import load_scenario
 from agent.app.catalogues import read_services
 from agent.app.runtime_environment import RuntimeEnvironment, open_environment
-from agent.core.execution import EffectKind
-from agent.core.phase import Phase
+from agent.core.change.execution import EffectKind
+from agent.core.change.verification import Check, Verdict
+from agent.core.incident.phase import Phase
 from agent.core.value import canonical
-from agent.core.verification import Check, Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
 PROBE = "gemma4-26b-l4-startup-probe"

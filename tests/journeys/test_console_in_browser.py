@@ -12,19 +12,19 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from agent.core.decision import Answer
-from agent.core.phase import Phase
-from agent.core.policy import Approver, Policy
-from agent.entrypoints.web.app import make_app
-from agent.entrypoints.web.identity import Person
-from agent.entrypoints.web.serve import claim, local_server
+from agent.core.decision.decision import Answer
+from agent.core.decision.policy import Approver, Policy
+from agent.core.incident.phase import Phase
+from agent.entrypoints.console.app import make_app
+from agent.entrypoints.console.identity import Person
+from agent.entrypoints.console.serve import claim, local_server
 from agent.settings import Settings
 from tests.outside import absent
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
 WIDTHS = {"phone": 360, "desk": 1280}
-SCENES_FILE = Path(__file__).parents[1] / "agent" / "entrypoints" / "web" / "scenes.py"
+SCENES_FILE = Path(__file__).parents[1] / "agent" / "entrypoints" / "console" / "scenes.py"
 
 
 @pytest.fixture(scope="module")

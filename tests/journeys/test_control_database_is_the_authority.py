@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.action import SetConcurrency
-from agent.core.execution import Effect, EffectKind, EffectState, Execution, effect_key, revision_name
-from agent.core.phase import Phase
+from agent.core.change.execution import Effect, EffectKind, EffectState, Execution, effect_key, revision_name
+from agent.core.change.verification import Verdict, Verification
+from agent.core.incident.phase import Phase
+from agent.core.plan.action import SetConcurrency
 from agent.core.value import canonical
-from agent.core.verification import Verdict, Verification
 from agent.ports.platform import Order
 from agent.ports.store import Change
 

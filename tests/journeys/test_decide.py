@@ -11,9 +11,9 @@ from urllib.parse import quote_plus
 
 import pytest
 
-from agent.core.phase import Phase
-from agent.core.policy import Approver
-from agent.core.signed_request import standard_headers, webhook_secret
+from agent.core.decision.policy import Approver
+from agent.core.decision.signed_request import standard_headers, webhook_secret
+from agent.core.incident.phase import Phase
 from agent.entrypoints.decide import NOT_RECORDED, decide_request
 from agent.entrypoints.decide_gate import Gate, Workers
 from agent.entrypoints.service import handlers

@@ -11,8 +11,8 @@ import pytest
 
 from agent.adapters.notifier.webhook import WebhookNotifier
 from agent.app.catalogues import redact
-from agent.core.phase import Phase
-from agent.entrypoints.commands import classify, incidents
+from agent.core.incident.phase import Phase
+from agent.entrypoints.cli.commands import classify, incidents
 from agent.entrypoints.service import entry_message
 from agent.ports.stage_context import Owner
 from agent.ports.store import Query
@@ -75,7 +75,7 @@ def tables(folder: Path):
 
 def test_no_sink_shows_a_disguised_secret(journey, tmp_path, capsys):
     """Page, Slack, webhook, command line, log and every table, for every disguise at once."""
-    from agent.entrypoints.web.app import make_app
+    from agent.entrypoints.console.app import make_app
 
     told = journey(PROBE)
     for number, text in enumerate(LINES.values()):
@@ -101,7 +101,7 @@ def test_no_sink_shows_a_disguised_secret(journey, tmp_path, capsys):
 @pytest.mark.parametrize("how", LINES)
 def test_what_an_earlier_version_stored_is_redacted_where_it_leaves(journey, capsys, how):
     """Rows from before these rules hold the secret; page, Slack, webhook and command line do not show it."""
-    from agent.entrypoints.web.app import make_app
+    from agent.entrypoints.console.app import make_app
 
     told = journey(PROBE)
     asked = told.until(lambda i: i.phase is Phase.ASKED)

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.action import ForPerson
-from agent.core.decision import Answer
-from agent.core.incident import Incident
-from agent.core.phase import Phase
-from agent.core.plan import Plan
-from agent.core.policy import Mode, Rule
-from agent.core.proof import OFFERED, Proof, touched
+from agent.core.decision.decision import Answer
+from agent.core.decision.policy import Mode, Rule
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import Phase
+from agent.core.plan.action import ForPerson
+from agent.core.plan.plan import Plan
+from agent.core.plan.proof import OFFERED, Proof, touched
 from agent.errors import PolicyRefused
 from agent.ports.stage_context import Owner
 from agent.presentation.terminal_text import lines

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from agent.core.action import Action, ForPerson, SetEnv, SetFlag, SetStartupProbe
-from agent.core.incident import Incident
-from agent.core.phase import Phase
-from agent.core.plan import Plan
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import Phase
+from agent.core.plan.action import Action, ForPerson, SetEnv, SetFlag, SetStartupProbe
+from agent.core.plan.plan import Plan
 from agent.presentation.slack_card import card
 from agent.presentation.standing import standing
 from agent.presentation.terminal_text import lines
@@ -76,8 +76,8 @@ def test_the_plan_is_within_the_bounds_of_the_record(example: str, journey) -> N
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_the_first_plan_leads_to_none_of_the_recorded_failures(example: str, journey) -> None:
     """The configuration it would make is none that is on record as failed or too slow."""
-    from agent.adapters.platform.rehearsal_scenario import load_scenario
-    from agent.core.action import applied
+    from agent.adapters.platform.rehearsal.scenario import load_scenario
+    from agent.core.plan.action import applied
 
     told = journey(example)
     plan = told.until(lambda i: i.phase is Phase.ASKED).plan

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.phase import Phase
-from agent.core.verification import Verdict
+from agent.core.change.verification import Verdict
+from agent.core.incident.phase import Phase
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = "gemma4-26b-l4-startup-probe"

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.action import ForPerson
-from agent.core.evidence_pack import Case, Line
-from agent.core.explaining import ROUND_CAP, When, begun
-from agent.core.model_joining import joined_words
-from agent.core.phase import Phase
-from agent.core.plan import Risk
-from agent.core.planning import propose
-from agent.core.policy import NEVER_FLAGS, Mode, Policy, Rule
-from agent.core.safe_text import plain
+from agent.core.decision.policy import NEVER_FLAGS, Mode, Policy, Rule
+from agent.core.diagnosis.evidence_pack import Case, Line
+from agent.core.diagnosis.model_joining import joined_words
+from agent.core.diagnosis.model_request import ROUND_CAP, When, begun
+from agent.core.incident.phase import Phase
+from agent.core.plan.action import ForPerson
+from agent.core.plan.plan import Risk
+from agent.core.planning.planning import propose
+from agent.core.text.safe_text import plain
 from agent.entrypoints.service import entry_message
 from agent.ports.stage_context import Owner
 from agent.presentation.terminal_text import lines
@@ -217,7 +217,7 @@ class Card:
 
 def test_canaries_reach_no_sink(journey, capsys):
     """S11: prompt, chat, log, database, page: none of the planted tokens stands in any of them."""
-    from agent.entrypoints.web.app import make_app
+    from agent.entrypoints.console.app import make_app
     from agent.ports.store import Query
 
     told = journey(PROBE)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.phase import Phase
-from agent.core.verification import Verdict
+from agent.core.change.verification import Verdict
+from agent.core.incident.phase import Phase
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent

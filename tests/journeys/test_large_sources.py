@@ -97,7 +97,7 @@ print(json.dumps([os.waitstatus_to_exitcode(status), usage.ru_maxrss / 1024]))
 
 def run(command: str, source: Path, folder: Path) -> tuple[int, bytes, float]:
     """Return the exit code, the output, and the peak memory of the process in MiB."""
-    words = [sys.executable, "-m", "agent.entrypoints.cli", command, "--json", str(source)]
+    words = [sys.executable, "-m", "agent.entrypoints.cli.main", command, "--json", str(source)]
     env = {**os.environ, "STORE": f"sqlite:{folder / 'state'}"}
     launched = [sys.executable, "-c", LAUNCH, str(folder / "out"), *words]
     done = subprocess.run(launched, capture_output=True, env=env, check=True, cwd=ROOT)
@@ -129,7 +129,7 @@ def test_what_was_packed_well_costs_no_more(command: str, tmp_path: Path) -> Non
 INTERRUPTIBLE = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from agent.entrypoints.cli import main
+from agent.entrypoints.cli.main import main
 sys.exit(main(sys.argv[1:]))
 """
 """The command as a terminal starts it: under nohup, or started in the background, it would not see Ctrl-C."""

@@ -8,8 +8,8 @@ import pytest
 import structlog
 
 from agent.app import build_app
-from agent.core.decision import Answer, Channel
-from agent.core.phase import Phase
+from agent.core.decision.decision import Answer, Channel
+from agent.core.incident.phase import Phase
 from agent.entrypoints.cli import main
 from agent.entrypoints.handlers import on_tick
 from agent.entrypoints.service import handlers, publish_example
@@ -237,7 +237,7 @@ def test_a_crash_between_the_decision_and_its_marks_is_no_loss(service):
 @pytest.mark.parametrize("lost", LOSSES.values(), ids=LOSSES)
 def test_paired_anew_it_goes_on_with_the_kill_switch_on(service, lost, name):
     """The way back where there is no backup: said in the record, and a person turns the switch off."""
-    from agent.entrypoints.commands.up import _check_databases
+    from agent.entrypoints.cli.commands.up import _check_databases
 
     begun(service)
     lost(service, name)

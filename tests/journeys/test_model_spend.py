@@ -3,8 +3,17 @@
 import random
 from datetime import UTC, datetime, timedelta
 
-from agent.core.diagnosis import Diagnosis, ModelWord
-from agent.core.explaining import GIVE_UP_S, INCIDENT_CAP, ROUND_CAP, Explanation, Spend, When, begun, round_cap
+from agent.core.diagnosis.diagnosis import Diagnosis, ModelWord
+from agent.core.diagnosis.model_request import (
+    GIVE_UP_S,
+    INCIDENT_CAP,
+    ROUND_CAP,
+    Explanation,
+    Spend,
+    When,
+    begun,
+    round_cap,
+)
 
 START = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 CLASSES = ("host_oom", "engine_dead", "kv_cache_insufficient", "unknown")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.diagnosis import Voice
-from agent.core.explaining import INCIDENT_CAP, Explanation
-from agent.core.phase import Phase
-from agent.core.plan import Risk
+from agent.core.diagnosis.diagnosis import Voice
+from agent.core.diagnosis.model_request import INCIDENT_CAP, Explanation
+from agent.core.incident.phase import Phase
+from agent.core.plan.plan import Risk
 from agent.ports.model import NoAnswer
 from agent.ports.stage_context import Owner
 

@@ -4,7 +4,7 @@ from itertools import groupby
 
 from structlog.testing import capture_logs
 
-from agent.core.phase import Phase
+from agent.core.incident.phase import Phase
 
 
 def test_an_incident_that_is_resolved_tells_each_of_its_moves(journey):

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from agent.app import build_app_in_memory
-from agent.core.decision import Answer, Channel
-from agent.core.incident import Event, Incident
-from agent.core.phase import Phase
-from agent.core.signal import Signal
-from agent.entrypoints.analysis import SteppedClock, analysis
+from agent.core.decision.decision import Answer, Channel
+from agent.core.incident.incident import Event, Incident
+from agent.core.incident.phase import Phase
+from agent.core.intake.signal import Signal
+from agent.entrypoints.cli.analysis import SteppedClock, analysis
+from agent.entrypoints.cli.records import JsonRecord
 from agent.entrypoints.handlers import on_tick
-from agent.entrypoints.records import JsonRecord
 from agent.entrypoints.service import handlers
 from agent.ports.stage_context import Owner
 from agent.ports.store import Change, head_key

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from agent.adapters.platform.cloud_run_describe import config_of
-from agent.core.action import difference
-from agent.core.audit import Soundness, verify
-from agent.core.execution import EffectKind, effect_key
-from agent.core.phase import Phase
-from agent.core.serving import EFFECT_LABEL, STAMP_LABELS
-from agent.core.verification import Check, Verdict
+from agent.adapters.platform.cloud_run.describe import config_of
+from agent.core.change.execution import EffectKind, effect_key
+from agent.core.change.verification import Check, Verdict
+from agent.core.decision.audit import Soundness, verify
+from agent.core.incident.phase import Phase
+from agent.core.plan.action import difference
+from agent.core.service.serving import EFFECT_LABEL, STAMP_LABELS
 from agent.presentation.slack_card import APPROVE
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,12 +10,12 @@ from slack_sdk import WebClient
 from werkzeug.serving import make_server
 
 from agent.adapters.notifier.slack import SlackNotifier
-from agent.adapters.store.sqlite_cards import SqliteCards
-from agent.adapters.store.sqlite_database import SqliteDatabase
-from agent.adapters.store.sqlite_schema import Kind
+from agent.adapters.store.sqlite.cards import SqliteCards
+from agent.adapters.store.sqlite.database import SqliteDatabase
+from agent.adapters.store.sqlite.schema import Kind
 from agent.app.catalogues import redact
-from agent.core.phase import Phase
-from agent.core.policy import Approver
+from agent.core.decision.policy import Approver
+from agent.core.incident.phase import Phase
 from agent.entrypoints.decide import beside
 from agent.entrypoints.decide_gate import Gate
 from agent.entrypoints.service import handlers

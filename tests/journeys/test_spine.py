@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.decision import Answer
-from agent.core.phase import Phase
-from agent.core.verification import Check, Verdict
+from agent.core.change.verification import Check, Verdict
+from agent.core.decision.decision import Answer
+from agent.core.incident.phase import Phase
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, StateConflict
 from agent.ports.control import KillSwitch
 
@@ -92,7 +92,7 @@ def test_an_unknown_plan_is_an_error_of_the_asker(journey) -> None:
 
 def test_a_service_changed_by_hand_refuses_the_approval(journey) -> None:
     """The approval covers one exact state; another generation is planned anew."""
-    from agent.core.action import SetConcurrency
+    from agent.core.plan.action import SetConcurrency
     from agent.ports.platform import Order
 
     told = journey(PROBE)

@@ -28,7 +28,7 @@ def module(path):
 
 @pytest.fixture(scope="module")
 def staging():
-    return module(ROOT / "scripts" / "stage_functions.py")
+    return module(ROOT / "tools" / "stage_functions.py")
 
 
 def test_every_function_is_staged_with_what_the_build_needs_and_nothing_else(staging, tmp_path):

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from agent.adapters.logs.file import FileLogs, timed_lines
-from agent.adapters.platform.rehearsal_scenario import load_scenario
+from agent.adapters.platform.rehearsal.scenario import load_scenario
 from agent.app.catalogues import read_services
 from agent.app.runtime_environment import RuntimeEnvironment, open_environment
-from agent.core.execution import EffectKind
-from agent.core.phase import Phase
-from agent.core.plan import Rollout
-from agent.core.verification import Check, Verdict
-from agent.entrypoints.commands.replay import incident_json
+from agent.core.change.execution import EffectKind
+from agent.core.change.verification import Check, Verdict
+from agent.core.incident.phase import Phase
+from agent.core.plan.plan import Rollout
+from agent.entrypoints.cli.commands.replay import incident_json
 from agent.entrypoints.handlers import OBSERVE_ATTEMPTS
 from agent.entrypoints.service import handlers
 from agent.errors import DependencyFailed

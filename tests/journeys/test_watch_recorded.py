@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent.app.catalogues import matcher
-from agent.core.phase import Phase
+from agent.core.incident.phase import Phase
 
 HERE = Path(__file__).resolve().parent
 DATA = HERE.parents[0] / "data" / "host"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.phase import Phase
+from agent.core.incident.phase import Phase
 
 HERE = Path(__file__).resolve().parent
 COLUMNS = 30

@@ -1,8 +1,8 @@
 """S3, S14: who writes the store of incidents can neither show one change and make another, nor undo a person's work."""
 
-from agent.core.action import SetConcurrency
-from agent.core.phase import Phase
-from agent.core.verification import Verdict
+from agent.core.change.verification import Verdict
+from agent.core.incident.phase import Phase
+from agent.core.plan.action import SetConcurrency
 from agent.ports.platform import Order
 from agent.ports.store import Change
 

@@ -12,16 +12,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agent.adapters.clock import SystemClock
-from agent.adapters.platform.host import HostPlatform
-from agent.adapters.platform.host_book import Book
-from agent.adapters.platform.host_process import of_start
-from agent.adapters.platform.host_server import HostServer
-from agent.adapters.store.sqlite import SqliteStore
-from agent.adapters.store.sqlite_database import SqliteDatabase
-from agent.adapters.store.sqlite_schema import Kind
-from agent.core.incident import Incident
-from agent.core.phase import Phase
-from agent.core.signal import Signal
+from agent.adapters.platform.host.platform import HostPlatform
+from agent.adapters.platform.host.process import of_start
+from agent.adapters.platform.host.server import HostServer
+from agent.adapters.platform.host.state_file import Book
+from agent.adapters.store.sqlite.database import SqliteDatabase
+from agent.adapters.store.sqlite.schema import Kind
+from agent.adapters.store.sqlite.store import SqliteStore
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import Phase
+from agent.core.intake.signal import Signal
 from agent.ports.host import Page, Stage
 from agent.ports.store import Query
 

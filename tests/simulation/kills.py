@@ -29,9 +29,9 @@ from agent.app import App, build_app
 from agent.app.catalogues import read_capacity, read_services
 from agent.app.runtime_environment import open_environment
 from agent.app.stores import Stores, sqlite_stores
-from agent.core.decision import Answer, Channel
-from agent.core.phase import Phase
-from agent.entrypoints.analysis import SteppedClock
+from agent.core.decision.decision import Answer, Channel
+from agent.core.incident.phase import Phase
+from agent.entrypoints.cli.analysis import SteppedClock
 from agent.entrypoints.handlers import on_tick
 from agent.entrypoints.service import feed, handlers, publish_example
 from agent.errors import SreError
@@ -143,10 +143,10 @@ class Journey:
         self.databases = [kept.store._database, kept.control._database]
         if "firestore" not in case:
             return kept
-        from agent.adapters.store.firestore import FirestoreStore
-        from agent.adapters.store.firestore_cards import FirestoreCards
-        from agent.adapters.store.firestore_control import FirestoreControlStore
-        from agent.adapters.store.firestore_documents import Documents
+        from agent.adapters.store.firestore.cards import FirestoreCards
+        from agent.adapters.store.firestore.control import FirestoreControlStore
+        from agent.adapters.store.firestore.documents import Documents
+        from agent.adapters.store.firestore.store import FirestoreStore
 
         host, project = case["firestore"]
         os.environ["FIRESTORE_EMULATOR_HOST"] = host

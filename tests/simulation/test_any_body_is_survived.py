@@ -12,10 +12,10 @@ import pytest
 from agent.app import build_app_in_memory
 from agent.core.intake.origin import Reading
 from agent.core.intake.read import signals_from
-from agent.core.services import Services
+from agent.core.service.services import Services
+from agent.entrypoints.cli.records import records_in
 from agent.entrypoints.ingest import Sender, ingest
 from agent.entrypoints.pubsub import receive_push
-from agent.entrypoints.records import records_in
 from agent.entrypoints.taking import on_event
 from agent.errors import InputRejected
 from agent.ports.bus import Outcome

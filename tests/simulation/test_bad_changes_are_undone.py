@@ -5,10 +5,10 @@ from simulated.chaos import Fault
 from simulated.driver import Course, Simulation
 from simulated.platform import BAD, Fate
 
-from agent.adapters.platform.rehearsal_template import bare
-from agent.core.incident import Incident
-from agent.core.phase import Phase
-from agent.core.verification import Verdict
+from agent.adapters.platform.rehearsal.template import bare
+from agent.core.change.verification import Verdict
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import Phase
 from agent.ports.store import Query
 
 

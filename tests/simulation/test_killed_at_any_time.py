@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from agent.app import App, build_app
-from agent.core.decision import Answer, Channel
-from agent.core.incident import Incident
-from agent.core.phase import Phase
+from agent.core.decision.decision import Answer, Channel
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import Phase
 from agent.errors import SreError
 from agent.ports.stage_context import Owner
 from agent.ports.store import Query
@@ -36,7 +36,7 @@ class Service:
 
     def start(self) -> None:
         """Start it; nothing waits for it to be ready."""
-        words = [sys.executable, "-m", "agent.entrypoints.cli", "up", "--port", "0", "--example", str(EXAMPLE)]
+        words = [sys.executable, "-m", "agent.entrypoints.cli.main", "up", "--port", "0", "--example", str(EXAMPLE)]
         self.process = subprocess.Popen(words, cwd=ROOT, env=self.env, stderr=subprocess.DEVNULL)
 
     def kill(self) -> None:

@@ -12,17 +12,17 @@ import pytest
 
 from agent.adapters.logs.host import Follower
 from agent.app import build_app
+from agent.core.incident.phase import Phase
 from agent.core.intake.origin import Reading
 from agent.core.intake.plain import signals_of_text
 from agent.core.intake.read import signals_of
-from agent.core.phase import Phase
-from agent.core.services import Services
-from agent.core.signal import AlertState, Signal, Source
+from agent.core.intake.signal import AlertState, Signal, Source
+from agent.core.service.services import Services
 from agent.core.value import digest
-from agent.entrypoints.analysis import analysis
-from agent.entrypoints.records import JsonRecord
+from agent.entrypoints.cli.analysis import analysis
+from agent.entrypoints.cli.records import JsonRecord
+from agent.entrypoints.monitor.host_monitor import Watchman
 from agent.entrypoints.service import handlers
-from agent.entrypoints.watchman import Watchman
 from agent.errors import DependencyFailed
 from agent.ports.host import Page, Stage, Start
 from agent.ports.logs import InstanceLog, LogLine

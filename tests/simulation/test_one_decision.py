@@ -11,25 +11,25 @@ from pathlib import Path
 import pytest
 
 from agent.adapters.clock import SystemClock
-from agent.adapters.store.firestore import FirestoreStore
-from agent.adapters.store.firestore_control import FirestoreControlStore
-from agent.adapters.store.firestore_documents import Documents
-from agent.adapters.store.memory import MemoryCards
-from agent.adapters.store.sqlite import SqliteStore
-from agent.adapters.store.sqlite_control import SqliteControlStore
-from agent.adapters.store.sqlite_database import SqliteDatabase
-from agent.adapters.store.sqlite_schema import Kind
+from agent.adapters.store.firestore.control import FirestoreControlStore
+from agent.adapters.store.firestore.documents import Documents
+from agent.adapters.store.firestore.store import FirestoreStore
+from agent.adapters.store.memory.store import MemoryCards
+from agent.adapters.store.sqlite.control import SqliteControlStore
+from agent.adapters.store.sqlite.database import SqliteDatabase
+from agent.adapters.store.sqlite.schema import Kind
+from agent.adapters.store.sqlite.store import SqliteStore
 from agent.app.catalogues import read_rules
-from agent.core.action import Restart
-from agent.core.audit import Soundness, verify
-from agent.core.decision import Answer, Channel, Decision, check_receipt
-from agent.core.incident import Incident, Times
-from agent.core.phase import Phase
-from agent.core.plan import Plan, Risk, Rollout
-from agent.core.policy import Approver, Policy
-from agent.core.proof import Proof
-from agent.core.services import Services
-from agent.core.serving import Target
+from agent.core.decision.audit import Soundness, verify
+from agent.core.decision.decision import Answer, Channel, Decision, check_receipt
+from agent.core.decision.policy import Approver, Policy
+from agent.core.incident.incident import Incident, Times
+from agent.core.incident.phase import Phase
+from agent.core.plan.action import Restart
+from agent.core.plan.plan import Plan, Risk, Rollout
+from agent.core.plan.proof import Proof
+from agent.core.service.services import Services
+from agent.core.service.serving import Target
 from agent.errors import PolicyRefused, StateConflict
 from agent.ports.stage_context import Owner, StageContext
 from agent.ports.store import Change
@@ -206,9 +206,9 @@ CHILD = """
 import sys
 from datetime import datetime, timedelta
 from pathlib import Path
-from agent.adapters.store.sqlite_control import SqliteControlStore
-from agent.adapters.store.sqlite_database import SqliteDatabase
-from agent.adapters.store.sqlite_schema import Kind
+from agent.adapters.store.sqlite.control import SqliteControlStore
+from agent.adapters.store.sqlite.database import SqliteDatabase
+from agent.adapters.store.sqlite.schema import Kind
 control = SqliteControlStore(SqliteDatabase(Path(sys.argv[1]), Kind.CONTROL, busy_s=30))
 at = datetime.fromisoformat(sys.argv[2])
 print(sum(control.use_once(f"slack:{n}", at=at, until=at + timedelta(minutes=5)) for n in range(int(sys.argv[3]))))

@@ -7,7 +7,7 @@ from simulated.chaos import EFFECTS, WRITES, Fault
 from simulated.driver import Course, Simulation
 from simulated.platform import Fate
 
-from agent.core.phase import Phase
+from agent.core.incident.phase import Phase
 from agent.ports.store import Query
 
 COURSES = {

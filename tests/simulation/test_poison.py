@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent.app import build_app_in_memory
-from agent.entrypoints.analysis import SteppedClock
+from agent.entrypoints.cli.analysis import SteppedClock
 from agent.entrypoints.service import entry_message, handlers
 from agent.errors import DependencyFailed
 from agent.ports.bus import Message, Outcome, Topic

@@ -10,9 +10,9 @@ import pytest
 from simulated.driver import Course, Simulation, Violation
 from simulated.platform import Fate
 
-from agent.core.proof import Proof
-from agent.core.proving import Proven
-from agent.core.verification import Verdict
+from agent.core.change.verification import Verdict
+from agent.core.plan.proof import Proof
+from agent.core.planning.proving import Proven
 from agent.ports.control import KillSwitch
 
 SEEDS = 100_000 if os.environ.get("SOAK") else 3_000
@@ -80,12 +80,12 @@ class TestTheSimulationCanFail:
         assert "resolved, but" in self.broken(Course(fates={"apply": [Fate.WRONG] * 4}), seeds=1)
 
     def test_who_forgets_what_failed_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("agent.core.planning.NEVER_AGAIN", frozenset())
+        monkeypatch.setattr("agent.core.planning.planning.NEVER_AGAIN", frozenset())
         said = self.broken(Course(stories=("oom",), fates={"apply": [Fate.WRONG] * 4}))
         assert "tried again" in said, said
 
     def test_who_offers_what_nothing_proves_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("agent.core.planning.prove", lambda *_, **__: Proven(proof=Proof.NOT_NEEDED))
+        monkeypatch.setattr("agent.core.planning.planning.prove", lambda *_, **__: Proven(proof=Proof.NOT_NEEDED))
         said = self.broken(Course(stories=("oom",)), seeds=1)
         assert "is offered with the proof not_needed" in said, said
 

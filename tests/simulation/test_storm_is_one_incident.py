@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from agent.core.services import Services
-from agent.entrypoints.analysis import analysis
-from agent.entrypoints.records import JsonRecord, Record, TextRecord
+from agent.core.service.services import Services
+from agent.entrypoints.cli.analysis import analysis
+from agent.entrypoints.cli.records import JsonRecord, Record, TextRecord
 from agent.settings import read_settings
 
 NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)

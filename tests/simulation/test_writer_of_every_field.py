@@ -19,7 +19,7 @@ import pytest
 from kills import folder_for_a_while
 from writer import FORCED, PHASE_WRITTEN, SETTINGS, Led, Story, attack, case_of, led_to
 
-from agent.core.phase import Phase
+from agent.core.incident.phase import Phase
 
 SOAK = bool(os.environ.get("SOAK"))
 SEED = int(os.environ.get("WRITER_SEED", "0"))

@@ -13,12 +13,12 @@ from pydantic import ValidationError
 
 from agent.adapters.bus.worker import Worker
 from agent.app.catalogues import read_capacity, read_policy, read_services
-from agent.core.action import SetConcurrency, applied, difference
-from agent.core.decision import Answer, Channel
-from agent.core.execution import EffectKind, effect_key, revision_name
-from agent.core.incident import Incident
-from agent.core.phase import Phase
-from agent.core.policy import Mode
+from agent.core.change.execution import EffectKind, effect_key, revision_name
+from agent.core.decision.decision import Answer, Channel
+from agent.core.decision.policy import Mode
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import Phase
+from agent.core.plan.action import SetConcurrency, applied, difference
 from agent.core.value import canonical
 from agent.entrypoints.handlers import on_tick
 from agent.entrypoints.service import feed, handlers, publish_example

@@ -7,10 +7,10 @@ from datetime import timedelta
 from typing import Final
 
 from agent.adapters.bus.pulling import Arrival, Subscription, by_name, checked, dead_letter_attributes
-from agent.adapters.bus.waking import Bell
+from agent.adapters.bus.wake_up import Bell
 from agent.adapters.store.named_sql import queries
-from agent.adapters.store.sqlite_database import SqliteDatabase
-from agent.adapters.store.sqlite_time import from_us, to_us
+from agent.adapters.store.sqlite.database import SqliteDatabase
+from agent.adapters.store.sqlite.time_text import from_us, to_us
 from agent.ports.bus import Delivery, Message, Topic
 from agent.ports.clock import Clock
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from agent.adapters.bus.pulling import Arrival, Subscription, by_name, checked, dead_letter_attributes
-from agent.adapters.bus.waking import Bell
+from agent.adapters.bus.wake_up import Bell
 from agent.ports.bus import Delivery, Message, Topic
 from agent.ports.clock import Clock
 

@@ -8,10 +8,10 @@ from typing import Final
 
 from agent.adapters.checkpoint.names import plain
 from agent.errors import InputRejected
-from agent.fit.checkpoint import ModelProfile, profile_of
-from agent.fit.config_reader import MAX_CONFIG_BYTES
+from agent.fit.checkpoint.checkpoint import ModelProfile, profile_of
+from agent.fit.checkpoint.config_reader import MAX_CONFIG_BYTES
+from agent.fit.checkpoint.safetensors import PREFIX_BYTES, SafetensorsHeader, header_length, parse_header
 from agent.fit.facts import ModelFacts
-from agent.fit.safetensors import PREFIX_BYTES, SafetensorsHeader, header_length, parse_header
 from agent.ports.checkpoint import CheckpointFileMissing, CheckpointFiles
 from agent.strict_json import read_object
 

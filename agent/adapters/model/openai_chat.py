@@ -13,7 +13,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_rand
 from agent.adapters.http.deadline import Deadline
 from agent.adapters.model.breaker import Breaker
 from agent.adapters.model.endpoint import Endpoint
-from agent.core.explaining import Spend
+from agent.core.diagnosis.model_request import Spend
 from agent.core.value import canonical
 from agent.errors import DependencyFailed
 from agent.ports.model import NoAnswer, Question, Reply

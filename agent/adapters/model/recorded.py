@@ -4,7 +4,7 @@ import json
 import threading
 from pathlib import Path
 
-from agent.core.explaining import Spend
+from agent.core.diagnosis.model_request import Spend
 from agent.core.value import digest
 from agent.errors import DependencyFailed, SettingsRejected
 from agent.ports.model import Model, NoAnswer, Question, Reply

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from agent.core.incident import Event, Incident
+from agent.core.incident.incident import Event, Incident
 from agent.errors import DependencyFailed
 from agent.presentation.slack_card import Card, card
 

@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from agent.adapters.http.client import HttpClient
-from agent.core.incident import Event, Incident
-from agent.core.phase import Phase
-from agent.core.plan import Plan
-from agent.core.safe_text import plain
-from agent.core.signed_request import standard_headers
+from agent.core.decision.signed_request import standard_headers
+from agent.core.incident.incident import Event, Incident
+from agent.core.incident.phase import Phase
+from agent.core.plan.plan import Plan
+from agent.core.text.safe_text import plain
 from agent.core.value import digest
 from agent.errors import DependencyFailed, PolicyRefused
 from agent.ports.clock import Clock

@@ -7,7 +7,7 @@ from typing import Final
 from pydantic import TypeAdapter, ValidationError
 
 from agent.errors import DependencyFailed
-from agent.fit.checkpoint import ModelProfile
+from agent.fit.checkpoint.checkpoint import ModelProfile
 
 _PROFILE: Final = TypeAdapter(ModelProfile)
 

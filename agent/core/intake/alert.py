@@ -3,8 +3,8 @@
 from datetime import datetime
 
 from agent.core.intake.origin import Ignored, Origin, Reading, signal
+from agent.core.intake.signal import AlertState, Signal, Source, alert_key
 from agent.core.intake.wire import facts
-from agent.core.signal import AlertState, Signal, Source, alert_key
 
 
 def alert(

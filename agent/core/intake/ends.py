@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable
 
-from agent.core.signal import LAST_SIGNAL, AskedBy, End, Stop
-from agent.failures.client_words import without_client_words
+from agent.core.intake.signal import LAST_SIGNAL, AskedBy, End, Stop
+from agent.failures.text.client_text import without_client_words
 
 LINE_LIMIT = 2048  # characters looked at; what a platform says of an end is far shorter
 REASON_LIMIT = 256

@@ -8,8 +8,8 @@ from typing import Any
 
 from agent.core.intake.ends import end_of
 from agent.core.intake.origin import KUBERNETES, Ignored, Origin, Reading, signal
+from agent.core.intake.signal import AskedBy, End, Signal, Source, log_key
 from agent.core.intake.wire import facts, first_time, missing, name, names, part, rows, text
-from agent.core.signal import AskedBy, End, Signal, Source, log_key
 from agent.core.value import digest
 
 _SAFE = "bcdfghjklmnpqrstvwxz2456789"  # the alphabet of generated suffixes: k8s.io/apimachinery util/rand

@@ -18,10 +18,10 @@ from agent.core.intake.origin import (
     platform_of,
     signal,
 )
+from agent.core.intake.signal import AskedBy, End, Signal, Source, Stop, log_key
 from agent.core.intake.wire import facts, first_time, name, names, part, text
-from agent.core.signal import AskedBy, End, Signal, Source, Stop, log_key
 from agent.core.value import digest
-from agent.failures.entry_text import entry_lines
+from agent.failures.text.entry_text import entry_lines
 
 SHAPE = "log entry"
 

@@ -6,8 +6,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from agent.core.intake.signal import LIVE, AlertState, End, Signal, Source, Stop
 from agent.core.intake.wire import cut, missing
-from agent.core.signal import LIVE, AlertState, End, Signal, Source, Stop
 from agent.core.value import Value
 
 OWN_PREFIX = "sre-"

@@ -4,8 +4,8 @@ from datetime import datetime
 
 from agent.core.intake.ends import PlainEnds
 from agent.core.intake.origin import HOST, Ignored, IgnoredBecause, Origin, Reading, signal
+from agent.core.intake.signal import TEXT_LIMIT, Signal, Source, log_key
 from agent.core.intake.wire import names
-from agent.core.signal import TEXT_LIMIT, Signal, Source, log_key
 from agent.core.value import digest
 
 

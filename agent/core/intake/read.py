@@ -11,9 +11,9 @@ from agent.core.intake.log_entry import is_log_entry, read_log_entry
 from agent.core.intake.monitoring import read_monitoring
 from agent.core.intake.no_event import refuse_known
 from agent.core.intake.origin import Ignored, Reading
+from agent.core.intake.signal import Signal
 from agent.core.intake.tpu import is_queued_resource, read_queued_resource
 from agent.core.intake.wire import shown
-from agent.core.signal import Signal
 from agent.core.value import Value
 from agent.errors import InputRejected
 from agent.strict_json import read_object

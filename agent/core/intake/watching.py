@@ -1,7 +1,7 @@
 """Which watched service a place is: by its name, or by labels that the owner marked it with."""
 
 from agent.core.intake.origin import Place, Watched, everything
-from agent.core.services import Services
+from agent.core.service.services import Services
 
 
 def watching(services: Services) -> Watched:

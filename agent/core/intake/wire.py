@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from agent.core.signal import TEXT_LIMIT
+from agent.core.intake.signal import TEXT_LIMIT
 from agent.errors import InputRejected
 
 FIELD_LIMIT = 1024  # characters of one small fact

@@ -1,9 +1,9 @@
 """Whose word counts for which plan; asked when somebody decides, and again by the executor before any effect."""
 
-from agent.core.decision import Answer, Channel, Decision, check_receipt
-from agent.core.incident import Incident
-from agent.core.plan import Plan
-from agent.core.policy import Mode
+from agent.core.decision.decision import Answer, Channel, Decision, check_receipt
+from agent.core.decision.policy import Mode
+from agent.core.incident.incident import Incident
+from agent.core.plan.plan import Plan
 from agent.errors import PolicyRefused
 from agent.ports.stage_context import Owner, StageContext
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import structlog
 
-from agent.core.incident import Event, Incident
-from agent.core.plan import Plan
-from agent.core.signal import LIVE, Signal
-from agent.core.step import Step, due_step
+from agent.core.incident.incident import Event, Incident
+from agent.core.incident.step import Step, due_step
+from agent.core.intake.signal import LIVE, Signal
+from agent.core.plan.plan import Plan
 from agent.core.value import canonical
 from agent.ports.bus import Message, Topic
 from agent.ports.stage_context import StageContext

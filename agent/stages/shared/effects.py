@@ -4,8 +4,8 @@ import time
 from datetime import datetime, timedelta
 from typing import Final
 
-from agent.core.execution import Effect, EffectKind, Intent, effect_key, revision_name
-from agent.core.incident import Incident
+from agent.core.change.execution import Effect, EffectKind, Intent, effect_key, revision_name
+from agent.core.incident.incident import Incident
 from agent.errors import DependencyFailed, SreError
 from agent.ports.control import KillSwitch, RateLimit
 from agent.ports.stage_context import StageContext

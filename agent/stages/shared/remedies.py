@@ -2,9 +2,9 @@
 
 from datetime import datetime
 
-from agent.core.execution import Change, EffectKind, never_made, present_change
-from agent.core.incident import Incident, Remedy
-from agent.core.phase import Phase
+from agent.core.change.execution import Change, EffectKind, never_made, present_change
+from agent.core.incident.incident import Incident, Remedy
+from agent.core.incident.phase import Phase
 
 
 def tried(incident: Incident, now: datetime) -> tuple[Remedy, ...]:

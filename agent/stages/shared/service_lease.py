@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 
-from agent.core.incident import Incident
+from agent.core.incident.incident import Incident
 from agent.errors import SreError, StateConflict
 from agent.ports.control import Lease
 from agent.ports.stage_context import StageContext

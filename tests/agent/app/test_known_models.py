@@ -12,7 +12,7 @@ from agent.adapters.checkpoint.locate import Locator
 from agent.app.known_models import HUB_S, KnownModels, known_models, mounts, name_of, reader
 from agent.catalogue.load_fit import load_fit_catalogue
 from agent.errors import InputRejected
-from agent.fit.checkpoint import ModelProfile
+from agent.fit.checkpoint.checkpoint import ModelProfile
 from agent.settings import read_settings
 
 BUNDLED = load_fit_catalogue().models

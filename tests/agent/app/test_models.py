@@ -9,8 +9,8 @@ from pydantic import SecretStr
 
 from agent.app.model_classifier import ModelClassifier, model_classifier
 from agent.app.models import _headers, model_of, model_use
-from agent.core.explaining import When
-from agent.entrypoints.classified_records import ClassifyInput
+from agent.core.diagnosis.model_request import When
+from agent.entrypoints.cli.classified_records import ClassifyInput
 from agent.errors import DependencyFailed, SettingsRejected
 from agent.settings import Settings, read_settings
 
@@ -86,7 +86,7 @@ def test_what_could_not_be_used_is_counted():
 def test_recorded_answers_are_scored_without_the_model(tmp_path, monkeypatch, capsys):
     """Scoring with both over a recording: the same figures, no endpoint."""
     from agent.adapters.model.recorded import RecordedModel
-    from agent.entrypoints.cli import main
+    from agent.entrypoints.cli.main import main
 
     answers = tmp_path / "answers.jsonl"
     recording = ModelClassifier(

@@ -3,9 +3,9 @@
 import pytest
 
 from agent.adapters.logs.cloud_logging import CloudLogs
-from agent.adapters.platform.cloud_run import CloudRunPlatform
+from agent.adapters.platform.cloud_run.platform import CloudRunPlatform
 from agent.app.runtime_environment import open_environment, server_key_of
-from agent.core.services import Services, parse_services
+from agent.core.service.services import Services, parse_services
 from agent.errors import SettingsRejected
 from agent.settings import Settings
 

@@ -11,7 +11,7 @@ import agent.catalogue
 from agent.catalogue.load_fit import load_fit_catalogue
 from agent.errors import InputRejected
 from agent.fit.bounds import GIB
-from agent.fit.flags import parse_flags
+from agent.fit.flags.flags import parse_flags
 
 FILES = ("models.json", "accelerators.json", "vllm_versions.json")
 CONTRACT = [

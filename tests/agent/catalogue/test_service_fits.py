@@ -10,10 +10,10 @@ from agent.app.catalogues import read_capacity
 from agent.catalogue.load_fit import load_fit_catalogue
 from agent.catalogue.load_platforms import load_platform_catalogue
 from agent.catalogue.service_fits import ServiceFits
-from agent.core.fitting import StartUp
-from agent.core.services import Services, parse_services
-from agent.core.serving import ServingConfig, Volume
-from agent.fit.checkpoint import ModelProfile
+from agent.core.plan.capacity import StartUp
+from agent.core.service.services import Services, parse_services
+from agent.core.service.serving import ServingConfig, Volume
+from agent.fit.checkpoint.checkpoint import ModelProfile
 
 ROOT = Path(__file__).resolve().parents[3]
 MODEL = "google/gemma-4-31B-it-qat-w4a16-ct"

@@ -25,7 +25,7 @@ def tokens():
 @pytest.fixture(scope="session")
 def theatre():
     """The scenes of the console: a world in memory with plans that wait for an answer."""
-    return _module("console_scenes", TESTS / "agent" / "entrypoints" / "web" / "scenes.py")
+    return _module("console_scenes", TESTS / "agent" / "entrypoints" / "console" / "scenes.py")
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from datetime import timedelta
 from werkzeug.serving import make_server
 from werkzeug.wrappers import Request
 
-from agent.core.policy import Approver, Policy
+from agent.core.decision.policy import Approver, Policy
 from agent.entrypoints.decide import decide_request, respond
 from agent.entrypoints.decide_gate import Gate
 from agent.entrypoints.key_set import KeySet

@@ -205,8 +205,8 @@ class TestConsole:
         assert answer.status_code in {200, 302, 403}
 
     def test_without_the_place_to_send_it_to_it_says_where_to_answer(self):
-        from agent.core.decision import Answer, Channel
-        from agent.entrypoints.web.forwarding import forward_of
+        from agent.core.decision.decision import Answer, Channel
+        from agent.entrypoints.console.forwarding import forward_of
         from agent.stages.plan_to_decision import Word
 
         word = Word(plan="p-1", answer=Answer.APPROVE, who="ada", channel=Channel.CONSOLE, verified=True)
@@ -293,7 +293,7 @@ class TestCloudConsole:
 
     def test_a_store_that_does_not_answer_has_a_page_that_says_so(self, cloud, tokens, key_server):
         """The time comes from the store too; without it there is still a page, and who asks is still checked."""
-        cloud.setattr("agent.entrypoints.web.app.IAP_KEYS", f"{key_server.url}/iap")
+        cloud.setattr("agent.entrypoints.console.app.IAP_KEYS", f"{key_server.url}/iap")
         assertion = tokens.assertion(datetime.now(UTC), aud="/projects/1/x")
         answer = functions.page(request(method="GET", path="/", headers={"X-Goog-IAP-JWT-Assertion": assertion}))
         assert (answer.status_code, "did not answer" in answer.get_data(as_text=True)) == (503, True)

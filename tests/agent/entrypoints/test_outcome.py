@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agent.adapters.bus.quarantine_memory import MemoryQuarantine
+from agent.adapters.bus.quarantine.memory import MemoryQuarantine
 from agent.entrypoints.outcome import HANDLED_FAILURES, is_busy, receive
 from agent.errors import DependencyFailed, InputRejected, ModelMisbehaved, PolicyRefused, StateConflict
 from agent.ports.bus import Delivery, Outcome, Topic

@@ -3,7 +3,7 @@
 import pytest
 
 from agent.failures.finding import Finding
-from agent.failures.match import Matcher
+from agent.failures.match.match import Matcher
 
 STAMP = "2031-05-06 07:08:09"
 HEALTHY = [

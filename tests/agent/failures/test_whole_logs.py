@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from agent.catalogue.load_failures import FailureCatalogue
-from agent.failures.entry_text import log_lines
 from agent.failures.finding import Finding
-from agent.failures.match import Matcher, compile_catalogue
+from agent.failures.match.match import Matcher, compile_catalogue
 from agent.failures.signature import Role
-from agent.failures.streams import server_of
+from agent.failures.text.entry_text import log_lines
+from agent.failures.text.streams import server_of
 from tests.agent.failures import log_changes
 from tests.outside import shared
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent.catalogue.load_fit import load_fit_catalogue
-from agent.fit.flags import parse_flags
-from agent.fit.predict import predict
+from agent.fit.flags.flags import parse_flags
+from agent.fit.memory.predict import predict
 from tests.outside import shared
 
 

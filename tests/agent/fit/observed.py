@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent.entrypoints.commands.fit import Desk
+from agent.entrypoints.cli.commands.fit import Desk
 from agent.errors import InputRejected
 from agent.fit.bounds import GIB
 from agent.fit.question import question_from

@@ -7,7 +7,7 @@ from agent.errors import InputRejected
 from agent.fit.allocation import AllocationKind as A
 from agent.fit.allocation import Moment, name_allocation, printed_size
 from agent.fit.bounds import GIB, MIB
-from agent.fit.flags import Flags
+from agent.fit.flags.flags import Flags
 
 MODELS = load_fit_catalogue().models
 

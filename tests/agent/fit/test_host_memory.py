@@ -2,10 +2,10 @@
 
 import pytest
 
+from agent.fit.assessment import Setup
 from agent.fit.bounds import GIB, Bounds
-from agent.fit.flags import parse_flags
+from agent.fit.flags.flags import parse_flags
 from agent.fit.host_memory import host_need
-from agent.fit.setup import Setup
 
 QAT = "google/gemma-4-26B-A4B-it-qat-w4a16-ct"
 MOUNTED = Bounds.exactly(0)

@@ -4,12 +4,12 @@ import re
 
 import pytest
 
-from agent.core.decision import Answer
-from agent.core.execution import EffectKind, EffectState
-from agent.core.incident import Incident
-from agent.core.phase import BEFORE_DECISION, Phase
-from agent.core.verification import Verdict
-from agent.entrypoints.web.app import make_app
+from agent.core.change.execution import EffectKind, EffectState
+from agent.core.change.verification import Verdict
+from agent.core.decision.decision import Answer
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import BEFORE_DECISION, Phase
+from agent.entrypoints.console.app import make_app
 from agent.presentation.changes import changed_so_far
 from agent.presentation.slack_card import card
 from agent.presentation.standing import standing

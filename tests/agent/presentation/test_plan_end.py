@@ -1,7 +1,7 @@
 """What became of each plan is read from the record, whatever came after it."""
 
-from agent.core.decision import Answer
-from agent.core.phase import Phase
+from agent.core.decision.decision import Answer
+from agent.core.incident.phase import Phase
 from agent.presentation.plan_end import plan_end
 
 

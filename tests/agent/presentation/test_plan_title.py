@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.core.action import Difference, Restart, SetFlag
+from agent.core.plan.action import Difference, Restart, SetFlag
 from agent.presentation.plan_title import TITLE_CHARS, as_sentence, plan_title
 
 

@@ -2,10 +2,10 @@
 
 from datetime import UTC, datetime
 
-from agent.core.action import SetFlag
-from agent.core.plan import Plan, Risk, Rollout
-from agent.core.proof import Proof, ProofFigure
-from agent.core.serving import Target
+from agent.core.plan.action import SetFlag
+from agent.core.plan.plan import Plan, Risk, Rollout
+from agent.core.plan.proof import Proof, ProofFigure
+from agent.core.service.serving import Target
 from agent.presentation.proof_text import PROOFS, proof_lines, proof_text
 
 AT = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from slack_sdk.models.blocks import Block
 
-from agent.core.action import Difference, ForPerson, Restart, SetFlag
-from agent.core.decision import Answer, Channel, Decision
-from agent.core.diagnosis import Diagnosis, Evidence
-from agent.core.incident import Event, Incident
-from agent.core.phase import Phase
-from agent.core.plan import FitWord, Plan, Risk, Rollout
-from agent.core.proof import Proof, ProofFigure
-from agent.core.serving import Target
+from agent.core.decision.decision import Answer, Channel, Decision
+from agent.core.diagnosis.diagnosis import Diagnosis, Evidence
+from agent.core.incident.incident import Event, Incident
+from agent.core.incident.phase import Phase
+from agent.core.plan.action import Difference, ForPerson, Restart, SetFlag
+from agent.core.plan.plan import FitWord, Plan, Risk, Rollout
+from agent.core.plan.proof import Proof, ProofFigure
+from agent.core.service.serving import Target
 from agent.presentation.slack_card import APPROVE, DETAILS, REASON, REJECT, card, reason_block
 
 AT = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)

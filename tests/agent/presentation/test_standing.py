@@ -2,9 +2,9 @@
 
 import pytest
 
-from agent.core.diagnosis import Voice
-from agent.core.phase import ENDS, Phase
-from agent.core.plan import Rollout
+from agent.core.diagnosis.diagnosis import Voice
+from agent.core.incident.phase import ENDS, Phase
+from agent.core.plan.plan import Rollout
 from agent.presentation.standing import ROLLOUTS, SOURCES, label_of, standing, way
 
 

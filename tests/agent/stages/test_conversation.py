@@ -9,9 +9,9 @@ import pytest
 
 from agent.app.catalogues import matcher, redact
 from agent.app.models import model_use
-from agent.core.diagnosis import Diagnosis
-from agent.core.evidence_pack import Case, Line
-from agent.core.explaining import ROUND_CAP, Spend
+from agent.core.diagnosis.diagnosis import Diagnosis
+from agent.core.diagnosis.evidence_pack import Case, Line
+from agent.core.diagnosis.model_request import ROUND_CAP, Spend
 from agent.core.value import canonical
 from agent.settings import Settings
 from agent.stages.conversation import ALL_BYTES, Conversation, Reach, Subject

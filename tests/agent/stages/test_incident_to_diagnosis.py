@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from agent.bootstrap import Installation, in_memory, worker
-from agent.core.action import SetConcurrency
-from agent.core.incident import Incident
-from agent.core.phase import Phase
-from agent.entrypoints.analysis import SteppedClock
+
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import Phase
+from agent.core.plan.action import SetConcurrency
+from agent.entrypoints.cli.analysis import SteppedClock
 from agent.entrypoints.handlers import on_tick
 from agent.entrypoints.service import entry_message, handlers
 from agent.ports.platform import Order

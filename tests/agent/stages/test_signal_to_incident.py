@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agent.app import App, build_app_in_memory
-from agent.entrypoints.analysis import SteppedClock
+from agent.entrypoints.cli.analysis import SteppedClock
 from agent.entrypoints.service import entry_message, handlers
 from agent.ports.store import Query
 from agent.settings import read_settings

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.adapters.store.memory import MemoryCards
+from agent.adapters.store.memory.store import MemoryCards
 from agent.app import build_app_in_memory
-from agent.core.incident import Event, Incident
-from agent.core.phase import Phase
-from agent.entrypoints.analysis import SteppedClock
+from agent.core.incident.incident import Event, Incident
+from agent.core.incident.phase import Phase
+from agent.entrypoints.cli.analysis import SteppedClock
 from agent.errors import DependencyFailed
 from agent.ports.stage_context import Owner, StageContext
 from agent.ports.store import Change

@@ -15,16 +15,16 @@ from simulated.chaos import EFFECTS, WRITES, Died, Fault, Port, Weather, broken
 from simulated.people import People
 from simulated.platform import BAD, Fate, Mutation, SimulatedPlatform
 
-from agent.adapters.bus.quarantine_memory import MemoryQuarantine
+from agent.adapters.bus.quarantine.memory import MemoryQuarantine
 from agent.adapters.clock import StoredClock
-from agent.adapters.store.memory import MemoryCards, MemoryStore
-from agent.adapters.store.memory_control import MemoryControlStore
+from agent.adapters.store.memory.control import MemoryControlStore
+from agent.adapters.store.memory.store import MemoryCards, MemoryStore
 from agent.app import App, build_app
 from agent.app.catalogues import redact
 from agent.app.runtime_environment import RuntimeEnvironment
 from agent.app.stores import Stores
-from agent.core.incident import Incident
-from agent.core.phase import Phase
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import Phase
 from agent.entrypoints.handlers import on_tick
 from agent.entrypoints.outcome import receive
 from agent.entrypoints.service import entry_message, handler

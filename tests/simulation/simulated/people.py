@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from simulated.chaos import Died
 
 from agent.app.models import model_use
-from agent.core.decision import Answer, Channel, Decision
-from agent.core.explaining import Spend
-from agent.core.incident import Event, Incident
+from agent.core.decision.decision import Answer, Channel, Decision
+from agent.core.diagnosis.model_request import Spend
+from agent.core.incident.incident import Event, Incident
 from agent.errors import DependencyFailed, SreError
 from agent.ports.logs import InstanceLog
 from agent.ports.model import NoAnswer, Question, Reply

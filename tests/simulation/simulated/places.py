@@ -5,11 +5,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from agent.adapters.platform.rehearsal_scenario import load_scenario
+from agent.adapters.platform.rehearsal.scenario import load_scenario
 from agent.app.catalogues import read_capacity, read_policy, read_rules
-from agent.core.incident import Times
-from agent.core.services import Services, parse_services
-from agent.core.serving import ServingConfig
+from agent.core.incident.incident import Times
+from agent.core.service.services import Services, parse_services
+from agent.core.service.serving import ServingConfig
 from agent.ports.stage_context import Rules
 from agent.settings import read_settings
 

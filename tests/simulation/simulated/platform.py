@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from agent.adapters.platform.rehearsal_template import bare, parsed_traffic, stamped, template_of
-from agent.core.serving import Live, ServingConfig, Traffic
+from agent.adapters.platform.rehearsal.template import bare, parsed_traffic, stamped, template_of
+from agent.core.change.verification import Check, Measurement
+from agent.core.service.serving import Live, ServingConfig, Traffic
 from agent.core.value import canonical, digest
-from agent.core.verification import Check, Measurement
 from agent.errors import InputRejected, PolicyRefused, StateConflict
 from agent.ports.platform import Operation, Order, Restore
 

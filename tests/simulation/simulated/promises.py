@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from simulated.platform import Fate
 
-from agent.core.decision import Answer, Decision
-from agent.core.execution import EffectKind, EffectState, effect_key
-from agent.core.incident import Incident
-from agent.core.phase import ENDS, Phase
-from agent.core.plan import Plan
-from agent.core.proof import OFFERED, Proof, touched
-from agent.core.verification import Verdict
+from agent.core.change.execution import EffectKind, EffectState, effect_key
+from agent.core.change.verification import Verdict
+from agent.core.decision.decision import Answer, Decision
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import ENDS, Phase
+from agent.core.plan.plan import Plan
+from agent.core.plan.proof import OFFERED, Proof, touched
 from agent.errors import DependencyFailed, PolicyRefused, StateConflict
 from agent.ports.store import Query
 

@@ -6,8 +6,8 @@ import pytest
 
 from agent.adapters.bus.embedded import EmbeddedBus
 from agent.adapters.bus.pulling import Subscription
-from agent.adapters.store.sqlite_database import SqliteDatabase
-from agent.adapters.store.sqlite_schema import Kind
+from agent.adapters.store.sqlite.database import SqliteDatabase
+from agent.adapters.store.sqlite.schema import Kind
 from agent.ports.bus import Topic
 
 ONE = Subscription(name="one", topic=Topic.INCIDENTS)

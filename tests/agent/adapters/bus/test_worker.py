@@ -8,10 +8,10 @@ import pytest
 from agent.adapters.bus.embedded import EmbeddedBus
 from agent.adapters.bus.memory import MemoryBus
 from agent.adapters.bus.pulling import Subscription
-from agent.adapters.bus.quarantine_memory import MemoryQuarantine
+from agent.adapters.bus.quarantine.memory import MemoryQuarantine
 from agent.adapters.bus.worker import Worker
-from agent.adapters.store.sqlite_database import SqliteDatabase
-from agent.adapters.store.sqlite_schema import Kind
+from agent.adapters.store.sqlite.database import SqliteDatabase
+from agent.adapters.store.sqlite.schema import Kind
 from agent.errors import DependencyFailed, InputRejected, StateConflict
 from agent.ports.bus import Outcome, Topic
 

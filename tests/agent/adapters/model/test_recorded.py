@@ -3,7 +3,7 @@
 import pytest
 
 from agent.adapters.model.recorded import RecordedModel
-from agent.core.explaining import Spend
+from agent.core.diagnosis.model_request import Spend
 from agent.errors import SettingsRejected
 from agent.ports.model import NoAnswer, Reply
 

@@ -7,13 +7,13 @@ import pytest
 from standardwebhooks import Webhook
 
 from agent.adapters.notifier.webhook import GONE, NotTaken, WebhookNotifier
-from agent.core.action import Difference, Restart
-from agent.core.decision import Answer, Channel, Decision
-from agent.core.incident import Event, Incident
-from agent.core.phase import Phase
-from agent.core.plan import FitWord, Plan, Risk, Rollout
-from agent.core.serving import Target
-from agent.core.signed_request import webhook_secret
+from agent.core.decision.decision import Answer, Channel, Decision
+from agent.core.decision.signed_request import webhook_secret
+from agent.core.incident.incident import Event, Incident
+from agent.core.incident.phase import Phase
+from agent.core.plan.action import Difference, Restart
+from agent.core.plan.plan import FitWord, Plan, Risk, Rollout
+from agent.core.service.serving import Target
 from agent.errors import DependencyFailed, PolicyRefused
 
 OLD, NEW = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="

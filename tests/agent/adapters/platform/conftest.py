@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agent.adapters.platform.rehearsal import RehearsalPlatform
-from agent.adapters.platform.rehearsal_scenario import Scenario, load_scenario
+from agent.adapters.platform.rehearsal.platform import RehearsalPlatform
+from agent.adapters.platform.rehearsal.scenario import Scenario, load_scenario
 from agent.ports.platform import Order
 
 EXAMPLES = Path(__file__).parents[4] / "examples"

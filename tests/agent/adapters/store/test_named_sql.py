@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from agent.adapters.store.named_sql import migrations, parse, queries, statements
-from agent.adapters.store.sqlite_database import SqliteDatabase
-from agent.adapters.store.sqlite_schema import Kind
+from agent.adapters.store.sqlite.database import SqliteDatabase
+from agent.adapters.store.sqlite.schema import Kind
 
 ADAPTERS = Path(__file__).resolve().parents[4] / "agent" / "adapters"
 USERS = {
-    "state": ("store/sqlite.py", "store/sqlite_cards.py"),
-    "bus": ("bus/embedded.py", "bus/quarantine_sqlite.py"),
-    "control": ("store/sqlite_control.py",),
+    "state": ("store/sqlite/store.py", "store/sqlite/cards.py"),
+    "bus": ("bus/embedded.py", "bus/quarantine/sqlite.py"),
+    "control": ("store/sqlite/control.py",),
 }
 FILE_OF = {"state": Kind.STATE, "bus": Kind.STATE, "control": Kind.CONTROL}
 ALL = [(stem, name) for stem in USERS for name in queries(stem)]
@@ -55,7 +55,7 @@ def test_every_statement_is_used_and_walks_no_table(databases, stem, name):
     "clauses", ["", "run", "service", "open_only", "run service", "service open_only", "run before", "open_only before"]
 )
 def test_listing_incidents_sorts_nothing(databases, clauses):
-    from agent.adapters.store.sqlite import _CLAUSES
+    from agent.adapters.store.sqlite.store import _CLAUSES
 
     where = " AND ".join(_CLAUSES[c] for c in clauses.split()) or "1"
     steps = plan_of(

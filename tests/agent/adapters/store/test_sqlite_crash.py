@@ -11,9 +11,9 @@ import pytest
 
 from agent.adapters.bus.embedded import EmbeddedBus
 from agent.adapters.bus.pulling import Subscription
-from agent.adapters.store.sqlite import SqliteStore
-from agent.adapters.store.sqlite_database import SqliteDatabase
-from agent.adapters.store.sqlite_schema import Kind
+from agent.adapters.store.sqlite.database import SqliteDatabase
+from agent.adapters.store.sqlite.schema import Kind
+from agent.adapters.store.sqlite.store import SqliteStore
 from agent.errors import DependencyFailed, InputRejected
 from agent.ports.bus import Topic
 

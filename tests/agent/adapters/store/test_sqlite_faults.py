@@ -7,11 +7,11 @@ import pytest
 
 from agent.adapters.bus.embedded import EmbeddedBus
 from agent.adapters.bus.pulling import Subscription
-from agent.adapters.bus.quarantine_sqlite import SqliteQuarantine
-from agent.adapters.store.sqlite import SqliteStore
-from agent.adapters.store.sqlite_control import SqliteControlStore
-from agent.adapters.store.sqlite_database import SqliteDatabase
-from agent.adapters.store.sqlite_schema import Kind
+from agent.adapters.bus.quarantine.sqlite import SqliteQuarantine
+from agent.adapters.store.sqlite.control import SqliteControlStore
+from agent.adapters.store.sqlite.database import SqliteDatabase
+from agent.adapters.store.sqlite.schema import Kind
+from agent.adapters.store.sqlite.store import SqliteStore
 from agent.errors import DependencyFailed, SreError
 from agent.ports.bus import Delivery, Topic
 

@@ -4,7 +4,7 @@ import pytest
 
 from agent.core.intake.azure import read_azure_alert, read_container_apps_row
 from agent.core.intake.origin import Reading
-from agent.core.signal import AlertState, Source
+from agent.core.intake.signal import AlertState, Source
 from agent.errors import InputRejected
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from agent.app.catalogues import matcher
 from agent.core.intake.ends import PlainEnds, cloud_run_end, container_apps_end, end_of, sigterm_told, systemd_told
-from agent.core.signal import AskedBy, End, Stop
+from agent.core.intake.signal import AskedBy, End, Stop
 
 
 @pytest.mark.parametrize(

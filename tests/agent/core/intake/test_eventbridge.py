@@ -4,7 +4,7 @@ import pytest
 
 from agent.core.intake.eventbridge import read_eventbridge
 from agent.core.intake.origin import IgnoredBecause, Reading
-from agent.core.signal import AlertState, AskedBy, Stop
+from agent.core.intake.signal import AlertState, AskedBy, Stop
 from agent.errors import InputRejected
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from agent.core.intake.kube import read_event, read_pod, replica_set, workload
 from agent.core.intake.origin import Reading
-from agent.core.signal import AskedBy, End, Source
+from agent.core.intake.signal import AskedBy, End, Source
 from agent.errors import InputRejected
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from agent.core.intake.log_entry import read_log_entry
 from agent.core.intake.origin import IgnoredBecause, Reading
-from agent.core.signal import TEXT_LIMIT, Source
+from agent.core.intake.signal import TEXT_LIMIT, Source
 from agent.errors import InputRejected
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from agent.core.intake.monitoring import read_monitoring
 from agent.core.intake.origin import IgnoredBecause, Reading
-from agent.core.signal import AlertState
+from agent.core.intake.signal import AlertState
 from agent.errors import InputRejected
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from agent.core.intake.origin import Ignored, IgnoredBecause, Reading
 from agent.core.intake.plain import signals_of_text
-from agent.core.signal import TEXT_LIMIT
+from agent.core.intake.signal import TEXT_LIMIT
 from agent.errors import InputRejected
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)

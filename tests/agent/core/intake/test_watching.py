@@ -4,7 +4,7 @@ import pytest
 
 from agent.core.intake.origin import Place
 from agent.core.intake.watching import watching
-from agent.core.services import parse_services
+from agent.core.service.services import parse_services
 
 SERVICES = parse_services(
     """

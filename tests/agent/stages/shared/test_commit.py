@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from agent.app import build_app_in_memory
-from agent.core.action import Restart
-from agent.core.incident import Incident
-from agent.core.phase import Phase
-from agent.core.plan import Plan, Risk, Rollout
-from agent.core.serving import Target
-from agent.entrypoints.analysis import SteppedClock
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import Phase
+from agent.core.plan.action import Restart
+from agent.core.plan.plan import Plan, Risk, Rollout
+from agent.core.service.serving import Target
+from agent.entrypoints.cli.analysis import SteppedClock
 from agent.ports.stage_context import Owner
 from agent.settings import read_settings
 from agent.stages.shared.commit import save

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.adapters.store.memory_control import MemoryControlStore
+from agent.adapters.store.memory.control import MemoryControlStore
 from agent.app import build_app_in_memory
-from agent.entrypoints.analysis import SteppedClock
+from agent.entrypoints.cli.analysis import SteppedClock
 from agent.errors import DependencyFailed, StateConflict
 from agent.ports.control import KillSwitch
 from agent.ports.stage_context import Owner, StageContext

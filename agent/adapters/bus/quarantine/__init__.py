@@ -1,0 +1,1 @@
+"""Where messages stand that cannot be handled."""

@@ -1,0 +1,1 @@
+"""Google clients that several adapters share: signing keys, ID tokens."""

@@ -1,0 +1,1 @@
+"""Cloud Run by its Admin API v2."""

@@ -1,0 +1,140 @@
+"""A Cloud Run template changed by typed actions: only what they name, and refused by name where that cannot be done."""
+
+from typing import Any
+
+from agent.adapters.platform.cloud_run.describe import GPU, config_of, server_of
+from agent.core.plan.action import Action, SetFlag, SetModel, SetScaling, SetVolumeOptions, applied
+from agent.core.service.container_args import canonical_name, flag_map, in_a_shell, served_model
+from agent.core.service.serving import Probe, ServingConfig
+from agent.errors import InputRejected
+
+
+def edited(template: Any, actions: tuple[Action, ...], *, scaled_above: bool = False) -> Any:
+    """Return a copy of a ``RevisionTemplate`` message in which the actions hold and everything else is as before.
+
+    Args:
+        template: The message; left alone.
+        actions: What to change.
+        scaled_above: The service itself, not its template, decides how many instances there are.
+
+    Raises:
+        InputRejected: An action would have no effect here, or cannot be said in this template.
+    """
+    before = config_of(template)
+    for action in actions:
+        why = _no_effect(before, action, scaled_above=scaled_above)
+        if why:
+            raise _refused(why)
+    after = applied(before, actions)
+    copy = type(template)()
+    copy.CopyFrom(template)
+    _write(copy, before, after)
+    if config_of(copy) != after:
+        differs = sorted(n for n in ServingConfig.model_fields if getattr(config_of(copy), n) != getattr(after, n))
+        raise _refused(f"this template cannot say it: {', '.join(differs)}")
+    return copy
+
+
+def _no_effect(config: ServingConfig, action: Action, *, scaled_above: bool) -> str:
+    """Why an action would change words that nobody reads; empty where it takes effect."""
+    match action:
+        case SetFlag(name=name) | SetModel(model=name) if in_a_shell(config.command, config.args):
+            return f"the server is started by a shell line, in which {name!r} cannot be set safely"
+        case SetFlag(name=name, value=None) if canonical_name(name) in flag_map(config.command):
+            return f"--{canonical_name(name)} stands in the container's command, where flags are not taken away"
+        case SetModel(model=model) if not _names_model(config, action, model):
+            return "the model stands among the words where it is not replaced: in the command, or alone in front"
+        case SetVolumeOptions(volume=volume) if not any(v.name == volume and v.bucket for v in config.volumes):
+            return f"the container mounts no bucket under the name {volume!r}"
+        case SetScaling() if scaled_above:
+            return "the number of instances is set on the service, above its template"
+        case _:
+            return ""
+
+
+def _names_model(config: ServingConfig, action: Action, model: str) -> bool:
+    """Whether the new model is the one that vLLM would read; a model standing alone in front beats ``--model``."""
+    args = applied(config, (action,)).args
+    if "serve" not in (*config.command, *args) and args and not args[0].startswith("-"):
+        return False
+    return served_model(config.command, args) == model
+
+
+def _write(template: Any, before: ServingConfig, after: ServingConfig) -> None:
+    """Write the fields that differ, each in place."""
+    container = server_of(template)
+    if after.args != before.args:
+        container.args[:] = after.args
+    if after.env != before.env:
+        _write_env(container, before, after)
+    _write_resources(template, container, before, after)
+    if (after.min_instances, after.max_instances) != (before.min_instances, before.max_instances):
+        template.scaling.min_instance_count = after.min_instances
+        template.scaling.max_instance_count = after.max_instances or 0
+    if after.concurrency != before.concurrency:
+        template.max_instance_request_concurrency = after.concurrency or 0
+    for name in ("startup_probe", "liveness_probe"):
+        new: Probe | None = getattr(after, name)
+        if new == getattr(before, name):
+            continue
+        if new is None:
+            container.ClearField(name)
+        else:
+            _write_probe(getattr(container, name), new)
+    if after.volumes != before.volumes:
+        _write_options(template, before, after)
+
+
+def _write_resources(template: Any, container: Any, before: ServingConfig, after: ServingConfig) -> None:
+    limits = container.resources.limits
+    if after.cpu != before.cpu and after.cpu is not None:
+        limits["cpu"] = f"{after.cpu:g}"
+    if after.memory_mib != before.memory_mib and after.memory_mib is not None:
+        whole, rest = divmod(after.memory_mib, 1024)
+        limits["memory"] = f"{after.memory_mib}Mi" if rest else f"{whole}Gi"
+    if after.accelerator != before.accelerator and after.accelerator is not None:
+        template.node_selector.accelerator = after.accelerator
+        if GPU not in limits:
+            limits[GPU] = str(after.accelerator_count)
+
+
+def _write_env(container: Any, before: ServingConfig, after: ServingConfig) -> None:
+    old = {e.name: e for e in before.env}
+    kept = {e.name for e in after.env}
+    for index in reversed(range(len(container.env))):
+        if container.env[index].name not in kept:
+            del container.env[index]
+    for new in after.env:
+        if old.get(new.name) == new:
+            continue
+        entry = next((e for e in container.env if e.name == new.name), None)
+        if entry is None:
+            entry = container.env.add(name=new.name)
+        entry.value = new.value or ""
+
+
+def _write_probe(message: Any, probe: Probe) -> None:
+    """Headers of an HTTP probe stay where it stays one."""
+    message.initial_delay_seconds = probe.initial_delay_s
+    message.period_seconds = probe.period_s
+    message.timeout_seconds = probe.timeout_s
+    message.failure_threshold = probe.failure_threshold
+    if probe.kind == "http":
+        message.http_get.path = probe.path or ""
+        message.http_get.port = probe.port or 0
+    elif probe.kind == "grpc":
+        message.grpc.service = probe.path or ""
+        message.grpc.port = probe.port or 0
+    else:
+        message.tcp_socket.port = probe.port or 0
+
+
+def _write_options(template: Any, before: ServingConfig, after: ServingConfig) -> None:
+    changed = {n.name: n.options for o, n in zip(before.volumes, after.volumes, strict=True) if o != n}
+    for volume in template.volumes:
+        if volume.name in changed:
+            volume.gcs.mount_options[:] = changed[volume.name]
+
+
+def _refused(why: str) -> InputRejected:
+    return InputRejected("the template was not changed", why=why, mend="change it by hand, or make another plan")

@@ -1,0 +1,258 @@
+"""Cloud Run as a platform: the Admin API v2 describes and changes services, one revision for each approved change."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from agent.adapters.platform.cloud_run.api import CloudRunApi
+from agent.adapters.platform.cloud_run.describe import config_of, live_of, short
+from agent.adapters.platform.cloud_run.edit import edited
+from agent.adapters.platform.cloud_run.measure import Meter
+from agent.adapters.platform.cloud_run.rollout import Work, gives_all, rollout, shifting, work_of
+from agent.adapters.platform.cloud_run.template import (
+    LATEST,
+    bare,
+    effect_of,
+    parsed_traffic,
+    stamped,
+    targets_of,
+    template_of,
+    text_of,
+    traffic_of,
+)
+from agent.core.change.verification import Measurement
+from agent.core.service.serving import Live, Traffic
+from agent.errors import InputRejected, PolicyRefused, StateConflict
+from agent.ports.platform import Operation, Order, Restore
+
+# Tags of a staged revision; which one it is tells what the traffic followed before. Short: they share a host name with
+# the service.
+TAG_OF_LATEST = "sre-new"
+TAG_OF_PINNED = "sre-new-pin"
+
+
+class CloudRunPlatform:
+    """Describes and changes the services of ``services.toml`` on Cloud Run.
+
+    Args:
+        api: The Admin API.
+        names: Full resource name by service, ``projects/P/locations/L/services/S``.
+        meter: Measures a revision that is ready.
+        spare: How many accelerators are free beside the running ones, by service, as services.toml says; the API does
+            not tell, so None where nobody did.
+    """
+
+    def __init__(
+        self,
+        api: CloudRunApi,
+        names: Mapping[str, str],
+        meter: Meter,
+        *,
+        spare: Callable[[str], int | None] = lambda _: None,
+    ) -> None:
+        self._api = api
+        self._names = dict(names)
+        self._meter = meter
+        self._spare = spare
+
+    def describe(self, service: str) -> Live:
+        """Return the service as it is now: two reads."""
+        found = self._api.service(self._name(service))
+        revisions = self._api.revisions(found.name)
+        return live_of(found, revisions, spare_accelerator=self._room(service, found))
+
+    def validate(self, order: Order) -> None:
+        """Let Cloud Run check a change, etag and all, without making it."""
+        current = self._api.service(self._name(order.service))
+        request, mask = self._change(current, order)
+        self._api.update(request, mask=mask, dry_run=True)
+
+    def apply(self, order: Order) -> Operation:
+        """Start the change with the order's own etag, or return what this effect started before."""
+        current = self._api.service(self._name(order.service))
+        found = self._ours(current, order.effect_key)
+        if found is not None:
+            return found
+        self._unchanged(current, order.etag)
+        request, mask = self._change(current, order)
+        return self._start(request, mask, order)
+
+    def restore(self, order: Restore) -> Operation:
+        """Start putting a prior template and traffic back, or return what this effect started before."""
+        current = self._api.service(self._name(order.service))
+        found = self._ours(current, order.effect_key)
+        if found is not None:
+            return found
+        self._unchanged(current, order.etag)
+        template = stamped(
+            template_of(order.template), revision=order.revision, effect_key=order.effect_key, incident=order.incident
+        )
+        traffic = parsed_traffic(order.traffic)
+        request = _request(current.name, order.etag, template=template, traffic=traffic)
+        return self._start(request, ("template", "traffic"), order)
+
+    def shift(self, service: str, *, revision: str, etag: str, effect_key: str) -> Operation:  # noqa: ARG002 - no revision is made, so none is stamped; the traffic itself tells that it was done
+        """Give all traffic to a revision; where the policy before it was staged followed the latest, so again."""
+        current = self._api.service(self._name(service))
+        work = Work(service=current.name, aim=f"traffic/{revision}")
+        before = traffic_of(current.traffic)
+        if gives_all(before, revision, current):
+            return shifting(work, current)
+        self._unchanged(current, etag)
+        follows = any(t.tag == TAG_OF_LATEST for t in before) and revision == short(current.latest_ready_revision)
+        traffic = LATEST if follows else (Traffic(revision=revision, percent=100),)
+        self._api.update(_request(current.name, etag, traffic=traffic), mask=("traffic",), dry_run=False)
+        return Operation(name=work.name, done=False, ok=None, says=f"the traffic is being moved to {revision}")
+
+    def find(self, service: str, effect_key: str) -> Operation | None:
+        """Return the operation of an effect by its stamp, on the template or on a revision, or None."""
+        return self._ours(self._api.service(self._name(service)), effect_key)
+
+    def operation(self, name: str) -> Operation:
+        """Return how far an operation has come; its word counts only together with the revision's own state."""
+        work = work_of(name)
+        self._watched(work.service)
+        service = self._api.service(work.service)
+        if work.aim.startswith("traffic/"):
+            return shifting(work, service)
+        native = self._api.operation(work.native) if work.native else None
+        return rollout(work, native, service, self._api.revision(f"{work.service}/{work.aim}"))
+
+    def restored(self, service: str, *, template: str, traffic: str) -> bool:
+        """Whether template and traffic equal the prior ones, but for revision name and stamp."""
+        current = self._api.service(self._name(service))
+        same = bare(text_of(current.template)) == bare(template)
+        return same and traffic_of(current.traffic) == parsed_traffic(traffic)
+
+    def measure(self, service: str, revision: str) -> tuple[Measurement, ...]:
+        """Measure a revision: its Ready condition, then one real completion, its tokens and its speed."""
+        current = self._api.service(self._name(service))
+        found = self._api.revision(f"{current.name}/revisions/{revision}")
+        if found is None:
+            raise InputRejected(
+                f"revision {revision!r} was not measured",
+                why=f"service {service!r} has none of that name",
+                mend="describe the service to see its revisions",
+            )
+        work = Work(service=current.name, aim=f"revisions/{revision}")
+        return self._meter.measure(service, revision, rollout(work, None, current, found), current)
+
+    def _change(self, current: Any, order: Order) -> tuple[Any, tuple[str, ...]]:
+        """Return the service to send and what of it is to be replaced."""
+        template = edited(current.template, order.actions, scaled_above=_scaled_above(current))
+        template = stamped(template, revision=order.revision, effect_key=order.effect_key, incident=order.incident)
+        if order.staged:
+            traffic = _staged(current, order.revision)
+            return _request(current.name, order.etag, template=template, traffic=traffic), ("template", "traffic")
+        pinned = [t.revision for t in traffic_of(current.traffic) if t.revision and t.percent]
+        if pinned:
+            raise InputRejected(
+                f"service {order.service!r} was not changed",
+                why=f"its traffic, or a share of it, is pinned to {pinned[0]!r}, so a new one would not serve alone",
+                mend="let all of the traffic follow the latest revision first",
+            )
+        return _request(current.name, order.etag, template=template), ("template",)
+
+    def _room(self, service: str, found: Any) -> bool | None:
+        """Whether a second revision can come up beside the first: one instance of it, or as many as must be awake."""
+        if not found.template.node_selector.accelerator:
+            return True
+        free, config = self._spare(service), config_of(found.template)
+        awake = max(config.min_instances, found.scaling.min_instance_count, 1)
+        return None if free is None else free >= awake * config.accelerator_count
+
+    def _start(self, request: Any, mask: tuple[str, ...], order: Order | Restore) -> Operation:
+        """Check, then call once. A conflict may be our own earlier call: the stamp decides."""
+        try:
+            self._api.update(request, mask=mask, dry_run=True)
+            native = self._api.update(request, mask=mask, dry_run=False)
+        except StateConflict:
+            found = self._ours(self._api.service(request.name), order.effect_key)
+            if found is None:
+                raise
+            return found
+        work = Work(service=request.name, aim=f"revisions/{order.revision}", native=native.name)
+        return Operation(name=work.name, done=False, ok=None, says=f"{order.revision} is starting")
+
+    def _ours(self, current: Any, effect_key: str) -> Operation | None:
+        """Look for the stamp: on the template at once, on revisions for as long as they are kept."""
+        template = current.template
+        if effect_of(template.revision, template.labels) == effect_key:
+            revision = template.revision
+        else:
+            listed = ((short(r.name), r.labels) for r in self._api.revisions(current.name))
+            revision = next((name for name, labels in listed if effect_of(name, labels) == effect_key), "")
+        if not revision:
+            return None
+        native = self._native(current.name, effect_key)
+        work = Work(service=current.name, aim=f"revisions/{revision}", native=native.name if native else None)
+        return rollout(work, native, current, self._api.revision(f"{work.service}/{work.aim}"))
+
+    def _native(self, service: str, effect_key: str) -> Any | None:
+        """Return the platform's operation for a stamp; None where it is gone, or where we may not list them."""
+        from google.cloud import run_v2
+
+        try:
+            listed = self._api.operations(service.split("/services/", 1)[0])
+        except PolicyRefused:
+            return None
+        for operation in listed:
+            about = run_v2.Service.pb(run_v2.Service())
+            if not operation.metadata.Unpack(about):
+                continue
+            if about.name == service and effect_of(about.template.revision, about.template.labels) == effect_key:
+                return operation
+        return None
+
+    def _unchanged(self, current: Any, etag: str) -> None:
+        """What we edit must be what the etag stands for; the platform checks the etag once more."""
+        if current.etag != etag:
+            raise StateConflict(
+                f"service {short(current.name)!r} was not changed",
+                why=f"its etag is {current.etag}, the change was made for {etag}",
+                mend="look at the service and plan again",
+            )
+
+    def _name(self, service: str) -> str:
+        found = self._names.get(service)
+        if found is None:
+            raise InputRejected(
+                f"service {service!r} is not on Cloud Run",
+                why=f"services.toml has {', '.join(sorted(self._names)) or 'none'} there",
+                mend="add it to services.toml",
+            )
+        return found
+
+    def _watched(self, name: str) -> None:
+        if name not in self._names.values():
+            raise InputRejected(
+                f"operation on {name!r} was not read", why="that service is not watched", mend="add it to services.toml"
+            )
+
+
+def _request(name: str, etag: str, *, template: Any = None, traffic: tuple[Traffic, ...] = ()) -> Any:
+    """Return a ``Service`` that holds what an update replaces, and the etag it was made for."""
+    from google.cloud import run_v2
+
+    service = run_v2.Service(name=name, etag=etag, traffic=targets_of(traffic))
+    if template is not None:
+        run_v2.Service.pb(service).template.CopyFrom(template)
+    return service
+
+
+def _staged(current: Any, revision: str) -> tuple[Traffic, ...]:
+    """Return the traffic as it is, with the latest pinned to what serves now, and a tag at 0 % for the new revision."""
+    before = traffic_of(current.traffic) or LATEST
+    serving = short(current.latest_ready_revision)
+    if not serving:
+        raise InputRejected(
+            f"{revision!r} was not staged", why="no revision serves now", mend="change the service in place"
+        )
+    kept = tuple(t.with_(revision=t.revision or serving) for t in before)
+    tag = TAG_OF_LATEST if before == LATEST else TAG_OF_PINNED
+    return (*(t for t in kept if t.tag not in {TAG_OF_LATEST, TAG_OF_PINNED}), Traffic(revision=revision, tag=tag))
+
+
+def _scaled_above(current: Any) -> bool:
+    scaling = current.scaling
+    manual = scaling.HasField("manual_instance_count")
+    return bool(manual or scaling.min_instance_count or scaling.max_instance_count)

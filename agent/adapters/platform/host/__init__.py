@@ -1,0 +1,1 @@
+"""A vLLM server on this machine, supervised."""

@@ -1,0 +1,386 @@
+"""A host runs one server for each service: started, changed by a restart, and taken over after a crash of ours."""
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from pathlib import Path
+
+from agent.adapters.platform.host.measure import measurements
+from agent.adapters.platform.host.probe import Address, address_of, healthy
+from agent.adapters.platform.host.server import HostServer, last_line
+from agent.adapters.platform.host.state_file import Book, Hand
+from agent.adapters.platform.rehearsal.template import bare, parsed_traffic, stamped, template_of
+from agent.core.change.verification import Measurement
+from agent.core.plan.action import Action, ForPerson, Restart, SetEnv, SetFlag, SetModel, SetStartupProbe
+from agent.core.service.serving import Live, ServingConfig, Traffic
+from agent.core.value import digest
+from agent.errors import InputRejected, StateConflict
+from agent.ports.clock import Clock
+from agent.ports.host import Page, Stage, Start
+from agent.ports.platform import Operation, Order, Restore
+
+LATEST = (Traffic(percent=100),)
+GRACE_S = 10.0  # a server that was asked to end gets so long; vLLM takes one to five seconds
+POSSIBLE = (SetFlag, SetEnv, SetModel, SetStartupProbe, Restart, ForPerson)
+
+
+class HostPlatform:
+    """Servers of this machine, each in a folder with its record, its logs and what its keepers wrote down.
+
+    Nothing here waits: every call first lets happen what is due (end what is to end, start what is to start, see what
+    has ended or come up), so that any process that knows the folder can go on where another one was killed.
+
+    Args:
+        folder: One folder below it for each service.
+        clock: When things were seen.
+        environ: Our own environment; a server inherits it.
+        grace_s: How long a server may take to end before it is ended by force.
+        server: Makes what starts and ends a service's processes, of its folder and the environment.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        clock: Clock,
+        environ: Mapping[str, str],
+        *,
+        grace_s: float = GRACE_S,
+        server: Callable[[Path, Mapping[str, str]], HostServer] = HostServer,
+    ) -> None:
+        self._folder = folder
+        self._clock = clock
+        self._environ = dict(environ)
+        self._make = server
+        self._grace = timedelta(seconds=grace_s)
+
+    def knows(self, service: str) -> bool:
+        """Whether a server of that name was ever started here."""
+        return self._book(service).exists
+
+    def describe(self, service: str) -> Live:
+        """Return the server as it is now."""
+        page = self.settled(service)
+        newest = page.newest
+        up = newest is not None and newest.stage is Stage.READY and not newest.sick
+        pending = newest is not None and newest.stage in {Stage.WAITING, Stage.STARTING}
+        return Live(
+            service=service,
+            platform="host",
+            config=template_of(page.template).config,
+            uid=page.uid,
+            generation=page.generation,
+            etag=page.etag,
+            template=page.template,
+            traffic=LATEST,
+            latest_ready_revision=page.latest_ready,
+            latest_created_revision=newest.revision if newest is not None else None,
+            stamps={s.revision: s.effect_key for s in page.starts if s.effect_key is not None},
+            ready=None if pending else up,
+            reconciling=pending,
+            message=newest.sick or newest.told if newest is not None else "",
+            spare_accelerator=False,
+            log_path=str(self.log_path(service, newest).absolute()) if newest is not None else None,
+        )
+
+    def validate(self, order: Order) -> None:
+        """Check a change without making it: on one machine there is no other hardware and no second instance."""
+        self._page(order.service)
+        self._possible(order.actions, staged=order.staged)
+
+    def apply(self, order: Order) -> Operation:
+        """Begin a restart with the changed words, or return what this effect began before."""
+        with self._book(order.service).writing() as hand:
+            page = self._settle(hand, order.service)
+            before = page.effect(order.effect_key)
+            if before is not None:
+                return self._told(page, before)
+            self._possible(order.actions, staged=order.staged)
+            self._free(page, order.revision, order.etag)
+            template = stamped(page.template, order.revision, order.effect_key, order.incident, actions=order.actions)
+            return self._begin(hand, page, order, template)
+
+    def restore(self, order: Restore) -> Operation:
+        """Begin a restart with a prior configuration, or return what this effect began before."""
+        with self._book(order.service).writing() as hand:
+            page = self._settle(hand, order.service)
+            before = page.effect(order.effect_key)
+            if before is not None:
+                return self._told(page, before)
+            self._free(page, order.revision, order.etag)
+            template = stamped(order.template, order.revision, order.effect_key, order.incident)
+            return self._begin(hand, page, order, template)
+
+    def shift(self, service: str, *, revision: str, etag: str, effect_key: str) -> Operation:
+        """Refuse: there is one server, and it has all the traffic."""
+        raise InputRejected(
+            f"traffic of {service!r} was not shifted to {revision!r}",
+            why=f"a host runs one server, and nothing was brought up beside it ({effect_key} at {etag})",
+            mend="nothing to do: the newest start has the traffic",
+        )
+
+    def find(self, service: str, effect_key: str) -> Operation | None:
+        """Return the operation of an effect, or None where there is no trace of it."""
+        page = self.settled(service)
+        start = page.effect(effect_key)
+        return self._told(page, start) if start is not None else None
+
+    def operation(self, name: str) -> Operation:
+        """Return how far an operation has come."""
+        words = name.split("/")
+        found = self.find(words[1], words[3]) if len(words) == 4 and words[0] == "host" else None
+        if found is None:
+            raise InputRejected(
+                f"operation {name!r} is unknown", why="no start here has its stamp", mend="read back the effect's stamp"
+            )
+        return found
+
+    def restored(self, service: str, *, template: str, traffic: str) -> bool:
+        """Whether template and traffic equal the prior ones, but for revision name and stamp."""
+        page = self._page(service)
+        return bare(page.template) == bare(template) and parsed_traffic(traffic) == LATEST
+
+    def measure(self, service: str, revision: str) -> tuple[Measurement, ...]:
+        """Measure a start: ready, one real completion, token counters, speed."""
+        page = self.settled(service)
+        start = page.start(revision)
+        if start is None:
+            raise InputRejected(
+                f"revision {revision!r} was not measured",
+                why=f"server {service!r} had no start of that name",
+                mend="describe the service to see its revisions",
+            )
+        return measurements(service, start, self.address(start), self._clock.now())
+
+    def open(self, service: str, config: ServingConfig, *, running: bool = False, changing: bool = False) -> bool:
+        """Start a server for a person, or take over the one that is on record.
+
+        Args:
+            service: Its name.
+            config: What to run.
+            running: Whether it was started by somebody else already.
+            changing: Whether an approved change of it is under way. A server that has ended is then started by the
+                change: a start by hand would be another state than the one that was approved.
+
+        Returns:
+            True where the server on record was taken over, as when the watcher before us was killed.
+
+        Raises:
+            StateConflict: A server of this name runs with other words.
+        """
+        with self._book(service).writing() as hand:
+            wanted = stamped(config, "", None, None)
+            if hand.page is None:
+                uid = digest([service, str(self._folder), self._clock.now().isoformat()])[:32]
+                hand.page = Page(service=service, uid=uid, template=wanted)
+            page = self._settle(hand, service)
+            newest = page.newest
+            same = newest is not None and _words(wanted) in {_words(t) for t in (page.by_hand, page.template) if t}
+            runs = newest is not None and newest.stage is not Stage.ENDED and not newest.on_purpose
+            if runs and not same:
+                raise StateConflict(
+                    f"the server {service!r} was not started",
+                    why=f"one of that name runs with other words: {' '.join(_words(page.template))}",
+                    mend="stop that one first, or choose another name: sre-agent watch --name NAME -- ...",
+                )
+            if runs or (changing and same):
+                return True
+            self._by_hand(hand, page.with_(template=wanted, by_hand=wanted), running=running)
+            return False
+
+    def again(self, service: str) -> None:
+        """Start the present configuration again for a person; nothing happens where it runs."""
+        with self._book(service).writing() as hand:
+            page = self._settle(hand, service)
+            if page.newest is None or page.newest.stage is Stage.ENDED:
+                self._by_hand(hand, page)
+
+    def stop(self, service: str) -> None:
+        """Ask the server to end, for a person; ``settled`` goes on with it."""
+        with self._book(service).writing() as hand:
+            page = self._settle(hand, service)
+            if page.newest is not None and page.newest.stage is not Stage.ENDED:
+                hand.page = self._ending(page, page.newest)
+
+    def judge(self, service: str, mark: str, sick: str) -> None:
+        """Note that the newest start does not serve though it runs, or (an empty word) that it does."""
+        with self._book(service).writing() as hand:
+            page = hand.page
+            newest = page.newest if page is not None else None
+            if page is not None and newest is not None and newest.mark == mark and newest.sick != sick:
+                hand.page = page.put(newest.with_(sick=sick))
+
+    def settled(self, service: str) -> Page:
+        """Let happen what is due and return the record.
+
+        Raises:
+            InputRejected: No server of that name was started here.
+        """
+        with self._book(service).writing() as hand:
+            return self._settle(hand, service)
+
+    def log_path(self, service: str, start: Start) -> Path:
+        """Return the file with the output of a start."""
+        return self._server(service).log(start)
+
+    def address(self, start: Start) -> Address:
+        """Return where a start's server is asked."""
+        return address_of(template_of(start.template).config, self._environ)
+
+    def first_byte(self, service: str, start: Start) -> int:
+        """Return where a start's output begins in that file."""
+        return self._server(service).first_byte(start)
+
+    def recordings(self, service: str) -> tuple[Start, ...]:
+        """Return the starts on record, the newest last; nothing for a service that is not ours."""
+        page = self._book(service).read()
+        return page.starts if page is not None else ()
+
+    def _settle(self, hand: Hand, service: str) -> Page:
+        page = self._held(hand.page, service)
+        for start in page.starts:
+            if start.stage is not Stage.ENDED:
+                page = self._onward(page, start)
+        newest = page.newest
+        if newest is not None and newest.stage is Stage.WAITING and self._cleared(page):
+            self._server(service).launch(newest, template_of(newest.template).config)
+            page = page.put(newest.with_(stage=Stage.STARTING, began_at=self._clock.now()))
+        hand.page = page
+        return page
+
+    def _cleared(self, page: Page) -> bool:
+        """Whether nothing of the start before the newest is left: not its port, not its memory."""
+        if any(s.stage is not Stage.ENDED for s in page.starts[:-1]):
+            return False
+        if len(page.starts) < 2:
+            return True
+        server, before = self._server(page.service), page.starts[-2]
+        if server.gone(before):
+            return True
+        if not server.kept(before).held:
+            server.end_by_force(before)  # its keeper, who would have done it, was ended by force
+        return False
+
+    def _onward(self, page: Page, start: Start) -> Page:
+        """Look at one start that has not ended."""
+        if start.on_purpose:
+            return self._ending(page, start)
+        if start.stage is Stage.WAITING:
+            return page
+        server = self._server(page.service)
+        kept = server.kept(start)
+        if kept.ended or (not kept.held and not kept.process):
+            if not kept.held:
+                server.end_by_force(start)  # nobody else would: an engine without its server holds the memory
+            said = kept.says or "nobody saw how"
+            says = f"the server ended with {said}" + ("" if start.ready_at else " before it served")
+            return page.put(
+                start.with_(
+                    stage=Stage.ENDED,
+                    ended_at=self._clock.now(),
+                    exit_code=kept.code,
+                    says=says,
+                    last_line=last_line(server.log(start)),
+                )
+            )
+        if start.stage is Stage.STARTING and self._serves(page.service, start):
+            ready = start.with_(stage=Stage.READY, ready_at=self._clock.now(), says="")
+            return page.put(ready).with_(latest_ready=start.revision, good_template=start.template)
+        return page
+
+    def _serves(self, service: str, start: Start) -> bool:
+        """Whether one of this start's own processes listens on its port and says that it is well."""
+        address = self.address(start)
+        if not healthy(address).good:
+            return False
+        return self._server(service).serves_on(start, address.port)
+
+    def _ending(self, page: Page, start: Start) -> Page:
+        """Ask a start to end, end it by force after the grace, and note when nothing of it is left."""
+        server = self._server(page.service)
+        now = self._clock.now()
+        if start.stage is Stage.WAITING:
+            return page.put(start.with_(stage=Stage.ENDED, asked_at=now, ended_at=now, says="it was never begun"))
+        if start.asked_at is None:
+            server.ask_to_end(start)
+            return page.put(start.with_(asked_at=now))
+        if server.gone(start):
+            kept = server.kept(start)
+            said = f"it was asked to end: {kept.says or 'ended by force'}"
+            return page.put(start.with_(stage=Stage.ENDED, ended_at=now, exit_code=kept.code, says=said))
+        if now - start.asked_at >= self._grace:
+            server.end_by_force(start)
+        return page
+
+    def _begin(self, hand: Hand, page: Page, order: Order | Restore, template: str) -> Operation:
+        made = self._made(page, order.revision, order.effect_key, template)
+        newest = page.newest
+        if newest is not None and newest.stage is not Stage.ENDED:
+            page = self._ending(page, newest)
+        page = page.put(made).with_(template=template, generation=page.generation + 1, writes=page.writes + 1)
+        self._book(page.service).write(page)  # the intent first: a successor finds it, whatever becomes of us
+        hand.page = page
+        return self._told(page, made)
+
+    def _by_hand(self, hand: Hand, page: Page, *, running: bool = False) -> None:
+        page = page.with_(generation=page.generation + 1, writes=page.writes + 1)
+        revision = f"{page.service}-{page.generation}"
+        template = stamped(page.template, revision, None, None)
+        made = self._made(page, revision, None, template)
+        page = page.with_(template=template).put(made.with_(stage=Stage.STARTING) if running else made)
+        self._book(page.service).write(page)
+        hand.page = page
+        self._settle(hand, page.service)
+
+    def _made(self, page: Page, revision: str, effect_key: str | None, template: str) -> Start:
+        mark = digest([page.uid, revision, page.writes])[:20]
+        return Start(revision=revision, effect_key=effect_key, mark=mark, template=template, began_at=self._clock.now())
+
+    def _free(self, page: Page, revision: str, etag: str) -> None:
+        why = ""
+        if page.etag != etag:
+            why = f"its etag is {page.etag}, the change was made for {etag}"
+        elif page.start(revision) is not None:
+            why = f"a start {revision!r} stands already, without this effect's stamp"
+        if why:
+            raise StateConflict(
+                f"server {page.service!r} was not changed", why=why, mend="look at the service and plan again"
+            )
+
+    def _possible(self, actions: tuple[Action, ...], *, staged: bool) -> None:
+        strange = [a.kind for a in actions if not isinstance(a, POSSIBLE)]
+        if strange or staged:
+            what = ", ".join(strange) or "a second server beside the first"
+            raise InputRejected(
+                "the change was refused", why=f"one machine cannot do that: {what}", mend="make another plan"
+            )
+
+    def _told(self, page: Page, start: Start) -> Operation:
+        name = f"host/{page.service}/operations/{start.effect_key}"
+        if start.ready_at is not None:
+            return Operation(name=name, done=True, ok=True, says=f"{start.revision} came up")
+        if start.stage is Stage.ENDED:
+            return Operation(name=name, done=True, ok=False, says=start.told)
+        return Operation(name=name, done=False, ok=None, says=f"{start.revision} is {start.stage}")
+
+    def _page(self, service: str) -> Page:
+        return self._held(self._book(service).read(), service)
+
+    def _held(self, page: Page | None, service: str) -> Page:
+        if page is None:
+            have = sorted(p.parent.name for p in self._folder.glob("*/server.json"))
+            raise InputRejected(
+                f"there is no server {service!r} on this host",
+                why=f"started were: {', '.join(have) or 'none'}",
+                mend="start it: sre-agent watch -- vllm serve MODEL",
+            )
+        return page
+
+    def _book(self, service: str) -> Book:
+        return Book(self._folder / service)
+
+    def _server(self, service: str) -> HostServer:
+        return self._make(self._folder / service, self._environ)
+
+
+def _words(template: str) -> tuple[str, ...]:
+    config = template_of(template).config
+    return (*config.command, *config.args)

@@ -1,0 +1,1 @@
+"""A simulated Cloud Run that replays recorded outcomes."""

@@ -1,0 +1,383 @@
+"""A rehearsal stands in for Cloud Run: revisions boot or fail as it was recorded, and nothing real is touched."""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from agent.adapters.platform.rehearsal.limits import complaints
+from agent.adapters.platform.rehearsal.manual_changes import persons_entries
+from agent.adapters.platform.rehearsal.outcome import Compute, crashed, fate_of, fate_of_live, measurements, rehearsed
+from agent.adapters.platform.rehearsal.replay import entries_of, log_of
+from agent.adapters.platform.rehearsal.scenario import Result, Scenario
+from agent.adapters.platform.rehearsal.state_file import Book, OperationRow, Page, RevisionRow, ServiceRow
+from agent.adapters.platform.rehearsal.template import bare, parsed_traffic, stamped, template_of, wanted
+from agent.core.change.verification import Measurement
+from agent.core.service.serving import Live, Traffic
+from agent.core.value import Value, digest
+from agent.errors import InputRejected, StateConflict
+from agent.ports.clock import Clock
+from agent.ports.logs import InstanceLog
+from agent.ports.platform import Operation, Order, Restore
+
+LATEST = (Traffic(percent=100),)
+
+
+class SinkEntry(Value):
+    """A log entry that a sink lets through, and when it can be read."""
+
+    at: datetime
+    entry: dict[str, Any]
+
+
+class RehearsalPlatform:
+    """Plays the outside world from scenarios; its file outlives the agent, its writes are its own transactions.
+
+    Args:
+        path: The SQLite file; made where it is missing, gone on with where it stands.
+        scenarios: By service.
+        clock: The rehearsal has no time of its own: what is due has happened by the next call.
+        compression: Divides every wait; None takes each scenario's own.
+        compute: Asked for starts that nobody recorded; None lets them end "not recorded".
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        scenarios: Mapping[str, Scenario],
+        clock: Clock,
+        *,
+        compression: float | None = None,
+        compute: Compute | None = None,
+    ) -> None:
+        self._book = Book(path)
+        self._scenarios = dict(scenarios)
+        self._clock = clock
+        self._compression = compression
+        self._compute = compute
+        with self._book.writing() as page:
+            for scenario in self._scenarios.values():
+                if page.service(scenario.service) is None:
+                    self._open(page, scenario)
+
+    def takes_changes(self, service: str) -> bool:
+        """Whether the rehearsal stands in for this service's platform; elsewhere a person makes the changes."""
+        scenario = self._scenarios.get(service)
+        return scenario is not None and scenario.takes_changes
+
+    def describe(self, service: str) -> Live:
+        """Return the service as it is now."""
+        scenario = self._scenario(service)
+        with self._book.writing() as page:
+            self._settle(page)
+            row = _found(page.service(service))
+            revisions = page.revisions(service)
+            running = any(o.service == service for o in page.running())
+        factor = self._factor(scenario)
+        newest = next(r for r in revisions if r.name == row.latest_created)
+        if row.ready and crashed(newest, self._clock.now(), factor):
+            row = row.with_(ready=False, message=newest.fate.message)
+        note = rehearsed(factor)
+        return Live(
+            service=service,
+            platform=scenario.platform,
+            config=template_of(row.template).config,
+            uid=row.uid,
+            generation=row.generation,
+            etag=_etag(row),
+            template=row.template,
+            traffic=row.traffic,
+            latest_ready_revision=row.latest_ready,
+            latest_created_revision=row.latest_created,
+            stamps={r.name: r.effect_key for r in revisions if r.effect_key is not None},
+            ready=row.ready,
+            reconciling=running,
+            message=f"{row.message} ({note})" if row.message else f"({note})",
+            spare_accelerator=scenario.live.spare_accelerator,
+        )
+
+    def validate(self, order: Order) -> None:
+        """Check a change as Cloud Run would, without making it."""
+        scenario = self._scenario(order.service)
+        with self._book.writing() as page:
+            row = _found(page.service(order.service))
+        config = wanted(row.template, order.actions)
+        wrong = complaints(config) if scenario.platform == "cloud_run" else ()
+        if wrong:
+            raise InputRejected(
+                f"the change of {order.service!r} was refused",
+                why="; ".join(wrong),
+                mend="make another plan; nothing was changed",
+            )
+
+    def apply(self, order: Order) -> Operation:
+        """Start the change, or return what this effect started before."""
+        self._scenario(order.service)
+        with self._book.writing() as page:
+            self._settle(page)
+            before = page.effect(order.service, order.effect_key)
+            if before is not None:
+                return self._told(before)
+            row = self._free(page, order.service, order.revision, order.etag)
+            template = stamped(row.template, order.revision, order.effect_key, order.incident, actions=order.actions)
+            pinned = row
+            if order.staged:
+                pinned = row.with_(traffic=_pinned(row), follow=row.traffic)
+            return self._told(self._begin(page, pinned, order, template))
+
+    def restore(self, order: Restore) -> Operation:
+        """Start putting a prior template and traffic back, or return what this effect started before."""
+        self._scenario(order.service)
+        with self._book.writing() as page:
+            self._settle(page)
+            before = page.effect(order.service, order.effect_key)
+            if before is not None:
+                return self._told(before)
+            row = self._free(page, order.service, order.revision, order.etag)
+            template = stamped(order.template, order.revision, order.effect_key, order.incident)
+            row = row.with_(traffic=parsed_traffic(order.traffic), follow=None)
+            return self._told(self._begin(page, row, order, template))
+
+    def shift(self, service: str, *, revision: str, etag: str, effect_key: str) -> Operation:
+        """Give all traffic to a revision; where the policy before it was staged followed the latest, so again."""
+        self._scenario(service)
+        with self._book.writing() as page:
+            self._settle(page)
+            before = page.effect(service, effect_key)
+            if before is not None:
+                return self._told(before)
+            row = self._unchanged(page, service, etag)
+            target = page.revision(revision)
+            if target is None or target.service != service or target.fate.result == Result.FAILED:
+                raise InputRejected(
+                    f"traffic was not shifted to {revision!r}",
+                    why="it is no revision of this service that serves",
+                    mend="look at the service and its revisions",
+                )
+            follows = row.follow == LATEST and revision == row.latest_ready
+            traffic = LATEST if follows else (Traffic(revision=revision, percent=100),)
+            page.keep_service(
+                row.with_(traffic=traffic, follow=None, writes=row.writes + 1, generation=row.generation + 1)
+            )
+            now = self._clock.now()
+            done = OperationRow(
+                name=_operation_name(service, effect_key),
+                service=service,
+                effect_key=effect_key,
+                revision=revision,
+                ends_at=now,
+                done=True,
+                ok=True,
+                says=f"all traffic goes to {revision}",
+            )
+            page.keep_operation(done)
+            return self._told(done)
+
+    def find(self, service: str, effect_key: str) -> Operation | None:
+        """Return the operation of an effect, or None where there is no trace of it."""
+        self._scenario(service)
+        with self._book.writing() as page:
+            self._settle(page)
+            row = page.effect(service, effect_key)
+        return self._told(row) if row is not None else None
+
+    def operation(self, name: str) -> Operation:
+        """Return how far an operation has come."""
+        with self._book.writing() as page:
+            self._settle(page)
+            row = page.operation(name)
+        if row is None:
+            raise InputRejected(
+                f"operation {name!r} is unknown",
+                why="the rehearsal never began it",
+                mend="read back the effect's stamp",
+            )
+        return self._told(row)
+
+    def restored(self, service: str, *, template: str, traffic: str) -> bool:
+        """Whether template and traffic equal the prior ones, but for revision name and stamp."""
+        self._scenario(service)
+        with self._book.writing() as page:
+            row = _found(page.service(service))
+        return bare(row.template) == bare(template) and row.traffic == parsed_traffic(traffic)
+
+    def measure(self, service: str, revision: str) -> tuple[Measurement, ...]:
+        """Measure a revision by the record; what is not on record is not measured."""
+        scenario = self._scenario(service)
+        with self._book.writing() as page:
+            self._settle(page)
+            row = page.revision(revision)
+        if row is None or row.service != service:
+            raise InputRejected(
+                f"revision {revision!r} was not measured",
+                why=f"service {service!r} has none of that name",
+                mend="describe the service to see its revisions",
+            )
+        factor, by_arithmetic = self._factor(scenario), self._compute is not None
+        return measurements(scenario, row, self._clock, factor, by_arithmetic=by_arithmetic)
+
+    def recordings(self, service: str) -> tuple[InstanceLog, ...]:
+        """Return the logs of the service's revisions as far as they have been written by now."""
+        scenario = self._scenarios.get(service)
+        if scenario is None:
+            return ()
+        with self._book.writing() as page:
+            revisions = page.revisions(service)
+        now, factor = self._clock.now(), self._factor(scenario)
+        return tuple(log for r in revisions if (log := log_of(scenario, r, now=now, compression=factor)) is not None)
+
+    def new_log_entries(self, since: datetime | None) -> tuple[SinkEntry, ...]:
+        """Return what a log sink let through after ``since``, oldest first; pass the last ``at`` the next time."""
+        return tuple(
+            SinkEntry(at=at, entry=json.loads(body)) for at, body in self._book.entries(since, self._clock.now())
+        )
+
+    def take_on(self, service: str, task: str, *, at: datetime) -> None:
+        """Let a simulated person begin a task, where the record tells what a person did; once for each task."""
+        scenario = self._scenarios.get(service)
+        if scenario is None:
+            return
+        with self._book.writing() as page:
+            entries = persons_entries(scenario, task, taken_at=at, compression=self._factor(scenario))
+            for entry_id, told_at, body in entries:
+                page.add_entry(entry_id, service, told_at, body)
+
+    def _open(self, page: Page, scenario: Scenario) -> None:
+        live = scenario.live
+        now = self._clock.now()
+        page.keep_service(
+            ServiceRow(
+                name=scenario.service,
+                uid=digest(["uid", scenario.service])[:32],
+                generation=live.generation,
+                template=stamped(live.config, "", None, None),
+                traffic=live.traffic,
+                latest_ready=live.latest_ready_revision or (live.revision if live.ready else None),
+                latest_created=live.revision,
+                ready=live.ready,
+                message=live.message,
+            )
+        )
+        page.add_revision(
+            RevisionRow(
+                name=live.revision,
+                service=scenario.service,
+                effect_key=None,
+                fate=fate_of_live(scenario),
+                began_at=live.recording.began_at if live.recording is not None else now,
+                ends_at=now,
+                initial=True,
+            )
+        )
+
+    def _begin(self, page: Page, row: ServiceRow, order: Order | Restore, template: str) -> OperationRow:
+        """Write the new specification, the revision, its log entries to come and the operation."""
+        scenario = self._scenario(row.name)
+        now, factor = self._clock.now(), self._factor(scenario)
+        fate = fate_of(scenario, template_of(template).config, self._compute)
+        made = RevisionRow(
+            name=order.revision,
+            service=row.name,
+            effect_key=order.effect_key,
+            fate=fate,
+            began_at=now,
+            ends_at=now + timedelta(seconds=fate.after_s / factor),
+        )
+        operation = OperationRow(
+            name=_operation_name(row.name, order.effect_key),
+            service=row.name,
+            effect_key=order.effect_key,
+            revision=order.revision,
+            ends_at=made.ends_at,
+            says=f"{order.revision} is starting",
+        )
+        page.keep_service(
+            row.with_(
+                template=template,
+                generation=row.generation + 1,
+                writes=row.writes + 1,
+                latest_created=order.revision,
+                ready=None,
+                message="",
+            )
+        )
+        page.add_revision(made)
+        for entry_id, at, body in entries_of(scenario, made, compression=factor):
+            page.add_entry(entry_id, row.name, at, body)
+        page.keep_operation(operation)
+        return operation
+
+    def _settle(self, page: Page) -> None:
+        """Let happen what is due: a start that ended becomes ready, or leaves the traffic where it was."""
+        now = self._clock.now()
+        for operation in page.running():
+            made = page.revision(operation.revision)
+            row = page.service(operation.service)
+            if operation.ends_at > now or made is None or row is None:
+                continue
+            fate = made.fate
+            ok = {Result.CAME_UP: True, Result.FAILED: False}.get(Result(fate.result))
+            page.keep_operation(operation.with_(done=True, ok=ok, says=fate.message if ok is False else fate.word))
+            if ok:
+                row = row.with_(latest_ready=made.name)
+            if made.name == row.latest_created:
+                row = row.with_(ready=ok, message=fate.word if ok is None else fate.message)
+            page.keep_service(row)
+
+    def _free(self, page: Page, service: str, revision: str, etag: str) -> ServiceRow:
+        row = self._unchanged(page, service, etag)
+        if page.revision(revision) is not None:
+            raise StateConflict(
+                f"revision {revision!r} was not made",
+                why="one of that name stands already, without this effect's stamp",
+                mend="look at the service and plan again",
+            )
+        return row
+
+    def _unchanged(self, page: Page, service: str, etag: str) -> ServiceRow:
+        row = _found(page.service(service))
+        if _etag(row) != etag:
+            raise StateConflict(
+                f"service {service!r} was not changed",
+                why=f"its etag is {_etag(row)}, the change was made for {etag}",
+                mend="look at the service and plan again",
+            )
+        return row
+
+    def _scenario(self, service: str) -> Scenario:
+        if not self.takes_changes(service):
+            have = sorted(name for name, s in self._scenarios.items() if s.takes_changes)
+            raise InputRejected(
+                f"the rehearsal has no service {service!r}",
+                why=f"it has scenarios for {', '.join(have) or 'nothing'}",
+                mend="name a scenario for it in services.toml",
+            )
+        return self._scenarios[service]
+
+    def _factor(self, scenario: Scenario) -> float:
+        return self._compression if self._compression is not None else scenario.compression
+
+    def _told(self, row: OperationRow) -> Operation:
+        note = rehearsed(self._factor(self._scenarios[row.service]))
+        return Operation(name=row.name, done=row.done, ok=row.ok, says=f"{row.says} ({note})")
+
+
+def _found(row: ServiceRow | None) -> ServiceRow:
+    assert row is not None, "every scenario's service is written when the rehearsal opens"
+    return row
+
+
+def _etag(row: ServiceRow) -> str:
+    return f'"{digest([row.uid, row.writes])[:16]}"'
+
+
+def _operation_name(service: str, effect_key: str) -> str:
+    return f"rehearsal/{service}/operations/{effect_key}"
+
+
+def _pinned(row: ServiceRow) -> tuple[Traffic, ...]:
+    """A staged revision gets no traffic: a share of the latest one becomes a share of the one that serves now."""
+    if row.latest_ready is None:
+        return row.traffic
+    return tuple(t.with_(revision=row.latest_ready) if t.revision is None else t for t in row.traffic)

@@ -1,0 +1,1 @@
+"""Firestore: incidents, control data, cards and marks."""

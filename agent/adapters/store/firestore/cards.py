@@ -1,0 +1,61 @@
+"""Where an incident's messages stand, in the Firestore database of the incidents."""
+
+from contextlib import suppress
+from datetime import datetime, timedelta
+
+from agent.adapters.store.firestore.documents import Data, Documents, Write, place
+from agent.adapters.store.firestore.errors import Rival
+from agent.adapters.store.sqlite.time_text import to_us
+
+
+class FirestoreCards:
+    """Keeps the promises of :class:`agent.ports.stage_context.Cards`.
+
+    One document is both: with ``holder`` and ``until`` (microseconds) while the first message is claimed, with
+    ``reference`` once it stands.
+
+    Args:
+        documents: The database of the incidents.
+    """
+
+    def __init__(self, documents: Documents) -> None:
+        self._documents = documents
+
+    def card(self, incident_id: str, notifier: str) -> str | None:
+        """Return the reference of the message, or None; see the port."""
+        found = self._documents.get(_path(incident_id, notifier))
+        return None if found is None or "reference" not in found.data else str(found.data["reference"])
+
+    def keep_card(self, incident_id: str, notifier: str, reference: str) -> None:
+        """Keep the reference; see the port."""
+        self._documents.put(_path(incident_id, notifier), {"reference": reference})
+
+    def claim_card(self, incident_id: str, notifier: str, holder: str, *, now: datetime, for_s: float) -> bool:
+        """Take the right to show it first; see the port."""
+        path = _path(incident_id, notifier)
+        claim: Data = {"holder": holder, "until": to_us(now + timedelta(seconds=for_s))}
+        if self._documents.create(path, claim):
+            return True
+        found = self._documents.get(path)
+        if found is None or "reference" in found.data:
+            return False
+        if found.data["holder"] != holder and to_us(now) < found.data["until"]:
+            return False
+        try:
+            self._documents.write([Write(path=path, data=claim, stamp=found.stamp)])
+        except Rival:
+            return False  # somebody else took it over; or our own answer was lost, and asked again it is ours
+        return True
+
+    def release_card(self, incident_id: str, notifier: str, holder: str) -> None:
+        """Give the right back; see the port."""
+        path = _path(incident_id, notifier)
+        found = self._documents.get(path)
+        if found is None or found.data.get("holder") != holder:
+            return
+        with suppress(Rival):  # taken over meanwhile
+            self._documents.write([Write(path=path, data={"holder": holder, "until": 0}, stamp=found.stamp)])
+
+
+def _path(incident_id: str, notifier: str) -> str:
+    return place(f"{place('incidents', incident_id)}/cards", notifier)

@@ -1,0 +1,265 @@
+"""The control database: a Firestore database of its own, that only the deciding and executing functions may write.
+
+Layout: ``claims/PLAN``, ``receipts/DECISION`` guarded by ``locks/receipts``, ``intents/EFFECT``, ``closed/EFFECT``,
+``used/NAME``, ``switch/kill``, ``leases/NAME``, ``audit/NUMBER``; ``priors/EFFECT`` of changes from before intents.
+"""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Final, TypeVar
+
+from agent.adapters.store.firestore.documents import Data, Found, Write, place
+from agent.adapters.store.firestore.errors import FirestoreTimeout, Rival
+from agent.adapters.store.firestore.mark import FirestoreMark
+from agent.adapters.store.row_json import from_text, to_text
+from agent.adapters.store.sqlite.time_text import from_us, to_us
+from agent.core.change.execution import EffectKind, Intent
+from agent.core.decision.audit import REPEATS, AuditRow, next_row, standing
+from agent.ports.control import Begun, KillSwitch, Lease, Limits, RateLimit, Use
+
+CONTROL_INDEXES: Final = (("receipts", (("service", "ASCENDING"), ("at", "ASCENDING"))),)
+"""Composite indexes of the control database that Terraform makes."""
+
+CONTROL_UNINDEXED: Final = ("decision", "template", "traffic", "body")
+CONTROL_TTL_FIELD: Final = "kept_until"
+"""Of ``used``; a name that still stands counts as used, whether its time is over or not."""
+
+FORGOTTEN_AFTER: Final = timedelta(hours=1)
+ATTEMPTS: Final = 40  # of a write that rivals made void; each round one of them has won
+
+T = TypeVar("T")
+
+
+class FirestoreControlStore(FirestoreMark):
+    """Keeps the promises of :class:`agent.ports.control.ControlStore`.
+
+    Args:
+        documents: The control database; another one than the incidents'.
+    """
+
+    def claim(self, incident: str, plan: str, decision: str) -> str:
+        """Record the first decision of a plan; see the port."""
+        path = place("claims", plan)
+        if self._documents.create(path, {"incident": incident, "decision": decision}):
+            return decision
+        held = self._documents.get(path)
+        assert held is not None, "claims are never deleted"
+        return str(held.data["decision"])
+
+    def begin(self, intent: Intent, *, rate_limit: RateLimit | None = None) -> Begun:
+        """Use a receipt and store the intent; see the port.
+
+        Who looks for room holds the stamp of one lock document, and every use writes it: of two who saw the same room
+        one finds the stamp changed, and looks again.
+        """
+        path, lock, own = place("receipts", intent.decision), "locks/receipts", place("intents", intent.key)
+        closed = place("closed", intent.key)
+
+        def attempt() -> Begun:
+            found = self._documents.get_all([path, lock, own, closed])
+            held, locked, stored = found[path], found[lock], found[own]
+            if found[closed] is not None:
+                return Begun(use=Use.CLOSED)
+            if held is not None and held.data["effect"] != intent.key:
+                return Begun(use=Use.SPENT)
+            if held is not None and stored is not None:
+                return Begun(use=Use.OURS, intent=from_text(Intent, stored.data["body"]))
+            if held is None and rate_limit is not None and not self._has(rate_limit, intent.service, intent.applied_at):
+                return Begun(use=Use.RATE_LIMITED)
+            uses = 1 + (locked.data["uses"] if locked is not None else 0)
+            use: Data = {"effect": intent.key, "service": intent.service, "at": to_us(intent.applied_at)}
+            stamp = locked.stamp if locked is not None else None
+            writes = [
+                Write(path=lock, data={"uses": uses}, absent=locked is None, stamp=stamp),
+                Write(path=own, data={"body": to_text(intent)}, absent=True),
+            ]
+            if held is None:
+                writes.append(Write(path=path, data=use, absent=True))
+            self._documents.write(writes)
+            return Begun(use=Use.OURS, intent=intent)
+
+        return _until_alone(attempt)
+
+    def add_intent(self, intent: Intent) -> Intent | None:
+        """Store the intent of a further effect; see the port."""
+        self._documents.create(place("intents", intent.key), {"body": to_text(intent)})
+        stored = self.intent(intent.key)
+        return stored if stored is not None and not stored.closed else None
+
+    def intent(self, key: str) -> Intent | None:
+        """Return the stored intent of an effect; see the port."""
+        own, closed, prior = (place(name, key) for name in ("intents", "closed", "priors"))
+        found = self._documents.get_all([own, closed, prior])
+        stored, ended, before = found[own], found[closed], found[prior]
+        intent = None
+        if stored is not None:
+            intent = from_text(Intent, stored.data["body"])
+        elif before is not None:
+            intent = self._from_before(key, before)
+        if intent is None:
+            return None
+        return intent.with_(closed=str(ended.data["why"]) if ended is not None else "")
+
+    def close_intent(self, key: str, why: str) -> None:
+        """Close an effect for good; see the port."""
+        self._documents.create(place("closed", key), {"why": why})
+
+    def use_once(self, name: str, *, at: datetime, until: datetime) -> bool:  # noqa: ARG002 - the TTL forgets, not we
+        """Record that something happens once; see the port."""
+        return self._documents.create(place("used", name), {CONTROL_TTL_FIELD: until + FORGOTTEN_AFTER})
+
+    def give_back(self, name: str) -> None:
+        """Forget a use; see the port."""
+        self._documents.write([Write(path=place("used", name), data=None)])
+
+    def limits(self, service: str, since: datetime) -> Limits:
+        """Return the changes since a time, oldest first; see the port."""
+        found = self._documents.select("receipts", where=(("at", ">=", to_us(since)),), order=(("at", False),))
+        return Limits(
+            service_changes=tuple(from_us(f.data["at"]) for f in found if f.data["service"] == service),
+            all_changes=tuple(from_us(f.data["at"]) for f in found),
+        )
+
+    def kill_switch(self) -> KillSwitch:
+        """Read the switch; off where nobody ever touched it."""
+        found = self._documents.get("switch/kill")
+        if found is None:
+            return KillSwitch(on=False)
+        at = found.data["at"]
+        return KillSwitch(
+            on=found.data["on"],
+            by=found.data["by"],
+            why=found.data["why"],
+            at=None if at is None else from_us(at),
+        )
+
+    def set_kill_switch(self, switch: KillSwitch) -> None:
+        """Turn it on or off; see the port."""
+        at = None if switch.at is None else to_us(switch.at)
+        self._documents.put("switch/kill", {"on": switch.on, "by": switch.by, "why": switch.why, "at": at})
+
+    def acquire(self, name: str, holder: str, *, for_s: float, now: datetime) -> Lease | None:
+        """Take or renew a lease; see the port."""
+        path = place("leases", name)
+
+        def attempt() -> Lease | None:
+            found = self._documents.get(path)
+            at = max(to_us(now), self._highest())
+            held: Data = found.data if found is not None else {"holder": "", "token": 0, "ends_at": 0}
+            running = at < held["ends_at"]
+            if running and held["holder"] != holder:
+                self._bring(found, at)
+                return None
+            token = held["token"] + (0 if running else 1)
+            until = at + round(for_s * 1_000_000)
+            data: Data = {"holder": holder, "token": token, "ends_at": until, "brought": at}
+            self._documents.write([_guarded(path, data, found)])
+            return Lease(name=name, holder=holder, token=token, until=from_us(until))
+
+        return _until_alone(attempt)
+
+    def holds(self, lease: Lease, now: datetime) -> bool:
+        """Whether the lease is still the newest one and not over; see the port."""
+        found = self._documents.get(place("leases", lease.name))
+        if found is None or (found.data["holder"], found.data["token"]) != (lease.holder, lease.token):
+            return False
+        return bool(max(to_us(now), self._highest()) < found.data["ends_at"])
+
+    def release(self, lease: Lease) -> None:
+        """Give it back early; a lease that somebody else took meanwhile stays theirs."""
+        path = place("leases", lease.name)
+
+        def attempt() -> None:
+            found = self._documents.get(path)
+            if found is not None and found.data["token"] == lease.token:
+                self._documents.write([_guarded(path, {**found.data, "ends_at": 0}, found)])
+
+        _until_alone(attempt)
+
+    def append(self, *, at: datetime, kind: str, incident: str, who: str, body: str, once: bool = False) -> AuditRow:
+        """Add a row to the record; see the port.
+
+        Who writes holds the number that follows what was read: of two who do the same one finds it taken, looks again
+        and sees the other's row. Without ``once``, a try whose answer was lost may leave the same words twice.
+        """
+
+        def attempt() -> AuditRow:
+            newest = self.audit(REPEATS if once else 1)
+            same = standing(newest, kind=kind, incident=incident, who=who, body=body) if once else None
+            if same is not None:
+                return same
+            row = next_row(newest[-1] if newest else None, at=at, kind=kind, incident=incident, who=who, body=body)
+            data: Data = {"number": row.number, "body": row.model_dump_json()}
+            self._documents.write([Write(path=f"audit/{row.number:012d}", data=data, absent=True)])
+            return row
+
+        return _until_alone(attempt)
+
+    def audit(self, limit: int = 1000, *, before: int | None = None) -> tuple[AuditRow, ...]:
+        """Return the newest rows of the record, oldest first; see the port."""
+        where = () if before is None else (("number", "<", before),)
+        found = self._documents.select("audit", where=where, order=(("number", True),), limit=limit)
+        return tuple(AuditRow.model_validate_json(f.data["body"]) for f in reversed(found))
+
+    def _from_before(self, key: str, prior: Found) -> Intent | None:
+        """Return the intent of a change that was begun before intents were kept: it can be undone, never applied."""
+        used = self._documents.select("receipts", where=(("effect", "==", key),), limit=1)
+        if not used:
+            return None
+        return Intent(
+            key=key,
+            kind=EffectKind.APPLY,
+            incident="",
+            service=str(used[0].data["service"]),
+            decision="",
+            plan_digest="",
+            actions=(),
+            target=None,
+            etag="",
+            revision="",
+            prior_template=str(prior.data["template"]),
+            prior_traffic=str(prior.data["traffic"]),
+            applied_at=from_us(used[0].data["at"]),
+        )
+
+    def _has(self, rate_limit: RateLimit, service: str, now: datetime) -> bool:
+        window, hour = to_us(now - timedelta(seconds=rate_limit.window_s)), to_us(now - timedelta(hours=1))
+        own = (("service", "==", service), ("at", ">", window))
+        if self._documents.select("receipts", where=own, limit=1):
+            return False
+        return len(
+            self._documents.select("receipts", where=(("at", ">", hour),), limit=max(rate_limit.per_hour, 1))
+        ) < (rate_limit.per_hour)
+
+    def _highest(self) -> int:
+        """The highest time that any holder brought, microseconds."""
+        found = self._documents.select("leases", order=(("brought", True),), limit=1, fields=("brought",))
+        return int(found[0].data["brought"]) if found else 0
+
+    def _bring(self, found: Found | None, at: int) -> None:
+        """Keep the time that somebody brought who got nothing: time goes on for the holder too."""
+        if found is not None and at > found.data["brought"]:
+            path = f"leases/{found.id}"
+            self._documents.write([_guarded(path, {**found.data, "brought": at}, found)])
+
+
+def _guarded(path: str, data: Data, before: Found | None) -> Write:
+    return Write(path=path, data=data, absent=before is None, stamp=before.stamp if before is not None else None)
+
+
+def _until_alone(attempt: Callable[[], T]) -> T:
+    """Try again while rivals write first.
+
+    Raises:
+        FirestoreTimeout: They did so for too long.
+    """
+    for _ in range(ATTEMPTS):
+        try:
+            return attempt()
+        except Rival:
+            continue
+    raise FirestoreTimeout(
+        "the control database was not written",
+        why=f"others wrote first {ATTEMPTS} times in a row",
+        mend="it is tried again",
+    )

@@ -1,0 +1,145 @@
+"""The control database in memory: for tests, simulations and replays that keep nothing."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from agent.adapters.store.memory.mark import MemoryMark
+from agent.core.change.execution import Intent
+from agent.core.decision.audit import REPEATS, AuditRow, next_row, standing
+from agent.core.intake.signal import later
+from agent.ports.control import Begun, KillSwitch, Lease, Limits, RateLimit, Use
+
+_OVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
+FORGOTTEN_AFTER: Final = timedelta(hours=1)  # after its end, so that a clock that steps back finds a name still used
+
+
+class MemoryControlStore(MemoryMark):
+    """Keeps the promises of :class:`agent.ports.control.ControlStore` until the process ends."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._claims: dict[str, str] = {}
+        self._receipts: dict[str, tuple[str, str, datetime]] = {}  # effect, service, time by decision
+        self._switch = KillSwitch(on=False)
+        self._intents: dict[str, Intent] = {}
+        self._closed: dict[str, str] = {}
+        self._leases: dict[str, Lease] = {}
+        self._latest: datetime | None = None
+        self._used: dict[str, datetime] = {}
+        self._audit: list[AuditRow] = []
+
+    def claim(self, incident: str, plan: str, decision_id: str) -> str:  # noqa: ARG002 - a plan's id is enough here
+        """Record the first decision of a plan; see the port."""
+        with self._lock:
+            return self._claims.setdefault(plan, decision_id)
+
+    def begin(self, intent: Intent, *, rate_limit: RateLimit | None = None) -> Begun:
+        """Use a receipt and store the intent; see the port."""
+        with self._lock:
+            if intent.key in self._closed:
+                return Begun(use=Use.CLOSED)
+            held = self._receipts.get(intent.decision)
+            if held is not None and held[0] != intent.key:
+                return Begun(use=Use.SPENT)
+            if held is None and rate_limit is not None and not self._has(rate_limit, intent.service, intent.applied_at):
+                return Begun(use=Use.RATE_LIMITED)
+            self._receipts.setdefault(intent.decision, (intent.key, intent.service, intent.applied_at))
+            return Begun(use=Use.OURS, intent=self._intents.setdefault(intent.key, intent))
+
+    def add_intent(self, intent: Intent) -> Intent | None:
+        """Store the intent of a further effect; see the port."""
+        with self._lock:
+            return None if intent.key in self._closed else self._intents.setdefault(intent.key, intent)
+
+    def intent(self, key: str) -> Intent | None:
+        """Return the stored intent of an effect; see the port."""
+        with self._lock:
+            held = self._intents.get(key)
+            return None if held is None else held.with_(closed=self._closed.get(key, ""))
+
+    def close_intent(self, key: str, why: str) -> None:
+        """Close an effect for good; see the port."""
+        with self._lock:
+            self._closed.setdefault(key, why)
+
+    def _has(self, rate_limit: RateLimit, service: str, now: datetime) -> bool:
+        window, hour = now - timedelta(seconds=rate_limit.window_s), now - timedelta(hours=1)
+        uses = [(of, at) for _, of, at in self._receipts.values()]
+        lately = sum(at > hour for _, at in uses)
+        return lately < rate_limit.per_hour and not any(of == service and at > window for of, at in uses)
+
+    def use_once(self, name: str, *, at: datetime, until: datetime) -> bool:
+        """Record that something happens once; see the port."""
+        with self._lock:
+            self._used = {n: ends for n, ends in self._used.items() if ends > at - FORGOTTEN_AFTER}
+            first = name not in self._used
+            self._used.setdefault(name, until)
+            return first
+
+    def give_back(self, name: str) -> None:
+        """Forget a use; see the port."""
+        with self._lock:
+            self._used.pop(name, None)
+
+    def limits(self, service: str, since: datetime) -> Limits:
+        """Return the changes since a time, oldest first; see the port."""
+        with self._lock:
+            uses = [(at, of) for _, of, at in self._receipts.values() if at >= since]
+        return Limits(
+            service_changes=tuple(sorted(at for at, of in uses if of == service)),
+            all_changes=tuple(sorted(at for at, _ in uses)),
+        )
+
+    def kill_switch(self) -> KillSwitch:
+        """Read the switch; off where nobody ever touched it."""
+        with self._lock:
+            return self._switch
+
+    def set_kill_switch(self, switch: KillSwitch) -> None:
+        """Turn it on or off; see the port."""
+        with self._lock:
+            self._switch = switch
+
+    def acquire(self, name: str, holder: str, *, for_s: float, now: datetime) -> Lease | None:
+        """Take or renew a lease; see the port."""
+        with self._lock:
+            at = self._latest = later(now, self._latest) or now
+            held = self._leases.get(name)
+            running = held is not None and at < held.until
+            if held is not None and running and held.holder != holder:
+                return None
+            token = held.token + (0 if running else 1) if held is not None else 1
+            lease = Lease(name=name, holder=holder, token=token, until=at + timedelta(seconds=for_s))
+            self._leases[name] = lease
+            return lease
+
+    def holds(self, lease: Lease, now: datetime) -> bool:
+        """Whether the lease is still the newest one and not over; see the port."""
+        with self._lock:
+            held = self._leases.get(lease.name)
+            at = later(now, self._latest) or now
+        ours = held is not None and (held.holder, held.token) == (lease.holder, lease.token)
+        return ours and held is not None and at < held.until
+
+    def release(self, lease: Lease) -> None:
+        """Give it back early; a lease that somebody else took meanwhile stays theirs."""
+        with self._lock:
+            held = self._leases.get(lease.name)
+            if held is not None and held.token == lease.token:
+                self._leases[lease.name] = held.with_(until=_OVER)
+
+    def append(self, *, at: datetime, kind: str, incident: str, who: str, body: str, once: bool = False) -> AuditRow:
+        """Add a row to the record; see the port."""
+        with self._lock:
+            same = standing(self._audit[-REPEATS:], kind=kind, incident=incident, who=who, body=body) if once else None
+            if same is not None:
+                return same
+            last = self._audit[-1] if self._audit else None
+            row = next_row(last, at=at, kind=kind, incident=incident, who=who, body=body)
+            self._audit.append(row)
+            return row
+
+    def audit(self, limit: int = 1000, *, before: int | None = None) -> tuple[AuditRow, ...]:
+        """Return the newest rows of the record, oldest first; see the port."""
+        with self._lock:
+            return tuple(row for row in self._audit if before is None or row.number < before)[-limit:]

@@ -1,0 +1,1 @@
+"""SQLite: incidents, control data, cards, marks and the group commit."""

@@ -1,0 +1,50 @@
+"""The mark of the installation in a SQLite file, the same in both databases."""
+
+import sqlite3
+from typing import Final
+
+from agent.adapters.store.named_sql import queries
+from agent.adapters.store.sqlite.database import SqliteDatabase
+from agent.core.database_pair import Mark
+
+SQL: Final = queries("installation")
+
+
+class SqliteMark:
+    """Keeps the promises of :class:`agent.ports.store.MarkStore`.
+
+    Args:
+        database: A state or a control database.
+    """
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+
+    def mark(self) -> Mark | None:
+        """Return the mark; see the port."""
+        rows = self._database.ask(SQL["mark"])
+        return _mark(rows[0]) if rows else None
+
+    def first_mark(self, mark: Mark) -> Mark:
+        """Set the mark where there is none; see the port."""
+        with self._database.writing() as db:
+            db.execute(SQL["mark_first"], _row(mark))
+            return _mark(db.execute(SQL["mark"]).fetchone())
+
+    def set_mark(self, mark: Mark) -> None:
+        """Set the mark; see the port."""
+        with self._database.writing() as db:
+            db.execute(SQL["mark_set"], _row(mark))
+
+    def reach(self, number: int) -> None:
+        """Let the mark grow; see the port."""
+        with self._database.writing() as db:
+            db.execute(SQL["mark_reached"], {"reached": number})
+
+
+def _row(mark: Mark) -> dict[str, object]:
+    return {"id": mark.installation, "paired": int(mark.paired), "reached": mark.reached}
+
+
+def _mark(row: sqlite3.Row | tuple[str, int, int]) -> Mark:
+    return Mark(installation=row[0], paired=bool(row[1]), reached=row[2])

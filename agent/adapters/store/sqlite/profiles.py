@@ -1,0 +1,85 @@
+"""Model profiles in one SQLite table, beside the embedded service's other state."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from agent.errors import DependencyFailed
+from agent.fit.checkpoint.checkpoint import ModelProfile
+
+_TABLE: Final = "CREATE TABLE IF NOT EXISTS profiles (name TEXT PRIMARY KEY, read_at TEXT NOT NULL, body BLOB NOT NULL)"
+_BUSY_MS: Final = 5000
+
+
+class SqliteProfileShelf:
+    """Keeps profiles as JSON; opens the file anew for each call, so that any thread may use it.
+
+    Args:
+        path: The database file; it is made, with its folder, on the first put.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def put(self, profile: ModelProfile) -> None:
+        """Keep a profile; see the port."""
+        from agent.adapters.store.profile_json import to_json
+
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise self._failed(error) from error
+        with self._open() as database:
+            database.execute(_TABLE)
+            database.execute(
+                "INSERT INTO profiles VALUES (?, ?, ?) "
+                "ON CONFLICT (name) DO UPDATE SET read_at = excluded.read_at, body = excluded.body",
+                (profile.name, profile.read_at, to_json(profile)),
+            )
+
+    def get(self, name: str) -> ModelProfile | None:
+        """The profile of this name; see the port."""
+        found = self._select("SELECT name, body FROM profiles WHERE name = ?", (name,))
+        return found[0] if found else None
+
+    def list(self) -> tuple[ModelProfile, ...]:
+        """All profiles by name; see the port."""
+        return self._select("SELECT name, body FROM profiles ORDER BY name", ())
+
+    def _select(self, query: str, values: tuple[str, ...]) -> tuple[ModelProfile, ...]:
+        if not self._path.exists():
+            return ()
+        with self._open() as database:
+            if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'profiles'").fetchone():
+                return ()
+            rows = database.execute(query, values).fetchall()
+        if not rows:
+            return ()
+        from agent.adapters.store.profile_json import from_json
+
+        return tuple(from_json(body, where=f"profile {name!r} in {str(self._path)!r}") for name, body in rows)
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        try:
+            database = sqlite3.connect(self._path, timeout=_BUSY_MS / 1000)
+        except sqlite3.Error as error:
+            raise self._failed(error) from error
+        try:
+            with database:  # one transaction: committed, or rolled back on an error
+                yield database
+        except sqlite3.Error as error:
+            raise self._failed(error) from error
+        finally:
+            database.close()
+
+    def _failed(self, error: Exception) -> DependencyFailed:
+        return DependencyFailed(
+            f"the profiles in {str(self._path)!r} were not reached",
+            why=str(error),
+            mend="check the file and its folder",
+        )

@@ -1,0 +1,1 @@
+"""One applied change: execution, drift, observed start, verification."""

@@ -1,0 +1,1 @@
+"""Decisions, policy, signed requests and the audit record."""

@@ -1,0 +1,146 @@
+"""A decision is who said yes or no to exactly which plan; its receipt is signed by the function that heard it."""
+
+import hashlib
+import hmac
+from enum import StrEnum
+from typing import Protocol
+
+from pydantic import AwareDatetime
+
+from agent.core.plan.plan import Plan
+from agent.core.service.serving import Target
+from agent.core.value import Value, canonical, digest
+from agent.errors import PolicyRefused
+
+NO_REASON = "no reason given"
+"""What people read where somebody rejected and said no more; only Slack allows that."""
+
+
+class Answer(StrEnum):
+    """What was said."""
+
+    APPROVE = "approve"
+    REJECT = "reject"
+
+
+class Channel(StrEnum):
+    """Through what it was said."""
+
+    COMMAND_LINE = "command_line"
+    CONSOLE = "console"
+    SLACK = "slack"
+    WEBHOOK = "webhook"
+    POLICY = "policy"
+
+
+class Seal(Protocol):
+    """Signs what only the deciding and the executing function may say."""
+
+    def mac(self, body: bytes) -> str:
+        """Return the code over a body, hex.
+
+        Raises:
+            DependencyFailed: The holder of the key did not answer; nothing is signed.
+        """
+        ...
+
+    def holds(self, body: bytes, mac: str) -> bool:
+        """Whether ``mac`` was made over ``body`` with this key; anything else than a clear yes is no.
+
+        Raises:
+            DependencyFailed: The holder of the key did not answer; nothing may follow.
+        """
+        ...
+
+
+class HmacSeal:
+    """HMAC-SHA256 with a key in this process."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def mac(self, body: bytes) -> str:
+        """Return the code, 64 hex digits."""
+        return hmac.new(self._key, body, hashlib.sha256).hexdigest()
+
+    def holds(self, body: bytes, mac: str) -> bool:
+        """Compare in constant time; see the protocol."""
+        return hmac.compare_digest(mac.encode("utf-8", "replace"), self.mac(body).encode())
+
+
+class Decision(Value):
+    """One answer to one plan.
+
+    Attributes:
+        who: The person as the channel names them; ``verified`` says whether the channel proved it.
+        name: What people call them, where the policy says so.
+        why: The reason that was given, without secrets; untrusted text, perhaps none.
+        prior_template: Digest of the template that an undo puts back.
+        receipt: Hex HMAC-SHA256 over everything else, made with a key that only `decide` and the executor hold.
+    """
+
+    plan: str
+    plan_digest: str
+    incident: str
+    answer: Answer
+    who: str
+    name: str = ""
+    verified: bool
+    channel: Channel
+    why: str = ""
+    at: AwareDatetime
+    expires_at: AwareDatetime
+    target: Target
+    policy: str
+    prior_template: str
+    receipt: str = ""
+
+    @property
+    def id(self) -> str:
+        """The receipt's own name; used once."""
+        return digest(self.with_(receipt=""))
+
+    @property
+    def shown(self) -> str:
+        """The person as people know them."""
+        return self.name or self.who
+
+
+def sign(decision: Decision, key: bytes | Seal) -> Decision:
+    """Return the decision with its receipt.
+
+    Raises:
+        DependencyFailed: The holder of the key did not answer.
+    """
+    return decision.with_(receipt=_seal(key).mac(_body(decision)))
+
+
+def check_receipt(decision: Decision, plan: Plan, key: bytes | Seal) -> None:
+    """Refuse a decision that was not signed with ``key``, or that covers another plan.
+
+    Raises:
+        PolicyRefused: The receipt is forged, or the plan is not the one that was approved.
+        DependencyFailed: The holder of the key did not answer; nothing may follow.
+    """
+    if not decision.receipt or not _seal(key).holds(_body(decision), decision.receipt):
+        raise PolicyRefused(
+            f"plan {plan.id!r} was not applied",
+            why="the approval's receipt is not signed by the deciding function",
+            mend="approve it again through Slack, the console or the command line; look at who writes to the store",
+        )
+    covered = (decision.plan, decision.incident, decision.target, decision.policy, decision.prior_template)
+    asked = (plan.id, plan.incident, plan.target, plan.policy, plan.prior_template)
+    if decision.plan_digest != plan.digest or covered != asked or decision.expires_at > plan.expires_at:
+        raise PolicyRefused(
+            f"plan {plan.id!r} was not applied",
+            why=f"the approval covers digest {decision.plan_digest[:8]!r}, the plan is now {plan.digest[:8]!r}",
+            mend=f"look at the new plan and approve it: sre-agent approve {plan.id}",
+        )
+
+
+def _body(decision: Decision) -> bytes:
+    return canonical(decision.with_(receipt="").model_dump(mode="json"))
+
+
+def _seal(key: bytes | Seal) -> Seal:
+    return HmacSeal(key) if isinstance(key, bytes) else key

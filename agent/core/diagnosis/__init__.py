@@ -1,0 +1,1 @@
+"""What broke and why: by the rules, by the model, and joined."""

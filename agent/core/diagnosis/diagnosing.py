@@ -1,0 +1,174 @@
+"""How a diagnosis comes to be: the rules over everything that was heard, first causes over consequences."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from agent.core.diagnosis.diagnosis import Diagnosis, Evidence
+from agent.core.intake.signal import Signal, Source, in_order
+from agent.failures.finding import Finding
+from agent.failures.match.match import Matcher
+from agent.failures.signature import FailureClass
+
+UNKNOWN_LOG = "the server's log from its start was not read"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogText:
+    """An instance's own log, redacted: time and text of each line, whether it begins at the start, and whose it is."""
+
+    lines: tuple[tuple[datetime, str], ...]
+    complete: bool
+    instance: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class Told:
+    """One line of the whole story, by time; ``ref`` names the signal or the line of the log it stands in.
+
+    ``server`` is the instance that said it, empty where nobody is named.
+    """
+
+    at: datetime
+    place: int
+    ref: str
+    line: str
+    server: str = ""
+
+
+def diagnose(
+    signals: tuple[Signal, ...],
+    log: LogText | None,
+    *,
+    platform: str,
+    matcher: Matcher,
+    titles: dict[str, str],
+    now: datetime,
+) -> Diagnosis:
+    """Return the deterministic diagnosis; it depends on the set of signals and the log alone, not on their order.
+
+    Args:
+        signals: Everything the incident heard, in any order.
+        log: The instance's own log, or None where it was not read.
+        platform: Where the service runs.
+        matcher: The compiled catalogue.
+        titles: A line for people by signature.
+        now: The time to date the diagnosis with.
+    """
+    ordered = in_order(signals)
+    told = story(ordered, log)
+    complete = log is not None and log.complete
+    finding = matcher.classify(
+        "\n".join(t.line for t in told), whole_log=complete, platform=platform, servers=_servers(told)
+    )
+    unknown = () if complete else (UNKNOWN_LOG,)
+    end = next(((n, s) for n, s in enumerate(ordered, start=1) if s.ends_unasked), None)
+    ended = _end_finding(end[1], matcher, platform) if end is not None else None
+    if end is not None and ended is not None and _explains_more(ended, finding):
+        evidence: tuple[Evidence, ...] = (_end_evidence(*end),)
+        finding = ended
+    elif finding.benign or finding.signature is None:
+        return _unexplained(ordered, end=end, log_read=log is not None, unknown=unknown, now=now)
+    else:
+        evidence = tuple(
+            Evidence(signal=told[line.index].ref, line=line.text, decisive=number == 0)
+            for number, line in enumerate(finding.evidence)
+        )
+    return Diagnosis(
+        class_=finding.class_,
+        signature=finding.signature,
+        root_cause=_title(finding, titles),
+        confidence=finding.confidence,
+        certain=finding.certain and complete,
+        provisional=not complete,
+        log_read=log is not None,
+        evidence=evidence,
+        fields=dict(finding.fields),
+        field_signals={name: told[index].ref for name, index in finding.field_lines.items()},
+        fix_actions=finding.fix_actions,
+        unknown=unknown,
+        unasked_end=end is not None,
+        made_at=now,
+    )
+
+
+def _end_finding(signal: Signal, matcher: Matcher, platform: str) -> Finding | None:
+    """What an end says by its code, its signal or its mark; None where those explain nothing."""
+    assert signal.end is not None
+    finding = matcher.classify(signal.end.catalogue_text, whole_log=False, platform=platform)
+    return None if finding.benign or finding.signature is None or finding.hint else finding
+
+
+def _explains_more(ended: Finding, finding: Finding) -> bool:
+    """Whether the end tells more than the lines beside it: those are harmless, unknown, or only say that it ended."""
+    if finding.benign or finding.signature is None:
+        return True
+    weaker = ended.precedence > finding.precedence
+    return (finding.consequence or finding.hint) and weaker and ended.class_ != finding.class_
+
+
+def _end_evidence(number: int, signal: Signal) -> Evidence:
+    """The end as it is shown: the platform's line, or (for a whole log in one signal) what was read in it."""
+    assert signal.end is not None
+    whole_log = signal.source is Source.APP_LOG
+    line = f"the server ended {signal.end.sentence}" if whole_log else signal.text[:500]
+    return Evidence(signal=f"s{number}", line=line, decisive=True)
+
+
+def story(ordered: tuple[Signal, ...], log: LogText | None) -> list[Told]:
+    """Everything that was said, by time; a line that the instance's log holds already is told once."""
+    told = [
+        Told(at=at, place=n, ref=f"log:{n}", line=part, server=(log.instance if log else None) or "")
+        for n, (at, line) in enumerate(log.lines if log else (), start=1)
+        for part in line.splitlines() or [""]
+    ]
+    held = {t.line.strip() for t in told}
+    after = len(told)
+    for number, signal in enumerate(ordered, start=1):
+        told.extend(
+            Told(at=signal.at, place=after + number, ref=f"s{number}", line=part, server=signal.instance or "")
+            for part in signal.text.splitlines() or [""]
+            if signal.source is not Source.APP_LOG or part.strip() not in held
+        )
+    return sorted(told, key=lambda t: (t.at, t.place))
+
+
+def _servers(told: list[Told]) -> tuple[str, ...] | None:
+    """Who said each line, where several instances did: that one came up says nothing of another."""
+    several = len({t.server for t in told if t.server}) > 1
+    return tuple(t.server for t in told) if several else None
+
+
+def _title(finding: Finding, titles: dict[str, str]) -> str:
+    """The catalogue's title; the figures that the log gave stand in ``fields``."""
+    return titles.get(finding.signature or "", f"{finding.class_} ({finding.signature})").rstrip(".") + "."
+
+
+def _unexplained(
+    ordered: tuple[Signal, ...],
+    *,
+    end: tuple[int, Signal] | None,
+    log_read: bool,
+    unknown: tuple[str, ...],
+    now: datetime,
+) -> Diagnosis:
+    """No rule knows the cause. An end that nobody asked for is named; the lines that it printed last decide nothing."""
+    root_cause = "No rule recognises this; the lines that say most are below."
+    telling = sorted(enumerate(ordered, start=1), key=lambda p: (p[1].source is Source.APP_LOG, p[0]))[:5]
+    evidence = tuple(Evidence(signal=f"s{n}", line=s.text[:500], decisive=i == 0) for i, (n, s) in enumerate(telling))
+    if end is not None and end[1].end is not None:
+        root_cause = f"The server ended {end[1].end.sentence}, nobody is known to have asked for it; no rule says why."
+        evidence = (_end_evidence(*end), *(e.with_(decisive=False) for e in evidence if e.signal != f"s{end[0]}"))
+    return Diagnosis(
+        class_=FailureClass("unknown"),
+        signature=None,
+        root_cause=root_cause,
+        confidence=0.1,
+        certain=False,
+        provisional=bool(unknown),
+        log_read=log_read,
+        evidence=evidence,
+        fix_actions=("collect_container_logs",),
+        unknown=(*unknown, "the cause"),
+        unasked_end=end is not None,
+        made_at=now,
+    )

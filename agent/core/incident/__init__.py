@@ -1,0 +1,1 @@
+"""An incident: its phases, the next step that is due, and which signals belong to it."""

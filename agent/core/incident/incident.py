@@ -1,0 +1,198 @@
+"""An incident is a trouble we are working on, and the rules of its life."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from pydantic import AwareDatetime, Field
+
+from agent.core.change.execution import Execution
+from agent.core.change.verification import Verification
+from agent.core.decision.decision import Decision
+from agent.core.diagnosis.diagnosis import Diagnosis
+from agent.core.diagnosis.model_request import Explaining
+from agent.core.incident.phase import ENDS, NEXT, Phase
+from agent.core.intake.signal import LIVE
+from agent.core.plan.plan import Plan
+from agent.core.plan.printed_memory import Printed
+from agent.core.service.serving import ServingConfig
+from agent.core.value import Value, digest, short_id
+
+FINGERPRINT_RULES = "2026-11-21"
+KEPT_SIGNALS = 64  # joined signals named on the incident itself; the rest stand in sub-documents
+
+
+class Joined(Value):
+    """A signal that belongs to the incident, and why.
+
+    Attributes:
+        line: The line that was recognised in it, or its first; untrusted text.
+        reason: Such as ``consequence of s12: exit after exception``.
+    """
+
+    signal: str
+    at: AwareDatetime
+    class_: str
+    signature: str | None = None
+    revision: str | None = None
+    line: str
+    reason: str
+
+
+INVALID = "INVALID"  # the platform refused the change before it was made
+
+
+class Remedy(Value):
+    """A remedy that was tried for a cause, and how it ended.
+
+    Attributes:
+        ended: A phase, a verdict, or INVALID.
+        applied: Whether the agent changed the service for it; None in remedies from before this was kept.
+        restored: Whether the state before it was put back and compared; None where nothing was applied.
+    """
+
+    proposal: str
+    cause: str
+    ended: str
+    at: AwareDatetime
+    incident: str
+    applied: bool | None = None
+    restored: bool | None = None
+
+
+class Event(Value):
+    """One line of the timeline, append-only; what it says stays true when the incident has gone on.
+
+    Attributes:
+        cause: The failure class as it was known then; empty in lines that were written before this was kept.
+        plan: The plan that the incident had then, with ``plan_digest``; None where it had none, or was not kept.
+    """
+
+    at: AwareDatetime
+    phase: Phase
+    what: str
+    by: str = "agent"
+    cause: str = ""
+    plan: str | None = None
+    plan_digest: str | None = None
+
+
+class Incident(Value):
+    """One trouble of one service.
+
+    Attributes:
+        version: Counts the stored states; a writer names the one it read.
+        revision: The revision in trouble that we did not make; None until a signal names one.
+        episode: The first trouble of a revision is 1, a recurrence the next.
+        quiet_since: When the last signal that mattered came, UTC.
+        explaining: How far the model's word about the diagnosis has come; None where none is wanted.
+        heard: How often something new was heard; ``weighed`` is how much of it the diagnosis rests on.
+        due_at: When time alone will make something due; None when only a signal or a person can.
+        told: The configuration that the server's own log tells, for platforms that nobody describes to us.
+        printed: What the engine printed about its memory at the start that failed; None where it printed nothing of it.
+        linked_to: The incident this one follows (recurrence, or the revision before).
+        live_replay: Whether a replay may change services (``--live``); meaningless for the live run.
+        notify: Whether people are told.
+        attempts: Handled failures of the stage that is due.
+    """
+
+    id: str
+    version: int = 0
+    run: str = LIVE
+    service: str
+    platform: str
+    revision: str | None = None
+    episode: int = 1
+    phase: Phase = Phase.OPEN
+    opened_at: AwareDatetime
+    phase_at: AwareDatetime
+    quiet_since: AwareDatetime
+    due_at: AwareDatetime | None = None
+    signal_count: int = 0
+    heard: int = 0
+    weighed: int = 0
+    joined: tuple[Joined, ...] = ()
+    alerts_open: tuple[str, ...] = ()
+    healthy_at: AwareDatetime | None = None
+    diagnosis: Diagnosis | None = None
+    explaining: Explaining | None = None
+    plan: Plan | None = None
+    plans_made: int = 0
+    decision: Decision | None = None
+    execution: Execution | None = None
+    verification: Verification | None = None
+    remedies: tuple[Remedy, ...] = ()
+    told: ServingConfig | None = None
+    printed: Printed | None = None
+    linked_to: str | None = None
+    ended_why: str = ""
+    live_replay: bool = False
+    notify: bool = True
+    started_by: str | None = None
+    attempts: int = 0
+    fingerprint_rules: str = FINGERPRINT_RULES
+
+    def move(self, phase: Phase, *, now: datetime, **changes: Any) -> "Incident":
+        """Return the incident in its next phase.
+
+        Raises:
+            AssertionError: The table has no such edge; a bug, never a matter of input.
+        """
+        assert phase in NEXT[self.phase], f"no edge {self.phase} -> {phase}"
+        return self.with_(phase=phase, phase_at=max(now, self.phase_at), attempts=0, **changes)
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will happen to it."""
+        return self.phase in ENDS
+
+    @property
+    def may_change(self) -> bool:
+        """Whether this run may change a service at all."""
+        return self.run == LIVE or self.live_replay
+
+    @property
+    def cause(self) -> str:
+        """The failure class it is about."""
+        return self.diagnosis.class_ if self.diagnosis else "unknown"
+
+    @property
+    def fingerprint(self) -> str:
+        """Service and cause class, without the revision: what remedies are counted by."""
+        return digest([self.fingerprint_rules, self.run, self.service, self.cause])[:16]
+
+
+def incident_id(run: str, service: str, revision: str | None, episode: int) -> str:
+    """Return the id: derived, so that two workers who open one incident open the same."""
+    return short_id("inc", {"run": run, "service": service, "revision": revision or "", "episode": episode})
+
+
+def plan_id(incident: str, ordinal: int) -> str:
+    """Return the id of an incident's nth plan; a new plan has a new id."""
+    return f"{incident.replace('inc-', 'p-', 1)}-{ordinal}"
+
+
+class Times(Value):
+    """How long things may take; the defaults of the design.
+
+    ``compression`` divides the waits of a rehearsal, and every screen says so.
+    """
+
+    quiet_s: float = 20
+    settle_s: float = 60
+    approval_s: float = 1800
+    cool_off_s: float = 86_400
+    verify_s: float = 600
+    poll_s: float = 10
+    lease_s: float = 120
+    rollout_limit_s: float = Field(default=3600, description="a rollout without an end by then is INCONCLUSIVE")
+
+    def settled(self, incident: Incident, now: datetime) -> bool:
+        """Whether a plan may be offered: certain, or quiet long enough, or waited long enough."""
+        if incident.diagnosis is not None and incident.diagnosis.certain:
+            return True
+        return now >= self.settles_at(incident)
+
+    def settles_at(self, incident: Incident) -> datetime:
+        """Return when the incident counts as settled if nothing more is heard."""
+        quiet = incident.quiet_since + timedelta(seconds=self.quiet_s)
+        return min(quiet, incident.opened_at + timedelta(seconds=self.settle_s))

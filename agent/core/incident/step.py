@@ -1,0 +1,79 @@
+"""Which step of its life an incident is due for, and nothing else."""
+
+from datetime import datetime
+from enum import StrEnum
+
+from agent.core.change.execution import EffectKind, EffectState
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import BEFORE_DECISION, Phase
+
+
+class Step(StrEnum):
+    """What is to be done next; each belongs to one stage and one function."""
+
+    DIAGNOSE = "diagnose"
+    EXPLAIN = "explain"  # the first word is out: ask the model, which may take a minute
+    PLAN = "plan"
+    ASK = "ask"
+    EXPIRE = "expire"
+    BEGIN = "begin"  # look for the last time, store the intent
+    CALL = "call"  # the intent is stored: call the platform, or find what was called
+    WATCH = "watch"  # the operation runs
+    MEASURE = "measure"
+    SHIFT = "shift"  # recovered without traffic: give it the traffic
+    CONCLUDE = "conclude"
+    UNDO = "undo"
+    WATCH_UNDO = "watch_undo"
+    REPLAN = "replan"
+
+
+_PLAIN = {
+    Phase.OPEN: Step.DIAGNOSE,
+    Phase.DIAGNOSED: Step.PLAN,
+    Phase.PLANNED: Step.ASK,
+    Phase.APPROVED: Step.BEGIN,
+    Phase.REFUSED: Step.REPLAN,
+    Phase.REJECTED: Step.REPLAN,
+    Phase.EXPIRED: Step.REPLAN,
+    Phase.SUPERSEDED: Step.REPLAN,
+    Phase.ROLLED_BACK: Step.REPLAN,
+}
+
+
+def due_step(incident: Incident, now: datetime) -> Step | None:  # noqa: PLR0911 - one answer for each phase
+    """Return what is to be done next, or None where only a signal, a person or time can bring it on."""
+    phase = incident.phase
+    if phase in BEFORE_DECISION and incident.heard > incident.weighed:
+        return Step.DIAGNOSE
+    if phase is Phase.ASKED and incident.plan is not None and now >= incident.plan.expires_at:
+        return Step.EXPIRE
+    if _model_due(incident, now):
+        return Step.EXPLAIN
+    if phase is Phase.APPLYING:
+        return Step.CALL if _state(incident, EffectKind.APPLY) is EffectState.INTENDED else Step.WATCH
+    if phase is Phase.VERIFYING:
+        return _verifying(incident)
+    if phase is Phase.ROLLING_BACK:
+        return Step.WATCH_UNDO if _state(incident, EffectKind.ROLL_BACK) is EffectState.STARTED else Step.UNDO
+    return _PLAIN.get(phase)
+
+
+def _verifying(incident: Incident) -> Step:
+    if incident.verification is None or incident.verification.verdict is None:
+        return Step.MEASURE
+    if _state(incident, EffectKind.SHIFT) in {EffectState.INTENDED, EffectState.STARTED}:
+        return Step.SHIFT
+    return Step.CONCLUDE
+
+
+def _state(incident: Incident, kind: EffectKind) -> EffectState | None:
+    effect = incident.execution.effect(kind) if incident.execution else None
+    return effect.state if effect else None
+
+
+def _model_due(incident: Incident, now: datetime) -> bool:
+    """Whether the model is asked now: before a plan could be made, or while a plan waits for its answer."""
+    request = incident.explaining
+    if request is None or incident.phase not in {Phase.DIAGNOSED, Phase.ASKED}:
+        return False
+    return request.due_before_plan(now) if incident.phase is Phase.DIAGNOSED else request.due(now)

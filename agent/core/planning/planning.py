@@ -1,0 +1,308 @@
+"""How a plan comes to be: the first candidate that fits, is allowed, changes something and was not tried."""
+
+from dataclasses import dataclass, replace
+
+from agent.core.change.verification import Verdict
+from agent.core.decision.policy import Mode, Policy
+from agent.core.diagnosis.diagnosis import Diagnosis
+from agent.core.incident.incident import INVALID, Incident
+from agent.core.incident.phase import Phase
+from agent.core.plan.action import Action, Difference, ForPerson, Restart, SetFlag, SetModel, applied, difference
+from agent.core.plan.capacity import ContainerFit, Fits
+from agent.core.plan.plan import FitWord, Risk, Rollout
+from agent.core.plan.printed_memory import Printed
+from agent.core.plan.proof import Proof, ProofFigure, touched
+from agent.core.planning.candidates import Candidate, Told, candidates
+from agent.core.planning.proving import Proven, prove
+from agent.core.service.container_args import in_a_shell
+from agent.core.service.serving import Live, ServingConfig
+from agent.core.value import digest
+from agent.errors import PolicyRefused
+
+NEVER_AGAIN = frozenset({Verdict.NOT_RECOVERED, Verdict.INCONCLUSIVE, Phase.REJECTED, INVALID})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proposal:
+    """A candidate with its proof, price and risk; what a plan is made of."""
+
+    actions: tuple[Action, ...]
+    difference: tuple[Difference, ...]
+    why: str
+    rollout: Rollout
+    fit_before: FitWord
+    fit_after: FitWord
+    cost_before_usd_per_h: float | None
+    cost_after_usd_per_h: float | None
+    decode_tokens_per_s: float | None
+    risk: Risk
+    risk_reasons: tuple[str, ...]
+    undo: str
+    notes: tuple[str, ...]
+    proof: Proof
+    proof_figures: tuple[ProofFigure, ...] = ()
+    proof_missing: tuple[str, ...] = ()
+    takes_away: str = ""
+    misses: str = ""
+
+    @property
+    def for_approval(self) -> bool:
+        """Whether a change of ours is offered; what only a person does is a task."""
+        return self.rollout is not Rollout.BY_PERSON
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Known:
+    """What a proposal is made from; ``printed`` only where the engine printed it about this very configuration."""
+
+    incident: Incident
+    live: Live | None
+    fits: Fits
+    policy: Policy
+    printed: Printed | None
+
+
+def propose(incident: Incident, live: Live | None, fits: Fits, policy: Policy) -> Proposal | None:
+    """Return the best proposal, or None where nothing is left.
+
+    What was tried for this cause and failed, or was rejected, does not come again. What helped once and did
+    not last comes after everything else. What does not fit never comes. What takes memory and is not proved is no
+    change of ours: the task that a person gets instead says what would have to be known.
+    """
+    diagnosis = incident.diagnosis
+    assert diagnosis is not None
+    own = [r for r in incident.remedies if r.cause == incident.cause]
+    never = {r.proposal for r in own if r.ended in NEVER_AGAIN}
+    last = {r.proposal for r in own if r.ended == Verdict.RECOVERED}
+    kept: list[tuple[int, Proposal]] = []
+    told = Told(config=incident.told, platform=incident.platform) if incident.told is not None else None
+    about = _Known(incident=incident, live=live, fits=fits, policy=policy, printed=_printed(incident, live))
+    unproved: list[str] = []
+    known = candidates(
+        incident.service, diagnosis, live, fits, told=told, platform=incident.platform, printed=about.printed
+    )
+    for candidate in known:
+        key = digest([a.model_dump(mode="json") for a in candidate.actions])
+        if key in never:
+            continue
+        proposal = _proposal(about, candidate)
+        if proposal is None:
+            continue
+        if proposal.for_approval and proposal.proof is Proof.NONE:
+            unproved.append(_not_offered(proposal))
+        else:
+            kept.append((_rank(proposal, tried=key in last), proposal))
+    best = min(kept, key=lambda pair: pair[0])[1] if kept else None
+    if best is None or best.for_approval:
+        return best
+    return replace(best, notes=(*best.notes, *dict.fromkeys(unproved)))
+
+
+def _printed(incident: Incident, live: Live | None) -> Printed | None:
+    """What the engine printed, if it was this very configuration that it printed it about."""
+    printed, config = incident.printed, live.config if live is not None else incident.told
+    revision = live.latest_created_revision if live is not None else None
+    return printed if printed is not None and config is not None and printed.is_of(config, revision) else None
+
+
+def _not_offered(proposal: Proposal) -> str:
+    """What could have been done, and what would have to be known to offer it."""
+    change = ", ".join(f"{d.path} {d.before or 'not set'} -> {d.after or 'removed'}" for d in proposal.difference)
+    return (
+        f"not offered, because nothing proves that its memory suffices: {change} ({'; '.join(proposal.proof_missing)})"
+    )
+
+
+def _rank(proposal: Proposal, *, tried: bool) -> int:
+    """A change that keeps the needs, a person's task that is proved, a change that misses a need, a runbook."""
+    if proposal.for_approval:
+        place = 2 if proposal.misses else 0
+    else:
+        place = 1 if proposal.proof in {Proof.COMPUTED, Proof.MEASURED} else 3
+    return 10 * tried + place
+
+
+def _proposal(about: _Known, candidate: Candidate) -> Proposal | None:
+    incident, live, fits = about.incident, about.live, about.fits
+    if isinstance(candidate.actions[0], ForPerson) or live is None:
+        by_person = _for_person(about, candidate)
+        return _doubted(_unpinned(by_person, live), incident.diagnosis) if by_person is not None else None
+    after = applied(live.config, candidate.actions)
+    changed = difference(live.config, after)
+    if not _may_be_made(about, live, candidate, changed):
+        return None
+    word = candidate.word or fits.word(incident.service, after)
+    staged = bool(live.spare_accelerator) and live.ready is not False
+    if word.fits is False or (not staged and live.pinned_to is not None):
+        return None
+    before = fits.word(incident.service, live.config)
+    proven = proof_of(incident, live, candidate.actions, fits, word=word)
+    misses = fits.misses(incident.service, after) if touched(candidate.actions) else ""
+    prices = _prices(fits, live.config, after, candidate)
+    risk, reasons = _risk(incident, live, word, before, proven, computed=candidate.word is not None)
+    return Proposal(
+        actions=candidate.actions,
+        difference=changed,
+        why=candidate.why,
+        rollout=Rollout.STAGED if staged else Rollout.IN_PLACE,
+        fit_before=before,
+        fit_after=word,
+        cost_before_usd_per_h=prices[0],
+        cost_after_usd_per_h=prices[1],
+        decode_tokens_per_s=candidate.decode_tokens_per_s or fits.decode_tokens_per_s(incident.service, after),
+        risk=risk,
+        risk_reasons=reasons,
+        undo=_undo(live),
+        notes=(*candidate.notes, *([f"misses a need: {misses}"] if misses else [])),
+        proof=proven.proof,
+        proof_figures=proven.figures,
+        proof_missing=proven.missing,
+        takes_away=fits.takes_away(incident.service, live.config, after, usd_per_h=prices),
+        misses=misses,
+    )
+
+
+def _may_be_made(about: _Known, live: Live, candidate: Candidate, changed: tuple[Difference, ...]) -> bool:
+    """Whether it changes something, policy allows it, and the flags are words that can be set."""
+    restart = any(isinstance(a, Restart) for a in candidate.actions)
+    never = about.policy.mode(about.incident.service, candidate.actions) is Mode.NEVER
+    if (not changed and not restart) or never:
+        return False
+    if any(isinstance(a, SetFlag | SetModel) for a in candidate.actions) and in_a_shell(
+        live.config.command, live.config.args
+    ):
+        return False  # nobody can set a flag there safely; a person is told which
+    try:
+        about.policy.check(candidate.actions)
+    except PolicyRefused:
+        return False
+    return True
+
+
+def proof_of(incident: Incident, live: Live, actions: tuple[Action, ...], fits: Fits, *, word: FitWord) -> Proven:
+    """Prove actions from the live configuration; asked when a plan is made, and again before its effect.
+
+    Args:
+        incident: Whose diagnosis and printed figures count.
+        live: The service as it is.
+        actions: What would be done.
+        fits: The arithmetic.
+        word: What it says of the device's memory after the actions.
+    """
+    after = applied(live.config, actions)
+    return prove(
+        actions, word=word, container=_container(incident, live, after, fits), printed=_printed(incident, live)
+    )
+
+
+def _container(incident: Incident, live: Live, after: ServingConfig, fits: Fits) -> ContainerFit:
+    """The container's memory after a change; no computation stands that the kill before it contradicts."""
+    killed = incident.diagnosis is not None and incident.diagnosis.class_ == "host_oom"
+    if killed and fits.container(incident.service, live.config).fits is True:
+        return ContainerFit(sentence="container memory: it was computed to suffice and did not; what else takes it")
+    return fits.container(incident.service, after)
+
+
+def _prices(
+    fits: Fits, before: ServingConfig, after: ServingConfig, candidate: Candidate
+) -> tuple[float | None, float | None]:
+    """USD of an hour before and after: of one instance, or of all that may run where their number is what changes."""
+    was, own = fits.cost_usd_per_h(before), fits.cost_usd_per_h(after)
+    new = own if own is not None else candidate.cost_usd_per_h
+    if before.max_instances == after.max_instances:
+        return was, new
+    counts = (before.max_instances or 1, after.max_instances or 1)
+    return _all_of(was, counts[0]), _all_of(new, counts[1])
+
+
+def _all_of(usd: float | None, count: int) -> float | None:
+    return usd * count if usd is not None else None
+
+
+def _for_person(about: _Known, candidate: Candidate) -> Proposal | None:
+    if not isinstance(candidate.actions[0], ForPerson):
+        return None
+    config = about.live.config if about.live is not None else about.incident.told
+    before = about.fits.word(about.incident.service, config) if config is not None else FitWord()
+    proven = _task_proven(candidate, about.printed)
+    cost = about.fits.cost_usd_per_h(config) if config is not None else None
+    return Proposal(
+        actions=candidate.actions,
+        difference=(),
+        why=candidate.why,
+        rollout=Rollout.BY_PERSON,
+        fit_before=before,
+        fit_after=candidate.word or before,
+        cost_before_usd_per_h=cost,
+        cost_after_usd_per_h=candidate.cost_usd_per_h if candidate.word is not None else cost,
+        decode_tokens_per_s=candidate.decode_tokens_per_s,
+        risk=Risk.MEDIUM,
+        risk_reasons=("a person does it",),
+        undo=candidate.actions[0].undo or "as the person who did it sees fit",
+        notes=candidate.notes,
+        proof=proven.proof,
+        proof_figures=proven.figures,
+        proof_missing=proven.missing,
+        takes_away=candidate.takes_away,
+    )
+
+
+def _task_proven(candidate: Candidate, printed: Printed | None) -> Proven:
+    """The proof of a person's task: of the device's memory; the host that they take for it is theirs to choose.
+
+    A runbook of the catalogue names no value, so nothing proves it.
+    """
+    if candidate.word is None:
+        word = FitWord(sentence="which values fit: neither the log nor the catalogue has the figures for it")
+        return prove(candidate.actions, word=word, container=ContainerFit())
+    return prove(candidate.actions, word=candidate.word, container=ContainerFit(fits=True), printed=printed)
+
+
+def _unpinned(proposal: Proposal, live: Live | None) -> Proposal:
+    """Say why we change nothing ourselves where the traffic does not follow what we would make."""
+    if live is None or live.pinned_to is None:
+        return proposal
+    note = (
+        f"the traffic, or a share of it, is pinned to {live.pinned_to!r}: a change in place would not serve, or could"
+        " not be measured; let all of it follow the latest revision, then we can change the service"
+    )
+    return replace(proposal, notes=(*proposal.notes, note))
+
+
+def _doubted(proposal: Proposal, diagnosis: Diagnosis | None) -> Proposal:
+    """A class that only the model names makes even a person's errand one of high risk."""
+    leads = diagnosis is not None and diagnosis.signature is None and diagnosis.model_word is not None
+    if not leads or diagnosis is None or diagnosis.class_ == "unknown":
+        return proposal
+    return replace(proposal, risk=Risk.HIGH, risk_reasons=(*proposal.risk_reasons, "only the model says so"))
+
+
+def _risk(
+    incident: Incident, live: Live, word: FitWord, before: FitWord, proven: Proven, *, computed: bool
+) -> tuple[Risk, tuple[str, ...]]:
+    reasons = []
+    diagnosis = incident.diagnosis
+    assert diagnosis is not None
+    measured = proven.proof is Proof.MEASURED
+    unsure = not measured and word.fits is None and (before.fits is not True or word.report is None)
+    if unsure:
+        reasons.append(word.sentence)
+    if measured:
+        reasons.append("proved by a line of the log alone, which whoever writes to the log can forge")
+    if not diagnosis.certain:
+        reasons.append("the cause is not certain")
+    if computed:
+        reasons.append("computed, not tried on this hardware")
+    if live.ready:
+        reasons.append("the service answers now and is replaced in place" if not live.spare_accelerator else "")
+    reasons = [r for r in reasons if r]
+    if unsure or not diagnosis.certain:
+        return Risk.HIGH, tuple(reasons)
+    return (Risk.MEDIUM if reasons else Risk.LOW), tuple(reasons)
+
+
+def _undo(live: Live) -> str:
+    serving, older = live.latest_ready_revision, live.served_by_older
+    state = f"{serving} served before it" if serving and live.ready else "it did not serve before either"
+    state = f"it did not come up before either, and {older} serves meanwhile" if older else state
+    return f"the template of generation {live.generation} is put back byte by byte, and the traffic as it was; {state}"

@@ -1,0 +1,1 @@
+"""A watched service: its serving configuration, container arguments and metrics."""

@@ -1,0 +1,1 @@
+"""Text for people, with outside text made safe to show."""

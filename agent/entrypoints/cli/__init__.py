@@ -1,0 +1,1 @@
+"""The command line: commands, their sources of input and their output."""

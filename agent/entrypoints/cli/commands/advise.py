@@ -1,0 +1,89 @@
+"""sre-agent advise: ranked changes that fit, each with its proof and its price."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from agent.errors import InputRejected
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the contract's flags."""
+    parser.add_argument("--model", required=True, metavar="M", help="Hugging Face id, path, or a name of `models add`")
+    parser.add_argument("--accelerator", required=True, metavar="A", help="nvidia-l4, tpu-v6e, cpu ...")
+    parser.add_argument("--flags", metavar="TEXT", default="", help="vLLM flags, one shell-quoted string")
+    parser.add_argument("--count", metavar="N", help="devices (default: what the flags need)")
+    parser.add_argument("--vllm", metavar="V", help="vLLM version (default: the newest known)")
+    parser.add_argument("--need-context", metavar="N", help="tokens that one request must have")
+    parser.add_argument("--need-users", metavar="N", help="requests of that context at once")
+    parser.add_argument("--need-tokens-per-s", type=float, metavar="X", help="slowest decode rate that serves")
+    parser.add_argument("--need-images", action="store_true", help="image input is used, text-only is no option")
+    parser.add_argument("--max-usd-per-h", type=float, metavar="X", help="most that a running hour may cost")
+    parser.add_argument("--platform", metavar="P", help="cloud_run, gke, ec2 ...: where it runs, for prices")
+    parser.add_argument("--top", type=int, metavar="N", help="only the best N proposals")
+    parser.add_argument("--json", action="store_true", help="JSON alone on standard output")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Advise on one setup.
+
+    Returns:
+        0: the answer stands on standard output, also where nothing fits.
+
+    Raises:
+        InputRejected: A name, number or flag cannot be read, or the setup is impossible.
+        DependencyFailed: A checkpoint or the profiles cannot be read.
+    """
+    from agent.app.known_models import known_models
+    from agent.catalogue.load_fit import load_fit_catalogue
+    from agent.catalogue.load_platforms import load_platform_catalogue
+    from agent.fit.advice.advice import Demand
+    from agent.fit.advice.advise import advise
+    from agent.fit.advice.alternatives import Market
+    from agent.fit.assessment import Setup
+    from agent.fit.question import KEYS, question_from
+    from agent.presentation.advice_text import advice_text
+    from agent.settings import read_settings
+
+    catalogue = load_fit_catalogue()
+    question = question_from({key: getattr(args, key, None) for key in KEYS})
+    catalogue.refuse_typing_errors(question.flags)
+    speculative = question.flags.speculative_config
+    setup = Setup(
+        model=known_models(catalogue.models, read_settings()).find(question.model),
+        accelerator=catalogue.accelerator(question.accelerator),
+        count=question.count,
+        flags=question.flags,
+        rules=catalogue.rules(question.vllm),
+        draft=catalogue.models.find_draft(speculative.model if speculative else ""),
+    )
+    demand = Demand(
+        needs=question.needs,
+        tokens_per_s=_positive("--need-tokens-per-s", args.need_tokens_per_s),
+        usd_per_h=_positive("--max-usd-per-h", args.max_usd_per_h),
+        images=True if args.need_images else None,
+        platform=args.platform,
+    )
+    market = Market(
+        models=tuple({facts.name: facts for facts in catalogue.models.by_name.values()}.values()),
+        accelerators=catalogue.accelerators,
+        shapes=load_platform_catalogue().shapes,
+    )
+    answer = advise(setup, demand, market).top(_top(args.top))
+    print(json.dumps(answer.to_json()) if args.json else advice_text(answer))
+    sys.stdout.flush()
+    return 0
+
+
+def _positive(name: str, value: float | None) -> float | None:
+    if value is not None and not 0 < value < float("inf"):
+        raise InputRejected(f"{name} {value!r} was refused", why="it must be above 0", mend="leave it out or raise it")
+    return value
+
+
+def _top(most: int | None) -> int | None:
+    if most is not None and most < 1:
+        raise InputRejected(f"--top {most} was refused", why="it must be 1 or more", mend="leave it out for all")
+    return most

@@ -1,0 +1,73 @@
+"""The audit command: show the record of decisions and effects, or check that nobody changed it."""
+
+import argparse
+import json
+
+from agent.core.decision.audit import AuditRow, Soundness, verify
+from agent.core.text.safe_text import terminal
+from agent.entrypoints.cli.output import for_programs, without_secrets
+
+ALL = 10**9
+SAYS = {
+    Soundness.SOUND: "sound: {number} rows, each chained to the one before it",
+    Soundness.CHANGED: "row {number} says something else than when it was written",
+    Soundness.MISSING: "row {number} is missing, or stands twice",
+    Soundness.TAIL_MISSING: "the record ends at row {number}, before the row whose chain you named",
+    Soundness.BEGINNING_MISSING: "the record begins at row {number}; rows before it are gone",
+}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the contract's words."""
+    parser.add_argument("what", choices=["show", "verify"], help="list the rows, or check the chain over them")
+    parser.add_argument("--limit", type=int, default=50, help="how many rows to show, the newest (default 50)")
+    parser.add_argument("--chain", metavar="HEX", help="the last chain as you noted it elsewhere; verify compares it")
+    parser.add_argument("--json", action="store_true", help="print JSON Lines")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show or check the record; 1 where it is not sound.
+
+    Raises:
+        SettingsRejected: The settings do not make an installation.
+        DependencyFailed: The control store did not answer.
+    """
+    from agent.entrypoints.cli.local_client import open_operator_client
+
+    client = open_operator_client()
+    if args.what == "verify":
+        return _verify(client.audit(ALL), args.chain, apart=client.databases_apart(), as_json=args.json)
+    for row in client.audit(max(args.limit, 1)):
+        print(for_programs(row.model_dump(mode="json")) if args.json else without_secrets(_line(row)))
+    return 0
+
+
+def _verify(rows: tuple[AuditRow, ...], noted: str | None, *, apart: str, as_json: bool) -> int:
+    found = verify(rows, last_chain=noted)
+    last = rows[-1].chain if rows else ""
+    if apart and found.soundness is Soundness.SOUND:
+        found = found.with_(soundness=Soundness.TAIL_MISSING)
+    if as_json:
+        told = {"soundness": found.soundness, "number": found.number, "last_chain": last}
+        print(json.dumps(told | ({"databases": apart} if apart else {})))
+    else:
+        print(f"not sound: {apart}" if apart else SAYS[found.soundness].format(number=found.number))
+        print(f"last chain: {last or '(none)'}; note it elsewhere, then a record written anew is found out")
+    return 0 if found.soundness is Soundness.SOUND else 1
+
+
+def _line(row: AuditRow) -> str:
+    said = " ".join(terminal(word, lines=False) for word in (row.kind, row.incident, f"by {row.who}"))
+    return f"{row.number:>6}  {row.at:%Y-%m-%d %H:%M:%S}  {said}  {terminal(_body(row), limit=200, lines=False)}"
+
+
+def _body(row: AuditRow) -> str:
+    """A decision's row holds the whole decision; a person reads its plan, channel and reason."""
+    try:
+        body = json.loads(row.body)
+    except ValueError:
+        return row.body
+    if not isinstance(body, dict) or "plan" not in body:
+        return row.body
+    why = f": {body['why']}" if body.get("why") else ""
+    return f"{body['plan']} through {body.get('channel')}{why}"

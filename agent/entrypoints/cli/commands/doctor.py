@@ -1,0 +1,65 @@
+"""sre-agent doctor: every setting, permission and dependency, one line each: good, or what to do."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections import Counter
+from datetime import UTC, datetime
+
+from agent.entrypoints.cli.output import for_programs, message
+from agent.errors import DependencyFailed
+
+SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the contract's flag."""
+    parser.add_argument("--json", action="store_true", help="JSON Lines alone on standard output")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Look at everything; nothing is changed, and nothing that sleeps is woken.
+
+    Returns:
+        0: nothing is wrong; 2: a setting or a file that one names is, whatever else is; 3: a dependency failed. What
+        could not be looked at is told and changes none of this.
+    """
+    from agent.entrypoints.cli.doctor.finding import State
+    from agent.entrypoints.cli.doctor.round import findings
+
+    environ = dict(os.environ)  # noqa: TID251 - the doctor reads the settings again without those that are wrong
+    found: Counter[tuple[State, bool]] = Counter()
+    unseen: list[str] = []
+    for finding in findings(environ, now=datetime.now(UTC), token=google_token):  # noqa: TID251 - a process of its own
+        found[finding.state, finding.given] += 1
+        unseen += [finding.check] if finding.state is State.UNKNOWN else []
+        print(for_programs(finding.model_dump(mode="json")) if args.json else message(finding.line))
+        sys.stdout.flush()
+    given, failed = found[State.BAD, True], found[State.BAD, False]
+    told = f"{given + failed} to mend" if given + failed else "all well"
+    print(f"{told}; not looked at: {', '.join(unseen)}" if unseen else told, file=sys.stderr)
+    return 2 if given else 3 if failed else 0
+
+
+def google_token() -> str:
+    """Return an access token of whoever is logged in.
+
+    Raises:
+        DependencyFailed: Nobody is.
+    """
+    import google.auth
+    import google.auth.exceptions
+    import google.auth.transport.requests
+
+    try:
+        credentials, _ = google.auth.default(scopes=[SCOPE])
+        credentials.refresh(google.auth.transport.requests.Request())  # type: ignore[no-untyped-call]
+    except google.auth.exceptions.GoogleAuthError as error:
+        raise DependencyFailed(
+            "the cloud was not looked at",
+            why=str(error)[:200],
+            mend="run: gcloud auth application-default login",
+        ) from error
+    return str(credentials.token)

@@ -1,0 +1,94 @@
+"""The incidents command: list them, show one, or tell its timeline."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from agent.core.incident.incident import Incident
+from agent.entrypoints.cli.output import for_people, for_programs, without_secrets
+from agent.errors import InputRejected
+from agent.presentation.terminal_text import headline, lines
+
+if TYPE_CHECKING:
+    from agent.entrypoints.cli.operator_client import OperatorClient
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the contract's words."""
+    parser.add_argument("what", nargs="?", choices=["list", "show", "timeline"], default="list")
+    parser.add_argument("id", nargs="?", metavar="ID", help="the incident's id, for show and timeline")
+    parser.add_argument("--open", action="store_true", help="only those that have not ended")
+    parser.add_argument("--service", metavar="NAME", help="only those of one service")
+    parser.add_argument("--run", metavar="RUN", help="only those of one run: live, or a replay's id")
+    parser.add_argument("--json", action="store_true", help="JSON Lines on standard output")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show what was asked for.
+
+    Raises:
+        InputRejected: There is no incident with that id, or none was named.
+    """
+    from agent.entrypoints.cli.local_client import open_operator_client
+
+    if args.what != "list" and not args.id:
+        raise InputRejected(
+            f"incidents {args.what} shows nothing", why="no incident is named", mend="see: sre-agent incidents list"
+        )
+    client = open_operator_client()
+    if args.what == "list":
+        return _list(client, args)
+    if args.what == "timeline":
+        return _timeline(client, args.id, as_json=args.json)
+    return _one(client.incident(args.id), as_json=args.json)
+
+
+def _list(client: "OperatorClient", args: argparse.Namespace) -> int:
+    from agent.entrypoints.cli.operator_client import now
+    from agent.ports.store import Query
+
+    clock = now()
+    found = client.incidents(Query(run=args.run, service=args.service, open_only=args.open))
+    for incident in found:
+        if args.json:
+            print(for_programs(_row(incident)))
+        else:
+            run = "" if incident.run == "live" else f"  [{incident.run}]"
+            plan = f"  plan {incident.plan.id}" if incident.plan else ""
+            line = for_people(headline(incident, now=clock))
+            print(f"{incident.id}  {incident.opened_at:%Y-%m-%d %H:%M}  {line}{plan}{run}")
+    if not found and not args.json:
+        print("no incidents; `sre-agent replay SOURCE` looks at recorded events, `sre-agent up` watches")
+    return 0
+
+
+def _row(incident: Incident) -> dict[str, object]:
+    return {
+        "id": incident.id,
+        "service": incident.service,
+        "run": incident.run,
+        "phase": incident.phase.value,
+        "class": incident.cause,
+        "opened_at": incident.opened_at.isoformat(),
+        "plan": incident.plan.id if incident.plan else None,
+    }
+
+
+def _one(incident: Incident, *, as_json: bool) -> int:
+    from agent.entrypoints.cli.commands.replay import incident_json
+    from agent.entrypoints.cli.operator_client import now
+
+    if as_json:
+        print(for_programs(incident_json(incident)))
+    else:
+        print(without_secrets("\n".join(lines(incident, now=now()))))
+    return 0
+
+
+def _timeline(client: "OperatorClient", incident_id: str, *, as_json: bool) -> int:
+    for event in client.timeline(incident_id):
+        if as_json:
+            print(for_programs(event.model_dump(mode="json")))
+        else:
+            by = "" if event.by == "agent" else f" ({for_people(event.by, lines=False)})"
+            print(f"{event.at:%Y-%m-%d %H:%M:%S}  {event.phase:<14} {for_people(event.what, lines=False)}{by}")
+    return 0

@@ -1,0 +1,19 @@
+"""The reject command: say no to exactly one plan, and why."""
+
+import argparse
+
+from agent.core.decision.decision import Answer
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the contract's words."""
+    parser.add_argument("plan", metavar="PLAN", help="the plan's id, as shown by: sre-agent incidents")
+    parser.add_argument("--why", metavar="TEXT", required=True, help="the reason; the next plan will know it")
+    parser.add_argument("--by", metavar="NAME", help="who decides (local mode only; shown as not verified)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Reject the plan."""
+    from agent.entrypoints.cli.deciding import decide
+
+    return decide(args.plan, Answer.REJECT, by=args.by, why=args.why)

@@ -1,0 +1,145 @@
+"""The up command: the whole service in this process, with its console on this machine."""
+
+import argparse
+import signal
+import socket
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agent.app import App
+    from agent.entrypoints.console.server import ConsoleServer
+    from agent.settings import Settings
+
+THREADS = 4
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the contract's words."""
+    parser.add_argument("--port", type=int, default=8080, help="where the console listens on 127.0.0.1 (default 8080)")
+    parser.add_argument("--example", metavar="FOLDER", help="rehearse this recorded incident (a folder of examples/)")
+    parser.add_argument(
+        "--pair-databases",
+        action="store_true",
+        help="after a loss: take both databases as they are for one installation; the kill switch is turned on",
+    )
+    parser.add_argument(
+        "--rehearse-by-fit", action="store_true", help="answer by the arithmetic what was not recorded (the default)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Start everything and go on until Ctrl-C or SIGTERM.
+
+    Raises:
+        InputRejected: The port or the example cannot be used, or the settings are of the cloud.
+        StateConflict: Another process works on the state folder.
+        PolicyRefused: The two databases do not belong together.
+        DependencyFailed: The state cannot be opened.
+    """
+    from agent.app.state_lock import state_lock
+    from agent.entrypoints.cli.local_settings import on_this_machine
+    from agent.entrypoints.console.serve import claim
+    from agent.settings import read_settings
+
+    on_this_machine(
+        read_settings(),
+        what="nothing was started",
+        mend="unset them for a service on this machine; the cloud's is deployed with ./deploy.sh apply",
+    )
+    with claim(args.port) as held:
+        settings = read_settings(**_overrides(args, held.getsockname()[1]))
+        with state_lock(settings):
+            return _serve(args, settings, held)
+
+
+def _serve(args: argparse.Namespace, settings: "Settings", held: socket.socket) -> int:
+    from agent.app import build_app
+    from agent.entrypoints.service import Ticker, handlers, publish_example
+    from agent.entrypoints.telemetry import configure_log
+
+    port = held.getsockname()[1]
+    configure_log(as_json=settings.log_json)
+    app = build_app(settings)
+    _check_databases(app, anew=args.pair_databases)
+    server = console_server(app, held)
+    pool = app.worker(handlers(app), threads=THREADS)
+    ticker = Ticker(app, every_s=max(app.rules.times.poll_s / 2, 0.2))
+    stopping = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopping.set())
+    if args.example:
+        publish_example(app, Path(args.example))
+    threading.Thread(target=server.serve_forever, name="console", daemon=True).start()
+    _greet(port, app)  # before the workers, whose log would run into its lines
+    pool.start()
+    ticker.tick()
+    ticker.start()
+    stopping.wait()
+    print("stopping: the running work ends first", file=sys.stderr)
+    server.shutdown()
+    ticker.stop()
+    return 0 if pool.stop(timeout_s=20) else 3
+
+
+def _check_databases(app: "App", *, anew: bool) -> None:
+    """Refuse to start on databases that do not belong together; stamp them first where that was asked for.
+
+    Raises:
+        PolicyRefused: One is missing, emptied, older than the other, or of another installation.
+    """
+    import getpass
+
+    from agent.entrypoints.cli.operator_client import now
+    from agent.errors import PolicyRefused
+    from agent.ports.stage_context import Owner
+    from agent.stages.shared.database_pair import databases_apart, pair_anew
+
+    world = app.contexts[Owner.DECIDE]
+    apart = databases_apart(world)
+    if apart and anew:
+        pair_anew(world, by=getpass.getuser(), why=apart, at=now())
+        print("the databases are paired; the kill switch is on: sre-agent stop --off", file=sys.stderr)
+        return
+    if apart:
+        back = f"put sre.sqlite and control.sqlite of one moment back into {str(app.settings.state)!r}"
+        anyway = "or go on with what is there: sre-agent up --pair-databases (it turns the kill switch on)"
+        raise PolicyRefused("nothing was started", why=apart, mend=f"{back}; {anyway}")
+
+
+def _overrides(args: argparse.Namespace, port: int) -> dict[str, Any]:
+    found: dict[str, Any] = {"public_url": f"http://127.0.0.1:{port}"}
+    if args.example:
+        found["platform"] = f"rehearsal:{args.example}"
+    if args.rehearse_by_fit:
+        found["rehearse_by_fit"] = True
+    return found
+
+
+def console_server(app: "App", held: socket.socket) -> "ConsoleServer":
+    """Return the console of an installation, on a port that was claimed."""
+    from agent.entrypoints.console.app import make_app
+    from agent.entrypoints.console.serve import local_server
+    from agent.entrypoints.decide import beside
+    from agent.entrypoints.decide_gate import gate_of
+    from agent.ports.stage_context import Owner
+
+    pages = make_app(
+        app.contexts[Owner.DECIDE],
+        settings=app.settings,
+        queue_age_s=app.queue.oldest_s,
+        wait_factor=app.environment.wait_factor,
+    )
+    server = local_server(pages, at=held)
+    server.app = beside(pages, gate_of(app.settings, app.contexts[Owner.DECIDE]))
+    return server
+
+
+def _greet(port: int, app: "App") -> None:
+    print(f"console:  http://127.0.0.1:{port}/", file=sys.stderr)
+    print(f"watching: {', '.join(s.name for s in app.services.services) or 'nothing'}", file=sys.stderr)
+    if app.environment.wait_factor > 1:
+        print(f"rehearsal: a recorded incident; waits are divided by {app.environment.wait_factor:g}", file=sys.stderr)
+    print("decide there, or with: sre-agent approve PLAN | reject PLAN --why TEXT   (Ctrl-C stops)", file=sys.stderr)

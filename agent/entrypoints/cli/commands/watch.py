@@ -1,0 +1,389 @@
+"""The watch command: supervise one server on this machine, from its first line to a verified recovery."""
+
+import argparse
+import contextlib
+import errno
+import getpass
+import os
+import shlex
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent.errors import InputRejected, SreError
+
+if TYPE_CHECKING:
+    from agent.app import App
+    from agent.core.incident.incident import Incident
+    from agent.core.service.services import Service
+    from agent.core.service.serving import ServingConfig
+    from agent.entrypoints.cli.watch_view import View
+    from agent.ports.host import HostCheck, HostServers
+    from agent.settings import Settings
+
+THREADS = 2
+FIRST_BYTES = 4 * 2**20  # of a log: vLLM prints its arguments among the first lines
+STOP_S = 60.0
+GONE = frozenset({errno.EIO, errno.EPIPE, errno.ENXIO})  # what a terminal or a pipe answers that nobody holds any more
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the contract's words."""
+    parser.add_argument("--name", metavar="N", help="the service's name (default: the served name, or the model's)")
+    parser.add_argument(
+        "--log", metavar="FILE", type=Path, help="follow this log of a server that somebody else starts"
+    )
+    parser.add_argument("--auto", action="store_true", help="apply what policy.toml calls automatic without asking")
+    parser.add_argument("--console", metavar="PORT", type=int, help="show the console page on 127.0.0.1 as well")
+    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- vllm serve ...", help="the server's own words")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Start or take over the server, and go on until Ctrl-C, SIGTERM or SIGHUP.
+
+    Returns:
+        0 when the watching ended as asked.
+
+    Raises:
+        InputRejected: The words are no server's.
+        StateConflict: Another watcher has it, or a server of that name runs with other words.
+    """
+    from agent.app import build_app
+    from agent.app.host_environment import enrol, host_platform, meant, only_watcher, open_check
+    from agent.app.state_lock import state_lock
+    from agent.entrypoints.telemetry import configure_log
+
+    settings = _settings(args)
+    configure_log(as_json=settings.log_json, quiet=True)
+    words = args.command[1:] if args.command[:1] == ["--"] else args.command
+    config = meant(words) if words else _from_log(args.log)
+    service = enrol(settings, config, args.name)
+    config = config.with_(accelerator=service.accelerator, accelerator_count=service.accelerator_count)
+    settings = settings.with_(services=None)  # what SERVICES says of this server was written down with the others
+    with state_lock(settings, shared=True), only_watcher(settings, service.name), _claimed(args.console) as held:
+        app = build_app(settings)
+        platform = host_platform(settings, app.clock)
+        check = open_check(platform, app.clock)
+        watch = _Watch(app, platform, check, service, config, ours=args.log is None)
+        return watch.go(held)
+
+
+def _claimed(port: int | None) -> "contextlib.AbstractContextManager[socket.socket | None]":
+    """Take the console's port before a server is started that would go on without us."""
+    if port is None:
+        return contextlib.nullcontext()
+    from agent.entrypoints.console.serve import claim
+
+    return claim(port)
+
+
+def _settings(args: argparse.Namespace) -> "Settings":
+    from agent.entrypoints.cli.local_settings import on_this_machine
+    from agent.settings import read_settings
+
+    if args.log is not None and not args.log.is_file():
+        raise InputRejected(
+            f"the log {str(args.log)!r} is not followed", why="there is no such file", mend="start the server first"
+        )
+    found: dict[str, Any] = {"platform": "host", "unattended": args.auto, "follow_log": args.log}
+    if args.console is not None:
+        found["public_url"] = f"http://127.0.0.1:{args.console}"
+    settings = read_settings(**found)
+    on_this_machine(settings, what="nothing is watched", mend="use STORE=sqlite:<folder> and BUS=embedded")
+    return settings
+
+
+def _from_log(log: Path | None) -> "ServingConfig":
+    """Without a command, the server's own log says what it was started with."""
+    from agent.app.host_environment import with_machine_memory
+    from agent.core.service.logged_config import told_config
+
+    if log is None:
+        raise InputRejected(
+            "nothing is watched",
+            why="no server's command stands behind --",
+            mend="say: sre-agent watch -- vllm serve MODEL",
+        )
+    with log.open("rb") as file:
+        told = told_config(tuple(file.read(FIRST_BYTES).decode("utf-8", "replace").splitlines()))
+    if told is None:
+        raise InputRejected(
+            f"the log {str(log)!r} is not followed",
+            why="it does not tell what the server was started with",
+            mend="give the server's words as well: sre-agent watch --log FILE -- vllm serve MODEL ...",
+        )
+    return with_machine_memory(told)
+
+
+def _changes(incident: "Incident") -> bool:
+    """Whether a change of ours is approved or under way; what a person does by hand is none."""
+    from agent.core.incident.phase import CHANGED, Phase
+
+    by_us = incident.plan is not None and not incident.plan.by_person
+    return by_us and incident.phase in {Phase.APPROVED, *CHANGED}
+
+
+class _Watch:
+    """One run of the command."""
+
+    def __init__(
+        self,
+        app: "App",
+        platform: "HostServers",
+        check: "HostCheck",
+        service: "Service",
+        config: "ServingConfig",
+        *,
+        ours: bool,
+    ) -> None:
+        from agent.app.catalogues import host_folder
+        from agent.entrypoints.cli.watch_view import view
+        from agent.entrypoints.monitor.host_monitor import Watchman
+
+        self._app = app
+        self._platform = platform
+        self._service = service.name
+        self._config = config
+        self._ours = ours
+        self._stopping = threading.Event()
+        self._asked: set[str] = set()
+        self._interrupt = False
+        self._ended_by = ""
+        self._told: dict[str, int] = {}
+        self._began = app.clock.now()
+        self._view: View = view()
+        self._watchman: Watchman = Watchman(
+            app,
+            service.name,
+            platform=platform,
+            doctor=check,
+            folder=host_folder(app.settings) / service.name,
+            ours=ours,
+        )
+
+    def go(self, console: socket.socket | None) -> int:
+        """Start or take over the server, and watch until somebody ends it; a signal that ends us meanwhile is told of.
+
+        Args:
+            console: The port of the console page, claimed already; None shows none.
+        """
+        from agent.entrypoints.service import Ticker, handlers
+
+        pool = self._app.worker(handlers(self._app), threads=THREADS)
+        ticker = Ticker(self._app, every_s=max(self._app.rules.times.poll_s / 4, 0.2))
+        running: list[Callable[[], object]] = []  # what is to be ended, in order
+        with self._interrupts():
+            try:
+                took_over = self._open()
+                if (server := self._console(console)) is not None:
+                    running.append(server.shutdown)
+                self._greet(console, took_over=took_over)
+                pool.start()
+                running.insert(0, lambda: pool.stop(timeout_s=20))
+                ticker.start()
+                running.insert(0, ticker.stop)
+                self._watchman.start()
+                running.insert(0, self._watchman.stop)
+                while not self._stopping.wait(0.3):
+                    self._turn()
+            except OSError as error:  # the terminal is gone, and its signal has not come yet
+                if error.errno not in GONE:
+                    raise
+            finally:
+                self._part()
+                for end in running:
+                    end()
+        return 0
+
+    def _open(self) -> bool:
+        """Start the server, or take over the one on record; whether somebody else's server runs is not ours to know."""
+        changing = self._ours and any(_changes(incident) for incident in self._incidents())
+        return self._platform.open(self._service, self._config, running=not self._ours, changing=changing)
+
+    def _part(self) -> None:
+        """Say why the watching ends and what becomes of the server, as far as anybody can read it."""
+        try:
+            self._view.close()
+            if self._ended_by:
+                again = f"the same command takes it over again: --name {self._service}"
+                self._view.say(f"{self._ended_by}: the watching ends, the server runs on; {again}")
+        except (OSError, ValueError):  # what is printed at the end of the process would fail once more
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            for stream in (1, 2):
+                os.dup2(nowhere, stream)
+
+    def _turn(self) -> None:
+        from agent.entrypoints.cli.output import message
+        from agent.entrypoints.cli.watch_view import state_line
+
+        if self._interrupt:
+            self._leave()
+            return
+        watchman = self._watchman
+        now = self._app.clock.now()
+        self._view.show(state_line(self._service, watchman.page, watchman.checkup, now=now, last=watchman.last_line))
+        try:
+            for incident in self._incidents():
+                self._tell(incident)
+                self._ask(incident)
+        except SreError as error:
+            self._view.say(f"! {message(str(error))}")
+
+    def _incidents(self) -> tuple["Incident", ...]:
+        from agent.core.intake.signal import LIVE
+        from agent.ports.store import Query
+
+        found = self._app.store.incidents(Query(run=LIVE, service=self._service, limit=20))
+        fresh = (i for i in found if not i.ended or i.phase_at >= self._began)
+        return tuple(sorted(fresh, key=lambda i: (i.opened_at, i.id)))
+
+    def _tell(self, incident: "Incident") -> None:
+        """Say what is new in the timeline."""
+        from agent.entrypoints.cli.output import for_people
+
+        events = self._app.store.timeline(incident.id)
+        for event in events[self._told.get(incident.id, 0) :]:
+            self._view.say(f"{event.at:%H:%M:%S}  {event.phase:<13} {for_people(event.what, lines=False)}")
+        self._told[incident.id] = len(events)
+
+    def _ask(self, incident: "Incident") -> None:
+        """Show a plan, and ask for a word where somebody can give one."""
+        from agent.core.decision.decision import Answer
+        from agent.core.incident.phase import Phase
+        from agent.entrypoints.cli.output import without_secrets
+        from agent.presentation.terminal_text import lines
+
+        plan = incident.plan
+        if incident.phase is not Phase.ASKED or plan is None or plan.id in self._asked:
+            return
+        self._asked.add(plan.id)
+        self._view.say(without_secrets("\n".join(lines(incident, now=self._app.clock.now()))))
+        self._bar(incident)
+        if plan.by_person:
+            self._view.say("  this is yours to do; say yes when it is done, and the server is started again")
+        question = f"{'is it done' if plan.by_person else 'apply'} ({plan.id})? [y]es [n]o [l]ater"
+        word = self._view.ask(question, "ynl", lambda: self._still(incident.id, plan.id))
+        if word is None and self._interrupt:
+            self._asked.discard(plan.id)  # Ctrl-C is answered first; who goes on is asked again
+        if word in {"y", "n"}:
+            self._decide(plan.id, plan.digest, Answer.APPROVE if word == "y" else Answer.REJECT)
+
+    def _still(self, incident: str, plan: str) -> bool:
+        from agent.core.incident.phase import Phase
+
+        if self._interrupt or self._stopping.is_set():
+            return False
+        now = self._app.store.load(incident)
+        return now.phase is Phase.ASKED and now.plan is not None and now.plan.id == plan
+
+    def _decide(self, plan: str, digest: str, answer: Any) -> None:
+        from agent.core.decision.decision import Channel
+        from agent.ports.stage_context import Owner
+        from agent.stages.plan_to_decision import Word, plan_to_decision
+
+        word = Word(
+            plan=plan,
+            answer=answer,
+            who=getpass.getuser(),
+            channel=Channel.COMMAND_LINE,
+            verified=False,
+            why="said at the prompt of the watcher",
+            plan_digest=digest,
+        )
+        plan_to_decision(self._app.contexts[Owner.DECIDE], word)
+
+    def _bar(self, incident: "Incident") -> None:
+        """Draw the memory before and after, where the arithmetic knows it."""
+        from agent.core.plan.action import applied
+        from agent.presentation.memory_bar import text_bar
+
+        assert incident.plan is not None
+        report = getattr(self._app.rules.fits, "report", None)
+        if report is None:
+            return
+        before = self._platform.describe(self._service).config
+        for title, config in (("before", before), ("after", applied(before, incident.plan.actions))):
+            with contextlib.suppress(SreError):
+                self._view.say(f"  memory {title}\n{text_bar(report(self._service, config))}")
+            if config == before and title == "before" and incident.plan.by_person:
+                return
+
+    def _greet(self, console: socket.socket | None, *, took_over: bool) -> None:
+        did = "follows the log of" if not self._ours else "took over" if took_over else "started"
+        self._view.say(f"sre-agent {did} {self._service}: {shlex.join((*self._config.command, *self._config.args))}")
+        if console is not None:
+            self._view.say(f"console: http://127.0.0.1:{console.getsockname()[1]}/")
+        self._view.say("plans can be answered here, or with: sre-agent approve PLAN | reject PLAN --why TEXT")
+
+    def _console(self, held: socket.socket | None) -> Any:
+        if held is None:
+            return None
+        from agent.entrypoints.cli.commands.up import console_server
+
+        server = console_server(self._app, held)
+        threading.Thread(target=server.serve_forever, name="console", daemon=True).start()
+        return server
+
+    @contextlib.contextmanager
+    def _interrupts(self) -> Iterator[None]:
+        """SIGTERM and a closed terminal stop the watching and never the server; Ctrl-C asks where somebody can answer.
+
+        Whoever started us with SIGHUP ignored (nohup) wants us to go on.
+        """
+        ends = {signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP, the terminal was closed"}
+        before = {n: signal.getsignal(n) for n in (*ends, signal.SIGINT)}
+        for number, says in ends.items():
+            if number is signal.SIGTERM or before[number] is not signal.SIG_IGN:
+                signal.signal(number, partial(self._end, says))
+        signal.signal(signal.SIGINT, lambda *_: self._interrupted())
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _end(self, says: str, *_: object) -> None:
+        self._ended_by = self._ended_by or says
+        self._stopping.set()
+
+    def _interrupted(self) -> None:
+        if not (sys.stdin.isatty() and sys.stdout.isatty()) or self._stopping.is_set():
+            self._stopping.set()
+            return
+        self._interrupt = True  # the handler only notes it; the loop asks
+
+    def _leave(self) -> None:
+        """Ask what to stop."""
+        if not self._ours:
+            self._stopping.set()
+            return
+        self._interrupt = False
+        question = "stop the [s]erver too, only the [w]atching, or [g]o on?"
+        word = self._view.ask(question, "swg", lambda: not self._stopping.is_set() and not self._interrupt)
+        if word == "g":
+            return
+        if word == "s":
+            self._stop_server()
+        else:
+            self._view.say(f"the server runs on; the same command takes it over again: --name {self._service}")
+        self._stopping.set()
+
+    def _stop_server(self) -> None:
+        from agent.ports.host import Stage
+
+        self._view.say("stopping the server")
+        self._platform.stop(self._service)
+        until = time.monotonic() + STOP_S
+        while time.monotonic() < until:
+            newest = self._platform.settled(self._service).newest
+            if newest is None or newest.stage is Stage.ENDED:
+                self._view.say("the server has ended")
+                return
+            time.sleep(0.1)
+        self._view.say("the server has not ended yet; the next watcher goes on with it")

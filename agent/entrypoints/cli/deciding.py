@@ -1,0 +1,48 @@
+"""Deciding from the command line, through the same stage as every other channel."""
+
+import re
+from typing import TYPE_CHECKING
+
+from agent.core.decision.decision import Answer
+from agent.core.text.safe_text import terminal
+from agent.entrypoints.cli.operator_client import now
+from agent.entrypoints.cli.output import for_people
+from agent.errors import SreError
+from agent.presentation.what_follows import next_step
+
+if TYPE_CHECKING:
+    from agent.entrypoints.cli.operator_client import OperatorClient, RecordedDecision
+
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9._@+-]{1,320}")  # the asker's own address need not be disarmed
+
+
+def decide(plan: str, answer: Answer, *, by: str | None, why: str = "") -> int:
+    """Record a decision and say what follows.
+
+    Args:
+        plan: The plan's id.
+        answer: Approve or reject.
+        by: The name of ``--by``; the operator's own when None. Shown as not verified, and refused in the cloud.
+        why: The reason, for a rejection.
+
+    Raises:
+        SreError: See :class:`agent.entrypoints.cli.operator_client.OperatorClient`.
+    """
+    from agent.entrypoints.cli.local_client import open_operator_client
+
+    client = open_operator_client()
+    recorded = client.decide(plan, answer, by=by, why=why)
+    what = "approved" if recorded.answer is Answer.APPROVE else "rejected"
+    name = recorded.who if _PLAIN_NAME.fullmatch(recorded.who) else terminal(recorded.who, lines=False)
+    who = name + ("" if recorded.verified else " (not verified)")
+    follows = for_people(_follows(client, recorded), lines=False)
+    print(f"plan {recorded.plan} {what} by {who}. {follows} See: sre-agent incidents show {recorded.incident}")
+    return 0
+
+
+def _follows(client: "OperatorClient", recorded: "RecordedDecision") -> str:
+    """Say what follows; the answer is recorded, whether or not the incident can be read now."""
+    try:
+        return next_step(client.incident(recorded.incident), recorded.plan, now())
+    except SreError as error:
+        return f"The answer is recorded; what follows could not be read ({error.why})."

@@ -1,0 +1,89 @@
+"""What other services say: the model's endpoints, Slack, and everybody's clock."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from agent.entrypoints.cli.doctor.finding import Finding, bad, good, off, unknown
+from agent.entrypoints.cli.doctor.web import Reply, ask
+from agent.errors import DependencyFailed
+from agent.settings import Settings
+
+SLACK = "https://slack.com/api"
+SCOPES = frozenset({"chat:write"})  # chat.postMessage and chat.update, facts of docs.slack.dev read 2026-11-21
+SKEW_S = 60.0  # Slack and webhooks refuse at 300 s; a minute is a warning in time
+
+
+class Clocks:
+    """Collects what others believe the time is."""
+
+    def __init__(self, now: datetime) -> None:
+        self._now = now
+        self._worst = 0.0
+        self._heard: str | None = None
+
+    def heard(self, name: str, reply: Reply) -> Reply:
+        """Take the time of a reply."""
+        if reply.at is not None:
+            skew = (self._now - reply.at.astimezone(UTC)).total_seconds()
+            if self._heard is None or abs(skew) > abs(self._worst):
+                self._worst, self._heard = skew, name
+        return reply
+
+    def findings(self) -> Iterator[Finding]:
+        """Say how far this machine's clock is off."""
+        if self._heard is None:
+            yield unknown("clock", "nobody told the time", "set up Slack, a model endpoint or the cloud; or trust NTP")
+        elif abs(self._worst) > SKEW_S:
+            way = "ahead of" if self._worst > 0 else "behind"
+            says = f"{abs(self._worst):.0f} s {way} {self._heard}"
+            yield bad("clock", says, "set the clock (NTP): signatures older than 300 s are refused")
+        else:
+            yield good("clock", f"within {abs(self._worst):.0f} s of {self._heard}")
+
+
+def model_endpoints(settings: Settings, clocks: Clocks) -> Iterator[Finding]:
+    """Look whether an endpoint answers and serves the model; none is woken for that, only ``/models`` is read."""
+    if not settings.model_endpoints:
+        yield off("model", "no endpoint: diagnoses are made by rules alone")
+    for url in settings.model_endpoints:
+        yield _endpoint(settings, url.rstrip("/"), clocks)
+
+
+def _endpoint(settings: Settings, url: str, clocks: Clocks) -> Finding:
+    check = f"model:{url}"
+    key = settings.model_api_key
+    headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
+    try:
+        reply = clocks.heard(url, ask(f"{url}/models", headers=headers))
+    except DependencyFailed as error:
+        return bad(check, error.why, "start it, or correct MODEL_ENDPOINTS; until then rules diagnose alone")
+    if reply.status in {401, 403}:
+        return bad(check, f"it answers {reply.status}", "set MODEL_API_KEY, or let this account call the service")
+    if reply.status != 200:
+        return bad(check, f"it answers {reply.status} to /models", "does the address end in /v1?")
+    rows = reply.body.get("data")
+    served = [str(m.get("id")) for m in rows if isinstance(m, dict)] if isinstance(rows, list) else []
+    if settings.model_name and settings.model_name not in served:
+        return bad(check, f"it serves {served}, not {settings.model_name!r}", "correct MODEL_NAME")
+    return good(check, f"serves {', '.join(served) or 'a model'}")
+
+
+def slack(settings: Settings, clocks: Clocks, *, base: str = SLACK) -> Iterator[Finding]:
+    """Look at the token and what it may do."""
+    if settings.slack_token is None:
+        yield off("slack", "no token: people are asked elsewhere")
+        return
+    if settings.slack_signing_secret is None and settings.embedded:
+        says = "SLACK_SIGNING_SECRET is unset: presses of buttons are refused"
+        yield bad("slack-signing", says, "take it from the app's page, Basic Information")
+    token = settings.slack_token.get_secret_value()
+    reply = clocks.heard("slack", ask(f"{base}/auth.test", headers={"Authorization": f"Bearer {token}"}, data={}))
+    if not reply.body.get("ok"):
+        yield bad("slack", f"it refuses the token: {reply.body.get('error', reply.status)}", "set SLACK_TOKEN anew")
+        return
+    scopes = {word.strip() for word in reply.headers.get("x-oauth-scopes", "").split(",")}
+    lacking = sorted(SCOPES - scopes)
+    if lacking:
+        yield bad("slack", f"the token lacks {', '.join(lacking)}", "add the scope in the app and install it again")
+    else:
+        yield good("slack", f"team {reply.body.get('team', '?')}, may write")

@@ -1,0 +1,95 @@
+"""The round of the doctor: here, outside, and in the cloud where the settings name one."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+
+from agent.app.stores import open_stores
+from agent.core.service.services import Services
+from agent.entrypoints.cli.doctor import here
+from agent.entrypoints.cli.doctor.cloud import Base, Cloud, google
+from agent.entrypoints.cli.doctor.deciding import deciding
+from agent.entrypoints.cli.doctor.finding import Finding, bad, given, good, looked, off, unknown
+from agent.entrypoints.cli.doctor.outside import SLACK, Clocks, model_endpoints, slack
+from agent.entrypoints.cli.doctor.web import Token
+from agent.errors import DependencyFailed
+from agent.settings import Settings
+
+
+def findings(
+    environ: Mapping[str, str], *, now: datetime, token: Token, slack_base: str = SLACK, base: Base = google
+) -> Iterator[Finding]:
+    """Look at everything that the settings name.
+
+    Args:
+        environ: The environment.
+        now: This machine's time, UTC.
+        token: Returns an access token of the operator; called only where a cloud is named.
+        slack_base: Address of Slack's interface.
+        base: Address of Google's interfaces by name.
+    """
+    settings, first = here.read_what_can_be(environ)
+    services, about = here.services_file(settings)
+    yield from given(first)
+    yield from given(about)
+    yield from given(here.policy_file(settings))
+    yield from given(here.state_folder(settings))
+    yield from given(here.receipt_key(settings))
+    yield from given(here.channels(settings))
+    yield from given(here.kill_switch(settings))
+    yield from given(_platform(settings))
+    yield from looked("queue", lambda: _queue(settings))
+    clocks = Clocks(now)
+    yield from looked("model", lambda: model_endpoints(settings, clocks))
+    yield from looked("slack", lambda: slack(settings, clocks, base=slack_base))
+    yield from looked("decide", lambda: deciding(settings))
+    yield from _cloud(settings, services, token, clocks, now=now, base=base)
+    yield from clocks.findings()
+
+
+def project_of(settings: Settings) -> str | None:
+    """Return the project that the settings name, None for an embedded installation."""
+    words = (word.partition(":") for word in (settings.store, settings.bus, settings.platform))
+    return next((name for kind, _, name in words if kind in {"firestore", "pubsub", "cloud_run"}), None)
+
+
+def _cloud(
+    settings: Settings, services: Services | None, token: Token, clocks: Clocks, *, now: datetime, base: Base
+) -> Iterator[Finding]:
+    project = project_of(settings)
+    if project is None:
+        yield off("cloud", "no project is named: everything runs in this process")
+        return
+    try:
+        token()
+    except DependencyFailed as error:
+        yield unknown("cloud", error.why, error.mend)
+        return
+    cloud = Cloud(project, token, clocks, now=now, base=base)
+    yield from cloud.findings(services if services is not None else Services(services=()))
+
+
+def _queue(settings: Settings) -> Iterator[Finding]:
+    """Look at what was given up in the embedded queue; nothing is made where nothing is."""
+    if not settings.embedded:
+        return
+    if not settings.state.is_dir():
+        yield good("dead-letters", "none: nothing was ever received")
+        return
+    rows = open_stores(settings, with_control=False).quarantine.rows()
+    if rows:
+        newest = rows[0]
+        says = f"{len(rows)} messages were given up, the newest because {newest.get('reason', '?')[:80]!r}"
+        yield bad("dead-letters", says, "read them: docs/operate.md, 'Messages that were given up'")
+    else:
+        yield good("dead-letters", "none")
+
+
+def _platform(settings: Settings) -> Iterator[Finding]:
+    kind, _, rest = settings.platform.partition(":")
+    if kind == "rehearsal" and not (Path(rest) / "services.toml").is_file():
+        yield bad(
+            "platform", f"{rest!r} is no rehearsal", "name a folder of examples/ with PLATFORM=rehearsal:<folder>"
+        )
+    else:
+        yield good("platform", settings.platform)

@@ -1,0 +1,91 @@
+"""The command line over the files of this machine, and which client the settings name."""
+
+import getpass
+
+from agent.app import App, build_app
+from agent.app.channels import operator_token
+from agent.core.decision.audit import AuditRow
+from agent.core.decision.decision import Answer, Channel
+from agent.core.incident.incident import Event, Incident
+from agent.entrypoints.cli.operator_client import OperatorClient, RecordedDecision, now
+from agent.entrypoints.telemetry import configure_log
+from agent.errors import SettingsRejected
+from agent.ports.control import KillSwitch
+from agent.ports.stage_context import Owner
+from agent.ports.store import Query
+from agent.settings import Settings, read_settings
+from agent.stages.plan_to_decision import Word, plan_to_decision
+from agent.stages.shared.database_pair import databases_apart
+from agent.stages.shared.kill_switch import turn_kill_switch
+
+
+class LocalClient:
+    """The embedded installation; who sits here is taken on trust and shown as not verified."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    def decide(self, plan: str, answer: Answer, *, by: str | None, why: str) -> RecordedDecision:
+        """Run the stage here; see the protocol."""
+        who = by or getpass.getuser()
+        word = Word(plan=plan, answer=answer, who=who, channel=Channel.COMMAND_LINE, verified=False, why=why)
+        made = plan_to_decision(self._app.contexts[Owner.DECIDE], word)
+        return RecordedDecision(
+            plan=made.plan, answer=made.answer, who=made.who, verified=made.verified, incident=made.incident
+        )
+
+    def turn(self, *, on: bool, by: str | None, why: str) -> KillSwitch:
+        """Write the control store of this machine."""
+        app = self._app
+        return turn_kill_switch(app.store, app.control, on=on, by=by or getpass.getuser(), why=why, at=now())
+
+    def kill_switch(self) -> KillSwitch:
+        """Read the control store."""
+        return self._app.control.kill_switch()
+
+    def incidents(self, query: Query) -> tuple[Incident, ...]:
+        """Read the store."""
+        return self._app.store.incidents(query)
+
+    def incident(self, incident_id: str) -> Incident:
+        """Read the store."""
+        return self._app.store.load(incident_id)
+
+    def timeline(self, incident_id: str) -> tuple[Event, ...]:
+        """Read the store."""
+        return self._app.store.timeline(self._app.store.load(incident_id).id)
+
+    def audit(self, limit: int) -> tuple[AuditRow, ...]:
+        """Read the control store."""
+        return self._app.control.audit(limit)
+
+    def databases_apart(self) -> str:
+        """Compare the databases of this machine."""
+        return databases_apart(self._app.contexts[Owner.DECIDE])
+
+
+def open_operator_client() -> OperatorClient:
+    """Return the client of the settings: `decide` where ``DECIDE_URL`` or a cloud store is set, else this machine.
+
+    Raises:
+        SettingsRejected: The settings do not make one.
+        DependencyFailed: A file of the state cannot be opened.
+    """
+    configure_log(as_json=False, quiet=True)
+    settings = read_settings()
+    if settings.decide_url is None and settings.embedded:
+        return LocalClient(build_app(settings))
+    return _cloud(settings)
+
+
+def _cloud(settings: Settings) -> OperatorClient:
+    from agent.entrypoints.cli.remote_client import RemoteClient
+    from agent.entrypoints.decide_client import DecideClient
+
+    if settings.decide_url is None:
+        raise SettingsRejected(
+            "1 setting",
+            why="DECIDE_URL is unset, and in the cloud the command line speaks to `decide` alone",
+            mend="set it to the output decide_url of infra/, or run: sre-agent doctor",
+        )
+    return RemoteClient(DecideClient(settings.decide_url), token=lambda: operator_token(settings))

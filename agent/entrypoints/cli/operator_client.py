@@ -1,0 +1,73 @@
+"""What an operator asks for on the command line, of this machine or of `decide` in the cloud."""
+
+from datetime import UTC, datetime
+from typing import Protocol
+
+from agent.core.decision.audit import AuditRow
+from agent.core.decision.decision import Answer
+from agent.core.incident.incident import Event, Incident
+from agent.core.value import Value
+from agent.ports.control import KillSwitch
+from agent.ports.store import Query
+
+
+class RecordedDecision(Value):
+    """A decision that was recorded."""
+
+    plan: str
+    answer: Answer
+    who: str
+    verified: bool
+    incident: str
+
+
+class OperatorClient(Protocol):
+    """What the command line may ask for."""
+
+    def decide(self, plan: str, answer: Answer, *, by: str | None, why: str) -> RecordedDecision:
+        """Record an answer to a plan.
+
+        Raises:
+            InputRejected: There is no such plan, or ``by`` is no way to say who one is here.
+            PolicyRefused: It cannot be decided now; the message says what to do.
+            StateConflict: Somebody was faster.
+            DependencyFailed: It is not recorded, or nobody knows; the message says which.
+        """
+        ...
+
+    def turn(self, *, on: bool, by: str | None, why: str) -> KillSwitch:
+        """Turn the kill switch; return how it stands then."""
+        ...
+
+    def kill_switch(self) -> KillSwitch:
+        """Return how the kill switch stands."""
+        ...
+
+    def incidents(self, query: Query) -> tuple[Incident, ...]:
+        """List incidents, newest first."""
+        ...
+
+    def incident(self, incident_id: str) -> Incident:
+        """Return one incident.
+
+        Raises:
+            InputRejected: There is none with that id.
+        """
+        ...
+
+    def timeline(self, incident_id: str) -> tuple[Event, ...]:
+        """Return its timeline."""
+        ...
+
+    def audit(self, limit: int) -> tuple[AuditRow, ...]:
+        """Return the newest rows of the record, oldest first."""
+        ...
+
+    def databases_apart(self) -> str:
+        """Return why incident and control database do not belong together, or nothing."""
+        ...
+
+
+def now() -> datetime:
+    """Return the time of this command, UTC."""
+    return datetime.now(UTC)  # noqa: TID251 - the command line is where it comes from

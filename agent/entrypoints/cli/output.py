@@ -1,0 +1,33 @@
+"""What a command prints: without secrets, whatever was stored, and harmless to the terminal."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from agent.core.text.safe_text import inert, terminal
+
+TEXT_LIMIT = 10_000
+
+
+def for_people(text: str, *, limit: int = TEXT_LIMIT, lines: bool = True) -> str:
+    """Return text of others as a terminal may show it: redacted, then as `agent.core.text.safe_text.terminal`."""
+    return terminal(without_secrets(text), limit=limit, lines=lines)
+
+
+def message(text: str) -> str:
+    """Return a message of our own that quotes others, on one line: redacted, links and hosts as they are."""
+    return inert(without_secrets(text)).replace("\n", "\\n")
+
+
+def for_programs(row: Mapping[str, Any]) -> str:
+    """Return a row as one line of JSON without secrets; keys, ids and numbers stay."""
+    from agent.app.catalogues import hide
+
+    return hide(json.dumps(row))
+
+
+def without_secrets(text: str) -> str:
+    """Take the secrets out of a text that is safe to show otherwise."""
+    from agent.app.catalogues import redact
+
+    return redact(text)

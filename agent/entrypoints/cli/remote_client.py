@@ -1,0 +1,148 @@
+"""The command line over `decide` in the cloud, with the operator's own ID token; never over the database."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from agent.core.decision.audit import AuditRow
+from agent.core.decision.decision import Answer
+from agent.core.incident.incident import Event, Incident
+from agent.core.value import Value
+from agent.entrypoints.cli.operator_client import RecordedDecision
+from agent.entrypoints.decide_client import DecideClient, Unheard
+from agent.entrypoints.proofs import TOKEN_HEADER
+from agent.errors import DependencyFailed, InputRejected
+from agent.ports.control import KillSwitch
+from agent.ports.store import Query
+
+PIECE = 1000  # rows of the record in one answer; each holds a whole decision
+
+V = TypeVar("V", bound=Value)
+
+
+class RemoteClient:
+    """Speaks to the deciding function.
+
+    Args:
+        client: Where it is.
+        token: Returns the operator's ID token, a fresh one where that can be had.
+    """
+
+    def __init__(self, client: DecideClient, *, token: Callable[[], str]) -> None:
+        self._client, self._token = client, token
+
+    def decide(self, plan: str, answer: Answer, *, by: str | None, why: str) -> RecordedDecision:
+        """Send the answer once; see the protocol."""
+        _refuse_name(by)
+        said = {"plan": plan, "answer": answer.value, "why": why}
+        try:
+            told = self._client.post("/decisions", said, headers=self._proof())
+        except Unheard as error:
+            raise DependencyFailed(
+                f"nobody knows whether plan {plan!r} was decided",
+                why=error.why,
+                mend="look: sre-agent incidents list; to say the same again is safe, a plan takes one decision only",
+            ) from error
+        shown = {name: told.get(name) for name in RecordedDecision.model_fields} if isinstance(told, dict) else told
+        return _read(RecordedDecision, shown)
+
+    def turn(self, *, on: bool, by: str | None, why: str) -> KillSwitch:
+        """Turn the switch of the cloud's control database."""
+        _refuse_name(by)
+        try:
+            return _read(KillSwitch, self._client.post("/kill-switch", {"on": on, "why": why}, headers=self._proof()))
+        except Unheard as error:
+            raise DependencyFailed(
+                "nobody knows how the kill switch stands",
+                why=error.why,
+                mend="look: sre-agent stop; to turn it the same way again is safe",
+            ) from error
+
+    def kill_switch(self) -> KillSwitch:
+        """Ask how it stands."""
+        return _read(KillSwitch, self._client.get("/kill-switch", headers=self._proof()))
+
+    def incidents(self, query: Query) -> tuple[Incident, ...]:
+        """Ask for a list."""
+        words = {"limit": str(query.limit), "open": "1" if query.open_only else "0"}
+        words |= {name: said for name, said in (("run", query.run), ("service", query.service)) if said is not None}
+        return _rows(Incident, self._client.get("/incidents", headers=self._proof(), query=words))
+
+    def incident(self, incident_id: str) -> Incident:
+        """Ask for one."""
+        return _read(Incident, self._client.get(f"/incidents/{_named(incident_id)}", headers=self._proof()))
+
+    def timeline(self, incident_id: str) -> tuple[Event, ...]:
+        """Ask for its timeline."""
+        return _rows(Event, self._client.get(f"/incidents/{_named(incident_id)}/timeline", headers=self._proof()))
+
+    def audit(self, limit: int) -> tuple[AuditRow, ...]:
+        """Ask for the newest rows of the record, piece by piece until its beginning."""
+        proof, pieces, left = self._proof(), list[tuple[AuditRow, ...]](), limit
+        words: dict[str, str] = {}
+        while left > 0:
+            words["limit"] = str(min(left, PIECE))
+            piece = _rows(AuditRow, self._client.get("/audit", headers=proof, query=words))
+            if not piece:
+                break
+            if "before" in words and not piece[-1].number < int(words["before"]):
+                raise _strange("it sends rows of the record again that it sent before")
+            pieces.append(piece)
+            left -= len(piece)
+            words["before"] = str(piece[0].number)
+            if piece[0].number <= 1:
+                break
+        return tuple(row for piece in reversed(pieces) for row in piece)
+
+    def databases_apart(self) -> str:
+        """Ask whether the two databases belong together."""
+        return _read(_Databases, self._client.get("/databases", headers=self._proof())).apart
+
+    def _proof(self) -> dict[str, str]:
+        return {TOKEN_HEADER: self._token()}
+
+
+class _Databases(Value):
+    """What `decide` says of its two databases; ``apart`` is empty where they belong together."""
+
+    apart: str
+
+
+def _named(incident_id: str) -> str:
+    from urllib.parse import quote
+
+    return quote(incident_id, safe="")
+
+
+def _rows(form: type[V], told: Any) -> tuple[V, ...]:
+    if not isinstance(told, list):
+        raise _strange("it is no list")
+    return tuple(_read(form, row) for row in told)
+
+
+def _read(form: type[V], told: Any) -> V:
+    try:
+        return form.model_validate(told)
+    except ValidationError as error:
+        raise _strange(f"{form.__name__}: {error.error_count()} fields are not as this version knows them") from error
+
+
+def _strange(why: str) -> DependencyFailed:
+    return DependencyFailed(
+        "the answer of `decide` was not understood", why=why, mend="use the version of sre-agent that is deployed"
+    )
+
+
+def _refuse_name(by: str | None) -> None:
+    """Refuse a name in the cloud.
+
+    Raises:
+        InputRejected: One was given.
+    """
+    if by is not None:
+        raise InputRejected(
+            "nothing was sent",
+            why="--by works in local mode only; in the cloud your ID token says who you are",
+            mend="leave --by out",
+        )

@@ -1,0 +1,144 @@
+"""What a person at the terminal sees of a watched server: one live line of state, events above it, and a question."""
+
+import select
+import sys
+import time
+from collections.abc import Callable
+from datetime import datetime
+from typing import Protocol
+
+from agent.entrypoints.cli.output import for_people
+from agent.ports.host import Checkup, Page
+
+TICK_S = 0.3
+LINE_READ = 16_384  # of the last line of a log, before what is secret is taken out of it
+
+
+class View(Protocol):
+    """Shows; never decides."""
+
+    def say(self, text: str) -> None:
+        """Add a line that stays."""
+        ...
+
+    def show(self, text: str) -> None:
+        """Replace the line that tells the present state."""
+        ...
+
+    def ask(self, question: str, answers: str, still: Callable[[], bool]) -> str | None:
+        """Ask for one letter of ``answers``; None where nobody can answer, or the question is moot."""
+        ...
+
+    def close(self) -> None:
+        """Give the terminal back."""
+        ...
+
+
+class PlainView:
+    """Lines for a file or a pipe: no escapes, nothing repeated, no question."""
+
+    def __init__(self) -> None:
+        self._shown = ""
+
+    def say(self, text: str) -> None:
+        """Print a line."""
+        print(text, flush=True)
+
+    def show(self, text: str) -> None:
+        """Print the state where its first words changed."""
+        state = text.partition(";")[0]
+        if state != self._shown:
+            self._shown = state
+            print(text, flush=True)
+
+    def ask(self, question: str, answers: str, still: Callable[[], bool]) -> str | None:  # noqa: ARG002
+        """Say where to answer: nobody is at this end."""
+        return None
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class LiveView:
+    """A terminal: rich keeps one line of state at the bottom, cut to whatever width there is."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.live import Live
+        from rich.text import Text
+
+        self._text = Text
+        self._console = Console(highlight=False, soft_wrap=False)
+        self._live = Live(Text(""), console=self._console, refresh_per_second=4, transient=True)
+        self._live.start()
+
+    def say(self, text: str) -> None:
+        """Print above the state."""
+        self._live.console.print(self._text(text))
+
+    def show(self, text: str) -> None:
+        """Replace the state; what does not fit is cut."""
+        self._live.update(self._text(text, no_wrap=True, overflow="ellipsis", style="reverse"))
+
+    def ask(self, question: str, answers: str, still: Callable[[], bool]) -> str | None:
+        """Ask in the line editor of the terminal itself; goes back as soon as the question is moot."""
+        self._live.stop()
+        try:
+            while still():
+                print(f"{question} ", end="", flush=True)
+                word = _line(still)
+                if word is None:
+                    print(flush=True)
+                    return None
+                if word[:1].lower() in answers and word[:1]:
+                    return word[:1].lower()
+            return None
+        finally:
+            self._live.start()
+
+    def close(self) -> None:
+        """Stop the live line."""
+        self._live.stop()
+
+
+def _line(still: Callable[[], bool]) -> str | None:
+    """Return what was typed, or None where the question became moot or the input ended."""
+    while still():
+        ready, _, _ = select.select([sys.stdin], [], [], TICK_S)
+        if ready:
+            typed = sys.stdin.readline()
+            if not typed:
+                time.sleep(TICK_S)
+                return None
+            return typed.strip() or " "
+    return None
+
+
+def view() -> View:
+    """Return the view that suits where our output goes."""
+    return LiveView() if sys.stdout.isatty() and sys.stdin.isatty() else PlainView()
+
+
+def state_line(service: str, page: Page | None, checkup: Checkup | None, *, now: datetime, last: str) -> str:
+    """Return the state in one line, what matters most first: a narrow terminal shows the beginning."""
+    start = page.newest if page is not None else None
+    if start is None:
+        return f"{service}: not started"
+    age = (now - (start.ready_at or start.began_at)).total_seconds()
+    word = "sick" if start.sick else "serving" if start.stage == "ready" else start.stage.value
+    parts = [f"{service}: {word} ({start.revision}); {_span(age)}"]
+    sample = checkup.sample if checkup is not None and checkup.mark == start.mark else None
+    if sample is not None:
+        kv = "" if sample.kv_usage is None else f", KV {sample.kv_usage:.0%}"
+        parts.append(f"{sample.running or 0:.0f} running, {sample.waiting or 0:.0f} waiting{kv}")
+    if start.sick:
+        parts.append(for_people(start.sick))
+    elif last:
+        parts.append(for_people(last[:LINE_READ], limit=200, lines=False))
+    return "; ".join(parts)
+
+
+def _span(seconds: float) -> str:
+    if seconds < 120:
+        return f"{max(seconds, 0):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

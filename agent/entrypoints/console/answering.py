@@ -1,0 +1,233 @@
+"""What came of an answer, for the person who gave it: taken, too late, somebody was faster, or the wrong person."""
+
+from datetime import datetime
+
+from agent.core.decision.decision import Answer, Decision
+from agent.core.incident.incident import Event, Incident
+from agent.core.incident.phase import Phase
+from agent.core.plan.plan import Plan
+from agent.core.value import Value
+from agent.entrypoints.decide_client import Unheard
+from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError
+from agent.presentation.changes import changed_so_far
+from agent.presentation.plan_end import PlanEnd, ended_says, outcome, plan_end
+from agent.presentation.standing import Tone, moment, standing
+from agent.presentation.what_follows import next_step
+from agent.stages.plan_to_decision import Word
+
+NOTHING_FOLLOWED = "Your answer was not taken, and nothing follows from it."
+_ANSWERED = frozenset({Phase.APPROVED, Phase.REJECTED})
+_BEFORE_A_VERDICT = frozenset({Phase.APPROVED, Phase.APPLYING, Phase.VERIFYING})
+
+
+class Result(Value):
+    """One page after an answer.
+
+    Attributes:
+        status: The HTTP status.
+        moving: Whether something happens now that is worth watching.
+    """
+
+    status: int
+    label: str
+    title: str
+    says: str
+    mend: str = ""
+    tone: Tone
+    moving: bool = False
+
+
+def taken(plan: Plan, end: PlanEnd | None, incident: Incident, now: datetime) -> Result | None:
+    """Return the page of an answer that was recorded, or None where nobody answered the plan.
+
+    Args:
+        plan: The plan that was answered.
+        end: How the asking ended.
+        incident: The incident as it is now, which may be much later than the answer.
+        now: The time, UTC.
+    """
+    if end is None or end.phase not in _ANSWERED:
+        return None
+    follows = next_step(incident, plan.id, now)
+    moving = not incident.ended
+    if end.phase is Phase.REJECTED:
+        why = f"Reason given: {end.why}" if end.why else ""
+        says = f"{ended_says(end.with_(why=''))} This remedy is not offered again. {follows}"
+        return Result(
+            status=200, label="Rejected", title="Rejected", says=says, mend=why, tone=Tone.QUIET, moving=moving
+        )
+    title = "Assigned to you" if plan.by_person else "Approved"
+    says = f"{ended_says(end, outcome(plan, incident))} {follows}"
+    undone = not plan.by_person and incident.phase in _BEFORE_A_VERDICT and _carries_out(plan, incident)
+    mend = "If it does not help, the state before it is put back; the approval covers that." if undone else ""
+    return Result(status=200, label="Approved", title=title, says=says, mend=mend, tone=Tone.GOOD, moving=moving)
+
+
+def _carries_out(plan: Plan, incident: Incident) -> bool:
+    return incident.plan is not None and incident.plan.id == plan.id
+
+
+def failed(  # noqa: PLR0911 - one page for each thing that stands in the way
+    error: SreError,
+    word: Word,
+    plan: Plan,
+    *,
+    incident: Incident,
+    timeline: tuple[Event, ...],
+    now: datetime,
+    barred: bool,
+) -> Result:
+    """Return the page of an answer that was not recorded, named by what stands in its way.
+
+    Args:
+        error: Why the stage did not take it.
+        word: What was said.
+        plan: The plan that it was about.
+        incident: The incident as it is after the attempt.
+        timeline: Its timeline after the attempt.
+        now: The time, UTC.
+        barred: Whether it is the person whose word does not count.
+    """
+    end = plan_end(plan, incident, timeline)
+    if end is not None and _theirs(word, incident.decision):  # its answer was lost, or the button pressed twice
+        return taken(plan, end, incident, now) or not_recorded(error)
+    if isinstance(error, DependencyFailed):
+        return not_recorded(error)
+    if end is not None:
+        faster = end.phase in _ANSWERED
+        return _faster(end, word.answer, incident, now) if faster else not_taken(plan, end, incident, now)
+    if now >= plan.expires_at:
+        return _expired(plan, incident, now)
+    if incident.plan is not None and incident.plan.id != plan.id:
+        return _changed(f"Plan {incident.plan.ordinal} has taken the place of plan {plan.ordinal}.")
+    if isinstance(error, InputRejected | PolicyRefused):
+        why, mend = (f"{words[:1].upper()}{words[1:]}." for words in (error.why, error.mend))
+        return wrong_person(why, mend=mend) if barred else _not_now(why, mend)
+    return not_recorded(error)
+
+
+def not_taken(plan: Plan, end: PlanEnd, incident: Incident, now: datetime) -> Result:
+    """Return the page of a plan that ended without an answer."""
+    if end.phase is Phase.EXPIRED:
+        return _expired(plan, incident, now)
+    if end.phase is Phase.SUPERSEDED:
+        return _changed(f"More became known, so this plan was withdrawn at {moment(end.at)}.")
+    says = f"{ended_says(end)} {changed_so_far(incident)}"
+    return Result(status=409, label="Recovered", title="It is not needed any more", says=says, tone=Tone.GOOD)
+
+
+def wrong_person(why: str, *, mend: str = "") -> Result:
+    """Return the page of somebody whose word does not count here."""
+    return Result(
+        status=403,
+        label="Not allowed",
+        title="Your answer does not count here",
+        says=f"{why} {NOTHING_FOLLOWED}",
+        mend=mend,
+        tone=Tone.BAD,
+    )
+
+
+def _not_now(why: str, mend: str) -> Result:
+    """Return the page of somebody whose word counts, and to which something else stands in the way."""
+    return Result(
+        status=403,
+        label="Not taken",
+        title="Your answer was not taken",
+        says=f"{why} {NOTHING_FOLLOWED}",
+        mend=mend,
+        tone=Tone.BAD,
+    )
+
+
+def not_recorded(error: SreError) -> Result:
+    """Return the page of an answer that may have been lost: pressing again is safe."""
+    if isinstance(error, Unheard):
+        return Result(
+            status=503,
+            label="Not known",
+            title="Nobody knows whether your answer was recorded",
+            says=f"{error.what}: {error.why}.",
+            mend="Look at the plan, or press again; a plan takes one answer only, however often it is pressed.",
+            tone=Tone.BAD,
+        )
+    return Result(
+        status=503,
+        label="Not recorded",
+        title="Your answer was not recorded",
+        says=f"{error.what}: {error.why}. Nothing follows from it.",
+        mend="Press again in a moment; a plan takes one answer only, however often it is pressed.",
+        tone=Tone.BAD,
+    )
+
+
+def stale_form(why: str) -> Result:
+    """Return the page of a form that is not ours, or not for this plan, person or browser any more."""
+    return Result(
+        status=403,
+        label="Not taken",
+        title="This answer did not come from a fresh page of ours",
+        says=f"It was not taken: {why}. Nothing follows from it.",
+        mend="Open the plan again and answer there.",
+        tone=Tone.BAD,
+    )
+
+
+def missing(what: str) -> Result:
+    """Return the page of something that does not exist."""
+    return Result(
+        status=404,
+        label="Not found",
+        title=f"There is no such {what}",
+        says="The address names nothing that we know.",
+        mend="It may belong to another installation, or to a state folder that was removed.",
+        tone=Tone.QUIET,
+    )
+
+
+def _theirs(word: Word, decision: Decision | None) -> bool:
+    """Whether what is recorded is this very answer of this very person."""
+    said = (word.plan, word.answer, word.who.casefold(), word.channel)
+    return decision is not None and said == (
+        decision.plan,
+        decision.answer,
+        decision.who.casefold(),
+        decision.channel,
+    )
+
+
+def _faster(end: PlanEnd, answer: Answer, incident: Incident, now: datetime) -> Result:
+    did = "approved" if end.phase is Phase.APPROVED else "rejected"
+    same = (did == "approved") == (answer is Answer.APPROVE)
+    through = f" through {end.channel.replace('_', ' ')}" if end.channel else ""
+    said = "You wanted the same." if same else "Your answer was not taken."
+    return Result(
+        status=409,
+        label="Already answered",
+        title=f"{end.by} was faster",
+        says=f"{end.by} {did} this plan{through} at {moment(end.at)}. {said} {standing(incident, now).says}",
+        tone=Tone.QUIET if same else Tone.WAITING,
+        moving=did == "approved" and not incident.ended,
+    )
+
+
+def _expired(plan: Plan, incident: Incident, now: datetime) -> Result:
+    return Result(
+        status=410,
+        label="Expired",
+        title="This plan has expired",
+        says=f"It could be answered until {moment(plan.expires_at)}. {NOTHING_FOLLOWED}",
+        mend=next_step(incident, plan.id, now),
+        tone=Tone.BAD,
+    )
+
+
+def _changed(what: str) -> Result:
+    return Result(
+        status=409,
+        label="Plan changed",
+        title="This is not the plan any more",
+        says=f"{what} Your answer covers the plan that you saw. {NOTHING_FOLLOWED}",
+        mend="Look at what is offered now and answer that.",
+        tone=Tone.WAITING,
+    )

@@ -1,0 +1,176 @@
+"""The console as a web application: pages to read, and one form that decides exactly one plan."""
+
+import getpass
+from collections.abc import Callable
+from http import HTTPStatus
+
+from flask import Flask, Response, request
+from werkzeug.exceptions import HTTPException
+
+from agent.app.stores import machine_clock
+from agent.entrypoints.console import answering, forms, guard
+from agent.entrypoints.console.answer_routes import add_answers
+from agent.entrypoints.console.answering import Result
+from agent.entrypoints.console.console import Console, Decide, answer_page, who_asks
+from agent.entrypoints.console.identity import IapPerson, Identity, LocalOperator, Person
+from agent.entrypoints.console.metrics import CONTENT_TYPE, metrics_text
+from agent.entrypoints.console.read_routes import add_pages
+from agent.entrypoints.console.render import STYLE, STYLE_PATH, make_pages
+from agent.entrypoints.key_set import IAP_KEYS, KeySet
+from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SettingsRejected, SreError
+from agent.ports.stage_context import StageContext
+from agent.presentation.standing import Tone
+from agent.settings import Settings
+from agent.stages.plan_to_decision import plan_to_decision
+
+BODY_LIMIT = 16_384
+
+
+def make_app(
+    world: StageContext,
+    *,
+    settings: Settings,
+    identity: Identity | None = None,
+    decide: Decide | None = None,
+    form_key: bytes | None = None,
+    operator: str | None = None,
+    queue_age_s: Callable[[], float | None] | None = None,
+    wait_factor: float = 1.0,
+) -> Flask:
+    """Return the console.
+
+    Args:
+        world: The ports; the store is read. Only where ``decide`` is None is anything written.
+        settings: The installation.
+        identity: Who asks; None takes IAP where ``settings.iap_audience`` is set, else the operator of this machine.
+        decide: Records an answer; None runs the stage here, for which the world must hold the receipt key.
+        form_key: Signs forms and links; None takes the settings' one, in an embedded installation what is derived from
+            the receipt key.
+        operator: The operator's name in local mode; None takes the name under which this process runs.
+        queue_age_s: Age of the oldest waiting message, where the bus says.
+        wait_factor: What a rehearsal's waits are divided by, where its scenario says more than the settings.
+
+    Raises:
+        SettingsRejected: A cloud store without IAP, which would show and decide for everybody; behind IAP no public
+            address to know our own forms by; in the cloud no key that all instances sign forms with.
+    """
+    asked_by = identity or _identity(settings, operator or _user())
+    if not asked_by.local and not settings.public_url.startswith("https://"):
+        raise SettingsRejected(
+            "the console was not started",
+            why=f"PUBLIC_URL is {settings.public_url!r}, and answers count only when they come from that address",
+            mend="set PUBLIC_URL to the https:// address under which people reach the console",
+        )
+    console = Console(
+        world=world,
+        settings=settings,
+        identity=asked_by,
+        decide=decide or (lambda word: plan_to_decision(world, word)),
+        form_key=form_key or _form_key(world, settings),
+        pages=make_pages(),
+        queue_age_s=queue_age_s or (lambda: None),
+        wait_factor=wait_factor,
+    )
+    app = Flask("agent.entrypoints.console", static_folder=None, template_folder=None)
+    app.config["MAX_CONTENT_LENGTH"] = BODY_LIMIT
+    app.config["MAX_FORM_PARTS"] = 16
+    app.url_map.strict_slashes = False
+    _add_plain_routes(app, console)
+    add_pages(app, console)
+    add_answers(app, console)
+    _add_errors(app, console)
+    app.after_request(guard.with_headers)
+    return app
+
+
+def _identity(settings: Settings, operator: str) -> Identity:
+    if settings.iap_audience:
+        clock = machine_clock()  # the world's asks the store, which must not decide whether somebody is let in
+        keys = KeySet(clock, url=IAP_KEYS, holder="Identity-Aware Proxy")
+        return IapPerson(audience=settings.iap_audience, keys=keys, clock=clock)
+    if not settings.embedded:
+        raise SettingsRejected(
+            "the console was not started",
+            why="IAP_AUDIENCE is unset, and a console without it would be open to everybody",
+            mend="put the console behind Identity-Aware Proxy and set IAP_AUDIENCE",
+        )
+    return LocalOperator(operator)
+
+
+def _form_key(world: StageContext, settings: Settings) -> bytes:
+    if settings.form_key is not None:
+        return forms.form_key_from(settings.form_key.get_secret_value().encode())
+    if not settings.embedded:
+        raise SettingsRejected(
+            "the console was not started",
+            why="FORM_KEY is unset, and what one instance shows another would not take back",
+            mend="run ./deploy.sh apply, which makes one; or set it to a secret of 32 bytes or more",
+        )
+    return forms.form_key_of(world)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a container's user may have no name
+        return "operator"
+
+
+def _add_plain_routes(app: Flask, console: Console) -> None:
+    """What machines read: no identity for the health question, which says nothing about incidents."""
+
+    @app.get("/healthz")
+    @app.get("/health")
+    def healthz() -> Response:
+        try:
+            console.world.store.latest_time()
+        except SreError as error:
+            return Response(f"store: {type(error).__name__}\n", HTTPStatus.SERVICE_UNAVAILABLE, mimetype="text/plain")
+        return Response("ok\n", mimetype="text/plain")
+
+    @app.get("/metrics")
+    def metrics() -> Response:
+        who_asks(console)
+        return Response(metrics_text(console.world, console.queue_age_s()), content_type=CONTENT_TYPE)
+
+    @app.get(STYLE_PATH)
+    def style() -> Response:
+        response = Response(STYLE, mimetype="text/css")
+        response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
+        return response
+
+    @app.get("/favicon.ico")
+    def favicon() -> Response:
+        return Response(status=HTTPStatus.NO_CONTENT)
+
+
+def _add_errors(app: Flask, console: Console) -> None:
+    @app.errorhandler(SreError)
+    def refused(error: SreError) -> Response:
+        nobody = Person(name="", verified=True)
+        if request.method == "POST" and isinstance(error, DependencyFailed):
+            return answer_page(console, nobody, answering.not_recorded(error))
+        status = {InputRejected: 400, PolicyRefused: 403, DependencyFailed: 503}.get(type(error), 500)
+        result = Result(
+            status=status,
+            label="Not shown",
+            title=f"{error.what[:1].upper()}{error.what[1:]}",
+            says=f"{error.why}.",
+            mend=f"{error.mend}.",
+            tone=Tone.BAD,
+        )
+        return answer_page(console, nobody, result)
+
+    @app.errorhandler(HTTPException)
+    def unusual(error: HTTPException) -> Response:
+        status = error.code or 500
+        result = answering.missing("page") if status == 404 else None
+        result = result or Result(
+            status=status,
+            label=str(status),
+            title=error.name,
+            says="The request was not understood. Nothing was decided.",
+            mend="Go back and try again.",
+            tone=Tone.BAD,
+        )
+        return answer_page(console, Person(name="", verified=True), result)

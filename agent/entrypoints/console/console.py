@@ -1,0 +1,131 @@
+"""One console: what every page of it is made with, who asks for it, and how it is answered."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from flask import Response, g, request
+from jinja2 import Environment
+
+from agent.app.stores import machine_clock
+from agent.core.incident.incident import Incident
+from agent.core.plan.plan import Plan
+from agent.entrypoints.console import forms, guard
+from agent.entrypoints.console.answering import Result
+from agent.entrypoints.console.identity import Identity, Person
+from agent.entrypoints.console.incident_page import Viewer, is_asked
+from agent.entrypoints.console.render import render
+from agent.errors import DependencyFailed, InputRejected
+from agent.ports.clock import clock_note
+from agent.ports.stage_context import StageContext
+from agent.presentation.measured import COMPUTED
+from agent.settings import Settings
+from agent.stages.plan_to_decision import Word
+from agent.stages.shared.effects import kill_switch_says
+
+Decide = Callable[[Word], object]
+"""Records an answer; what it returns is not looked at, the store is."""
+
+REFRESH_S = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Console:
+    """What every page is made with."""
+
+    world: StageContext
+    settings: Settings
+    identity: Identity
+    decide: Decide
+    form_key: bytes
+    pages: Environment
+    queue_age_s: Callable[[], float | None]
+    wait_factor: float = 1.0
+
+
+def who_asks(console: Console) -> Person:
+    """Return who sent the request at hand.
+
+    Raises:
+        PolicyRefused: Nobody that we know, or in local mode not from this machine.
+    """
+    if console.identity.local:
+        guard.check_local(request)
+    return console.identity.person(request.headers)
+
+
+def viewer_of(console: Console, person: Person) -> Viewer:
+    """The browser's cookie, given one if it has none; a form is good only together with it."""
+    cookie = request.cookies.get(forms.COOKIE, "")
+    if not 16 <= len(cookie) <= 64:
+        cookie = forms.new_cookie()
+        g.new_cookie = cookie
+    return Viewer(person=person, cookie=cookie, form_key=console.form_key)
+
+
+def answer_page(console: Console, person: Person, result: Result, *, plan: Plan | None = None) -> Response:
+    """Answer with the page of one result, and with the plan that is offered now where it is a newer one."""
+    incident = load_or_none(console, plan.incident) if plan is not None else None
+    now = time_of(console)
+    current = incident.plan if incident is not None and is_asked(incident, incident.plan, now) else None
+    newer = current if current is not None and plan is not None and current.ordinal > plan.ordinal else None
+    response = page(console, "answer.html", person, now, answer=result, plan=plan, incident=incident, newer=newer)
+    response.status_code = result.status
+    return response
+
+
+def time_of(console: Console) -> datetime:
+    """Return the time for a page that says what is wrong, also where it is the store, which time is asked of."""
+    try:
+        return console.world.clock.now()
+    except DependencyFailed:
+        return machine_clock().now()
+
+
+def load_or_none(console: Console, incident_id: str) -> Incident | None:
+    """Return an incident, or None where there is none with that id."""
+    try:
+        return console.world.store.load(incident_id)
+    except InputRejected:
+        return None
+
+
+def page(
+    console: Console, name: str, person: Person, now: datetime, *, moving: bool = False, **context: Any
+) -> Response:
+    """Answer with one page; ``moving`` makes it read itself anew until the reader holds it still."""
+    still = request.args.get("still") == "1"
+    html = render(
+        console.pages,
+        name,
+        root=request.script_root,
+        person=person,
+        now=now,
+        banners=_banners(console.world, console.settings, max(console.wait_factor, console.settings.compression)),
+        refresh_s=REFRESH_S if moving and not still else 0,
+        still=still and moving,
+        **context,
+    )
+    response = Response(html, content_type="text/html; charset=utf-8")
+    cookie = g.pop("new_cookie", None)
+    if cookie is not None:
+        secure = not console.identity.local
+        response.set_cookie(forms.COOKIE, cookie, httponly=True, samesite="Lax", secure=secure, path="/")
+    return response
+
+
+def _banners(world: StageContext, settings: Settings, factor: float) -> tuple[str, ...]:
+    rehearsal = settings.platform.startswith("rehearsal:")
+    said = []
+    if rehearsal:
+        faster = f", {factor:g} times faster" if factor > 1 else ""
+        said.append(f"Rehearsal: a simulated platform replays recorded outcomes{faster}. No real service is changed.")
+    if rehearsal and settings.rehearse_by_fit:
+        said.append(f"What was not recorded is answered by the arithmetic and labelled: {COMPUTED}.")
+    stopped = kill_switch_says(world) if world.control is not None else ""  # in the cloud the console cannot read it
+    if stopped or settings.kill_switch:
+        stopped = stopped or "the kill switch is on"
+        said.append(f"{stopped[:1].upper()}{stopped[1:]}. No change is made while it is on, whatever is approved.")
+    off = clock_note(world.clock)
+    return (*said, off) if off else tuple(said)

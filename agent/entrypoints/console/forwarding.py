@@ -1,0 +1,41 @@
+"""A console that holds no key hands an answer on: to `decide`, with the person's own signed assertion as the proof."""
+
+from collections.abc import Callable
+from typing import Final
+
+from flask import request
+
+from agent.entrypoints.console.identity import ASSERTION
+from agent.entrypoints.decide_client import DecideClient
+from agent.errors import PolicyRefused
+from agent.settings import Settings
+from agent.stages.plan_to_decision import Word
+
+TIMEOUT_S: Final = 15.0  # the person still waits before the page
+
+
+def forward_of(settings: Settings) -> Callable[[Word], object]:
+    """Return what hands the answer of the request at hand on.
+
+    What the assertion says, not this process, is who decides; `decide` checks it again, with the proxy's own keys.
+    """
+    url = settings.decide_url
+    client = DecideClient(url, timeout_s=TIMEOUT_S) if url is not None else None
+
+    def forward(word: Word) -> object:
+        """Send it once.
+
+        Raises:
+            SreError: What `decide` said against it.
+            Unheard: It did not answer; nobody knows whether it was taken.
+        """
+        if client is None:
+            raise PolicyRefused(
+                f"plan {word.plan!r} was not decided",
+                why="DECIDE_URL is unset, and the key that signs decisions is held by `decide` alone",
+                mend=f"set it, or answer in Slack, or run: sre-agent {word.answer} {word.plan}",
+            )
+        said = {"plan": word.plan, "answer": word.answer.value, "why": word.why, "plan_digest": word.plan_digest}
+        return client.post("/decisions", said | {"assertion": request.headers.get(ASSERTION, "")})
+
+    return forward

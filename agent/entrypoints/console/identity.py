@@ -1,0 +1,90 @@
+"""Who looks at the page: the operator of this machine, or the person a verified IAP assertion names; no header else."""
+
+from typing import Protocol
+
+from werkzeug.datastructures import Headers
+
+from agent.core.value import Value
+from agent.entrypoints.console.assertion import verified_claims
+from agent.entrypoints.signed_token import Keys
+from agent.errors import InputRejected, PolicyRefused
+from agent.ports.clock import Clock
+
+ASSERTION = "X-Goog-IAP-JWT-Assertion"
+
+
+class Person(Value):
+    """A person as we know them; ``verified`` says whether anything but their word proves the name."""
+
+    name: str
+    verified: bool
+
+
+class Identity(Protocol):
+    """Tells who sent a request.
+
+    Attributes:
+        local: Whether the service is for this machine alone; then host names are checked too.
+    """
+
+    @property
+    def local(self) -> bool:
+        """Whether only this machine may ask."""
+        ...
+
+    def person(self, headers: Headers) -> Person:
+        """Return who asks.
+
+        Raises:
+            PolicyRefused: Nobody that we know.
+            DependencyFailed: The keys to check it with could not be had.
+        """
+        ...
+
+
+class LocalOperator:
+    """Whoever sits at this machine; the name is taken on trust and shown as not verified."""
+
+    local = True
+
+    def __init__(self, name: str) -> None:
+        self._person = Person(name=name, verified=False)
+
+    def person(self, headers: Headers) -> Person:  # noqa: ARG002 - no header says who sits here
+        """Return the operator, whatever the headers claim."""
+        return self._person
+
+
+class IapPerson:
+    """The person whom Identity-Aware Proxy let in, from its signed assertion and from nothing else.
+
+    The plain headers (``X-Goog-Authenticated-User-Email``) can be set by anybody who reaches us around the proxy.
+    https://cloud.google.com/iap/docs/signed-headers-howto (2026-11-21)
+    """
+
+    local = False
+
+    def __init__(self, *, audience: str, keys: Keys, clock: Clock) -> None:
+        """Take what an assertion is checked with.
+
+        Args:
+            audience: The one audience that counts, as IAP shows it for this backend.
+            keys: IAP's public keys.
+            clock: The time to check validity with.
+        """
+        self._audience, self._keys, self._clock = audience, keys, clock
+
+    def person(self, headers: Headers) -> Person:
+        """Return the person of the assertion; see the protocol."""
+        raw = headers.get(ASSERTION)
+        if not raw:
+            raise _unknown("the request carries no signed assertion of Identity-Aware Proxy")
+        try:
+            claims = verified_claims(raw, audience=self._audience, keys=self._keys, now=self._clock.now())
+        except InputRejected as error:
+            raise _unknown(error.why) from error
+        return Person(name=claims.email, verified=True)
+
+
+def _unknown(why: str) -> PolicyRefused:
+    return PolicyRefused("you are not signed in", why=why, mend="open the console through its IAP address and sign in")

@@ -1,0 +1,200 @@
+"""What the page of one incident, and of one plan, shows: gathered from the store, nothing decided here."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from agent.core.change.execution import EffectKind, EffectState
+from agent.core.change.verification import Check, Measurement
+from agent.core.diagnosis.diagnosis import Diagnosis
+from agent.core.incident.incident import Event, Incident, plan_id
+from agent.core.incident.phase import Phase
+from agent.core.plan.plan import Plan
+from agent.core.value import Value
+from agent.entrypoints.console.forms import token
+from agent.entrypoints.console.identity import Person
+from agent.entrypoints.console.memory_bar import Bar, memory_bar
+from agent.entrypoints.console.permission import may_not_approve, may_not_decide
+from agent.ports.stage_context import StageContext
+from agent.presentation.evidence import field_source, log_of, place_of
+from agent.presentation.measured import VERDICTS
+from agent.presentation.plan_end import outcome, plan_end, plan_standing
+from agent.presentation.plan_title import plan_title
+from agent.presentation.standing import label_of, standing, way
+
+EARLIER_LIMIT = 8
+
+EFFECT_WORDS = {
+    EffectKind.APPLY: "Applied",
+    EffectKind.SHIFT: "Traffic moved",
+    EffectKind.ROLL_BACK: "Put back",
+}
+STATE_WORDS = {
+    EffectState.INTENDED: "ordered; it may have been made already",
+    EffectState.STARTED: "under way",
+    EffectState.DONE: "done",
+    EffectState.FAILED: "failed",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Viewer:
+    """Who looks, with what a form of theirs is signed with."""
+
+    person: Person
+    cookie: str
+    form_key: bytes
+
+
+class Form(Value):
+    """What this person may answer; ``objection`` says why not all of it."""
+
+    shown: bool = False
+    may_approve: bool = False
+    may_reject: bool = False
+    objection: str = ""
+    token: str = ""
+    who: str = ""
+    verified: bool = False
+    open: bool = False
+
+
+class Bars(Value):
+    """The memory before and after; not shown where nothing was computed."""
+
+    shown: bool
+    same: bool
+    before: Bar | None
+    after: Bar | None
+
+
+class Earlier(Value):
+    """An earlier plan and how it ended."""
+
+    plan: Plan
+    title: str
+    ended: str
+
+
+def incident_context(world: StageContext, incident: Incident, viewer: Viewer, now: datetime) -> dict[str, Any]:
+    """Return what the incident's page is made of."""
+    timeline = world.store.timeline(incident.id)
+    plan, diagnosis = incident.plan, incident.diagnosis
+    return {
+        "incident": incident,
+        "standing": standing(incident, now),
+        "cause": cause_of(incident),
+        "way": way(incident),
+        "decisive": diagnosis.decisive if diagnosis else None,
+        "diagnosis": diagnosis,
+        "unknown": _unknown(diagnosis),
+        "plan": plan,
+        "plan_state": plan_standing(plan, incident, timeline, now).label.lower() if plan else "",
+        "title": plan_title(plan) if plan else "",
+        "asked": is_asked(incident, plan, now),
+        "form": form_for(world, incident, plan, viewer, now) if plan else Form(),
+        "bars": bars_of(plan) if plan else None,
+        "changed": incident.execution is not None or incident.phase is Phase.APPROVED,
+        "measurements": _newest(incident),
+        "earlier": tuple(_earlier(world, incident, timeline)),
+        "elsewhere": tuple(r for r in incident.remedies if r.incident != incident.id),
+        "timeline": timeline,
+        "place": lambda signal: place_of(signal, incident.platform),
+        "log_name": log_of(incident.platform),
+        "field_source": lambda name: field_source(diagnosis, name, incident.platform) if diagnosis else "",
+        "effect_words": EFFECT_WORDS,
+        "state_words": STATE_WORDS,
+        "verdict_words": VERDICTS,
+    }
+
+
+def plan_context(world: StageContext, incident: Incident, plan: Plan, viewer: Viewer, now: datetime) -> dict[str, Any]:
+    """Return what a plan's own page is made of."""
+    timeline = world.store.timeline(incident.id)
+    current = incident.plan is not None and incident.plan.id == plan.id
+    return {
+        "incident": incident,
+        "plan": plan,
+        "cause": cause_of(incident),
+        "standing": plan_standing(plan, incident, timeline, now),
+        "title": plan_title(plan),
+        "asked": is_asked(incident, plan, now),
+        "decisive": incident.diagnosis.decisive if incident.diagnosis and current else None,
+        "form": form_for(world, incident, plan, viewer, now),
+        "bars": bars_of(plan),
+    }
+
+
+def cause_of(incident: Incident) -> str:
+    """Return the cause in a sentence, or that it is not known yet."""
+    if incident.diagnosis is None:
+        return f"Something is wrong with {incident.service}; the cause is not known yet"
+    return incident.diagnosis.root_cause
+
+
+def is_asked(incident: Incident, plan: Plan | None, now: datetime) -> bool:
+    """Whether somebody may still answer this plan."""
+    current = plan is not None and incident.plan is not None and incident.plan.id == plan.id
+    return incident.phase is Phase.ASKED and current and plan is not None and now < plan.expires_at
+
+
+def form_for(world: StageContext, incident: Incident, plan: Plan, viewer: Viewer, now: datetime) -> Form:
+    """Return what may be answered here and now; not shown for a plan that nobody is asked about."""
+    if not is_asked(incident, plan, now):
+        return Form()
+    person = viewer.person
+    barred = may_not_decide(world, person, plan)
+    half = barred or may_not_approve(world, person, incident, plan)
+    return Form(
+        shown=True,
+        may_approve=not half,
+        may_reject=not barred,
+        objection=half,
+        token=token(viewer.form_key, cookie=viewer.cookie, plan=plan.id, plan_digest=plan.digest, who=person.name),
+        who=person.name,
+        verified=person.verified,
+        open=bool(half) and not barred,
+    )
+
+
+def bars_of(plan: Plan) -> Bars:
+    """Return the memory bars of a plan."""
+    before, after = plan.fit_before, plan.fit_after
+    known = before.report is not None or after.report is not None
+    return Bars(
+        shown=known or not plan.by_person,
+        same=before == after,
+        before=memory_bar(before.report),
+        after=memory_bar(after.report),
+    )
+
+
+def _earlier(world: StageContext, incident: Incident, timeline: tuple[Event, ...]) -> Iterator[Earlier]:
+    """The plans before the present one, newest first, each with its end as far as it got."""
+    last = incident.plan.ordinal if incident.plan else incident.plans_made + 1
+    for ordinal in range(last - 1, max(0, last - 1 - EARLIER_LIMIT), -1):
+        plan = world.store.plan(plan_id(incident.id, ordinal))
+        if plan is not None:
+            yield Earlier(plan=plan, title=plan_title(plan), ended=_outcome(incident, plan, timeline))
+
+
+def _outcome(incident: Incident, plan: Plan, timeline: tuple[Event, ...]) -> str:
+    """How it ended, not only how it was answered: a verdict says more than an approval."""
+    came = outcome(plan, incident)
+    end = plan_end(plan, incident, timeline)
+    return f"approved, then {came}" if came else label_of(end.phase).lower() if end else "not answered"
+
+
+def _unknown(diagnosis: Diagnosis | None) -> tuple[str, ...]:
+    if diagnosis is None:
+        return ()
+    more = diagnosis.model_word.unknown if diagnosis.model_word else ()
+    return tuple(dict.fromkeys((*diagnosis.unknown, *more)))
+
+
+def _newest(incident: Incident) -> tuple[Measurement, ...]:
+    if incident.verification is None:
+        return ()
+    newest = (incident.verification.latest(check) for check in Check)
+    return tuple(m for m in newest if m is not None)

@@ -1,0 +1,104 @@
+"""How pages are made: templates that escape by default, and outside text that is made harmless wherever it stands."""
+
+import hashlib
+import re
+from datetime import UTC, datetime
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
+from markupsafe import Markup
+
+from agent.app.catalogues import redact
+from agent.core.text.field_labels import field_words
+from agent.core.text.safe_text import plain
+from agent.presentation.evidence import place_of
+from agent.presentation.measured import worth
+from agent.presentation.plan_title import as_sentence
+from agent.presentation.proof_text import PROOFS, proof_lines
+from agent.presentation.standing import ROLLOUTS, SOURCES, class_words, label_of, moment, tone_of
+
+STYLE = files("agent.entrypoints.console").joinpath("static/console.css").read_text(encoding="utf-8")
+STYLE_PATH = f"/style-{hashlib.sha256(STYLE.encode()).hexdigest()[:12]}.css"
+TEXT_LIMIT = 4000
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9._@+-]{1,320}")
+
+
+def make_pages() -> Environment:
+    """Return the templates; whatever an expression gives is first made plain, then escaped, without being asked."""
+    pages = Environment(
+        loader=PackageLoader("agent.entrypoints.console"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_harmless,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    pages.filters |= {
+        "utc": utc,
+        "since": since,
+        "until": until,
+        "usd": usd,
+        "label": label_of,
+        "tone": tone_of,
+        "known_name": known_name,
+        "class_words": class_words,
+        "worth": worth,
+        "field_words": field_words,
+        "sentence": as_sentence,
+    }
+    pages.globals |= {"style_path": STYLE_PATH, "sources": SOURCES, "rollouts": ROLLOUTS}
+    pages.globals |= {"proofs": PROOFS, "proof_lines": proof_lines, "place_of": place_of}
+    return pages
+
+
+def _harmless(value: object) -> object:
+    """Redact and neutralise every expression's text; only what a template itself made is left as it is."""
+    if isinstance(value, Markup):
+        return value
+    return "" if value is None else plain(redact(str(value)), limit=TEXT_LIMIT)
+
+
+def utc(at: datetime) -> str:
+    """Return an absolute time for people."""
+    return moment(at.astimezone(UTC))
+
+
+def known_name(name: str) -> object:
+    """Return the asker's own name as it is where it is plain ASCII: an address of theirs need not be disarmed."""
+    return Markup(name) if _PLAIN_NAME.fullmatch(name) else name  # noqa: S704 - the pattern lets no markup through
+
+
+@pass_context
+def since(context: Context, at: datetime) -> str:
+    """Return how long ago something was."""
+    seconds = (context["now"] - at).total_seconds()
+    return "just now" if seconds < 1 else f"{span(seconds)} ago"
+
+
+@pass_context
+def until(context: Context, at: datetime) -> str:
+    """Return how long it is until something, or that it is over."""
+    seconds = (at - context["now"]).total_seconds()
+    return f"in {span(seconds)}" if seconds > 0 else "over"
+
+
+def span(seconds: float) -> str:
+    """Return a length of time in at most two units."""
+    whole = int(seconds)
+    for unit_s, unit, below_s, below in ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 0, "")):
+        if whole >= unit_s:
+            rest = (whole % unit_s) // below_s if below_s else 0
+            return f"{whole // unit_s} {unit}" + (f" {rest} {below}" if rest else "")
+    return f"{max(whole, 1)} s"
+
+
+def usd(value: float | None) -> str:
+    """Return a price per hour; unknown says so."""
+    return "unknown" if value is None else f"{value:,.2f} USD/h"
+
+
+def render(pages: Environment, name: str, **context: Any) -> str:
+    """Return one page."""
+    return pages.get_template(name).render(**context)

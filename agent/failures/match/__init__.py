@@ -1,0 +1,1 @@
+"""The matcher: phrases of the catalogue found in a text, in one pass."""

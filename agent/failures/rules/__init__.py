@@ -1,0 +1,1 @@
+"""Rules that weigh several findings against each other."""

@@ -1,0 +1,181 @@
+"""Builds, flags and requests: which value or package the message names."""
+
+import re
+
+from agent.failures.rules.rule_input import Case, Fixes, Ruling
+from agent.failures.signature import FailureClass, Phase
+
+_FLAG_FIXES: tuple[tuple[str, Fixes], ...] = (
+    ("limit-mm-per-prompt", ("set_flag limit_mm_per_prompt", "fix_command_line")),
+    ("limit_mm_per_prompt", ("set_flag limit_mm_per_prompt", "fix_command_line")),
+    ("kv-cache-dtype", ("set_flag kv_cache_dtype auto", "fix_command_line")),
+    ("cache_dtype", ("set_flag kv_cache_dtype auto", "fix_command_line")),
+    ("argument --dtype", ("set_flag dtype auto", "fix_command_line")),
+    ("tool-call-parser", ("set_flag tool_call_parser", "fix_command_line")),
+)
+
+_IMPORT_WORDS = (
+    "failed to be inspected",
+    "error in inspecting",
+    "error raised in subprocess",
+    "undefined symbol",
+    "importerror",
+)
+_QUANTISERS = ("quantiz", "awq", "gptq", "compressed_tensors", "compressed-tensors", "qwix", "nvfp4", "bitsandbytes")
+_QUANTISED_PARAMETER = re.compile(
+    r"\.(?:\w{0,20}_scale(?:_inv|_2)?|g_idx|qweight|qzeros|scales|scb|absmax|weight_packed|weight_shape|zero_point)\b"
+)
+
+
+_CALL = re.compile(r'file "([^"\n]{1,300})", line \d{1,6}, in (\w{1,80})')
+_CALLS_SHOWN = 40
+_FRAMES: tuple[tuple[tuple[str, ...], FailureClass, Fixes], ...] = (
+    (
+        ("apply_chat_template", "render_jinja_template", "jinja2/"),
+        FailureClass.CHAT_TEMPLATE_ERROR,
+        ("set_flag chat_template", "upgrade_version", "none_client_side"),
+    ),
+    (
+        ("quantization/", "quant_utils", "quark/", "compressed_tensors/"),
+        FailureClass.UNSUPPORTED_DTYPE_OR_QUANT,
+        ("change_model_or_quantization", "upgrade_version", "none_code_bug"),
+    ),
+    (
+        ("safetensors_weights_iterator", "pt_weights_iterator", "safe_open"),
+        FailureClass.WEIGHTS_UNREADABLE,
+        ("redownload_weights", "fix_mount_permissions"),
+    ),
+    (
+        ("init_distributed_environment", "init_process_group", "pynccl"),
+        FailureClass.NCCL_FAILURE,
+        ("fix_network_nccl", "restart"),
+    ),
+)
+"""Whose work a frame is, by parts of its file and function, most telling first; vLLM 0.32.0 and older source trees."""
+_ENGINE_LOOP = ("run_busy_loop", "_process_engine_step", "run_engine_loop", "engine_step", "run_engine_core_busy_loop")
+_MODEL_CODE = ("model_executor/models/", "transformers/models/", "models/vllm/")
+
+
+def frames(case: Case) -> Ruling:
+    """The frames above an exception say whose work failed; without any that is known, there is no answer."""
+    above = case.text.partition(case.line)[0] if case.line else ""
+    calls = " ".join(" ".join(call) for call in _CALL.findall(above)[-_CALLS_SHOWN:])
+    for parts, class_, fixes in _FRAMES:
+        if any(part in calls for part in parts):
+            return Ruling(class_=class_, fixes=fixes)
+    if any(part in calls for part in _ENGINE_LOOP):
+        return Ruling()
+    if case.phase is not Phase.SERVING and any(part in calls for part in _MODEL_CODE):
+        return Ruling(class_=FailureClass.UNSUPPORTED_ARCHITECTURE)
+    return Ruling(class_=FailureClass.UNKNOWN)
+
+
+def import_failure(case: Case) -> Ruling:
+    """A missing or broken package; NVIDIA libraries are the driver's, an unknown name in transformers is age."""
+    if case.has("libcuda", "libcudart", "libcublas", "libnvidia"):
+        return Ruling(class_=FailureClass.CUDA_DRIVER_MISMATCH, fixes=("fix_image_or_driver",))
+    if case.has("from 'transformers", "module 'transformers"):
+        return Ruling(fixes=("upgrade_version", "fix_image_or_driver"))
+    return Ruling()
+
+
+def architecture(case: Case) -> Ruling:
+    """'Not supported' after an import or environment failure is that failure, not a missing architecture."""
+    hidden = {"hidden_import_failure"} & case.also
+    if hidden and case.mentions(*_IMPORT_WORDS):
+        return Ruling(fixes=("fix_image_or_driver", "upgrade_version"), confidence=0.75)
+    return Ruling()
+
+
+def dtype(case: Case) -> Ruling:
+    """The message names the dtypes that would do."""
+    supported = re.search(r"supported dtypes: \[?torch\.(\w{4,10})", case.line)
+    if supported:
+        return Ruling(fixes=(f"set_flag dtype {_short(supported.group(1))}", "change_model_or_quantization"))
+    if case.has(
+        "does not support float16", "float16 is not supported", "only supports bfloat16", "only support bfloat16"
+    ):
+        return Ruling(fixes=("set_flag dtype bfloat16", "set_flag dtype auto", "change_accelerator"))
+    if case.has("only supports float16", "must be float16", "torch.bfloat16 is not supported"):
+        return Ruling(fixes=("set_flag dtype half", "change_model_or_quantization"))
+    return Ruling()
+
+
+def bfloat16(case: Case) -> Ruling:
+    """Below compute capability 7.0 no other dtype helps: vLLM has no kernels for such a card."""
+    capability = case.number("compute_capability")
+    if capability is not None and capability < 7.0:
+        return Ruling(fixes=("change_accelerator", "set_flag dtype half"))
+    return Ruling()
+
+
+def capability(case: Case) -> Ruling:
+    """Below compute capability 7.0 no quantisation helps: vLLM has no kernels for such a card."""
+    has = case.number("current_capability")
+    if has is not None and has < 70:
+        return Ruling(fixes=("change_accelerator", "change_model_or_quantization"))
+    return Ruling()
+
+
+def _short(name: str) -> str:
+    return {"float16": "half"}.get(name, name)
+
+
+def flag(case: Case) -> Ruling:
+    """A flag with a fix of its own gets it; all others are corrected on the command line."""
+    if case.has("unrecognized arguments"):
+        return Ruling()
+    for word, fixes in _FLAG_FIXES:
+        if word in case.line:
+            return Ruling(fixes=fixes)
+    return Ruling()
+
+
+def context(case: Case) -> Ruling:
+    """Where the client asks for more than the model can ever take, only the client can mend it."""
+    limit, asked = case.number("max_model_len"), case.number("prompt_tokens")
+    if limit and asked and limit >= 131_072:
+        return Ruling(fixes=("none_client_side", "set_flag max_model_len up"))
+    return Ruling()
+
+
+def tool_parser(case: Case) -> Ruling:
+    """Streaming, reasoning and Harmony faults are bugs of a version; all else is the wrong parser first."""
+    if re.search(r"\w{3,40}reasoningparser reasoning parser", case.line):  # its tokens are not in this tokenizer
+        return Ruling(fixes=("set_flag reasoning_parser", "set_flag tool_call_parser", "upgrade_version"))
+    if case.has(
+        "reasoning parser", "extract_reasoning", "streaming", "harmony", "expecting start token", "message header"
+    ):
+        return Ruling(fixes=("upgrade_version", "set_flag tool_call_parser", "none_code_bug"), confidence=0.7)
+    return Ruling()
+
+
+def weights_shape(case: Case) -> Ruling:
+    """A missing name is a version or scheme that names layers otherwise; a size is a file that does not belong."""
+    if case.mentions(*_QUANTISERS) or _QUANTISED_PARAMETER.search(case.line):
+        return Ruling(
+            class_=FailureClass.UNSUPPORTED_DTYPE_OR_QUANT,
+            fixes=("change_model_or_quantization", "upgrade_version", "none_code_bug"),
+            confidence=0.6,
+        )
+    if case.has("keyerror", "no module or parameter named", "unexpected weight"):
+        return Ruling(
+            class_=FailureClass.UNSUPPORTED_ARCHITECTURE,
+            fixes=("upgrade_version", "change_model_or_quantization", "none_code_bug"),
+            confidence=0.6,
+        )
+    return Ruling()
+
+
+def unsupported(case: Case) -> Ruling:
+    """The words around 'not supported' say whether a number format, a flag or the model is meant."""
+    if case.has(
+        "fp8", "fp4", "int8", "int4", "bf16", "bfloat16", "float16", "dtype", "quant", "awq", "gptq", "kv cache", "gguf"
+    ):
+        return Ruling(
+            class_=FailureClass.UNSUPPORTED_DTYPE_OR_QUANT,
+            fixes=("change_model_or_quantization", "set_flag kv_cache_dtype auto", "change_accelerator"),
+        )
+    if case.has("--", "argument", "option", "flag", "config"):
+        return Ruling(class_=FailureClass.INVALID_FLAG, fixes=("fix_command_line", "upgrade_version"))
+    return Ruling()

@@ -1,0 +1,151 @@
+"""Memory: which way to turn the share, the context and the batch."""
+
+import re
+
+from agent.failures.rules.rule_input import Case, Fixes, Ruling
+from agent.failures.signature import FailureClass, Phase
+
+LOADING_FIXES: Fixes = (
+    "change_model_or_quantization",
+    "set_flag tensor_parallel_size up",
+    "change_accelerator",
+    "set_flag gpu_memory_utilization lower",
+)
+PROFILE_FIXES: Fixes = (
+    "set_flag max_num_seqs lower",
+    "set_flag gpu_memory_utilization lower",
+    "set_flag max_model_len lower",
+    "set_flag limit_mm_per_prompt",
+    "set_flag enforce_eager",
+)
+CAPTURE_FIXES: Fixes = (
+    "set_flag gpu_memory_utilization lower",
+    "set_flag enforce_eager",
+    "set_flag max_num_seqs lower",
+    "set_flag max_model_len lower",
+)
+ANY_PHASE_FIXES: Fixes = (
+    "set_flag gpu_memory_utilization lower",
+    "change_model_or_quantization",
+    "set_flag max_num_seqs lower",
+    "set_flag tensor_parallel_size up",
+)
+RUNTIME_FIXES: Fixes = (
+    "set_flag gpu_memory_utilization lower",
+    "set_flag max_model_len lower",
+    "set_flag max_num_batched_tokens lower",
+    "restart",
+)
+_BY_PHASE = {
+    Phase.CONFIG: LOADING_FIXES,
+    Phase.LOADING: LOADING_FIXES,
+    Phase.PROFILING: PROFILE_FIXES,
+    Phase.GRAPH_CAPTURE: CAPTURE_FIXES,
+    Phase.READY: RUNTIME_FIXES,
+    Phase.SERVING: RUNTIME_FIXES,
+}
+_ONE_OF_THEM = re.compile(r"process \d{1,10} has ")
+_BUFFER_GB = re.compile(r"max_local_cpu_size'?[:=] ?'?(\d{1,6}(?:\.\d{1,3})?)(?: ?gi?b)?")
+_WORKER = re.compile(r"\((?:vllm)?worker[ _](?:rank=|tp)(\d{1,4})")
+LARGE_BUFFERS_GB = 100.0
+"""Offload buffers of all workers together that no node takes by the way."""
+OCCUPIED_FIXES: Fixes = ("restart", "set_flag gpu_memory_utilization lower")
+
+
+def gpu_oom(case: Case) -> Ruling:
+    """Out of device memory: the phase decides; without one, who holds the memory does.
+
+    A card on which our own process and PyTorch hold next to nothing while nothing is free is held by somebody else.
+    Without a phase, a block of GiBs is a profile run or a long prompt, and anything smaller is taken for weight
+    loading, whose layers are tens to hundreds of MiB: a guess, and the answer says so by its confidence.
+    """
+    if case.phase in {Phase.READY, Phase.SERVING}:
+        return Ruling(fixes=RUNTIME_FIXES)  # who else stands in the list is the engine's other processes
+    total, free, own = case.gib("gpu_total"), case.gib("gpu_free"), case.gib("process")
+    held = case.gib("torch_allocated")
+    if "this process has" not in case.line and len(_ONE_OF_THEM.findall(case.line)) > 1:
+        own = None  # the first of a list of processes is anybody
+    mine = own if own is not None else held
+    if total and free is not None and mine is not None and mine + free < 0.5 * total and free < 0.15 * total:
+        return Ruling(class_=FailureClass.GPU_MEMORY_OCCUPIED, fixes=OCCUPIED_FIXES, confidence=0.8)
+    known = _BY_PHASE.get(case.phase)
+    if known:
+        return Ruling(fixes=known)
+    if case.mentions("private pools"):  # of CUDA graphs: they are captured, or are being captured
+        return Ruling(class_=FailureClass.GPU_OOM_RUNTIME, fixes=RUNTIME_FIXES)
+    tried = case.gib("tried")
+    if tried is not None and tried >= 1.0:
+        return Ruling(class_=FailureClass.GPU_OOM_PROFILE, fixes=PROFILE_FIXES)
+    return Ruling(fixes=ANY_PHASE_FIXES)
+
+
+def cache_blocks(case: Case) -> Ruling:
+    """Nothing is left for the KV cache: raise the share if the card has room beyond it, else need less.
+
+    The share is worth raising when weights and activations fit in what a share of 0.95 would give; a share of
+    0.94 or more has nothing left to give.
+    """
+    share = case.number("gpu_memory_utilization")
+    total = case.gib("gpu_total") or case.gib("startup_total")
+    weights = case.gib("weights")
+    activations = case.gib("activation_peak") or 0.0
+    shrink = (
+        "set_flag max_model_len lower",
+        "change_model_or_quantization",
+        "set_flag max_num_batched_tokens lower",
+        "set_flag tensor_parallel_size up",
+        "set_flag gpu_memory_utilization up",
+    )
+    if total and weights is not None:
+        room = 0.95 * total - weights - activations
+        return Ruling() if room > 0.03 * total and (share is None or share < 0.94) else Ruling(fixes=shrink)
+    if share is not None and share >= 0.94:
+        return Ruling(fixes=shrink)
+    return Ruling(confidence=None if share is not None else 0.85)
+
+
+def one_request(case: Case) -> Ruling:
+    """The longest context that fits, where the log names it, goes behind the direction."""
+    estimate = case.number("estimated_max_model_len") or case.number("kv_cache_tokens")
+    fixes = ["set_flag max_model_len lower"]
+    if estimate and estimate >= 1:
+        fixes.append(f"set_flag max_model_len {int(estimate)}")
+    fixes += ["set_flag gpu_memory_utilization up", "set_flag kv_cache_dtype fp8", "set_flag tensor_parallel_size up"]
+    return Ruling(fixes=tuple(fixes))
+
+
+def occupied(case: Case) -> Ruling:
+    """A card that is nearly full at start is held by a process that must end; a small lack is a share too high."""
+    free, total = case.gib("startup_free"), case.gib("startup_total")
+    if free is not None and total and free < 0.25 * total:
+        return Ruling(fixes=OCCUPIED_FIXES)
+    return Ruling()
+
+
+def hbm(case: Case) -> Ruling:
+    """On a TPU: weights that do not fit want another topology, programs that do not fit want a lower share."""
+    lower: Fixes = (
+        "set_flag gpu_memory_utilization lower",
+        "set_flag max_model_len lower",
+        "change_accelerator",
+        "set_flag max_num_batched_tokens lower",
+    )
+    if case.has("smem", "vmem"):
+        return Ruling(fixes=("set_flag max_model_len lower", "upgrade_version", "set_flag max_num_seqs lower"))
+    if case.phase is Phase.LOADING and case.mentions("quantiz", "qwix"):
+        return Ruling(fixes=("change_model_or_quantization", "change_accelerator", "set_flag tensor_parallel_size up"))
+    if case.has("loading program", "at the bottom of memory") or case.phase in {Phase.GRAPH_CAPTURE, Phase.SERVING}:
+        return Ruling(fixes=lower)
+    exceeded, total = case.gib("hbm_exceeded"), case.gib("hbm_total")
+    if exceeded is not None and exceeded < 0.08 * (total or 16.0):
+        return Ruling(fixes=lower)
+    return Ruling()
+
+
+def offload_buffer(case: Case) -> Ruling:
+    """Pinned host buffers, one in each worker: told only where nothing else speaks and the log ends with them."""
+    sizes = [float(size) for size in _BUFFER_GB.findall(case.text)]
+    workers = max(len(set(_WORKER.findall(case.text))), 1)
+    if len(case.also) > 1 or case.progress_after or not sizes or max(sizes) * workers < LARGE_BUFFERS_GB:
+        return Ruling(class_=FailureClass.UNKNOWN)
+    return Ruling()

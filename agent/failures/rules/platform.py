@@ -1,0 +1,364 @@
+"""Probes, images, devices and load: which neighbour in the log tells the case."""
+
+import re
+
+from agent.failures.rules.rule_input import Case, Ruling
+from agent.failures.signature import FailureClass, Phase
+
+_LISTENS = re.compile(r"(?:listening (?:at|on)|running on|serving on|server on)[^\n]{0,40}:(\d{2,5})\b")
+_SHARD_DONE = re.compile(r"checkpoint shards: +[1-9]\d{0,2}% completed")
+_WRONG_PATH = ("statuscode: 404", "status code 404", "statuscode: 401", "statuscode: 405")
+_PORTS_DIFFER = ("not match the listening port", "not match any of the listening ports")
+_NOBODY_THERE = ("status cancelled", "error_connection_failed", "container called exit(1", "container called exit(2")
+_RESTARTED = ("back-off restarting failed container", "crashloopbackoff")
+_PLACEMENT_WAIT = re.compile(r"placement group of specs for (\d{1,5}) seconds")
+_CLOCK = re.compile(r"\b(\d\d):(\d\d):(\d\d)\b")
+_DAY_S = 86_400
+_HANG_AFTER_S = 300
+"""Seconds without a line after the KV cache stands: graphs of the largest models are captured in less."""
+
+_READY_POD = re.compile(r"^\W*(\S+?)-([a-z0-9]{8,10})-[a-z0-9]{5}\s+([1-9]\d*)/\3\s+running\b", re.MULTILINE)
+_PENDING_POD = re.compile(r"^\W*(\S+?)-([a-z0-9]{8,10})-[a-z0-9]{5}\s+0/\d+\s+pending\b", re.MULTILINE)
+_OLD_REPLICA_SET = re.compile(r"oldreplicasets:\s+\S+ \(([1-9]\d*)/\1 replicas created\)")
+_NEW_REPLICA_SET = re.compile(r"newreplicaset:\s+\S+ \([1-9]\d*/[1-9]\d* replicas created\)")
+_ONE_SERVES = re.compile(r"[1-9]\d* available \| [1-9]\d* unavailable")
+_STATUS_READY = re.compile(r'"?readyreplicas"?: ?[1-9]')
+_STATUS_LACKS = re.compile(r'"?unavailablereplicas"?: ?[1-9]')
+_AVAILABLE = re.compile(r"\btrue\s+minimumreplicasavailable")
+_STALLED = re.compile(r"\bfalse\s+progressdeadlineexceeded")
+_RAY_ANSWERS_WITHIN_S = 60
+"""Seconds; vLLM reports a wait at 10, 30, 70, 150 ... s and gives up at 1800 (executor/ray_utils.py)."""
+_REGISTRY_UNREACHABLE = (
+    "i/o timeout",
+    "connection reset",
+    "connection refused",
+    "no such host",
+    "tls handshake",
+    "timeout",
+    "context deadline exceeded",
+    "unexpected eof",
+    "x509",
+    "no route to host",
+)
+_DEVICE_HANGS = (
+    "timeout, signaled seq",
+    "gpu reset begin",
+    "failed to respon",
+    "device wedged",
+    "device_lost",
+    "gsp timeout",
+    "heartbeat timed out",
+    "gpu hang",
+)
+_NETWORK_WORDS = ("socket", "net/ib", "ibv_", "connection refused", "connection reset", "network error", "connect to ")
+_REGISTRY_REFUSES = (
+    "unauthorized",
+    "authentication required",
+    "403 forbidden",
+    "no basic auth",
+    "must have permission",
+)
+_NO_SUCH_IMAGE = ("not found", "manifest unknown", "name unknown", "invalid reference", "no matching manifest")
+_IMAGE_FIXES = (
+    (("docker: command not found", "cannot connect to the docker daemon"), ("fix_image_or_driver", "fix_command_line")),
+    (_NO_SUCH_IMAGE, ("fix_image_or_driver", "fix_auth_token", "upgrade_version")),
+    (("toomanyrequests", "rate limit"), ("fix_auth_token", "fix_network", "fix_image_or_driver")),
+    (_REGISTRY_UNREACHABLE, ("fix_network", "fix_image_or_driver")),
+    (_REGISTRY_REFUSES, ("fix_auth_token", "fix_image_or_driver")),
+)
+"""The first row of which a word stands in the text decides."""
+_OUTAGE = (
+    "server error",
+    "bad gateway",
+    "service unavailable",
+    "incompleteread",
+    "connection reset",
+    "remote end closed",
+    "gateway time",
+)
+
+_SOMEBODY_ASKED = (
+    "huggingface",
+    "hf.co",
+    "hf-mirror",
+    "modelscope",
+    "://",
+    "host=",
+    "the hub",
+    "download",
+    "snapshot",
+    "resolve",
+    "lookup",
+    "name or service",
+    "getaddrinfo",
+    "proxy",
+    "storage.",
+    "s3.",
+)
+
+
+def startup_probe(case: Case) -> Ruling:
+    """A refused or cancelled connection is a port where nothing listens; a 404 is a wrong path; else too slow."""
+    listens = _LISTENS.search(case.text)
+    probed = case.fields.get("port")
+    if case.mentions(*_PORTS_DIFFER) or (listens and probed is not None and listens.group(1) != str(probed)):
+        return Ruling(
+            class_=FailureClass.PORT_NOT_LISTENING, fixes=("set_flag port", "fix_probe_path"), confidence=0.85
+        )
+    if case.mentions(*_WRONG_PATH):
+        return Ruling(fixes=("fix_probe_path", "increase_startup_probe"), confidence=0.8)
+    if case.mentions(*_NOBODY_THERE):
+        return Ruling(
+            class_=FailureClass.PORT_NOT_LISTENING,
+            fixes=("collect_container_logs", "set_flag port", "increase_startup_probe"),
+            confidence=0.55,
+        )
+    ended = case.mentions(*_RESTARTED) and not case.mentions("probe, will be restarted")
+    if ended and case.mentions("connection refused"):
+        return Ruling(  # it ends before anybody ends it: nothing listens because nothing runs
+            class_=FailureClass.PORT_NOT_LISTENING, fixes=("collect_container_logs", "set_flag port"), confidence=0.55
+        )
+    if case.has("readiness probe", "probe of readiness") and case.has("deadline exceeded", "timeout", "timed out"):
+        return Ruling(
+            class_=FailureClass.QUEUE_SATURATION,
+            fixes=("relax_liveness_probe", "scale_out", "increase_startup_probe"),
+            confidence=0.5,
+        )
+    return _slow_start(case)
+
+
+def _slow_start(case: Case) -> Ruling:
+    if case.phase in {Phase.LOADING, Phase.PROFILING, Phase.GRAPH_CAPTURE}:
+        return Ruling(fixes=("increase_startup_probe", "fix_cache_path"), confidence=0.85)
+    return Ruling(confidence=0.5 if case.mentions("connection refused") else None)
+
+
+def healthy_start(case: Case) -> Ruling:
+    """Nothing went wrong before the probe gave up: weights that are loaded say most, a first shard says enough."""
+    if case.phase in {Phase.PROFILING, Phase.GRAPH_CAPTURE} or case.mentions("loading weights took"):
+        return Ruling(confidence=0.92)
+    return Ruling(confidence=0.85 if _SHARD_DONE.search(case.text) else 0.7)
+
+
+def liveness(case: Case) -> Ruling:
+    """A liveness probe that fails while the model loads is a start-up window too short; on a 503 the engine died."""
+    if case.mentions("statuscode: 503", "status 503", "statuscode: 500"):
+        return Ruling(class_=FailureClass.ENGINE_DEAD, fixes=("restart", "collect_container_logs"), confidence=0.55)
+    if case.mentions("statuscode: 404"):
+        return Ruling(class_=FailureClass.STARTUP_PROBE_FAILED, fixes=("fix_probe_path",), confidence=0.7)
+    if case.has("exec failed", "executable file not found", "failed to exec"):  # the probe's own command is broken
+        return Ruling(
+            class_=FailureClass.STARTUP_PROBE_FAILED, fixes=("fix_probe_path", "relax_liveness_probe"), confidence=0.7
+        )
+    if case.phase in {Phase.CONFIG, Phase.LOADING, Phase.PROFILING, Phase.GRAPH_CAPTURE}:
+        return Ruling(
+            class_=FailureClass.STARTUP_PROBE_FAILED,
+            fixes=("increase_startup_probe", "relax_liveness_probe"),
+            confidence=0.75,
+        )
+    if case.mentions("connection refused") and case.phase is Phase.UNKNOWN:
+        return Ruling(
+            class_=FailureClass.STARTUP_PROBE_FAILED,
+            fixes=("increase_startup_probe", "relax_liveness_probe", "collect_container_logs"),
+            confidence=0.5,
+        )
+    return Ruling()
+
+
+def image_pull(case: Case) -> Ruling:
+    """Credentials, the network, the disk or the name: the answer says which."""
+    if case.mentions("no space left on device"):
+        return Ruling(class_=FailureClass.DISK_FULL, fixes=("increase_disk", "fix_cache_path"))
+    return next((Ruling(fixes=fixes) for words, fixes in _IMAGE_FIXES if case.mentions(*words)), Ruling())
+
+
+def no_gpu(case: Case) -> Ruling:
+    """A device that was there and is gone wants a restart; one that never was wants runtime or driver."""
+    if case.has("nvml: unknown error", "nvmlerror_unknown") or (
+        case.has("failed to initialize nvml") and case.mentions("unknown error")
+    ):
+        return Ruling(fixes=("restart", "fix_image_or_driver"))
+    if case.has("driver/library version mismatch"):
+        return Ruling(class_=FailureClass.CUDA_DRIVER_MISMATCH)
+    if case.mentions("requirement error", "unsatisfied condition", "error 803", "error 804", "too old"):
+        return Ruling(class_=FailureClass.CUDA_DRIVER_MISMATCH, fixes=("fix_image_or_driver",), confidence=0.85)
+    return Ruling()
+
+
+def hardware(case: Case) -> Ruling:
+    """Faults of the bus or the host's memory translation are the machine's set-up; a card that hangs wants a reset."""
+    if case.mentions("io_page_fault", "iommu"):
+        return Ruling(fixes=("fix_image_or_driver", "restart", "fix_network_nccl"))
+    if case.has(*_DEVICE_HANGS):
+        return Ruling(fixes=("restart", "fix_image_or_driver", "change_accelerator"))
+    return Ruling()
+
+
+def nccl(case: Case) -> Ruling:
+    """A collective that timed out is a rank that stopped; a failure at once is transport, or shared memory."""
+    if case.mentions("watchdog caught collective", "collective operation timeout", "connection closed by remote peer"):
+        return Ruling(fixes=("fix_network_nccl", "restart", "none_code_bug"), confidence=0.75)
+    if case.mentions("unhandled system error", "ncclsystemerror") and not case.mentions(*_NETWORK_WORDS):
+        return Ruling(fixes=("set_shm_size", "fix_network_nccl"), confidence=0.7)
+    if case.mentions("duplicate gpu detected"):
+        return Ruling(fixes=("set_flag tensor_parallel_size", "fix_network_nccl"))
+    if case.mentions("libnccl.so", "failed to load nccl"):
+        return Ruling(fixes=("fix_image_or_driver", "upgrade_version"))
+    return Ruling()
+
+
+def illegal(case: Case) -> Ruling:
+    """Neuron and ROCm faults come from compiled code too; a plain segmentation fault says least."""
+    if case.has("segmentation fault", "sigsegv", "segfault", "exit code 139", "exit code: -11", "signal 11"):
+        return Ruling(confidence=0.65)
+    return Ruling(fixes=("none_code_bug", "upgrade_version", "restart", "set_flag enforce_eager"))
+
+
+def saturation(case: Case) -> Ruling:
+    """Probe time-outs under load want patience, full caches want instances, time-outs of clients both."""
+    if case.mentions("liveness", "health check", "/health", "probe"):
+        return Ruling(fixes=("relax_liveness_probe", "scale_out", "increase_startup_probe"))
+    usage, waiting = case.number("kv_usage_percent"), case.number("waiting_requests")
+    if usage is not None and waiting is not None and usage >= 85 and waiting > 0:
+        return Ruling(confidence=0.85)
+    if case.has("kv cache usage"):
+        return Ruling(confidence=0.7)
+    return Ruling()
+
+
+def network(case: Case) -> Ruling:
+    """An outage of the hub passes; an address that does not resolve or a refused route does not.
+
+    A connection that breaks with no word of who was asked may be a client's.
+    """
+    named = case.mentions(*_SOMEBODY_ASKED)
+    if case.mentions(*_OUTAGE):
+        return Ruling(fixes=("restart", "fix_network", "fix_cache_path"), confidence=None if named else 0.6)
+    return Ruling(confidence=None if named else 0.7)
+
+
+def ended_early(case: Case) -> Ruling:
+    """Who ends a start: a platform that waited too long, or a person at the machine."""
+    if case.platform == "host":
+        return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.6)
+    return Ruling(confidence=None if case.platform else 0.6)
+
+
+def broadcast(case: Case) -> Ruling:
+    """Workers that wait are harmless while something compiles or loads; repeated with no progress it is a hang."""
+    working = case.mentions("torch.compile takes", "compiling a graph", "loading safetensors", "capturing cuda graph")
+    dead = case.mentions("timed out", "timeouterror", "enginedead", "died unexpectedly")
+    stands_still = "stats_no_tokens" in case.also or _silent_before(case) >= _HANG_AFTER_S
+    if dead or stands_still or (case.repeats > 1 and not case.progress_after):
+        return Ruling(confidence=0.7)
+    if case.progress_after or working:
+        return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.8)
+    return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.5)
+
+
+def _silent_before(case: Case) -> int:
+    """Seconds between the line and the one before it, once the weights are loaded; 0 where they carry no times."""
+    if case.phase not in {Phase.GRAPH_CAPTURE, Phase.READY, Phase.SERVING} or not case.line:
+        return 0
+    before = case.text.partition(case.line)[0]
+    stamps = [_CLOCK.search(case.line), *reversed(list(_CLOCK.finditer(before)))][:2]
+    if len(stamps) < 2 or stamps[0] is None or stamps[1] is None:
+        return 0
+    now, then = (int(at[1]) * 3600 + int(at[2]) * 60 + int(at[3]) for at in stamps if at is not None)
+    return (now - then) % _DAY_S
+
+
+def placement(case: Case) -> Ruling:
+    """Ray answers within seconds when it has the cards; a wait of a minute says that it has none."""
+    waited = max((int(seconds) for seconds in _PLACEMENT_WAIT.findall(case.text)), default=0)
+    if waited < _RAY_ANSWERS_WITHIN_S or case.progress_after:
+        return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.5)
+    return Ruling()
+
+
+def rollout(case: Case) -> Ruling:
+    """A ready pod of the old ReplicaSet beside the one that waits proves the deadlock; the waiting alone does not."""
+    if _old_replica_serves(case.text):
+        return Ruling(
+            class_=FailureClass.ROLLOUT_DEADLOCK_NO_SPARE_GPU, fixes=("set_strategy", "scale_out"), confidence=0.92
+        )
+    return unschedulable(case)
+
+
+def _old_replica_serves(text: str) -> bool:
+    pending = {(match[1], match[2]) for match in _PENDING_POD.finditer(text)}
+    for ready in _READY_POD.finditer(text):
+        if any(name == ready[1] and hash_ != ready[2] for name, hash_ in pending):
+            return True
+    if _OLD_REPLICA_SET.search(text) and _NEW_REPLICA_SET.search(text) and not _none_available(text):
+        return True
+    if _ONE_SERVES.search(text) and "updated" in text:
+        return True
+    if _AVAILABLE.search(text) and _STALLED.search(text):
+        return True
+    if _STATUS_READY.search(text) and _STATUS_LACKS.search(text):
+        return True
+    return "old replicas are pending termination" in text
+
+
+def _none_available(text: str) -> bool:
+    return " 0 available" in text
+
+
+def unschedulable(case: Case) -> Ruling:
+    """A node that lists what it can give, and no accelerator, lacks the device plugin or the driver."""
+    lists = case.mentions("allocatable:", "capacity:") and case.mentions("ephemeral-storage:", "memory:")
+    if lists and not re.search(r"(?:nvidia|amd|intel|google)\.com/(?:gpu|tpu): ", case.text):
+        return Ruling(fixes=("fix_image_or_driver", "fix_quota"), confidence=0.7)
+    return Ruling()
+
+
+def nothing_listens(case: Case) -> Ruling:
+    """The platform's own words say whether time or the port is suspected; a log that loads steadily says time."""
+    if case.phase in {Phase.LOADING, Phase.PROFILING, Phase.GRAPH_CAPTURE}:
+        return Ruling(
+            class_=FailureClass.STARTUP_PROBE_FAILED, fixes=("increase_startup_probe", "fix_cache_path"), confidence=0.7
+        )
+    if case.has("within the allocated timeout", "timeout"):
+        return Ruling(fixes=("increase_startup_probe", "collect_container_logs", "set_flag port"))
+    if case.has("mismatch", "does not match"):
+        return Ruling(fixes=("set_flag port", "collect_container_logs"), confidence=0.8)
+    return Ruling()
+
+
+def no_tokens(case: Case) -> Ruling:
+    """Running requests without a token: one line may be a long prompt, a row of lines is a hang."""
+    if case.repeats < 2:
+        return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.5)
+    return Ruling(confidence=0.85 if case.repeats > 2 else 0.6)
+
+
+def silent_death(case: Case) -> Ruling:
+    """A worker that ends during start-up without a word of its own was mostly killed for host memory."""
+    loading = case.phase in {Phase.LOADING, Phase.PROFILING, Phase.GRAPH_CAPTURE}
+    killed = case.mentions("exit code: none", "exit code: -9", "exitcode: -9", "sigkill")
+    if loading and killed and not case.also & {"engine_bug", "exception_by_its_frames"}:
+        return Ruling(
+            class_=FailureClass.HOST_OOM,
+            fixes=("increase_memory_limit", "restart", "collect_container_logs"),
+            confidence=0.6,
+        )
+    return Ruling()
+
+
+def killed(case: Case) -> Ruling:
+    """A start that is killed while it takes memory was mostly killed for it; elsewhere an operator is as likely."""
+    taking = case.phase in {Phase.LOADING, Phase.PROFILING, Phase.GRAPH_CAPTURE}
+    return Ruling(confidence=0.75 if taking else 0.5)
+
+
+def waiting(case: Case) -> Ruling:
+    """A queue in one line is a burst; in three and more, half a minute, it does not drain.
+
+    A request that waits while none runs does not fit into the cache as it is.
+    """
+    if case.has("running: 0 reqs") and case.has("generation throughput: 0.0"):
+        return Ruling(fixes=("set_flag max_model_len lower", "restart", "set_flag max_num_seqs lower"), confidence=0.5)
+    if case.repeats < 2:
+        return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.5)
+    return Ruling(confidence=0.75 if case.repeats > 2 else 0.5)

@@ -1,0 +1,1 @@
+"""Log text read line by line: entries, streams, starts and client text."""

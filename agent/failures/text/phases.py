@@ -1,0 +1,290 @@
+"""How far each start of each server had come when a line was written, from phase markers and traceback frames."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from agent.failures.signature import Phase, Proof
+from agent.failures.text.streams import api_server_of, engine_of, server_of
+
+LOOK_BACK_LINES = 200
+LOOK_AHEAD_LINES = 120
+"""A traceback of one worker, interleaved with those of its neighbours, spans no more than this."""
+
+BELOW_LINES = 4
+"""A line of another process may be written a moment after the error that it belongs to."""
+
+BANNER_LINES = 12
+"""A start prints its banner, its version and its arguments within so many lines."""
+
+_DEEPEST_FIRST = (Phase.GRAPH_CAPTURE, Phase.PROFILING, Phase.LOADING, Phase.SERVING)
+STARTING = frozenset({Phase.CONFIG, Phase.LOADING, Phase.PROFILING, Phase.GRAPH_CAPTURE})
+_UP = frozenset({Phase.READY, Phase.SERVING})
+_SAYS_LITTLE = frozenset({Phase.UNKNOWN, Phase.CONFIG})
+"""A banner above says that a server began, not how far it came."""
+_FIRST = -1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mark:
+    """A line that proves a phase; ``near`` for a traceback frame."""
+
+    index: int
+    phase: Phase
+    near: bool
+    proof: Proof = Proof.NONE
+
+
+@dataclass(kw_only=True, slots=True)
+class _Start:
+    """One start of one server: positions in the order of lines."""
+
+    server: str
+    begins: int
+    banner_at: int
+    under_way: bool = False
+    pids: dict[str, str] = field(default_factory=dict)
+    at: list[int] = field(default_factory=list)
+    phases: list[Phase] = field(default_factory=list)
+    works_at: list[int] = field(default_factory=list)
+    works: list[Phase] = field(default_factory=list)
+    frame_at: list[int] = field(default_factory=list)
+    frames: list[Phase] = field(default_factory=list)
+    complete_at: list[int] = field(default_factory=list)
+    tokens_at: list[int] = field(default_factory=list)
+
+    def add(self, mark: Mark) -> None:
+        if mark.proof is Proof.NEW_START:
+            self.banner_at = mark.index
+        else:
+            self.under_way = True
+        if mark.near:
+            self.frame_at.append(mark.index)
+            self.frames.append(mark.phase)
+            return
+        self.at.append(mark.index)
+        self.phases.append(mark.phase)
+        if mark.proof is not Proof.ANSWERS:
+            self.works_at.append(mark.index)
+            self.works.append(mark.phase)
+        if mark.proof is Proof.STARTUP_COMPLETE:
+            self.complete_at.append(mark.index)
+        if mark.proof is Proof.TOKENS:
+            self.tokens_at.append(mark.index)
+
+    def spans(self, index: int) -> bool:
+        """Whether this start had begun before the line and wrote after it."""
+        return self.begins < index and bool(self.at) and self.at[-1] > index
+
+
+class Timeline:
+    """The marks of one text, server by server and start by start; a question costs logarithmic time.
+
+    Args:
+        marks: In the order of lines.
+        lines: The text; they say which server and which process wrote a mark.
+        troubled: Positions of lines that speak of trouble or of a stop, in order: a banner below one is a new start.
+        servers: Who wrote each line, where that is known from elsewhere.
+    """
+
+    def __init__(
+        self, marks: Sequence[Mark], lines: Sequence[str], troubled: Sequence[int] = (), servers: Sequence[str] = ()
+    ) -> None:
+        self._lines = lines
+        self._told = servers
+        self._troubled = troubled
+        self._servers: dict[int, str] = {}
+        self._starts: dict[str, list[_Start]] = {}
+        for mark in marks:
+            self._start_for(mark).add(mark)
+        marked = [server for server, starts in self._starts.items() if any(start.at for start in starts)]
+        self._only = marked[0] if len(marked) == 1 else None
+        self.is_progress = any(
+            not {*STARTING, *_UP}.isdisjoint(start.phases) for starts in self._starts.values() for start in starts
+        )
+
+    def server(self, index: int) -> str:
+        """The server that wrote the line; see :func:`agent.failures.text.streams.server_of`."""
+        if index not in self._servers:
+            named = server_of(self._lines[index]) if 0 <= index < len(self._lines) else ""
+            told = self._told[index] if 0 <= index < len(self._told) else ""
+            self._servers[index] = "/".join(filter(None, (told, named)))
+        return self._servers[index]
+
+    def own_lines(self, index: int) -> Sequence[str]:
+        """The text with the lines of other servers, and of other starts of this one, made empty."""
+        start = self._start_at(index)
+        if start is None and not self.server(index):
+            return self._lines
+        first, last = (0, len(self._lines)) if start is None else self._reach(start)
+        own = self.server(index)
+        return [line if first <= at < last and self.server(at) == own else "" for at, line in enumerate(self._lines)]
+
+    def phase_at(self, index: int) -> Phase:
+        """The phase of the line at ``index``: its traceback's frames decide before the marker above it."""
+        start = self._start_at(index)
+        if start is None:
+            return self.marker_at(index)
+        for first, last in ((index - LOOK_BACK_LINES, index), (index + 1, index + LOOK_AHEAD_LINES)):
+            window = start.frames[bisect_left(start.frame_at, first) : bisect_right(start.frame_at, last)]
+            found = next((phase for phase in _DEEPEST_FIRST if phase in window), None)
+            if found is not None:
+                return found
+        above = _marker(start, index)
+        return above if above not in _SAYS_LITTLE else _just_below(start, index) or above
+
+    def marker_at(self, index: int) -> Phase:
+        """The phase of the last marker of the same start at or above ``index``; READY counts as SERVING.
+
+        A line of nobody, such as an event of the platform, takes the phase of the one server that has any.
+        """
+        start = self._start_at(index) or self._only_start_at(index)
+        return Phase.UNKNOWN if start is None else _marker(start, index)
+
+    def stopped(self, index: int) -> bool:
+        """Whether somebody had stopped the process that wrote the line.
+
+        What only another engine says of itself is no order to this one: a launcher ends all engines when one fails.
+        """
+        if self.marker_at(index) is not Phase.STOPPING:
+            return False
+        own = engine_of(self._lines[index]) if 0 <= index < len(self._lines) else None
+        start = self._start_at(index)
+        if own is None or start is None:
+            return True
+        above = bisect_right(start.at, index)
+        return any(
+            phase is Phase.STOPPING and engine_of(self._lines[at]) in {None, own}
+            for at, phase in zip(start.at[:above], start.phases[:above], strict=True)
+        )
+
+    def only_begun(self, index: int) -> bool:
+        """Whether nothing but a banner stands above the line in its start: it began, and how far it came is open."""
+        start = self._start_at(index)
+        return start is not None and not _far(start, index)
+
+    def started_after(self, index: int) -> bool:
+        """Whether the very start that wrote ``index`` completed afterwards.
+
+        Another start of the server does not count: the one that failed has ended. Where several starts write into
+        one stream and the line does not say whose it is, all of them must complete.
+        """
+        start = self._start_at(index)
+        if start is None or not _any_after(start.complete_at, index) or start.complete_at[0] < index:
+            return False
+        if api_server_of(self._lines[index]) is not None:
+            return True
+        return all(
+            _any_after(other.complete_at, index)
+            for other in self._starts[start.server]
+            if other is not start and other.spans(index)
+        )
+
+    def served_after(self, index: int) -> bool:
+        """Whether the start that wrote ``index`` completed a request, or counted a new token, afterwards."""
+        start = self._start_at(index)
+        return start is not None and _any_after(start.tokens_at, index)
+
+    def same_start(self, one: int, other: int) -> bool:
+        """Whether two lines are known to belong to one start."""
+        start = self._start_at(one)
+        return start is not None and start is self._start_at(other)
+
+    def no_start_between(self, one: int, other: int) -> bool:
+        """Whether two lines belong to one start, or to none that is known."""
+        return self._start_at(one) is self._start_at(other)
+
+    def progress_after(self, index: int) -> bool:
+        """Whether any marker of the same start stands below the line."""
+        start = self._start_at(index)
+        return start is not None and _any_after(start.works_at, index)
+
+    @property
+    def last_phase(self) -> Phase:
+        """The phase of the last marker of all; READY counts as SERVING."""
+        last = max(
+            (s for starts in self._starts.values() for s in starts if s.at), key=lambda s: s.at[-1], default=None
+        )
+        return Phase.UNKNOWN if last is None else _marker(last, last.at[-1])
+
+    def _start_for(self, mark: Mark) -> _Start:
+        server = self.server(mark.index)
+        starts = self._starts.setdefault(server, [_Start(server=server, begins=_FIRST, banner_at=_FIRST)])
+        process = api_server_of(self._lines[mark.index])
+        start = _of_process(starts, process) or starts[-1]
+        if self._begins_anew(mark, start, process):
+            start = _Start(server=server, begins=mark.index, banner_at=mark.index)
+            starts.append(start)
+        if process is not None:
+            start.pids[process[0]] = process[1]
+        return start
+
+    def _begins_anew(self, mark: Mark, start: _Start, process: tuple[str, str] | None) -> bool:
+        if _another(start, process):
+            return True
+        if mark.near or mark.phase is not Phase.CONFIG:
+            return False
+        if mark.proof is not Proof.NEW_START:  # an engine that begins again after it was up, without a banner
+            return any(phase in _UP for phase in start.works)
+        far = mark.index - start.banner_at > BANNER_LINES
+        return start.under_way or far or self._trouble_between(start.banner_at, mark.index)
+
+    def _reach(self, start: _Start) -> tuple[int, int]:
+        """Where a start begins, and where the next one of its server does."""
+        later = [other.begins for other in self._starts[start.server] if other.begins > start.begins]
+        return max(0, start.begins), min(later, default=len(self._lines))
+
+    def _trouble_between(self, first: int, last: int) -> bool:
+        return bisect_right(self._troubled, last) > bisect_left(self._troubled, first)
+
+    def _start_at(self, index: int) -> _Start | None:
+        starts = self._starts.get(self.server(index))
+        if starts is None:
+            return None
+        begun = starts[: bisect_right(starts, index, key=lambda start: start.begins)]
+        process = api_server_of(self._lines[index]) if 0 <= index < len(self._lines) else None
+        start = _of_process(begun, process) or begun[-1]
+        return None if _another(start, process) else start
+
+    def _only_start_at(self, index: int) -> _Start | None:
+        if self._only is None or self.server(index):
+            return None
+        starts = self._starts[self._only]
+        return starts[bisect_right(starts, index, key=lambda start: start.begins) - 1]
+
+
+def _of_process(starts: Sequence[_Start], process: tuple[str, str] | None) -> _Start | None:
+    """The last of the starts that the process is known to belong to."""
+    if process is None:
+        return None
+    return next((start for start in reversed(starts) if start.pids.get(process[0]) == process[1]), None)
+
+
+def _another(start: _Start, process: tuple[str, str] | None) -> bool:
+    """Whether the process belongs to another start, for this one has another of that name."""
+    return process is not None and start.pids.get(process[0], process[1]) != process[1]
+
+
+def _far(start: _Start, index: int) -> bool:
+    """Whether the last marker at or above the line is more than a line of the banner."""
+    at = bisect_right(start.at, index)
+    return bool(at) and start.at[at - 1] != start.banner_at
+
+
+def _marker(start: _Start, index: int) -> Phase:
+    at = bisect_right(start.at, index)
+    if not at:
+        return Phase.UNKNOWN
+    phase = start.phases[at - 1]
+    return Phase.SERVING if phase is Phase.READY else phase
+
+
+def _just_below(start: _Start, index: int) -> Phase | None:
+    first = bisect_right(start.works_at, index)
+    below = start.works[first : bisect_right(start.works_at, index + BELOW_LINES)]
+    found = next((phase for phase in below if phase in STARTING or phase in _UP), None)
+    return Phase.SERVING if found in _UP else found
+
+
+def _any_after(positions: Sequence[int], index: int) -> bool:
+    return bool(positions) and positions[-1] > index

@@ -1,0 +1,1 @@
+"""What would fit instead, what it costs, and what it takes away."""

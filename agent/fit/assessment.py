@@ -1,0 +1,50 @@
+"""Everything that one prediction takes, as one value that a search can vary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from agent.fit.facts import AcceleratorFacts, ModelFacts, VersionRules
+from agent.fit.flags.flags import Flags
+from agent.fit.memory.predict import predict
+from agent.fit.needs import Needs
+from agent.fit.report import FitReport
+from agent.fit.speed.speed import decode_speed
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Setup:
+    """A server: checkpoint, devices, flags, version.
+
+    Attributes:
+        model: The checkpoint.
+        accelerator: One device.
+        count: Devices present.
+        flags: The server's flags.
+        rules: The vLLM version's rules.
+        draft: The speculative draft model, where one is named and known.
+    """
+
+    model: ModelFacts
+    accelerator: AcceleratorFacts
+    count: int
+    flags: Flags
+    rules: VersionRules
+    draft: ModelFacts | None = None
+
+    def with_flags(self, flags: Flags) -> Setup:
+        """The same server with other flags."""
+        return replace(self, flags=flags)
+
+    def predict(self, needs: Needs) -> FitReport:
+        """Its fit report; speed and price are left unknown.
+
+        Raises:
+            InputRejected: As ``predict``: impossible whatever the memory.
+        """
+        return predict(self.model, self.accelerator, self.count, self.flags, self.rules, draft=self.draft, needs=needs)
+
+    def speed(self, sequences: int = 1) -> tuple[float, float] | None:
+        """Bounds of its decode rate, tokens/s over all sequences; None if unknown."""
+        found = decode_speed(self.model, self.accelerator, self.flags, self.rules, sequences=sequences)
+        return None if found is None else found.bounds

@@ -1,0 +1,1 @@
+"""A checkpoint: its configuration, tensor shapes and quantisation."""

@@ -1,0 +1,235 @@
+"""A model profile from the checkpoint itself: exact bytes from the headers, the architecture from config.json."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from agent.errors import InputRejected
+from agent.fit.checkpoint.config_layers import decoder_of
+from agent.fit.checkpoint.config_quant import quant_of
+from agent.fit.checkpoint.config_reader import ConfigReader
+from agent.fit.checkpoint.config_rope import rope_cache_bytes
+from agent.fit.checkpoint.safetensors import SafetensorsHeader
+from agent.fit.checkpoint.tensor_groups import TensorCount, count_tensors
+from agent.fit.facts import LayerGroup, ModelFacts, TensorGroup, TowerFacts
+
+_TIES_LATE: Final = ("Gemma4",)
+"""Architectures whose vLLM class builds the output head and ties it afterwards (vLLM 0.19 to 0.33, gemma4.py)."""
+
+_COMPARED: Final = (
+    "hidden", "vocab", "max_position", "layer_count", "layers", "tied", "per_layer_hidden", "quant", "checkpoint_bytes",
+)  # fmt: skip
+_NEGLIGIBLE: Final = 0.002
+"""Share by which two sizes in bytes may differ before they contradict: bundled ones are partly arithmetic."""
+
+_BLOCKS: Final = frozenset({TensorGroup.ATTENTION, TensorGroup.MLP, TensorGroup.EXPERTS})
+_LISTED: Final = 8
+"""Missing layers that are told one by one."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelProfile:
+    """One checkpoint as it was read.
+
+    Attributes:
+        name: What ``--model`` takes.
+        source: Where it was read, without credentials.
+        read_at: ISO 8601, UTC.
+        facts: What the prediction uses.
+        dtype_bytes: Bytes per stored dtype.
+        tensors, shards: How many.
+        contradictions: Where it differs from the bundled entry; the checkpoint wins.
+    """
+
+    name: str
+    source: str
+    read_at: str
+    facts: ModelFacts
+    dtype_bytes: tuple[tuple[str, int], ...]
+    tensors: int
+    shards: int
+    contradictions: tuple[str, ...] = ()
+
+
+def profile_of(
+    *,
+    name: str,
+    source: str,
+    read_at: str,
+    config: bytes,
+    headers: Iterable[SafetensorsHeader],
+    bundled: Iterable[ModelFacts] = (),
+) -> ModelProfile:
+    """Turn a checkpoint's config and headers into the facts that predictions use.
+
+    Args:
+        name: Name for the profile.
+        source: Where it was read.
+        read_at: When, ISO 8601.
+        config: Bytes of config.json.
+        headers: One per shard.
+        bundled: The catalogue: an entry of the same name (its owner aside) is contradicted aloud, an entry of the same
+            architecture lends what a checkpoint cannot say (oldest vLLM, size of a profiled image).
+
+    Returns:
+        The profile; ``facts.measured_bytes`` are exact.
+
+    Raises:
+        InputRejected: The config is hostile or lacks a size, there is no tensor, or layers are missing.
+    """
+    parsed = list(headers)
+    count = count_tensors(tensor for header in parsed for tensor in header.tensors)
+    if not count.total_tensors:
+        raise InputRejected(f"no profile was made of {source!r}", why="it holds no tensors", mend="name the folder")
+    known = tuple(bundled)
+    read = ConfigReader.of(config)
+    facts = facts_of(read, count, name=name, source=f"{source}, read {read_at[:10]}", known=known)
+    facts = replace(facts, assumptions=(*facts.assumptions, *_all_layers(read, count, source=source)))
+    same = next((entry for entry in known if _last_word(entry.name) == _last_word(name)), None)
+    return ModelProfile(
+        name=name,
+        source=source,
+        read_at=read_at,
+        facts=facts,
+        dtype_bytes=tuple(count.by_dtype.items()),
+        tensors=count.total_tensors,
+        shards=len(parsed),
+        contradictions=() if same is None else contradictions(same, facts),
+    )
+
+
+def facts_of(
+    config: ConfigReader, count: TensorCount, *, name: str, source: str, known: tuple[ModelFacts, ...] = ()
+) -> ModelFacts:
+    """The facts of one checkpoint.
+
+    Args:
+        config: Its config.json.
+        count: Its tensors.
+        name: Its name.
+        source: Source and date, for the report.
+        known: Catalogue entries that may be relatives.
+
+    Returns:
+        Facts that rest on the checkpoint; what was borrowed or assumed stands in ``assumptions``.
+
+    Raises:
+        InputRejected: A size is missing or impossible.
+    """
+    text = config.section("text_config") or config
+    decoder = decoder_of(text)
+    base = 4 if set(count.by_dtype) == {"F32"} else 2
+    vocab, max_position = text.positive("vocab_size"), text.positive("max_position_embeddings", 2**20)
+    architecture = next(iter(config.words("architectures")), "")
+    untold = TensorGroup.LM_HEAD not in count.by_group or architecture.startswith("Gemma")
+    tied = text.truth("tie_word_embeddings", default=config.truth("tie_word_embeddings", default=untold))
+    facts = ModelFacts(
+        name=name,
+        family=text.text("model_type", config.text("model_type")).removesuffix("_text"),
+        size=f"{sum(count.by_group.values()) / base / 1e9:.1f}B",
+        architecture=architecture,
+        hidden=text.positive("hidden_size"),
+        vocab=vocab,
+        max_position=max_position,
+        layers=decoder.layers,
+        quant=quant_of(config, count),
+        tied=tied or TensorGroup.LM_HEAD not in count.by_group,
+        head_built_before_tying=architecture.startswith(_TIES_LATE),
+        per_layer_hidden=text.size("hidden_size_per_layer_input", 0),
+        rope_cache_bytes=rope_cache_bytes(text, decoder.layers, max_position, base),
+        norm_params=count.by_group.get(TensorGroup.OTHER, 0) // base,
+        vision=_tower(count, TensorGroup.VISION, base),
+        audio=_tower(count, TensorGroup.AUDIO, base),
+        measured_bytes=tuple(count.by_group.items()),
+        checkpoint_bytes=count.total_bytes,
+        unmodelled=decoder.unmodelled,
+        sources=(source,),
+    )
+    return _with_relative(facts, known)
+
+
+def contradictions(bundled: ModelFacts, read: ModelFacts) -> tuple[str, ...]:
+    """Where a checkpoint differs from the bundled entry of its name.
+
+    Args:
+        bundled: The catalogue's entry.
+        read: What the checkpoint says; it wins.
+
+    Returns:
+        One sentence per difference; sizes within 0.2 % do not differ.
+    """
+    found = []
+    for field in _COMPARED:
+        before, after = getattr(bundled, field), getattr(read, field)
+        if field == "layers":
+            before, after = _shape(before), _shape(after)
+        elif field == "quant":
+            before, after = before.scheme, after.scheme
+        elif field == "checkpoint_bytes" and (before is None or abs(before - after) <= _NEGLIGIBLE * after):
+            continue
+        if before != after:
+            found.append(f"{field}: bundled {before!r}, checkpoint {after!r}; the checkpoint's is used")
+    return tuple(found)
+
+
+def _all_layers(config: ConfigReader, count: TensorCount, *, source: str) -> tuple[str, ...]:
+    """Refuse a checkpoint that lacks layers; return what has to be taken for granted where names do not tell."""
+    wanted = (config.section("text_config") or config).positive("num_hidden_layers", 2**16)
+    if not count.layers and _BLOCKS & count.by_group.keys():
+        return (f"that all {wanted} layers are there, for the tensors' names do not tell",)
+    missing = sorted(set(range(wanted)) - count.layers)
+    if missing:
+        listed = ", ".join(map(str, missing[:_LISTED]))
+        which = listed if len(missing) <= _LISTED else f"{len(missing)}: {listed} and more"
+        raise InputRejected(
+            f"no profile was made of {source!r}",
+            why=f"of {wanted} layers it holds nothing of {which}",
+            mend="download it again, all files; a part of a model has no size of its own",
+        )
+    return ()
+
+
+def _last_word(name: str) -> str:
+    """A mounted folder carries the repository's name without its owner."""
+    return name.rstrip("/").rpartition("/")[2].lower()
+
+
+def _shape(layers: tuple[LayerGroup, ...]) -> list[tuple[Any, ...]]:
+    return sorted(
+        (g.kind.value, g.count, g.heads, g.kv_heads, g.head_dim, g.owns_kv, g.intermediate, g.experts) for g in layers
+    )
+
+
+def _tower(count: TensorCount, group: TensorGroup, base: int) -> TowerFacts | None:
+    held = count.by_group.get(group, 0)
+    return TowerFacts(params=held // base) if held else None
+
+
+def _with_relative(facts: ModelFacts, known: tuple[ModelFacts, ...]) -> ModelFacts:
+    """Borrow what no checkpoint says from a bundled model of the same architecture and shape."""
+    alike = [
+        entry
+        for entry in known
+        if (entry.hidden, entry.layer_count, entry.vocab) == (facts.hidden, facts.layer_count, facts.vocab)
+    ]
+    if not alike:
+        return facts
+    kin = next((entry for entry in alike if _last_word(entry.name) == _last_word(facts.name)), alike[0])
+    return replace(
+        facts,
+        family=kin.family,
+        size=kin.size,
+        min_vllm=kin.min_vllm,
+        head_built_before_tying=kin.head_built_before_tying,
+        rope_cache_bytes=kin.rope_cache_bytes,
+        vision=_lend(facts.vision, kin.vision),
+        audio=_lend(facts.audio, kin.audio),
+        unmodelled=facts.unmodelled or kin.unmodelled,
+        assumptions=(*facts.assumptions, f"oldest vLLM and profiled image size as for {kin.name}"),
+    )
+
+
+def _lend(read: TowerFacts | None, kin: TowerFacts | None) -> TowerFacts | None:
+    return read if read is None or kin is None else replace(kin, params=read.params)

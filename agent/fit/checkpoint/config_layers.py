@@ -1,0 +1,173 @@
+"""The decoder layers that a config.json describes, as groups of layers that are alike."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from agent.fit.checkpoint.config_reader import ConfigReader
+from agent.fit.facts import AttentionKind, LayerGroup, RecurrentState
+
+_MAX_LAYERS: Final = 4096
+_PERIODS: Final = {"gemma2": 2, "gemma3_text": 6}  # the models' own defaults where the config leaves the key out
+_KINDS: Final = {
+    "full_attention": AttentionKind.FULL,
+    "attention": AttentionKind.FULL,
+    "sliding_attention": AttentionKind.SLIDING,
+    "linear_attention": AttentionKind.RECURRENT,
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Decoder:
+    """What the config says of the decoder.
+
+    Attributes:
+        layers: Groups of equal layers, in order of first appearance.
+        unmodelled: What this grammar cannot say, "" if nothing.
+    """
+
+    layers: tuple[LayerGroup, ...]
+    unmodelled: str = ""
+
+
+def decoder_of(text: ConfigReader) -> Decoder:
+    """Group a decoder's layers by shape.
+
+    Key names follow transformers 5.23 (configuration_gemma4.py, configuration_qwen3_next.py and the Llama,
+    Mistral, Mixtral and DeepSeek configurations), read 2026-11-21.
+
+    Args:
+        text: The language model's level of the config.
+
+    Returns:
+        Groups whose counts add up to ``num_hidden_layers``.
+
+    Raises:
+        InputRejected: A missing or impossible size, or ``layer_types`` of another length.
+    """
+    count = text.positive("num_hidden_layers")
+    if count > _MAX_LAYERS:
+        raise text.refuse(f"'num_hidden_layers' is {count}, want at most {_MAX_LAYERS}")
+    types = _layer_types(text, count)
+    strange = sorted({name for name in types if name not in _KINDS})
+    if strange:
+        return Decoder(layers=(), unmodelled=f"layers of type {strange[0][:60]!r} are not known here")
+    shared_from = count - text.size("num_kv_shared_layers", 0)
+    groups: Counter[LayerGroup] = Counter()
+    for index, name in enumerate(types):
+        shape = _attention(text, _KINDS[name])
+        owns_kv = index < shared_from and shape.kind is not AttentionKind.RECURRENT
+        groups[_feed_forward(text, replace(shape, owns_kv=owns_kv), index=index, shares_kv=index >= shared_from)] += 1
+    return Decoder(layers=tuple(replace(shape, count=number) for shape, number in groups.items()))
+
+
+def _layer_types(text: ConfigReader, count: int) -> Sequence[str]:
+    given = text.words("layer_types")
+    if given:
+        if len(given) != count:
+            raise text.refuse(f"'layer_types' has {len(given)} entries for {count} layers")
+        return given
+    slides = text.values.get("sliding_window") is not None and text.truth("use_sliding_window", default=True)
+    if not slides:
+        return ["full_attention"] * count
+    period = text.size("sliding_window_pattern", _PERIODS.get(text.text("model_type"), 0))
+    if period:  # Gemma 2 and 3: every period-th layer sees everything
+        return ["full_attention" if (index + 1) % period == 0 else "sliding_attention" for index in range(count)]
+    first = text.size("max_window_layers", 0)  # Qwen 2: full attention up to here
+    return ["full_attention" if index < first else "sliding_attention" for index in range(count)]
+
+
+def _attention(text: ConfigReader, kind: AttentionKind) -> LayerGroup:
+    if kind is AttentionKind.RECURRENT:
+        return LayerGroup(count=1, kind=kind, heads=0, kv_heads=0, head_dim=0, recurrent=_recurrent(text))
+    rank = text.size("kv_lora_rank", 0)
+    if rank:
+        return _latent(text, rank)
+    heads = text.positive("num_attention_heads")
+    head_dim = text.positive("head_dim", text.positive("hidden_size") // heads or None)
+    kv_heads = text.positive("num_key_value_heads", heads)
+    full = kind is AttentionKind.FULL
+    keys_are_values = full and text.truth("attention_k_eq_v", default=False)
+    if full and keys_are_values:
+        kv_heads = text.positive("num_global_key_value_heads", kv_heads)
+    return LayerGroup(
+        count=1,
+        kind=kind,
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=text.positive("global_head_dim", head_dim) if full else head_dim,
+        window_tokens=None if full else text.positive("sliding_window"),
+        keys_are_values=keys_are_values,
+        has_bias=text.truth("attention_bias", default=text.text("model_type").startswith("qwen2")),
+        gated_output=text.truth("attn_output_gate", default=text.text("model_type").startswith("qwen3_next")),
+    )
+
+
+def _latent(text: ConfigReader, rank: int) -> LayerGroup:
+    """Multi-head latent attention (DeepSeek): one compressed vector per token, shared by all heads."""
+    heads, hidden = text.positive("num_attention_heads"), text.positive("hidden_size")
+    rope, nope = text.size("qk_rope_head_dim", 0), text.size("qk_nope_head_dim", 0)
+    value, query_rank = text.positive("v_head_dim", text.size("head_dim", 0) or None), text.size("q_lora_rank", 0)
+    query = heads * (nope + rope)
+    params = hidden * (rank + rope) + rank * heads * (nope + value) + heads * value * hidden
+    params += query_rank * (hidden + query) if query_rank else hidden * query
+    return LayerGroup(
+        count=1,
+        kind=AttentionKind.LATENT,
+        heads=heads,
+        kv_heads=1,
+        head_dim=nope + rope,
+        latent_elements=rank + rope,
+        attention_params=params,
+        replicated_params=hidden * (query_rank + rank + rope),
+    )
+
+
+def _recurrent(text: ConfigReader) -> RecurrentState:
+    """Gated delta net as in transformers' Qwen3Next: convolution over q, k, v; one matrix per value head."""
+    hidden = text.positive("hidden_size")
+    key_heads, value_heads = text.positive("linear_num_key_heads"), text.positive("linear_num_value_heads")
+    key_dim, value_dim = text.positive("linear_key_head_dim"), text.positive("linear_value_head_dim")
+    keys, values = key_heads * key_dim, value_heads * value_dim
+    convolved = 2 * keys + values
+    return RecurrentState(
+        conv_elements=convolved * (text.positive("linear_conv_kernel_dim", 4) - 1),
+        ssm_elements=value_heads * key_dim * value_dim,
+        ssm_bytes_per_element=4 if text.text("mamba_ssm_dtype") == "float32" else 2,
+        weight_params=hidden * (2 * keys + 2 * values + 2 * value_heads) + values * hidden,
+    )
+
+
+def _feed_forward(text: ConfigReader, shape: LayerGroup, *, index: int, shares_kv: bool) -> LayerGroup:
+    widths = text.sizes("intermediate_size") if isinstance(text.values.get("intermediate_size"), list) else ()
+    dense = widths[index] if index < len(widths) else 0 if widths else text.size("intermediate_size", 0)
+    if shares_kv and text.truth("use_double_wide_mlp", default=False):
+        dense *= 2
+    experts = next((n for key in _EXPERT_KEYS if (n := text.size(key, 0))), 0)
+    if not experts or not _is_sparse(text, index):
+        return replace(shape, intermediate=dense)
+    wide = text.size("moe_intermediate_size", 0) or dense
+    shared = text.size("shared_expert_intermediate_size", 0) or text.size("n_shared_experts", 0) * wide
+    return replace(
+        shape,
+        intermediate=dense if text.truth("enable_moe_block", default=False) else 0,  # Gemma 4 runs both and adds
+        experts=experts,
+        expert_intermediate=wide,
+        shared_intermediate=shared,
+        active_experts=next((n for key in _ACTIVE_KEYS if (n := text.size(key, 0))), 1),
+    )
+
+
+_EXPERT_KEYS: Final = ("num_experts", "num_local_experts", "n_routed_experts")
+_ACTIVE_KEYS: Final = ("top_k_experts", "num_experts_per_tok")
+
+
+def _is_sparse(text: ConfigReader, index: int) -> bool:
+    if text.values.get("enable_moe_block") is False or index in text.sizes("mlp_only_layers"):
+        return False
+    if index < text.size("first_k_dense_replace", 0):
+        return False
+    return (index + 1) % text.positive("decoder_sparse_step", 1) == 0

@@ -1,0 +1,164 @@
+"""Which part of a model a tensor belongs to, told by its name alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from agent.fit.checkpoint.safetensors import StoredTensor
+from agent.fit.facts import TensorGroup
+
+_BY_SEGMENT: Final = {
+    "vision_tower": TensorGroup.VISION,
+    "vision_model": TensorGroup.VISION,
+    "vision_encoder": TensorGroup.VISION,
+    "vision_embedder": TensorGroup.VISION,
+    "embed_vision": TensorGroup.VISION,
+    "visual": TensorGroup.VISION,
+    "multi_modal_projector": TensorGroup.VISION,
+    "mm_projector": TensorGroup.VISION,
+    "image_newline": TensorGroup.VISION,
+    "audio_tower": TensorGroup.AUDIO,
+    "audio_model": TensorGroup.AUDIO,
+    "audio_encoder": TensorGroup.AUDIO,
+    "audio_embedder": TensorGroup.AUDIO,
+    "embed_audio": TensorGroup.AUDIO,
+    "embed_tokens_per_layer": TensorGroup.PER_LAYER_EMBEDDINGS,
+    "lm_head": TensorGroup.LM_HEAD,
+    "embed_out": TensorGroup.LM_HEAD,
+    "embed_tokens": TensorGroup.EMBEDDINGS,
+    "wte": TensorGroup.EMBEDDINGS,
+    "word_embeddings": TensorGroup.EMBEDDINGS,
+    "tok_embeddings": TensorGroup.EMBEDDINGS,
+    "embed_in": TensorGroup.EMBEDDINGS,
+    "per_layer_input_gate": TensorGroup.PER_LAYER_PROJECTIONS,
+    "per_layer_projection": TensorGroup.PER_LAYER_PROJECTIONS,
+    "per_layer_model_projection": TensorGroup.PER_LAYER_PROJECTIONS,
+}
+_BY_BLOCK: Final = {
+    "experts": TensorGroup.EXPERTS,
+    "self_attn": TensorGroup.ATTENTION,
+    "attention": TensorGroup.ATTENTION,
+    "attn": TensorGroup.ATTENTION,
+    "linear_attn": TensorGroup.ATTENTION,
+    "self_attention": TensorGroup.ATTENTION,
+    "mixer": TensorGroup.ATTENTION,
+    "mlp": TensorGroup.MLP,
+    "feed_forward": TensorGroup.MLP,
+    "ffn": TensorGroup.MLP,
+    "block_sparse_moe": TensorGroup.MLP,
+    "shared_mlp": TensorGroup.MLP,
+}
+_STACKS: Final = frozenset({"layers", "layer", "h", "blocks", "block"})
+_BESIDE: Final = frozenset({TensorGroup.VISION, TensorGroup.AUDIO})
+_REPLICATED: Final = frozenset({"gate", "router", "shared_expert_gate", "layer_scalar"})
+
+
+def group_of(name: str) -> TensorGroup:
+    """The group of one tensor.
+
+    Towers and their projectors win over everything inside them; norms, routers and scalars are OTHER wherever
+    they stand, because vLLM replicates them and never quantises them. An expert that every token takes
+    (``shared_expert``) is counted with the dense feed-forward, whose sharding it has.
+
+    Args:
+        name: As stored, "model.language_model.layers.3.mlp.up_proj.weight_packed".
+
+    Returns:
+        OTHER for a name that says nothing.
+    """
+    segments = name.split(".")
+    outer = [_BY_SEGMENT[segment] for segment in segments if segment in _BY_SEGMENT]
+    if outer:
+        return outer[0]  # the outermost name decides: "vision_tower.layers.0.mlp" is vision
+    if any(segment in _REPLICATED or _is_norm(segment) for segment in segments):
+        return TensorGroup.OTHER
+    blocks = [_BY_BLOCK[segment] for segment in segments if segment in _BY_BLOCK]
+    if TensorGroup.EXPERTS in blocks:
+        return TensorGroup.EXPERTS
+    return blocks[0] if blocks else TensorGroup.OTHER
+
+
+def layer_of(name: str) -> int | None:
+    """Which decoder layer a tensor belongs to.
+
+    Args:
+        name: As stored.
+
+    Returns:
+        Its number from 0; None outside the decoder's layers, or for a name that does not tell.
+    """
+    segments = name.split(".")
+    if group_of(name) in _BESIDE or "mtp" in segments:
+        return None
+    for stack, number in pairwise(segments):
+        if stack in _STACKS and number.isascii() and number.isdigit() and len(number) <= 6:
+            return int(number)
+    return None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TensorCount:
+    """Exact sizes of a checkpoint.
+
+    Attributes:
+        by_group: Bytes on disk per tensor group, packed values and their scales together.
+        by_dtype: Bytes per stored dtype ("BF16", "I32" ...).
+        narrow: Groups that hold weights narrower than 16 bits: these are the quantised ones.
+        layers: Decoder layers of which there is a tensor.
+        total_bytes: All of it.
+        total_tensors: How many.
+    """
+
+    by_group: Mapping[TensorGroup, int]
+    by_dtype: Mapping[str, int]
+    narrow: frozenset[TensorGroup]
+    layers: frozenset[int]
+    total_bytes: int
+    total_tensors: int
+
+
+def count_tensors(tensors: Iterable[StoredTensor]) -> TensorCount:
+    """Add up tensors by group and by dtype.
+
+    Args:
+        tensors: Of all shards together.
+
+    Returns:
+        Their exact sizes.
+    """
+    by_group: Counter[TensorGroup] = Counter()
+    by_dtype: Counter[str] = Counter()
+    narrow: set[TensorGroup] = set()
+    layers: set[int] = set()
+    number = 0
+    for tensor in tensors:
+        group = group_of(tensor.name)
+        by_group[group] += tensor.n_bytes
+        by_dtype[tensor.dtype] += tensor.n_bytes
+        number += 1
+        if _is_packed(tensor):
+            narrow.add(group)
+        if (layer := layer_of(tensor.name)) is not None:
+            layers.add(layer)
+    return TensorCount(
+        by_group=dict(sorted(by_group.items())),
+        by_dtype=dict(sorted(by_dtype.items())),
+        narrow=frozenset(narrow),
+        layers=frozenset(layers),
+        total_bytes=sum(by_group.values()),
+        total_tensors=number,
+    )
+
+
+def _is_packed(tensor: StoredTensor) -> bool:
+    if len(tensor.shape) < 2 or tensor.name.endswith(("_scale", ".scales", "_shape", ".g_idx", "zeros", "_zero_point")):
+        return False
+    return tensor.dtype not in {"BF16", "F16", "F32", "F64"}
+
+
+def _is_norm(segment: str) -> bool:
+    return segment.endswith(("norm", "norm1", "norm2", "layernorm")) or segment.startswith("ln_")

@@ -1,0 +1,1 @@
+"""vLLM startup flags: read, written and shown."""

@@ -1,0 +1,1 @@
+"""The memory of one device by vLLM's rules: weights, KV cache, overheads."""

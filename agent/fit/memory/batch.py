@@ -1,0 +1,152 @@
+"""What vLLM fills in for flags that were not given: batch sizes, context, utilisation, captured graph sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agent.fit.bounds import GIB
+from agent.fit.facts import AcceleratorFacts, AcceleratorKind, ModelFacts, TensorGroup, VersionRules
+from agent.fit.flags.flags import AUTO, Flags
+from agent.fit.memory.weights import tower_is_built
+
+_OVERLAPPING_METHODS = frozenset({
+    "mtp", "eagle", "eagle3", "extract_hidden_states", "dflash", "dspark", "draft_model", "ngram_gpu",
+})  # fmt: skip
+"""Methods that leave asynchronous scheduling on: vllm/config/speculative.py 38-72, config/vllm.py 1598, 0.32.0."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Effective:
+    """The values a server runs with.
+
+    Attributes:
+        max_model_len: Context, tokens (the model's own when not given or automatic).
+        auto_length: vLLM shortens the context by itself.
+        max_num_batched_tokens: Tokens of one step.
+        max_num_seqs: Sequences of one step.
+        utilisation: Share of device memory.
+        captured: Batch sizes of CUDA graphs; 0 without graphs.
+        item_tokens: Largest multimodal item; 0 if none or not attended to as a whole.
+        item_splits: It may be split over steps; else it must fit in one.
+        batch_given: ``max_num_batched_tokens`` stood among the flags.
+        batches_in_flight: Batches that may be scheduled and not yet settled, each of ``max_num_batched_tokens``.
+    """
+
+    max_model_len: int
+    auto_length: bool
+    max_num_batched_tokens: int
+    max_num_seqs: int
+    utilisation: float
+    captured: int
+    item_tokens: int
+    item_splits: bool
+    batch_given: bool
+    batches_in_flight: int
+
+
+def effective(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, rules: VersionRules) -> Effective:
+    """Fill in the version's defaults.
+
+    Source: vllm/engine/arg_utils.py get_batch_defaults and _set_default_max_num_seqs_and_batched_tokens_args,
+    vllm/config/vllm.py for capture sizes, version 0.32.0, read 2026-11-21.
+    """
+    length = flags.max_model_len if flags.max_model_len not in {None, AUTO} else model.max_position
+    assert length is not None
+    default_batch, default_seqs = _defaults(accelerator, flags, rules)
+    item = _item_tokens(model, flags)
+    batch, seqs = flags.max_num_batched_tokens, flags.max_num_seqs or default_seqs
+    if batch is None:
+        batch = max(length, default_batch) if flags.enable_chunked_prefill is False else default_batch
+        batch = max(batch, item) if rules.raises_batch_to_mm_item else batch
+        batch = min(seqs * length, batch)
+    if flags.max_num_seqs is None:
+        seqs = min(seqs, batch)
+    return Effective(
+        max_model_len=length,
+        auto_length=flags.max_model_len == AUTO,
+        max_num_batched_tokens=batch,
+        max_num_seqs=seqs,
+        utilisation=flags.gpu_memory_utilization or rules.default_utilisation,
+        captured=captured_sizes(flags, seqs, batch, rules) if accelerator.is_gpu else 0,
+        item_tokens=item,
+        item_splits=model.vision is not None and model.vision.splittable,
+        batch_given=flags.max_num_batched_tokens is not None,
+        batches_in_flight=batches_in_flight(accelerator.kind, flags, rules),
+    )
+
+
+def batches_in_flight(kind: AcceleratorKind, flags: Flags, rules: VersionRules) -> int:
+    """Batches that vLLM schedules before the first of them is settled; sliding windows are sized for all of them.
+
+    Before 0.26 one batch counts. Later two overlap under asynchronous scheduling, which is on unless it is refused or
+    something switches it off: the CPU platform always does, whatever is asked; pooling models, speculative methods
+    outside vLLM's list and an executor without support do so by default. Pipeline stages count one batch each, and one
+    more under asynchronous scheduling where Model Runner V2 serves every model.
+
+    Source: vllm/config/vllm.py 577-589 (max_concurrent_batches) and 1584-1644, vllm/platforms/cpu.py 329-331, version
+    0.32.0, read 2026-11-22; measured on that version's CPU worker.
+    """
+    if not rules.counts_in_flight_batches:
+        return 1
+    overlapping = flags.async_scheduling
+    if kind is AcceleratorKind.CPU:
+        overlapping = False
+    elif overlapping is None:
+        overlapping = (
+            not flags.pools and flags.untyped("distributed-executor-backend") != "ray" and _overlaps_guesses(flags)
+        )
+    if overlapping and (flags.pp == 1 or rules.overlaps_stages):
+        return flags.pp + 1
+    return flags.pp
+
+
+def _overlaps_guesses(flags: Flags) -> bool:
+    asked = flags.speculative_config
+    return asked is None or not asked.method or asked.method.endswith("_mtp") or asked.method in _OVERLAPPING_METHODS
+
+
+def captured_sizes(flags: Flags, seqs: int, batched_tokens: int, rules: VersionRules) -> int:
+    """How many batch sizes are captured: 1, 2, 4, steps of 8 to 256 and of 16 to min(512, 2 x seqs); once 8 throughout.
+
+    Source: vllm/config/vllm.py 807-882, version 0.11.2; vllm/config.py 4030-4036, version 0.8.5; read 2026-11-22.
+    """
+    if flags.enforce_eager or flags.cudagraph_mode == "NONE" or flags.compilation_level == 0:
+        return 0
+    if flags.cudagraph_capture_sizes is not None:
+        return len({size for size in flags.cudagraph_capture_sizes if size <= batched_tokens})
+    usual = 512 if rules.captures_all_sizes else min(512, 2 * seqs)
+    largest = min(flags.max_cudagraph_capture_size or usual, batched_tokens)
+    sizes = {size for size in (1, 2, 4) if size <= largest}
+    if rules.captures_by_eights:
+        return len(sizes | set(range(8, largest + 1, 8)))
+    sizes |= set(range(8, min(largest + 1, 256), 8)) | set(range(256, largest + 1, 16))
+    return len(sizes)
+
+
+def _defaults(accelerator: AcceleratorFacts, flags: Flags, rules: VersionRules) -> tuple[int, int]:
+    if accelerator.kind is AcceleratorKind.CPU:
+        return 2048 * flags.world, 128 * flags.world
+    if accelerator.default_batched_tokens is not None:
+        return accelerator.default_batched_tokens, 256
+    total = accelerator.total_bytes.best if accelerator.total_bytes else 0
+    if rules.very_large_card_batch and total >= 160 * GIB:
+        return 16384, 1024
+    if total >= 70 * GIB and (not accelerator.small_batch or rules.large_batch_on_a100):
+        return 8192, 1024
+    return 2048, 256
+
+
+def _item_tokens(model: ModelFacts, flags: Flags) -> int:
+    """Gemma 4 attends to an image, a video or a sound as a whole, so an item cannot be split over steps.
+
+    Source: vllm/model_executor/models/gemma4_mm.py get_mm_max_tokens_per_item, version 0.32.0, read 2026-11-21.
+    """
+    if model.family != "gemma-4":
+        return 0
+    limits = dict(flags.limit_mm_per_prompt or ())
+    largest = 0
+    if model.vision is not None and tower_is_built(TensorGroup.VISION, model.vision, flags):
+        largest = model.vision.tokens_per_item if limits.get("video", 1) else model.vision.image_tokens
+    if model.audio is not None and tower_is_built(TensorGroup.AUDIO, model.audio, flags):
+        largest = max(largest, model.audio.tokens_per_item)
+    return largest

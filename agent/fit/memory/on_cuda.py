@@ -1,0 +1,232 @@
+"""The memory rules of vLLM's GPU worker, CUDA and ROCm: budget, load peak, profile run, KV pool, graphs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import ceil
+
+from agent.fit.bounds import GIB, Bounds, independent_sum
+from agent.fit.facts import AcceleratorFacts, AcceleratorKind, ModelFacts, VersionRules
+from agent.fit.flags.flags import Flags
+from agent.fit.memory.batch import Effective
+from agent.fit.memory.kv_cache import BLOCK_TOKENS, cache_bytes_per_element, plan_layout
+from agent.fit.memory.overheads import (
+    SOURCE,
+    activation_peak,
+    assistant_weights,
+    draft_allowance,
+    graph_estimate,
+    graph_memory,
+    non_torch,
+    sampler_warm_up,
+)
+from agent.fit.memory.pool import Pool, fill_pool
+from agent.fit.memory.support import Verdict, assumptions_of, is_assisted, is_counted
+from agent.fit.memory.verdict import Step, decide
+from agent.fit.memory.weights import plan_weights
+from agent.fit.needs import Needs
+from agent.fit.report import FitReason, FitReport, Overheads
+
+ESTIMATE_ERROR_BYTES = GIB // 10
+"""How far the captured graphs may exceed the estimate that was subtracted for them."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Terms:
+    """Every term of one device.
+
+    ``applied`` is the graph estimate the budget gives up, ``draft`` an allowance, ``warm_up`` what the sampler takes
+    that was not profiled, ``counts_context`` whether the budget pays for what is in use before vLLM starts.
+    """
+
+    total: Bounds
+    context: Bounds
+    weights: Bounds
+    transient: int
+    activations: Bounds
+    non_torch: Bounds
+    graphs: Bounds
+    draft: Bounds
+    applied: Bounds
+    budget: Bounds
+    given_pool: int | None
+    warm_up: Bounds
+    counts_context: bool
+
+    @property
+    def charged(self) -> Bounds:
+        """The context, where the budget pays for it."""
+        return self.context if self.counts_context else Bounds.exactly(0)
+
+    @property
+    def working(self) -> Bounds:
+        """Weights, activations and libraries at the peak of the profile run."""
+        return independent_sum((self.weights, self.activations, self.non_torch, self.charged))
+
+    @property
+    def pool(self) -> Bounds:
+        """Bytes for the KV cache; may be negative."""
+        if self.given_pool is not None:
+            return Bounds.exactly(self.given_pool)
+        spent = (self.weights, self.activations, self.non_torch, self.draft, self.applied, self.charged)
+        return independent_sum((self.budget, *(term.negated() for term in spent)))
+
+
+def predict_on_cuda(
+    *,
+    model: ModelFacts,
+    accelerator: AcceleratorFacts,
+    flags: Flags,
+    rules: VersionRules,
+    run: Effective,
+    verdict: Verdict,
+    draft: ModelFacts | None,
+    needs: Needs,
+) -> FitReport:
+    """One prediction for a CUDA or ROCm device; see ``predict``.
+
+    Source: vllm/v1/worker/gpu_worker.py determine_available_memory and v1/worker/utils.py request_memory.
+    """
+    terms = _terms(model, accelerator, flags, rules, run=run, draft=draft)
+    width = cache_bytes_per_element(flags.kv_cache_dtype, model.quant.base_bytes_per_param)
+    block = flags.block_size or BLOCK_TOKENS
+    layout = plan_layout(model, flags, block_tokens=block, bytes_per_element=width, rules=rules, draft=draft)
+    pool = fill_pool(layout, terms.pool, flags, rules, run=run, needs=needs)
+    outcome = decide(_steps(terms, pool, auto=run.auto_length), verdict)
+    return FitReport(
+        fits=outcome.fits,
+        reason=outcome.reason,
+        weights_bytes=terms.weights,
+        kv_cache_bytes=terms.pool.at_least(0),
+        kv_bytes_per_request=Bounds.exactly(pool.bytes_per_request),
+        num_gpu_blocks=pool.blocks,
+        kv_block_tokens=layout.min_block_tokens,
+        kv_blocks_per_request=pool.per_request,
+        kv_tokens=pool.tokens,
+        kv_capacity_tokens=pool.capacity,
+        max_concurrency=pool.concurrency,
+        overheads=Overheads(
+            load_transient=Bounds.exactly(terms.transient),
+            activations=terms.activations,
+            non_torch=terms.non_torch,
+            cuda_graphs=terms.graphs,
+        ),
+        budget_bytes=terms.budget,
+        total_bytes=terms.total,
+        required_bytes=outcome.required,
+        shortfall_bytes=outcome.shortfall,
+        assumptions=assumptions_of(model, rules, run, flags, (*outcome.notes, *verdict.notes)),
+        sources=(
+            *model.sources,
+            f"{accelerator.name}: {accelerator.source} ({accelerator.date})",
+            rules.source,
+            SOURCE,
+        ),
+        max_model_len=pool.length,
+        max_num_batched_tokens=run.max_num_batched_tokens,
+        max_num_seqs=run.max_num_seqs,
+        estimated_max_model_len=pool.longest,
+    )
+
+
+def _terms(
+    model: ModelFacts,
+    accelerator: AcceleratorFacts,
+    flags: Flags,
+    rules: VersionRules,
+    *,
+    run: Effective,
+    draft: ModelFacts | None,
+) -> Terms:
+    assert accelerator.total_bytes is not None
+    total = accelerator.total_bytes
+    plan = plan_weights(model, flags, rules, batched_tokens=run.max_num_batched_tokens)
+    weights, assisted = plan.loaded, draft is None and is_assisted(model, flags)
+    if assisted:
+        weights = independent_sum((weights, assistant_weights(model, flags)))
+    if draft is not None:
+        weights = weights + plan_weights(draft, flags, rules, batched_tokens=run.max_num_batched_tokens).loaded
+    weights = independent_sum((weights, accelerator.load_bytes))
+    activations = activation_peak(model, flags, run, native_sampler=rules.native_sampler)
+    low, best, high = (ceil(part * run.utilisation) for part in (total.low, total.best, total.high))
+    return Terms(
+        total=total,
+        context=accelerator.context_bytes + accelerator.peer_context_bytes
+        if flags.world > 1
+        else accelerator.context_bytes,
+        weights=weights,
+        transient=plan.transient_bytes,
+        activations=activations,
+        non_torch=non_torch(accelerator, flags),
+        graphs=graph_memory(model, flags, run, flash_2=_keeps_flash_2_buffers(model, accelerator, rules)),
+        draft=draft_allowance(flags, assisted=assisted, counted=draft is not None or is_counted(model, flags)),
+        applied=_applied(accelerator, graph_estimate(model, flags, run), rules),
+        budget=Bounds(low=low, best=best, high=high),
+        given_pool=flags.kv_cache_memory_bytes,
+        warm_up=sampler_warm_up(model, run, accelerator, activations)
+        if rules.samples_beyond_profile
+        else Bounds.exactly(0),
+        counts_context=rules.counts_context,
+    )
+
+
+def _applied(accelerator: AcceleratorFacts, estimate: Bounds, rules: VersionRules) -> Bounds:
+    """On ROCm 0.18 to 0.20 estimate nothing, later versions do: vllm/v1/worker/gpu_worker.py, read 2026-11-22."""
+    if not rules.graph_estimate_subtracted:
+        return Bounds.exactly(0)
+    return estimate if accelerator.kind is AcceleratorKind.CUDA else replace(estimate, low=0)
+
+
+def _keeps_flash_2_buffers(model: ModelFacts, accelerator: AcceleratorFacts, rules: VersionRules) -> bool:
+    """Ampere and Ada take FlashAttention 2, Hopper 3; Gemma 4 takes Triton."""
+    major = (accelerator.compute_capability or (0, 0))[0]
+    return major == 8 and model.family != "gemma-4" and rules.flash_2_graph_buffers
+
+
+def _steps(terms: Terms, pool: Pool, *, auto: bool) -> list[Step]:
+    """The six steps of start-up in their order."""
+    t = terms
+    loading = independent_sum((t.weights, Bounds.exactly(t.transient), t.context))
+    profiling = independent_sum((t.weights, t.activations, t.non_torch, t.context))
+    asking = Step(reason=FitReason.FREE_MEMORY, need=t.budget, margin=_unasked(t) - t.context)
+    steps = [
+        *(() if t.counts_context else (asking,)),
+        Step(reason=FitReason.LOAD_PEAK, need=loading, margin=independent_sum((t.total, loading.negated()))),
+        Step(reason=FitReason.PROFILE, need=profiling, margin=independent_sum((t.total, profiling.negated()))),
+    ]
+    if t.given_pool is None:
+        need = independent_sum((t.working, t.applied, Bounds.exactly(1)))
+        steps.append(Step(reason=FitReason.NO_KV, need=need, margin=t.pool - Bounds.exactly(1)))
+    if not auto or not pool.longest or pool.demand_bytes > pool.bytes_per_request:
+        demand = Bounds.exactly(pool.demand_bytes)
+        steps.append(Step(reason=FitReason.ONE_REQUEST, need=demand, margin=pool.usable - demand))
+    return [*steps, _capture(t)]
+
+
+def _unasked(t: Terms) -> Bounds:
+    """Memory of the device that the budget leaves alone."""
+    return Bounds(low=t.total.low - t.budget.low, best=t.total.best - t.budget.best, high=t.total.high - t.budget.high)
+
+
+def _capture(t: Terms) -> Step:
+    """Device memory once pool and graphs are there and the sampler is warmed up.
+
+    A profiled pool makes that the budget, less the estimate given up for graphs, plus the graphs: the terms that make
+    up the pool cancel out. At the optimistic end the warm-up takes no activations again.
+    """
+    if t.given_pool is not None:
+        again = Bounds(low=0, best=t.activations.best, high=t.activations.high)
+        spent = (t.weights, t.non_torch, t.graphs, again, t.warm_up, t.context, Bounds.exactly(t.given_pool))
+        need = independent_sum(spent)
+        return Step(reason=FitReason.GRAPH_CAPTURE, need=need, margin=independent_sum((t.total, need.negated())))
+    excess = t.graphs
+    if t.applied.high:
+        best = t.graphs.best - t.applied.best
+        excess = Bounds(low=min(best, t.graphs.low - t.applied.low), best=best, high=ESTIMATE_ERROR_BYTES)
+    unused = Bounds(low=0, best=0, high=t.activations.low)
+    context = Bounds.exactly(0) if t.counts_context else t.context
+    beyond = independent_sum((excess, t.draft, context, unused.negated())) + t.warm_up
+    best = t.budget.best + beyond.best
+    # budget and device go together: a device at its smallest also has the smallest budget
+    need = Bounds(low=min(best, t.budget.low + beyond.low), best=best, high=max(best, t.budget.low + beyond.high))
+    return Step(reason=FitReason.GRAPH_CAPTURE, need=need, margin=_unasked(t) - beyond)

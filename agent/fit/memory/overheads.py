@@ -1,0 +1,192 @@
+"""Activations, non-torch memory and CUDA graphs: calibrated on recorded start-ups, always with bounds."""
+
+from __future__ import annotations
+
+from agent.fit.bounds import GIB, Bounds
+from agent.fit.facts import AcceleratorFacts, AcceleratorKind, ModelFacts, TensorGroup, TowerFacts
+from agent.fit.flags.flags import Flags
+from agent.fit.memory.batch import Effective
+from agent.fit.memory.weights import tower_is_built, tower_share
+
+SAMPLER_BYTES_PER_LOGIT = 14.5
+NATIVE_SAMPLER_BYTES_PER_LOGIT = 33.0
+"""Most that sorting in PyTorch took per logit: 29.5 to 31.5 on five start-ups of 0.9.2 to 0.13.0, 5 with FlashInfer."""
+
+TRITON_SAMPLER_BYTES_PER_LOGIT = 20.0
+"""Most the kernels of older cards are taken to need per logit: scores in 4 bytes, copied for penalties and sums."""
+
+_FLASHINFER_SAMPLER = (9, 0)
+_GRAPH_LAYERS = 32
+"""Depth of the models on which the graphs' cost per captured size was calibrated."""
+
+_FLASH_2_LAYERS = 36
+"""Depth of the models whose FlashAttention 2 buffers were recorded."""
+
+_NONE = Bounds.exactly(0)
+
+ENCODER_BATCH_BYTES = int(0.63 * GIB)
+ITEM_TOKENS = 2496
+
+SOURCE = (
+    "activations, non-torch memory and graphs: calibrated on recorded start-ups (residual = budget - weights - pool), "
+    "bounds cover them; not derived"
+)
+
+
+def activation_peak(model: ModelFacts, flags: Flags, run: Effective, *, native_sampler: bool = False) -> Bounds:
+    """Highest activation of the profile run over the weights, bytes per device.
+
+    The largest of three passes counts: the encoder over a full batch of items, the widest feed-forward of one step, and
+    the sampler over ``max_num_seqs`` rows of logits. Calibration: 14.5 bytes per logit, 0.63 GiB per encoder batch,
+    four feed-forward buffers; 0.1 GiB for everything else. The low end goes further down where the number of sequences
+    is a default: that is the flag which recorded commands most often leave out.
+
+    Args:
+        model: Its widest layer, vocabulary and towers.
+        flags: Tensor parallelism and what is profiled.
+        run: Batch and sequences.
+        native_sampler: The version's default installation sorts logits in PyTorch: the high end counts that.
+    """
+    batch = run.max_num_batched_tokens
+    widest = max(
+        max(
+            layer.intermediate,
+            layer.active_experts * layer.expert_intermediate + layer.shared_intermediate,
+            model.hidden,
+        )
+        for layer in model.layers
+    )
+    forward = 4 * batch * widest * 2 // flags.tp
+    sampler = int(SAMPLER_BYTES_PER_LOGIT * min(run.max_num_seqs, batch) * model.vocab)
+    best = max(forward, sampler, _encoder(model, flags, run)) + GIB // 10
+    least = 0.6 if flags.max_num_seqs is not None else 0.35
+    high = int(best * 1.2) + 2 * GIB // 5
+    if native_sampler:
+        sorting = int(NATIVE_SAMPLER_BYTES_PER_LOGIT * min(run.max_num_seqs, batch) * model.vocab)
+        high = max(high, sorting + GIB // 5)
+    return Bounds(low=int(best * least), best=best, high=high)
+
+
+def sampler_warm_up(model: ModelFacts, run: Effective, accelerator: AcceleratorFacts, activations: Bounds) -> Bounds:
+    """What warming the sampler up takes beyond the profiled peak once the pool is there, bytes per device.
+
+    The profile run of Model Runner V2 samples without top-k and top-p ("using less GPU memory than what is possible
+    during actual execution"), the warm-up asks for both; the default number of sequences counts. With FlashInfer, which
+    Hopper and later take, 1,024 sequences of 248,320 words asked for more than the 4.3 GiB that were free.
+
+    Args:
+        model: Its vocabulary counts.
+        run: How many sequences one step may have.
+        accelerator: Which kernels it takes.
+        activations: The profiled peak, whose room is free again by then.
+
+    Source: vllm/v1/worker/gpu/model_runner.py 972-983 and vllm/sampling_params.py 1474, version 0.32.0, read
+    2026-11-22; pull requests 48601 (2026-07-14) and 57926 of vllm-project/vllm.
+    """
+    flash = accelerator.supports(_FLASHINFER_SAMPLER)
+    width = NATIVE_SAMPLER_BYTES_PER_LOGIT if flash else TRITON_SAMPLER_BYTES_PER_LOGIT
+    logits = min(run.max_num_seqs, run.max_num_batched_tokens) * model.vocab
+    return Bounds(low=0, best=0, high=max(0, int(width * logits) - activations.low))
+
+
+def non_torch(accelerator: AcceleratorFacts, flags: Flags) -> Bounds:
+    """Libraries' own memory that grows while starting: cuBLAS, attention workspaces, NCCL buffers with TP.
+
+    Where host and device share their memory, the host's own growth is counted too. On ROCm two recorded start-ups of
+    Radeons (vLLM 0.10.2 and 0.16) leave 0.9 and 2.5 GiB that CUDA does not take.
+    """
+    if accelerator.kind is AcceleratorKind.ROCM:
+        return Bounds(low=GIB // 16, best=GIB, high=int(2.8 * GIB)) + (
+            accelerator.peer_bytes if flags.tp > 1 else _NONE
+        )
+    alone = Bounds(low=GIB // 16, best=GIB // 4, high=GIB // 2 + (4 * GIB if accelerator.unified else 0))
+    return alone + accelerator.peer_bytes if flags.tp > 1 else alone
+
+
+def assistant_weights(model: ModelFacts, flags: Flags) -> Bounds:
+    """Weights of a Gemma 4 assistant, which guesses tokens from the target's own KV cache and adds none.
+
+    Source of the shared cache: vllm/model_executor/models/gemma4_mtp.py, version 0.32.0, read 2026-11-21.
+    """
+    whole = model.assistant_bytes or Bounds.exactly(0)
+    return Bounds(low=whole.low // flags.tp, best=whole.best // flags.tp, high=whole.high // flags.tp)
+
+
+def draft_allowance(flags: Flags, *, assisted: bool, counted: bool) -> Bounds:
+    """Allowance for what a draft model takes beyond counted weights and layers.
+
+    An assistant brings graphs and logits of its own; a draft model that is not known brings its weights and the layers
+    it adds to every block.
+    """
+    if assisted:
+        return Bounds(low=0, best=0, high=int(1.2 * GIB))
+    if flags.speculative_config is None or counted:
+        return Bounds.exactly(0)
+    return Bounds(low=0, best=0, high=4 * GIB // flags.tp)
+
+
+def graph_estimate(model: ModelFacts, flags: Flags, run: Effective) -> Bounds:
+    """What versions from 0.20 subtract for graphs before they are captured."""
+    return _graphs(model, flags, run, base=0.08, per_size=0.0125)
+
+
+def graph_memory(model: ModelFacts, flags: Flags, run: Effective, *, flash_2: bool = False) -> Bounds:
+    """What the captured graphs take in the end.
+
+    Args:
+        model: Its depth counts.
+        flags: Pipeline stages, and whether the number of sequences is a default.
+        run: How many sizes are captured.
+        flash_2: FlashAttention 2 keeps buffers for every size: 2.24 GiB on an A100 for 67 sizes (0.9.2), 2.44 there and
+            2.37 on 24 GB cards for 51 sizes (0.19), 0.53 for 11; sampler warm-up then ran out of memory at a
+            utilisation of 0.9. A model of 64 layers took over 4 for 67 sizes (0.8.5) and failed. From 0.10 to 0.16
+            the same cards took 0.5 to 0.65.
+    """
+    usual = _graphs(model, flags, run, base=0.05, per_size=0.011)
+    if not flash_2 or not run.captured:
+        return usual
+    buffers = 0.1 + 0.05 * run.captured * model.layer_count / flags.pp / _FLASH_2_LAYERS
+    return Bounds(low=usual.low, best=usual.best, high=max(usual.high, int(buffers * GIB)))
+
+
+def _graphs(model: ModelFacts, flags: Flags, run: Effective, *, base: float, per_size: float) -> Bounds:
+    """A graph has nodes for every layer: 80 layers took 1.6 to 1.8 GiB where 32 took 0.9 (46 start-ups of 0.19.0).
+
+    Deep models of other backends stayed at half of that, so the best estimate grows by half of what the high end does.
+    """
+    if not run.captured:
+        return Bounds.exactly(0)
+    deeper = max(0.0, model.layer_count / flags.pp / _GRAPH_LAYERS - 1)
+    nodes = per_size * run.captured
+    least = 0.3 if flags.max_num_seqs is not None else 0.1
+    return Bounds(
+        low=int((base + nodes) * least * GIB),
+        best=int((base + nodes * (1 + deeper / 2)) * GIB),
+        high=int((base + nodes * (1 + deeper)) * 1.35 * GIB) + GIB // 10,
+    )
+
+
+def _encoder(model: ModelFacts, flags: Flags, run: Effective) -> int:
+    tower, batch = model.vision, run.max_num_batched_tokens
+    if tower is None or flags.skip_mm_profiling or not tower_is_built(TensorGroup.VISION, tower, flags):
+        return 0
+    if tower.profile_bytes_per_token is not None:
+        tokens = _profiled_tokens(tower, flags, run)
+        return tower.profile_bytes_per_token * tokens // tower_share(tower, flags)
+    if tower.profile_bytes_per_batch is not None:
+        return tower.profile_bytes_per_batch * max(1, batch // (tower.tokens_per_item or ITEM_TOKENS))
+    return ENCODER_BATCH_BYTES
+
+
+def _profiled_tokens(tower: TowerFacts, flags: Flags, run: Effective) -> int:
+    """Tokens of the items that the profile run encodes at once: as many of the largest kind as the batch holds.
+
+    Source: vllm/multimodal/encoder_budget.py; recorded start-ups print "profiled with 1 image items", "4 image items"
+    (batch of 65,536) and "1 video items". A video is no longer than the context.
+    """
+    limits = dict(flags.limit_mm_per_prompt or ())
+    item, most = tower.image_tokens, limits.get("image", run.max_num_seqs)
+    if limits.get("video", 1) and tower.tokens_per_item > tower.image_tokens:
+        whole = min(tower.tokens_per_item, run.max_model_len) // tower.image_tokens
+        item, most = max(1, whole) * tower.image_tokens, limits.get("video", 1)
+    return item * max(1, min(run.max_num_batched_tokens // item, most * run.max_num_seqs))

@@ -1,0 +1,73 @@
+"""Start-up as a list of steps that each need memory: which one fails first, and by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agent.fit.bounds import Bounds
+from agent.fit.memory.support import Verdict
+from agent.fit.report import FitReason
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step:
+    """One step of start-up, bytes per device.
+
+    Attributes:
+        reason: What its failure is called.
+        need: What it takes, from the optimistic to the pessimistic end.
+        margin: What is left then: ``high`` at the optimistic end, ``low`` at the pessimistic one; negative is missing.
+    """
+
+    reason: FitReason
+    need: Bounds
+    margin: Bounds
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """The verdict over all steps; ``shortfall`` is what the first failing (else the first doubtful) step misses."""
+
+    fits: bool | None
+    reason: FitReason
+    required: Bounds
+    shortfall: Bounds
+    notes: tuple[str, ...]
+
+
+def decide(steps: Sequence[Step], verdict: Verdict) -> Outcome:
+    """Compare every step at both ends.
+
+    Returns:
+        False with the first step that even the optimistic end fails; None where only the pessimistic end fails or
+        something is not modelled; True where every step passes at the pessimistic end.
+    """
+    required = Bounds(
+        low=max(step.need.low for step in steps),
+        best=max(step.need.best for step in steps),
+        high=max(step.need.high for step in steps),
+    )
+    failed = next((step for step in steps if step.margin.high < 0), None)
+    doubtful = next((step for step in steps if step.margin.low < 0), None)
+    fits: bool | None = True
+    reason = FitReason.FITS
+    notes: tuple[str, ...] = ()
+    if verdict.refusals:
+        fits, reason, notes = False, FitReason.UNSUPPORTED, verdict.refusals
+    elif failed is not None and not verdict.doubts:
+        # what is merely left out would need more still
+        fits, reason = False, failed.reason
+    elif verdict.flag_refusals:
+        fits, reason, notes = False, FitReason.UNSUPPORTED, verdict.flag_refusals
+    elif doubtful is not None or verdict.doubts or verdict.left_out:
+        fits, reason = None, FitReason.UNKNOWN
+        at = () if doubtful is None else (f"the step {doubtful.reason.value} passes at one end of the ranges only",)
+        notes = (*at, *verdict.doubts, *verdict.left_out)
+    return Outcome(fits=fits, reason=reason, required=required, shortfall=_missing(failed or doubtful), notes=notes)
+
+
+def _missing(worst: Step | None) -> Bounds:
+    if worst is None:
+        return Bounds.exactly(0)
+    return (Bounds.exactly(0) - worst.margin).at_least(0)

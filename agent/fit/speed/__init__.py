@@ -1,0 +1,1 @@
+"""Startup time, decode speed and price."""

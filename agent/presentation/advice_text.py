@@ -1,0 +1,167 @@
+"""An advice in words for a terminal: what runs, what would, what it costs, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from agent.fit.advice.advice import Advice, Change, Cost, Option, Reach
+from agent.fit.advice.advise import SLOWEST_TOKENS_PER_S
+from agent.fit.bounds import GIB, Bounds
+from agent.fit.flags.flag_text import flag_line
+from agent.fit.report import FitReport
+
+_GROUPS = {
+    Reach.FLAGS: "Same model",
+    Reach.CHECKPOINT: "Other checkpoint",
+    Reach.HARDWARE: "Other hardware",
+}
+_WIDEST = 56  # characters of a cell; the paragraph below the table has it whole
+_COLUMNS = ("#", "change", "loses", "context", "users", "tokens/s", "USD/h", "proof")
+
+
+def advice_text(advice: Advice) -> str:
+    """The whole answer: a table by group, then each option with its flags and how sure it is."""
+    return "\n".join(_lines(advice))
+
+
+def _lines(advice: Advice) -> Iterator[str]:
+    yield f"now: {_verdict(advice.current)}"
+    if not advice.options and advice.ruled_out is None:
+        yield "nothing has to change"
+    yield from _table(advice)
+    for rank, option in enumerate(advice.options, start=1):
+        yield f"\n{rank}. {_changes(option.changes)}"
+        yield from _body(option)
+    if advice.ruled_out is not None:
+        yield f"\nno change of flags helps ({advice.ruled_out.obstacle.value}): {advice.ruled_out.why}"
+    if advice.marginal:
+        yield "\nmay work and may not, so no fix:"
+    for option in advice.marginal:
+        yield f"\n?  {_changes(option.changes)}"
+        yield from _body(option)
+    yield f"\n{advice.searched} configurations were computed."
+
+
+def _table(advice: Advice) -> Iterator[str]:
+    """The proposals by group; the number is the rank over all groups."""
+    ranked = list(enumerate(advice.options, start=1))
+    rows = {rank: _row(rank, option) for rank, option in ranked}
+    if not rows:
+        return
+    widths = [max(len(row[at]) for row in (_COLUMNS, *rows.values())) for at in range(len(_COLUMNS))]
+    yield ""
+    yield _joined(_COLUMNS, widths)
+    for reach, title in _GROUPS.items():
+        group = [rank for rank, option in ranked if option.reach is reach]
+        if group:
+            yield f"{title}:"
+        yield from (_joined(rows[rank], widths) for rank in group)
+    slow = [str(rank) for rank, option in ranked if option.misses_needs]
+    if slow:
+        yield f"ranked last because one request gets less than {SLOWEST_TOKENS_PER_S:g} tokens/s: {', '.join(slow)}"
+
+
+def _joined(cells: Iterable[str], widths: list[int]) -> str:
+    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def _row(rank: int, option: Option) -> tuple[str, ...]:
+    cost, speed = option.cost, option.cost.decode_tokens_per_s
+    return (
+        str(rank),
+        _cut(_short(option)),
+        _cut("; ".join(option.tradeoff.taken) or "nothing"),
+        f"{cost.context_tokens:,}",
+        str(cost.users),
+        "unknown" if speed is None else f"{speed[0]:.1f} to {speed[1]:.1f}",
+        "unknown" if cost.usd_per_h is None else f"{cost.usd_per_h:.2f}",
+        option.proof,
+    )
+
+
+def _short(option: Option) -> str:
+    """The change in few words: flags as one writes them; the model without its owner."""
+    parts = []
+    for change in option.changes:
+        after = str(change.after)
+        match change.flag:
+            case "model":
+                parts.append(after.rpartition("/")[2])
+            case "accelerator":
+                parts.append(f"{option.count} x {after}")
+            case "count" if any(other.flag == "accelerator" for other in option.changes):
+                continue
+            case "count":
+                parts.append(f"{option.count} x {option.accelerator}")
+            case "platform":
+                parts.append(f"on {after}")
+            case flag:
+                parts.append(_flag_change(flag, change.after))
+    return ", ".join(parts)
+
+
+def _flag_change(flag: str, after: object) -> str:
+    name = f"--{flag.replace('_', '-')}"
+    if after is None:
+        return f"without {name}"
+    if isinstance(after, bool):
+        return name if after else f"--no-{flag.replace('_', '-')}"
+    return f"{name} {after}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."
+
+
+def _body(option: Option) -> Iterator[str]:
+    yield f"   serve: {option.model} on {option.count} x {option.accelerator}"
+    yield f"   flags: {flag_line(option.flags) or '(none)'}"
+    yield f"   costs: {_cost(option.cost)}"
+    yield f"   takes away: {option.tradeoff.line}"
+    yield (
+        f"   requests: at most {option.concurrency.container} per instance; "
+        f"from {option.concurrency.queues_from + 1} of full length on they queue"
+    )
+    yield f"   sure: {option.note}"
+
+
+def _verdict(report: FitReport) -> str:
+    if report.fits:
+        return "fits"
+    short = report.shortfall_bytes
+    missing = f", {_gib(short)} missing" if short is not None and short.high else ""
+    told = report.assumptions[0] if report.assumptions and (report.fits is None or not missing) else ""
+    word = "does not fit" if report.fits is False else "cannot be told whether it fits"
+    return f"{word}: {report.reason.value}{missing}{f' ({told})' if told else ''}"
+
+
+def _gib(size: Bounds) -> str:
+    if size.is_exact:
+        return f"{size.best / GIB:.2f} GiB"
+    return f"{size.best / GIB:.2f} GiB ({size.low / GIB:.2f} to {size.high / GIB:.2f})"
+
+
+def _changes(changes: tuple[Change, ...]) -> str:
+    return ", ".join(f"{change.flag} {_value(change.before)} -> {_value(change.after)}" for change in changes)
+
+
+def _value(value: object) -> str:
+    if value is None:
+        return "default"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return str(value)
+
+
+def _cost(cost: Cost) -> str:
+    speed = cost.decode_tokens_per_s
+    parts = [
+        f"{cost.context_tokens:,} tokens of context",
+        f"{cost.users} at once",
+        *cost.quality,
+        "speed unknown" if speed is None else f"{speed[0]:.1f} to {speed[1]:.1f} tokens/s",
+        "price unknown"
+        if cost.usd_per_h is None
+        else f"{cost.usd_per_h:.2f} USD/h ({cost.price_source.split(':')[0]})",
+    ]
+    return ", ".join(parts)

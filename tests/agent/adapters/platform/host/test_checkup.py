@@ -1,0 +1,104 @@
+"""A check of a server on this machine: what hangs, what died meanwhile, and what is only busy."""
+
+import json
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from agent.adapters.clock import SystemClock
+from agent.adapters.platform.host.checkup import Doctor
+from agent.adapters.platform.host.probe import Address
+from agent.ports.host import Page, Stage, Start
+
+AT = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
+START = Start(revision="gemma-1", mark="m1", template="{}", stage=Stage.READY, began_at=AT, ready_at=AT)
+PAGE = Page(service="gemma", uid="u", template="{}", starts=(START,))
+
+
+class Server(ThreadingHTTPServer):
+    """Answers as vLLM does; ``dies`` and ``hangs`` say what a completion meets."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.dies = self.hangs = self.dead = False
+        self.over = threading.Event()
+        self.sick: list[str] = []
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
+
+    def address(self, _: Start) -> Address:
+        return Address(host="127.0.0.1", port=self.server_address[1])
+
+    def judge(self, _service: str, _mark: str, sick: str) -> None:
+        self.sick.append(sick)
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        if self.path == "/health":
+            self.answer(503 if self.server.dead else 200, b"")
+        elif self.path == "/v1/models":
+            self.answer(200, json.dumps({"data": [{"id": "gemma"}]}).encode())
+        else:
+            self.answer(200, b'vllm:generation_tokens_total{engine="0"} 7\n')
+
+    def do_POST(self) -> None:
+        if self.server.dies:
+            self.server.dead = True
+            self.answer(500, b'{"error": "EngineCore encountered an issue."}')
+        elif self.server.hangs:
+            self.server.over.wait(10)
+        else:
+            self.answer(200, b'{"choices": [{"text": "a", "finish_reason": "length"}]}')
+
+    def answer(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    made = Server()
+    yield made
+    made.over.set()
+    made.shutdown()
+    made.server_close()
+
+
+def test_an_engine_that_dies_during_the_check_is_no_hang(server: Server) -> None:
+    """/health was well before the completion failed and is not after it: dead, as its log will say; nothing hangs."""
+    server.dies = True
+    doctor = Doctor(server, SystemClock(), answer_s=0.3)
+    found = doctor.check("gemma", PAGE)
+    assert found is not None
+    assert found.sick == ""
+    assert found.health == "/health answered 503"
+    again = doctor.check("gemma", PAGE)
+    assert again is not None
+    assert again.sick == "the server runs and does not serve: /health answered 503"
+
+
+def test_a_completion_that_never_ends_while_health_is_well_is_a_hang(server: Server) -> None:
+    """Asked before and after, /health says 200, and no token was made."""
+    server.hangs = True
+    found = Doctor(server, SystemClock(), answer_s=0.3).check("gemma", PAGE)
+    assert found is not None
+    assert found.sick.startswith("Engine is hanging: a completion of 4 tokens did not finish")
+
+
+def test_a_server_that_answers_is_well(server: Server) -> None:
+    """And nothing is judged."""
+    found = Doctor(server, SystemClock(), answer_s=5).check("gemma", PAGE)
+    assert found is not None
+    assert (found.sick, found.health, server.sick) == ("", "/health answered 200", [])

@@ -1,0 +1,66 @@
+"""The doctor through the command line: what it prints, and what it ends with."""
+
+import json
+
+import pytest
+import structlog
+
+from agent.entrypoints.cli.main import main
+
+NOBODY = "http://127.0.0.1:9/v1"  # the discard port: refused at once on loopback
+
+
+@pytest.fixture(autouse=True)
+def _own_state(monkeypatch, tmp_path):
+    for name in ("PLATFORM", "SERVICES", "POLICY", "SLACK_TOKEN", "MODEL_ENDPOINTS", "BUS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("STORE", f"sqlite:{tmp_path / 'state'}")
+    yield
+    structlog.reset_defaults()
+
+
+def looked(capsys, *words):
+    code = main(["doctor", *words])
+    told = capsys.readouterr()
+    return code, told.out, told.err
+
+
+def test_an_installation_without_anything_wrong_ends_with_0(capsys):
+    code, out, err = looked(capsys)
+    assert code == 0, out
+    assert "all well" in err
+    assert "clock" in err, "what could not be looked at is named, never taken for good"
+
+
+@pytest.mark.parametrize(
+    ("environ", "code", "check"),
+    [
+        pytest.param({"QUIET_S": "ten"}, 2, "setting:QUIET_S", id="a setting"),
+        pytest.param({"SERVICES": "services.toml"}, 2, "services", id="a file that a setting names"),
+        pytest.param({"PLATFORM": "rehearsal:nowhere"}, 2, "platform", id="a rehearsal that is none"),
+        pytest.param({"KILL_SWITCH": "on"}, 2, "kill-switch", id="the kill switch"),
+        pytest.param({"MODEL_ENDPOINTS": NOBODY}, 3, "model:", id="a dependency"),
+        pytest.param(
+            {"MODEL_ENDPOINTS": NOBODY, "QUIET_S": "ten"}, 2, "setting:QUIET_S", id="both: what was given first"
+        ),
+    ],
+)
+def test_what_was_given_ends_with_2_and_what_failed_with_3(environ, code, check, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "services.toml").write_text('[[service]]\nname = "gemma"\n')
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    ended, out, err = looked(capsys, "--json")
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert ended == code
+    assert "to mend" in err
+    assert all(set(row) == {"check", "state", "says", "mend", "given"} for row in rows)
+    (named,) = [row for row in rows if row["check"].startswith(check) and row["state"] == "bad"]
+    assert named["mend"]
+    assert named["given"] is (code == 2)
+
+
+def test_an_unknown_word_is_bad_input(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["doctor", "--fix"])
+    assert ended.value.code == 2

@@ -1,0 +1,85 @@
+"""Incidents on the command line: what is listed, shown and told of them."""
+
+import json
+
+import pytest
+
+from agent.entrypoints.cli.main import main
+
+ROW = {"id", "service", "run", "phase", "class", "opened_at", "plan"}
+
+
+def said(capsys, *words):
+    code = main(["incidents", *words])
+    told = capsys.readouterr()
+    return code, told.out, told.err
+
+
+def test_the_list_is_json_lines_with_the_keys_of_the_contract(asked, capsys):
+    code, out, err = said(capsys, "list", "--json")
+    (row,) = map(json.loads, out.splitlines())
+    assert (code, err) == (0, "")
+    assert set(row) == ROW
+    assert (row["id"], row["phase"], row["plan"]) == (asked.id, "ASKED", asked.plan.id)
+
+
+def test_people_see_the_plan_that_waits_for_them(asked, capsys):
+    code, out, _ = said(capsys)
+    assert code == 0
+    assert asked.id in out
+    assert f"plan {asked.plan.id}" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "listed"),
+    [
+        (["--open"], True),
+        (["--run", "live"], True),
+        (["--run", "replay-1"], False),
+        (["--service", "nobody"], False),
+    ],
+    ids=["open", "run", "another run", "another service"],
+)
+def test_a_list_is_narrowed(asked, capsys, words, listed):
+    code, out, _ = said(capsys, "list", "--json", *words)
+    assert code == 0
+    assert (asked.id in out) is listed
+
+
+def test_one_is_shown_with_its_evidence_and_its_plan(asked, capsys):
+    shown = json.loads(said(capsys, "show", asked.id, "--json")[1])
+    assert shown["id"] == asked.id
+    assert shown["plan"]["id"] == asked.plan.id
+    assert shown["evidence"]
+    for_people = said(capsys, "show", asked.id)[1]
+    assert f"sre-agent approve {asked.plan.id}" in for_people
+
+
+def test_the_timeline_tells_the_phases_in_their_order(asked, capsys):
+    rows = [json.loads(line) for line in said(capsys, "timeline", asked.id, "--json")[1].splitlines()]
+    phases = list(dict.fromkeys(row["phase"] for row in rows))
+    assert phases == ["OPEN", "DIAGNOSED", "PLANNED", "ASKED"]
+    assert [row["at"] for row in rows] == sorted(row["at"] for row in rows)
+    assert len(said(capsys, "timeline", asked.id)[1].splitlines()) == len(rows)
+
+
+@pytest.mark.parametrize("what", ["show", "timeline"])
+@pytest.mark.parametrize("name", ["inc-nothing", "../../etc/passwd", "\x1b[31m"])
+def test_an_incident_that_is_not_there_is_bad_input(asked, capsys, what, name):
+    code, out, err = said(capsys, what, name)
+    assert (code, out) == (2, "")
+    assert "sre-agent incidents:" in err
+    assert "\x1b" not in err
+
+
+@pytest.mark.parametrize("what", ["show", "timeline"])
+def test_none_named_is_bad_input_and_says_where_the_names_are(asked, capsys, what):
+    code, _, err = said(capsys, what)
+    assert code == 2
+    assert "sre-agent incidents list" in err
+
+
+def test_an_installation_without_incidents_says_so_and_json_stays_empty(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("STORE", f"sqlite:{tmp_path / 'state'}")
+    assert "no incidents" in said(capsys)[1]
+    assert said(capsys, "list", "--json")[:2] == (0, "")

@@ -1,0 +1,112 @@
+"""What the whole service in one process shows of itself."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import requests
+import structlog
+from werkzeug.test import Client
+
+from agent.app import build_app_in_memory
+from agent.entrypoints.cli import main
+from agent.entrypoints.cli.analysis import SteppedClock
+from agent.entrypoints.cli.commands.up import console_server
+from agent.entrypoints.console.serve import claim
+from agent.ports.bus import Message, Topic
+from agent.settings import read_settings
+
+ROOT = Path(__file__).resolve().parents[5]
+EXAMPLE = ROOT / "examples" / "gemma4-26b-l4-startup-probe"
+
+
+@pytest.fixture(autouse=True)
+def _own_log():
+    yield
+    structlog.reset_defaults()  # the command binds the log to what pytest captures
+
+
+@pytest.mark.parametrize("waits_s", [0, 42])
+def test_its_console_says_how_old_its_queue_is(tmp_path: Path, waits_s: int) -> None:
+    clock = SteppedClock(datetime(2026, 11, 21, 3, 0, tzinfo=UTC))
+    settings = read_settings({}, platform=f"rehearsal:{EXAMPLE}")
+    installation = build_app_in_memory(settings, clock=clock, state=tmp_path)
+    if waits_s:
+        installation.bus.publish(Message(id="m", topic=Topic.INCIDENTS, data="{}"))
+        clock.step(waits_s)
+    with claim(0) as held:
+        server = console_server(installation, held)
+    here = {"base_url": settings.public_url, "environ_overrides": {"REMOTE_ADDR": "127.0.0.1"}}
+    with closing(server):
+        said = Client(server.app).get("/metrics", **here).get_data(as_text=True)
+    assert f"sre_queue_age_seconds {waits_s}.000\n" in said
+
+
+@pytest.mark.parametrize("port", ["-1", "65536", "99999", "x", ""])
+def test_a_port_that_is_none_is_bad_input(tmp_path, monkeypatch, capsys, port):
+    monkeypatch.setenv("STORE", f"sqlite:{tmp_path / 'state'}")
+    try:
+        code = main(["up", "--port", port])
+    except SystemExit as ended:
+        code = ended.code
+    assert code == 2
+    assert "port" in capsys.readouterr().err
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_port_that_is_taken_is_said_once_and_nothing_is_made(tmp_path, monkeypatch, capfd):
+    monkeypatch.setenv("STORE", f"sqlite:{tmp_path / 'state'}")
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        assert main(["up", "--port", str(other.getsockname()[1])]) == 2
+    (line,) = capfd.readouterr().err.splitlines()
+    assert "choose another: sre-agent up --port" in line
+    assert not (tmp_path / "state").exists()
+
+
+def test_an_example_that_is_none_is_bad_input(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("STORE", f"sqlite:{tmp_path / 'state'}")
+    assert main(["up", "--port", "0", "--example", str(tmp_path / "nothing")]) == 2
+    assert "nothing" in capsys.readouterr().err
+
+
+def test_it_tells_the_port_that_it_took_answers_there_and_ends_when_told(tmp_path):
+    words = [sys.executable, "-m", "agent.entrypoints.cli.main", "up", "--port", "0", "--example", str(EXAMPLE)]
+    environ = {**os.environ, "STORE": f"sqlite:{tmp_path / 'state'}"}
+    with subprocess.Popen(words, env=environ, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            told = next(line for line in process.stderr if line.startswith("console:"))
+            page = requests.get(told.split()[1], timeout=30)
+            assert page.status_code == 200
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=60) == 0
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize(
+    ("store", "bus", "says"),
+    [
+        ("firestore:p", "pubsub:p", "STORE is 'firestore:p' and BUS is 'pubsub:p', in the cloud"),
+        (None, "pubsub:p", "BUS is 'pubsub:p', in the cloud"),
+    ],
+)
+def test_settings_of_the_cloud_start_nothing_here(tmp_path, monkeypatch, capsys, store, bus, says):
+    """An empty folder on a laptop would look like a service without incidents."""
+    (tmp_path / "services.toml").write_text("")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BUS", bus)
+    monkeypatch.setenv("SERVICES", str(tmp_path / "services.toml"))
+    monkeypatch.delenv("STORE", raising=False)
+    if store is not None:
+        monkeypatch.setenv("STORE", store)
+    assert main(["up", "--port", "0"]) == 2
+    assert says in capsys.readouterr().err
+    assert not (tmp_path / "state").exists()

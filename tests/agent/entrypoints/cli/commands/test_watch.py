@@ -1,0 +1,128 @@
+"""What the watcher refuses before it starts anything."""
+
+import socket
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+import pytest
+import structlog
+
+from agent.core.incident.phase import Phase
+from agent.entrypoints.cli.commands.watch import _Watch
+from agent.entrypoints.cli.main import main
+from agent.entrypoints.cli.watch_view import state_line
+from agent.errors import DependencyFailed
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path, monkeypatch):
+    monkeypatch.setenv("STORE", f"sqlite:{tmp_path / 'state'}")
+    for name in ("SERVICES", "POLICY", "PLATFORM", "DECIDE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    yield tmp_path / "state"
+    structlog.reset_defaults()  # the command binds the log to what pytest captures
+
+
+def refused(capsys, *words):
+    assert main(["watch", *words]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    (line,) = told.err.splitlines()
+    return line
+
+
+@pytest.mark.parametrize("words", [(), ("--",), ("--auto",), ("--name", "gemma", "--")], ids=" ".join)
+def test_without_a_command_nothing_is_watched_and_the_way_is_told(capsys, state, words):
+    assert "sre-agent watch -- vllm serve MODEL" in refused(capsys, *words)
+    assert not state.exists()
+
+
+@pytest.mark.parametrize("words", [("ls", "-l"), ("vllm", "serve"), ("vllm", "serve", "--port", "8000")])
+def test_words_that_serve_no_model_are_refused(capsys, state, words):
+    assert "its words name no model" in refused(capsys, "--", *words)
+
+
+def test_a_log_that_is_not_there_is_refused(capsys, tmp_path):
+    assert "there is no such file" in refused(capsys, "--log", str(tmp_path / "absent.log"))
+
+
+def test_a_log_that_does_not_tell_the_command_asks_for_it(capsys, tmp_path):
+    log = tmp_path / "vllm.log"
+    log.write_text("the lamp is lit\n")
+    assert "sre-agent watch --log FILE -- vllm serve MODEL" in refused(capsys, "--log", str(log))
+
+
+@pytest.mark.parametrize("name", ["../x", "Gemma 4", "\x1b[31m"])
+def test_a_name_that_no_service_can_have_is_refused(capsys, name):
+    line = refused(capsys, "--name", name, "--", "vllm", "serve", "me/model")
+    assert "name" in line
+    assert "\x1b" not in line
+
+
+def test_a_store_in_the_cloud_is_no_place_for_a_server_here(capsys, monkeypatch, tmp_path):
+    (tmp_path / "services.toml").write_text("")
+    monkeypatch.setenv("STORE", "firestore:example-project")
+    monkeypatch.setenv("BUS", "pubsub:example-project")
+    monkeypatch.setenv("SERVICES", str(tmp_path / "services.toml"))
+    assert "use STORE=sqlite:<folder>" in refused(capsys, "--", "vllm", "serve", "me/model")
+
+
+@pytest.mark.parametrize("port", ["70000", "taken"])
+def test_a_console_that_cannot_be_had_stops_the_command_before_a_server_is_started(capsys, state, tmp_path, port):
+    """What was started would go on alone, as a server does when its watcher ends."""
+    mark = tmp_path / "started"
+    words = ["sh", "-c", f"touch {mark}", "serve", "me/model"]
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        at = str(other.getsockname()[1]) if port == "taken" else port
+        assert "was not started on port" in refused(capsys, "--console", at, "--", *words)
+    assert not mark.exists()
+    assert not list(state.rglob("server.log"))
+
+
+HOSTILE = (
+    "lost\x1b]0;gone\x07\x1b[2J\r\n03:00:00  RESOLVED      all is well \u202e db_password=Zq3Xv9Kd7Rm2Wp8H \x9b31m"
+)
+
+
+class Said:
+    """A view that keeps what a terminal would get."""
+
+    def __init__(self):
+        self.lines = []
+
+    def say(self, text):
+        self.lines.append(text)
+
+    show = say
+
+
+@pytest.mark.parametrize("through", ["an error", "an event", "the last line"])
+def test_what_a_server_prints_cannot_speak_to_the_terminal(through):
+    """S13: in errors, events and the state: no escape, no further line that looks like ours, no secret."""
+    view = Said()
+    now = datetime(2026, 11, 22, 3, tzinfo=UTC)
+    watch = object.__new__(_Watch)
+    event = SimpleNamespace(at=now, phase=Phase.OPEN, what=HOSTILE)
+    watch.__dict__ |= {"_view": view, "_interrupt": False, "_service": "gemma", "_told": {}}
+    watch._watchman = SimpleNamespace(page=None, checkup=None, last_line="")
+    store = SimpleNamespace(timeline=lambda _id: (event,))
+    watch._app = SimpleNamespace(clock=SimpleNamespace(now=lambda: now), store=store)
+    if through == "an error":
+
+        def fails():
+            raise DependencyFailed("the server was not read", why=HOSTILE, mend="nothing")
+
+        watch._incidents = fails
+        watch._turn()
+    elif through == "an event":
+        watch._tell(SimpleNamespace(id="i"))
+    else:
+        start = SimpleNamespace(ready_at=now, began_at=now, sick="", stage="ready", revision="r1", mark="m")
+        view.say(state_line("gemma", SimpleNamespace(newest=start), None, now=now, last=HOSTILE))
+    said = "\x00".join(view.lines)
+    assert "lost" in said
+    assert not any(sign in said for sign in "\x1b\x07\x9b\r\u202e")
+    assert "Zq3Xv9" not in said
+    assert "\n" not in said

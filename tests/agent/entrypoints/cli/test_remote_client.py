@@ -1,0 +1,250 @@
+"""The command line of the cloud: real requests to the real deciding function, with the operator's own token."""
+
+import json
+import shlex
+import socket
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import structlog
+
+from agent.core.incident.phase import Phase
+from agent.entrypoints.cli.main import main
+
+SERVICES = Path(__file__).resolve().parents[4] / "infra" / "services.example.toml"
+
+
+@pytest.fixture
+def operator(served, desk, tmp_path, monkeypatch, capsys):
+    """A command line with the settings of a cloud, whose token is Ada's unless it is changed."""
+    token = tmp_path / "token"
+
+    def as_(**claims):
+        token.write_text(desk.token(**claims))
+
+    def run(*words):
+        code = main(list(words))
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    as_()
+    run.as_ = as_
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("STORE", "firestore:example")
+    monkeypatch.setenv("BUS", "pubsub:example")
+    monkeypatch.setenv("SERVICES", str(SERVICES))
+    monkeypatch.setenv("DECIDE_URL", served.url)
+    printing = f"import sys; print(open({str(token)!r}).read())"
+    monkeypatch.setenv("ID_TOKEN_COMMAND", shlex.join([sys.executable, "-c", printing]))
+    yield run
+    structlog.reset_defaults()
+
+
+def test_approve_decides_in_the_cloud_and_says_by_whom(operator, desk):
+    code, out, _ = operator("approve", desk.plan.id)
+    assert (code, desk.phase()) == (0, Phase.APPROVED)
+    assert f"plan {desk.plan.id} approved by ada@example.com. The plan is checked once more" in out
+    assert "not verified" not in out
+    decision = desk.stage.world.store.load(desk.incident.id).decision
+    assert (decision.verified, decision.channel) == (True, "command_line")
+
+
+def test_reject_brings_its_reason(operator, desk):
+    assert operator("reject", desk.plan.id, "--why", "the quota is used up")[0] == 0
+    assert desk.stage.world.store.load(desk.incident.id).decision.why == "the quota is used up"
+
+
+def test_the_address_alone_is_enough(operator, desk, monkeypatch):
+    """A laptop knows where `decide` is, and nothing else of the installation."""
+    for name in ("STORE", "BUS", "SERVICES"):
+        monkeypatch.delenv(name)
+    assert operator("approve", desk.plan.id)[0] == 0
+    assert not Path("state").exists()
+
+
+def test_a_refusal_is_shown_as_the_function_said_it(operator, desk):
+    operator.as_(email="eve@example.com")
+    code, _, err = operator("approve", desk.plan.id)
+    assert (code, desk.phase()) == (2, Phase.ASKED)
+    assert err == (
+        f"sre-agent approve: plan {desk.plan.id!r} was not decided: policy.toml names no approver with the e-mail "
+        "'eve@example.com'. ask somebody whom policy.toml names for this service\n"
+    )
+    operator.as_(aud="https://elsewhere.example")
+    assert "which ID_TOKEN_AUDIENCES does not name" in operator("approve", desk.plan.id)[2]
+
+
+def test_somebody_was_faster(operator, desk):
+    assert desk.say("reject", jti="ben")[0] == 200
+    code, _, err = operator("approve", desk.plan.id)
+    assert (code, "said reject through command_line" in err) == (2, True)
+
+
+def test_a_name_by_hand_is_refused_before_anything_is_sent(operator, desk, served):
+    for words in (("approve", desk.plan.id, "--by", "ada"), ("stop", "--why", "x", "--by", "ada")):
+        code, _, err = operator(*words)
+        assert code == 2
+        assert "--by works in local mode only" in err
+    assert served.asked == []
+
+
+def test_the_kill_switch_is_turned_and_told(operator, desk):
+    assert "is off" in operator("stop")[1]
+    assert "is on (by ada@example[.]com: it burns)" in operator("stop", "--why", "it burns")[1]
+    assert desk.stage.world.control.kill_switch().on
+    assert "is off" in operator("stop", "--off")[1]
+
+
+def test_incidents_are_listed_shown_and_told(operator, desk):
+    code, out, _ = operator("incidents")
+    assert code == 0
+    assert desk.incident.id in out
+    assert f"plan {desk.plan.id}" in out
+    assert operator("incidents", "list", "--service", "other")[1].startswith("no incidents")
+    assert json.loads(operator("incidents", "list", "--open", "--json")[1])["plan"] == desk.plan.id
+    assert "Nobody answered the plan by" in operator("incidents", "show", desk.incident.id)[1]
+    shown = json.loads(operator("incidents", "show", desk.incident.id, "--json")[1])
+    assert shown["plan"]["digest"] == desk.plan.digest
+    assert "asked about plan" in operator("incidents", "timeline", desk.incident.id)[1]
+    assert operator("incidents", "show", "../secrets?x=1#y")[0] == 2
+
+
+def test_the_record_is_shown_and_checked_here(operator, desk):
+    operator("reject", desk.plan.id, "--why", "no")
+    operator("stop", "--why", "x")
+    assert [line.split()[0] for line in operator("audit", "show")[1].splitlines()] == ["1", "2"]
+    code, out, _ = operator("audit", "verify")
+    assert (code, "sound: 2 rows" in out) == (0, True)
+
+
+def test_a_record_longer_than_one_answer_is_checked_from_its_first_row(operator, desk, monkeypatch):
+    """Piece by piece, the last one not full; a change in the oldest piece is found."""
+    monkeypatch.setattr("agent.entrypoints.cli.remote_client.PIECE", 3)
+    control = desk.stage.world.control
+    for n in range(8):
+        control.append(at=desk.now(), kind="k", incident="", who="ada", body=str(n))
+    assert "sound: 8 rows" in operator("audit", "verify")[1]
+    assert [line.split()[0] for line in operator("audit", "show", "--limit", "4")[1].splitlines()] == list("5678")
+    control._audit[1] = control._audit[1].with_(who="nobody")
+    code, out, _ = operator("audit", "verify")
+    assert (code, "row 2 says something else" in out) == (1, True)
+
+
+def test_a_function_that_sends_the_same_rows_again_is_no_endless_record(operator, desk, monkeypatch):
+    monkeypatch.setattr("agent.entrypoints.cli.remote_client.PIECE", 2)
+    control = desk.stage.world.control
+    for n in range(4):
+        control.append(at=desk.now(), kind="k", incident="", who="ada", body=str(n))
+    whole = control.audit
+    monkeypatch.setattr(control, "audit", lambda limit, **_: whole(limit))  # as an older version would
+    code, _, err = operator("audit", "verify")
+    assert (code, "sends rows of the record again" in err) == (3, True)
+
+
+def test_a_record_that_was_changed_is_found_from_outside(operator, desk):
+    operator("stop", "--why", "x")
+    control = desk.stage.world.control
+    control._audit[0] = control._audit[0].with_(who="nobody")
+    assert operator("audit", "verify")[0] == 1
+
+
+def test_without_an_address_it_says_which_setting(operator, desk, monkeypatch):
+    monkeypatch.delenv("DECIDE_URL")
+    code, _, err = operator("approve", desk.plan.id)
+    assert (code, "DECIDE_URL is unset" in err) == (2, True)
+
+
+def test_without_a_token_nothing_is_sent(operator, desk, served, monkeypatch):
+    monkeypatch.setenv("ID_TOKEN_COMMAND", shlex.join([sys.executable, "-c", "import sys; sys.exit('not logged in')"]))
+    code, _, err = operator("approve", desk.plan.id)
+    assert (code, "ended with 1: not logged in" in err, "gcloud auth login" in err) == (3, True, True)
+    assert served.asked == []
+
+
+def test_an_address_where_nobody_listens_says_that_nothing_was_sent(operator, desk, monkeypatch):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("DECIDE_URL", f"http://127.0.0.1:{taken.getsockname()[1]}")
+        code, _, err = operator("approve", desk.plan.id)
+    assert (code, "nothing was sent" in err) == (3, True)
+
+
+def test_a_lost_answer_is_said_to_be_lost_and_is_not_sent_again(operator, desk, monkeypatch):
+    """The request arrives, the connection ends without a word: who asked must look."""
+    heard = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def hang_up():
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                with connection:
+                    heard.append(connection.recv(65536))
+
+        thread = threading.Thread(target=hang_up, daemon=True)
+        thread.start()
+        monkeypatch.setenv("DECIDE_URL", f"http://127.0.0.1:{server.getsockname()[1]}")
+        code, _, err = operator("approve", desk.plan.id)
+        stopped = operator("stop", "--why", "x")
+        server.shutdown(socket.SHUT_RDWR)
+    thread.join(10)
+    assert (code, stopped[0]) == (3, 3)
+    assert f"nobody knows whether plan {desk.plan.id!r} was decided" in err
+    assert "sre-agent incidents list; to say the same again is safe" in err
+    assert "nobody knows how the kill switch stands" in stopped[2]
+    assert len([raw for raw in heard if raw]) == 2
+
+
+def test_who_was_not_answered_may_say_it_again(operator, desk, served):
+    """The first was recorded and its answer lost: with the same token the second is a replay, with a fresh one it is safe."""
+    token = desk.token()
+    assert desk.say(token=token, gate=served.gate)[0] == 200
+    code, _, err = operator("approve", desk.plan.id)
+    assert (code, "was used for it before" in err) == (2, True)
+    operator.as_(jti="fresh")
+    assert operator("approve", desk.plan.id)[0] == 0
+
+
+@pytest.mark.parametrize(("status", "body"), [
+    (200, b"<html>"), (200, b"[]"), (200, b'{"plan": 1}'), (302, b""), (403, b"<html>Forbidden"), (404, b""),
+    (500, b'{"error": "x"}'), (503, b"{}"), (403, b'{"what": "", "why": "x", "mend": "y"}'), (200, b""),
+])  # fmt: skip
+def test_whatever_else_answers_is_not_believed(operator, desk, desks, monkeypatch, status, body):
+    """A proxy's page, a redirect, another service: a failure in words, and never a decision."""
+    from werkzeug.serving import make_server
+    from werkzeug.wrappers import Response
+
+    answer = Response(body, status=status, headers={"Location": "http://127.0.0.1:9/"} if status == 302 else {})
+    server = make_server("127.0.0.1", 0, answer, threaded=True)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    monkeypatch.setenv("DECIDE_URL", f"http://127.0.0.1:{server.server_port}")
+    code, out, err = operator("approve", desk.plan.id)
+    server.shutdown()
+    server.server_close()
+    assert (code, out) == (3, "")
+    assert "decide" in err
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_does_not_carry_the_token_elsewhere(operator, desk, served, monkeypatch, status):
+    """Whoever stands at the old address may not send the operator's word to another place."""
+    from werkzeug.serving import make_server
+    from werkzeug.wrappers import Response
+
+    server = make_server("127.0.0.1", 0, Response(status=status, headers={"Location": f"{served.url}/decisions"}))
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    monkeypatch.setenv("DECIDE_URL", f"http://127.0.0.1:{server.server_port}")
+    assert [operator("approve", desk.plan.id)[0], operator("incidents")[0]] == [3, 3]
+    server.shutdown()
+    server.server_close()
+    assert served.asked == []
+
+
+def test_words_of_others_move_no_terminal(operator):
+    """What the cloud says is shown, not obeyed."""
+    operator("stop", "--why", "\x1b[31mred\x07")
+    assert "\x1b" not in operator("stop")[1]

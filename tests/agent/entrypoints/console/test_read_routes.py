@@ -1,0 +1,432 @@
+"""The pages say what a person needs at three in the morning, and nothing in them is alive that came from outside."""
+
+import re
+from datetime import timedelta
+from html.parser import HTMLParser
+
+import pytest
+
+from agent.core.decision.decision import Answer
+from agent.core.diagnosis.diagnosis import Evidence
+from agent.core.incident.phase import NEXT, Phase
+from agent.entrypoints.console import forms
+from agent.errors import DependencyFailed
+from agent.ports.control import KillSwitch
+from agent.ports.store import Change
+
+VOID = {"meta", "link", "input", "br"}
+
+
+class Outline(HTMLParser):
+    """Headings, links, ids and unbalanced tags of a page."""
+
+    def __init__(self):
+        super().__init__()
+        self.headings, self.links, self.tags, self.stack, self.wrong = [], [], [], [], []
+        self.ids, self.refs = [], []
+
+    def handle_starttag(self, tag, attrs):
+        values = dict(attrs)
+        self.tags.append((tag, values))
+        if tag not in VOID:
+            self.stack.append(tag)
+        if re.fullmatch("h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+        self.links += [values[k] for k in ("href", "src", "action", "formaction", "poster", "data") if values.get(k)]
+        self.ids += [values["id"]] if "id" in values else []
+        self.refs += [values[k] for k in ("for", "aria-labelledby") if k in values]
+
+    def handle_endtag(self, tag):
+        if not self.stack or self.stack.pop() != tag:
+            self.wrong.append(tag)
+
+
+def outline(page):
+    found = Outline()
+    found.feed(page)
+    return found
+
+
+def text(browser, path):
+    response = browser.get(path)
+    assert response.status_code == 200, path
+    return response.get_data(as_text=True)
+
+
+def every_state(stage, scenes):
+    """One incident for each state that a page can show."""
+    states = {"open": stage.open("s-open"), "diagnosed": stage.diagnosed(stage.open("s-diagnosed"))}
+    states["planned"] = stage.planned(stage.diagnosed(stage.open("s-planned")))
+    states["asked"] = stage.waiting("s-asked")
+    states["memory"] = stage.waiting(
+        "s-memory", make=scenes.memory_plan, diagnosis=scenes.memory_diagnosis(stage.clock.now())
+    )
+    states["person"] = stage.waiting("s-person", make=scenes.person_plan)
+    states["approved"] = stage.said(stage.waiting("s-approved"), Answer.APPROVE)
+    states["refused"] = stage.move(
+        stage.said(stage.waiting("s-refused"), Answer.APPROVE), Phase.REFUSED, "changed since", ended_why="it changed"
+    )
+    states["rejected"] = stage.said(stage.waiting("s-rejected"), Answer.REJECT, why="no")
+    states["expired"] = stage.move(stage.waiting("s-expired"), Phase.EXPIRED, "unanswered")
+    states["superseded"] = stage.move(stage.waiting("s-superseded"), Phase.SUPERSEDED, "more was learned")
+    states["recovered"] = stage.move(stage.waiting("s-rec"), Phase.SELF_RECOVERED, "closed", ended_why="it closed")
+    states["applying"] = stage.applying(stage.said(stage.waiting("s-applying"), Answer.APPROVE))
+    states["verifying"] = stage.verifying(stage.applying(stage.said(stage.waiting("s-verifying"), Answer.APPROVE)))
+    states["resolved"] = stage.resolved(
+        stage.verifying(stage.applying(stage.said(stage.waiting("s-resolved"), Answer.APPROVE)))
+    )
+    bad = stage.verifying(stage.applying(stage.said(stage.waiting("s-bad"), Answer.APPROVE)), good=False)
+    states["rolling"] = stage.move(bad, Phase.ROLLING_BACK, "rolling back: the answer was empty")
+    worse = stage.verifying(stage.applying(stage.said(stage.waiting("s-worse"), Answer.APPROVE)), good=False)
+    states["rolled_back"] = stage.rolled_back(worse)
+    last = stage.rolled_back(
+        stage.verifying(stage.applying(stage.said(stage.waiting("s-last"), Answer.APPROVE)), good=False)
+    )
+    second = stage.asked(last, scenes.memory_plan)
+    states["escalated"] = stage.escalated(stage.said(second, Answer.REJECT, why="2 tokens/s is of no use"))
+    return states
+
+
+def test_every_state_has_its_page_and_every_page_is_sound(stage, browser, scenes):
+    states = every_state(stage, scenes)
+    assert {i.phase for i in states.values()} == set(NEXT)
+    for name, incident in states.items():
+        page = text(browser, f"/incidents/{incident.id}")
+        found = outline(page)
+        assert not found.stack, name
+        assert not found.wrong, (name, found.wrong)
+        assert found.headings[0] == 1, name
+        assert found.headings.count(1) == 1, name
+        assert all(b - a <= 1 for a, b in zip(found.headings, found.headings[1:], strict=False)), (name, found.headings)
+        assert len(found.ids) == len(set(found.ids)), name
+        assert set(found.refs) <= set(found.ids), name
+        assert "<script" not in page, name
+        assert "style=" not in page, name
+        assert all(link.startswith(("/", "#", "?")) and not link.startswith("//") for link in found.links), found.links
+
+
+def test_every_input_has_a_label(stage, browser):
+    incident = stage.waiting()
+    for path in ("/", f"/incidents/{incident.id}"):
+        found = outline(text(browser, path))
+        named = {v["for"] for tag, v in found.tags if tag == "label" and "for" in v}
+        for tag, values in found.tags:
+            if tag in {"input", "textarea", "select"} and values.get("type") not in {"hidden", "checkbox"}:
+                assert values["id"] in named
+
+
+def test_the_incident_page_tells_the_whole_story(stage, browser, scenes):
+    incident = stage.waiting(make=scenes.memory_plan, diagnosis=scenes.memory_diagnosis(stage.clock.now()))
+    page = text(browser, f"/incidents/{incident.id}")
+    for said in (
+        "The GPU ran out of memory while loading: 2.62 GiB is the output head",
+        "Tried to allocate 2.62 GiB",
+        "rules; the model differs",
+        "provisional",
+        "62 %, not certain",
+        "The KV cache does not fit beside the weights.",
+        "which vLLM version runs",
+        "first sight of the cause (5 times)",
+        "flag --cpu-offload-gb",
+        "<del>16384</del>",
+        "<ins>4096</ins>",
+        "Does not fit: the output head needs 2.62 GiB while loading",
+        "0.47 GiB missing",
+        "0.88 USD/h now, 1.24 USD/h after (+0.36 USD/h)",
+        "about 2.0 tokens/s",
+        "answers come at 2 tokens/s",
+        "The prior template and traffic are put back",
+        "If nobody answers, nothing is changed",
+        "2026-06-08 15:01:08 UTC",
+        "in 29 min",
+        "one request may have 4,096 tokens",
+        "Approve and apply this change",
+        "asked about plan",
+    ):
+        assert said in page, said
+
+
+def test_the_decisive_line_is_marked_among_the_evidence(stage, browser):
+    incident = stage.waiting()
+    page = text(browser, f"/incidents/{incident.id}")
+    marked = re.search(r'<li class="hit"><pre.*?<strong>key log line</strong>', page, re.DOTALL)
+    assert marked
+    assert page.count("<strong>key log line</strong>") == 1
+
+
+def test_what_follows_a_failed_change_is_told(stage, browser, scenes):
+    incident = every_state(stage, scenes)["escalated"]
+    page = text(browser, f"/incidents/{incident.id}")
+    assert "Why it was escalated" in page
+    assert "2 remedies for startup_probe_failed did not help" in page
+    assert "approved, then not recovered" in page
+    assert "2 tokens/s is of no use" in page
+    assert "<form" not in page
+
+
+@pytest.mark.parametrize(("count", "said"), [(1, "1 signal; each kind"), (2, "2 or more signals; each kind")])
+def test_a_count_that_is_written_now_and_then_says_so(stage, browser, count, said):
+    """The incident is written at powers of two only, so that a storm costs little; three are kept as two."""
+    incident = stage.waiting()
+    stage.world.store.commit(Change(incident=incident.with_(signal_count=count)))
+    assert said in text(browser, f"/incidents/{incident.id}")
+
+
+def test_measurements_say_what_could_not_be_measured(stage, browser, scenes):
+    incident = every_state(stage, scenes)["resolved"]
+    page = text(browser, f"/incidents/{incident.id}")
+    assert "recovered" in page
+    assert "not measured</span> <b>speed</b>: the metrics could not be read" in page
+    assert "Approved by <strong>maria</strong>" in page
+
+
+def test_what_the_start_printed_stands_beside_what_was_predicted(stage, browser, scenes):
+    incident = every_state(stage, scenes)["resolved"]
+    page = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", text(browser, f"/incidents/{incident.id}")))
+    assert "(vLLM 0.22.1), beside what the plan predicted Figure Predicted Observed" in page
+    assert "weights (GiB) 15.7 (+0.5%) 15.62 kv tokens 75,000 (-34.0%) 113,552 outside the predicted range" in page
+    assert "num gpu blocks nothing 7,097" in page
+    assert "deviates prediction : slower than predicted" in page
+
+
+HOSTILE = {
+    "markup": "<script>alert(1)</script><img src=x onerror=alert(1)>",
+    "an attribute": '" onmouseover="alert(1)" x="',
+    "a link": "see https://evil.example.com/login and http://evil.com and javascript:alert(1) //evil.com www.evil.com",
+    "a template": "{{ 7*7 }} {% include '/etc/passwd' %} ${7*7}",
+    "bidi": "invoice\u202egnp.exe \u2066hidden\u2069",
+    "invisible": "a\u200bb\u2060c\ufeffd\U000e0041",
+    "controls": "\x1b[31mred\x1b]8;;http://evil.com\x07click\x1b]8;;\x07\x07\x00\x9b2J",
+    "a closing tag": "</code></pre></main><form action=//evil.com method=post><input name=x>",
+    "entities": "&lt;script&gt; &#60;b&#62;",
+    "accents": "Z" + "\u0301" * 200,
+}
+
+
+@pytest.mark.parametrize("evil", HOSTILE.values(), ids=HOSTILE.keys())
+def test_text_from_outside_is_never_alive(stage, browser, scenes, evil):
+    """The same text in every field that can carry it: no tag, no link, no hidden letter comes through."""
+    diagnosis = scenes.memory_diagnosis(stage.clock.now())
+    diagnosis = diagnosis.with_(
+        root_cause=evil,
+        class_=evil,
+        signature=evil,
+        evidence=(Evidence(signal=evil, line=evil, decisive=True), Evidence(signal="s2", line=evil)),
+        fields={evil: evil},
+        unknown=(evil,),
+        model_word=diagnosis.model_word.with_(root_cause=evil, class_=evil, unknown=(evil,), model=evil, prompt=evil),
+    )
+    plan = {"why": evil, "risk_reasons": (evil,), "notes": (evil,), "undo": evil, "silence": evil}
+    incident = stage.waiting(f"svc {evil}"[:253], diagnosis=diagnosis, plan=plan)
+    incident = stage.said(incident, Answer.REJECT, who=evil, why=evil)
+    clean = stage.waiting("clean")
+    shape = [t for t, _ in outline(text(browser, f"/incidents/{clean.id}")).tags]
+    for path in ("/", f"/incidents/{incident.id}", f"/plans/{incident.plan.id}", f"/plans/{incident.plan.id}/answer"):
+        page = text(browser, path)
+        found = outline(page)
+        assert not found.wrong, path
+        assert {t for t, _ in found.tags} <= set(shape) | {"datalist", "option", "ul"}, path
+        assert not [k for _, v in found.tags for k in v if k.startswith("on")], path
+        assert all(link.startswith(("/", "#", "?")) and not link.startswith("//") for link in found.links), path
+        assert "://" not in page, path
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u202e\u2060\u2066\u2069\ufeff\U000e0041]", page), path
+        assert "49" not in re.findall(r"\{\{ 7\*7 \}\}|49(?= )", page) if "7*7" in evil else True
+        assert "javascript:alert" not in page, path
+    assert shape
+
+
+def test_a_source_that_all_figures_of_a_proof_share_is_named_once(stage, browser, scenes):
+    incident = stage.waiting(make=scenes.memory_plan, diagnosis=scenes.memory_diagnosis(stage.clock.now()))
+    page = text(browser, f"/incidents/{incident.id}")
+    assert "Source of these figures: config.json of the checkpoint" in page
+    assert page.count("config.json of the checkpoint") == 1
+
+
+def test_the_list_has_what_waits_first_then_open_then_ended(stage, browser, scenes):
+    states = every_state(stage, scenes)
+    states |= {name: stage.waiting(f"late-{name}") for name in ("one", "two")}
+    page = text(browser, "/")
+    order = re.findall(r"/incidents/(inc-[0-9a-f]+)", page)
+    by_id = {i.id: i for i in states.values()}
+    now = stage.clock.now()
+    kinds = [
+        0 if (i := by_id[o]).phase is Phase.ASKED and now < i.plan.expires_at else 2 if i.ended else 1 for o in order
+    ]
+    assert kinds == sorted(kinds)
+    assert {0, 1, 2} <= set(kinds)
+    assert len(order) == len(states)
+
+
+def test_of_the_plans_that_wait_the_soonest_to_expire_is_on_top(stage, browser):
+    later = stage.waiting("a", plan={"expires_at": stage.clock.now() + timedelta(minutes=40)})
+    soon = stage.waiting("b", plan={"expires_at": stage.clock.now() + timedelta(minutes=10)})
+    middle = stage.waiting("c", plan={"expires_at": stage.clock.now() + timedelta(minutes=20)})
+    assert re.findall(r"/incidents/(inc-[0-9a-f]+)", text(browser, "/")) == [soon.id, middle.id, later.id]
+
+
+def test_an_expired_question_does_not_wait_any_more(stage, browser):
+    incident = stage.waiting()
+    assert "Answer by" in text(browser, "/")
+    stage.clock.at = incident.plan.expires_at
+    assert "Answer by" not in text(browser, "/")
+    page = text(browser, f"/incidents/{incident.id}")
+    assert "<form" not in page
+    assert "Nobody answered the plan by" in page
+
+
+def test_the_list_is_filtered_by_service_and_by_open(stage, browser, scenes):
+    every_state(stage, scenes)
+    assert "s-asked" in text(browser, "/?service=s-asked")
+    assert "s-open" not in text(browser, "/?service=s-asked").replace("s-opened", "")
+    assert len(re.findall(r'<li class="card', text(browser, "/?service=ASK"))) == 1
+    page = text(browser, "/?open=1")
+    assert "<b>s-resolved</b>" not in page
+    assert "<b>s-asked</b>" in page
+    nothing = text(browser, "/?service=%3Cb%3Enone&open=1")
+    assert "No incident matches" in nothing
+    assert "<b>none" not in nothing
+
+
+def test_an_empty_list_says_what_to_do(browser):
+    page = text(browser, "/")
+    assert "Nothing has broken yet" in page
+    assert "sre-agent replay examples/" in page
+    assert "sre-agent doctor" in page
+
+
+def test_older_incidents_are_one_page_further(stage, browser):
+    for n in range(53):
+        stage.clock.step(60)
+        stage.resolved(stage.verifying(stage.applying(stage.said(stage.waiting(f"svc-{n}"), Answer.APPROVE))))
+    first = text(browser, "/")
+    older = re.search(r'href="(/\?before=[^"]+)"', first)[1].replace("&amp;", "&")
+    second = text(browser, older)
+    shown = [set(re.findall(r"<b>(svc-\d+)</b>", page)) for page in (first, second)]
+    assert [len(s) for s in shown] == [50, 3]
+    assert not shown[0] & shown[1]
+
+
+def test_many_newer_ends_hide_no_open_incident(stage, browser):
+    waits = stage.waiting("patient")
+    for n in range(55):
+        stage.clock.step(1)
+        stage.move(stage.diagnosed(stage.open(f"svc-{n}")), Phase.SELF_RECOVERED, "closed", ended_why="it closed")
+    page = text(browser, "/")
+    assert f"/incidents/{waits.id}" in page
+    assert "<b>svc-54</b>" in page
+    assert "Older incidents" in page
+
+
+@pytest.mark.parametrize("before", ["x", "2026", "2026-01-01T00:00:00", "9" * 500, "%00"])
+def test_a_strange_page_is_refused_in_words(browser, before):
+    assert browser.get(f"/?before={before}").status_code == 400
+
+
+def test_the_page_follows_only_while_something_moves(stage, browser, scenes):
+    states = every_state(stage, scenes)
+    follows = {name: 'http-equiv="refresh"' in text(browser, f"/incidents/{i.id}") for name, i in states.items()}
+    still = {name for name, moving in follows.items() if not moving}
+    assert still == {
+        "resolved",
+        "escalated",
+        "recovered",
+        *(n for n in ("asked", "memory", "person") if not follows[n]),
+    }
+    assert not follows["memory"] or stage.clock.now() >= states["memory"].plan.expires_at
+    held = text(browser, f"/incidents/{states['applying'].id}?still=1")
+    assert 'http-equiv="refresh"' not in held
+    assert "Auto-refresh is paused" in held
+
+
+def test_a_page_with_a_form_is_never_taken_from_under_the_hands(stage, browser):
+    incident = stage.waiting()
+    assert 'http-equiv="refresh"' not in text(browser, f"/incidents/{incident.id}")
+    assert 'http-equiv="refresh"' not in text(browser, f"/plans/{incident.plan.id}")
+
+
+def test_the_rehearsal_says_so_on_every_page(stage, browser_of):
+    from agent.settings import Settings
+
+    incident = stage.waiting()
+    ada = browser_of(stage.world, settings=Settings(compression=60, rehearse_by_fit=True))
+    for path in ("/", f"/incidents/{incident.id}", f"/plans/{incident.plan.id}", f"/plans/{incident.plan.id}/answer"):
+        page = ada.client.get(path, base_url="http://127.0.0.1:8080", follow_redirects=True).get_data(as_text=True)
+        assert "Rehearsal: a simulated platform replays recorded outcomes, 60 times faster" in page
+        assert "computed, not recorded" in page
+    real = browser_of(stage.world)
+    assert "Rehearsal" not in text(real, "/")
+
+
+def test_a_kill_switch_that_was_turned_is_said_on_every_page(stage, browser):
+    """Whoever is about to approve reads that nothing would be applied, and why."""
+    incident = stage.waiting()
+    stage.world.control.set_kill_switch(KillSwitch(on=True, by="grace", why="<b>fire</b>", at=stage.clock.now()))
+    for path in ("/", f"/incidents/{incident.id}", f"/plans/{incident.plan.id}"):
+        page = text(browser, path)
+        assert (
+            "The kill switch is on (by grace: &lt;b&gt;fire&lt;/b&gt;). No change is made while it is on, whatever is approved"
+            in page
+        )
+    stage.world.control.set_kill_switch(KillSwitch(on=False))
+    assert "kill switch" not in text(browser, "/")
+
+
+def test_a_sealed_link_shows_the_plan_and_a_forged_one_offers_nothing(stage, browser, scenes):
+    incident = stage.waiting()
+    plan = incident.plan
+    key = forms.form_key_of(stage.world)
+    link = forms.plan_link("http://127.0.0.1:8080/", key, plan=plan.id, plan_digest=plan.digest)
+    path = link.removeprefix("http://127.0.0.1:8080")
+    assert set(browser.fields(path)) == {"approve", "reject"}
+    for forged in (
+        path[:-1] + ("0" if path[-1] != "0" else "1"),
+        f"/plans/{plan.id}?seal=",
+        f"/plans/{plan.id}?seal=%F0%9F%98%80",
+    ):
+        assert browser.fields(forged) == {}
+        assert "was not made by us for this plan" in text(browser, forged)
+
+
+def test_an_earlier_plan_has_its_own_page_and_cannot_be_answered(stage, browser, scenes):
+    incident = stage.waiting()
+    first = incident.plan
+    again = stage.asked(stage.said(incident, Answer.REJECT, why="no"), scenes.memory_plan)
+    page = text(browser, f"/plans/{first.id}")
+    assert "Rejected" in page
+    assert "<form" not in page
+    assert f"/plans/{first.id}" in text(browser, f"/incidents/{again.id}")
+
+
+def test_a_recurrence_links_to_the_incident_before(stage, browser):
+    first = stage.waiting("a")
+    second = stage.waiting("b", linked_to=first.id)
+    assert f'href="/incidents/{first.id}"' in text(browser, f"/incidents/{second.id}")
+
+
+def test_where_the_store_does_not_answer_the_page_says_so(stage, browser_of, scenes):
+    class Down:
+        def __getattr__(self, name):
+            def fail(*args):
+                raise DependencyFailed("the store was not read", why="the disk is gone", mend="look at the disk")
+
+            return fail
+
+    ada = browser_of(scenes.another_world(stage, store=Down()))
+    for path in ("/", "/incidents/x", "/plans/x", "/metrics"):
+        answer = ada.get(path)
+        assert answer.status_code == 503
+        assert "the disk is gone" in answer.get_data(as_text=True)
+    assert ada.get("/healthz").status_code == 503
+    assert "Press again" in ada.post("/plans/x/decision", {}).get_data(as_text=True)
+
+
+def test_a_page_is_small(stage, browser, scenes):
+    """A whole incident with a plan is read over a bad line: at most 40 kB."""
+    incident = stage.waiting()
+    assert len(browser.get(f"/incidents/{incident.id}").data) <= 40_000
+
+
+def test_relative_times_read_well(stage, browser):
+    incident = stage.waiting()
+    stage.clock.step(timedelta(minutes=25).total_seconds())
+    assert "in 4 min" in text(browser, f"/incidents/{incident.id}")

@@ -1,0 +1,73 @@
+"""Which way to turn: by the numbers of the log."""
+
+from dataclasses import replace
+
+import pytest
+
+from agent.failures.finding import Value
+from agent.failures.rules.memory import cache_blocks, gpu_oom, hbm, occupied, offload_buffer, one_request
+from agent.failures.rules.rule_input import Case
+from agent.failures.signature import FailureClass, Phase
+
+
+def case(phase: Phase = Phase.UNKNOWN, text: str = "", **fields: Value) -> Case:
+    return Case(line=text, text=text, fields=fields, phase=phase)
+
+
+def test_memory_that_somebody_else_holds_is_not_ours_to_shrink() -> None:
+    ruling = gpu_oom(case(gpu_total_gib=80.0, gpu_free_mib=10, process_gib=4.0, tried_mib=200))
+    assert ruling.class_ is FailureClass.GPU_MEMORY_OCCUPIED
+    assert gpu_oom(case(gpu_total_gib=80.0, gpu_free_mib=10, process_gib=79.0)).class_ is None
+    several = "process 7 has 1.1 gib memory in use. process 8 has 70.0 gib memory in use."
+    assert gpu_oom(case(text=several, gpu_total_gib=80.0, gpu_free_mib=10, process_gib=1.1)).class_ is None
+
+
+def test_a_large_block_without_a_phase_is_a_profile_run() -> None:
+    assert gpu_oom(case(tried_gib=4.0)).class_ is FailureClass.GPU_OOM_PROFILE
+    assert gpu_oom(case(tried_mib=100.0)).class_ is None
+
+
+def test_pools_of_captured_graphs_say_that_loading_is_over_and_leave_it_to_the_phase_where_one_is_known() -> None:
+    pools = "9.1 gib is allocated by pytorch, with 96.00 mib allocated in private pools (e.g., cuda graphs)"
+    assert gpu_oom(case(text=pools, tried_gib=1.7)).class_ is FailureClass.GPU_OOM_RUNTIME
+    assert gpu_oom(case(Phase.GRAPH_CAPTURE, pools)).class_ is None
+
+
+@pytest.mark.parametrize(
+    ("share", "weights", "first"),
+    [
+        (0.4, 8.0, ""),
+        (0.9, 12.0, ""),
+        (0.95, 12.0, "set_flag max_model_len lower"),
+        (0.9, 21.5, "set_flag max_model_len lower"),
+    ],
+)
+def test_a_share_is_raised_only_where_the_card_has_room(share: float, weights: float, first: str) -> None:
+    ruling = cache_blocks(case(gpu_memory_utilization=share, gpu_total_gib=22.0, weights_gib=weights))
+    assert (ruling.fixes[0] if ruling.fixes else "") == first
+
+
+def test_the_estimate_of_the_log_follows_the_direction() -> None:
+    assert one_request(case(estimated_max_model_len=32640)).fixes[1] == "set_flag max_model_len 32640"
+    assert "set_flag max_model_len 0" not in one_request(case(estimated_max_model_len=0)).fixes
+
+
+def test_a_card_that_is_nearly_full_at_start_wants_the_other_process_gone() -> None:
+    assert occupied(case(startup_free_gib=0.5, startup_total_gib=24.0)).fixes[0] == "restart"
+    assert occupied(case(startup_free_gib=21.0, startup_total_gib=24.0)).fixes == ()
+
+
+def test_programs_that_do_not_fit_want_a_lower_share_weights_another_topology() -> None:
+    assert hbm(case(Phase.SERVING)).fixes[0] == "set_flag gpu_memory_utilization lower"
+    assert hbm(case(Phase.LOADING, "quantizing")).fixes[0] == "change_model_or_quantization"
+    assert hbm(case(Phase.LOADING, hbm_exceeded_gib=30.0, hbm_total_gib=15.75)).fixes == ()
+
+
+def test_offload_buffers_of_all_workers_tell_only_where_the_log_ends_with_them() -> None:
+    said = "(vllmworker rank={} pid=2) lmcache info: {{'chunk_size': 256, 'max_local_cpu_size': '{} gb'}}"
+    four = "\n".join(said.format(rank, 30.0) for rank in range(4))
+    asked = Case(line=four, text=four, fields={}, phase=Phase.UNKNOWN, also=frozenset({"offload_buffer_unfinished"}))
+    assert offload_buffer(asked).class_ is None
+    assert offload_buffer(replace(asked, text=said.format(0, 30.0))).class_ is FailureClass.UNKNOWN
+    assert offload_buffer(replace(asked, progress_after=True)).class_ is FailureClass.UNKNOWN
+    assert offload_buffer(replace(asked, also=asked.also | {"exit_137"})).class_ is FailureClass.UNKNOWN

@@ -1,0 +1,245 @@
+"""Probes, images, devices: the neighbours tell the case."""
+
+import pytest
+
+from agent.failures.finding import Finding
+from agent.failures.match.match import Matcher
+
+
+def classify(matcher: Matcher, text: str) -> Finding:
+    return matcher.classify(text, whole_log=True, platform=None)
+
+
+PROBE = 'Default STARTUP TCP probe failed 1 time consecutively for container "v" on port 8000. The instance was not started.'
+
+
+@pytest.mark.parametrize(
+    ("text", "class_", "fix"),
+    [
+        (PROBE + " Connection failed with status DEADLINE_EXCEEDED.", "startup_probe_failed", "increase_startup_probe"),
+        (PROBE + " Connection failed with status CANCELLED.", "port_not_listening", "collect_container_logs"),
+        (f"Uvicorn running on http://0.0.0.0:8080\n{PROBE}", "port_not_listening", "set_flag port"),
+        (
+            f"Starting to load model x\nLoading safetensors checkpoint shards: 40%\n{PROBE}",
+            "startup_probe_failed",
+            "increase_startup_probe",
+        ),
+        (
+            "Warning Unhealthy Startup probe failed: HTTP probe failed with statuscode: 404",
+            "startup_probe_failed",
+            "fix_probe_path",
+        ),
+        (
+            "Readiness probe failed: Get http://10.0.0.1:8000/health: context deadline exceeded",
+            "queue_saturation",
+            "relax_liveness_probe",
+        ),
+        (
+            "Starting to load model x\nLiveness probe failed: connection refused",
+            "startup_probe_failed",
+            "increase_startup_probe",
+        ),
+        ("Liveness probe failed: HTTP probe failed with statuscode: 503", "engine_dead", "restart"),
+        (
+            "Failed to pull image x: unexpected status: 401 Unauthorized: unauthorized: authentication required",
+            "image_pull_failed",
+            "fix_auth_token",
+        ),
+        ("Failed to pull image x: dial tcp 1.2.3.4:443: i/o timeout", "image_pull_failed", "fix_network"),
+        (
+            "Error: ErrImagePull\nFailed to pull image x: write /var/lib/containerd/x.so: no space left on device",
+            "disk_full",
+            "increase_disk",
+        ),
+        (
+            "Warning BackOff Back-off restarting failed container\nWarning Unhealthy Readiness probe failed: connection refused",
+            "port_not_listening",
+            "collect_container_logs",
+        ),
+        (
+            "NVRM: Xid (PCI:0000:dc:00): 45, pid=9, name=python3, Ch 00000001 caused by previous Xid 149",
+            "gpu_hardware_fault",
+            "change_accelerator",
+        ),
+        (
+            "NVRM: Xid (PCI:0000:dc:00): 45, pid=9, name=python3, Ch 00000001",
+            "illegal_memory_access",
+            "upgrade_version",
+        ),
+        ("[1]    75076 killed     python serve.py", "host_oom", "increase_memory_limit"),
+        (
+            "MountVolume.SetUp failed for volume c : failed to sync configmap cache\nBack-off restarting failed container",
+            "engine_dead",
+            "collect_container_logs",
+        ),
+        ("Failed to pull image x: manifest unknown", "image_pull_failed", "fix_image_or_driver"),
+        ("Failed to initialize NVML: Unknown Error", "no_gpu_visible", "restart"),
+        ("Failed to initialize NVML: Driver/library version mismatch", "cuda_driver_mismatch", "fix_image_or_driver"),
+        ("nvidia 0000:01:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT]", "gpu_hardware_fault", "fix_image_or_driver"),
+        (
+            "Starting to load model x\nWorker proc VllmWorker-0 died unexpectedly (exit code: -9)",
+            "host_oom",
+            "increase_memory_limit",
+        ),
+        (
+            "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3, Timeout(ms)=600000)",
+            "nccl_failure",
+            "fix_network_nccl",
+        ),
+        (
+            "requests.exceptions.HTTPError: 503 Server Error: Service Unavailable for url: https://huggingface.co/x",
+            "network_timeout",
+            "restart",
+        ),
+    ],
+)
+def test_the_neighbours_tell_the_case(matcher: Matcher, text: str, class_: str, fix: str) -> None:
+    found = classify(matcher, text)
+    assert (found.class_, found.fix_actions[0]) == (class_, fix)
+
+
+def test_a_broken_connection_is_certain_only_where_it_is_said_who_was_asked(matcher: Matcher) -> None:
+    bare = classify(matcher, "ConnectionResetError: [Errno 104] Connection reset by peer")
+    asked = classify(matcher, "Error while downloading from https://huggingface.co/a/b: Connection reset by peer")
+    assert (bare.class_, bare.certain) == ("network_timeout", False)
+    assert (asked.class_, asked.certain) == ("network_timeout", True)
+
+
+def test_a_server_that_loads_after_ray_gave_the_cards_is_well(matcher: Matcher) -> None:
+    waited = "INFO 05-01 10:01:10 [ray_utils.py:9] Waiting for creating a placement group of specs for 70 seconds."
+    went_on = waited + "\nLoading safetensors checkpoint shards:  50% Completed | 1/2 [00:09<00:09,  9.1s/it]"
+    assert classify(matcher, waited).class_ == "no_gpu_visible"
+    assert classify(matcher, went_on).class_ == "benign"
+
+
+def test_a_worker_that_failed_without_a_word_is_no_proof_of_a_bug(matcher: Matcher) -> None:
+    found = classify(matcher, "ERROR worker_base.py:9] Error executing method initialize_cache.")
+    assert (found.class_, found.certain) == ("engine_dead", False)
+    assert "collect_container_logs" in found.fix_actions
+    assert "none_code_bug" not in found.fix_actions
+
+
+def test_a_refused_liveness_probe_asks_for_a_longer_start_before_it_doubts_the_port(matcher: Matcher) -> None:
+    events = (
+        'Warning  Unhealthy  9s  kubelet  Liveness probe failed: Get "http://10.0.0.7:8000/live": '
+        "dial tcp 10.0.0.7:8000: connect: connection refused\n"
+        "Normal   Killing    9s  kubelet  Container server failed liveness probe, will be restarted"
+    )
+    found = classify(matcher, events)
+    assert (found.class_, found.fix_actions[0]) == ("startup_probe_failed", "increase_startup_probe")
+
+
+WAITS = "Warning  FailedScheduling  11m  default-scheduler  0/1 nodes are available: 1 Insufficient nvidia.com/gpu."
+PODS = "NAME                    READY   STATUS    RESTARTS   AGE\nvllm-6f7c9d4b8b-abcde   {old}   0          4d\n{new}"
+PENDING = "vllm-7b5d8f6c9d-fghij   0/1     Pending   0          12m\n"
+DESCRIBED = (
+    "OldReplicaSets:  vllm-6f7c9d4b8b (1/1 replicas created)\nNewReplicaSet:   vllm-7b5d8f6c9d (1/1 replicas created)"
+)
+STALLED = "  Available      True    MinimumReplicasAvailable\n  Progressing    False   ProgressDeadlineExceeded"
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        PODS.format(old="1/1     Running", new=PENDING),
+        "Replicas: 1 desired | 1 updated | 2 total | 1 available | 1 unavailable\n" + DESCRIBED,
+        STALLED,
+        '{"replicas": 2, "updatedReplicas": 1, "readyReplicas": 1, "unavailableReplicas": 1}',
+        'Waiting for deployment "vllm" rollout to finish: 1 old replicas are pending termination...',
+    ],
+    ids=["pods", "describe", "conditions", "status", "rollout"],
+)
+def test_a_rollout_that_waits_for_its_own_old_pod_is_a_deadlock(matcher: Matcher, beside: str) -> None:
+    """The ready pod of the old ReplicaSet stands in the text: its strategy is wrong, not the quota."""
+    for text in (f"{beside}\n{WAITS}", f"{WAITS}\n{beside}"):
+        found = matcher.classify(text, whole_log=True, platform="kubernetes")
+        assert (found.class_, found.fix_actions[0]) == ("rollout_deadlock_no_spare_gpu", "set_strategy")
+        assert found.certain
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        "",
+        PENDING,
+        PODS.format(old="0/1     Running", new=PENDING),
+        PODS.format(old="1/1     Running", new="other-7b5d8f6c9d-fghij   0/1     Pending   0   12m\n"),
+        PODS.format(old="1/1     Running", new="vllm-6f7c9d4b8b-fghij   0/1     Pending   0   12m\n"),
+        "Replicas: 1 desired | 1 updated | 2 total | 0 available | 2 unavailable\n" + DESCRIBED,
+        "OldReplicaSets:  <none>\nNewReplicaSet:   vllm-7b5d8f6c9d (1/1 replicas created)",
+    ],
+    ids=["alone", "only new", "old not ready", "another workload", "a second replica", "none available", "no old set"],
+)
+def test_a_pod_that_waits_for_an_accelerator_is_missing_capacity(matcher: Matcher, beside: str) -> None:
+    found = matcher.classify(f"{beside}\n{WAITS}", whole_log=True, platform="kubernetes")
+    assert (found.class_, found.certain) == ("quota_exceeded", False)
+
+
+def test_one_line_never_proves_a_rollout_deadlock(matcher: Matcher) -> None:
+    match = matcher.line(WAITS)
+    assert match is not None
+    assert (match.class_, match.certain) == ("quota_exceeded", False)
+
+
+NODE = "Capacity:\n  cpu:                12\n  ephemeral-storage:  100Gi\n  memory:             16325228Ki\n  {gpu}pods:  110\n"
+
+
+@pytest.mark.parametrize(("gpu", "fix"), [("", "fix_image_or_driver"), ("nvidia.com/gpu:     1\n  ", "scale_out")])
+def test_a_node_that_offers_no_accelerator_lacks_its_device_plugin(matcher: Matcher, gpu: str, fix: str) -> None:
+    assert classify(matcher, NODE.format(gpu=gpu) + WAITS).fix_actions[0] == fix
+
+
+BROKEN = "probe errored: rpc error: OCI runtime exec failed: exec: curl: executable file not found in $PATH"
+
+
+@pytest.mark.parametrize("kind", ["Liveness", "liveness"])
+def test_a_probe_whose_command_is_missing_is_a_wrong_probe(matcher: Matcher, kind: str) -> None:
+    found = classify(matcher, f"{kind} {BROKEN}")
+    assert (found.class_, found.fix_actions[0]) == ("startup_probe_failed", "fix_probe_path")
+
+
+STATS = "INFO 11-20 11:{minute}:01 [loggers.py:257] Engine 000: Avg prompt throughput: 0.0 tokens/s, Avg generation throughput: 0.0 tokens/s, Running: {n} reqs, Waiting: {w} reqs, GPU KV cache usage: 6.5%"  # fmt: skip
+BLOCK = "INFO 11-20 {at} [shm_broadcast.py:501] No available shared memory broadcast block found in 60 seconds."
+SIZE = "INFO 11-20 11:00:00 [kv_cache_utils.py:1087] GPU KV cache size: 162,704 tokens"
+
+
+def test_workers_that_wait_while_no_token_comes_hang(matcher: Matcher) -> None:
+    lines = [STATS.format(minute="01", n=4, w=2), BLOCK.format(at="11:02:00"), STATS.format(minute="03", n=4, w=2)]
+    assert classify(matcher, "\n".join(lines)).class_ == "engine_hang"
+
+
+@pytest.mark.parametrize(("at", "class_"), [("11:01:00", "benign"), ("11:10:00", "engine_hang")])
+def test_ten_minutes_of_silence_once_the_cache_stands_are_a_hang(matcher: Matcher, at: str, class_: str) -> None:
+    assert classify(matcher, f"{SIZE}\n{BLOCK.format(at=at)}").class_ == class_
+
+
+def test_a_request_that_waits_while_none_runs_does_not_fit(matcher: Matcher) -> None:
+    found = classify(matcher, STATS.format(minute="01", n=0, w=1))
+    assert (found.class_, found.fix_actions[0]) == ("queue_saturation", "set_flag max_model_len lower")
+    assert classify(matcher, STATS.format(minute="01", n=0, w=0)).class_ == "benign"
+
+
+def test_a_collective_that_cannot_connect_is_no_matter_of_shared_memory(matcher: Matcher) -> None:
+    text = "RCCL error: unhandled system error, NCCL WARN Connect to 10.0.0.12<45301> failed : Connection refused"
+    assert classify(matcher, text).fix_actions[0] == "fix_network_nccl"
+
+
+@pytest.mark.parametrize(
+    ("line", "class_", "fix"),
+    [
+        ("2025-Feb-11 ERROR  TDRV:dmem_alloc_internal  Failed to alloc DEVICE memory: 67108864", "gpu_oom_weights", ""),
+        ("RuntimeError: NPU out of memory. Tried to allocate 3.47 GiB (NPU 0; 60.97 GiB total capacity)", "gpu_oom_profile", ""),
+        ("RuntimeError: [Rank:0] FATAL ERROR :: MODULE:PT_DEVMEM Allocation failed for size::", "gpu_oom_weights", ""),
+        ("[drm:amdgpu_job_timedout [amdgpu]] *ERROR* ring gfx_0.0.0 timeout, signaled seq=1, emitted seq=3", "gpu_hardware_fault", "restart"),
+        ("amdgpu: [gfxhub] page fault (src_id:0 ring:24 vmid:8 pasid:32794)", "illegal_memory_access", ""),
+        ("[ERROR] DIST call hccl api failed, EI0006: Getting socket times out", "nccl_failure", "fix_network_nccl"),
+        ("nixl._bindings.nixlBackendError: NIXL_ERR_BACKEND", "nccl_failure", "fix_network_nccl"),
+        ("RuntimeError: Graph compile failed. synStatus=synStatus 26 [Generic failure].", "engine_dead", "upgrade_version"),
+        ("RuntimeError: 0 active drivers ([]). There should only be one.", "no_gpu_visible", "fix_image_or_driver"),
+    ],
+    ids=["neuron", "ascend", "gaudi", "amd ring", "amd page", "hccl", "nixl", "synapse", "triton"],
+)  # fmt: skip
+def test_devices_other_than_cuda_speak_their_own_words(matcher: Matcher, line: str, class_: str, fix: str) -> None:
+    found = classify(matcher, line)
+    assert found.class_ == class_
+    assert found.fix_actions[0].startswith(fix)

@@ -1,0 +1,140 @@
+import json
+import time
+
+import pytest
+
+from agent.failures.match.match import Matcher
+from agent.failures.text.client_text import CLIENT_MARKS, known_route, without_client_words
+from agent.failures.text.entry_text import log_lines
+
+_OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
+_LOGGER = "INFO 06-01 10:00:00 [logger.py:39]"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"{_LOGGER} Received request chatcmpl-1: prompt: '{_OOM}', params: SamplingParams(n=1)",
+        f"{_LOGGER} Received request cmpl-1: params: SamplingParams(stop=['OOMKilled'])",
+        f"{_LOGGER} Received request OOMKilled: params: SamplingParams(n=1)",
+        f"{_LOGGER} {_OOM}",
+        f"DEBUG 06-01 10:00:00 [entrypoints/logger.py:30] Request cmpl-1 details: prompt: '{_OOM}', lora: None",
+        f"INFO 06-01 10:00:00 [logger.py:55] Generated response cmpl-1: output: '{_OOM}', finish_reason: stop",
+        "INFO 06-01 10:00:00 [async_llm.py:271] Added request chatcmpl-OOMKilled.",
+        "INFO 06-01 10:00:00 async_llm_engine.py:134] Aborted request OOMKilled.",
+        'INFO:     10.0.0.1:4000 - "GET /OOMKilled HTTP/1.1" 404 Not Found',
+        'INFO:     10.0.0.1:4000 - "GET /health?x=OOMKilled HTTP/1.1" 200 OK',
+        'INFO:     10.0.0.1:4000 - "GET /v1/models/OOMKilled HTTP/1.1" 404 Not Found',
+        f'10.0.0.1 - - [01/Jun/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5 "OOMKilled" "{_OOM}"',
+        json.dumps({"httpRequest": {"requestUrl": "https://OOMKilled.example/?q=OOMKilled", "status": 404}}),
+        "HTTP GET /OOMKilled status 404",
+        json.dumps({"path": "/health", "status": 200, "user_agent": _OOM}),
+        json.dumps({"request": {"path": "/health", "headers": {"User-Agent": _OOM, "Referer": [_OOM]}}}),
+    ],
+)
+def test_what_a_client_wrote_into_the_log_is_no_failure_of_the_server(matcher: Matcher, line: str) -> None:
+    lines = log_lines(line)
+    found = matcher.classify("\n".join(lines), whole_log=True, platform=None)
+    assert found.class_ in {"benign", "unknown"}
+    assert not any("OOM" in told.text or "OutOfMemory" in told.text for told in found.evidence)
+    assert list(matcher.troubles(lines)) == []
+
+
+def test_a_model_that_nobody_serves_is_just_that_whatever_its_name(matcher: Matcher) -> None:
+    line = f"ERROR [serving_chat.py:150] Error with model message='The model `{_OOM}` does not exist.' code=404"
+    assert matcher.classify(line, whole_log=True, platform=None).class_ == "model_not_found"
+    assert [match.class_ for _, match in matcher.scan([line])] == ["model_not_found"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"ERROR 06-01 10:00:00 [core.py:9] {_OOM}",
+        "ValueError: The model `/models/a` has no config.json",
+        "WARNING 06-01 10:00:00 [_logger.py:72] device type=cpu is not supported by the V1 Engine.",
+        "(APIServer pid=1) INFO 06-01 10:00:00 [loggers.py:127] Engine 000: Running: 1 reqs, Waiting: 0 reqs",
+        'INFO:     10.0.0.1:4000 - "POST /v1/chat/completions HTTP/1.1" 500 Internal Server Error',
+        'INFO:     10.0.0.1:4000 - "GET /favicon.ico HTTP/1.1" 404 Not Found',
+    ],
+)
+def test_the_words_of_the_server_stay_as_they_are(line: str) -> None:
+    assert without_client_words(line) == line
+
+
+@pytest.mark.parametrize(
+    ("target", "kept"),
+    [
+        ("/", "/"),
+        ("", "/"),
+        ("/v1/chat/completions", "/v1/chat/completions"),
+        ("/v1/models/acme/m", "/v1/models/..."),
+        ("https://h.example/health/ready?x=1", "/health/ready"),
+        ("/.env", "/..."),
+    ],
+)
+def test_of_a_path_the_known_routes_stay(target: str, kept: str) -> None:
+    assert known_route(target) == kept
+
+
+def test_beside_a_forged_line_the_server_is_still_heard(matcher: Matcher) -> None:
+    forged = 'INFO:     10.0.0.1:4000 - "GET /OOMKilled HTTP/1.1" 404 Not Found'
+    real = f"ERROR 06-01 10:00:00 [core.py:9] {_OOM}"
+    assert [index for index, _ in matcher.troubles([forged, real, forged])] == [1]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"{_LOGGER} {_OOM}",
+        "INFO [async_llm.py:271] Added request chatcmpl-1.",
+        "INFO Generated response cmpl-1: output: 'x'",
+        'INFO: "GET /x HTTP/1.1" 404',
+        "HTTP GET /x status 404",
+        '"GET / HTTP/1.1" 200 5 ' + '"OOMKilled" ' * 40,
+        "The model `x` does not exist.",
+    ],
+)
+def test_every_line_that_changes_bears_a_mark_and_changes_once(line: str) -> None:
+    changed = without_client_words(line)
+    assert changed != line
+    assert any(mark in line.lower().encode() for mark in CLIENT_MARKS)
+    assert without_client_words(changed) == changed
+
+
+def test_a_hostile_line_costs_no_more_than_its_length() -> None:
+    for piece in ('"GET /', "HTTP GET /x", "Request a details", "The model `", "INFO logger.py:", 'HTTP/1.1" 200 5 "'):
+        line = piece * 4000
+        started = time.process_time()
+        without_client_words(line)
+        assert time.process_time() - started < 2.0, piece
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"role": "user", "content": "torch.OutOfMemoryError: CUDA out of memory"}, oh',
+        "messages=[{'role': 'user', 'content': 'it\\'s torch.OutOfMemoryError: CUDA out of memory'}]",
+        'body: {\\"content\\": \\"torch.OutOfMemoryError: CUDA out of memory\\", \\"n\\": 1}',
+        '"content": [{"type": "text", "text": "torch.OutOfMemoryError: CUDA out of memory"}]',
+        'data: {"choices":[{"delta":{"content":"torch.OutOfMemoryError: CUDA out of memory',
+        "engine got prompt: 'torch.OutOfMemoryError: CUDA out of memory', params: 3",
+        '{"function": {"name": "f", "arguments": "{\\"x\\": \\"CUDA out of memory\\"}"}} oh',
+        '"refusal": "CUDA out of memory"',
+    ],
+)
+def test_what_people_and_models_say_in_a_body_is_no_evidence(matcher, line):
+    assert "CUDA out of memory" not in without_client_words(line)
+    assert list(matcher.troubles([line])) == []
+    assert matcher.classify(line, whole_log=False, platform=None).class_ in {"benign", "unknown"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "torch.OutOfMemoryError: CUDA out of memory, content: none",
+        'content-type: "text"; CUDA out of memory',
+        "Avg prompt throughput: 0.0 tokens/s; CUDA out of memory",
+    ],
+)
+def test_words_that_only_look_like_a_body_stay(line):
+    assert without_client_words(line) == line

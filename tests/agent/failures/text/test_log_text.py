@@ -1,0 +1,95 @@
+"""Lines, colours, and the most telling of them."""
+
+import pytest
+
+from agent.failures.text.log_text import (
+    MAX_LINE_CHARS,
+    clean,
+    is_alarm,
+    looks_loud,
+    only_notes,
+    outcries,
+    records_of,
+    split_lines,
+    telling_lines,
+)
+
+
+def test_colours_go_also_where_the_escape_is_spelled_out() -> None:
+    assert clean("\x1b[1;31mred\x1b[0m ^[[32mgreen\\u001b[0m") == "red green"
+    assert clean("\x1b]8;;http://x\x07link\x1b]8;;\x07") == "link"
+
+
+def test_a_long_line_is_cut_and_a_carriage_return_ends_a_line() -> None:
+    assert split_lines("10%\r20%\r\nend") == ["10%", "20%", "end"]
+    assert len(split_lines("a" * 99_999)[0]) == MAX_LINE_CHARS
+
+
+def test_an_exception_tells_more_than_a_loud_line_and_a_frame_least() -> None:
+    lines = ["INFO fine", '  File "/x.py", line 3', "failed to do it", "ValueError: no such lamp", ""]
+    assert telling_lines(lines, most=2) == [3, 2]
+
+
+def test_warnings_and_notes_are_not_loud() -> None:
+    assert not looks_loud("WARNING 06-06 [a.py:1] Failed to import from vllm._C")
+    assert not looks_loud("Ignore import error when loading x")
+    assert looks_loud("RuntimeError: no lamp")
+
+
+def test_records_on_one_line_come_apart_and_a_line_of_one_record_stays() -> None:
+    first, second = "INFO 05-06 07:08:09 a.py:1] fine", "(Worker pid=7) ERROR 05-06 07:08:10 b.py:2] Traceback: x"
+    assert records_of(f"{first} {second}") == [first, second]
+    assert records_of(f"pod-a | {second}") == [f"pod-a | {second}"]
+    assert records_of("ERROR at 07:08:09 and at 07:08:10: again") == ["ERROR at 07:08:09 and at 07:08:10: again"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "E0506 07:08:09.123456       1 lamp.go:25] it is dark",
+        'time="2031-05-06" level=error msg="it is dark"',
+        "upstream reset: it is dark",
+        "builtins.OddError",
+    ],
+)
+def test_an_outcry_is_found_among_many_lines(line: str) -> None:
+    assert list(outcries(["INFO all is well", line, "so it is", line])) == [1, 3]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "INFO 05-06 07:08:09 [a.py:1] the lamp failed and was lit again",
+        '{"level":"info","msg":"timeout"}',
+        '    raise LampError("out")',
+    ],
+)
+def test_notes_and_source_lines_are_no_outcry(line: str) -> None:
+    assert list(outcries([line])) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "alarm"),
+    [
+        ("(EngineCore pid=7) ERROR 05-06 07:08:09 [lamp.py:3] the lamp is out", True),
+        ("(EngineCore pid=7) ERROR 05-06 07:08:09 [lamp.py:3] Traceback (most recent call last):", True),
+        ('(EngineCore pid=7) ERROR 05-06 07:08:09 [lamp.py:3]   File "/srv/lamp.py", line 3, in light', False),
+        ("(EngineCore pid=7) ERROR 05-06 07:08:09 [lamp.py:3]     ^^^^^^^", False),
+        ("(EngineCore pid=7) ERROR 05-06 07:08:09 [lamp.py:3] lamp.OutError", True),
+        ("ERROR 05-06 07:08:09 lamp.py:3]     light(lamp)", False),
+        ("[rank0]: LampError: out", True),
+        ("WARNING 05-06 07:08:09 [lamp.py:3] LampError: out", False),
+        ("the lamp was refused", False),
+    ],
+)
+def test_an_alarm_is_a_line_that_calls_itself_an_error_and_no_line_inside_a_traceback(line: str, alarm: bool) -> None:
+    assert is_alarm(line) is alarm
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["backend is not healthy", "replica 2 is down", "the engine has died", "prepare to quit the process"],
+)
+def test_a_note_that_something_is_down_is_no_mere_note(said: str) -> None:
+    assert only_notes([f"INFO 05-06 07:08:09 {said}"]) is False
+    assert only_notes(["INFO 05-06 07:08:09 backend is healthy, shutting nothing down"]) is True

@@ -1,0 +1,242 @@
+"""Profiles made of configs and headers."""
+
+import json
+
+import pytest
+
+from agent.errors import InputRejected
+from agent.fit.checkpoint.checkpoint import contradictions, profile_of
+from agent.fit.checkpoint.safetensors import parse_header
+from agent.fit.facts import TensorGroup as G
+
+CONFIG = {
+    "architectures": ["Gemma4ForConditionalGeneration"],
+    "model_type": "gemma4",
+    "text_config": {
+        "model_type": "gemma4_text",
+        "hidden_size": 64,
+        "vocab_size": 1000,
+        "num_hidden_layers": 2,
+        "layer_types": ["sliding_attention", "full_attention"],
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "num_global_key_value_heads": 1,
+        "attention_k_eq_v": True,
+        "head_dim": 16,
+        "global_head_dim": 32,
+        "sliding_window": 8,
+        "intermediate_size": 256,
+        "max_position_embeddings": 4096,
+        "tie_word_embeddings": True,
+    },
+    "quantization_config": {
+        "quant_method": "compressed-tensors",
+        "config_groups": {"group_0": {"weights": {"num_bits": 4, "type": "int", "group_size": 32}}},
+    },
+}
+TENSORS = [
+    ("model.language_model.embed_tokens.weight", "BF16", [1000, 64]),
+    ("model.language_model.layers.0.mlp.up_proj.weight_packed", "I32", [256, 8]),
+    ("model.language_model.layers.0.mlp.up_proj.weight_scale", "BF16", [256, 2]),
+    ("model.language_model.layers.1.self_attn.q_proj.weight", "BF16", [64, 64]),
+    ("model.language_model.norm.weight", "BF16", [64]),
+    ("model.vision_tower.patch.weight", "BF16", [10, 10]),
+]
+
+
+def header_of(tensors):
+    sizes = {"BF16": 2, "I32": 4, "F8_E4M3": 1}
+    entries, end = {}, 0
+    for name, dtype, shape in tensors:
+        size = sizes[dtype]
+        for dimension in shape:
+            size *= dimension
+        entries[name] = {"dtype": dtype, "shape": shape, "data_offsets": [end, end + size]}
+        end += size
+    return parse_header(json.dumps(entries).encode(), file="t")
+
+
+def profile(config=CONFIG, tensors=TENSORS, name="me/tiny", bundled=()):
+    return profile_of(
+        name=name,
+        source="here",
+        read_at="2026-11-21T00:00:00Z",
+        config=json.dumps(config).encode(),
+        headers=[header_of(tensors[:3]), header_of(tensors[3:])],
+        bundled=bundled,
+    )
+
+
+def test_bytes_are_exact_per_group_and_dtype():
+    made = profile()
+    assert dict(made.facts.measured_bytes) == {
+        G.EMBEDDINGS: 128_000,
+        G.MLP: 8192 + 1024,
+        G.ATTENTION: 8192,
+        G.OTHER: 128,
+        G.VISION: 200,
+    }
+    assert made.facts.checkpoint_bytes == sum(size for _, size in made.facts.measured_bytes)
+    assert dict(made.dtype_bytes) == {"BF16": 128_000 + 1024 + 8192 + 128 + 200, "I32": 8192}
+    assert (made.tensors, made.shards) == (6, 2)
+
+
+def test_only_the_groups_that_hold_narrow_tensors_are_called_quantised():
+    """The config says all linears; in this checkpoint attention stayed bf16, as in NVIDIA's NVFP4 of 31B."""
+    quant = profile().facts.quant
+    assert (quant.scheme, quant.groups, quant.bytes_per_param) == ("w4a16", {G.MLP}, 0.5625)
+
+
+def test_what_vllm_builds_beyond_the_tensors_is_known():
+    facts = profile().facts
+    assert facts.tied
+    assert facts.head_built_before_tying
+    assert facts.rope_cache_bytes == 4096 * (16 + 32) * 2
+    assert facts.vision.params == 100
+    assert facts.audio is None
+
+
+@pytest.mark.parametrize(
+    ("stored", "said", "tied"),
+    [(False, None, True), (True, None, False), (True, True, True), (True, False, False), (False, False, True)],
+)
+def test_a_head_is_tied_when_the_config_says_so_or_when_there_is_none_to_load(stored, said, tied):
+    config = {**CONFIG, "architectures": ["LlamaForCausalLM"]}
+    config["text_config"] = {**CONFIG["text_config"], "tie_word_embeddings": said}
+    extra = [("lm_head.weight", "BF16", [1000, 64])] if stored else []
+    facts = profile(config, TENSORS + extra).facts
+    assert facts.tied is tied
+    assert not facts.head_built_before_tying
+
+
+def test_a_checkpoint_that_differs_from_the_bundled_entry_wins_and_says_so():
+    bundled = profile().facts
+    wider = [(n, d, [1200, 64] if "embed" in n else s) for n, d, s in TENSORS]
+    config = {**CONFIG, "text_config": {**CONFIG["text_config"], "vocab_size": 1200}}
+    made = profile(config, wider, name="mirror/tiny", bundled=[bundled])
+    assert made.facts.vocab == 1200
+    assert any(line.startswith("vocab: bundled 1000, checkpoint 1200") for line in made.contradictions)
+    assert any(line.startswith("checkpoint_bytes") for line in made.contradictions)
+    assert contradictions(bundled, bundled) == ()
+
+
+def test_a_relative_lends_what_no_checkpoint_says():
+    from dataclasses import replace
+
+    facts = profile().facts
+    kin = replace(facts, name="google/other", family="gemma-4", size="tiny", min_vllm="0.19.0")
+    made = profile(bundled=[kin]).facts
+    assert (made.family, made.size, made.min_vllm) == ("gemma-4", "tiny", "0.19.0")
+    assert any("google/other" in line for line in made.assumptions)
+
+
+@pytest.mark.parametrize(
+    ("section", "scheme", "per_param"),
+    [
+        ({"quant_method": "fp8"}, "fp8", 1.0),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "nvfp4", 0.5625),
+        ({"quant_method": "awq", "bits": 4, "group_size": 128}, "awq", 0.515625),
+        ({"quant_method": "mxfp4"}, "mxfp4", 0.53125),
+        (
+            {
+                "quant_method": "compressed-tensors",
+                "config_groups": {"g": {"weights": {"num_bits": 8, "type": "float"}}},
+            },
+            "fp8",
+            1.0,
+        ),
+        (
+            {
+                "quant_method": "compressed-tensors",
+                "config_groups": {"g": {"weights": {"num_bits": 4, "type": "float", "group_size": 16}}},
+            },
+            "nvfp4",
+            0.5625,
+        ),
+    ],
+)
+def test_each_published_way_to_quantise_is_read(section, scheme, per_param):
+    quant = profile({**CONFIG, "quantization_config": section}).facts.quant
+    assert (quant.scheme, quant.bytes_per_param) == (scheme, per_param)
+
+
+def test_without_a_section_plain_tensors_are_bf16():
+    config = {key: value for key, value in CONFIG.items() if key != "quantization_config"}
+    tensors = [entry for entry in TENSORS if entry[1] == "BF16"]
+    quant = profile(config, tensors).facts.quant
+    assert (quant.scheme, quant.groups, quant.bytes_per_param) == ("bf16", frozenset(), 2.0)
+
+
+@pytest.mark.parametrize(
+    ("config", "why"),
+    [
+        ({}, "'num_hidden_layers' is None"),
+        ({"text_config": [1]}, "'text_config' is [1], want an object"),
+        ({**CONFIG, "architectures": "Gemma"}, "want a list of strings"),
+        ({**CONFIG, "text_config": {**CONFIG["text_config"], "vocab_size": 2**50}}, "'vocab_size'"),
+        ({**CONFIG, "quantization_config": {"quant_method": "awq", "bits": "four"}}, "'bits' is 'four'"),
+    ],
+)
+def test_a_config_with_an_impossible_value_is_refused_by_its_key(config, why):
+    with pytest.raises(InputRejected) as caught:
+        profile(config)
+    assert why in str(caught.value)
+
+
+def test_a_checkpoint_without_tensors_is_refused():
+    with pytest.raises(InputRejected, match="holds no tensors"):
+        profile(tensors=[])
+
+
+def with_layers(*numbers, name="model.layers.{}.mlp.up_proj.weight"):
+    embedding = ("model.embed_tokens.weight", "BF16", [1000, 64])
+    return [embedding, *((name.format(number), "BF16", [256, 64]) for number in numbers)]
+
+
+PLAIN = {key: value for key, value in CONFIG.items() if key != "quantization_config"}
+
+
+@pytest.mark.parametrize(
+    ("numbers", "missing"),
+    [((0,), "1"), ((1,), "0"), ((0, 2), "1"), ((7, 8), "0, 1")],
+)
+def test_a_checkpoint_that_lacks_layers_is_refused_with_their_numbers(numbers, missing):
+    with pytest.raises(InputRejected) as caught:
+        profile(PLAIN, with_layers(*numbers))
+    assert f"of 2 layers it holds nothing of {missing}" in caught.value.why
+    assert "download" in caught.value.mend
+
+
+def test_many_missing_layers_are_counted_not_listed():
+    config = {**PLAIN, "text_config": {**CONFIG["text_config"], "num_hidden_layers": 60, "layer_types": None}}
+    with pytest.raises(InputRejected, match="nothing of 58: 1, 2, 3, 4, 5, 6, 7, 8 and more"):
+        profile(config, with_layers(0, 59))
+
+
+def test_a_layer_that_only_a_tower_has_does_not_count():
+    tensors = [*with_layers(0), ("model.vision_tower.encoder.layers.1.mlp.fc1.weight", "BF16", [8, 8])]
+    with pytest.raises(InputRejected, match="holds nothing of 1"):
+        profile(PLAIN, tensors)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "model.layers.{}.mlp.up_proj.weight",
+        "transformer.h.{}.mlp.c_fc.weight",
+        "gpt_neox.layers.{}.mlp.w",
+        "blocks.{}.ffn.w",
+    ],
+)
+def test_layers_are_found_under_every_usual_name_and_more_than_needed_are_no_fault(name):
+    assert profile(PLAIN, with_layers(0, 1, 2, name=name)).facts.layer_count == 2
+
+
+def test_layers_under_a_name_that_we_do_not_know_are_an_assumption():
+    made = profile(PLAIN, with_layers(0, 1, name="model.stage_{}.mlp.up_proj.weight"))
+    assert any("that all 2 layers are there" in told for told in made.facts.assumptions)
+
+
+def test_a_checkpoint_of_embeddings_alone_is_refused():
+    with pytest.raises(InputRejected, match="of 2 layers it holds nothing of 0, 1"):
+        profile(PLAIN, with_layers())

@@ -1,0 +1,212 @@
+"""Weights per device are what vLLM prints, and shards sum to the whole."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from agent.catalogue.load_fit import load_fit_catalogue
+from agent.fit.bounds import GIB, MIB
+from agent.fit.facts import TensorGroup
+from agent.fit.flags.flags import Flags, parse_flags
+from agent.fit.memory.weights import _held, _weighing, device_tensors, head_bytes, plan_weights
+
+CATALOGUE = load_fit_catalogue()
+NAMES = st.sampled_from(CATALOGUE.models.names)
+
+
+def plan(name, flags="", version="0.33", batch=2048):
+    return plan_weights(CATALOGUE.models.find(name), parse_flags(flags), CATALOGUE.rules(version), batched_tokens=batch)
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "gib", "share"),
+    [
+        ("google/gemma-4-31B-it", "", 58.99, 0.001),
+        ("google/gemma-4-26B-A4B-it", "", 48.5, 0.001),
+        ("google/gemma-4-12B-it", "", 22.8, 0.001),
+        ("google/gemma-4-E4B-it", "", 15.2, 0.005),
+        ("google/gemma-4-E2B-it", "", 9.8, 0.005),
+        ("google/gemma-4-12B-it-qat-w4a16-ct", "", 8.29, 0.001),
+        ("google/gemma-4-31B-it-qat-w4a16-ct", "", 19.8, 0.01),
+        ("nvidia/Gemma-4-31B-IT-NVFP4", "", 31.18, 0.005),
+        ("RedHatAI/gemma-4-26B-A4B-it-NVFP4", "", 15.77, 0.005),
+        ("gemma-4-26B-A4B-it-W4A16", "--language-model-only", 14.69, 0.005),
+        ("meta-llama/Llama-3.1-8B", "", 14.99, 0.001),
+        ("Qwen/Qwen3-32B", "-tp 2", 30.59, 0.001),
+        ("Qwen/Qwen3-14B-AWQ", "", 9.3619, 0.01),
+        ("nvidia/Qwen3-30B-A3B-NVFP4", "", 16.86, 0.001),
+        ("mistralai/Mistral-Nemo-Instruct-2407", "", 22.8447, 0.001),
+        ("openai/gpt-oss-20b", "", 13.72, 0.005),
+        ("openai/gpt-oss-120b", "", 65.97, 0.002),
+        ("google/gemma-3-4b-it", "", 8.58, 0.002),
+        ("google/gemma-3-12b-it", "", 23.31, 0.004),
+        ("google/gemma-3-27b-it", "", 51.45, 0.002),
+        ("nvidia/Gemma-4-26B-A4B-NVFP4", "", 17.89, 0.006),
+        ("meta-llama/Llama-3.1-8B-Instruct", "--pipeline-parallel-size 2", 7.51, 0.001),
+        ("meta-llama/Llama-3.1-8B-Instruct", "--pipeline-parallel-size 4", 4.26, 0.005),
+        ("RedHatAI/Mistral-Small-3.1-24B-Instruct-2503-quantized.w8a8", "--tensor-parallel-size 2", 12.11, 0.012),
+    ],
+)
+def test_the_printed_load_is_met(name, flags, gib, share):
+    loaded = plan(name, flags).loaded
+    assert loaded.best / GIB == pytest.approx(gib, rel=share)
+    assert loaded.low <= gib * GIB * 1.005
+    assert loaded.high >= gib * GIB * 0.995
+
+
+def test_a_distilled_sibling_has_an_output_head_of_its_own():
+    printed = 3.3465  # by vLLM in 2025 for a 1.5B distill
+    assert plan("deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B", version="0.19").loaded.best / GIB == pytest.approx(
+        printed, rel=0.002
+    )
+
+
+def test_published_parameter_counts_are_the_sum_of_the_shapes():
+    """Every architecture entry with a published count: shapes explain all but norms, biases and routers."""
+    for name in CATALOGUE.models.names:
+        model = CATALOGUE.models.find(name)
+        counted = sum(t.stored_params for t in device_tensors(model, Flags()) if t.group is not TensorGroup.OTHER)
+        assert 0 <= model.norm_params <= max(counted * 0.004, 2_000_000), name
+
+
+@given(NAMES, st.sampled_from([1, 2, 4, 8]))
+def test_shards_of_divided_tensors_sum_to_the_whole(name, tp):
+    model = CATALOGUE.models.find(name)
+    divided = {TensorGroup.MLP, TensorGroup.EXPERTS}
+    one = [t for t in device_tensors(model, Flags()) if t.group in divided]
+    shards = [t for t in device_tensors(model, Flags(tensor_parallel_size=tp)) if t.group in divided]
+    padded = any(layer.expert_padding for layer in model.layers)
+    for whole, shard in zip(one, shards, strict=True):
+        if padded and whole.group is TensorGroup.EXPERTS:
+            assert whole.stored_params <= shard.params * tp
+        else:
+            assert 0 <= whole.params - shard.params * tp < tp
+
+
+@given(NAMES, st.sampled_from([1, 2, 4, 8]))
+def test_a_rank_never_holds_more_than_one_device_nor_less_than_its_share(name, tp):
+    model = CATALOGUE.models.find(name)
+    assume(not any(layer.heads % tp or (layer.kv_heads > tp and layer.kv_heads % tp) for layer in model.layers))
+    one = sum(t.params for t in device_tensors(model, Flags()))
+    rank = sum(t.params for t in device_tensors(model, Flags(tensor_parallel_size=tp)))
+    assert one // tp <= rank <= one + 64 * model.hidden * tp
+
+
+@given(NAMES, st.floats(0, 200), st.sampled_from(["0.19", "0.27", "0.33"]))
+def test_bytes_are_never_negative_and_offload_only_takes(name, offload, version):
+    model, rules = CATALOGUE.models.find(name), CATALOGUE.rules(version)
+    plain = plan_weights(model, Flags(), rules, batched_tokens=2048)
+    moved = plan_weights(model, Flags(cpu_offload_gb=offload), rules, batched_tokens=2048)
+    assert 0 <= moved.loaded.low <= moved.loaded.best <= moved.loaded.high
+    assert moved.loaded.best <= plain.loaded.best
+    assert moved.offloaded_bytes >= 0
+
+
+def test_key_value_heads_are_replicated_when_there_are_fewer_than_ranks():
+    model = CATALOGUE.models.find("google/gemma-4-E2B-it")
+    qkv = [t for t in device_tensors(model, Flags(tensor_parallel_size=4)) if t.group is TensorGroup.ATTENTION]
+    assert qkv[0].params > qkv[0].stored_params // 4
+
+
+def test_the_offloader_stops_after_the_parameter_that_reaches_the_limit():
+    moved = plan("google/gemma-4-31B-it-qat-w4a16-ct", "--cpu-offload-gb 14").offloaded_bytes
+    largest = 2 * 5376 * 21504 * 0.5625
+    assert 14 * GIB <= moved < 14 * GIB + largest
+
+
+def test_embeddings_are_never_offloaded():
+    left = plan("google/gemma-4-31B-it", "--cpu-offload-gb 1000 --language-model-only").loaded
+    assert left.low >= 262_144 * 5376 * 2
+
+
+def test_newer_versions_take_towers_first():
+    old, new = (plan("google/gemma-4-31B-it", "--cpu-offload-gb 1", version=v) for v in ("0.27", "0.33"))
+    assert old.offloaded_bytes == pytest.approx(GIB, rel=0.3)
+    assert new.offloaded_bytes == GIB
+
+
+@pytest.mark.parametrize(
+    ("size", "gib"), [("31B", 2.625), ("12B", 1.875), ("26B-A4B", 1.375), ("E4B", 1.25), ("E2B", 0.75)]
+)
+def test_the_output_head_is_built_before_it_is_tied(size, gib):
+    model = CATALOGUE.models.find(f"google/gemma-4-{size}-it")
+    assert head_bytes(model, Flags()) == gib * GIB
+    assert head_bytes(model, Flags(tensor_parallel_size=2)) == gib * GIB / 2
+
+
+def test_text_only_leaves_the_tower_out():
+    whole, text = plan("google/gemma-4-31B-it"), plan("google/gemma-4-31B-it", "--language-model-only")
+    none = plan("google/gemma-4-31B-it", """--limit-mm-per-prompt '{"image":0,"video":0}'""")
+    some = plan("google/gemma-4-31B-it", """--limit-mm-per-prompt '{"image":0}'""")
+    assert (whole.loaded.best - text.loaded.best) / GIB == pytest.approx(1.07, abs=0.02)
+    assert none.loaded == text.loaded
+    assert some.loaded == whole.loaded
+
+
+def test_measured_bytes_win_over_arithmetic():
+    model = CATALOGUE.models.find("meta-llama/Llama-3.1-8B")
+    doubled = replace(model, measured_bytes=((TensorGroup.MLP, 2 * 2 * 32 * 3 * 4096 * 14336),))
+    rules = CATALOGUE.rules("0.33")
+    plain, measured = (plan_weights(m, Flags(), rules, batched_tokens=2048).loaded for m in (model, doubled))
+    assert measured.best - plain.best == pytest.approx(2 * 32 * 3 * 4096 * 14336, abs=MIB)
+
+
+@pytest.mark.parametrize("name", ["google/gemma-4-31B-it", "google/gemma-4-E2B-it", "Qwen/Qwen3-30B-A3B"])
+@pytest.mark.parametrize(
+    "flags",
+    [
+        "",
+        "--tensor-parallel-size 2 --max-num-seqs 4",
+        "-pp 2 --cpu-offload-gb 3 --kv-cache-dtype fp8",
+        "--language-model-only --max-model-len 4096",
+        '--limit-mm-per-prompt \'{"image":0,"video":0}\' --cpu-offload-gb 0.5',
+        "--speculative-config.method mtp --speculative-config.num_speculative_tokens 2",
+    ],
+)
+def test_a_remembered_sum_is_the_one_that_all_flags_together_give(name, flags):
+    """What is remembered is found by some of the flags alone; the others must not change it."""
+    model, asked = CATALOGUE.models.find(name), parse_flags(flags)
+    afresh = _held.__wrapped__(model, asked, True, False)
+    assert _held(model, _weighing(asked), True, False) == afresh
+    assert _held(model, _weighing(asked), True, False) == afresh
+
+
+def test_awq_4bit_is_stored_in_groups_of_32(ask):
+    """A Qwen3 Coder 30B-A3B printed 8.52 GiB on each of two cards (public file, index id 60026265908)."""
+    report = ask("cyankiwi/Qwen3-Coder-30B-A3B-Instruct-AWQ-4bit", "nvidia-rtx-5090", "-tp 2", count=2)
+    assert report.weights_bytes.best / GIB == pytest.approx(8.52, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("name", "card", "count", "flags", "vllm", "gib"),
+    [
+        ("moonshotai/Kimi-K2.5", "nvidia-h100-80gb", 8, "-tp 8 --mm-encoder-tp-mode data", "0.15.0", 72.02),
+        ("zai-org/GLM-4.7-NVFP4", "nvidia-rtx-pro-6000", 4, "-tp 4", "0.15.1", 47.11),
+        ("zai-org/GLM-4-9B-Chat", "nvidia-h200", 1, "", "0.19.1", 17.56),
+    ],
+    ids=["latent-attention-and-experts-in-4-bits", "experts-by-name", "few-key-heads"],
+)
+def test_models_read_from_their_configs_load_what_was_printed(ask, name, card, count, flags, vllm, gib):
+    """Printed by public start-ups (file index ids 31505324900, 29233847939, 54092400981)."""
+    report = ask(name, card, flags, vllm=vllm, count=count)
+    assert report.weights_bytes.best / GIB == pytest.approx(gib, rel=0.01)
+
+
+def test_projections_down_to_latent_vectors_are_on_every_rank():
+    """vllm/model_executor/models/deepseek_v2.py of 0.17.1: ``fused_qkv_a_proj`` is replicated."""
+    one, eight = (plan("moonshotai/Kimi-K2-Instruct", f"-tp {tp}").by_group for tp in (1, 8))
+    whole, part = dict(one)[TensorGroup.ATTENTION], dict(eight)[TensorGroup.ATTENTION]
+    assert part - whole / 8 == pytest.approx(61 * 7168 * (1536 + 576) * 7 / 8, rel=0.01)
+
+
+def test_buffers_of_visual_features_grow_with_the_batch():
+    small, large = (plan("Qwen/Qwen3-VL-8B-Instruct", batch=batch).loaded.best for batch in (2048, 8192))
+    assert large - small == 3 * 6144 * 4096 * 2
+
+
+def test_an_encoder_in_data_mode_is_whole_on_every_rank():
+    model = "Qwen/Qwen3-VL-8B-Instruct"
+    split, whole = (plan(model, f"-tp 4 {more}").loaded.best for more in ("", "--mm-encoder-tp-mode data"))
+    assert whole - split == pytest.approx(CATALOGUE.models.find(model).vision.params * 2 * 3 / 4, rel=0.02)

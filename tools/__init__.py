@@ -1,0 +1,1 @@
+"""Generators of pages and Terraform values, and the lab; not deployed."""

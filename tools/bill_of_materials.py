@@ -1,0 +1,71 @@
+"""Writes what is deployed: the bill of materials in CycloneDX form, and the licence that each package names.
+
+    python tools/bill_of_materials.py --tools .venv-audit/bin
+
+Both are made from requirements.txt: the bill by cyclonedx-py, the licences by pip-licenses over an environment that has
+nothing else. The same requirements give the same files.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+REQUIREMENTS = ROOT / "requirements.txt"
+BILL = ROOT / "docs" / "sbom.cdx.json"
+LICENCES = ROOT / "docs" / "licences.md"
+HEAD = """# Licences of what is deployed
+
+The packages of `requirements.txt` as installed with Python {python}, each with the licence that it names. Written by
+`make sbom`; `docs/sbom.cdx.json` is the same list as a bill of materials.
+
+| package | version | licence |
+|---|---|---|
+"""
+
+
+def write_bill(tools: Path) -> None:
+    """Write docs/sbom.cdx.json."""
+    command = [tools / "cyclonedx-py", "requirements", REQUIREMENTS, "--output-reproducible", "--of", "JSON"]
+    made = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    for component in made["components"]:
+        component.pop("externalReferences", None)  # addresses of a package index, the same for every package
+        component.pop("description", None)
+    for tool in made["metadata"]["tools"]["components"]:
+        tool.pop("externalReferences", None)
+    BILL.write_text(json.dumps(made, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def write_licences(tools: Path) -> None:
+    """Write docs/licences.md."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        python = Path(folder) / "bin" / "python"
+        install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes"]
+        subprocess.run([*install, "-r", REQUIREMENTS], check=True)
+        command = [tools / "pip-licenses", "--python", python, "--format=json", "--from=mixed"]
+        rows = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    lines = [f"| {row['Name'].lower()} | {row['Version']} | {_short(row['License'])} |" for row in rows]
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    LICENCES.write_text(HEAD.format(python=version) + "\n".join(sorted(lines)) + "\n", encoding="utf-8")
+
+
+def _short(licence: str) -> str:
+    return licence.splitlines()[0].replace("|", "/")[:120]
+
+
+def main() -> int:
+    """Write both."""
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--tools", type=Path, required=True, help="the folder of cyclonedx-py and pip-licenses")
+    tools = arguments.parse_args().tools.resolve()
+    write_bill(tools)
+    write_licences(tools)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
