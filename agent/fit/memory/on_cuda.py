@@ -164,10 +164,22 @@ def _terms(
         budget=Bounds(low=low, best=best, high=high),
         given_pool=flags.kv_cache_memory_bytes,
         warm_up=sampler_warm_up(model, run, accelerator, activations)
-        if rules.samples_beyond_profile
+        if _samples_beyond_profile(model, rules)
         else Bounds.exactly(0),
         counts_context=rules.counts_context,
     )
+
+
+def _samples_beyond_profile(model: ModelFacts, rules: VersionRules) -> bool:
+    """Whether Model Runner V2 serves it. Between two versions that were read nobody knows which one of them holds.
+
+    Source: vllm/config/vllm.py _is_default_v2_model_runner_model of 0.25.1, 0.26.0 and 0.27.0, and
+    v1/worker/gpu_model_runner.py _dummy_sampler_run (top-k and top-p are profiled), read 2026-11-22.
+    """
+    if not rules.keeps_first_runner or rules.assumptions or model.architecture == "DeepseekV2ForCausalLM":
+        return rules.samples_beyond_profile
+    first = any(layer.experts or layer.recurrent is not None for layer in model.layers)
+    return rules.samples_beyond_profile and not first
 
 
 def _applied(accelerator: AcceleratorFacts, estimate: Bounds, rules: VersionRules) -> Bounds:

@@ -124,6 +124,24 @@ def test_a_nearly_full_24_gb_card_at_the_default_sequences_is_never_called_safe(
         assert few.fits is True, version
 
 
+def test_the_runner_that_profiles_its_sampler_leaves_no_doubt(ask):
+    """Up to 0.27 models with experts or recurrent layers keep Model Runner V1; from 0.29 all have V2.
+
+    The recorded failure of such a model had asked for V2 (vllm-project/vllm pull request 48601).
+    """
+    flags = "--max-model-len 8192 --language-model-only --kv-cache-dtype fp8"
+    old, between, new = (
+        ask("Qwen/Qwen3.6-35B-A3B", "nvidia-h100-80gb", flags, vllm=version).fits
+        for version in ("0.27", "0.29", "0.33")
+    )
+    assert (old, between, new) == (True, None, None)
+    dense = (
+        ask("Qwen/Qwen3-8B", "nvidia-rtx-4090", "--max-model-len 8192 --gpu-memory-utilization 0.96", vllm=version).fits
+        for version in ("0.25.1", "0.27")
+    )
+    assert set(dense) == {None}
+
+
 @pytest.mark.parametrize(
     "version", ["0.8.5", "0.9.2", "0.10.1.1", "0.11.0", "0.12.0", "0.14.1", "0.15.1", "0.16", "0.18"]
 )
