@@ -3,10 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agent.core.diagnosis.evidence_pack import Case
 from agent.failures.finding import EvidenceLine, Finding, Value
 from agent.failures.measure import measure
-from agent.failures.rules.rule_input import Ruling
+from agent.failures.rules.rule_input import Case, Ruling
 from agent.failures.rules.rules import RULES
 from agent.failures.signature import TROUBLE, FailureClass, Phase, Proof, Role, Signature
 from agent.failures.text.log_text import (

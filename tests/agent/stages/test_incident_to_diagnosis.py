@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent.bootstrap import Installation, in_memory, worker
 
+from agent.app import App, build_app_in_memory
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import SetConcurrency
@@ -30,8 +30,8 @@ class Hearing:
     def __init__(self, example: str, folder: Path) -> None:
         self.clock = SteppedClock(datetime(2026, 11, 21, 3, 0, tzinfo=UTC))
         settings = read_settings({}, platform=f"rehearsal:{EXAMPLES / example}")
-        self.installation: Installation = in_memory(settings, clock=self.clock, state=folder)
-        self._work = worker(self.installation, handlers(self.installation), threads=1).run_due
+        self.installation: App = build_app_in_memory(settings, clock=self.clock, state=folder)
+        self._work = self.installation.worker(handlers(self.installation), threads=1).run_due
         lines = (EXAMPLES / example / "events.jsonl").read_text().splitlines()
         self.events: list[dict[str, Any]] = [json.loads(line) for line in lines]
 
@@ -40,7 +40,7 @@ class Hearing:
         self.installation.bus.publish(entry_message(self.events[number]))
         for _ in range(30):
             self._work()
-            on_tick(self.installation.worlds[Owner.TICK])
+            on_tick(self.installation.contexts[Owner.TICK])
             self.clock.step(1)
         (incident,) = self.installation.store.incidents(Query())
         return incident
