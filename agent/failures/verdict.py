@@ -43,6 +43,9 @@ PER_REQUEST = frozenset(
 PASSING = frozenset({FailureClass.STARTUP_PROBE_FAILED, FailureClass.PORT_NOT_LISTENING, FailureClass.ENGINE_HANG})
 """Consequences that a start or a server may get over; the others tell of an end."""
 
+AFTER_A_STOP = PASSING | {FailureClass.ENGINE_DEAD, FailureClass.QUEUE_SATURATION}
+"""What a probe, or the platform, sees of a server that was told to end."""
+
 RULE_LINES = 60
 MAX_RULE_CHARS = 65_536
 """What a rule may look at around the decisive line."""
@@ -158,7 +161,7 @@ class _Asked:
     def covers(self, sighting: Sighting) -> bool:
         """Whether a probe's failure, or an end, follows the request to end the same pod before another start."""
         entry = sighting.signature
-        if entry.role is not Role.CONSEQUENCE or entry.failure_class not in {*PASSING, FailureClass.ENGINE_DEAD}:
+        if entry.role is not Role.CONSEQUENCE or entry.failure_class not in AFTER_A_STOP:
             return False
         pods = pods_of(self._lines[sighting.index])
         return any(

@@ -4,13 +4,17 @@ from collections import deque
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
+from agent.failures.finding import LineMatch
 from agent.failures.match.match import Matcher
+from agent.failures.signature import Proof, Role
 from agent.failures.text.log_text import MAX_LINE_CHARS, outcries
 
 HEAD = 1000  # lines kept from the start: they tell the phase
 TAIL = 1000  # lines kept from the end: they tell how it ended
 SIGHTS = 3  # first sights of a signature that are kept, and the last one
 AROUND = 3  # lines kept on either side of a sight: a traceback stands around its message
+BANNERS = 2_000  # lines of banners that are kept, three or four to a start
+FRESH = 5_000  # lines after a banner among which the first error of that start is looked for
 LOUD = 20  # first lines kept that speak of a failure and that no signature knows
 CUT_CHARS = 2_000  # characters kept of the last line of a signature, and of its first ones where room ran out
 PART_CHARS = 8_000_000  # characters kept of the head, of the tail, and around sights: ordinary lines need far less
@@ -41,6 +45,9 @@ class Digest:
         self._room = {"head": PART_CHARS, "around": PART_CHARS, "sights": PART_CHARS}
         self._tail_chars = 0
         self._seen: dict[str, _Sight] = {}
+        self._banners = matcher.proving(Proof.NEW_START)
+        self._banner_lines = 0
+        self._fresh_until = 0  # the first error before this line is the first of its start
         self._loud = 0
         self._owed = 0  # lines of the next stretch that stand around a sight of this one
         self.total = 0
@@ -69,6 +76,7 @@ class Digest:
                 self._keep_around(base, index, lines)
             else:
                 sight.last = (base + index, lines[index][:CUT_CHARS])
+            self._keep_start(base, index, lines, match)
         self._keep_loud(base, lines, known)
         if base < HEAD:
             self._keep("head", base, lines, range(min(HEAD - base, len(lines))))
@@ -101,6 +109,16 @@ class Digest:
         self._owed = max(self._owed, index + AROUND + 1 - len(lines))
         if index < AROUND:
             self._kept.update((n, line) for n, line in self._tail if n >= base + index - AROUND)
+
+    def _keep_start(self, base: int, index: int, lines: Sequence[str], match: LineMatch) -> None:
+        """Keep the banner of each start, and the first known error below it, however often they were seen before."""
+        if match.signature in self._banners and self._banner_lines < BANNERS:
+            self._banner_lines += 1
+            self._fresh_until = base + index + FRESH
+            self._kept[base + index] = lines[index][:CUT_CHARS]
+        elif base + index < self._fresh_until and match.role in {Role.CAUSE, Role.CONSEQUENCE}:
+            self._fresh_until = 0
+            self._keep_around(base, index, lines)
 
     def _keep_loud(self, base: int, lines: Sequence[str], known: set[int]) -> None:
         if self._loud >= LOUD:

@@ -66,7 +66,7 @@ def finding_of(record: ClassifyInput, matcher: Matcher) -> Finding:
     ends = PlainEnds()
     told = [(index, end) for index, line in enumerate(lines) if (end := ends.read(line)) is not None]
     unasked = [(index, end) for index, end in told if end.asked_by is None]
-    if not unasked or matcher.proves(finding.signature, Proof.ASKED):
+    if not unasked or finding.signature in matcher.proving(Proof.ASKED):
         return finding
     index, end = unasked[-1]
     evidence = (EvidenceLine(index=index, text=lines[index].strip()[:EVIDENCE_CHARS]),)

@@ -58,9 +58,9 @@ class Matcher:
         """What one log line is by itself; None if the catalogue does not know it."""
         return next((match for _, match in self.scan([clean(text).replace("\n", " ")])), None)
 
-    def proves(self, signature: str | None, proof: Proof) -> bool:
-        """Whether the entry of that id carries the proof."""
-        return any(compiled.entry.id == signature and compiled.entry.proof is proof for compiled in self.compiled)
+    def proving(self, proof: Proof) -> frozenset[str]:
+        """Ids of the entries that carry the proof."""
+        return frozenset(compiled.entry.id for compiled in self.compiled if compiled.entry.proof is proof)
 
     def classify(
         self, text: str, *, whole_log: bool, platform: str | None, servers: tuple[str, ...] | None = None

@@ -252,6 +252,7 @@ ENDING = "95s Normal Killing pod/llm-6d9f8b6c5-x2x9k Stopping container vllm"
     [
         ([ENDING, f"90s Warning Unhealthy pod/llm-6d9f8b6c5-x2x9k {REFUSED}"], "benign"),
         (["Normal Killing Stopping container vllm", f"Warning Unhealthy {REFUSED}"], "benign"),
+        ([ENDING, f"90s Warning Unhealthy pod/llm-6d9f8b6c5-x2x9k {REFUSED.replace('Readiness', 'Liveness')}"], "benign"),
         (["Warning SpotInterrupted spot interruption warning was triggered", "Normal Killing Stopping container vllm"], "benign"),
         ([ENDING, f"90s Warning Unhealthy pod/llm-6d9f8b6c5-p7mz4 {REFUSED}"], "startup_probe_failed"),
         ([f"99s Warning Unhealthy pod/llm-6d9f8b6c5-x2x9k {REFUSED}", ENDING], "startup_probe_failed"),
@@ -260,7 +261,7 @@ ENDING = "95s Normal Killing pod/llm-6d9f8b6c5-x2x9k Stopping container vllm"
         (["Normal Killing Stopping container vllm", "ERROR 05-06 07:08:09 [lamp.py:3] the lamp is out"], "unknown"),
     ],
     ids=[
-        "the same pod", "one pod described", "a spot reclaim", "another pod", "before the stop", "a start after it",
+        "the same pod", "one pod described", "its liveness probe", "a spot reclaim", "another pod", "before the stop", "a start after it",
         "a kill for memory", "an error that nobody knows",
     ],
 )  # fmt: skip

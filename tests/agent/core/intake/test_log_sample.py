@@ -29,6 +29,27 @@ def test_head_tail_and_first_sights_are_kept_in_order() -> None:
     assert len(kept) <= HEAD + TAIL + (SIGHTS * (2 * AROUND + 1)) + 1
 
 
+BANNER = "(APIServer pid=7) INFO 05-06 07:08:01 [api_server.py:1] vLLM API server version 0.19.1"
+
+
+@pytest.mark.parametrize("by", [700, 5000], ids=["many stretches", "few"])
+def test_the_first_error_of_each_start_is_kept_and_so_is_the_end(by: int) -> None:
+    """Nine starts that fail alike, far apart, are nine failures of nine starts; what follows an error is no first one."""
+    filler = [f"INFO step {n}" for n in range(900)]
+    starts = [[BANNER, *filler, f"{OOM} start {n}", *filler, f"{OOM} again {n}"] for n in range(9)]
+    lines = [*filler * 3, *(line for start in starts for line in start), *filler * 3, "INFO the end"]
+    kept = fed(lines, by=by).lines()
+    assert [line for line in kept if line == BANNER] == [BANNER] * 9
+    assert {f"{OOM} start {n}" for n in range(9)} <= set(kept)
+    assert f"{OOM} again 5" not in kept
+    assert kept[-1] == "INFO the end"
+
+
+def test_a_server_that_starts_without_end_stays_bounded() -> None:
+    """Ten times the starts, the same kept."""
+    assert len(fed([BANNER, OOM] * 50_000).lines()) == len(fed([BANNER, OOM] * 5_000).lines())
+
+
 def test_a_short_log_is_kept_whole() -> None:
     """Nothing is lost where there is room for all."""
     lines = [f"line {n}" for n in range(HEAD + TAIL)]
