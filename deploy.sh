@@ -275,7 +275,10 @@ destroy() {
   store_secrets plan
   local entry
   if [[ ${DELETE_INCIDENTS:-no} == yes ]]; then
-    run terraform -chdir=infra apply -input=false -auto-approve "${variables[@]}" -var=deletion_protection=false -target=google_firestore_database.this
+    run terraform -chdir=infra plan -input=false "${variables[@]}" -var=deletion_protection=false -target=google_firestore_database.this -out=../build/plan.databases
+    confirmed "This lifts the protection of both databases, as shown; what follows deletes every incident and the record of decisions." ||
+      fail "nothing was destroyed"
+    run terraform -chdir=infra apply -input=false ../build/plan.databases
   else
     for entry in 'google_firestore_database.this["state"]' 'google_firestore_database.this["control"]'; do
       run terraform -chdir=infra state rm "$entry" || say "  $entry was gone already"

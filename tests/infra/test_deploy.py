@@ -152,15 +152,29 @@ def test_terraform_is_called_with_words_it_knows(said):
     assert all("-input=false" in words for words in found if words[2] in {"init", "plan", "apply"})
 
 
-def test_what_is_applied_is_a_plan_that_was_shown(said):
+@pytest.fixture(scope="module")
+def applied(said, tree):
+    """The dry runs, and that of a removal that takes the incidents along."""
+    return [*said.values(), deploy(tree, "destroy", "--dry-run", DELETE_INCIDENTS="yes")]
+
+
+def test_what_is_applied_is_a_plan_that_was_shown(applied):
     """Every apply names a saved plan, written by the plan before it; none is approved unseen."""
-    for run in said.values():
+    for run in applied:
+        assert run.returncode == 0, run.stderr
         written = ""
         for words in commands({"one": run}, "terraform"):
             if words[2] == "plan":
                 written = next(word for word in words if word.startswith("-out=")).removeprefix("-out=")
             if words[2] == "apply":
                 assert words[3:] == ["-input=false", written]
+
+
+def test_incidents_are_removed_after_a_question_of_their_own(tree):
+    """What makes the databases deletable touches them alone, is shown, and is asked about before it is applied."""
+    body = (tree / "deploy.sh").read_text().split("DELETE_INCIDENTS:-no")[1].split("\n  else\n")[0]
+    shown = body.index("-target=google_firestore_database.this -out=../build/plan.databases")
+    assert shown < body.index("confirmed") < body.index("apply -input=false ../build/plan.databases")
 
 
 FAKE_GCLOUD = r"""#!/bin/sh

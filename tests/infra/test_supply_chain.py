@@ -49,8 +49,12 @@ def test_the_bill_of_materials_lists_what_is_locked(root):
 
 def test_every_deployed_package_names_its_licence(root):
     """docs/licences.md: none is missing, none is unknown."""
-    rows = re.findall(r"^\| ([a-z0-9._-]+) \| (\S+) \| (.+) \|$", (root / "docs" / "licences.md").read_text(), re.MULTILINE)
+    rows = re.findall(
+        r"^\| ([a-z0-9._-]+) \| (\S+) \| (.+) \|$", (root / "docs" / "licences.md").read_text(), re.MULTILINE
+    )
     listed = {re.sub(r"[._]", "-", name): version for name, version, _ in rows}
     wanted = {name: version for name, (version, _) in pinned(root, "requirements.txt").items()}
-    assert {name: version for name, version in wanted.items() if listed.get(re.sub(r"[._]", "-", name)) != version} == {}
+    assert {
+        name: version for name, version in wanted.items() if listed.get(re.sub(r"[._]", "-", name)) != version
+    } == {}
     assert [name for name, _, licence in rows if licence.strip().upper() in {"", "UNKNOWN"}] == []
