@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from agent.app.channels import decider_secrets, slack_reply, slack_secret
+from agent.app.outgoing import google_keys, proxy_keys
 from agent.app.stores import machine_clock
-from agent.entrypoints.key_set import GOOGLE_KEYS, IAP_KEYS, KeySet
 from agent.entrypoints.proofs import Proofs
 from agent.errors import DependencyFailed, PolicyRefused
 from agent.ports.clock import Clock
@@ -125,8 +125,8 @@ def proofs_of(settings: Settings) -> Proofs:
     clock = machine_clock()
     return Proofs(
         clock=clock,
-        google=KeySet(clock, url=GOOGLE_KEYS, holder="Google's accounts"),
-        iap=KeySet(clock, url=IAP_KEYS, holder="Identity-Aware Proxy"),
+        google=google_keys(clock),
+        iap=proxy_keys(clock),
         audiences=settings.id_token_audiences,
         own=settings.decide_url,
         iap_audience=settings.iap_audience,

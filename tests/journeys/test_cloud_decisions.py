@@ -14,16 +14,16 @@ import structlog
 from werkzeug.serving import make_server
 from werkzeug.wrappers import Request
 
+from agent.adapters.google.key_set import KeySet
 from agent.core.decision.decision import Channel
 from agent.core.decision.policy import Approver
 from agent.core.incident.phase import Phase
-from agent.entrypoints.cli import main
+from agent.entrypoints.cli.main import main
 from agent.entrypoints.console.app import make_app
 from agent.entrypoints.console.forwarding import forward_of
 from agent.entrypoints.console.identity import ASSERTION, IapPerson
 from agent.entrypoints.decide import respond
 from agent.entrypoints.decide_gate import Gate
-from agent.entrypoints.key_set import KeySet
 from agent.entrypoints.proofs import Proofs
 from agent.entrypoints.service import handlers
 from agent.ports.stage_context import Owner

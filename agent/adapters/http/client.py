@@ -86,10 +86,10 @@ class HttpClient:
 
         limits = Limits(Deadline(timeout_s or self._timeout_s), limit_bytes or self._limit_bytes)
         first = target = parse_target(url, self._plain_http)
-        asked = {name.lower(): value for name, value in (headers or {}).items()}
+        asked = dict(headers or {})
         for _ in range(self._redirects + 1):
             if target.origin != first.origin:
-                asked.pop("authorization", None)
+                asked = {name: value for name, value in asked.items() if name.lower() != "authorization"}
             with self._connected().exchange(method, target, asked, body, limits) as response:
                 location = response.headers.get("location") if response.status in REDIRECTS else None
                 if not self._redirects or not location:

@@ -56,7 +56,7 @@ class Limits:
         """
         left = self.deadline.left_s
         if left <= 0:
-            raise httpcore2.ReadTimeout(f"it took more than {self.deadline.seconds:g} s")
+            raise httpcore2.ReadTimeout("the deadline is over")
         return left if most_s is None else min(left, most_s)
 
     def count(self, data: bytes) -> bytes:
@@ -131,7 +131,7 @@ class Backend(httpcore2.SyncBackend):
         raise failed
 
     def _addresses(self, host: str, port: int) -> tuple[Address, ...]:
-        found = _within(self._limits().left_s(None), lambda: self._resolve(host, port), host)
+        found = _within(self._limits().left_s(CONNECT_S), lambda: self._resolve(host, port), host)
         if self._allowed is not None and not (found and all(map(self._allowed, found))):
             raise TargetRefused(host, "its host has an address that is not public")
         return found
@@ -162,7 +162,7 @@ def _within(seconds: float, resolve: Callable[[], tuple[Address, ...]], host: st
     try:
         found = answers.get(timeout=seconds)
     except queue.Empty:
-        raise httpcore2.ConnectTimeout(f"{host!r} was not looked up within {seconds:.3g} s") from None
+        raise httpcore2.ConnectTimeout(f"{host!r} was not looked up") from None
     if isinstance(found, OSError | UnicodeError):
         raise httpcore2.ConnectError(f"{host!r} was not found: {found}") from found
     if isinstance(found, Exception):
@@ -177,8 +177,8 @@ class Response:
         headers: Names in lower case; what was sent several times is joined by commas.
     """
 
-    def __init__(self, inner: httpcore2.Response, host: str) -> None:
-        self._inner, self._host = inner, host
+    def __init__(self, inner: httpcore2.Response, host: str, limits: Limits) -> None:
+        self._inner, self._host, self._limits = inner, host, limits
         self.status = inner.status
         self.headers: dict[str, str] = {}
         for name, value in inner.headers:
@@ -191,7 +191,7 @@ class Response:
         Raises:
             HttpFailed: It did not end within the limits, or broke off.
         """
-        with _translated(self._host):
+        with translated(self._host, self._limits):
             yield from self._inner.iter_stream()
 
     def read(self, most: int | None = None) -> bytes:
@@ -205,7 +205,7 @@ class Response:
 
 
 class Wire:
-    """Pools of connections, one for each proxy; arguments as of :class:`agent.adapters.http.client.HttpClient`."""
+    """Pools of connections, by scheme and proxy; arguments as of :class:`agent.adapters.http.client.HttpClient`."""
 
     def __init__(
         self,
@@ -218,7 +218,7 @@ class Wire:
         self._call = threading.local()
         self._backend = Backend(lambda: self._call.limits, allowed=allowed, resolve=resolve)
         self._tls, self._kept, self._proxied = tls, 4 if keep_alive else 0, allowed is None
-        self._pools: dict[str | None, httpcore2.ConnectionPool] = {}
+        self._pools: dict[tuple[str, str | None], httpcore2.ConnectionPool] = {}
 
     @contextmanager
     def exchange(
@@ -230,19 +230,19 @@ class Wire:
             HttpFailed: There is none.
         """
         self._call.limits = limits
-        sent = {"host": target.authority, "user-agent": "sre-agent", "accept-encoding": "identity", **headers}
+        sent = {"Host": target.authority, "User-Agent": "sre-agent", "Accept-Encoding": "identity", **headers}
         if body is not None:
-            sent["content-length"] = str(len(body))
+            sent["Content-Length"] = str(len(body))
         request = httpcore2.Request(
             method,
             httpcore2.URL(scheme=target.scheme, host=target.host, port=target.port, target=target.path),
             headers=[(name.encode(), value.encode("latin-1", "replace")) for name, value in sent.items()],
             content=body,
         )
-        with _translated(target.host):
+        with translated(target.host, limits):
             inner = self._pool(target).handle_request(request)
         try:
-            response = Response(inner, target.host)
+            response = Response(inner, target.host, limits)
             if response.headers.get("content-encoding", "identity").lower() != "identity":
                 raise HttpFailed(target.host, "it compressed its answer unasked", reason=Failure.BROKEN, sent=True)
             yield response
@@ -256,15 +256,17 @@ class Wire:
 
     def _pool(self, target: Target) -> httpcore2.ConnectionPool:
         proxy = _proxy_for(target) if self._proxied else None
-        if proxy not in self._pools:
-            self._pools[proxy] = httpcore2.ConnectionPool(
-                ssl_context=self._tls or system_tls(),
+        name = (target.scheme, proxy)
+        if name not in self._pools:
+            tls = (self._tls or system_tls()) if target.scheme == "https" else None
+            self._pools[name] = httpcore2.ConnectionPool(
+                ssl_context=tls,
                 proxy=_as_proxy(proxy) if proxy else None,
                 max_connections=None,
                 max_keepalive_connections=self._kept,
                 network_backend=self._backend,
             )
-        return self._pools[proxy]
+        return self._pools[name]
 
 
 @cache
@@ -291,13 +293,13 @@ def _as_proxy(url: str) -> httpcore2.Proxy:
 
 
 @contextmanager
-def _translated(host: str) -> Iterator[None]:
+def translated(host: str, limits: Limits) -> Iterator[None]:
     """Turn what the library and the system raise into one error of ours."""
     try:
         yield
     except _FOREIGN as error:
         sent = not isinstance(error, _NOT_SENT)
-        raise HttpFailed(host, _why(error), reason=_reason(error, sent=sent), sent=sent) from error
+        raise HttpFailed(host, _why(error, limits, sent=sent), reason=_reason(error, sent=sent), sent=sent) from error
 
 
 def _reason(error: BaseException, *, sent: bool) -> Failure:
@@ -308,7 +310,10 @@ def _reason(error: BaseException, *, sent: bool) -> Failure:
     return Failure.BROKEN if sent else Failure.UNREACHABLE
 
 
-def _why(error: BaseException) -> str:
+def _why(error: BaseException, limits: Limits, *, sent: bool) -> str:
+    seconds = limits.deadline.seconds
+    if _reason(error, sent=sent) is Failure.TIMED_OUT:
+        return f"it took more than {seconds:g} s" if sent else f"no connection within {min(seconds, CONNECT_S):g} s"
     if isinstance(error, httpcore2.LocalProtocolError):
         return (
             "a header of ours holds a sign that HTTP does not allow"  # the library repeats it, and it may be a secret

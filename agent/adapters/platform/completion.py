@@ -3,19 +3,21 @@
 import json
 import re
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from enum import StrEnum
 from typing import Any
 
+from agent.adapters.http.client import HttpClient
+from agent.adapters.http.failure import Failure, HttpFailed
+from agent.adapters.http.target import PlainHttp
 from agent.core.value import Value
-from agent.errors import SreError
+from agent.errors import InputRejected, SreError
+from agent.strict_json import read_json, read_object
 
 PROMPT = "Count from one to twenty in words, separated by commas."
 MAX_TOKENS = 64
 TIMEOUT_S = 60.0
 METRICS_S = 10.0
 BIGGEST_BYTES = 4 * 2**20
-READ_BYTES = 2**16
 
 # vLLM 0.32 exposes counters with ``_total``; docs/facts.md 3.3.
 _COUNTER = re.compile(r"^vllm:generation_tokens(?:_total)?(?:\{[^}]*\})? ([0-9.eE+]+)\s*$", re.MULTILINE)
@@ -72,6 +74,7 @@ class CompletionClient:
         self._api_key = api_key
         self._monotonic = monotonic
         self._timeout_s = timeout_s
+        self._http = HttpClient(timeout_s=timeout_s, limit_bytes=BIGGEST_BYTES, plain_http=PlainHttp.ALWAYS)
 
     def complete(self, service: str, *, url: str, audience: str, model: str) -> Reply:
         """Ask for one completion.
@@ -82,21 +85,18 @@ class CompletionClient:
             audience: What the ID token is made for: the service's own address, also where ``url`` carries a tag.
             model: The name it serves.
         """
-        import requests
-        from urllib3.exceptions import HTTPError, ReadTimeoutError
-
         headers: dict[str, str] = {}
         try:
             headers = self._headers(service, audience)
             reply = self._ask(url, model, headers, chat=True)
             if reply is None:  # refused before anything ran: this model has no chat template
                 reply = self._ask(url, model, headers, chat=False)
+        except HttpFailed as error:
+            if error.reason is Failure.TIMED_OUT:
+                return Reply(outcome=Outcome.SILENT, says=f"no answer within {self._timeout_s:g} s")
+            return Reply(outcome=Outcome.BROKEN, says=f"the connection failed: {error.why}")
         except SreError as error:
             return Reply(outcome=Outcome.REFUSED, says=str(error)[:500])
-        except (requests.Timeout, ReadTimeoutError):
-            return Reply(outcome=Outcome.SILENT, says=f"no answer within {self._timeout_s:g} s")
-        except (requests.RequestException, HTTPError, OSError) as error:
-            return Reply(outcome=Outcome.BROKEN, says=f"the connection failed: {type(error).__name__}")
         assert reply is not None
         if reply.outcome is not Outcome.ANSWERED:
             return reply.with_(says=_without(reply.says, headers))
@@ -110,7 +110,7 @@ class CompletionClient:
         https://github.com/GoogleCloudPlatform/cloud-run-proxy/pull/25 (both read 2026-11-21; not tried on a live
         service here).
         """
-        headers = {"Accept": "text/event-stream", "Accept-Encoding": "identity"}
+        headers = {"Accept": "text/event-stream", "Content-Type": "application/json"}
         if self._id_token is not None:
             headers["X-Serverless-Authorization"] = f"Bearer {self._id_token(audience)}"
         key = self._api_key(service)
@@ -119,8 +119,6 @@ class CompletionClient:
         return headers
 
     def _ask(self, url: str, model: str, headers: dict[str, str], *, chat: bool) -> Reply | None:
-        import requests
-
         body: dict[str, Any] = {
             "model": model,
             "max_tokens": MAX_TOKENS,
@@ -130,43 +128,22 @@ class CompletionClient:
         }
         body |= {"messages": [{"role": "user", "content": PROMPT}]} if chat else {"prompt": PROMPT}
         began = self._monotonic()
-        with closing(
-            requests.post(
-                f"{url.rstrip('/')}/v1/{'chat/completions' if chat else 'completions'}",
-                json=body,
-                headers=headers,
-                timeout=self._timeout_s,
-                stream=True,
-                allow_redirects=False,
-            )
-        ) as response:
-            if response.status_code != 200:
-                text = response.raw.read(2000, decode_content=True).decode("utf-8", "replace")
-                if chat and response.status_code in {400, 404} and "chat template" in text.lower():
+        asked = f"{url.rstrip('/')}/v1/{'chat/completions' if chat else 'completions'}"
+        with self._http.stream("POST", asked, headers=headers, body=json.dumps(body).encode()) as response:
+            if response.status != 200:
+                text = response.read(2000).decode("utf-8", "replace")
+                if chat and response.status in {400, 404} and "chat template" in text.lower():
                     return None
-                return _denied(response.status_code, text)
-            return _Reading(self._monotonic, began, self._timeout_s).read(response)
+                return _denied(response.status, text)
+            return _Reading(self._monotonic, began).read(response.chunks())
 
     def _counter(self, url: str, headers: dict[str, str]) -> float | None:
-        import requests
-        from urllib3.exceptions import HTTPError
-
+        sent = headers | {"Accept": "text/plain"}
         try:
-            with closing(
-                requests.get(
-                    f"{url.rstrip('/')}/metrics",
-                    headers=headers | {"Accept": "text/plain"},
-                    timeout=METRICS_S,
-                    allow_redirects=False,
-                    stream=True,
-                )
-            ) as response:
-                if response.status_code != 200:
-                    return None
-                text = response.raw.read(BIGGEST_BYTES, decode_content=True).decode("utf-8", "replace")
-        except (requests.RequestException, HTTPError, OSError):
+            answer = self._http.request("GET", f"{url.rstrip('/')}/metrics", headers=sent, timeout_s=METRICS_S)
+        except SreError:
             return None
-        return generation_tokens(text)
+        return generation_tokens(answer.body.decode("utf-8", "replace")) if answer.status == 200 else None
 
 
 def generation_tokens(metrics: str) -> float | None:
@@ -176,25 +153,27 @@ def generation_tokens(metrics: str) -> float | None:
 
 
 class _Reading:
-    """Reads one stream of events until it ends, its time is over, or it is too long."""
+    """Reads one stream of events until it ends, or a limit of the call ends it."""
 
-    def __init__(self, monotonic: Callable[[], float], began: float, timeout_s: float) -> None:
+    def __init__(self, monotonic: Callable[[], float], began: float) -> None:
         self._monotonic = monotonic
         self._began = began
-        self._timeout_s = timeout_s
         self._text: list[str] = []
         self._finish: str | None = None
         self._tokens: int | None = None
         self._first: float | None = None
         self._last: float | None = None
 
-    def read(self, response: Any) -> Reply:
-        for event in self._events(response):
-            if event is None:
-                return self._reply(Outcome.SILENT, f"no end within {self._timeout_s:g} s")
-            if "error" in event:
-                return self._reply(Outcome.BROKEN, f"it answered with an error: {str(event['error'])[:300]}")
-            self._take(event)
+    def read(self, chunks: Iterator[bytes]) -> Reply:
+        try:
+            for event in _events(chunks):
+                if "error" in event:
+                    return self._reply(Outcome.BROKEN, f"it answered with an error: {str(event['error'])[:300]}")
+                self._take(event)
+        except HttpFailed as error:
+            if error.reason is Failure.BROKEN:
+                raise
+            return self._reply(Outcome.SILENT, f"no end: {error.why}")
         text = "".join(self._text).strip()
         if self._finish is None:
             return self._reply(Outcome.WRONG, "the answer broke off")
@@ -203,19 +182,6 @@ class _Reading:
         if len(text) >= 16 and len(set(text)) == 1:
             return self._reply(Outcome.WRONG, f"the answer is {text[0]!r} over and over")
         return self._reply(Outcome.ANSWERED, f"answered and finished ({self._finish})")
-
-    def _events(self, response: Any) -> Iterator[dict[str, Any] | None]:
-        size, rest = 0, b""
-        while chunk := response.raw.read1(READ_BYTES):  # what is there; a larger read would wait for more
-            size += len(chunk)
-            if self._monotonic() - self._began > self._timeout_s or size > BIGGEST_BYTES:
-                yield None
-                return
-            *lines, rest = (rest + chunk).split(b"\n")
-            yield from filter(None, map(_event, lines))
-        last = _event(rest)
-        if last is not None:
-            yield last
 
     def _take(self, event: dict[str, Any]) -> None:
         usage = event.get("usage")
@@ -247,16 +213,25 @@ class _Reading:
         )
 
 
+def _events(chunks: Iterator[bytes]) -> Iterator[dict[str, Any]]:
+    rest = b""
+    for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from filter(None, map(_event, lines))
+    last = _event(rest)
+    if last is not None:
+        yield last
+
+
 def _event(line: bytes) -> dict[str, Any] | None:
     """Return the event of one line, None where it holds none."""
     data = line.removeprefix(b"data:").strip()
     if not line.startswith(b"data:") or data == b"[DONE]":
         return None
     try:
-        event = json.loads(data)
-    except (ValueError, RecursionError):
-        event = None
-    return event if isinstance(event, dict) else {"error": "an event that is no JSON object"}
+        return read_object(data, what="event", limit=None)
+    except InputRejected:
+        return {"error": "an event that is no JSON object"}
 
 
 def _said(choice: dict[str, Any]) -> str:
@@ -283,8 +258,8 @@ def _denied(status: int, text: str) -> Reply:
 def _own_word(text: str) -> bool:
     """Whether a refusal is the server's own: vLLM answers JSON with an ``error``, Cloud Run's front end a page."""
     try:
-        told = json.loads(text)
-    except (ValueError, RecursionError):
+        told = read_json(text.encode("utf-8", "replace"), what="refusal", limit=None)
+    except InputRejected:
         return False
     return isinstance(told, dict) and "error" in told
 

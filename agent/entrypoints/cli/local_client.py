@@ -79,8 +79,8 @@ def open_operator_client() -> OperatorClient:
 
 
 def _cloud(settings: Settings) -> OperatorClient:
+    from agent.app.outgoing import decide_client
     from agent.entrypoints.cli.remote_client import RemoteClient
-    from agent.entrypoints.decide_client import DecideClient
 
     if settings.decide_url is None:
         raise SettingsRejected(
@@ -88,4 +88,4 @@ def _cloud(settings: Settings) -> OperatorClient:
             why="DECIDE_URL is unset, and in the cloud the command line speaks to `decide` alone",
             mend="set it to the output decide_url of infra/, or run: sre-agent doctor",
         )
-    return RemoteClient(DecideClient(settings.decide_url), token=lambda: operator_token(settings))
+    return RemoteClient(decide_client(settings.decide_url, timeout_s=30), token=lambda: operator_token(settings))

@@ -10,10 +10,10 @@ from agent.core.decision.decision import Answer
 from agent.core.incident.incident import Event, Incident
 from agent.core.value import Value
 from agent.entrypoints.cli.operator_client import RecordedDecision
-from agent.entrypoints.decide_client import DecideClient, Unheard
 from agent.entrypoints.proofs import TOKEN_HEADER
 from agent.errors import DependencyFailed, InputRejected
 from agent.ports.control import KillSwitch
+from agent.ports.decide import Decide, Unheard
 from agent.ports.store import Query
 
 PIECE = 1000  # rows of the record in one answer; each holds a whole decision
@@ -29,7 +29,7 @@ class RemoteClient:
         token: Returns the operator's ID token, a fresh one where that can be had.
     """
 
-    def __init__(self, client: DecideClient, *, token: Callable[[], str]) -> None:
+    def __init__(self, client: Decide, *, token: Callable[[], str]) -> None:
         self._client, self._token = client, token
 
     def decide(self, plan: str, answer: Answer, *, by: str | None, why: str) -> RecordedDecision:

@@ -7,8 +7,8 @@ from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import Phase
 from agent.core.plan.plan import Plan
 from agent.core.value import Value
-from agent.entrypoints.decide_client import Unheard
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError
+from agent.ports.decide import Unheard
 from agent.presentation.changes import changed_so_far
 from agent.presentation.plan_end import PlanEnd, ended_says, outcome, plan_end
 from agent.presentation.standing import Tone, moment, standing

@@ -7,6 +7,7 @@ from http import HTTPStatus
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
+from agent.app.outgoing import proxy_keys
 from agent.app.stores import machine_clock
 from agent.entrypoints.console import answering, forms, guard
 from agent.entrypoints.console.answer_routes import add_answers
@@ -16,7 +17,6 @@ from agent.entrypoints.console.identity import IapPerson, Identity, LocalOperato
 from agent.entrypoints.console.metrics import CONTENT_TYPE, metrics_text
 from agent.entrypoints.console.read_routes import add_pages
 from agent.entrypoints.console.render import STYLE, STYLE_PATH, make_pages
-from agent.entrypoints.key_set import IAP_KEYS, KeySet
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SettingsRejected, SreError
 from agent.ports.stage_context import StageContext
 from agent.presentation.standing import Tone
@@ -86,8 +86,7 @@ def make_app(
 def _identity(settings: Settings, operator: str) -> Identity:
     if settings.iap_audience:
         clock = machine_clock()  # the world's asks the store, which must not decide whether somebody is let in
-        keys = KeySet(clock, url=IAP_KEYS, holder="Identity-Aware Proxy")
-        return IapPerson(audience=settings.iap_audience, keys=keys, clock=clock)
+        return IapPerson(audience=settings.iap_audience, keys=proxy_keys(clock), clock=clock)
     if not settings.embedded:
         raise SettingsRejected(
             "the console was not started",

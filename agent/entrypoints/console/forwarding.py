@@ -5,8 +5,8 @@ from typing import Final
 
 from flask import request
 
+from agent.app.outgoing import decide_client
 from agent.entrypoints.console.identity import ASSERTION
-from agent.entrypoints.decide_client import DecideClient
 from agent.errors import PolicyRefused
 from agent.settings import Settings
 from agent.stages.plan_to_decision import Word
@@ -20,7 +20,7 @@ def forward_of(settings: Settings) -> Callable[[Word], object]:
     What the assertion says, not this process, is who decides; `decide` checks it again, with the proxy's own keys.
     """
     url = settings.decide_url
-    client = DecideClient(url, timeout_s=TIMEOUT_S) if url is not None else None
+    client = decide_client(url, timeout_s=TIMEOUT_S) if url is not None else None
 
     def forward(word: Word) -> object:
         """Send it once.

@@ -8,10 +8,10 @@ from datetime import timedelta
 from werkzeug.serving import make_server
 from werkzeug.wrappers import Request
 
+from agent.adapters.google.key_set import KeySet
 from agent.core.decision.policy import Approver, Policy
 from agent.entrypoints.decide import decide_request, respond
 from agent.entrypoints.decide_gate import Gate
-from agent.entrypoints.key_set import KeySet
 from agent.entrypoints.proofs import TOKEN_HEADER, Proofs
 
 JSON = {"Content-Type": "application/json"}

@@ -1,13 +1,17 @@
 """Questions to a server here: is it up, what is it called, does a completion finish, what do its numbers say."""
 
-import http.client
 import json
-from contextlib import closing
 from typing import Any
 
+from agent.adapters.http import client as http
+from agent.adapters.http.client import HttpClient
+from agent.adapters.http.failure import Failure, HttpFailed
+from agent.adapters.http.target import PlainHttp
 from agent.core.service.container_args import flag_map
 from agent.core.service.serving import ServingConfig
 from agent.core.value import Value
+from agent.errors import InputRejected
+from agent.strict_json import read_object
 
 HEALTH_S = 1.0
 METRICS_S = 5.0
@@ -27,7 +31,8 @@ class Address(Value):
     @property
     def url(self) -> str:
         """The same as an address without a path."""
-        return f"http://{self.host}:{self.port}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
 
 
 class Answer(Value):
@@ -54,65 +59,66 @@ def address_of(config: ServingConfig, environ: dict[str, str]) -> Address:
 def healthy(address: Address) -> Answer:
     """Ask /health once."""
     try:
-        status, _ = _ask(address, "GET", "/health", timeout_s=HEALTH_S)
-    except OSError as error:
-        return Answer(good=False, says=f"/health did not answer: {type(error).__name__}")
+        status = _ask(address, "GET", "/health", timeout_s=HEALTH_S).status
+    except HttpFailed as error:
+        return Answer(good=False, says=f"/health did not answer: {error.why}")
     return Answer(good=status == 200, says=f"/health answered {status}")
 
 
 def metrics(address: Address) -> str | None:
     """Return the body of /metrics, or None where there is none to read."""
     try:
-        status, body = _ask(address, "GET", "/metrics", timeout_s=METRICS_S)
-    except OSError:
+        answer = _ask(address, "GET", "/metrics", timeout_s=METRICS_S)
+    except HttpFailed:
         return None
-    return body.decode("utf-8", "replace") if status == 200 else None
+    return answer.body.decode("utf-8", "replace") if answer.status == 200 else None
 
 
 def served_name(address: Address) -> str | None:
     """Return the first name that the server lists under /v1/models."""
     try:
-        status, body = _ask(address, "GET", "/v1/models", timeout_s=METRICS_S)
-        listed = json.loads(body)["data"] if status == 200 else []
+        answer = _ask(address, "GET", "/v1/models", timeout_s=METRICS_S)
+        listed = _object(answer.body)["data"] if answer.status == 200 else []
         return str(listed[0]["id"]) if listed else None
-    except (OSError, ValueError, KeyError, TypeError, IndexError):
+    except (HttpFailed, InputRejected, KeyError, TypeError, IndexError):
         return None
 
 
-def completes(address: Address, *, timeout_s: float = ANSWER_S) -> Answer:  # noqa: PLR0911 - each end has its words
+def completes(address: Address, *, timeout_s: float = ANSWER_S) -> Answer:
     """Ask for a completion of a few tokens and wait for its end."""
     name = served_name(address)
     if name is None:
         return Answer(good=False, says="/v1/models names no model")
     body = {"model": name, "prompt": "Hello", "max_tokens": FEW_TOKENS, "temperature": 0}
     try:
-        status, said = _ask(address, "POST", "/v1/completions", timeout_s=timeout_s, body=body)
-    except TimeoutError:
-        return Answer(good=False, says=f"a completion of {FEW_TOKENS} tokens did not finish within {timeout_s:g} s")
-    except OSError as error:
-        return Answer(good=False, says=f"the connection failed during a completion: {type(error).__name__}")
+        answer = _ask(address, "POST", "/v1/completions", timeout_s=timeout_s, body=body)
+    except HttpFailed as error:
+        late = f"a completion of {FEW_TOKENS} tokens did not finish within {timeout_s:g} s"
+        says = late if error.reason is Failure.TIMED_OUT else f"the connection failed during a completion: {error.why}"
+        return Answer(good=False, says=says)
+    status, said = answer.status, answer.body
     if status in {401, 403, 404, 429}:
         return Answer(good=None, says=f"the completion was refused with {status}")
     if status != 200:
         return Answer(good=False, says=f"a completion answered {status}: {said[:200].decode('utf-8', 'replace')}")
     try:
-        reason = json.loads(said)["choices"][0]["finish_reason"]
-    except (ValueError, KeyError, TypeError, IndexError):
+        reason = _object(said)["choices"][0]["finish_reason"]
+    except (InputRejected, KeyError, TypeError, IndexError):
         return Answer(good=False, says="the completion's answer has no choice in it")
     return Answer(good=True, says=f"a completion finished ({reason})")
 
 
+def _object(body: bytes) -> dict[str, Any]:
+    return read_object(body, what="answer", limit=BIGGEST_BYTES)
+
+
 def _ask(
     address: Address, method: str, path: str, *, timeout_s: float, body: dict[str, Any] | None = None
-) -> tuple[int, bytes]:
-    """Ask once and read at most ``BIGGEST_BYTES``; whatever is no HTTP is an OSError."""
-    headers = {"Content-Type": "application/json"} if body is not None else {}
+) -> http.Answer:
+    """Ask once; raises HttpFailed where there is no answer."""
+    headers = {"content-type": "application/json"} if body is not None else {}
     if address.api_key is not None:
-        headers["Authorization"] = f"Bearer {address.api_key}"
-    with closing(http.client.HTTPConnection(address.host, address.port, timeout=timeout_s)) as connection:
-        try:
-            connection.request(method, path, json.dumps(body) if body is not None else None, headers)
-            response = connection.getresponse()
-            return response.status, response.read(BIGGEST_BYTES)
-        except http.client.HTTPException as error:
-            raise ConnectionError(type(error).__name__) from error
+        headers["authorization"] = f"Bearer {address.api_key}"
+    client = HttpClient(timeout_s=timeout_s, limit_bytes=BIGGEST_BYTES, plain_http=PlainHttp.ALWAYS)
+    sent = json.dumps(body).encode() if body is not None else None
+    return client.request(method, address.url + path, headers=headers, body=sent)

@@ -5,14 +5,15 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from agent.app.outgoing import ask
 from agent.catalogue.load_failures import load_failures
 from agent.catalogue.load_healthy import load_healthy
 from agent.core.intake.sink_filter import sink_filters
 from agent.core.service.services import Service, Services
 from agent.entrypoints.cli.doctor.finding import Finding, bad, good, looked, unknown
 from agent.entrypoints.cli.doctor.outside import Clocks
-from agent.entrypoints.cli.doctor.web import Reply, Token, ask
 from agent.ports.bus import Topic
+from agent.ports.json_probe import ProbeReply
 
 DEADLINE_S = 600
 LAG_S = 300.0
@@ -26,6 +27,7 @@ QUOTAS = {
 }
 
 Base = Callable[[str], str]
+Token = Callable[[], str]
 
 
 def google(service: str) -> str:
@@ -62,7 +64,7 @@ class Cloud:
         for name in DATABASES:
             yield from looked(f"database:{name}", lambda n=name: self._database(n))  # type: ignore[misc]
 
-    def _get(self, service: str, path: str, data: dict[str, Any] | None = None) -> Reply:
+    def _get(self, service: str, path: str, data: dict[str, Any] | None = None) -> ProbeReply:
         headers = {"Authorization": f"Bearer {self._token()}"}
         return self._clocks.heard("Google", ask(f"{self._base(service)}/{path}", headers=headers, data=data))
 
@@ -179,14 +181,14 @@ class Cloud:
             yield good(f"database:{name}", f"is there, in {reply.body.get('locationId', '?')}")
 
 
-def _refused(check: str, reply: Reply, mend: str) -> Finding:
+def _refused(check: str, reply: ProbeReply, mend: str) -> Finding:
     if reply.status in {401, 403}:
         return _unseen(check, reply, "log in, or ask for the right to look: gcloud auth application-default login")
     said = reply.body.get("error", {})
     return bad(check, f"{reply.status} {said.get('message', '') if isinstance(said, dict) else ''}".strip(), mend)
 
 
-def _unseen(check: str, reply: Reply, mend: str) -> Finding:
+def _unseen(check: str, reply: ProbeReply, mend: str) -> Finding:
     return unknown(check, f"could not be looked at: {reply.status}", mend)
 
 

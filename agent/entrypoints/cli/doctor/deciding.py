@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from agent.app.channels import operator_token
+from agent.app.outgoing import ask, decide_client
 from agent.entrypoints.cli.doctor.finding import Finding, bad, good, off, unknown
-from agent.entrypoints.cli.doctor.web import LIMIT_S, ask
-from agent.entrypoints.decide_client import DecideClient
 from agent.entrypoints.proofs import TOKEN_HEADER
 from agent.errors import DependencyFailed, SreError
+from agent.ports.json_probe import LIMIT_S
 from agent.settings import Settings
 
 PLACE = "/kill-switch"  # the smallest thing that only approvers may read
@@ -38,7 +38,7 @@ def deciding(settings: Settings) -> Iterator[Finding]:
         yield unknown("decide-as-you", error.why, error.mend)
         return
     try:
-        DecideClient(settings.decide_url, timeout_s=LIMIT_S).get(PLACE, headers={TOKEN_HEADER: token})
+        decide_client(settings.decide_url, timeout_s=LIMIT_S).get(PLACE, headers={TOKEN_HEADER: token})
     except SreError as error:
         yield bad("decide-as-you", error.why, error.mend)
     else:

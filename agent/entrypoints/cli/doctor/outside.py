@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from agent.app.outgoing import ask
 from agent.entrypoints.cli.doctor.finding import Finding, bad, good, off, unknown
-from agent.entrypoints.cli.doctor.web import Reply, ask
 from agent.errors import DependencyFailed
+from agent.ports.json_probe import ProbeReply
 from agent.settings import Settings
 
 SLACK = "https://slack.com/api"
@@ -21,7 +22,7 @@ class Clocks:
         self._worst = 0.0
         self._heard: str | None = None
 
-    def heard(self, name: str, reply: Reply) -> Reply:
+    def heard(self, name: str, reply: ProbeReply) -> ProbeReply:
         """Take the time of a reply."""
         if reply.at is not None:
             skew = (self._now - reply.at.astimezone(UTC)).total_seconds()

@@ -7,11 +7,10 @@ from pathlib import Path
 from agent.app.stores import open_stores
 from agent.core.service.services import Services
 from agent.entrypoints.cli.doctor import here
-from agent.entrypoints.cli.doctor.cloud import Base, Cloud, google
+from agent.entrypoints.cli.doctor.cloud import Base, Cloud, Token, google
 from agent.entrypoints.cli.doctor.deciding import deciding
 from agent.entrypoints.cli.doctor.finding import Finding, bad, given, good, looked, off, unknown
 from agent.entrypoints.cli.doctor.outside import SLACK, Clocks, model_endpoints, slack
-from agent.entrypoints.cli.doctor.web import Token
 from agent.errors import DependencyFailed
 from agent.settings import Settings
 

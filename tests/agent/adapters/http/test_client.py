@@ -13,10 +13,11 @@ import httpcore2
 import pytest
 
 from agent.adapters.http.client import HttpClient, public_client
+from agent.adapters.http.deadline import Deadline
 from agent.adapters.http.failure import Failure, HttpFailed
 from agent.adapters.http.public_address import is_public
 from agent.adapters.http.target import PlainHttp, TargetRefused
-from agent.adapters.http.wire import _translated
+from agent.adapters.http.wire import Limits, translated
 from agent.errors import DependencyFailed, PolicyRefused
 
 PRIVATE = [
@@ -134,7 +135,7 @@ def test_a_host_is_looked_up_once_and_that_address_is_reached():
     assert asked == ["hooks.example.com"]
     [(path, body, headers)] = server.got
     assert (path, body, headers["x"]) == ("/a?b=c", b"body", "y")
-    assert headers["host"] == f"hooks.example.com:{server.server_port}"
+    assert headers["Host"] == f"hooks.example.com:{server.server_port}"
 
 
 def test_a_redirect_is_looked_at_afresh():
@@ -226,7 +227,7 @@ def test_an_answer_that_drips_or_never_ends_is_given_up_in_time():
     """Headers in time are not enough: the deadline is for the last byte too."""
     with dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 9999999\r\n\r\n") as port:
         began = time.monotonic()
-        with pytest.raises(HttpFailed, match=r"took more than 0\.3 s|timed out") as caught:
+        with pytest.raises(HttpFailed, match=r"took more than 0\.3 s") as caught:
             HttpClient(timeout_s=0.3).request("GET", f"http://127.0.0.1:{port}/")
         assert time.monotonic() - began < 3
     assert (caught.value.reason, caught.value.sent) == (Failure.TIMED_OUT, True)
@@ -339,5 +340,5 @@ def test_no_error_of_the_library_is_unmapped():
     errors = [getattr(httpcore2, n) for n in names if issubclass(getattr(httpcore2, n), Exception)]
     assert len(errors) > 10
     for error in (*errors, TimeoutError, ConnectionResetError, ssl.SSLError):
-        with pytest.raises(HttpFailed), _translated("x"):
+        with pytest.raises(HttpFailed), translated("x", Limits(Deadline(1), 1)):
             raise error("boom")

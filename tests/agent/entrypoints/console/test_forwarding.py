@@ -9,12 +9,12 @@ import pytest
 import requests
 from werkzeug.serving import make_server
 
+from agent.adapters.google.key_set import KeySet
 from agent.core.decision.decision import Channel
 from agent.core.incident.phase import Phase
 from agent.entrypoints.console.app import make_app
 from agent.entrypoints.console.forwarding import forward_of
 from agent.entrypoints.console.identity import ASSERTION, IapPerson
-from agent.entrypoints.key_set import KeySet
 from agent.errors import DependencyFailed, SettingsRejected
 from agent.ports.stage_context import Owner
 from agent.settings import Settings

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from agent.adapters.http.client import HttpClient
+from agent.adapters.http.failure import HttpFailed
 from agent.errors import DependencyFailed, InputRejected
 from agent.ports.clock import Clock
 from agent.strict_json import read_json
@@ -32,9 +34,10 @@ class KeySet:
             clock: Tells when what is kept is too old.
             url: A JSON Web Key set.
             holder: Whose keys they are, for the error.
-            timeout_s: The longest a connection or an answer may take, seconds.
+            timeout_s: The longest that fetching may take, seconds.
         """
         self._clock, self._url, self._holder, self._timeout_s = clock, url, holder, timeout_s
+        self._http = HttpClient(timeout_s=timeout_s, limit_bytes=LIMIT)
         self._lock = threading.Lock()
         self._keys: Mapping[str, Key] = {}
         self._fetched_at: datetime | None = None
@@ -72,16 +75,13 @@ class KeySet:
             self._fetched_at = now
 
     def _fetched(self) -> bytes:
-        import requests  # late: a press in Slack needs none of it
-        from urllib3.exceptions import HTTPError
-
         try:
-            with requests.get(self._url, timeout=self._timeout_s, stream=True, allow_redirects=False) as answer:
-                if answer.status_code != 200:
-                    raise self._failed(f"HTTP {answer.status_code}")
-                return answer.raw.read(LIMIT + 1, decode_content=True) or b""
-        except (requests.RequestException, HTTPError, OSError, ValueError) as error:
-            raise self._failed(type(error).__name__) from error
+            answer = self._http.request("GET", self._url)
+        except HttpFailed as error:
+            raise self._failed(error.why) from error
+        if answer.status != 200:
+            raise self._failed(f"HTTP {answer.status}")
+        return answer.body
 
     def _failed(self, why: str) -> DependencyFailed:
         return DependencyFailed(

@@ -3,11 +3,14 @@
 import json
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import urlencode
 
+from agent.adapters.http.client import HttpClient
+from agent.adapters.http.failure import HttpFailed
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
+from agent.ports.decide import Unheard
 from agent.strict_json import read_json
 
-TIMEOUT_S: Final = 30.0
 LIMIT: Final = 33_554_432  # bytes; Cloud Run sends no more
 
 _KINDS: Final[Mapping[int, type[SreError]]] = {
@@ -20,20 +23,16 @@ _KINDS: Final[Mapping[int, type[SreError]]] = {
 }
 
 
-class Unheard(DependencyFailed):
-    """The request went out and no answer came: nobody knows what became of it."""
-
-
 class DecideClient:
     """Asks the deciding function.
 
     Args:
         url: Its address, without a slash at the end.
-        timeout_s: How long a connection or a silence may last, seconds.
+        timeout_s: How long one request with its answer may take, seconds.
     """
 
-    def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S) -> None:
-        self._url, self._timeout_s = url, timeout_s
+    def __init__(self, url: str, *, timeout_s: float) -> None:
+        self._url, self._http = url, HttpClient(timeout_s=timeout_s, limit_bytes=LIMIT)
 
     def get(self, path: str, *, headers: Mapping[str, str], query: Mapping[str, str] | None = None) -> Any:
         """Return what stands at a place.
@@ -41,7 +40,7 @@ class DecideClient:
         Raises:
             SreError: What the function said against it, as it said it; DependencyFailed where it said nothing.
         """
-        return self._ask("GET", path, headers=headers, params=dict(query or {}))
+        return self._ask("GET", path + (f"?{urlencode(query)}" if query else ""), headers)
 
     def post(self, path: str, body: Mapping[str, Any], *, headers: Mapping[str, str] | None = None) -> Any:
         """Send something once and return the answer.
@@ -51,28 +50,20 @@ class DecideClient:
             Unheard: No answer came: nobody knows whether it was taken, and it is not sent again.
         """
         sent = {"content-type": "application/json", **(headers or {})}
-        return self._ask("POST", path, headers=sent, data=json.dumps(body).encode())
+        return self._ask("POST", path, sent, json.dumps(body).encode())
 
-    def _ask(self, method: str, path: str, **more: Any) -> Any:
-        import requests
-        from urllib3.exceptions import HTTPError
-
+    def _ask(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None) -> Any:
         try:
-            with requests.Session() as session:
-                session.trust_env = self._url.startswith("https:")  # no proxy stands before this very machine
-                with session.request(
-                    method, self._url + path, timeout=self._timeout_s, stream=True, allow_redirects=False, **more
-                ) as answer:
-                    raw = answer.raw.read(LIMIT + 1, decode_content=True) or b""
-                    return self._understood(answer.status_code, raw)
-        except (requests.RequestException, HTTPError, OSError) as error:
-            if isinstance(error, requests.ConnectTimeout) or _never_connected(error):
-                raise self._failed("nothing was sent", f"{self._url} cannot be reached") from error
+            answer = self._http.request(method, self._url + path, headers=headers, body=body)
+        except HttpFailed as error:
+            if not error.sent:
+                raise self._failed("nothing was sent", f"{self._url} cannot be reached: {error.why}") from error
             raise Unheard(
                 "`decide` did not answer",
-                why=f"{self._url}: {type(error).__name__} after it was asked",
+                why=f"{self._url}: {error.why}",
                 mend="it may have done what it was asked for; look before you ask again",
             ) from error
+        return self._understood(answer.status, answer.body)
 
     def _understood(self, status: int, raw: bytes) -> Any:
         try:
@@ -93,10 +84,3 @@ class DecideClient:
 
     def _failed(self, what: str, why: str) -> DependencyFailed:
         return DependencyFailed(what, why=why, mend="is DECIDE_URL the address of `decide`, of this version?")
-
-
-def _never_connected(error: Exception) -> bool:
-    from urllib3.exceptions import NewConnectionError
-
-    first = error.args[0] if error.args else None
-    return isinstance(getattr(first, "reason", None), NewConnectionError)

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from agent.entrypoints.key_set import KeySet
+from agent.adapters.google.key_set import KeySet
 from agent.errors import DependencyFailed
 
 GOOD = json.dumps({"keys": [{"kid": "k1", "kty": "EC", "crv": "P-256", "x": "x", "y": "y"}]}).encode()

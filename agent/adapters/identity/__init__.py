@@ -1,1 +1,0 @@
-"""Who the operator of this machine is on Google Cloud."""

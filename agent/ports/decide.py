@@ -1,0 +1,31 @@
+"""The deciding function, for whoever speaks to it from outside: the console and the command line of the cloud."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from agent.errors import DependencyFailed
+
+
+class Unheard(DependencyFailed):
+    """The request went out and no answer came: nobody knows what became of it."""
+
+
+class Decide(Protocol):
+    """Asks the deciding function once, never again."""
+
+    def get(self, path: str, *, headers: Mapping[str, str], query: Mapping[str, str] | None = None) -> Any:
+        """Return what stands at a place.
+
+        Raises:
+            SreError: What the function said against it, as it said it; DependencyFailed where it said nothing.
+        """
+        ...
+
+    def post(self, path: str, body: Mapping[str, Any], *, headers: Mapping[str, str] | None = None) -> Any:
+        """Send something once and return the answer.
+
+        Raises:
+            SreError: What the function said against it, as it said it.
+            Unheard: No answer came: nobody knows whether it was taken, and it is not sent again.
+        """
+        ...

@@ -1,0 +1,38 @@
+"""One question over HTTP to another service: status, headers, JSON, and the time that it believes it is."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Protocol
+
+from agent.core.value import Value
+
+LIMIT_S = 10.0
+
+
+class ProbeReply(Value):
+    """What came back.
+
+    Attributes:
+        headers: Names in lower case.
+        body: The JSON object; empty where the body is none.
+        at: The sender's clock, UTC; None where it does not say.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    body: dict[str, Any]
+    at: datetime | None = None
+
+
+class JsonProbe(Protocol):
+    """Asks an address of the operator's own settings; call it."""
+
+    def __call__(
+        self, url: str, *, headers: Mapping[str, str] | None = None, data: Mapping[str, Any] | None = None
+    ) -> ProbeReply:
+        """Send GET, or POST where there are data, and return whatever is answered, errors too.
+
+        Raises:
+            DependencyFailed: Nothing answered.
+        """
+        ...
