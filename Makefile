@@ -1,4 +1,5 @@
-# Two commands are enough: `make run` and `make test`. Both set up everything they need below this folder.
+# Three commands are enough: `make run`, `make quick` while editing, `make test` before a push.
+# Each sets up what it needs below this folder.
 SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
@@ -11,7 +12,7 @@ LAB ?= state/lab-model
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check types imports unit soak simulate bench lab lock tools docs clean checkov audit lab-model terraform-bindings sbom
+.PHONY: help install run quick test coverage matrix check types imports unit soak simulate bench lab lock tools docs clean checkov audit lab-model terraform-bindings sbom
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -32,8 +33,20 @@ run: install ## Start the whole service on this machine and show a real recorded
 	@echo "== starting; the console will be at http://127.0.0.1:$(PORT) (stop with Ctrl-C) =="
 	@STORE=sqlite:$(STATE) $(BIN)/sre-agent up --port $(PORT) --example $(EXAMPLE)
 
+quick: install ## While editing: the unit tests and the rules of the tree (make quick PYTEST_ARGS=--lf: those that failed)
+	@$(BIN)/pytest -n 2 --dist worksteal $(PYTEST_ARGS) tests/agent tests/architecture tests/test_outside.py
+
 test: check unit ## Everything that CI runs
 	@echo "== all checks passed =="
+
+coverage: install ## Measure what the unit tests and journeys reach in agent/, against the floor in pyproject.toml
+	@$(BIN)/pytest -n 2 --dist loadgroup --cov --cov-report=term:skip-covered --cov-report=html:.coverage-html \
+		$(PYTEST_ARGS) tests/agent tests/contracts tests/journeys
+
+matrix: ## Run the unit tests under each Python from 3.11 to 3.13 that is installed; the others are named
+	@for p in python3.11 python3.12 python3.13; do \
+		if ! $$p -c 'import venv, ensurepip' 2>/dev/null; then echo "== $$p is not installed: not tested =="; continue; fi; \
+		$(MAKE) -s quick VENV=.venv-$$p PYTHON=$$p || exit 1; done
 
 check: install types imports ## Style, types, import contracts
 	@echo "== style ==" && $(BIN)/ruff check -q . && $(BIN)/ruff format --check -q .
@@ -64,7 +77,7 @@ soak: install ## The large counts of the promises (long)
 	@SOAK=1 $(BIN)/pytest -n 2 --dist loadgroup -rs tests/simulation tests/journeys
 
 simulate: install ## Replay one seed: make simulate SEED=4711
-	@$(BIN)/python tests/simulation/replay_seed.py $(SEED)
+	@$(BIN)/python -m tests.simulation.replay_seed $(SEED)
 
 bench: install ## Paired speed ratios beside peers
 	@for b in benchmarks/*.py; do echo "== $$b =="; $(BIN)/python $$b || exit 1; done

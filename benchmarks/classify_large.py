@@ -21,8 +21,8 @@ from pathlib import Path
 from agent.catalogue.load_failures import load_failures
 from agent.failures.match.phrase import parse_phrase
 
-sys.path.insert(0, str(Path(__file__).parent))
-from classify import SHAPES, fault
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from benchmarks.classify import SHAPES, fault
 
 SCAN = """
 import sys, time

@@ -4,7 +4,6 @@ Run: python benchmarks/firestore_operations.py. Prices: Firestore Standard editi
 reads, 0.09 for writes, 0.01 for deletes (cloud.google.com/firestore/pricing, as of 2026-11-21; look them up anew).
 """
 
-import importlib.util
 import sys
 import tempfile
 from pathlib import Path
@@ -13,20 +12,11 @@ from typing import Any
 import structlog
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "simulation"))
+sys.path.insert(0, str(ROOT))
 
 USD_READ, USD_WRITE, USD_DELETE = 0.03e-5, 0.09e-5, 0.01e-5
 STORM = 1_000
 EXAMPLE = "gemma4-26b-l4-startup-probe"
-
-
-def _emulator(folder: Path) -> Any:
-    spec = importlib.util.spec_from_file_location("firestore_emulator", ROOT / "tests" / "firestore_emulator.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.Emulator(folder / "emulator.log")
 
 
 def _taken(documents: tuple[Any, ...]) -> tuple[int, int, int]:
@@ -47,16 +37,16 @@ def _line(what: str, operations: tuple[int, int, int], count: int = 1) -> None:
 
 def main() -> None:
     """Print operations per event of a storm, per duplicate, and per incident from its first event to its end."""
-    from kills import FITS, Journey
-
     from agent.app.catalogues import read_capacity, read_services
     from agent.entrypoints.service import publish_example
     from agent.settings import read_settings
+    from tests.firestore_emulator import Emulator
+    from tests.simulation.kills import FITS, Journey
 
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
     FITS[EXAMPLE] = read_capacity(read_services(read_settings({}, platform=f"rehearsal:{ROOT / 'examples' / EXAMPLE}")))
     with tempfile.TemporaryDirectory() as name:
-        emulator = _emulator(Path(name))
+        emulator = Emulator(Path(name) / "emulator.log")
         try:
             case = {"example": EXAMPLE, "firestore": [emulator.host, "benchmark"]}
             journey = Journey(Path(name), case, kill_at=None, before=False)
@@ -85,9 +75,8 @@ def _ticks(journey: Any, documents: tuple[Any, ...]) -> None:
 
 def _storm(journey: Any, documents: tuple[Any, ...]) -> None:
     """Equal lines of a new revision, told one by one; then all of them once more."""
-    from simulated.places import events, stamped
-
     from agent.entrypoints.service import entry_message
+    from tests.simulation.simulated.places import events, stamped
 
     at = journey.clock.now().isoformat().replace("+00:00", "Z")
     entries = [stamped(events("probe")[0], at, n, "gemma4-26b-qat-l4-00099-new") for n in range(STORM)]

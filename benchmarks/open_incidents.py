@@ -168,8 +168,8 @@ def main() -> int:
                 for side in order:
                     sides[side].event(kind, chances[side], turn)
         report(sides)
-        for side in sides:
-            side.database.close()
+        for done in sides:
+            done.database.close()
     return 0
 
 

@@ -17,7 +17,7 @@ from agent.adapters.model.endpoint import parse_endpoint
 from agent.adapters.model.openai_chat import OpenAiChat
 from agent.app.model_classifier import ModelClassifier
 from agent.app.models import model_use
-from agent.entrypoints.cli.classified_records import Record
+from agent.entrypoints.cli.classified_records import ClassifyInput
 from agent.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -35,11 +35,11 @@ def servers():
 
 def records():
     for log in sorted((ROOT / "examples").glob("*/instance.log")):
-        yield Record(id=log.parent.name, log=log.read_text(), platform="cloud_run", whole_log=True)
+        yield ClassifyInput(id=log.parent.name, log=log.read_text(), platform="cloud_run", whole_log=True)
     if CORPUS.exists():
         for line in CORPUS.read_text().splitlines():
             row = json.loads(line)
-            yield Record(id=row["id"], log=row["log"], platform=row["platform"], whole_log=True)
+            yield ClassifyInput(id=row["id"], log=row["log"], platform=row["platform"], whole_log=True)
 
 
 def sizes(module):

@@ -1,31 +1,23 @@
 """What every test may use: Google's emulators, where they are installed."""
 
 import hashlib
-import importlib.util
 import os
-from pathlib import Path
 
 import pytest
 
+from tests import firestore_emulator as firestore
+from tests import pubsub_emulator as pubsub
 from tests.outside import absent
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test asks the model hub; those that need one start their own
 
 
-def _module(name: str):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="session")
 def pubsub_emulator(tmp_path_factory):
     """Google's Pub/Sub emulator, one for the session; each test takes a project of its own."""
-    emulators = _module("pubsub_emulator")
     try:
-        running = emulators.Emulator(tmp_path_factory.mktemp("pubsub") / "emulator.log")
-    except emulators.Missing as missing:
+        running = pubsub.Emulator(tmp_path_factory.mktemp("pubsub") / "emulator.log")
+    except pubsub.Missing as missing:
         absent(str(missing))
     yield running
     running.stop()
@@ -40,10 +32,9 @@ def pubsub_project(pubsub_emulator, request):
 @pytest.fixture(scope="session")
 def firestore_emulator(tmp_path_factory):
     """Google's Firestore emulator, one for the session; each test takes a project of its own."""
-    emulators = _module("firestore_emulator")
     try:
-        running = emulators.Emulator(tmp_path_factory.mktemp("firestore") / "emulator.log")
-    except emulators.Missing as missing:
+        running = firestore.Emulator(tmp_path_factory.mktemp("firestore") / "emulator.log")
+    except firestore.Missing as missing:
         absent(str(missing))
     yield running
     running.stop()

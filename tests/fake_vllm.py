@@ -95,10 +95,10 @@ class Server:
         self.code = 0
 
     def run(self) -> int:
-        server, outer = self, ThreadingHTTPServer(("127.0.0.1", 0), Handler, bind_and_activate=False)
+        outer = Serving(("127.0.0.1", 0), Handler, bind_and_activate=False)
         outer.socket.close()
         outer.socket = self.listener
-        outer.app = server
+        outer.app = self
         outer.daemon_threads = True
         self.listener.listen(64)
         threading.Thread(target=outer.serve_forever, args=(0.02,), daemon=True).start()
@@ -166,7 +166,15 @@ def talk(per_s: float, line: str) -> None:
         time.sleep(0.02)
 
 
+class Serving(ThreadingHTTPServer):
+    """The web server of one fake, which its handlers ask."""
+
+    app: Server
+
+
 class Handler(BaseHTTPRequestHandler):
+    server: Serving
+
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_: object) -> None:

@@ -27,9 +27,19 @@ The packages of `requirements.txt` as installed with Python {python}, each with 
 """
 
 
+Word = str | Path
+
+
 def write_bill(tools: Path) -> None:
     """Write docs/sbom.cdx.json."""
-    command = [tools / "cyclonedx-py", "requirements", REQUIREMENTS, "--output-reproducible", "--of", "JSON"]
+    command: list[Word] = [
+        tools / "cyclonedx-py",
+        "requirements",
+        REQUIREMENTS,
+        "--output-reproducible",
+        "--of",
+        "JSON",
+    ]
     made = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     for component in made["components"]:
         component.pop("externalReferences", None)  # addresses of a package index, the same for every package
@@ -44,9 +54,17 @@ def write_licences(tools: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         python = Path(folder) / "bin" / "python"
-        install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes"]
+        install: list[Word] = [
+            python,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--require-hashes",
+        ]
         subprocess.run([*install, "-r", REQUIREMENTS], check=True)
-        command = [tools / "pip-licenses", "--python", python, "--format=json", "--from=mixed"]
+        command: list[Word] = [tools / "pip-licenses", "--python", python, "--format=json", "--from=mixed"]
         rows = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     lines = [f"| {row['Name'].lower()} | {row['Version']} | {_short(row['License'])} |" for row in rows]
     version = f"{sys.version_info.major}.{sys.version_info.minor}"

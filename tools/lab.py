@@ -19,7 +19,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
+if TYPE_CHECKING:
+    from agent.adapters.platform.host.platform import HostPlatform
+    from agent.core.incident.incident import Event, Incident
+    from agent.core.plan.plan import Plan
+
+Reached = TypeVar("Reached")
 ROOT = Path(__file__).resolve().parents[1]
 AGENT = ROOT / ".venv" / "bin"
 VLLM = ROOT / ".venv-lab" / "bin" / "vllm"
@@ -114,19 +121,20 @@ class Run:
         self.watcher.send_signal(number)
         self.watcher.wait(60)
 
-    def page(self) -> dict[str, object]:
+    def page(self) -> dict[str, Any]:
         """What is on record of the server."""
         try:
-            return json.loads((self.folder / "host" / self.name / "server.json").read_text())
+            read: dict[str, Any] = json.loads((self.folder / "host" / self.name / "server.json").read_text())
         except (OSError, ValueError):
             return {"starts": []}
+        return read
 
-    def newest(self) -> dict[str, object]:
+    def newest(self) -> dict[str, Any]:
         """The newest start on record."""
         starts = self.page()["starts"]
         return starts[-1] if starts else {}
 
-    def incidents(self) -> list[dict[str, object]]:
+    def incidents(self) -> "list[tuple[Incident, tuple[Event, ...]]]":
         """All incidents, oldest first."""
         sys.path.insert(0, str(ROOT))
         from agent.adapters.store.sqlite.database import SqliteDatabase
@@ -140,7 +148,7 @@ class Run:
         found = sorted(store.incidents(Query(limit=100)), key=lambda i: i.opened_at)
         return [(i, store.timeline(i.id)) for i in found]
 
-    def until(self, what: str, reached: Callable[[], object], limit_s: float = LIMIT_S) -> object:
+    def until(self, what: str, reached: Callable[[], Reached | None], limit_s: float = LIMIT_S) -> Reached:
         """Wait until something is true."""
         began = time.monotonic()
         while time.monotonic() - began < limit_s:
@@ -175,7 +183,7 @@ class Run:
         platform = HostPlatform(self.folder / "host", SystemClock(), dict(os.environ))  # noqa: TID251
         with contextlib.suppress(Exception):
             platform.stop(self.name)
-            self.until("the server's end", lambda: platform.settled(self.name).newest.stage == "ended", 40)
+            self.until("the server's end", lambda: _ended_server(platform, self.name), 40)
 
 
 def play(case: Case) -> dict[str, object]:
@@ -210,28 +218,34 @@ def play(case: Case) -> dict[str, object]:
         run.clean()
 
 
-def _asked(run: Run) -> object:
+def _ended_server(platform: "HostPlatform", name: str) -> bool:
+    newest = platform.settled(name).newest
+    return newest is not None and newest.stage == "ended"
+
+
+def _asked(run: Run) -> "tuple[Incident, Plan] | None":
     for incident, _ in run.incidents():
         if incident.phase == "ASKED" and incident.plan is not None:
             return incident, incident.plan
     return None
 
 
-def _ended(run: Run, wanted: str) -> object:
+def _ended(run: Run, wanted: str) -> "tuple[Incident, tuple[Event, ...]] | None":
     return next(((i, e) for i, e in run.incidents() if i.id == wanted and i.ended), None)
 
 
-def _figures(run: Run, incident, plan, events) -> dict[str, object]:
-    at = {event.phase: event.at for event in reversed(events)}
+def _figures(run: Run, incident: "Incident", plan: "Plan", events: "tuple[Event, ...]") -> dict[str, object]:
+    at = {str(event.phase): event.at for event in reversed(events)}
     broke = run.broken_at or incident.opened_at.timestamp()  # a start breaks with the first line that says so
     newest = run.newest()
     began, ready = (datetime.fromisoformat(str(newest[k])).timestamp() for k in ("began_at", "ready_at"))
     asked, said, done = (
-        at[k].timestamp() for k in ("ASKED", "APPROVED", "RESOLVED" if "RESOLVED" in at else incident.phase)
+        at[k].timestamp() for k in ("ASKED", "APPROVED", "RESOLVED" if "RESOLVED" in at else str(incident.phase))
     )
     total, people, start = done - broke, said - asked, ready - began
     window = 0.0 if plan.by_person else VERIFY_S  # what a person did is over as soon as it serves
     action = plan.actions[0]
+    assert incident.diagnosis is not None
     named = getattr(action, "name", getattr(action, "action", ""))
     words = f"{action.kind} {named} {getattr(action, 'value', '')}".strip()
     return {

@@ -11,6 +11,7 @@ import json
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 BEGIN = "<bos>"
 
@@ -30,7 +31,7 @@ def main(folder: Path) -> int:
     return 0
 
 
-def _write_weights(model, folder: Path) -> None:
+def _write_weights(model: Any, folder: Path) -> None:
     """Every tensor once, in bf16: the output head is the embedding."""
     import torch
     from safetensors.torch import save_file

@@ -22,6 +22,7 @@ import threading
 import time
 import urllib.request
 import venv
+from collections.abc import Iterator
 from pathlib import Path
 
 VLLM = "0.32.0"
@@ -76,7 +77,7 @@ def setup(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def served(folder: Path, *, port: int = PORT):
+def served(folder: Path, *, port: int = PORT) -> Iterator[str]:
     """The model behind the OpenAI API, ready to answer."""
     command = [
         str(folder / "venv" / "bin" / "vllm"), "serve", str(folder / "smollm2"), "--max-model-len", "8192",
@@ -97,7 +98,7 @@ def served(folder: Path, *, port: int = PORT):
         process.kill()
 
 
-def _wait(url: str, process: subprocess.Popen, log: Path) -> None:
+def _wait(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
     began = time.monotonic()
     while time.monotonic() - began < 300:
         if process.poll() is not None:
@@ -161,31 +162,32 @@ def record(url: str, server: str, path: Path, *, examples: int) -> None:
     from agent.adapters.model.openai_chat import OpenAiChat
     from agent.app.model_classifier import ModelClassifier
     from agent.app.models import model_use
-    from agent.entrypoints.cli.classified_records import Record
+    from agent.entrypoints.cli.classified_records import ClassifyInput
+    from agent.ports.model import Question, Reply
     from agent.settings import Settings
 
     tape = Tape(url)
     chat = OpenAiChat(
         [parse_endpoint(f"http://127.0.0.1:{tape.server_address[1]}/v1")], headers=lambda _: {}, first_token_s=60
     )
-    rows = []
+    rows: list[dict[str, object]] = []
 
     class Recording:
         """Keeps each question beside what it moved over the wire."""
 
-        def ask(self, question):
+        def ask(self, question: Question) -> Reply:
             tape.exchanges.clear()
             reply = chat.ask(question)
             heard = reply.model_dump(mode="json", exclude={"took_s", "spent", "endpoint"})
             rows.append({"question": question.model_dump(mode="json"), "http": list(tape.exchanges), "reply": heard})
             return reply
 
-        def judged(self, reply, *, usable):
+        def judged(self, reply: Reply, *, usable: bool) -> None:
             rows[-1]["usable"] = usable
 
     classify = ModelClassifier("model", Recording(), model_use(Settings()))
     for log in sorted((ROOT / "examples").glob("*/instance.log"))[-examples:]:
-        found = classify(Record(id=log.parent.name, log=log.read_text(), platform="cloud_run", whole_log=True))
+        found = classify(ClassifyInput(id=log.parent.name, log=log.read_text(), platform="cloud_run", whole_log=True))
         print(f"{log.parent.name}: {found.class_}", file=sys.stderr)
     head = {"server": server, "recorded": time.strftime("%Y-%m-%d"), "figures": classify.figures()}
     path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in (head, *rows)) + "\n")

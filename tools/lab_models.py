@@ -7,6 +7,7 @@ import json
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import save_file
@@ -88,7 +89,7 @@ def build(folder: Path, config: dict[str, object]) -> None:
     save_file(weights(config), str(folder / "model.safetensors"), metadata={"format": "pt"})
 
 
-def weights(config: dict[str, object]) -> dict[str, torch.Tensor]:
+def weights(config: dict[str, Any]) -> dict[str, torch.Tensor]:
     """Random tensors in the shapes of a Llama or Gemma 3 checkpoint, the same ones each time."""
     made = torch.Generator().manual_seed(1)
     hidden, inner, head = int(config["hidden_size"]), int(config["intermediate_size"]), int(config["head_dim"])

@@ -1,1 +1,1 @@
-"""What broke? Log text in, one failure class with its numbers and fixes out; pure."""
+"""Finds out what broke: log text in, one failure class with its numbers and fixes out; pure."""

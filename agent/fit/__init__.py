@@ -1,1 +1,1 @@
-"""Does it fit? vLLM's memory rules by version, the search for flags, price and probe budget; pure."""
+"""Computes whether a model fits: vLLM's memory rules by version, the search for flags, price and probe budget; pure."""

@@ -18,7 +18,7 @@ def classes() -> list[type[errors.SreError]]:
 def test_an_error_cannot_be_built_without_its_three_parts(kind: type[errors.SreError]) -> None:
     """What alone is not enough."""
     with pytest.raises(TypeError):
-        kind("plan 'p7' was not applied")
+        kind("plan 'p7' was not applied")  # type: ignore[call-arg]
 
 
 def test_a_full_message_reads_as_sentences() -> None:

@@ -13,13 +13,11 @@ Sources: google-cloud-run 0.16.2 (messages), docs/facts.md 4 (states, limits, wo
 """
 
 import hashlib
-import importlib.util
 import threading
 from collections.abc import Callable
 from concurrent import futures
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -27,9 +25,7 @@ from google.cloud import run_v2
 from google.longrunning import operations_pb2
 from google.protobuf import json_format
 
-_spec = importlib.util.spec_from_file_location("cloud_run_limits", Path(__file__).with_name("cloud_run_limits.py"))
-limits = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(limits)
+from tests.contracts import cloud_run_limits as limits
 
 NOT_LISTENING = (
     "Revision '{revision}' is not ready and cannot serve traffic. The user-provided container failed the configured "

@@ -7,10 +7,8 @@ world.watch.go(400)          # rollouts end
 world.close()
 """
 
-import importlib.util
 import time
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from agent.adapters.platform.cloud_run.api import CloudRunApi, clients_over
@@ -18,17 +16,8 @@ from agent.adapters.platform.cloud_run.measure import Meter
 from agent.adapters.platform.cloud_run.platform import CloudRunPlatform
 from agent.adapters.platform.completion import CompletionClient
 from agent.core.service.serving import Probe, ServingConfig
-
-
-def beside(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-server = beside("cloud_run_server")
-vllm = beside("vllm_http")
+from tests.contracts import cloud_run_server as server
+from tests.contracts import vllm_http as vllm
 
 
 class Watch:

@@ -4,7 +4,6 @@ A new adapter joins by one more entry in its table: a function that takes a fres
 returns a function that opens one more handle to the same data.
 """
 
-import importlib.util
 from pathlib import Path
 
 import pytest
@@ -25,16 +24,7 @@ from agent.adapters.store.sqlite.control import SqliteControlStore
 from agent.adapters.store.sqlite.database import SqliteDatabase
 from agent.adapters.store.sqlite.schema import Kind
 from agent.adapters.store.sqlite.store import SqliteStore
-
-
-def _values():
-    spec = importlib.util.spec_from_file_location("contract_values", Path(__file__).with_name("values.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-VALUES = _values()
+from tests.contracts import values
 
 
 class Files:
@@ -108,13 +98,13 @@ def cases(table):
 @pytest.fixture(scope="session")
 def make():
     """Values to store and send."""
-    return VALUES
+    return values
 
 
 @pytest.fixture
 def clock():
     """A clock that stands until it is set."""
-    return VALUES.FakeClock()
+    return values.FakeClock()
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """The Cloud Run stand-in is held against the recorded bodies, so that what passes against it means something."""
 
-import importlib.util
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -14,10 +13,8 @@ from google.longrunning import operations_pb2
 from google.protobuf import json_format
 
 from agent.adapters.platform.cloud_run.api import clients_over
+from tests.contracts import cloud_run_server as server
 
-_spec = importlib.util.spec_from_file_location("cloud_run_server", Path(__file__).with_name("cloud_run_server.py"))
-server = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(server)
 SAMPLES = Path(__file__).parents[1] / "data" / "samples"
 NAME = "projects/example-project/locations/us-central1/services/gemma4-vllm"
 

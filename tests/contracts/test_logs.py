@@ -1,8 +1,6 @@
 """What every Logs port promises: the instance's own log from its start, within a limit, or an error that says why."""
 
-import importlib.util
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import grpc
 import pytest
@@ -16,16 +14,11 @@ from agent.adapters.logs.cloud_logging import CloudLogs
 from agent.adapters.logs.file import FileLogs
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused
 from agent.ports.logs import InstanceLog, LogLine
+from tests.contracts import cloud_logging_server as server
 
 START = datetime(2026, 5, 30, 1, 45, tzinfo=UTC)
 LATER = START + timedelta(hours=1)
 SERVICE, REVISION, INSTANCE = "gemma4-vllm", "gemma4-vllm-00005-k2f", "0087244a80" * 12
-
-_spec = importlib.util.spec_from_file_location(
-    "cloud_logging_server", Path(__file__).with_name("cloud_logging_server.py")
-)
-server = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(server)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 The tapes hold questions, what went over the wire, and what was read then; `make lab-model` records them anew.
 """
 
-import importlib.util
 import json
 from pathlib import Path
 
@@ -16,20 +15,11 @@ from agent.core.diagnosis.model_answer import read_answer
 from agent.errors import ModelMisbehaved
 from agent.failures.signature import FailureClass
 from agent.ports.model import NoAnswer, Question
+from tests import model_server
 
 TESTS = Path(__file__).resolve().parents[1]
 TAPES = sorted((TESTS / "data" / "model").glob("*.jsonl"))
 CLASSES = tuple(str(class_) for class_ in FailureClass)
-
-
-def _servers():
-    spec = importlib.util.spec_from_file_location("model_server", TESTS / "model_server.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-SERVERS = _servers()
 
 
 def rows_of(tape):
@@ -55,13 +45,13 @@ def playing(tape):
         if path.endswith("/models"):
             found = listing
         elif not path.endswith("/chat/completions"):
-            return SERVERS.reply(404, {"detail": "Not Found"})
+            return model_server.reply(404, {"detail": "Not Found"})
         else:
             form = body["response_format"]["type"]
             found = said.get((path, form, body["messages"][1]["content"]))
             found = found or (refused if refused and refused["form"] == form else None)
         assert found is not None, f"nothing was recorded for {path}"
-        return SERVERS.reply(found["status"], found["body"].encode(), kind=found["type"])
+        return model_server.reply(found["status"], found["body"].encode(), kind=found["type"])
 
     return act
 
@@ -74,7 +64,7 @@ def tape(request):
 @pytest.fixture(params=["wire", "answers"])
 def model(request, tape, tmp_path):
     """The adapter over the recorded wire, and the recorded answers that it makes of it."""
-    with SERVERS.Server(playing(tape)) as server:
+    with model_server.Server(playing(tape)) as server:
         chat = OpenAiChat([parse_endpoint(server.url)], headers=lambda _: {}, sleep=lambda _: None)
         if request.param == "wire":
             yield chat
@@ -121,7 +111,7 @@ def test_answers_that_were_usable_are_read_again(model, tape):
 def test_the_server_is_learned_once(tape):
     """The form that a server refuses is tried once; later questions go straight to the one it knows."""
     _, rows = rows_of(tape)
-    with SERVERS.Server(playing(tape)) as server:
+    with model_server.Server(playing(tape)) as server:
         chat = OpenAiChat([parse_endpoint(server.url)], headers=lambda _: {})
         for row in rows:
             chat.ask(Question.model_validate(row["question"]))

@@ -1,6 +1,5 @@
 """One suite for every platform: what apply, find, restore, shift and describe promise."""
 
-import importlib.util
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -26,6 +25,8 @@ from agent.core.service.serving import EnvVar, Probe, ServingConfig
 from agent.core.value import canonical
 from agent.errors import InputRejected, StateConflict
 from agent.ports.platform import Operation, Order, Platform, Restore
+from tests.contracts.cloud_run_world import CloudRunWorld
+from tests.contracts.host_world import HostWorld
 
 SERVICE = "gemma"
 CONFIG = ServingConfig(
@@ -116,13 +117,13 @@ def rehearsal(tmp_path: Path) -> World:
 
 def cloud_run(tmp_path: Path) -> World:
     """The real client over the real wire, against a server that keeps Cloud Run's rules; answers come from loopback."""
-    wire = _beside("cloud_run_world").CloudRunWorld(SERVICE, CONFIG, bad=("--max-model-len", "65536"))
+    wire = CloudRunWorld(SERVICE, CONFIG, bad=("--max-model-len", "65536"))
     return World(platform=wire.open(), wait=lambda: wire.watch.go(400), again=wire.open, close=wire.close)
 
 
 def host(tmp_path: Path) -> World:
     """Real processes of this machine: a program that starts, serves and fails like vLLM."""
-    own = _beside("host_world").HostWorld(tmp_path, SERVICE, CONFIG)
+    own = HostWorld(tmp_path, SERVICE, CONFIG)
     return World(
         platform=own.platform,
         wait=own.wait,
@@ -135,13 +136,6 @@ def host(tmp_path: Path) -> World:
         stages=False,
         fails="the server ended with exit code 1 before it served",
     )
-
-
-def _beside(name: str):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 WORLDS = {"rehearsal": rehearsal, "cloud_run": cloud_run, "host": host}

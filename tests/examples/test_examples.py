@@ -8,7 +8,7 @@ import pytest
 
 from agent.adapters.logs.file import FileLogs
 from agent.adapters.platform.rehearsal.conditions import facts
-from agent.adapters.platform.rehearsal.scenario import Basis, Result, Scenario, load_scenario, moment
+from agent.adapters.platform.rehearsal.scenario import Basis, LiveStart, Outcome, Result, Scenario, load_scenario, moment
 from agent.core.intake.origin import Reading
 from agent.core.intake.read import signals_of
 from agent.core.intake.watching import watching
@@ -88,10 +88,14 @@ def test_the_named_incidents_are_there() -> None:
     assert {"cloud_run", "host", "tpu_vm", "container_apps"} <= platforms
 
 
+def starts(scenario: Scenario) -> tuple[LiveStart | Outcome, ...]:
+    return (scenario.live, *scenario.outcome)
+
+
 def test_a_folder_is_whole(folder: Path, scenario: Scenario) -> None:
     """Every required file is there, and every other file belongs to a start on record."""
     there = {p.name for p in folder.iterdir()}
-    recordings = [o.recording for o in (scenario.live, *scenario.outcome) if o.recording is not None]
+    recordings = [o.recording for o in starts(scenario) if o.recording is not None]
     named = {name for r in recordings for name in (r.log, r.events) if name is not None}
     assert there == REQUIRED | named
 
@@ -166,7 +170,7 @@ def test_recorded_starts_end_when_they_say(scenario: Scenario) -> None:
 
 def test_every_start_that_came_up_says_what_was_measured(scenario: Scenario) -> None:
     """A completion that nobody asked for is None, never True."""
-    for start in (scenario.live, *scenario.outcome):
+    for start in starts(scenario):
         for measured in start.measured:
             if measured.check is Check.COMPLETION and "no completion" in measured.says:
                 assert measured.good is None

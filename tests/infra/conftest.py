@@ -6,16 +6,11 @@ from pathlib import Path
 
 import pytest
 from tests import outside
+from tests.infra.logging_query import Query
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def module(name):
-    """Load a plain module that stands beside this file."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    loaded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
-    return loaded
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +27,7 @@ def shared():
 @pytest.fixture(scope="session")
 def query():
     """The evaluator of the Logging query language."""
-    return module("logging_query").Query
+    return Query
 
 
 @pytest.fixture(scope="session")

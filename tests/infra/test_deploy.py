@@ -14,14 +14,9 @@ import pytest
 from agent.catalogue.load_fit import load_fit_catalogue
 from agent.core.decision.policy import parse_policy
 from agent.core.service.services import parse_services
+from tests.infra import terraform_text
 
 
-def module(name):
-    """Load a plain module that stands beside this file."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
 
 
 ACTIONS = ("plan", "apply", "smoke", "destroy")
@@ -101,7 +96,7 @@ def test_the_generated_variables_are_complete(said, tree, root):
     given = {}
     for name in ("values", "installation"):
         given |= json.loads((tree / "build" / f"{name}.tfvars.json").read_text())
-    variables = module("terraform_text").read_configuration(root / "infra").variables
+    variables = terraform_text.read_configuration(root / "infra").variables
     assert {name for name, body in variables.items() if "default" not in body} <= set(given) <= set(variables)
     assert given["runtime_accounts"] == {
         "gemma4-26b-qat-l4": "gemma4-26b-qat-l4@example-project.iam.gserviceaccount.com"

@@ -9,18 +9,14 @@ import pytest
 
 from agent.core.incident.phase import Phase
 from agent.settings import WORDS
+from tests.infra import security_page, terraform_text, test_deploy as deploying
 
 
-def module(name):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
 
 
 @pytest.fixture(scope="module")
 def cloud(root):
-    return module("terraform_text").read_configuration(root / "infra")
+    return terraform_text.read_configuration(root / "infra")
 
 
 def guide(root, name):
@@ -30,7 +26,7 @@ def guide(root, name):
 def test_the_table_of_rights_is_what_terraform_grants(root, cloud):
     """Whoever widens a right must change the page that tells about it."""
     shown = guide(root, "security").split("<!-- begin generated -->\n")[1].split("<!-- end generated -->")[0]
-    assert shown == module("security_page").tables(cloud)
+    assert shown == security_page.tables(cloud)
 
 
 def test_a_newcomer_finds_every_variable_and_secret_explained(root, cloud):
@@ -65,7 +61,6 @@ def test_the_guides_name_only_what_exists(root, cloud):
 
 def test_the_commands_of_the_guides_are_understood_by_gcloud(root, missing):
     """The same parser that reads deploy.sh's commands."""
-    deploying = module("test_deploy")
     if deploying.shutil.which("gcloud") is None:
         missing("the gcloud command")
     found = []

@@ -16,21 +16,11 @@ from agent.core.service import metric_rules
 from agent.core.service.services import parse_services
 from tools.cloud_values import cloud_values
 from tools.endpoint_values import EXAMPLE, endpoint_values
+from tests.infra import agreement, terraform_text
 
 
-def load(name):
-    import importlib.util
-    import sys
-
-    path = Path(__file__).with_name(f"{name}.py")
-    spec = importlib.util.spec_from_file_location(name, path)
-    sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
 
 
-agreement = load("agreement")
-terraform_text = load("terraform_text")
 
 
 def findings_of(infra, code):

@@ -5,7 +5,7 @@ there are is read from the ports: every method that is not known to read only.
 """
 
 import dataclasses
-import importlib.util
+import importlib
 import json
 import os
 import signal
@@ -144,8 +144,5 @@ if "CRASH_PLAN" in os.environ:
     if name == "decide":
         decide(sys.argv[1])
     else:
-        source = Path(__file__).resolve().parents[2] / "functions" / f"{name}.py"
-        spec = importlib.util.spec_from_file_location(f"deployed_{name}", source)
-        frame = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(frame)
+        frame = importlib.import_module(f"functions.{name}")
         globals()[name] = getattr(frame, name)

@@ -10,7 +10,6 @@
 Time is the real one; the service's waits are set to seconds.
 """
 
-import importlib.util
 import json
 import time
 from pathlib import Path
@@ -27,6 +26,9 @@ from agent.core.incident.phase import Phase
 from agent.entrypoints.service import entry_message
 from agent.ports.bus import Message, Topic
 from agent.ports.store import Query
+from tests.journeys import deployed as processes
+from tests.journeys import fake_slack as slack
+from tests.journeys import region as parts
 
 ROOT = Path(__file__).resolve().parents[2]
 SLACK_SECRET = b"8f742231b10e8888abcd99yyyzzz85a5"
@@ -40,18 +42,6 @@ slack = "U0ADA"
 webhook = "pager"
 services = ["gemma4-*"]
 """
-
-
-def beside(name, folder=Path(__file__).parent):
-    spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-parts = beside("region")
-processes = beside("deployed")
-slack = beside("fake_slack")
 
 
 class Project:

@@ -11,7 +11,6 @@ Time is the real one; what a start takes is divided by ``SPEED``.
 
 import base64
 import http.server
-import importlib.util
 import json
 import threading
 import time
@@ -22,21 +21,12 @@ from urllib.parse import parse_qs, urlsplit
 
 from agent.adapters.platform.rehearsal.scenario import load_scenario, moment
 from agent.core.value import digest
+from tests.contracts import cloud_logging_server as logging_server
+from tests.contracts import cloud_run_world as worlds
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "gemma4-26b-l4-startup-probe"
 SPEED = 600  # the recorded start of 787 s takes 1.3 s
-
-
-def beside(name, folder=ROOT / "tests" / "contracts"):
-    spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-worlds = beside("cloud_run_world")
-logging_server = beside("cloud_logging_server")
 
 
 class Metadata:

@@ -90,19 +90,21 @@ def heard(order: tuple[str, ...]) -> Analysis:
     with analysis(settings, run="r", now=NOW, services=services) as told:
         for name in order:
             for _ in range(2):
-                told.installation.bus.publish(message(EVENTS[name]))
+                told.app.bus.publish(message(EVENTS[name]))
                 told.drive()
         told.settle()
         return told
+
+
+REPEATED = itertools.count(1)
 
 
 def message(event: dict[str, Any]):
     """The same entry under a new id, as a sink that exports twice would publish it."""
     from agent.entrypoints.service import entry_message
 
-    message.count = getattr(message, "count", 0) + 1
     made = entry_message(copy.deepcopy(event), attributes={"run": "r"})
-    return made.with_(id=f"{made.id}-{message.count}")
+    return made.with_(id=f"{made.id}-{next(REPEATED)}")
 
 
 def seen(incident: Incident) -> dict[str, Any]:

@@ -1,12 +1,10 @@
 """From a recorded event to RESOLVED as in the cloud: the console hands the answer on, `decide` signs, the executor acts."""
 
-import importlib.util
 import re
 import shlex
 import sys
 import threading
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import requests
@@ -28,29 +26,18 @@ from agent.entrypoints.proofs import Proofs
 from agent.entrypoints.service import handlers
 from agent.ports.stage_context import Owner
 from agent.settings import Settings
+from tests import google_tokens
 
 PROBE = "gemma4-26b-l4-startup-probe"
 ORIGIN = "https://sre.example.com"
 ADA = Approver(name="Ada", email="ada@example.com", services=("gemma4-*",))
 
 
-def _tokens():
-    path = Path(__file__).resolve().parents[1] / "google_tokens.py"
-    spec = importlib.util.spec_from_file_location("google_tokens", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["google_tokens"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-TOKENS = _tokens()
-
-
 class Cloud:
     """One service whose console and deciding function are web servers of their own, with worlds of their own."""
 
     def __init__(self, told):
-        self.told, self.keys, self.servers = told, TOKENS.KeyServer(), []
+        self.told, self.keys, self.servers = told, google_tokens.KeyServer(), []
         for owner, world in list(told.installation.contexts.items()):
             known = replace(world.rules, policy=world.rules.policy.with_(approvers=(ADA,)))
             told.installation.contexts[owner] = replace(world, rules=known, local=False)
@@ -70,28 +57,28 @@ class Cloud:
             clock=clock,
             google=KeySet(clock, url=f"{self.keys.url}/certs", holder="Google's accounts"),
             iap=KeySet(clock, url=f"{self.keys.url}/iap", holder="Identity-Aware Proxy"),
-            audiences=(TOKENS.OURS,),
-            own=TOKENS.OURS,
-            iap_audience=TOKENS.IAP,
+            audiences=(google_tokens.OURS,),
+            own=google_tokens.OURS,
+            iap_audience=google_tokens.IAP,
         )
         gate = Gate(world=self.told.installation.contexts[Owner.DECIDE], clock=clock, proofs=proofs)
         return lambda environ, start: respond(Request(environ), gate)(environ, start)
 
     def console(self):
         settings = Settings(
-            store="firestore:p", bus="pubsub:p", platform="cloud_run:p", iap_audience=TOKENS.IAP, public_url=ORIGIN,
+            store="firestore:p", bus="pubsub:p", platform="cloud_run:p", iap_audience=google_tokens.IAP, public_url=ORIGIN,
             decide_url=self.decide_url, form_key="f" * 32,
         )  # fmt: skip
         world = self.told.installation.contexts[Owner.INTAKE]
         assert world.receipt_key is None
         assert world.control is None
         keys = KeySet(self.told.clock, url=f"{self.keys.url}/iap", holder="Identity-Aware Proxy")
-        identity = IapPerson(audience=TOKENS.IAP, keys=keys, clock=self.told.clock)
+        identity = IapPerson(audience=google_tokens.IAP, keys=keys, clock=self.told.clock)
         return make_app(world, settings=settings, identity=identity, decide=forward_of(settings))
 
     def press(self, plan, answer):
         """Open the plan's page and press, as a browser behind the proxy does."""
-        sent = {ASSERTION: TOKENS.assertion(self.told.clock.now()), "Origin": ORIGIN}
+        sent = {ASSERTION: google_tokens.assertion(self.told.clock.now()), "Origin": ORIGIN}
         page = requests.get(f"{self.console_url}/plans/{plan.id}", headers=sent, timeout=10)
         sent["Cookie"] = page.headers["Set-Cookie"].partition(";")[0]
         forms = re.findall(r"<form method=\"post\".*?</form>", page.text, re.DOTALL)
@@ -126,7 +113,7 @@ def test_an_answer_in_the_console_ends_in_a_service_that_serves(cloud):
 def test_an_answer_from_the_command_line_does_too(cloud, tmp_path, monkeypatch, capsys):
     """The executor takes the receipt: who is proven by an ID token is an approver like any other."""
     plan = cloud.told.until(lambda i: i.phase is Phase.ASKED, limit_s=300).plan
-    token = TOKENS.id_token(TOKENS.id_claims(cloud.told.clock.now()))
+    token = google_tokens.id_token(google_tokens.id_claims(cloud.told.clock.now()))
     monkeypatch.setenv("DECIDE_URL", cloud.decide_url)
     monkeypatch.setenv("ID_TOKEN_COMMAND", shlex.join([sys.executable, "-c", f"print({token!r})"]))
     assert main(["approve", plan.id]) == 0

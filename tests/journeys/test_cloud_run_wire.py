@@ -1,6 +1,5 @@
 """From the recorded events of a failed L4 rollout to one update on Cloud Run's own wire, verified or undone."""
 
-import importlib.util
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,13 +15,10 @@ from agent.core.change.execution import EffectKind
 from agent.core.change.verification import Check, Verdict
 from agent.core.incident.phase import Phase
 from agent.core.value import canonical
+from tests.contracts import cloud_run_world as worlds
 
 ROOT = Path(__file__).resolve().parents[2]
 PROBE = "gemma4-26b-l4-startup-probe"
-
-_spec = importlib.util.spec_from_file_location("cloud_run_world", ROOT / "tests" / "contracts" / "cloud_run_world.py")
-worlds = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(worlds)
 
 
 @pytest.fixture

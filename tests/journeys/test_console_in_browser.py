@@ -1,13 +1,10 @@
 """The console in a real browser, with scripts switched off: read, approve, reject, and every way to come too late."""
 
-import importlib.util
 import shutil
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -19,21 +16,17 @@ from agent.entrypoints.console.app import make_app
 from agent.entrypoints.console.identity import Person
 from agent.entrypoints.console.serve import claim, local_server
 from agent.settings import Settings
+from tests.agent.entrypoints.console import scenes as theatre
 from tests.outside import absent
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
 WIDTHS = {"phone": 360, "desk": 1280}
-SCENES_FILE = Path(__file__).parents[1] / "agent" / "entrypoints" / "console" / "scenes.py"
 
 
 @pytest.fixture(scope="module")
 def scenes():
-    spec = importlib.util.spec_from_file_location("journey_scenes", SCENES_FILE)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["journey_scenes"] = module
-    spec.loader.exec_module(module)
-    return module
+    return theatre
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,6 @@
 """S3, S15, R13: no effect is made from what the incident database says; each attack writes there and nowhere else."""
 
-import importlib.util
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -13,19 +11,10 @@ from agent.core.plan.action import SetConcurrency
 from agent.core.value import canonical
 from agent.ports.platform import Order
 from agent.ports.store import Change
+from tests.journeys.staging import staged_example
 
 PROBE = "gemma4-26b-l4-startup-probe"
 SERVICE = "gemma4-26b-qat-l4"
-
-
-def _beside(name: str):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-STAGING = _beside("staging")
 
 
 @pytest.fixture
@@ -33,7 +22,7 @@ def staged(journey, tmp_path):
     """A journey whose first plan is staged."""
 
     def make(**outcome):
-        return journey(str(STAGING.staged_example(tmp_path, **outcome)))
+        return journey(str(staged_example(tmp_path, **outcome)))
 
     return make
 

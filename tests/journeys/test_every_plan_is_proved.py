@@ -1,11 +1,10 @@
 """T3: what takes memory and is not proved is never offered; what proves it stands on the page. T5 beside it."""
 
-import importlib.util
 import json
 import os
-import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,13 +19,8 @@ from agent.errors import PolicyRefused
 from agent.ports.stage_context import Owner
 from agent.presentation.terminal_text import lines
 from agent.stages.shared.approval import is_automatic
-
-_spec = importlib.util.spec_from_file_location("offered_plans", Path(__file__).with_name("offered_plans.py"))
-assert _spec is not None
-assert _spec.loader is not None
-offered_plans = importlib.util.module_from_spec(_spec)
-sys.modules["offered_plans"] = offered_plans
-_spec.loader.exec_module(offered_plans)
+from tests.journeys import offered_plans
+from tests.journeys.conftest import Journey
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted(p.parent.name for p in (ROOT / "examples").glob("*/expected.json"))
@@ -59,7 +53,7 @@ def test_every_plan_of_an_example_is_proved_or_a_task(example: str, journey) -> 
     assert seen
 
 
-def asked(journey) -> tuple[object, Incident]:
+def asked(journey) -> tuple[Journey, Incident]:
     told = journey("vllm-cpu-kv-cache-too-small")
     return told, told.until(lambda i: i.phase is Phase.ASKED)
 
@@ -92,7 +86,7 @@ def test_an_unproved_change_cannot_be_approved_whoever_wrote_it(journey) -> None
     told, found = asked(journey)
     bare = found.plan.with_(proof=Proof.NONE, proof_figures=(), proof_missing=("whether it fits",))
     for plan in (bare, bare.with_(proof=None, proof_missing=())):
-        store = told.installation.store
+        store: Any = told.installation.store
         store._plans[plan.id] = plan.model_dump_json()
         store._incidents[found.id] = found.with_(plan=plan).model_dump_json()
         with pytest.raises(PolicyRefused, match=r"proof|proves"):
@@ -113,7 +107,7 @@ def test_the_executor_computes_the_proof_anew(journey) -> None:
     """Whoever writes incidents says "computed" where it is only measured: the change is refused before its effect."""
     told, found = asked(journey)
     forged = found.plan.with_(proof=Proof.COMPUTED)
-    store = told.installation.store
+    store: Any = told.installation.store
     store._plans[forged.id] = forged.model_dump_json()
     store._incidents[found.id] = found.with_(plan=forged).model_dump_json()
     told.answer(forged.id)

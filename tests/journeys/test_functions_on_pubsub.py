@@ -1,7 +1,6 @@
 """The journey on real parts: Google's emulator pushes recorded entries to the functions, each in a process of its own."""
 
 import base64
-import importlib.util
 import json
 import re
 from pathlib import Path
@@ -10,6 +9,8 @@ import pytest
 
 from agent.core.change.verification import Verdict
 from agent.core.incident.phase import Phase
+from tests.journeys.deployed import Deployed
+from tests.pubsub_emulator import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = "gemma4-26b-l4-startup-probe"
@@ -20,17 +21,9 @@ FAST = {"REHEARSAL_COMPRESSION": "600", "INGEST_SECRETS": f"alertmanager={SECRET
 pytestmark = [pytest.mark.emulator, pytest.mark.xdist_group("emulator")]
 
 
-def beside(name, folder=Path(__file__).parent):
-    spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture
 def deployed(pubsub_emulator, pubsub_project, tmp_path):
-    free_port = beside("pubsub_emulator", ROOT / "tests").free_port
-    running = beside("deployed").Deployed(pubsub_emulator, pubsub_project, tmp_path, EXAMPLE, free_port, **FAST)
+    running = Deployed(pubsub_emulator, pubsub_project, tmp_path, EXAMPLE, free_port, **FAST)
     yield running
     running.stop()
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import http.client
-import importlib.util
 import json
 import os
 import subprocess
@@ -13,6 +12,9 @@ import pytest
 
 from agent.core.change.verification import Verdict
 from agent.core.incident.phase import Phase
+from tests.journeys import crashing
+from tests.journeys import deployed as processes
+from tests.pubsub_emulator import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
@@ -24,24 +26,16 @@ FLIPS = (0, 1) if os.environ.get("SOAK") else (0,)
 pytestmark = [pytest.mark.emulator, pytest.mark.xdist_group("emulator")]
 
 
-def beside(name, folder=HERE):
-    spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def planned(flip):
     """Every effect of every function once, before it at one, after it at the next; those of the executor both ways."""
     whens = ("before", "after")
-    names = [(function, label) for function in (*KILLED, "decide") for label in beside("crashing").effects()]
+    names = [(function, label) for function in (*KILLED, "decide") for label in crashing.effects()]
     points = {f"{function} {whens[(n + flip) % 2]} {label}" for n, (function, label) in enumerate(names)}
-    return sorted(points | {f"on_decision {when} {label}" for when in whens for label in beside("crashing").effects()})
+    return sorted(points | {f"on_decision {when} {label}" for when in whens for label in crashing.effects()})
 
 
 def test_every_method_of_a_port_is_known_to_read_or_is_an_effect():
     """A method that is taken out of a port is taken out here; a new one counts as an effect by itself."""
-    crashing = beside("crashing")
     for port in crashing.PORTS:
         assert crashing.READS[port] <= crashing.methods(port)
     assert {"store.commit", "bus.publish", "platform.apply", "control.begin"} <= set(crashing.effects())
@@ -52,12 +46,12 @@ def test_killed_at_twenty_points_it_resumes_and_does_nothing_twice(pubsub_emulat
     plan = tmp_path / "points" / "plan.json"
     plan.parent.mkdir()
     plan.write_text(json.dumps(planned(flip)))
-    deployed = beside("deployed").Deployed(
+    deployed = processes.Deployed(
         pubsub_emulator,
         f"{pubsub_project}-{flip}",
         tmp_path,
         EXAMPLE,
-        beside("pubsub_emulator", ROOT / "tests").free_port,
+        free_port,
         functions=KILLED,
         source=HERE / "crashing.py",
         REHEARSAL_COMPRESSION="100",  # more, and what the killed lose counts as a rollout that never ended
@@ -86,7 +80,7 @@ def journey(deployed):
 
 def answered(deployed, plan):
     """Press the button until it is answered; each time the deciding process may be killed."""
-    environ = beside("deployed").clean_environ(**deployed.words, CRASH_FUNCTION="decide")
+    environ = processes.clean_environ(**deployed.words, CRASH_FUNCTION="decide")
     for _ in range(12):
         run = subprocess.run(
             [sys.executable, HERE / "crashing.py", plan], check=False, env=environ, cwd=ROOT, capture_output=True

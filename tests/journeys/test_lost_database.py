@@ -40,8 +40,8 @@ class Service:
         self.here = build_app(self.settings)
 
     def close(self) -> None:
-        self.here.store._database.close()
-        self.here.control._database.close()
+        for store in (self.here.store, self.here.control):
+            store._database.close()
 
     def work(self) -> None:
         """Do what is due now."""

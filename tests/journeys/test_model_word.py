@@ -1,6 +1,5 @@
 """The model's word on the whole way: off, on, slow or lying, certain rules lead to the same plan at the same time."""
 
-import importlib.util
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -13,21 +12,12 @@ from agent.core.incident.phase import Phase
 from agent.core.plan.plan import Risk
 from agent.ports.model import NoAnswer
 from agent.ports.stage_context import Owner
+from tests import model_server as servers
+from tests import model_words as words
 
 ROOT = Path(__file__).resolve().parents[2]
 PROBE = "gemma4-26b-l4-startup-probe"
 EXAMPLES = sorted(path.parent.name for path in (ROOT / "examples").glob("*/events.jsonl"))
-
-
-def beside(name):
-    spec = importlib.util.spec_from_file_location(name, ROOT / "tests" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-words = beside("model_words")
-servers = beside("model_server")
 
 
 def settled(told):

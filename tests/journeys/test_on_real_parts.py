@@ -1,6 +1,5 @@
 """The journey on real parts: emulators and stand-ins on the real wires, the functions as they are deployed."""
 
-import importlib.util
 import json
 from pathlib import Path
 
@@ -14,21 +13,13 @@ from agent.core.incident.phase import Phase
 from agent.core.plan.action import difference
 from agent.core.service.serving import EFFECT_LABEL, STAMP_LABELS
 from agent.presentation.slack_card import APPROVE
+from tests.journeys import on_cloud as cloud
+from tests.pubsub_emulator import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 MENDED, UNDONE, TWICE = SERVICES = ("gemma4-26b-qat-l4", "gemma4-26b-undone", "gemma4-26b-twice")
 
 pytestmark = [pytest.mark.emulator, pytest.mark.xdist_group("real_parts")]
-
-
-def beside(name, folder=Path(__file__).parent):
-    spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-cloud = beside("on_cloud")
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +28,6 @@ def project(pubsub_emulator, firestore_emulator, tmp_path_factory):
     region.put(MENDED)
     region.put(UNDONE, serving=f"{UNDONE}-00004-h7x")
     region.put(TWICE)
-    free_port = beside("pubsub_emulator", ROOT / "tests").free_port
     folder = tmp_path_factory.mktemp("functions")
     try:
         running = cloud.Project(pubsub_emulator, firestore_emulator, region, folder, free_port, SERVICES)

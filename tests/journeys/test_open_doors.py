@@ -3,25 +3,16 @@
 import contextlib
 import hashlib
 import hmac
-import importlib.util
 import socket
 import time
 from pathlib import Path
 
 import pytest
 
+from tests.journeys import deployed
+
 SECRET = b"8f742231b10e8888abcd99yyyzzz85a5"
 THREADS = 4
-
-
-def _beside(name):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-deployed = _beside("deployed")
 
 
 @pytest.fixture

@@ -1,9 +1,6 @@
 """From a log event to RESOLVED through Slack's own wire: one message, buttons that count, every phase in place."""
 
-import importlib.util
-import sys
 import threading
-from pathlib import Path
 
 import pytest
 from slack_sdk import WebClient
@@ -22,28 +19,18 @@ from agent.entrypoints.service import handlers
 from agent.ports.stage_context import Owner
 from agent.presentation.slack_card import APPROVE, REJECT
 from agent.stages.tell import BeingTold, tell_people
+from tests.journeys import fake_slack
 
 PROBE = "gemma4-26b-l4-startup-probe"
 SECRET = b"8f742231b10e8888abcd99yyyzzz85a5"
 ADA = Approver(name="Ada", slack="U0ADA", services=("gemma4-*",))
 
 
-def _fake():
-    spec = importlib.util.spec_from_file_location("fake_slack", Path(__file__).with_name("fake_slack.py"))
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["fake_slack"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-FAKE = _fake()
-
-
 class Team:
     """A service, a Slack, and the deciding function behind a web server of its own."""
 
     def __init__(self, told):
-        self.told, self.slack, self.replies = told, FAKE.FakeSlack(SECRET), []
+        self.told, self.slack, self.replies = told, fake_slack.FakeSlack(SECRET), []
         self.notifier = self.new_notifier()
         for owner, world in list(told.installation.contexts.items()):
             known = world.rules
@@ -62,7 +49,7 @@ class Team:
         self.thread.start()
 
     def new_notifier(self):
-        client = WebClient(token=FAKE.TOKEN, base_url=self.slack.url, retry_handlers=[])
+        client = WebClient(token=fake_slack.TOKEN, base_url=self.slack.url, retry_handlers=[])
         return SlackNotifier(client, channel="C0SRE", redact=redact, console_url="https://console.example.com")
 
     def press(self, action, *, user="U0ADA", times=1, typed=""):

@@ -4,7 +4,6 @@ Setting the environment up costs up to a minute: that is the point of the test.
 """
 
 import base64
-import importlib.util
 import json
 import os
 import subprocess
@@ -13,25 +12,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.infra import terraform_text
+from tests.journeys import deployed
 from tests.outside import absent
+from tests.pubsub_emulator import free_port
+from tools import stage_functions as staging
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "gemma4-26b-l4-startup-probe"
 
 
-def module(path):
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
-
-
-@pytest.fixture(scope="module")
-def staging():
-    return module(ROOT / "tools" / "stage_functions.py")
-
-
-def test_every_function_is_staged_with_what_the_build_needs_and_nothing_else(staging, tmp_path):
+def test_every_function_is_staged_with_what_the_build_needs_and_nothing_else(tmp_path):
     for name in staging.functions():
         folder = staging.stage(name, tmp_path, services=EXAMPLE / "services.toml")
         assert {path.name for path in folder.iterdir()} == {
@@ -62,11 +53,10 @@ IMAGE_DATE = (
 
 
 @pytest.mark.parametrize("as_terraform_says", [True, False])
-def test_what_the_build_has_compiled_is_not_compiled_again_at_every_start(staging, tmp_path, as_terraform_says):
+def test_what_the_build_has_compiled_is_not_compiled_again_at_every_start(tmp_path, as_terraform_says):
     """The build's own command (`compileall -f -q .`), then the image's one date for every file."""
     folder = staging.stage("on_log_event", tmp_path)
-    text = module(ROOT / "tests" / "infra" / "terraform_text.py")
-    found = text.read_configuration(ROOT / "infra" / "modules" / "function")
+    found = terraform_text.read_configuration(ROOT / "infra" / "modules" / "function")
     (build,) = found.of("google_cloudfunctions2_function")["this"]["build_config"]
     environ = {"PATH": os.environ["PATH"]} | (build["environment_variables"] if as_terraform_says else {})
     subprocess.run([sys.executable, "-m", "compileall", "-f", "-q", "."], cwd=folder, env=environ, check=True)
@@ -79,7 +69,7 @@ def test_what_the_build_has_compiled_is_not_compiled_again_at_every_start(stagin
     assert (int(ran.stdout) == 0) is as_terraform_says
 
 
-def test_a_function_that_is_not_there_is_named(staging, tmp_path):
+def test_a_function_that_is_not_there_is_named(tmp_path):
     with pytest.raises(SystemExit, match="there is no function 'on_nothing'; there are console, "):
         staging.stage("on_nothing", tmp_path)
 
@@ -106,14 +96,13 @@ def python(tmp_path_factory):
 
 
 @pytest.mark.timeout(280)
-def test_a_staged_function_starts_and_takes_a_recorded_event_in(staging, python, tmp_path):
+def test_a_staged_function_starts_and_takes_a_recorded_event_in(python, tmp_path):
     """By the framework's own command, from main.py, with the path that the framework makes and no other."""
-    deployed = module(Path(__file__).with_name("deployed.py"))
     folder = staging.stage("on_log_event", tmp_path, services=EXAMPLE / "services.toml")
     environ = deployed.clean_environ(STORE=f"sqlite:{tmp_path / 'state'}", SERVICES="services.toml")
     del environ["PYTHONPATH"]
     environ["PLATFORM"] = "cloud_run:example-project"
-    port = module(ROOT / "tests" / "pubsub_emulator.py").free_port()
+    port = free_port()
     function = deployed.Function(
         "on_log_event", port, environ, tmp_path / "log", source=folder / "main.py", python=python, cwd=folder
     )

@@ -1,6 +1,5 @@
 """What a change was worth, measured on Cloud Run's own wire: against the need, the prediction and the start-up log."""
 
-import importlib.util
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -20,17 +19,17 @@ from agent.entrypoints.cli.commands.replay import incident_json
 from agent.entrypoints.handlers import OBSERVE_ATTEMPTS
 from agent.entrypoints.service import handlers
 from agent.errors import DependencyFailed
+from agent.ports.clock import Clock
 from agent.ports.logs import InstanceLog
+from agent.ports.logs import Logs as InstanceLogs
 from agent.ports.stage_context import Owner
 from agent.presentation.terminal_text import lines
+from tests.contracts import cloud_run_world as worlds
 
 ROOT = Path(__file__).resolve().parents[2]
 PROBE = "gemma4-26b-l4-startup-probe"
 QUEUE = "gemma4-26b-l4-queue"
 
-_spec = importlib.util.spec_from_file_location("cloud_run_world", ROOT / "tests" / "contracts" / "cloud_run_world.py")
-worlds = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(worlds)
 
 # What vLLM 0.22 prints, line by line; the figures of the cache are made up, those of the weights were recorded.
 PRINTED = (
@@ -79,7 +78,7 @@ def begun(journey: Callable, tmp_path: Path) -> Iterator[Callable]:
 class Logs:
     """The recorded logs, and those of revisions that we make; ``read`` says which were asked for."""
 
-    def __init__(self, recorded: object, printed: str, clock: object) -> None:
+    def __init__(self, recorded: InstanceLogs, printed: str, clock: Clock) -> None:
         self._recorded, self._printed, self._clock = recorded, printed, clock
         self.read: list[str] = []
 

@@ -1,6 +1,5 @@
 """A server on this machine, broken in every way and mended, by the command that an operator types."""
 
-import importlib.util
 import json
 import os
 import signal
@@ -13,20 +12,13 @@ from pathlib import Path
 import pytest
 
 from agent.core.incident.phase import Phase
+from tests.journeys import watched as watched_module
 
 HERE = Path(__file__).resolve().parent
 
 
-@pytest.fixture(scope="module")
-def watched_module():
-    spec = importlib.util.spec_from_file_location("watched", HERE / "watched.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture
-def watched(watched_module, tmp_path: Path) -> Iterator[Callable]:
+def watched(tmp_path: Path) -> Iterator[Callable]:
     made = []
 
     def make(**environ: str):

@@ -1,6 +1,5 @@
 """What the lab recorded of real vLLM: the same logs lead to the same causes, without the big install."""
 
-import importlib.util
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +8,7 @@ import pytest
 
 from agent.app.catalogues import matcher
 from agent.core.incident.phase import Phase
+from tests.journeys.watched import Watched
 
 HERE = Path(__file__).resolve().parent
 DATA = HERE.parents[0] / "data" / "host"
@@ -18,13 +18,10 @@ IN_ITS_LOG = sorted(set(ROWS) - {"engine_hang"})  # a hang says nothing; the che
 
 @pytest.fixture
 def watched(tmp_path: Path) -> Iterator:
-    spec = importlib.util.spec_from_file_location("watched", HERE / "watched.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
     made = []
 
     def make(**environ: str):
-        made.append(module.Watched(tmp_path, **environ))
+        made.append(Watched(tmp_path, **environ))
         return made[-1]
 
     yield make

@@ -1,7 +1,6 @@
 """The watcher at a narrow terminal: a question, an answer, and Ctrl-C that asks what to stop."""
 
 import fcntl
-import importlib.util
 import os
 import pty
 import re
@@ -16,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from agent.core.incident.phase import Phase
+from tests.journeys import watched as module
 
 HERE = Path(__file__).resolve().parent
 COLUMNS = 30
@@ -57,9 +57,6 @@ class Terminal:
 
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator:
-    spec = importlib.util.spec_from_file_location("watched", HERE / "watched.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
     own = module.Watched(tmp_path)
     made = []
 

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import structlog
-from simulated.chaos import WRITES, Port
 
 from agent.adapters.bus.embedded import EmbeddedBus
 from agent.adapters.bus.pulling import default_subscriptions
@@ -39,6 +38,7 @@ from agent.ports.stage_context import Owner
 from agent.ports.store import Query
 from agent.settings import read_settings
 from agent.stages.plan_to_decision import Word, plan_to_decision
+from tests.simulation.simulated.chaos import WRITES, Port
 
 ROOT = Path(__file__).resolve().parents[2]
 T0 = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
@@ -104,7 +104,7 @@ class Journey:
         return answer
 
     def _rests(self) -> bool:
-        waiting = self.installation.bus.waiting()
+        waiting = self.installation.bus.waiting()  # type: ignore[attr-defined]
         return not self.installation.store.unsent() and not any(n for s, n in waiting.items() if "dead" not in s)
 
     def _person(self) -> None:
@@ -140,7 +140,7 @@ class Journey:
 
     def _stores(self, case: dict[str, Any]) -> Stores:
         kept = sqlite_stores(self.settings, with_control=True)
-        self.databases = [kept.store._database, kept.control._database]
+        self.databases = [kept.store._database, kept.control._database]  # type: ignore[attr-defined]
         if "firestore" not in case:
             return kept
         from agent.adapters.store.firestore.cards import FirestoreCards

@@ -1,8 +1,8 @@
-"""Replay one seed of the simulation and show what happened: python tests/simulation/replay_seed.py SEED [--quiet]."""
+"""Replay one seed of the simulation and show what happened: make simulate SEED=N [--quiet]."""
 
 import sys
 
-from simulated.driver import Simulation, Violation
+from tests.simulation.simulated.driver import Simulation, Violation
 
 
 def main(words: list[str]) -> int:

@@ -1,11 +1,8 @@
 """R8: any body is survived; a body that can never succeed is put away at once and never asked for again."""
 
 import contextlib
-import importlib.util
 import io
-import sys
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -22,19 +19,10 @@ from agent.ports.bus import Outcome
 from agent.ports.stage_context import Owner
 from agent.settings import read_settings
 from tests.outside import absent
+from tests.simulation import bodies
 
 MUTANTS = 48  # of each sample
 PROMISED = 5000
-
-
-@pytest.fixture(scope="module")
-def bodies():
-    """Return the module that makes the bodies."""
-    spec = importlib.util.spec_from_file_location("bodies", Path(__file__).with_name("bodies.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    yield module
-    sys.modules.pop("bodies", None)
 
 
 class StoppedClock:
@@ -82,7 +70,7 @@ def judged(survived, count):
     assert sum(survived.outcomes.values()) == count
 
 
-def test_our_own_bodies_and_mutants_of_every_sample_are_survived(bodies, tmp_path):
+def test_our_own_bodies_and_mutants_of_every_sample_are_survived(tmp_path):
     """Published payloads changed at a seeded place, and a set of our own, in every envelope: no bug, no redelivery."""
     survived, count = Survived(tmp_path), 0
     for body in bodies.OWN:
@@ -102,7 +90,7 @@ def test_our_own_bodies_and_mutants_of_every_sample_are_survived(bodies, tmp_pat
 
 
 @pytest.mark.shared
-def test_the_public_corpora_are_survived(bodies, tmp_path):
+def test_the_public_corpora_are_survived(tmp_path):
     """JSONTestSuite in four envelopes and the naughty strings at five places: with the mutants, 5,000 bodies."""
     found = bodies.suite()
     if found is None:
@@ -119,7 +107,7 @@ def test_the_public_corpora_are_survived(bodies, tmp_path):
     assert len(requests) + mutants >= PROMISED
 
 
-def test_the_same_bodies_are_survived_by_the_other_doors(bodies):
+def test_the_same_bodies_are_survived_by_the_other_doors():
     """A sender's post and a replay's file refuse with the same typed error, row by row."""
     sender = Sender(name="s", shapes=frozenset({"alertmanager", "log_entry"}), secret=b"0123456789abcdef")
     for number, body in enumerate([*bodies.OWN, *bodies.samples()]):
@@ -129,7 +117,7 @@ def test_the_same_bodies_are_survived_by_the_other_doors(bodies):
         assert list(records_in(io.BytesIO(changed), origin="x")) is not None
 
 
-def test_a_good_body_after_a_bad_one_goes_through(bodies, tmp_path):
+def test_a_good_body_after_a_bad_one_goes_through(tmp_path):
     """What is put away blocks nothing."""
     survived = Survived(tmp_path)
     for body in bodies.OWN:
@@ -149,7 +137,7 @@ def test_a_good_body_after_a_bad_one_goes_through(bodies, tmp_path):
         "aca_system_log_stream",
     ],
 )
-def test_mutants_of_azure_and_eventbridge_bodies_are_taken_or_refused_by_name(bodies, sample):
+def test_mutants_of_azure_and_eventbridge_bodies_are_taken_or_refused_by_name(sample):
     """1,000 of each through `ingest`, with its sender's secret: accepted, ignored or an InputRejected, never a crash."""
     raw = (bodies.DATA / "samples" / f"{sample}.json").read_bytes()
     secret = b"0123456789abcdef" * 2

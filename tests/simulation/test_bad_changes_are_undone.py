@@ -1,26 +1,32 @@
 """R13, R14: a change that does not help is taken back, the prior template serves again, and there is an end to trying."""
 
 import pytest
-from simulated.chaos import Fault
-from simulated.driver import Course, Simulation
-from simulated.platform import BAD, Fate
 
 from agent.adapters.platform.rehearsal.template import bare
 from agent.core.change.verification import Verdict
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.ports.store import Query
+from tests.simulation.simulated.chaos import Fault
+from tests.simulation.simulated.driver import Course, Simulation
+from tests.simulation.simulated.platform import BAD, Fate
 
 
-def run(**course) -> tuple[Simulation, Incident]:
-    simulation = Simulation(3, Course(**course))
+class Begun(Simulation):
+    """A simulation that remembers what served before it began."""
+
+    before: dict[str, tuple[object, object]]
+
+
+def run(**course) -> tuple[Begun, Incident]:
+    simulation = Begun(3, Course(**course))
     simulation.before = {n: (bare(s.template), s.traffic) for n, s in simulation.platform.services.items()}
     simulation.run()
     (incident,) = simulation.store.incidents(Query())
     return simulation, incident
 
 
-def prior_serves(simulation: Simulation, service: str) -> bool:
+def prior_serves(simulation: Begun, service: str) -> bool:
     now = simulation.platform.services[service]
     return (bare(now.template), now.traffic) == simulation.before[service]
 

@@ -1,6 +1,5 @@
 """R8 at the door: the functions answer any body, and ask for a bad one never again."""
 
-import importlib.util
 from pathlib import Path
 
 import functions_framework
@@ -10,6 +9,7 @@ import structlog
 from agent.app import Role
 from agent.entrypoints import functions
 from agent.entrypoints.slack_request import BODY_LIMIT
+from tests.simulation import bodies
 
 ROOT = Path(__file__).resolve().parents[2]
 MUTANTS = 2  # of each sample; the decoders are tried with many more beside this
@@ -20,14 +20,6 @@ CACHED = (
     functions._console,
     functions._gate,
 )
-
-
-@pytest.fixture
-def bodies():
-    spec = importlib.util.spec_from_file_location("bodies", Path(__file__).with_name("bodies.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture
@@ -49,7 +41,7 @@ def served(monkeypatch, tmp_path):
     structlog.reset_defaults()
 
 
-def requests(bodies):
+def requests():
     yield from (way for body in bodies.OWN for way in bodies.ways(body))
     for number, body in enumerate(bodies.samples()):
         for seed in range(MUTANTS):
@@ -57,10 +49,10 @@ def requests(bodies):
 
 
 @pytest.mark.parametrize("name", ["on_log_event", "on_alert", "on_incident", "on_decision"])
-def test_a_pushed_body_is_acknowledged_whatever_it_is(served, bodies, name):
+def test_a_pushed_body_is_acknowledged_whatever_it_is(served, name):
     """Nothing but 200: read, ignored, or kept aside with its reason; a repetition is kept once."""
     client = served(name)
-    asked = list(requests(bodies))
+    asked = list(requests())
     answers = [client.post("/", data=body, headers=headers) for headers, body in asked]
     assert {answer.status_code for answer in answers} == {200}
     said = [answer.get_data(as_text=True) for answer in answers]
@@ -71,7 +63,7 @@ def test_a_pushed_body_is_acknowledged_whatever_it_is(served, bodies, name):
     assert all(row["reason"].startswith("InputRejected: ") for row in rows)
 
 
-def test_a_posted_body_is_refused_or_taken_never_a_failure_of_ours(served, bodies):
+def test_a_posted_body_is_refused_or_taken_never_a_failure_of_ours(served):
     client = served("ingest")
     proof = {"X-Sre-Secret": "0123456789abcdef"}
     for body in [*bodies.OWN, *bodies.samples()]:
@@ -83,7 +75,7 @@ def test_a_posted_body_is_refused_or_taken_never_a_failure_of_ours(served, bodie
 @pytest.mark.parametrize(
     "path", ["/decisions", "/kill-switch", "/slack/actions", "/webhooks/pager", "/incidents", "/x"]
 )
-def test_whatever_is_said_to_decide_is_refused_in_words(served, bodies, path):
+def test_whatever_is_said_to_decide_is_refused_in_words(served, path):
     """Nobody proves anything: never taken, never a failure of ours, whatever the body and the headers say."""
     client = served("decide")
     for body in [*bodies.OWN, *bodies.samples()]:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kills import again, boundaries
 
-HERE = Path(__file__).parent
+from tests.simulation.kills import again, boundaries
+
+ROOT = Path(__file__).resolve().parents[2]
 SOAK = bool(os.environ.get("SOAK"))
 EXAMPLES = {"resolved": "gemma4-26b-l4-startup-probe", "undone": "gemma4-26b-l4-context-refused"}
 CASES = {"resolved": 5_000 if SOAK else 640, "undone": 5_000 if SOAK else 370}
@@ -23,7 +24,11 @@ class Forks:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, str(HERE / "kills.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-m", "tests.simulation.kills"],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
 
     def tell(self, case: dict[str, Any]) -> dict[str, Any]:

@@ -98,7 +98,7 @@ def test_killed_at_random_points_it_ends_as_if_never_killed(seed: int, tmp_path:
     assert found[0].execution is not None
     ours = found[0].execution.revision_after
     stored = [s for s in installation.store.signals(found[0].id) if s.revision != ours]
-    leased = installation.bus.waiting().get(
+    leased = installation.bus.waiting().get(  # type: ignore[attr-defined]
         "sre-log-events-sub", 0
     )  # of a killed worker; delivered when its lease ends
     assert len(stored) <= 3 <= len(stored) + leased, f"seed {seed}: {len(stored)} stored, {leased} waiting"

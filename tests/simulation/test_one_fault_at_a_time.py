@@ -3,12 +3,12 @@
 import os
 
 import pytest
-from simulated.chaos import EFFECTS, WRITES, Fault
-from simulated.driver import Course, Simulation
-from simulated.platform import Fate
 
 from agent.core.incident.phase import Phase
 from agent.ports.store import Query
+from tests.simulation.simulated.chaos import EFFECTS, WRITES, Fault
+from tests.simulation.simulated.driver import Course, Simulation
+from tests.simulation.simulated.platform import Fate
 
 COURSES = {
     "resolved": Course,

@@ -7,17 +7,17 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-from simulated.driver import Course, Simulation, Violation
-from simulated.platform import Fate
 
 from agent.core.change.verification import Verdict
 from agent.core.plan.proof import Proof
 from agent.core.planning.proving import Proven
 from agent.ports.control import KillSwitch
+from tests.simulation.simulated.driver import Course, Simulation, Violation
+from tests.simulation.simulated.platform import Fate
 
 SEEDS = 100_000 if os.environ.get("SOAK") else 3_000
 SHARDS = 400 if os.environ.get("SOAK") else 24
-REPLAY = Path(__file__).with_name("replay_seed.py")
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))
@@ -34,7 +34,8 @@ def test_the_same_seed_is_the_same_run_in_another_process() -> None:
     """Call by call, whatever the order of sets and dicts is there."""
     said = {
         subprocess.run(
-            [sys.executable, str(REPLAY), "17", "--quiet"],
+            [sys.executable, "-m", "tests.simulation.replay_seed", "17", "--quiet"],
+            cwd=ROOT,
             env={**os.environ, "PYTHONHASHSEED": hash_seed},
             capture_output=True,
             text=True,

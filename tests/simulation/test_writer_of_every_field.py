@@ -16,10 +16,10 @@ from typing import Any
 from zlib import crc32
 
 import pytest
-from kills import folder_for_a_while
-from writer import FORCED, PHASE_WRITTEN, SETTINGS, Led, Story, attack, case_of, led_to
 
 from agent.core.incident.phase import Phase
+from tests.simulation.kills import folder_for_a_while
+from tests.simulation.writer import FORCED, PHASE_WRITTEN, SETTINGS, Led, Story, attack, case_of, led_to
 
 SOAK = bool(os.environ.get("SOAK"))
 SEED = int(os.environ.get("WRITER_SEED", "0"))

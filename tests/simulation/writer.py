@@ -8,7 +8,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kills import FITS, Journey
 from pydantic import ValidationError
 
 from agent.adapters.bus.worker import Worker
@@ -28,6 +27,7 @@ from agent.ports.stage_context import Owner
 from agent.ports.store import Change, Query
 from agent.settings import read_settings
 from agent.stages.plan_to_decision import Word, plan_to_decision
+from tests.simulation.kills import FITS, Journey
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVICE = "gemma4-26b-qat-l4"

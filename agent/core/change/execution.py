@@ -38,7 +38,6 @@ class Effect(Value):
         key: Derived from incident, plan and kind; the revision's name and stamp come from it.
         etag: Read once, before the intent was stored; never read again for a retry.
         operation: The platform's name for the work under way.
-        prior_template: The template as it was before, put back byte by byte by a roll-back.
     """
 
     key: str

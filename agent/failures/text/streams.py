@@ -1,4 +1,4 @@
-"""Whose line is it? What collectors write before a log line names the instance, container or pod that wrote it."""
+"""Tells whose line it is: what collectors write before a log line names the instance, container or pod."""
 
 import re
 

@@ -43,7 +43,6 @@ class WeightPlan:
         loaded: What "Model loading took" prints.
         offloaded_bytes: Bytes moved to the host by ``--cpu-offload-gb``.
         transient_bytes: The output head that is built before it is tied.
-        largest: Largest tensors, (group, bytes).
     """
 
     by_group: tuple[tuple[TensorGroup, int], ...]

@@ -1,6 +1,5 @@
 """The model is put together from the settings, and can be scored over recorded logs without an incident."""
 
-import importlib.util
 import json
 from pathlib import Path
 
@@ -13,19 +12,10 @@ from agent.core.diagnosis.model_request import When
 from agent.entrypoints.cli.classified_records import ClassifyInput
 from agent.errors import DependencyFailed, SettingsRejected
 from agent.settings import Settings, read_settings
+from tests import model_words
 
 TESTS = Path(__file__).resolve().parents[2]
 KV = "ValueError: To serve at least one request with the model's max seq len (131072), (4.0 GiB KV cache is needed, which is larger than the available KV cache memory (1.0 GiB)"
-
-
-def beside(name):
-    spec = importlib.util.spec_from_file_location(name, TESTS / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-WORDS = beside("model_words")
 
 
 def test_no_endpoint_or_never_is_no_model():
@@ -70,14 +60,14 @@ def test_who_we_are_stands_in_its_header(key, audience, wanted):
 @pytest.mark.parametrize(("which", "class_"), [("model", "host_oom"), ("both", "kv_cache_insufficient")])
 def test_certain_rules_stand_where_both_are_scored(which, class_):
     """The model alone is scored by its word; together the rules decide."""
-    classify = ModelClassifier(which, WORDS.Says(WORDS.names("host_oom")), model_use(Settings()))
+    classify = ModelClassifier(which, model_words.Says(model_words.names("host_oom")), model_use(Settings()))
     assert str(classify(ClassifyInput(id="1", log=KV, whole_log=True)).class_) == class_
     assert classify.figures()["tokens"] == 980
 
 
 def test_what_could_not_be_used_is_counted():
     """Two refused answers for one record: unknown, by the model alone."""
-    classify = ModelClassifier("model", WORDS.Says(lambda _: "no"), model_use(Settings()))
+    classify = ModelClassifier("model", model_words.Says(lambda _: "no"), model_use(Settings()))
     assert str(classify(ClassifyInput(id="1", log=KV, whole_log=True)).class_) == "unknown"
     assert classify.figures()["schema_failures"] == 2
     assert classify.figures()["usable"] == 0
@@ -90,7 +80,7 @@ def test_recorded_answers_are_scored_without_the_model(tmp_path, monkeypatch, ca
 
     answers = tmp_path / "answers.jsonl"
     recording = ModelClassifier(
-        "both", RecordedModel(answers, inner=WORDS.Says(WORDS.names("unknown"))), model_use(Settings())
+        "both", RecordedModel(answers, inner=model_words.Says(model_words.names("unknown"))), model_use(Settings())
     )
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text(json.dumps({"id": "1", "log": KV, "class": "kv_cache_insufficient", "fix_action": "x"}) + "\n")

@@ -1,31 +1,25 @@
 """What stands beside the tests: tokens as Google signs them, and the scenes of the console."""
 
-import importlib.util
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests import google_tokens
+from tests.agent.entrypoints import desk as deciding_desk
+from tests.agent.entrypoints.console import scenes
+
 TESTS = Path(__file__).resolve().parents[2]
-
-
-def _module(name, path):
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, path)
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
 
 
 @pytest.fixture(scope="session")
 def tokens():
-    return _module("google_tokens", TESTS / "google_tokens.py")
+    return google_tokens
 
 
 @pytest.fixture(scope="session")
 def theatre():
     """The scenes of the console: a world in memory with plans that wait for an answer."""
-    return _module("console_scenes", TESTS / "agent" / "entrypoints" / "console" / "scenes.py")
+    return scenes
 
 
 @pytest.fixture
@@ -38,7 +32,7 @@ def key_server(tokens):
 @pytest.fixture(scope="session")
 def desks():
     """The module that makes a desk, and serves it."""
-    return _module("deciding_desk", TESTS / "agent" / "entrypoints" / "desk.py")
+    return deciding_desk
 
 
 @pytest.fixture

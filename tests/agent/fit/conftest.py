@@ -1,14 +1,11 @@
 """Shared by the tests of the prediction: the bundled catalogue, and a short way to ask."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import pytest
 
 from agent.catalogue.load_fit import load_fit_catalogue
 from agent.fit.flags.flags import parse_flags
 from agent.fit.memory.predict import predict
+from tests.agent.fit import observed as asked_as_questions
 from tests.outside import shared
 
 
@@ -44,11 +41,7 @@ def shared_data():
 @pytest.fixture(scope="session")
 def observed(shared_data):
     """The module that asks recorded start-ups as questions."""
-    spec = importlib.util.spec_from_file_location("observed", Path(__file__).parent / "observed.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["observed"] = module
-    spec.loader.exec_module(module)
-    return module
+    return asked_as_questions
 
 
 @pytest.fixture(scope="session")

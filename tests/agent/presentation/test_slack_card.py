@@ -1,11 +1,9 @@
 """S13 and Slack's limits: whatever text comes in, the card is one that Slack takes, and it cannot speak as us."""
 
-import importlib.util
 import json
 import random
 import re
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from slack_sdk.models.blocks import Block
@@ -19,6 +17,7 @@ from agent.core.plan.plan import FitWord, Plan, Risk, Rollout
 from agent.core.plan.proof import Proof, ProofFigure
 from agent.core.service.serving import Target
 from agent.presentation.slack_card import APPROVE, DETAILS, REASON, REJECT, card, reason_block
+from tests.journeys import fake_slack
 
 AT = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 GIB = 2**30
@@ -38,17 +37,6 @@ REPORT = {
     "reason": "fits", "weights_bytes": 15 * GIB, "kv_cache_bytes": 4 * GIB, "total_bytes": 22 * GIB,
     "overheads": {"load_transient": 3 * GIB, "activations": GIB, "cuda_graphs": GIB // 2, "non_torch": GIB // 4},
 }  # fmt: skip
-
-
-def _fake():
-    path = Path(__file__).resolve().parents[2] / "journeys" / "fake_slack.py"
-    spec = importlib.util.spec_from_file_location("fake_slack_limits", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-FAKE = _fake()
 
 
 def plan(text="why", **changes):
@@ -98,7 +86,7 @@ def texts(found):
 
 
 def accepted(found):
-    assert FAKE.problems({"text": found.text, "blocks": list(found.blocks)}) == []
+    assert fake_slack.problems({"text": found.text, "blocks": list(found.blocks)}) == []
     for block in found.blocks:
         bare = json.loads(json.dumps(block).replace(', "verbatim": true', ""))
         Block.parse(bare).to_dict()  # Slack's own library checks its limits here
@@ -146,7 +134,7 @@ def test_random_hostile_text_three_hundred_times():
         found = shown(text)
         said = json.dumps([b for b in found.blocks if b["type"] != "actions"], ensure_ascii=False)
         assert not re.search(r"<(?!!date\^)", said)
-        assert FAKE.problems({"text": found.text, "blocks": list(found.blocks)}) == []
+        assert fake_slack.problems({"text": found.text, "blocks": list(found.blocks)}) == []
 
 
 def test_secrets_are_taken_out_before_anything_is_cut():

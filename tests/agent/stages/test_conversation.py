@@ -1,6 +1,5 @@
 """A conversation is one question, at most one more, inside its caps; a valid answer is never lost."""
 
-import importlib.util
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,19 +14,10 @@ from agent.core.diagnosis.model_request import ROUND_CAP, Spend
 from agent.core.value import canonical
 from agent.settings import Settings
 from agent.stages.conversation import ALL_BYTES, Conversation, Reach, Subject
+from tests import model_words
 
 TESTS = Path(__file__).resolve().parents[2]
 NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
-
-
-def _words():
-    spec = importlib.util.spec_from_file_location("model_words", TESTS / "model_words.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-WORDS = _words()
 
 
 def subject(*, cap=ROUND_CAP, reach=None, lines=400):
@@ -47,7 +37,7 @@ def subject(*, cap=ROUND_CAP, reach=None, lines=400):
 
 
 def talk(answer, *, about=None, may_ask=True):
-    model = WORDS.Says(answer)
+    model = model_words.Says(answer)
     use = model_use(Settings(model_may_ask=may_ask))
     heard = Conversation(model, use, matcher=matcher(), redact=redact).about(about or subject())
     return heard, model
@@ -60,7 +50,7 @@ def in_turn(*answers):
 
 def test_one_usable_answer_is_one_question():
     """Cited lines become evidence, the cost is told."""
-    heard, model = talk(WORDS.names("host_oom", cited=2))
+    heard, model = talk(model_words.names("host_oom", cited=2))
     assert heard.word.class_ == "host_oom"
     assert [line.signal for line in heard.lines] == list(heard.word.cited)
     assert heard.spent == Spend(calls=1, tokens=980, seconds=1.5)
@@ -77,7 +67,7 @@ def test_one_usable_answer_is_one_question():
 )
 def test_what_is_asked_for_is_shown_once(wish, shown):
     """The second question holds it, and may not ask again."""
-    heard, model = talk(in_turn(WORDS.names("unknown", more=[wish]), WORDS.names("host_oom")))
+    heard, model = talk(in_turn(model_words.names("unknown", more=[wish]), model_words.names("host_oom")))
     assert heard.word.class_ == "host_oom"
     assert len(model.questions) == 2
     assert shown in model.questions[1].user
@@ -86,16 +76,16 @@ def test_what_is_asked_for_is_shown_once(wish, shown):
 
 def test_asking_can_be_switched_off():
     """Then an answer that asks is none, and the schema does not offer it."""
-    heard, model = talk(WORDS.names("host_oom", more=[{"want": "earlier_log"}]), may_ask=False)
+    heard, model = talk(model_words.names("host_oom", more=[{"want": "earlier_log"}]), may_ask=False)
     assert heard.word is None
     assert heard.misbehaved == 2
     assert "more" not in json.loads(model.questions[0].answer_schema)["properties"]
 
 
-@pytest.mark.parametrize("second", [lambda _: "{", WORDS.nobody], ids=["garbage", "nobody"])
+@pytest.mark.parametrize("second", [lambda _: "{", model_words.nobody], ids=["garbage", "nobody"])
 def test_a_valid_answer_is_not_lost_for_a_bad_second(second):
     """The first answer stands."""
-    first = WORDS.names("host_oom", more=[{"want": "earlier_log"}])
+    first = model_words.names("host_oom", more=[{"want": "earlier_log"}])
     heard, _ = talk(in_turn(first, second))
     assert heard.word.class_ == "host_oom"
     assert heard.spent.calls >= 1
@@ -103,7 +93,7 @@ def test_a_valid_answer_is_not_lost_for_a_bad_second(second):
 
 def test_a_wrong_answer_gets_one_retry_with_its_error_inside_the_fence():
     """What was wrong is told as data, then the good answer counts."""
-    heard, model = talk(in_turn(lambda _: "Sure!", WORDS.names("host_oom")))
+    heard, model = talk(in_turn(lambda _: "Sure!", model_words.names("host_oom")))
     assert heard.word.class_ == "host_oom"
     assert (len(model.questions), heard.misbehaved) == (2, 1)
     assert "your last answer was not used" in model.questions[1].user.partition("<<<EVIDENCE")[2]
@@ -137,6 +127,6 @@ def test_secrets_do_not_reach_the_model_and_do_not_come_back():
         facts=(("configuration now", f"vllm serve --hf-token {token}"),),
     )
     about = Subject(case=case, platform="host", patient="p", may_wake=True, cap=ROUND_CAP)
-    heard, model = talk(WORDS.names("host_oom", prose=f"The token {token} is wrong."), about=about)
+    heard, model = talk(model_words.names("host_oom", prose=f"The token {token} is wrong."), about=about)
     assert all(token not in text for q in model.questions for text in (q.user, q.system, *q.shorter))
     assert token not in heard.word.root_cause

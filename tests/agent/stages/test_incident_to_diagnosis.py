@@ -78,7 +78,7 @@ def test_a_service_that_was_changed_meanwhile_gets_the_plan_for_what_stands(tmp_
     """The cause is the same and the actions are, but an approval of the asked plan would be refused."""
     heard = Hearing(PROBE, tmp_path)
     asked = heard.hear(REVISION_LINE)
-    rehearsal = heard.installation.rehearsal
+    rehearsal = heard.installation.environment.rehearsal
     live = rehearsal.describe(asked.service)
     by_hand = (SetConcurrency(concurrency=7),)
     rehearsal.apply(

@@ -10,10 +10,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import structlog
-from simulated import places
-from simulated.chaos import EFFECTS, WRITES, Died, Fault, Port, Weather, broken
-from simulated.people import People
-from simulated.platform import BAD, Fate, Mutation, SimulatedPlatform
 
 from agent.adapters.bus.quarantine.memory import MemoryQuarantine
 from agent.adapters.clock import StoredClock
@@ -32,6 +28,10 @@ from agent.errors import SreError
 from agent.ports.bus import Delivery, Message, Outcome
 from agent.ports.control import KillSwitch
 from agent.ports.stage_context import Owner
+from tests.simulation.simulated import places
+from tests.simulation.simulated.chaos import EFFECTS, WRITES, Died, Fault, Port, Weather, broken
+from tests.simulation.simulated.people import People
+from tests.simulation.simulated.platform import BAD, Fate, Mutation, SimulatedPlatform
 
 T0 = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 KEY = b"k" * 32
@@ -192,7 +192,7 @@ class Simulation:
         Raises:
             Violation: A promise was broken.
         """
-        from simulated.promises import at_the_end
+        from tests.simulation.simulated.promises import at_the_end
 
         before = structlog.get_config()
         structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
@@ -306,7 +306,7 @@ class Simulation:
         return self.course.weather.fault(self.chance.random(), writes=label in WRITES)
 
     def _committed(self, incident: Incident) -> None:
-        from simulated.promises import at_a_commit
+        from tests.simulation.simulated.promises import at_a_commit
 
         self.commits.append((self.calls, incident.phase))
         self.note("committed", incident.id, incident.version, incident.phase)
@@ -494,7 +494,7 @@ class Simulation:
         return self.chance.choice([0.0, 60.0, 300.0, 800.0])
 
     def _changing(self, mutation: Mutation) -> None:
-        from simulated.promises import at_a_change
+        from tests.simulation.simulated.promises import at_a_change
 
         self.note("changes", mutation.kind, mutation.service, mutation.key)
         at_a_change(self, mutation)

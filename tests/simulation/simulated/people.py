@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from simulated.chaos import Died
-
 from agent.app.models import model_use
 from agent.core.decision.decision import Answer, Channel, Decision
 from agent.core.diagnosis.model_request import Spend
@@ -16,9 +14,10 @@ from agent.ports.logs import InstanceLog
 from agent.ports.model import NoAnswer, Question, Reply
 from agent.ports.stage_context import Owner, Rules
 from agent.stages.plan_to_decision import Word, plan_to_decision
+from tests.simulation.simulated.chaos import Died
 
 if TYPE_CHECKING:
-    from simulated.driver import Simulation
+    from tests.simulation.simulated.driver import Simulation
 
 PRESSES = 4
 TEXTS = ("", "{", '{"class": "gpu_oom_load"', "I think the GPU is too small.", "<html>busy</html>", "[]" * 50)
@@ -80,7 +79,7 @@ class People:
     def knowing(self, known: Rules) -> Rules:
         if not self.simulation.course.model:
             return known
-        from simulated import places
+        from tests.simulation.simulated import places
 
         return replace(known, model_use=model_use(places.SETTINGS))
 

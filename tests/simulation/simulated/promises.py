@@ -6,8 +6,6 @@ from collections import Counter
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from simulated.platform import Fate
-
 from agent.core.change.execution import EffectKind, EffectState, effect_key
 from agent.core.change.verification import Verdict
 from agent.core.decision.decision import Answer, Decision
@@ -17,11 +15,12 @@ from agent.core.plan.plan import Plan
 from agent.core.plan.proof import OFFERED, Proof, touched
 from agent.errors import DependencyFailed, PolicyRefused, StateConflict
 from agent.ports.store import Query
+from tests.simulation.simulated.platform import Fate
 
 if TYPE_CHECKING:
-    from simulated.driver import Simulation
-    from simulated.people import Pressed
-    from simulated.platform import Mutation
+    from tests.simulation.simulated.driver import Simulation
+    from tests.simulation.simulated.people import Pressed
+    from tests.simulation.simulated.platform import Mutation
 
 FAILED = frozenset({Verdict.NOT_RECOVERED.value, Verdict.INCONCLUSIVE.value})
 

@@ -28,7 +28,10 @@ class Kept(Value):
         held: Whether a keeper lives, or is being born.
         keeper: Its pid while it lives and has said it, else None.
         server: The server itself while it lives, else None.
-        end: What it said of the end, None while the server runs or where the keeper was ended by force.
+        ticks: When the server began, by the kernel's clock; with its pid that is one process and no other.
+        code: Exit code, None while the server runs or where the keeper was ended by force.
+        says: What the keeper said of the end.
+        ended: Whether the keeper saw the end.
     """
 
     held: bool = False

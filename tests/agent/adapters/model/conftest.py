@@ -1,6 +1,5 @@
 """Servers that misbehave, and a model port with short patience before them."""
 
-import importlib.util
 from pathlib import Path
 
 import openai.resources.chat.chat  # noqa: F401 - imported late; a question's fraction of a second is not for that
@@ -9,16 +8,14 @@ import pytest
 from agent.adapters.model.endpoint import parse_endpoint
 from agent.adapters.model.openai_chat import OpenAiChat
 from agent.ports.model import Question
+from tests import model_server
 
 TESTS = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(scope="session")
 def servers():
-    spec = importlib.util.spec_from_file_location("model_server", TESTS / "model_server.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return model_server
 
 
 class Ticks:

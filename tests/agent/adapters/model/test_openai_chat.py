@@ -1,27 +1,20 @@
 """Whatever a server does, a question ends inside its time, tokens and calls: with a reply, or with NoAnswer."""
 
-import importlib.util
 import socket
 import time
-from pathlib import Path
 
 import pytest
 
 from agent.adapters.model.breaker import RESTS_S
 from agent.errors import DependencyFailed
 from agent.ports.model import NoAnswer
-
-_SPEC = importlib.util.spec_from_file_location(
-    "model_server_names", Path(__file__).resolve().parents[3] / "model_server.py"
-)
-NAMES = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(NAMES)
+from tests.model_server import FAULTS
 
 UNREADABLE = {"half JSON", "wrong schema", "prose", "fenced JSON"}  # whole answers; the reader refuses them
 CUT = {"cut off", "endless stream"}
 
 
-@pytest.mark.parametrize("fault", NAMES.FAULTS)
+@pytest.mark.parametrize("fault", FAULTS)
 def test_every_fault_ends_inside_the_budget(servers, chat, question, fault):
     """No fault outlasts the deadline, spends more than was allowed, or escapes as another error."""
     with servers.Server(servers.answering(servers.FAULTS[fault])) as server:

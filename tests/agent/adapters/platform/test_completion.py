@@ -1,19 +1,13 @@
 """One real completion over HTTP on loopback: what counts as an answer, and what says nothing about the model."""
 
-import importlib.util
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from agent.adapters.platform.completion import CompletionClient, Outcome, generation_tokens
 from agent.errors import DependencyFailed
-
-_path = Path(__file__).parents[3] / "contracts" / "vllm_http.py"
-_spec = importlib.util.spec_from_file_location("vllm_http", _path)
-vllm_http = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(vllm_http)
+from tests.contracts import vllm_http
 
 
 @pytest.fixture

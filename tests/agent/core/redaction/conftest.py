@@ -1,7 +1,5 @@
 """Rules, a redactor and the maker of samples, shared by the tests of redaction."""
 
-import importlib.util
-import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +7,8 @@ import pytest
 from agent.catalogue.load_secrets import load_secrets
 from agent.core.redaction import Redactor
 from tests import outside
+from tests.agent.core.redaction import made_to_pattern as pattern_maker
+from tests.agent.core.redaction import printed as as_printed
 
 ROOT = Path(__file__).parents[4]
 
@@ -18,22 +18,14 @@ def redactor():
     return Redactor(load_secrets())
 
 
-def _beside(name):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="session")
 def made_to_pattern():
-    return _beside("made_to_pattern")
+    return pattern_maker
 
 
 @pytest.fixture(scope="session")
 def printed():
-    return _beside("printed")
+    return as_printed
 
 
 @pytest.fixture(scope="session")

@@ -1,25 +1,13 @@
 """A console over a world in memory, and a browser that keeps cookies and fills in forms."""
 
-import importlib.util
 import re
-import sys
-from pathlib import Path
 
 import pytest
 
 from agent.entrypoints.console.app import make_app
 from agent.settings import Settings
+from tests.agent.entrypoints.console import scenes as theatre
 
-
-def _scenes():
-    spec = importlib.util.spec_from_file_location("console_scenes", Path(__file__).with_name("scenes.py"))
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["console_scenes"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-SCENES = _scenes()
 SETTINGS = Settings(platform="cloud_run:example")
 
 
@@ -53,12 +41,12 @@ class Browser:
 
 @pytest.fixture
 def scenes():
-    return SCENES
+    return theatre
 
 
 @pytest.fixture
 def stage():
-    return SCENES.a_stage()
+    return theatre.a_stage()
 
 
 @pytest.fixture

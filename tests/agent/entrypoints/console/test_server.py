@@ -20,14 +20,14 @@ LIMIT = 1_000
 def application(environ, start):
     body = environ["wsgi.input"].read()
     if environ["PATH_INFO"] == "/hangs":
-        application.gate.wait(20)
+        GATE.wait(20)
     if environ["PATH_INFO"] == "/raises":
         raise RuntimeError("broken")
     start("200 OK", [("Content-Type", "text/plain")])
     return [environ["REQUEST_METHOD"].encode(), b" ", body]
 
 
-application.gate = threading.Event()
+GATE = threading.Event()
 
 
 @contextlib.contextmanager
@@ -39,9 +39,9 @@ def running(**options):
     try:
         yield server.server_port
     finally:
-        application.gate.set()
+        GATE.set()
         server.shutdown()
-        application.gate.clear()
+        GATE.clear()
 
 
 def connected(port):

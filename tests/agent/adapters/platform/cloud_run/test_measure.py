@@ -1,8 +1,6 @@
 """A revision is measured by one completion that reaches it and no other, and never told good without it."""
 
-import importlib.util
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -11,11 +9,7 @@ from agent.core.change.verification import Check
 from agent.core.service.serving import Probe, ServingConfig
 from agent.errors import InputRejected
 from agent.ports.platform import Order
-
-_path = Path(__file__).parents[4] / "contracts" / "cloud_run_world.py"
-_spec = importlib.util.spec_from_file_location("cloud_run_world", _path)
-worlds = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(worlds)
+from tests.contracts import cloud_run_world as worlds
 
 CONFIG = ServingConfig(
     image="vllm/vllm-openai:v0.32.0",

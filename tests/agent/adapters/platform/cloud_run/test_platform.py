@@ -1,6 +1,5 @@
 """The Cloud Run adapter over the real client and wire: lost answers, rivals, refusals, lies, and the way back."""
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from agent.core.service.serving import EFFECT_LABEL, Probe, Traffic
 from agent.core.value import canonical
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, StateConflict
 from agent.ports.platform import Operation, Order, Restore
+from tests.contracts import cloud_run_world as worlds
 
 ROOT = Path(__file__).parents[5]
 SAMPLES = ROOT / "tests" / "data" / "samples"
@@ -26,9 +26,6 @@ KEY, UNDO = "0123456789abcdef0123", "fedcba98765432100123"
 LONGER = SetFlag(name="max-model-len", value="65536")
 SHORTER = SetFlag(name="max-model-len", value="8192")
 
-_spec = importlib.util.spec_from_file_location("cloud_run_world", ROOT / "tests" / "contracts" / "cloud_run_world.py")
-worlds = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(worlds)
 Fate = worlds.server.Fate
 
 

@@ -1,9 +1,7 @@
 """A start on this machine is measured by one completion, and says what to set where the server wants a key."""
 
-import importlib.util
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -11,11 +9,7 @@ from agent.adapters.platform.host.measure import measurements
 from agent.adapters.platform.host.probe import Address
 from agent.core.change.verification import Check, Measurement
 from agent.ports.host import Stage, Start
-
-_path = Path(__file__).parents[4] / "contracts" / "vllm_http.py"
-_spec = importlib.util.spec_from_file_location("vllm_http", _path)
-vllm_http = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(vllm_http)
+from tests.contracts import vllm_http
 
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 START = Start(revision="gemma-1", mark="m", template="{}", stage=Stage.READY, began_at=NOW, ready_at=NOW)

@@ -1,6 +1,5 @@
 """sre-agent replay: what it ends with when a source says nothing that is understood."""
 
-import importlib.util
 import json
 import shutil
 import sys
@@ -11,6 +10,7 @@ import structlog
 
 from agent.entrypoints.cli.main import main
 from agent.ports.bus import Topic
+from tests import google_tokens as tokens
 
 EXAMPLES = Path(__file__).resolve().parents[5] / "examples"
 ENTRY = {
@@ -126,9 +126,6 @@ def source(tmp_path):
 @pytest.fixture
 def token(tmp_path, monkeypatch):
     """Make the operator's ID token what a command prints, as gcloud would."""
-    spec = importlib.util.spec_from_file_location("google_tokens", Path(__file__).parents[4] / "google_tokens.py")
-    tokens = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tokens)
     path = tmp_path / "token"
     path.write_text(tokens.id_token(tokens.id_claims()))
     monkeypatch.setenv("ID_TOKEN_COMMAND", f"{sys.executable} -c \"print(open('{path}').read())\"")
