@@ -129,7 +129,7 @@ def decide(plan):
 def watch(words):
     """Run the watch command in this process."""
     from agent import app
-    from agent.entrypoints.cli import main
+    from agent.entrypoints.cli.main import main
 
     points, real = points_of("watch"), app.build_app
     app.build_app = lambda settings: killing(real(settings), points)

@@ -10,7 +10,7 @@ import structlog
 from agent.app import build_app
 from agent.core.decision.decision import Answer, Channel
 from agent.core.incident.phase import Phase
-from agent.entrypoints.cli import main
+from agent.entrypoints.cli.main import main
 from agent.entrypoints.handlers import on_tick
 from agent.entrypoints.service import handlers, publish_example
 from agent.errors import PolicyRefused

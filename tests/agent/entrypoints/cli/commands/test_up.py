@@ -15,9 +15,9 @@ import structlog
 from werkzeug.test import Client
 
 from agent.app import build_app_in_memory
-from agent.entrypoints.cli import main
 from agent.entrypoints.cli.analysis import SteppedClock
 from agent.entrypoints.cli.commands.up import console_server
+from agent.entrypoints.cli.main import main
 from agent.entrypoints.console.serve import claim
 from agent.ports.bus import Message, Topic
 from agent.settings import read_settings
