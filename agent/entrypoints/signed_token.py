@@ -1,22 +1,17 @@
 """A signed token of Google (JSON Web Token), read to the letter: one algorithm, a known key, one issuer, its times."""
 
-import base64
-import binascii
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, SECP256R1, EllipticCurvePublicNumbers
-from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicNumbers
-from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
-from cryptography.hazmat.primitives.hashes import SHA256
+from jwt import DecodeError, InvalidSignatureError, PyJWS, PyJWTError
+from jwt.algorithms import ECAlgorithm, RSAAlgorithm
+from jwt.utils import base64url_decode
 
 from agent.errors import InputRejected
-from agent.strict_json import read_json
+from agent.strict_json import read_object
 
 SKEW_S = 30  # what Google's guide to signed headers allows for clocks (2026-11-21)
 LIMIT = 8192  # bytes; more than any header of a load balancer carries
@@ -31,6 +26,8 @@ _PART = re.compile(r"[A-Za-z0-9_-]+")
 _ADDRESS = re.compile(r"[!-?A-~]{1,250}@[!-?A-~]{1,250}")  # ASCII: no letter that another one folds to
 _RSA_BITS = range(2048, 8193)
 _RSA_EXPONENT = 65537
+_KEY_PARTS: Final = {"RS256": ("RSA", ("n", "e")), "ES256": ("EC", ("crv", "x", "y"))}
+_JWS: Final = PyJWS(algorithms=list(_KEY_PARTS), options={"enforce_minimum_key_length": True})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,10 +67,7 @@ def signed_claims(raw: str, kind: Kind, *, keys: Keys) -> Mapping[str, Any]:
         InputRejected: Any doubt; ``why`` says which.
         DependencyFailed: ``keys`` could not answer.
     """
-    parts = raw.split(".")
-    if len(raw) > LIMIT or len(parts) != 3 or not all(_PART.fullmatch(p) for p in parts):
-        raise kind.bad("is not a signed token")
-    header = _object(parts[0], "header", kind)
+    header = _object(_parts(raw, kind)[0], "header", kind)
     named = isinstance(header.get("kid"), str)
     if header.get("alg") != kind.algorithm or "crit" in header or not named or header.get("typ", "JWT") != "JWT":
         raise kind.bad(f"is not signed with {kind.algorithm} by a named key")
@@ -82,9 +76,12 @@ def signed_claims(raw: str, kind: Kind, *, keys: Keys) -> Mapping[str, Any]:
         raise kind.bad(f"is signed with a key that {kind.holder} does not have")
     if key.get("alg", kind.algorithm) != kind.algorithm or key.get("use", "sig") != "sig":
         raise kind.bad(f"is signed with a key that is not for {kind.algorithm}")
-    check = _check_es256 if kind.algorithm == "ES256" else _check_rs256
-    check(key, signed=f"{parts[0]}.{parts[1]}".encode(), signature=_bytes(parts[2], kind), kind=kind)
-    return _object(parts[1], "claims", kind)
+    try:
+        payload = _JWS.decode(raw, _public_key(key, kind), algorithms=[kind.algorithm])
+    except (PyJWTError, ValueError, TypeError) as error:
+        ill_formed = isinstance(error, DecodeError) and not isinstance(error, InvalidSignatureError)
+        raise kind.bad("is not base64url" if ill_formed else "has a wrong signature") from error
+    return _claims(payload, "claims", kind)
 
 
 def read_claims(raw: str, kind: Kind) -> Mapping[str, Any]:
@@ -93,10 +90,7 @@ def read_claims(raw: str, kind: Kind) -> Mapping[str, Any]:
     Raises:
         InputRejected: It is no token.
     """
-    parts = raw.split(".")
-    if len(raw) > LIMIT or len(parts) != 3:
-        raise kind.bad("is not a signed token")
-    return _object(parts[1], "claims", kind)
+    return _object(_parts(raw, kind)[1], "claims", kind)
 
 
 def lifetime(claims: Mapping[str, Any], kind: Kind, now: datetime) -> tuple[float, float]:
@@ -129,29 +123,26 @@ def bearer(claims: Mapping[str, Any], kind: Kind) -> tuple[str, str]:
     return email, subject
 
 
-def _check_es256(key: Key, *, signed: bytes, signature: bytes, kind: Kind) -> None:
-    if key.get("kty") != "EC" or key.get("crv") != "P-256" or len(signature) != 64:
-        raise kind.bad("has a signature that is not of ES256")
-    try:
-        x, y = (int.from_bytes(_bytes(str(key.get(n, "")), kind)) for n in ("x", "y"))
-        public = EllipticCurvePublicNumbers(x, y, SECP256R1()).public_key()
-        der = encode_dss_signature(int.from_bytes(signature[:32]), int.from_bytes(signature[32:]))
-        public.verify(der, signed, ECDSA(SHA256()))
-    except (InvalidSignature, UnsupportedAlgorithm, ValueError) as error:
-        raise kind.bad("has a wrong signature") from error
+def _parts(raw: str, kind: Kind) -> list[str]:
+    """The library takes padding signs; a token has one form only, because its digest names it."""
+    parts = raw.split(".")
+    if len(raw) > LIMIT or len(parts) != 3 or not all(_PART.fullmatch(p) for p in parts):
+        raise kind.bad("is not a signed token")
+    return parts
 
 
-def _check_rs256(key: Key, *, signed: bytes, signature: bytes, kind: Kind) -> None:
-    if key.get("kty") != "RSA":
+def _public_key(key: Key, kind: Kind) -> Any:
+    """Return the key for the library: of the one type that the algorithm has, its public parts alone."""
+    type_, names = _KEY_PARTS[kind.algorithm]
+    if key.get("kty") != type_ or not all(isinstance(key.get(name), str) for name in names):
+        raise kind.bad(f"has a signature that is not of {kind.algorithm}")
+    public = {"kty": type_} | {name: key[name] for name in names}
+    if type_ == "EC":
+        return ECAlgorithm.from_jwk(public)
+    made = RSAAlgorithm.from_jwk(public)
+    if made.key_size not in _RSA_BITS or made.public_numbers().e != _RSA_EXPONENT:  # type: ignore[union-attr]
         raise kind.bad("has a signature that is not of RS256")
-    modulus, exponent = (int.from_bytes(_bytes(str(key.get(n, "")), kind)) for n in ("n", "e"))
-    size = (modulus.bit_length() + 7) // 8
-    if modulus.bit_length() not in _RSA_BITS or exponent != _RSA_EXPONENT or len(signature) != size:
-        raise kind.bad("has a signature that is not of RS256")
-    try:
-        RSAPublicNumbers(exponent, modulus).public_key().verify(signature, signed, PKCS1v15(), SHA256())
-    except (InvalidSignature, UnsupportedAlgorithm, ValueError) as error:
-        raise kind.bad("has a wrong signature") from error
+    return made
 
 
 def _seconds(claims: Mapping[str, Any], name: str, kind: Kind) -> float:
@@ -163,20 +154,14 @@ def _seconds(claims: Mapping[str, Any], name: str, kind: Kind) -> float:
 
 def _object(part: str, what: str, kind: Kind) -> Mapping[str, Any]:
     try:
-        parsed = read_json(_bytes(part, kind), what=what, limit=LIMIT)
+        return _claims(base64url_decode(part), what, kind)
+    except ValueError as error:
+        raise kind.bad("is not base64url") from error
+
+
+def _claims(raw: bytes, what: str, kind: Kind) -> Mapping[str, Any]:
+    """The library reads JSON as Python does; nothing that stands twice or is no number gets through here."""
+    try:
+        return read_object(raw, what=what, limit=LIMIT)
     except InputRejected as error:
         raise kind.bad(f"has a {what} that cannot be read: {error.why}") from error
-    if not isinstance(parsed, dict):
-        raise kind.bad(f"has a {what} that is no object")
-    return parsed
-
-
-def _bytes(part: str, kind: Kind) -> bytes:
-    """Decode base64url; a form with other padding bits than the one its bytes give is refused."""
-    try:
-        data = base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise kind.bad("is not base64url") from error
-    if base64.urlsafe_b64encode(data).rstrip(b"=").decode() != part:
-        raise kind.bad("is not base64url")
-    return data
