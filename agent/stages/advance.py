@@ -7,7 +7,7 @@ import structlog
 
 from agent.core.incident.incident import Incident
 from agent.core.incident.step import Step, due_step
-from agent.errors import StateConflict
+from agent.errors import InputRejected, StateConflict
 from agent.ports.stage_context import Owner, StageContext
 from agent.stages.decision_to_execution import begin_execution, call_platform
 from agent.stages.diagnosis_to_plan import diagnosis_to_plan
@@ -64,6 +64,7 @@ def advance(context: StageContext, incident_id: str, *, may_explain: bool = Fals
     Raises:
         StateConflict: Rivals wrote first several times in a row; deliver again.
         DependencyFailed: A port did not answer; what was committed stays, deliver again.
+        InputRejected: The stored row cannot have been written by us; nothing was done.
     """
     drain(context, incident_id)
     done: list[StageOutcome] = []
@@ -102,6 +103,13 @@ def _run(context: StageContext, incident: Incident, step: Step, stage: Stage) ->
     except StateConflict:
         log.debug("stage.rival", **told, step=step.value)
         raise
+    except AssertionError as error:
+        log.exception("incident.impossible", **told, step=step.value, phase=incident.phase.value)
+        raise InputRejected(
+            f"incident {incident.id!r} cannot go on",
+            why=f"its stored row says {incident.phase} and lacks what every incident there has",
+            mend="look at who writes to the incident database; nothing more is done for it",
+        ) from error
     except Exception as error:
         took_s = round(time.perf_counter() - began, 3)
         log.warning("stage.failed", **told, step=step.value, error=type(error).__name__, took_s=took_s)

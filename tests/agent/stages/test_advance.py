@@ -4,6 +4,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+from structlog.testing import capture_logs
+
 from agent.adapters.store.memory.store import MemoryStore
 from agent.app import build_app_in_memory
 from agent.core.incident.incident import Incident
@@ -12,7 +15,7 @@ from agent.core.plan.action import Restart
 from agent.core.plan.plan import Plan, Risk, Rollout
 from agent.core.service.serving import Target
 from agent.entrypoints.cli.analysis import SteppedClock
-from agent.errors import StateConflict
+from agent.errors import InputRejected, StateConflict
 from agent.ports.stage_context import Owner
 from agent.ports.store import Change
 from agent.settings import read_settings
@@ -57,3 +60,24 @@ def test_what_a_dead_rival_committed_is_sent_before_the_delivery_is_acknowledged
     assert store.load("inc-a").phase is Phase.EXPIRED
     assert store.outbox("inc-a") == ()
     assert installation.bus.waiting()["sre-incidents-sub"] == 2  # type: ignore[attr-defined] # the step that is next, and the people
+
+
+@pytest.mark.parametrize(
+    ("phase", "owner"),
+    [(Phase.APPROVED, Owner.DECISION), (Phase.PLANNED, Owner.INCIDENT)],
+    ids=["approved", "planned"],
+)
+def test_a_row_that_no_code_of_ours_wrote_is_told_by_its_name(phase: Phase, owner: Owner, tmp_path: Path) -> None:
+    """A phase without its plan is given up at once, with a sentence that names the incident, and a log event."""
+    settings = read_settings({}, platform=f"rehearsal:{ROOT / 'examples' / 'gemma4-26b-l4-startup-probe'}")
+    installation = build_app_in_memory(settings, clock=SteppedClock(T0), state=tmp_path)
+    row = Incident(
+        id="inc-a", service="s", platform="p", opened_at=T0, phase_at=T0, quiet_since=T0, phase=phase, due_at=T0
+    )
+    installation.store.commit(Change(incident=row))
+    with capture_logs() as log, pytest.raises(InputRejected, match="'inc-a' cannot go on") as told:
+        advance(installation.contexts[owner], "inc-a")
+    assert not told.value.redeliver
+    assert f"says {phase}" in str(told.value)
+    (event,) = [e for e in log if e["event"] == "incident.impossible"]
+    assert (event["incident"], event["phase"], event["log_level"]) == ("inc-a", phase, "error")
