@@ -1,7 +1,6 @@
 """One real completion from an OpenAI-compatible server: does it answer, does it finish, and how fast."""
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 from agent.adapters.http.client import HttpClient
 from agent.adapters.http.failure import Failure, HttpFailed
 from agent.adapters.http.target import PlainHttp
+from agent.core.service.metric_rules import numbers_of
 from agent.core.value import Value
 from agent.errors import InputRejected, SreError
 from agent.strict_json import read_json, read_object
@@ -18,9 +18,6 @@ MAX_TOKENS = 64
 TIMEOUT_S = 60.0
 METRICS_S = 10.0
 BIGGEST_BYTES = 4 * 2**20
-
-# vLLM 0.32 exposes counters with ``_total``; docs/facts.md 3.3.
-_COUNTER = re.compile(r"^vllm:generation_tokens(?:_total)?(?:\{[^}]*\})? ([0-9.eE+]+)\s*$", re.MULTILINE)
 
 
 class Outcome(StrEnum):
@@ -148,8 +145,7 @@ class CompletionClient:
 
 def generation_tokens(metrics: str) -> float | None:
     """Return the sum over engines of vLLM's generation token counter, None where it does not stand there."""
-    found = [float(number) for number in _COUNTER.findall(metrics)]
-    return sum(found) if found else None
+    return numbers_of(metrics).get("generated")
 
 
 class _Reading:

@@ -1,6 +1,5 @@
 """What the numbers of a vLLM server say: full, queueing, preempting, or standing still while requests run."""
 
-import re
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
@@ -8,6 +7,7 @@ from itertools import pairwise
 
 from pydantic import AwareDatetime
 
+from agent.core.service.exposition import samples as samples_of
 from agent.core.value import Value
 
 KV_FULL = 0.85  # share of the KV cache in use; above it vLLM soon preempts
@@ -26,8 +26,6 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "generated": ("vllm:generation_tokens_total", "vllm:generation_tokens"),
     "prompted": ("vllm:prompt_tokens_total", "vllm:prompt_tokens"),
 }
-
-_LINE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{[^}]*\})? +([0-9.eE+-]+|NaN|[+-]?Inf)\b")
 
 
 class Sample(Value):
@@ -84,19 +82,21 @@ def read_sample(text: str, *, at: datetime) -> Sample:
         text: The body of /metrics; lines that are no sample of ours are passed over.
         at: When it was read.
     """
+    return Sample(at=at, **numbers_of(text))
+
+
+def numbers_of(text: str) -> dict[str, float]:
+    """Return the numbers of one exposition by the fields of ``ALIASES``; those that it does not say are not there."""
     wanted = {name: field for field, names in ALIASES.items() for name in names}
     found: dict[str, dict[str, list[float]]] = {}
-    for line in text.splitlines():
-        match = _LINE.match(line)
-        if match and match[1] in wanted:
-            found.setdefault(wanted[match[1]], {}).setdefault(match[1], []).append(float(match[2]))
+    for name, value in samples_of(text):
+        if name in wanted:
+            found.setdefault(wanted[name], {}).setdefault(name, []).append(value)
     numbers: dict[str, float] = {}
     for field, by_name in found.items():
         values = next(by_name[name] for name in ALIASES[field] if name in by_name)
-        real = [v for v in values if v == v and abs(v) != float("inf")]  # noqa: PLR0124 - only NaN differs from itself
-        if real:
-            numbers[field] = max(real) if field == "kv_usage" else sum(real)
-    return Sample(at=at, **numbers)
+        numbers[field] = max(values) if field == "kv_usage" else sum(values)
+    return numbers
 
 
 def kept(samples: Sequence[Sample]) -> tuple[Sample, ...]:

@@ -153,3 +153,17 @@ def test_counters_of_several_engines_are_summed() -> None:
     )
     assert generation_tokens(text) == 20
     assert generation_tokens("up 1\n") is None
+
+
+def test_a_label_may_hold_what_ends_labels() -> None:
+    """A model's or an adapter's name is anything: braces, escaped quotes, a line separator, a blank and a number."""
+    for name in ("a}b", "}", r"a\"} 9", "} 1 ", "{}", r"\\", "a\u2028b", "x, y=1"):
+        text = f'vllm:generation_tokens_total{{engine="0",model_name="{name}"}} 7.0\n'
+        assert generation_tokens(text) == 7, name
+    assert generation_tokens('vllm:generation_tokens_total{model_name="a} 9\n') is None
+
+
+def test_a_value_that_is_no_number_is_passed_over() -> None:
+    """Nothing on the way of a verification raises; what cannot be read is not there."""
+    for value in ("--", "1e", "NaN", "+Inf", "1_0", "", "seven"):
+        assert generation_tokens(f"vllm:generation_tokens_total {value}\n") is None
