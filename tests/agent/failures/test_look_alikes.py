@@ -1,0 +1,72 @@
+"""Every ``unless`` of the catalogue is there for a look-alike: a line with the entry's phrase that is not its trouble."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from agent.catalogue.load_failures import FailureCatalogue
+from agent.failures.match.match import Matcher
+from agent.failures.match.phrase import parse_phrase
+from agent.failures.signature import WILDCARD, Signature
+from agent.failures.text.entry_text import log_lines
+from agent.failures.text.log_text import split_lines
+from tests.outside import shared
+
+HERE = Path(__file__).parent
+CORPORA = ("incidents-dev.jsonl", "incidents-dev-2.jsonl")
+LEVELS = frozenset({"TRACE", "DEBUG", "INFO", "WARNING", "WARN", "ERROR", "FATAL", "CRITICAL"})
+"""A veto of these needs no text: the look-alike is any line that a logger writes at that level."""
+
+TEXTLESS = json.loads((HERE / "vetoes_without_text.json").read_text(encoding="utf-8"))
+"""Vetoes by entry that no text known to us needs; none may be added, and one that finds its text is taken out."""
+
+
+def lines_of(texts: Iterable[str]) -> list[str]:
+    return [line for text in texts for part in log_lines(text) for line in split_lines(part)]
+
+
+def needed(entry: Signature, lines: list[tuple[bytes, bytes]]) -> set[str]:
+    """The vetoes of an entry that keep it away from a line with one of its phrases."""
+    phrases = [parse_phrase(text) for text in entry.phrases]
+    alike = [raw for raw, low in lines if any(p.anchor in low and p.stands_in(low) for p in phrases)]
+    return {
+        text for text in entry.unless if any(parse_phrase(text, at_least=1, fold=False).stands_in(r) for r in alike)
+    }
+
+
+@pytest.mark.shared
+def test_every_veto_has_the_look_alike_that_it_is_there_for(catalogue: FailureCatalogue) -> None:
+    """A veto without a text hides failures for nothing; what is left of those is listed and can only become less."""
+    texts = [
+        json.loads(line)["log"] for name in CORPORA for line in shared("data", name).read_text("utf-8").splitlines()
+    ]
+    texts += [row["text"] for row in json.loads((HERE / "texts.json").read_text(encoding="utf-8"))]
+    texts += ["\n".join(row["lines"]) for row in json.loads((HERE / "composites.json").read_text(encoding="utf-8"))]
+    lines = [
+        (line.encode("utf-8", "surrogatepass"), line.lower().encode("utf-8", "surrogatepass"))
+        for line in lines_of(texts)
+    ]
+    textless: dict[str, list[str]] = defaultdict(list)
+    for entry in catalogue.signatures:
+        found = needed(entry, lines) if entry.unless else set()
+        textless[entry.id] += [text for text in entry.unless if text not in found and text not in LEVELS]
+    assert {name: sorted(vetoes) for name, vetoes in textless.items() if vetoes} == TEXTLESS
+
+
+def test_a_line_of_a_vetoed_level_is_no_sighting(catalogue: FailureCatalogue, matcher: Matcher) -> None:
+    """What a logger wrote as a note is none of the entries that say so, whichever of their phrases it holds."""
+    for entry in catalogue.signatures:
+        for level in LEVELS.intersection(entry.unless):
+            said = entry.phrases[0].replace(WILDCARD, " ")
+            found = matcher.line(f"{level} 05-06 07:08:09 [lamp.py:3] {said}")
+            assert found is None or found.signature != entry.id, (entry.id, level)
+
+
+def test_no_veto_says_what_a_shorter_one_of_its_entry_says(catalogue: FailureCatalogue) -> None:
+    """The longer one could be deleted and nothing would change."""
+    for entry in catalogue.signatures:
+        plain = [text for text in entry.unless if WILDCARD not in text]
+        assert [text for text in entry.unless if any(one != text and one in text for one in plain)] == [], entry.id
