@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.adapters.model.breaker import OPENS_AFTER
 from agent.adapters.model.endpoint import parse_endpoint
 from agent.adapters.model.openai_chat import OpenAiChat
 from agent.adapters.model.recorded import RecordedModel
@@ -129,8 +130,29 @@ def test_a_question_without_a_budget_is_not_sent(model, tape):
     assert none.value.spent.tokens == 0
 
 
-def test_judging_never_raises(model, tape):
-    """The port may hear about any reply."""
-    reply = model.ask(Question.model_validate(rows_of(tape)[1][0]["question"]))
-    for usable in (True, False):
-        model.judged(reply, usable=usable)
+def test_whoever_answered_is_not_asked_again_where_its_answers_cannot_be_used(tape):
+    """Three that could not be used in a row close the endpoint; a usable one between them starts the count anew."""
+    _, rows = rows_of(tape)
+    question = Question.model_validate(rows[0]["question"])
+    with model_server.Server(playing(tape)) as server:
+        chat = OpenAiChat([parse_endpoint(server.url)], headers=lambda _: {}, sleep=lambda _: None)
+        for usable in (*[False] * (OPENS_AFTER - 1), True, *[False] * OPENS_AFTER):
+            chat.judged(chat.ask(question), usable=usable)
+        asked = len(server.questions)
+        with pytest.raises(NoAnswer):
+            chat.ask(question)
+        assert len(server.questions) == asked
+
+
+def test_a_recording_that_answers_itself_hears_a_judgement_and_stays_the_same(tape, tmp_path):
+    """Nobody is behind it: the next answer is the same one."""
+    file = tmp_path / "answers.jsonl"
+    question = Question.model_validate(rows_of(tape)[1][0]["question"])
+    with model_server.Server(playing(tape)) as server:
+        chat = OpenAiChat([parse_endpoint(server.url)], headers=lambda _: {}, sleep=lambda _: None)
+        RecordedModel(file, inner=chat).ask(question)
+    alone = RecordedModel(file)
+    reply = alone.ask(question)
+    for _ in range(OPENS_AFTER):
+        alone.judged(reply, usable=False)
+    assert alone.ask(question) == reply

@@ -1,12 +1,14 @@
 """The databases that Terraform makes are the ones that the stores ask."""
 
-import re
+from datetime import datetime
 from pathlib import Path
 
-from agent.adapters.bus.quarantine.firestore import FAILURES_TTL_FIELD
-from agent.adapters.store.firestore.store import INDEXES, TTL_FIELD
-from agent.adapters.store.firestore.control import CONTROL_INDEXES, CONTROL_TTL_FIELD
+from agent.adapters.bus.quarantine.firestore import FirestoreQuarantine
+from agent.adapters.store.firestore.store import INDEXES, FirestoreStore
+from agent.adapters.store.firestore.control import CONTROL_INDEXES, FirestoreControlStore
+from agent.ports.bus import Delivery
 from agent.app.stores import CONTROL_DATABASE, STATE_DATABASE
+from tests.contracts import values
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -42,21 +44,43 @@ def test_every_composite_index_of_the_code_is_made_and_no_other() -> None:
     assert made == asked
 
 
+class Written:
+    """Takes the documents of a store and remembers them by collection."""
+
+    def __init__(self) -> None:
+        self.documents: list[tuple[str, dict]] = []
+
+    def create(self, path: str, data: dict) -> bool:
+        self.documents.append((path, data))
+        return True
+
+    def write(self, writes) -> None:
+        self.documents += [(one.path, one.data) for one in writes]
+
+    def get(self, path: str) -> None:
+        """Nothing was there before."""
+
+    def count(self, *args, **more) -> int:
+        return 0
+
+
 def test_documents_that_may_go_say_when() -> None:
-    """The fields of the time-to-live policies are the ones that the stores write."""
+    """What the stores write with a time to go has a policy for that field in that collection, and nothing else has."""
+    state, control = Written(), Written()
+    clock = values.FakeClock()
+    FirestoreStore(state, clock).accept(values.signal(), "inc-a")
+    delivery = Delivery(topic=None, message_id="m1", data=b"x", subscription="s", attempt=1)
+    FirestoreQuarantine(state, clock, redact=str).failed(delivery, "why")
+    FirestoreControlStore(control).use_once("press-1", at=clock.now(), until=clock.now())
+    going = {
+        (database, path.split("/")[0], field)
+        for database, written in (("state", state), ("control", control))
+        for path, data in written.documents
+        for field, value in data.items()
+        if isinstance(value, datetime) and value > clock.now()
+    }
     made = {
         (e["database"], e["collection"], e["field"]) for e in plain(read("databases_layout.tf")["expiring"]).values()
     }
-    assert made == {
-        ("state", "signals", TTL_FIELD),
-        ("state", "failures", FAILURES_TTL_FIELD),
-        ("control", "used", CONTROL_TTL_FIELD),
-    }
-
-
-def test_every_collection_that_relies_on_a_ttl_has_a_policy() -> None:
-    """Whoever writes ``kept_until`` into a document expects that it goes by itself."""
-    names = re.compile(r"_FIELD: Final = \"kept_until\"")
-    sources = [p for p in (ROOT / "agent" / "adapters").rglob("*.py") if names.search(p.read_text())]
-    made = plain(read("databases_layout.tf")["expiring"])
-    assert len(sources) == len(made)
+    assert len(going) == 3
+    assert made == going

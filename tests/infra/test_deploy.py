@@ -3,17 +3,20 @@
 import importlib.util
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import hcl2
 import pytest
 
 from agent.catalogue.load_fit import load_fit_catalogue
 from agent.core.decision.policy import parse_policy
 from agent.core.service.services import parse_services
+from agent.entrypoints.cli.doctor import cloud
 from tests.infra import terraform_text
 
 
@@ -270,3 +273,21 @@ def test_the_price_is_the_sum_of_its_items(said):
     *items, total = [float(line.split()[0]) for line in lines]
     assert total == pytest.approx(sum(items))
     assert all("2026-" in line for line in lines[:-1])
+
+
+def test_the_doctor_and_the_script_look_at_the_same_things(tree):
+    """deploy.sh runs before the agent is there, so it says itself what the doctor asks: quotas, subscriptions, their deadline."""
+    text = (tree / "deploy.sh").read_text()
+    assert dict(re.findall(r"^ +(nvidia-[\w-]+)\) quota=(\w+) ;;$", text, re.MULTILINE)) == cloud.QUOTAS
+    (subscriptions,) = re.findall(r"for subscription in ([\w -]+); do", text)
+    assert subscriptions.split() == [f"{topic}-push" for topic in cloud.PUSHED]
+    (deadline,) = re.findall(r"\$deadline == (\d+) \]\]", text)
+    assert int(deadline) == cloud.DEADLINE_S
+
+
+def test_every_secret_that_a_function_reads_can_be_stored(tree, root):
+    """The names that deploy.sh stores are the settings that Terraform gives out as secrets."""
+    text = (tree / "deploy.sh").read_text()
+    (names,) = re.findall(r"for name in ([A-Z_ ]+); do", text)
+    secrets = next(block for block in hcl2.loads((root / "infra" / "secrets.tf").read_text())["locals"])["secrets"]
+    assert set(names.split()) == {key.strip('"') for key in secrets if not key.startswith("__")}

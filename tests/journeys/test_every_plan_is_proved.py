@@ -1,7 +1,6 @@
 """T3: what takes memory and is not proved is never offered; what proves it stands on the page. T5 beside it."""
 
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from agent.presentation.terminal_text import lines
 from agent.stages.shared.approval import is_automatic
 from tests.journeys import offered_plans
 from tests.journeys.conftest import Journey
+from tests.outside import shared
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted(p.parent.name for p in (ROOT / "examples").glob("*/expected.json"))
@@ -119,9 +119,7 @@ def test_the_executor_computes_the_proof_anew(journey) -> None:
 @pytest.mark.shared
 def test_every_replayed_failure_is_proved_or_a_task() -> None:
     """T5: of the recorded failures no fewer get an offer than when proofs were asked for first, but for the unproved."""
-    if not offered_plans.SHARED.is_dir():
-        assert os.environ.get("CI") != "true", "the corpora must be there in CI"
-        pytest.skip("../shared/data is not here")
+    shared("data")
     found = list(offered_plans.replayed())
     for each in found:
         if each.offered:

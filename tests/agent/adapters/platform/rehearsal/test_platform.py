@@ -349,7 +349,13 @@ def test_only_cloud_run_has_cloud_runs_limits(open_platform: Open, order: Any) -
     scenario = load_scenario(EXAMPLES / "vllm-cpu-worker-killed" / "scenario.toml")
     platform = open_platform(scenario)
     long = SetStartupProbe(probe=Probe(kind="http", path="/health", port=8020, period_s=3600, timeout_s=5))
-    platform.validate(order(platform, scenario.service, long))
+    before = platform.describe(scenario.service)
+    assert platform.validate(order(platform, scenario.service, long)) is None
+    assert platform.describe(scenario.service) == before
+    on_cloud_run = load_scenario(EXAMPLES / "gemma4-26b-l4-startup-probe" / "scenario.toml")
+    platform = open_platform(on_cloud_run)
+    with pytest.raises(InputRejected, match=r"startup probe|startupProbe|period"):
+        platform.validate(order(platform, on_cloud_run.service, long))
 
 
 def test_a_file_that_cannot_be_used_is_a_failed_dependency(probe_scenario: Any, tmp_path: Any, watch: Any) -> None:
