@@ -49,13 +49,6 @@ def test_a_deployed_function_is_at_most_twenty_lines() -> None:
         assert len(code) <= 20, f"{path} has {len(code)} lines"
 
 
-def test_tests_mirror_the_tree() -> None:
-    """A test file below tests/agent stands where its module stands."""
-    for path in sorted((ROOT / "tests" / "agent").rglob("test_*.py")):
-        folder = ROOT / "agent" / path.parent.relative_to(ROOT / "tests" / "agent")
-        assert folder.is_dir(), f"{path} mirrors no folder"
-
-
 def test_only_the_composition_root_names_adapters() -> None:
     """No stage, port or entry point imports an adapter; the root and its command modules choose them."""
     for path in CODE:

