@@ -82,3 +82,10 @@ def test_every_threat_has_a_mitigation_and_a_test_that_is_there(found):
         named = re.findall(r"`(tests/[\w/.]+)`", cells[3])
         assert named, row
         assert [name for name in named if name not in found] == []
+
+
+def test_every_test_that_the_security_page_names_is_there(found):
+    """Below the threats too, where only the file's own name is given."""
+    named = set(re.findall(r"`(?:[\w/]+/)?(test_\w+\.py)`", found["docs/security.md"]))
+    assert len(named) > 20
+    assert named <= {Path(name).name for name in found}
