@@ -250,7 +250,8 @@ def load_fit_catalogue(folder: Any = None) -> FitCatalogue:
 
 def _document(root: Any, name: str) -> dict[str, Any]:
     try:
-        return cast("dict[str, Any]", json.loads((root / name).read_text(encoding="utf-8")))
+        text = (root / name).read_text(encoding="utf-8")
+        return cast("dict[str, Any]", json.loads(text))  # not strict: our own catalogue
     except (OSError, ValueError) as error:
         raise InputRejected(f"catalogue {name!r} was not read", why=str(error), mend="Restore the file.") from error
 

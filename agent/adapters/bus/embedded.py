@@ -147,7 +147,7 @@ def _add(db: sqlite3.Connection, topic: str, data: str, attributes: dict[str, st
 
 def _bury(db: sqlite3.Connection, who: Subscription, *, number: int, attempt: int, row: list[str], now: int) -> None:
     _, data, attributes, published_at = row
-    own = json.loads(attributes)
+    own = json.loads(attributes)  # not strict: a row of ours
     named = dead_letter_attributes(own, who, attempts=attempt, published_at=from_us(int(published_at)))
     _add(db, Topic.DEAD_LETTER, data, named, now)
     db.execute(SQL["drop"], {"subscription": who.name, "number": number})
@@ -161,7 +161,7 @@ def _arrival(who: Subscription, number: int, attempt: int, row: list[str]) -> Ar
             topic=Topic(topic),
             message_id=str(number),
             data=data.encode(),
-            attributes=json.loads(attributes),
+            attributes=json.loads(attributes),  # not strict: a row of ours
             subscription=who.name,
             attempt=attempt,
             published_at=from_us(int(published_at)),

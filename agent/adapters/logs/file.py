@@ -84,7 +84,7 @@ def _read(raw: str, since: datetime) -> tuple[datetime | None, str]:
 
 def _entry(raw: str) -> tuple[datetime | None, str] | None:
     try:
-        entry = json.loads(raw)
+        entry = json.loads(raw)  # not strict: a log line; its text is taken, whatever stands twice
     except (ValueError, RecursionError):
         return None
     if not isinstance(entry, Mapping) or not isinstance(entry.get("timestamp"), str):

@@ -1,11 +1,11 @@
 """ID tokens for private Cloud Run services: made for one audience, kept until shortly before they run out."""
 
 import base64
-import json
 import threading
 from collections.abc import Callable
 
-from agent.errors import DependencyFailed
+from agent.errors import DependencyFailed, InputRejected
+from agent.strict_json import read_object
 
 REFRESH_S = 300  # a token that runs out within this is made anew
 _UNREAD_LIVES_S = 60  # for how long a token is kept whose end cannot be read
@@ -66,7 +66,7 @@ def _runs_out(token: str) -> float | None:
     """Return when a token runs out, seconds since 1970; its signature is the server's business."""
     try:
         body = token.split(".")[1]
-        claims = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
-        return float(claims["exp"])
-    except (IndexError, KeyError, TypeError, ValueError):
+        raw = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))
+        return float(read_object(raw, what="token", limit=None)["exp"])
+    except (InputRejected, IndexError, KeyError, TypeError, ValueError):
         return None

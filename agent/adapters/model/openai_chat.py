@@ -238,7 +238,7 @@ class OpenAiChat:
         from agent.adapters.model.chat_call import CallFailed, Failure, Form
 
         assert line.listing is not None
-        schema = json.loads(question.answer_schema)
+        schema = json.loads(question.answer_schema)  # not strict: a schema of ours
         for form in (line.form,) if line.form else (Form.JSON_SCHEMA, Form.JSON_OBJECT):
             if account.calls >= question.limit_calls:
                 raise CallFailed(Failure.BROKEN, "no further question may be sent", sent=False)

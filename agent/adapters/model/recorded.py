@@ -71,7 +71,8 @@ def key_of(question: Question) -> str:
 
 def _read(path: Path) -> dict[str, Reply]:
     try:
-        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+        lines = path.read_text(encoding="utf-8").splitlines()
+        rows = [json.loads(line) for line in lines if line.strip()]  # not strict: a recording of ours
         return {str(row["question"]): Reply.model_validate(row["reply"]) for row in rows}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SettingsRejected(

@@ -1,8 +1,10 @@
 """The form of a value: what a flag or variable may be set to, written in one short line of the policy."""
 
-import json
 import re
 from typing import Final
+
+from agent.errors import InputRejected
+from agent.strict_json import read_json
 
 LONGEST: Final = 512
 
@@ -59,8 +61,8 @@ def _takes(part: str, value: str) -> bool:
 def _plain_json(value: str) -> bool:
     """One flat object or list of numbers, switches and plain words: nothing in it can name code to load."""
     try:
-        parsed = json.loads(value)
-    except ValueError:
+        parsed = read_json(value.encode(), what="value", limit=None)
+    except (InputRejected, UnicodeError):
         return False
     entries = parsed.values() if isinstance(parsed, dict) else parsed if isinstance(parsed, list) else None
     if entries is None or (isinstance(parsed, dict) and not all(_WORD.fullmatch(key) for key in parsed)):

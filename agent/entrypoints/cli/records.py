@@ -235,7 +235,7 @@ def _is_record(row: bytes) -> bool:
     if not row.startswith(b"{") or not (b'"insertId"' in row or (b'"id"' in row and b'"log"' in row)):
         return False
     try:
-        value = json.loads(row)
+        value = json.loads(row)  # not strict: what form it has; its record is read strictly
     except (ValueError, RecursionError):
         return False
     return isinstance(value, dict) and ("insertId" in value or {"id", "log"} <= value.keys())

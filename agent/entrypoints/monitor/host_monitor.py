@@ -42,7 +42,7 @@ class Memory:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            self._told: dict[str, dict[str, object]] = json.loads(path.read_text())
+            self._told: dict[str, dict[str, object]] = json.loads(path.read_text())  # not strict: a file of ours
         except (OSError, ValueError):
             self._told = {}
 

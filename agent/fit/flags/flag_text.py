@@ -105,7 +105,7 @@ def _compilation(flags: Flags) -> dict[str, object]:
 
 
 def _untyped(others: tuple[tuple[str, str], ...]) -> dict[str, object]:
-    return {key: json.loads(value) for key, value in others}
+    return {key: json.loads(value) for key, value in others}  # not strict: as vLLM itself reads it
 
 
 def _speculative(given: SpeculativeFlags) -> dict[str, object]:

@@ -159,7 +159,7 @@ def _parsed(name: str, text: str, parse: Callable[[str], Any]) -> Any:
 
 def _json(name: str, text: str) -> dict[str, Any]:
     try:
-        value = json.loads(text)
+        value = json.loads(text)  # not strict: as vLLM itself reads it
     except (ValueError, RecursionError) as error:
         why = f"{text!r} is not JSON (quotes are easily lost in a deploy command)"
         raise InputRejected(f"flag {name!r} was not read", why=why, mend=_MEND) from error
@@ -174,7 +174,7 @@ def _merge(key: str, path: str, text: str, read: _Read) -> None:
         read.others.append(OtherFlag(name=f"{key}.{path}", value=text))
         return
     try:
-        value = json.loads(text)
+        value = json.loads(text)  # not strict: as vLLM itself reads it
     except (ValueError, RecursionError):
         value = text
     *outer, last = path.split(".")

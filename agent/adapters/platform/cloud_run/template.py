@@ -42,7 +42,7 @@ def template_of(text: str) -> Any:
 
     message = run_v2.RevisionTemplate.pb(run_v2.RevisionTemplate())
     try:
-        data = json.loads(text)
+        data = json.loads(text)  # not strict: a template that we stored
         wire = data.pop(WIRE, None)
         json_format.ParseDict(data, message)
         if wire is not None:

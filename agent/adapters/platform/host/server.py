@@ -179,7 +179,7 @@ def last_line(log: Path) -> str:
 
 def _read(path: Path) -> dict[str, object]:
     with contextlib.suppress(OSError, ValueError):
-        found = json.loads(path.read_text())
+        found = json.loads(path.read_text())  # not strict: a file of ours
         return found if isinstance(found, dict) else {}
     return {}
 

@@ -230,7 +230,8 @@ class RehearsalPlatform:
     def new_log_entries(self, since: datetime | None) -> tuple[SinkEntry, ...]:
         """Return what a log sink let through after ``since``, oldest first; pass the last ``at`` the next time."""
         return tuple(
-            SinkEntry(at=at, entry=json.loads(body)) for at, body in self._book.entries(since, self._clock.now())
+            SinkEntry(at=at, entry=json.loads(body))  # not strict: a row of ours
+            for at, body in self._book.entries(since, self._clock.now())
         )
 
     def take_on(self, service: str, task: str, *, at: datetime) -> None:

@@ -82,7 +82,7 @@ def _renamed(
     text = json.dumps(entry)
     if recording.revision:
         text = text.replace(recording.revision, row.name)
-    told: dict[str, Any] = json.loads(text)
+    told: dict[str, Any] = json.loads(text)  # not strict: written two lines above
     stamp = at.isoformat(timespec="microseconds").replace("+00:00", "Z")
     told |= {"timestamp": stamp, "receiveTimestamp": stamp, "insertId": entry_id}
     labels = dict(told.get("labels") or {})

@@ -64,7 +64,7 @@ def _line(row: AuditRow) -> str:
 def _body(row: AuditRow) -> str:
     """A decision's row holds the whole decision; a person reads its plan, channel and reason."""
     try:
-        body = json.loads(row.body)
+        body = json.loads(row.body)  # not strict: a row of ours
     except ValueError:
         return row.body
     if not isinstance(body, dict) or "plan" not in body:

@@ -12,6 +12,7 @@ from agent.entrypoints.cli.classified_records import ROW_LIMIT, ClassifyInput, f
 from agent.entrypoints.cli.records import files_of, progress_on, records_of_file
 from agent.errors import InputRejected
 from agent.failures.finding import Finding
+from agent.strict_json import read_object
 
 if TYPE_CHECKING:
     from agent.failures.match.match import Matcher
@@ -106,13 +107,10 @@ def _answer(record: ClassifyInput, finding: Finding) -> Any:
 
 def _previous(path: str) -> Mapping[str, object]:
     try:
-        before = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputRejected(
-            f"{path!r} was not compared", why=str(error), mend="give the output of eval --json"
-        ) from error
-    if not isinstance(before, dict):
-        raise InputRejected(f"{path!r} was not compared", why="is no object", mend="give the output of eval --json")
+        before = read_object(Path(path).read_bytes(), what="report", limit=None)
+    except (OSError, InputRejected) as error:
+        why = error.why if isinstance(error, InputRejected) else str(error)
+        raise InputRejected(f"{path!r} was not compared", why=why, mend="give the output of eval --json") from error
     return before
 
 

@@ -19,6 +19,7 @@ from agent.fit.report import FitReport
 from agent.fit.speed.price import Shape, find_shapes
 from agent.fit.speed.speed import decode_speed
 from agent.fit.versions import over_versions
+from agent.strict_json import read_json
 
 _LONGEST_ROW = 1_000_000
 
@@ -123,13 +124,13 @@ def _run_batch(source: str) -> int:
     for number, line in _lines(source):
         row: object = None
         try:
-            row = json.loads(line)
+            row = read_json(line.encode(), what=f"row {number}", limit=None, mend="Give one JSON object a line.")
             if not isinstance(row, dict):
                 raise InputRejected(f"row {number} was not read", why="it is no JSON object", mend=f"Keys: {KEYS}")
             found = desk.answer(question_from(cast("Mapping[str, Any]", row))).to_contract()
         except SreError as error:
             found = {"error": str(error)}
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:  # half a character: the line is no text
             found = {"error": f"row {number} was not read: {error}. Give one JSON object a line."}
         name = row.get("id", number) if isinstance(row, dict) else number
         print(json.dumps({"id": name, **found}))
