@@ -19,10 +19,78 @@ below says whose it is. The same handlers run in one process (`sre-agent up`) an
 
 """
 
+DIAGRAMS = """## Pipeline
+
+```mermaid
+flowchart LR
+  signal --> incident --> diagnosis --> plan --> decision["decision (a person)"] --> execution --> verification
+  verification --> resolved
+  verification --> rolled_back["rolled back"] --> plan
+  rolled_back --> escalated
+```
+
+## Identities
+
+Each function runs as an identity of its own. Only `on_decision` changes services, and it acts only on intents of the control
+database.
+
+```mermaid
+flowchart LR
+  sink[log sink] -->|sre-log-events| on_log_event
+  alerts[alert senders] --> ingest -->|sre-alerts| on_alert
+  on_log_event --> incidents[(incident database)]
+  on_alert --> incidents
+  incidents -->|sre-incidents| on_incident
+  on_incident -->|reads| logs[logs, metrics, service]
+  on_incident -->|asks| model
+  on_incident -->|plan| people
+  people -->|Slack, webhook, ID token| decide
+  people -->|IAP| console -->|forwards| decide
+  decide --> control[(control database)]
+  decide -->|sre-decisions| on_decision
+  control --> on_decision
+  on_decision ==>|apply, shift, roll back| services[watched services]
+  scheduler[every minute] --> on_tick
+  on_tick -->|views, one completion| services
+```
+
+## From a log line to a verified fix
+
+```mermaid
+sequenceDiagram
+  participant S as vLLM server
+  participant L as on_log_event
+  participant I as on_incident
+  participant P as person
+  participant D as decide
+  participant E as on_decision
+  participant T as on_tick
+  S->>L: log entry: torch.OutOfMemoryError
+  L->>I: incident OPEN
+  I->>I: diagnosis by rules: DIAGNOSED
+  I->>I: plan with proof of memory and a digest: PLANNED
+  I->>P: plan, proof, cost: ASKED
+  P->>D: signed approval of this digest
+  D->>D: check signature, freshness, approver, digest
+  D->>E: decision: APPROVED
+  E->>E: check receipt, limits and live state, store the intent with its etag: APPLYING
+  E->>S: apply with that etag
+  T->>S: watch the rollout, then send one real completion: VERIFYING
+  alt recovered
+    T->>P: RESOLVED
+  else not recovered or inconclusive
+    T->>E: ROLLING_BACK
+    E->>S: put template and traffic back
+    T->>P: ROLLED_BACK, then the next plan or ESCALATED
+  end
+```
+
+"""
+
 
 def page() -> str:
     """Return the page as Markdown."""
-    return HEAD + _stages() + _functions() + _topics() + _life()
+    return HEAD + DIAGRAMS + _stages() + _functions() + _topics() + _life()
 
 
 def _stages() -> str:

@@ -1,10 +1,12 @@
 """Sources and promises that the code, the tests and the guides cite by number can be looked up in docs/."""
 
+import ast
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 READ = ("*.py", "*.md", "*.toml", "*.tf", "*.sh", "Makefile")
@@ -89,3 +91,28 @@ def test_every_test_that_the_security_page_names_is_there(found):
     named = set(re.findall(r"`(?:[\w/]+/)?(test_\w+\.py)`", found["docs/security.md"]))
     assert len(named) > 20
     assert named <= {Path(name).name for name in found}
+
+
+def test_the_paths_that_a_stranger_looks_for_are_there(found):
+    """CONTRIBUTING.md: every row of the table names a function of a file, and other files that it names exist."""
+    page = found["CONTRIBUTING.md"]
+    rows = re.findall(r"^\|[^|]*\| `([\w/]+\.py)` \| `(\w+)` \|$", page, re.MULTILINE)
+    questions = re.findall(r"^\| ([A-Z][^|]*\?) \|", page, re.MULTILINE)
+    assert len(questions) == 4
+    assert len(rows) == page.count(".py` | `")
+    for name, function in rows:
+        defined = {n.name for n in ast.walk(ast.parse(found[name])) if isinstance(n, ast.FunctionDef)}
+        assert function in defined, f"{name} has no {function}"
+    named = re.findall(r"`((?:agent|docs|tests|functions)/[\w/]+\.(?:py|md|toml))`", page)
+    assert [
+        name
+        for name in named
+        if not (ROOT / name).is_file() and name != "tests/agent/a/test_b.py" and name != "agent/a/b.py"
+    ] == []
+
+
+def test_the_hook_is_make_check(found):
+    """What the pre-commit hook runs is what people and CI run."""
+    hook = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
+    assert [h["entry"] for r in hook["repos"] for h in r["hooks"]] == ["make check"]
+    assert re.search(r"^test: check ", found["Makefile"], re.MULTILINE)
