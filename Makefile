@@ -44,9 +44,11 @@ coverage: install ## Measure what the unit tests and journeys reach in agent/, a
 		$(PYTEST_ARGS) tests/agent tests/contracts tests/journeys
 
 matrix: ## Run the unit tests under each Python from 3.11 to 3.13 that is installed; the others are named
-	@for p in python3.11 python3.12 python3.13; do \
-		if ! $$p -c 'import venv, ensurepip' 2>/dev/null; then echo "== $$p is not installed: not tested =="; continue; fi; \
-		$(MAKE) -s quick VENV=.venv-$$p PYTHON=$$p || exit 1; done
+	@for v in 3.11 3.12 3.13; do \
+		found=; for p in python$$v "$$(pyenv root 2>/dev/null)"/versions/$$v.*/bin/python; do \
+			if "$$p" -c 'import ensurepip, venv' 2>/dev/null; then found=$$p; break; fi; done; \
+		if [ -z "$$found" ]; then echo "== Python $$v is not installed: not tested =="; continue; fi; \
+		$(MAKE) -s quick VENV=.venv-$$v PYTHON="$$found" || exit 1; done
 
 check: install types imports ## Style, types, import contracts
 	@echo "== style ==" && $(BIN)/ruff check -q . && $(BIN)/ruff format --check -q .

@@ -31,8 +31,8 @@ flowchart LR
 
 ## Identities
 
-Each function runs as an identity of its own. Only `on_decision` changes services, and it acts only on intents of the control
-database.
+Each function runs as an identity of its own. Only `on_decision` changes services, and it acts only on intents of the
+control database.
 
 ```mermaid
 flowchart LR
