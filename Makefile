@@ -52,6 +52,7 @@ matrix: ## Run the unit tests under each Python from 3.11 to 3.13 that is instal
 
 check: install types imports ## Style, types, import contracts
 	@echo "== style ==" && $(BIN)/ruff check -q . && $(BIN)/ruff format --check -q .
+	@echo "== dead code ==" && $(BIN)/vulture
 
 types: install
 	@echo "== types ==" && $(BIN)/mypy

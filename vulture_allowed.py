@@ -1,0 +1,82 @@
+"""Names that only a library, a template, a schema or a test uses: vulture takes each line as a use."""
+
+from typing import Any
+
+_: Any
+
+# called or read by a library, a schema or a test
+_.map_entry
+_.good_template
+_.atexit
+_.model_config
+_.request_timeout_s
+_.ROLLOUT
+_.readable
+_.seekable
+_.readinto
+_.Command
+_.passed
+_.formatter_class
+_.trust_env
+_.also_seen
+_.log_request
+
+# tests hold Terraform equal to them
+_.INDEXES
+_.UNINDEXED
+_.CONTROL_INDEXES
+_.CONTROL_UNINDEXED
+
+# options of re2
+_.max_mem
+_.log_errors
+
+# the web server and the templates read them
+_.strict_slashes
+_.may_reject
+_.end_x
+_.budget_x
+_.budget_gib
+_.globals
+_.as_function
+_.server_software
+_.http_version
+_.wsgi_run_once
+_.os_environ
+_.log_exception
+_.error_output
+
+# failure classes: the catalogue names them
+_.GPU_OOM_WEIGHTS
+_.KV_CACHE_INSUFFICIENT
+_.MODEL_ACCESS_DENIED
+_.MODEL_NOT_FOUND
+_.NO_GPU_VISIBLE
+_.SHM_TOO_SMALL
+_.TP_SHAPE_MISMATCH
+_.QUOTA_EXCEEDED
+_.IMAGE_PULL_FAILED
+_.ILLEGAL_MEMORY_ACCESS
+_.DISK_FULL
+_.TPU_HBM_OOM
+_.NETWORK_TIMEOUT
+
+# figures and flags of vLLM: part of the answer of `fit --json`, or told for completeness
+_.helped_by
+_.has_bias
+_.kv_block_tokens
+_.kv_blocks_per_request
+_.region
+_.idle_adjusted_usd_per_h
+_.data_bytes
+_.enable_expert_parallel
+_.disable_chunked_mm_input
+_.storage
+_.wanted_s
+_.measured_rate
+
+# called by http.server and tokenizers
+_.do_GET
+_.do_POST
+_.log_message
+_.pre_tokenizer
