@@ -4,7 +4,7 @@ import base64
 import binascii
 import hashlib
 import hmac
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agent.core.intake.origin import Reading
@@ -27,9 +27,6 @@ SHAPES_OF: dict[str, frozenset[str]] = {
 }
 """The senders by kind; none of them may speak as Cloud Logging or Cloud Monitoring, which publish themselves."""
 
-Oidc = Callable[[str], bool]
-"""Whether a bearer token is one of the sender's; raises DependencyFailed where that cannot be found out."""
-
 
 class NotAuthenticated(InputRejected):
     """The sender did not prove who it is; the answer never says which part was wrong."""
@@ -41,7 +38,7 @@ class TooLarge(InputRejected):
 
 @dataclass(frozen=True, kw_only=True)
 class Sender:
-    """A sender that we know; it has a secret or a token check, never both.
+    """A sender that we know by its secret.
 
     A secret comes as ``Authorization: Bearer SECRET``, as basic authentication with the sender's name as user, or in
     the header ``X-Sre-Secret``: Alertmanager can send each of them, EventBridge the last two.
@@ -50,45 +47,39 @@ class Sender:
         name: What stands in the path and in the message's attributes.
         shapes: The shapes it may send, names of :data:`agent.core.intake.read.SHAPES`.
         secret: Known to both sides; at least ``SECRET_BYTES`` bytes, not shown.
-        oidc: Checks a bearer token instead, such as Azure's secure webhook sends.
     """
 
     name: str
     shapes: frozenset[str]
-    secret: bytes | None = field(default=None, repr=False)
-    oidc: Oidc | None = None
+    secret: bytes = field(repr=False)
 
     def __post_init__(self) -> None:
         """Refuse a sender whose check could be passed with nothing."""
-        if (self.secret is None) == (self.oidc is None) or (
-            self.secret is not None and len(self.secret) < SECRET_BYTES
-        ):
+        if len(self.secret) < SECRET_BYTES:
             raise InputRejected(
                 f"the sender {self.name!r} cannot be checked",
-                why=f"it needs a secret of at least {SECRET_BYTES} bytes, or a token check",
-                mend="set one of the two",
+                why=f"it needs a secret of at least {SECRET_BYTES} bytes",
+                mend="set a longer one",
             )
 
 
-def senders_of(secrets: Mapping[str, bytes], oidc: Mapping[str, Oidc] | None = None) -> dict[str, Sender]:
+def senders_of(secrets: Mapping[str, bytes]) -> dict[str, Sender]:
     """Return the senders by name, each with the shapes that its kind sends.
 
     Args:
         secrets: Secret by name; a name is one of ``SHAPES_OF``.
-        oidc: Token check by name.
 
     Raises:
         SettingsRejected: With every unknown name and every short secret.
     """
     made: dict[str, Sender] = {}
     mistakes: list[str] = []
-    checks = [(name, secret, None) for name, secret in secrets.items()]
-    for name, secret, check in [*checks, *((name, None, check) for name, check in (oidc or {}).items())]:
+    for name, secret in secrets.items():
         if name not in SHAPES_OF:
             mistakes.append(f"{name!r} is no sender, want one of {', '.join(SHAPES_OF)}")
             continue
         try:
-            made[name] = Sender(name=name, shapes=SHAPES_OF[name], secret=secret, oidc=check)
+            made[name] = Sender(name=name, shapes=SHAPES_OF[name], secret=secret)
         except InputRejected as error:
             mistakes.append(f"{name!r}: {error.why}")
     if mistakes:
@@ -179,8 +170,6 @@ def _proved(sender: Sender | None, headers: Mapping[str, str]) -> bool:
     """Compare in constant time and every way at once, and against something where the sender is unknown."""
     scheme, _, credential = headers.get("authorization", "").partition(" ")
     bearer = credential.strip() if scheme.lower() == "bearer" else ""
-    if sender is not None and sender.oidc is not None:
-        return bool(bearer) and _token_holds(sender.oidc, bearer)
     secret = sender.secret if sender is not None else None
     expected = secret or b"\0" * SECRET_BYTES
     user = f"{sender.name if sender is not None else ''}:".encode()
@@ -191,17 +180,6 @@ def _proved(sender: Sender | None, headers: Mapping[str, str]) -> bool:
         _equal(basic, user + expected),
     )
     return any(ways) and secret is not None
-
-
-def _token_holds(check: Oidc, token: str) -> bool:
-    try:
-        return check(token) is True
-    except SreError:
-        raise
-    except Exception as error:
-        raise DependencyFailed(
-            "the sender's token was not checked", why=f"the check failed: {type(error).__name__}", mend="send it again"
-        ) from error
 
 
 def _basic(packed: str) -> bytes:

@@ -1,11 +1,11 @@
 """An incident is a trouble we are working on, and the rules of its life."""
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import AwareDatetime, Field
 
-from agent.core.change.execution import Execution
+from agent.core.change.execution import Effect, EffectKind, Execution
 from agent.core.change.verification import Verification
 from agent.core.decision.decision import Decision
 from agent.core.diagnosis.diagnosis import Diagnosis
@@ -15,9 +15,10 @@ from agent.core.intake.signal import LIVE
 from agent.core.plan.plan import Plan
 from agent.core.plan.printed_memory import Printed
 from agent.core.service.serving import ServingConfig
-from agent.core.value import Value, digest, short_id
+from agent.core.value import Value, short_id
 
-FINGERPRINT_RULES = "2026-11-21"
+_T = TypeVar("_T")
+
 KEPT_SIGNALS = 64  # joined signals named on the incident itself; the rest stand in sub-documents
 
 
@@ -92,7 +93,6 @@ class Incident(Value):
         linked_to: The incident this one follows (recurrence, or the revision before).
         live_replay: Whether a replay may change services (``--live``); meaningless for the live run.
         notify: Whether people are told.
-        attempts: Handled failures of the stage that is due.
     """
 
     id: str
@@ -128,8 +128,6 @@ class Incident(Value):
     live_replay: bool = False
     notify: bool = True
     started_by: str | None = None
-    attempts: int = 0
-    fingerprint_rules: str = FINGERPRINT_RULES
 
     def move(self, phase: Phase, *, now: datetime, **changes: Any) -> "Incident":
         """Return the incident in its next phase.
@@ -138,7 +136,7 @@ class Incident(Value):
             AssertionError: The table has no such edge; a bug, never a matter of input.
         """
         assert phase in NEXT[self.phase], f"no edge {self.phase} -> {phase}"
-        return self.with_(phase=phase, phase_at=max(now, self.phase_at), attempts=0, **changes)
+        return self.with_(phase=phase, phase_at=max(now, self.phase_at), **changes)
 
     @property
     def ended(self) -> bool:
@@ -155,10 +153,38 @@ class Incident(Value):
         """The failure class it is about."""
         return self.diagnosis.class_ if self.diagnosis else "unknown"
 
-    @property
-    def fingerprint(self) -> str:
-        """Service and cause class, without the revision: what remedies are counted by."""
-        return digest([self.fingerprint_rules, self.run, self.service, self.cause])[:16]
+    def effect(self, kind: EffectKind) -> Effect | None:
+        """Return the effect of that kind, or None where it was never intended."""
+        return self.execution.effect(kind) if self.execution is not None else None
+
+    def require_effect(self, kind: EffectKind) -> Effect:
+        """Return the effect of that kind, in a step that follows it."""
+        return self._require(self.effect(kind), f"effect {kind}")
+
+    def require_diagnosis(self) -> Diagnosis:
+        """Return the diagnosis, from DIAGNOSED on."""
+        return self._require(self.diagnosis, "diagnosis")
+
+    def require_plan(self) -> Plan:
+        """Return the plan, from PLANNED on."""
+        return self._require(self.plan, "plan")
+
+    def require_decision(self) -> Decision:
+        """Return the decision, from APPROVED on."""
+        return self._require(self.decision, "decision")
+
+    def require_execution(self) -> Execution:
+        """Return the execution, from APPLYING on."""
+        return self._require(self.execution, "execution")
+
+    def require_verification(self) -> Verification:
+        """Return the verification, from VERIFYING on."""
+        return self._require(self.verification, "verification")
+
+    def _require(self, value: _T | None, what: str) -> _T:
+        """What a phase promises is there, or a bug put the incident into it."""
+        assert value is not None, f"incident {self.id!r} is {self.phase} and has no {what}"
+        return value
 
 
 def incident_id(run: str, service: str, revision: str | None, episode: int) -> str:

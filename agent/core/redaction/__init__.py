@@ -2,13 +2,11 @@
 
 from agent.core.redaction.redactor import Finding, Redacted, RedactedLines, Redactor
 from agent.core.redaction.rules import SecretRules, ServiceName, TokenFormat
-from agent.core.redaction.stream import RedactionStream
 
 __all__ = [
     "Finding",
     "Redacted",
     "RedactedLines",
-    "RedactionStream",
     "Redactor",
     "SecretRules",
     "ServiceName",

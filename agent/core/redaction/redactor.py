@@ -109,16 +109,6 @@ class Redactor:
             blocks = _around(changed, len(clean))
         return RedactedLines(lines=tuple(clean), found=tuple(found))
 
-    def spans(self, text: str) -> tuple[tuple[int, int, int], ...]:
-        """Return (since, start, end) of what a first pass finds, in letters; at `since` the name before it begins."""
-        data = text.encode("utf-8", "surrogatepass")
-        spans = self._spans(data)
-
-        def letters(position: int) -> int:
-            return len(data[:position].decode("utf-8", "surrogatepass"))
-
-        return tuple((letters(span.since), letters(span.start), letters(span.end)) for span in spans)
-
     def _spans(self, data: bytes) -> list[Span]:
         """Return what stands in one text, in any of its readings, in bytes of the text."""
         found = self._scanner.spans(data)

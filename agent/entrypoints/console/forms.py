@@ -39,16 +39,6 @@ def token(key: bytes, *, cookie: str, plan: str, plan_digest: str, who: str) -> 
     return hmac.new(key, body, hashlib.sha256).hexdigest()
 
 
-def seal(key: bytes, *, plan: str, plan_digest: str) -> str:
-    """Return what a link in a message carries to show that we made it, for exactly this plan."""
-    return hmac.new(key, canonical(["link", plan, plan_digest]), hashlib.sha256).hexdigest()[:32]
-
-
-def plan_link(base_url: str, key: bytes, *, plan: str, plan_digest: str) -> str:
-    """Return the signed link of a plan's page; following it shows the plan and decides nothing."""
-    return f"{base_url.rstrip('/')}/plans/{plan}?seal={seal(key, plan=plan, plan_digest=plan_digest)}"
-
-
 def same(one: str, other: str) -> bool:
     """Compare in constant time, whatever characters were sent."""
     return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode("utf-8", "replace"))

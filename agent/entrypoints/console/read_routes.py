@@ -5,8 +5,7 @@ from datetime import datetime
 from flask import Flask, Response, request
 from pydantic import ValidationError
 
-from agent.core.plan.plan import Plan
-from agent.entrypoints.console import answering, forms
+from agent.entrypoints.console import answering
 from agent.entrypoints.console.console import Console, answer_page, load_or_none, page, viewer_of, who_asks
 from agent.entrypoints.console.incident_page import incident_context, plan_context
 from agent.entrypoints.console.list_page import Asked, list_context
@@ -43,20 +42,7 @@ def add_pages(app: Flask, console: Console) -> None:
         incident = console.world.store.load(found.incident)
         now = max(console.world.clock.now(), incident.phase_at)
         context = plan_context(console.world, incident, found, viewer_of(console, person), now)
-        sealed = _sealed(console, found)
-        if sealed is False:
-            context["form"] = context["form"].with_(shown=False)
-        return page(console, "plan.html", person, now, sealed=sealed, **context)
-
-
-def _sealed(console: Console, plan: Plan) -> bool | None:
-    """Whether a link's seal is ours for this plan; None for an address without one."""
-    given = request.args.get("seal")
-    return (
-        None
-        if given is None
-        else forms.same(given, forms.seal(console.form_key, plan=plan.id, plan_digest=plan.digest))
-    )
+        return page(console, "plan.html", person, now, **context)
 
 
 def _asked() -> Asked:

@@ -8,7 +8,7 @@ import pytest
 from agent.core.intake.origin import Reading
 from agent.core.intake.read import BODY_LIMIT, SHAPES, signals_from
 from agent.entrypoints.ingest import SHAPES_OF, NotAuthenticated, Sender, TooLarge, answer_to, ingest, senders_of
-from agent.errors import DependencyFailed, InputRejected, SettingsRejected
+from agent.errors import InputRejected, SettingsRejected
 from agent.ports.bus import Topic
 
 SAMPLES = Path(__file__).resolve().parents[2] / "data" / "samples"
@@ -16,15 +16,7 @@ BODY = (SAMPLES / "alertmanager_webhook_v4.json").read_bytes()
 SECRET = b"0123456789abcdef-s3cret"
 
 
-def token_check(token):
-    if token == "broken":
-        raise ZeroDivisionError
-    if token == "unreachable":
-        raise DependencyFailed("no", why="down", mend="wait")
-    return token == "good"
-
-
-SENDERS = senders_of({"alertmanager": SECRET}, {"eventbridge": token_check})
+SENDERS = senders_of({"alertmanager": SECRET})
 
 
 def send(name, headers, body=BODY, **reading):
@@ -68,9 +60,6 @@ WRONG = {
     "other password": ("alertmanager", basic("alertmanager", b"x" * 20)),
     "broken base64": ("alertmanager", {"authorization": "Basic ä"}),
     "another scheme": ("alertmanager", {"authorization": "Digest " + SECRET.decode()}),
-    "no token": ("eventbridge", {"authorization": "Bearer "}),
-    "bad token": ("eventbridge", {"authorization": "Bearer bad"}),
-    "secret where a token is due": ("eventbridge", PROOFS["header"]),
 }
 
 
@@ -81,16 +70,6 @@ def test_without_the_senders_proof_nothing_is_read(name, headers):
         send(name, headers, body=b"not even json")
     assert answer_to(refused.value) == (401, "the request was not taken")
     assert "secret" not in str(refused.value).replace("credential", "")
-
-
-def test_a_token_is_checked_by_its_issuer_and_doubt_refuses():
-    """A good token passes; a check that fails is not a pass."""
-    event = (SAMPLES / "eventbridge_cloudwatch_alarm.json").read_bytes()
-    assert send("eventbridge", {"authorization": "bearer good"}, body=event).message
-    for token in ("broken", "unreachable"):
-        with pytest.raises(DependencyFailed) as failed:
-            send("eventbridge", {"authorization": f"Bearer {token}"}, body=event)
-        assert answer_to(failed.value)[0] == 503
 
 
 def test_a_body_too_large_is_refused_before_anything_else():
@@ -120,8 +99,8 @@ def test_what_nobody_watches_is_answered_and_not_published():
 
 @pytest.mark.parametrize(
     "proof",
-    [{}, {"secret": b""}, {"secret": b"short"}, {"secret": SECRET, "oidc": token_check}],
-    ids=["none", "empty", "short", "two"],
+    [{"secret": b""}, {"secret": b"short"}],
+    ids=["empty", "short"],
 )
 def test_a_sender_without_a_real_check_cannot_be_made(proof):
     """An empty secret would let everybody in."""

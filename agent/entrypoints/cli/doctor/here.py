@@ -11,8 +11,6 @@ from agent.entrypoints.ingest import SECRET_BYTES
 from agent.errors import SettingsRejected
 from agent.settings import Settings, read_settings
 
-KEY_FILE = "receipt.key"
-
 
 def read_what_can_be(environ: Mapping[str, str]) -> tuple[Settings, list[Finding]]:
     """Return the settings without those that are wrong, and a finding for each of these."""

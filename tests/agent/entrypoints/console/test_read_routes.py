@@ -9,7 +9,6 @@ import pytest
 from agent.core.decision.decision import Answer
 from agent.core.diagnosis.diagnosis import Evidence
 from agent.core.incident.phase import NEXT, Phase
-from agent.entrypoints.console import forms
 from agent.errors import DependencyFailed
 from agent.ports.control import KillSwitch
 from agent.ports.store import Change
@@ -369,22 +368,6 @@ def test_a_kill_switch_that_was_turned_is_said_on_every_page(stage, browser):
         )
     stage.world.control.set_kill_switch(KillSwitch(on=False))
     assert "kill switch" not in text(browser, "/")
-
-
-def test_a_sealed_link_shows_the_plan_and_a_forged_one_offers_nothing(stage, browser, scenes):
-    incident = stage.waiting()
-    plan = incident.plan
-    key = forms.form_key_of(stage.world)
-    link = forms.plan_link("http://127.0.0.1:8080/", key, plan=plan.id, plan_digest=plan.digest)
-    path = link.removeprefix("http://127.0.0.1:8080")
-    assert set(browser.fields(path)) == {"approve", "reject"}
-    for forged in (
-        path[:-1] + ("0" if path[-1] != "0" else "1"),
-        f"/plans/{plan.id}?seal=",
-        f"/plans/{plan.id}?seal=%F0%9F%98%80",
-    ):
-        assert browser.fields(forged) == {}
-        assert "was not made by us for this plan" in text(browser, forged)
 
 
 def test_an_earlier_plan_has_its_own_page_and_cannot_be_answered(stage, browser, scenes):

@@ -4,12 +4,9 @@ import pytest
 
 from agent.adapters.store.firestore.control import FirestoreControlStore
 from agent.adapters.store.firestore.documents import Documents, place
-from agent.adapters.store.firestore.profiles import FirestoreProfileShelf
 from agent.adapters.store.firestore.store import COUNTED_FROM_BITS, FirestoreStore, _zero_bits
-from agent.catalogue.load_fit import load_fit_catalogue
 from agent.core.value import digest
-from agent.errors import DependencyFailed, StateConflict
-from agent.fit.checkpoint.checkpoint import ModelProfile
+from agent.errors import StateConflict
 
 pytestmark = [pytest.mark.emulator, pytest.mark.xdist_group("firestore")]
 
@@ -86,26 +83,3 @@ def test_the_control_database_is_another_one(firestore_emulator, firestore_proje
     assert FirestoreControlStore(incidents).claim("inc-a", "p-1", "no") == "no"
     control.close()
     incidents.close()
-
-
-def test_a_profile_comes_back_and_a_damaged_one_is_named(documents):
-    shelf = FirestoreProfileShelf(documents)
-    assert shelf.list() == ()
-    assert shelf.get("nobody") is None
-    facts = load_fit_catalogue().models.find("google/gemma-4-E2B-it")
-    profile = ModelProfile(
-        name="a/b c",
-        source="gs://b/a",
-        read_at="2026-11-21T00:00:00Z",
-        facts=facts,
-        dtype_bytes=(("BF16", 17),),
-        tensors=1,
-        shards=1,
-        contradictions=(),
-    )
-    shelf.put(profile)
-    assert shelf.get(profile.name) == profile
-    assert shelf.list() == (profile,)
-    documents.put(place("profiles", "bad"), {"name": "bad", "body": b"no"})
-    with pytest.raises(DependencyFailed, match="bad"):
-        shelf.get("bad")
