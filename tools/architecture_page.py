@@ -5,7 +5,7 @@ import inspect
 from agent.core.incident.phase import ENDS, NEXT, Phase
 from agent.core.incident.step import Step
 from agent.ports.bus import Topic
-from agent.ports.stage_context import TOPIC_OF, Owner
+from agent.ports.stage_context import OWNER_OF, TOPIC_OF, Owner
 from agent.stages.advance import STAGE_OF
 from agent.stages.signal_to_incident import signal_to_incident
 
@@ -96,9 +96,7 @@ def page() -> str:
 def _stages() -> str:
     rows = [f"| a signal | `{Owner.INTAKE}` | `signal_to_incident` | {_first(signal_to_incident)} |"]
     rows += [
-        f"| {step} | `{STAGE_OF[step][0]}` | `{STAGE_OF[step][1].__name__}` | {_first(STAGE_OF[step][1])} |"
-        for step in Step
-        if step in STAGE_OF
+        f"| {step} | `{OWNER_OF[step]}` | `{stage.__name__}` | {_first(stage)} |" for step, stage in STAGE_OF.items()
     ]
     return "## Steps and their owners\n\n| step | function | stage | what it does |\n|---|---|---|---|\n" + _lines(rows)
 
@@ -107,7 +105,7 @@ def _functions() -> str:
     rows = []
     for owner in Owner:
         topic = TOPIC_OF.get(owner)
-        steps = [step.value for step in Step if step in STAGE_OF and STAGE_OF[step][0] is owner]
+        steps = [step.value for step in Step if OWNER_OF[step] is owner]
         rows.append(f"| `{owner}` | {f'`{topic}`' if topic else '-'} | {', '.join(steps) or '-'} |")
     return "## Functions that own steps\n\n| function | other functions wake it by | steps |\n|---|---|---|\n" + _lines(
         rows

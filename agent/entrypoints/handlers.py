@@ -7,10 +7,10 @@ from agent.core.incident.step import due_step
 from agent.core.value import Value
 from agent.errors import DependencyFailed, InputRejected, StateConflict
 from agent.ports.bus import Delivery
-from agent.ports.stage_context import TOPIC_OF, StageContext
-from agent.stages.advance import STAGE_OF, advance
-from agent.stages.auto_approve import auto_approve
+from agent.ports.stage_context import StageContext, topic_of
+from agent.stages.advance import advance
 from agent.stages.observe import observe
+from agent.stages.plan_to_decision import auto_approve
 from agent.stages.shared.commit import drain, message_for
 from agent.stages.shared.outcome import StageOutcome
 from agent.stages.tell import tell_people
@@ -93,7 +93,7 @@ def nudge(world: StageContext, incident: Incident) -> None:
     """Wake the function that owns the next step; a message may have been lost long ago."""
     now = world.clock.now()
     step = due_step(incident, now)
-    topic = TOPIC_OF.get(STAGE_OF[step][0]) if step is not None else None
+    topic = topic_of(step)
     if topic is not None:
         message = message_for(incident, topic, "nudge")
         world.bus.publish(message.with_(id=f"{message.id}.{int(now.timestamp()) // 10}"))

@@ -22,7 +22,7 @@ from agent.ports.control import KillSwitch
 from agent.ports.store import Query
 from agent.stages.plan_to_decision import Word, plan_to_decision
 from agent.stages.shared.database_pair import databases_apart
-from agent.stages.shared.kill_switch import turn_kill_switch
+from agent.stages.shared.kill_switch import read_kill_switch, turn_kill_switch
 from agent.strict_json import read_object
 
 BODY_LIMIT: Final = 20_480
@@ -166,7 +166,7 @@ def _look(place: str, query: str, gate: Gate) -> Callable[[], Any] | None:
     """Return what reads a place, or None where there is none."""
     world = gate.world
     places: dict[str, Callable[[], Any]] = {
-        "/kill-switch": lambda: world.control_store().kill_switch().model_dump(mode="json"),
+        "/kill-switch": lambda: read_kill_switch(world.control_store()).model_dump(mode="json"),
         "/databases": lambda: {"apart": databases_apart(world)},
         "/audit": lambda: [row.model_dump(mode="json") for row in _record(gate, _asked(_Piece, query))],
         "/incidents": lambda: [i.model_dump(mode="json") for i in _incidents(gate, _asked(_Asked, query))],

@@ -17,30 +17,23 @@ from agent.core.value import canonical, digest
 from agent.entrypoints.outcome import Handle, receive
 from agent.errors import SreError
 from agent.ports.bus import Delivery, Message, Outcome, Topic
-from agent.ports.stage_context import Owner
+from agent.ports.stage_context import RECEIVER_OF, Owner
 from agent.ports.store import Query
 
 ACTED_FOR = 200  # open incidents of a rehearsal, at most, whose tasks are acted out
 log = structlog.get_logger(__name__)
 
-OWNER_OF: dict[Topic, Owner] = {
-    Topic.LOG_EVENTS: Owner.INTAKE,
-    Topic.ALERTS: Owner.INTAKE,
-    Topic.INCIDENTS: Owner.INCIDENT,
-    Topic.DECISIONS: Owner.DECISION,
-}
-
 
 def handlers(app: App) -> dict[str, Callable[[Delivery], Outcome]]:
     """Return who handles each subscription's deliveries."""
-    return {f"{topic}-sub": _receiver(app, topic) for topic in OWNER_OF}
+    return {f"{topic}-sub": _receiver(app, topic) for topic in RECEIVER_OF}
 
 
 def handler(app: App, topic: Topic) -> Handle:
     """Return what is done with a topic's deliveries: in this process, or in the function that is bound to it."""
-    world = app.contexts[OWNER_OF[topic]]
+    world = app.contexts[RECEIVER_OF[topic]]
 
-    if OWNER_OF[topic] is Owner.INTAKE:
+    if RECEIVER_OF[topic] is Owner.INTAKE:
         from agent.entrypoints.taking import on_event
 
         return lambda delivery: on_event(world, delivery, lambda d: read_signals(app, d))

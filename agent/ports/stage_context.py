@@ -4,12 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
 from agent.core.decision.decision import HmacSeal, Seal
 from agent.core.decision.policy import Policy
 from agent.core.diagnosis.model_use import ModelUse
-from agent.core.incident.incident import Times
+from agent.core.incident.incident import Incident, Times
+from agent.core.incident.step import Step
 from agent.core.plan.capacity import Fits
 from agent.core.service.services import Services
 from agent.core.service.serving import Live
@@ -34,10 +35,39 @@ class Owner(StrEnum):
     TICK = "on_tick"
 
 
-TOPIC_OF: dict[Owner, Topic] = {
-    Owner.INCIDENT: Topic.INCIDENTS,
-    Owner.DECISION: Topic.DECISIONS,
+OWNER_OF: Final[dict[Step, Owner]] = {
+    Step.DIAGNOSE: Owner.INCIDENT,
+    Step.EXPLAIN: Owner.INCIDENT,
+    Step.PLAN: Owner.INCIDENT,
+    Step.ASK: Owner.INCIDENT,
+    Step.REPLAN: Owner.INCIDENT,
+    Step.EXPIRE: Owner.TICK,
+    Step.WATCH: Owner.TICK,
+    Step.MEASURE: Owner.TICK,
+    Step.CONCLUDE: Owner.TICK,
+    Step.WATCH_UNDO: Owner.TICK,
+    Step.BEGIN: Owner.DECISION,
+    Step.CALL: Owner.DECISION,
+    Step.SHIFT: Owner.DECISION,
+    Step.UNDO: Owner.DECISION,
 }
+"""Which function runs which step; said here and nowhere else."""
+
+RECEIVER_OF: Final[dict[Topic, Owner]] = {
+    Topic.LOG_EVENTS: Owner.INTAKE,
+    Topic.ALERTS: Owner.INTAKE,
+    Topic.INCIDENTS: Owner.INCIDENT,
+    Topic.DECISIONS: Owner.DECISION,
+}
+"""Which function receives which topic."""
+
+TOPIC_OF: Final = {owner: topic for topic, owner in RECEIVER_OF.items() if owner in OWNER_OF.values()}
+"""By which topic the owner of a step is woken; the tick wakes itself."""
+
+
+def topic_of(step: Step | None) -> Topic | None:
+    """Return the topic that wakes the owner of a step, or None where nobody is to be woken."""
+    return TOPIC_OF.get(OWNER_OF[step]) if step is not None else None
 
 
 class Cards(Protocol):
@@ -145,6 +175,16 @@ class StageContext:
         """Return the control store of an owner that has one."""
         assert self.control is not None, f"{self.owner} has no control store"
         return self.control
+
+    def now_for(self, incident: Incident) -> datetime:
+        """Return the time for a step of an incident: never before its phase began, whatever a clock says."""
+        return max(self.clock.now(), incident.phase_at)
+
+    def require_platform(self, service: str) -> Platform:
+        """Return the platform of a service that we change or measure."""
+        platform = self.platform_of(service)
+        assert platform is not None, f"{service!r} has no platform adapter"
+        return platform
 
     def live(self, service: str) -> Live | None:
         """Describe a service, or None where there is no adapter for its platform."""

@@ -1,4 +1,4 @@
-"""Which function owns which stage, and the loop that runs what is due and ours."""
+"""Which stage does which step, and the loop that runs what is due and ours."""
 
 import time
 from collections.abc import Callable
@@ -8,38 +8,42 @@ import structlog
 from agent.core.incident.incident import Incident
 from agent.core.incident.step import Step, due_step
 from agent.errors import InputRejected, StateConflict
-from agent.ports.stage_context import Owner, StageContext
-from agent.stages.decision_to_execution import begin_execution, call_platform
+from agent.ports.stage_context import OWNER_OF, StageContext
+from agent.stages.ask import ask, expire
+from agent.stages.call_platform import call_platform
+from agent.stages.decision_to_execution import begin_execution
 from agent.stages.diagnosis_to_plan import diagnosis_to_plan
-from agent.stages.execution_to_verification import execution_to_verification, watch_operation
+from agent.stages.execution_to_verification import execution_to_verification
 from agent.stages.explain import explain
 from agent.stages.incident_to_diagnosis import incident_to_diagnosis
 from agent.stages.outcome_to_plan import outcome_to_plan
-from agent.stages.plan_to_decision import ask, expire
 from agent.stages.shared.commit import drain
 from agent.stages.shared.outcome import StageOutcome
-from agent.stages.verification_to_outcome import shift_traffic, undo, verification_to_outcome
+from agent.stages.shift_traffic import shift_traffic
+from agent.stages.undo import undo
+from agent.stages.verification_to_outcome import verification_to_outcome
+from agent.stages.watch_operation import watch_operation
 from agent.stages.watch_undo import watch_undo
 
 log = structlog.get_logger(__name__)
 
 Stage = Callable[[StageContext, Incident], StageOutcome]
 
-STAGE_OF: dict[Step, tuple[Owner, Stage]] = {
-    Step.DIAGNOSE: (Owner.INCIDENT, incident_to_diagnosis),
-    Step.EXPLAIN: (Owner.INCIDENT, explain),
-    Step.PLAN: (Owner.INCIDENT, diagnosis_to_plan),
-    Step.ASK: (Owner.INCIDENT, ask),
-    Step.REPLAN: (Owner.INCIDENT, outcome_to_plan),
-    Step.EXPIRE: (Owner.TICK, expire),
-    Step.WATCH: (Owner.TICK, watch_operation),
-    Step.MEASURE: (Owner.TICK, execution_to_verification),
-    Step.CONCLUDE: (Owner.TICK, verification_to_outcome),
-    Step.WATCH_UNDO: (Owner.TICK, watch_undo),
-    Step.BEGIN: (Owner.DECISION, begin_execution),
-    Step.CALL: (Owner.DECISION, call_platform),
-    Step.SHIFT: (Owner.DECISION, shift_traffic),
-    Step.UNDO: (Owner.DECISION, undo),
+STAGE_OF: dict[Step, Stage] = {
+    Step.DIAGNOSE: incident_to_diagnosis,
+    Step.EXPLAIN: explain,
+    Step.PLAN: diagnosis_to_plan,
+    Step.ASK: ask,
+    Step.EXPIRE: expire,
+    Step.BEGIN: begin_execution,
+    Step.CALL: call_platform,
+    Step.WATCH: watch_operation,
+    Step.MEASURE: execution_to_verification,
+    Step.SHIFT: shift_traffic,
+    Step.CONCLUDE: verification_to_outcome,
+    Step.UNDO: undo,
+    Step.WATCH_UNDO: watch_undo,
+    Step.REPLAN: outcome_to_plan,
 }
 
 STEPS = 20  # more in one call would be a loop that never rests
@@ -74,14 +78,13 @@ def advance(context: StageContext, incident_id: str, *, may_explain: bool = Fals
         step = due_step(incident, context.clock.now())
         if step is None:
             break
-        owner, stage = STAGE_OF[step]
-        if owner is not context.owner:
+        if OWNER_OF[step] is not context.owner:
             done.append(StageOutcome.NOT_OURS)
             break
         if step is Step.EXPLAIN and (done or not may_explain):
             break
         try:
-            did = _run(context, incident, step, stage)
+            did = _run(context, incident, step, STAGE_OF[step])
         except StateConflict:
             rivals += 1
             drain(context, incident_id)  # the rival may be dead, or our own first try whose answer was lost

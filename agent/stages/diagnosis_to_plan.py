@@ -22,7 +22,7 @@ def diagnosis_to_plan(context: StageContext, incident: Incident) -> StageOutcome
     Raises:
         DependencyFailed: The platform did not describe the service; it is tried again.
     """
-    now = max(context.clock.now(), incident.phase_at)
+    now = context.now_for(incident)
     times = context.rules.times
     if not times.settled(incident, now):
         due = times.settles_at(incident)

@@ -1,62 +1,24 @@
-"""An execution is watched until it ends, then measured until a verdict can be given."""
+"""An execution that has ended is measured until a verdict can be given."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from agent.core.change.execution import EffectKind, EffectState
 from agent.core.change.expectation import against_prediction, needed
 from agent.core.change.observed import with_speed
 from agent.core.change.verification import NEEDED, Check, Measurement, Verdict, Verification, judge
 from agent.core.incident.correlation import Meaning, meaning
 from agent.core.incident.incident import Incident
-from agent.core.incident.phase import Phase
 from agent.core.intake.signal import Signal
 from agent.core.text.safe_text import shortened
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused
 from agent.ports.bus import Message, Topic
 from agent.ports.stage_context import StageContext
 from agent.stages.observe import wanted
-from agent.stages.shared.commit import message_for, save
+from agent.stages.shared.commit import message_for, poll_again, save
 from agent.stages.shared.outcome import StageOutcome
-from agent.stages.shared.poll_operation import poll_operation
 
 KEPT_MEASUREMENTS = 200
 PATIENCE = 10  # a person's work is looked at again after a tenth of the time it has taken, a signal of health at once
 PATIENT_S = 900
-
-
-def watch_operation(context: StageContext, incident: Incident) -> StageOutcome:
-    """Ask how the rollout is doing; when it has ended, well or badly, begin to measure."""
-    now = max(context.clock.now(), incident.phase_at)
-    effect = incident.execution.effect(EffectKind.APPLY) if incident.execution else None
-    platform = context.platform_of(incident.service)
-    assert effect is not None
-    assert platform is not None
-    assert effect.operation is not None
-    operation = poll_operation(platform, effect.operation)
-    times = context.rules.times
-    late = now >= effect.intended_at + timedelta(seconds=times.rollout_limit_s)
-    if not operation.done and not late:
-        return _look_again(context, incident, now)
-    good = operation.ok if operation.done else None
-    says = operation.says or ("the rollout ended" if operation.done else "the rollout did not end in time")
-    ended = effect.with_(
-        state=EffectState.FAILED if good is False else EffectState.DONE, message=says[:2000], finished_at=now
-    )
-    assert incident.execution is not None
-    moved = incident.move(
-        Phase.VERIFYING,
-        now=now,
-        due_at=now,
-        execution=incident.execution.with_effect(ended),
-        verification=Verification(
-            since=now,
-            ready_at=now if good else None,
-            until=now + timedelta(seconds=times.verify_s if good else 0),
-            measurements=(Measurement(check=Check.READY, good=good, says=says[:2000], at=now),),
-        ),
-    )
-    save(context, moved, f"rollout ended: {shortened(says, 300)}", now=now)
-    return StageOutcome.MOVED
 
 
 def execution_to_verification(context: StageContext, incident: Incident) -> StageOutcome:
@@ -64,52 +26,46 @@ def execution_to_verification(context: StageContext, incident: Incident) -> Stag
 
     No measurement is no success: what could not be measured by the end of the window is INCONCLUSIVE.
     """
-    now = max(context.clock.now(), incident.phase_at)
-    verification = incident.verification
-    assert verification is not None
-    assert incident.plan is not None
-    fresh = _by_person(context, incident, now) if incident.plan.by_person else _measured(context, incident, now)
+    now = context.now_for(incident)
+    verification, plan = incident.require_verification(), incident.require_plan()
+    fresh = _by_person(context, incident, now) if plan.by_person else _measured(context, incident, now)
     kept = (*verification.measurements, *fresh)[-KEPT_MEASUREMENTS:]
     seen = verification.with_(measurements=kept)
-    if incident.plan.by_person:
+    if plan.by_person:
         verdict, why = _judge_person(seen, over=now >= seen.until)
     else:
         verdict, why = judge(seen, over=now >= seen.until, needed=_needed(context, incident.service))
     if verdict is None:
-        patient_s = (now - seen.since).total_seconds() / PATIENCE if incident.plan.by_person else 0
-        return _look_again(context, incident.with_(verification=seen), now, in_s=min(patient_s, PATIENT_S))
+        patient_s = (now - seen.since).total_seconds() / PATIENCE if plan.by_person else 0
+        return _look_again(context, incident, seen, now, in_s=min(patient_s, PATIENT_S))
     speed = seen.latest(Check.SPEED)
-    known = with_speed(seen.observed, speed.value if speed else None, incident.plan.fit_after.report)
+    known = with_speed(seen.observed, speed.value if speed else None, plan.fit_after.report)
     judged = incident.with_(verification=seen.with_(verdict=verdict, why=why, observed=known), due_at=now)
     save(context, judged, f"verdict {verdict}: {shortened(why, 300)}", now=now)
     return StageOutcome.NOTED
 
 
-def _look_again(context: StageContext, incident: Incident, now: datetime, *, in_s: float = 0) -> StageOutcome:
-    due = now + timedelta(seconds=max(context.rules.times.poll_s, in_s))
-    waiting, verification = incident.with_(due_at=due), incident.verification
+def _look_again(
+    context: StageContext, incident: Incident, seen: Verification, now: datetime, *, in_s: float
+) -> StageOutcome:
     also: tuple[Message, ...] = ()
-    if verification is not None and wanted(verification):  # who may read logs reads this one
-        waiting = waiting.with_(verification=verification.with_(log_asked=True))
+    if wanted(seen):  # who may read logs reads this one
+        seen = seen.with_(log_asked=True)
         also = (message_for(incident, Topic.INCIDENTS, "observe"),)
-    save(context, waiting, "", now=now, tell=False, wake=False, also=also)
-    return StageOutcome.WAITING
+    return poll_again(context, incident.with_(verification=seen), now=now, in_s=in_s, also=also)
 
 
 def _measured(context: StageContext, incident: Incident, now: datetime) -> tuple[Measurement, ...]:
     revision = incident.execution.revision_after if incident.execution else None
-    assert incident.verification is not None
-    newest = incident.verification.latest(Check.READY)
+    newest = incident.require_verification().latest(Check.READY)
     if revision is None or (newest is not None and newest.good is False):
         return ()
     return (*_asked(context, incident, revision, now), _silence(context, incident, revision, now))
 
 
 def _asked(context: StageContext, incident: Incident, revision: str, now: datetime) -> tuple[Measurement, ...]:
-    platform = context.platform_of(incident.service)
-    assert platform is not None
     try:
-        found = platform.measure(incident.service, revision)
+        found = context.require_platform(incident.service).measure(incident.service, revision)
     except (DependencyFailed, InputRejected, PolicyRefused) as error:
         found = (Measurement(check=Check.COMPLETION, good=None, says=str(error)[:2000], at=now),)
     redact = context.rules.redact  # a server may say anything, its own key too
@@ -123,10 +79,9 @@ def _judged(
     speed = next((m for m in found if m.check is Check.SPEED), None)
     if speed is None:
         return found
-    assert incident.plan is not None
     need = _need(context, incident.service)
     others = tuple(m for m in found if m is not speed)
-    return (*others, needed(speed, need), against_prediction(speed, incident.plan.fit_after.report, at=now))
+    return (*others, needed(speed, need), against_prediction(speed, incident.require_plan().fit_after.report, at=now))
 
 
 def _need(context: StageContext, service: str) -> float | None:
@@ -154,9 +109,8 @@ def _fails(context: StageContext, signal: Signal) -> bool:
 
 def _by_person(context: StageContext, incident: Incident, now: datetime) -> tuple[Measurement, ...]:
     """A later sign of health, after the last failure."""
-    assert incident.verification is not None
     healthy = incident.healthy_at
-    if healthy is not None and healthy >= incident.verification.since and not incident.alerts_open:
+    if healthy is not None and healthy >= incident.require_verification().since and not incident.alerts_open:
         says = f"a healthy signal came: {_healthy_line(context, incident)}"
         return (Measurement(check=Check.HEALTHY_SIGNAL, good=True, says=says, at=now),)
     return _ready_again(context, incident, now)
@@ -171,14 +125,13 @@ def _healthy_line(context: StageContext, incident: Incident) -> str:
 def _ready_again(context: StageContext, incident: Incident, now: datetime) -> tuple[Measurement, ...]:
     """Where the platform can be asked: ready now, on another generation than the plan saw."""
     platform = context.platform_of(incident.service)
-    assert incident.plan is not None
     if platform is None:
         return ()
     try:
         live = platform.describe(incident.service)
     except (DependencyFailed, InputRejected, PolicyRefused):
         return ()
-    if live.ready and live.generation != incident.plan.target.generation:
+    if live.ready and live.generation != incident.require_plan().target.generation:
         return (Measurement(check=Check.HEALTHY_SIGNAL, good=True, says="changed by hand, and ready", at=now),)
     return ()
 

@@ -32,11 +32,10 @@ def explain(context: StageContext, incident: Incident) -> StageOutcome:
     Raises:
         StateConflict: Somebody else began at the same moment.
     """
-    now = max(context.clock.now(), incident.phase_at)
+    now = context.now_for(incident)
     explaining = incident.explaining
     use = context.rules.model_use
-    assert explaining is not None
-    assert incident.diagnosis is not None
+    assert explaining is not None, "what is due to be explained has a request"
     reserved = explaining.reserved(now) if context.model is not None and use is not None else None
     if reserved is None or context.model is None or use is None:
         why = "no model is configured" if context.model is None else explaining.why or "its cap is reached"
@@ -66,7 +65,7 @@ def _settled(context: StageContext, incident_id: str, about: str, reservation: S
         held = incident.explaining
         if held is None or incident.ended:
             return StageOutcome.NOTED
-        now = max(context.clock.now(), incident.phase_at)
+        now = context.now_for(incident)
         paid = held.with_(spent=held.spent.minus(reservation).plus(heard.spent))
         try:
             if held.about != about or held.state is not Explanation.WANTED:
@@ -86,15 +85,15 @@ def _written(context: StageContext, incident: Incident, paid: Explaining, heard:
         save(context, _with(incident, tried), what, now=now, tell=False, wake=False)
         return StageOutcome.NOTED if over else StageOutcome.WAITING
     said = paid.said(heard.word, heard.lines)
-    assert incident.diagnosis is not None
+    known = incident.require_diagnosis()
     use = context.rules.model_use
     if incident.phase not in BEFORE_DECISION:
-        late = explained_late(incident.diagnosis, heard.word)
+        late = explained_late(known, heard.word)
         save(context, incident.with_(explaining=said, diagnosis=late), _line(heard), now=now, wake=False)
         return StageOutcome.NOTED
-    diagnosis = joined_words(incident.diagnosis, said, use.fixes if use is not None else {})
+    diagnosis = joined_words(known, said, use.fixes if use is not None else {})
     explained = _with(incident, said).with_(diagnosis=diagnosis)
-    if diagnosis.says == incident.diagnosis.says or incident.phase is Phase.DIAGNOSED:
+    if diagnosis.says == known.says or incident.phase is Phase.DIAGNOSED:
         save(context, explained, _line(heard), now=now)
         return StageOutcome.NOTED
     withdraw(context, explained, f"new cause: {diagnosis.class_}, by the model's word", now)
@@ -107,13 +106,12 @@ def _line(heard: Heard) -> str:
 
 
 def _subject(context: StageContext, incident: Incident, explaining: Explaining, cap: Spend) -> Subject:
-    assert incident.diagnosis is not None
     signals = in_order(context.store.signals(incident.id))
     log = read_log(context, incident, signals)
     told = story(signals, without_secrets(context, log) if log is not None and log.lines else None)
     live = _live(context, incident.service)
     case = Case(
-        rules=incident.diagnosis,
+        rules=incident.require_diagnosis(),
         story=tuple(Line(ref=t.ref, text=t.line) for t in told),
         facts=_facts(context, incident, live),
     )
@@ -135,7 +133,6 @@ def _live(context: StageContext, service: str) -> Live | None:
 
 
 def _facts(context: StageContext, incident: Incident, live: Live | None) -> tuple[tuple[str, str], ...]:
-    assert incident.diagnosis is not None
     facts = []
     if live is not None:
         words = " ".join([*live.config.command, *live.config.args])
@@ -145,7 +142,7 @@ def _facts(context: StageContext, incident: Incident, live: Live | None) -> tupl
         serving = live.latest_ready_revision or "none"
         facts.append(("revisions", f"in trouble {incident.revision}, last that served {serving}"))
         facts.append(("platform says", live.message))
-    numbers = ", ".join(f"{name} {value}" for name, value in incident.diagnosis.fields.items())
+    numbers = ", ".join(f"{name} {value}" for name, value in incident.require_diagnosis().fields.items())
     facts.append(("numbers in the log", numbers))
     tried = "; ".join(f"{r.cause}: {r.ended}" for r in incident.remedies[-4:])
     facts.append(("tried before", tried))

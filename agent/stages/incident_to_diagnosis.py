@@ -27,7 +27,7 @@ def incident_to_diagnosis(context: StageContext, incident: Incident) -> StageOut
 
     A plan that nobody has answered yet is withdrawn where the cause is another one, or another plan would follow.
     """
-    now = max(context.clock.now(), incident.phase_at)
+    now = context.now_for(incident)
     signals = context.store.signals(incident.id)
     weighed = weigh(context, incident, signals, now)
     why = _asked(context, signals) or _recovered(weighed, signals)
@@ -60,8 +60,7 @@ def weigh(context: StageContext, incident: Incident, signals: tuple[Signal, ...]
 
 
 def _next(context: StageContext, incident: Incident, weighed: Incident, now: datetime) -> StageOutcome:
-    before, after = incident.diagnosis, weighed.diagnosis
-    assert after is not None
+    before, after = incident.diagnosis, weighed.require_diagnosis()
     if incident.phase is Phase.OPEN or before is None:
         due = context.rules.times.settles_at(weighed)
         save(context, weighed.move(Phase.DIAGNOSED, now=now, due_at=due), after.sentence, now=now)
@@ -79,9 +78,7 @@ def _next(context: StageContext, incident: Incident, weighed: Incident, now: dat
 
 def _withdrawn(context: StageContext, incident: Incident, weighed: Incident, now: datetime) -> str:
     """Say why the plan does not hold any more, or nothing; more evidence for the same plan is no reason."""
-    before, after = incident.diagnosis, weighed.diagnosis
-    assert before is not None
-    assert after is not None
+    before, after = incident.require_diagnosis(), weighed.require_diagnosis()
     if before.says == after.says:
         return ""
     if not before.same_cause(after):

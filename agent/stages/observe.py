@@ -41,7 +41,7 @@ def observe(context: StageContext, incident_id: str) -> StageOutcome:
         return StageOutcome.WAITING
     if verification.observed is not None:
         return StageOutcome.WAITING
-    now = max(context.clock.now(), incident.phase_at)
+    now = context.now_for(incident)
     log = context.logs.instance_log(incident.service, revision=revision, instance=None, until=now)
     found = observed(context, incident, plan, revision, log) if log is not None else None
     if found is None:
@@ -61,7 +61,7 @@ def observed(context: StageContext, incident: Incident, plan: Plan, revision: st
     config = _config(context, incident.service, revision)
     watched = context.rules.services.watched(incident.service)
     return Observed(
-        at=max(context.clock.now(), incident.phase_at),
+        at=context.now_for(incident),
         revision=revision,
         model=watched.model if watched else served_model(config.command, config.args) if config else None,
         accelerator=(config.accelerator if config else None) or (watched.accelerator if watched else None),

@@ -23,7 +23,7 @@ def outcome_to_plan(context: StageContext, incident: Incident) -> StageOutcome:
 
     Two failed remedies of one fingerprint are enough; so are two plans that nobody answered.
     """
-    now = max(context.clock.now(), incident.phase_at)
+    now = context.now_for(incident)
     weighed = weigh(context, incident, context.store.signals(incident.id), now)
     known = weighed.with_(remedies=tried(incident, now))
     why = _enough(known, context.rules.policy.remedies_per_fingerprint)

@@ -1,4 +1,4 @@
-"""A plan is asked about, answered once, or expires; the answer is signed over exactly that plan."""
+"""A plan is answered once, by a person or by policy; the answer is signed over exactly that plan."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.core.plan.plan import Plan
 from agent.errors import InputRejected, PolicyRefused, StateConflict
-from agent.ports.bus import Topic
 from agent.ports.stage_context import StageContext
 from agent.stages.shared.approval import is_automatic, may_not_decide
-from agent.stages.shared.commit import message_for, save
+from agent.stages.shared.commit import save
 from agent.stages.shared.database_pair import WAY_BACK, databases_apart, note_reached
-from agent.stages.shared.effects import switched_on
+from agent.stages.shared.kill_switch import kill_switch_says, switched_on
 from agent.stages.shared.outcome import StageOutcome
 
 RIVALS = 5
+POLICY_NAME = "policy"  # who decides where policy says automatic
 
 
 class Unrecorded(StateConflict):
@@ -45,28 +45,6 @@ class Word:
     wanted: Callable[[], bool] = lambda: True
 
 
-def ask(context: StageContext, incident: Incident) -> StageOutcome:
-    """Show the plan to people and wait for one answer."""
-    now = max(context.clock.now(), incident.phase_at)
-    plan = _plan_of(incident)
-    due = incident.explaining.wake_at(plan.expires_at) if incident.explaining is not None else plan.expires_at
-    asked = incident.move(Phase.ASKED, now=now, due_at=due)
-    also = (message_for(incident, Topic.DECISIONS, "auto"),) if is_automatic(context, incident, plan) else ()
-    what = f"asked about plan {plan.id}, until {plan.expires_at:%H:%M:%S} UTC"
-    save(context, asked, what, now=now, also=also)
-    return StageOutcome.MOVED
-
-
-def expire(context: StageContext, incident: Incident) -> StageOutcome:
-    """Close a plan that nobody answered in time."""
-    now = max(context.clock.now(), incident.phase_at)
-    plan = _plan_of(incident)
-    if now < plan.expires_at:
-        return StageOutcome.WAITING
-    save(context, incident.move(Phase.EXPIRED, now=now, due_at=now), f"plan {plan.id} expired unanswered", now=now)
-    return StageOutcome.MOVED
-
-
 def plan_to_decision(context: StageContext, word: Word) -> Decision:
     """Record one answer to one plan and order what follows from it.
 
@@ -87,7 +65,7 @@ def plan_to_decision(context: StageContext, word: Word) -> Decision:
     incident = context.store.load(plan.incident)
     if incident.decision is not None and incident.decision.plan == plan.id:
         return _repeated(incident.decision, word)
-    now = max(context.clock.now(), incident.phase_at)
+    now = context.now_for(incident)
     _check(context, incident, plan, word)
     if now >= plan.expires_at:
         raise _refused(plan, f"it expired at {plan.expires_at:%Y-%m-%d %H:%M:%S} UTC", "wait for the next plan")
@@ -105,6 +83,35 @@ def plan_to_decision(context: StageContext, word: Word) -> Decision:
         _record_again(context, decision)
     note_reached(context.store, context.control_store(), row)
     return _repeated(decision, word)
+
+
+def auto_approve(context: StageContext, incident_id: str) -> StageOutcome:
+    """Approve the plan that an incident asks about, if policy as we read it says so; else leave it to people.
+
+    The order says nothing but the incident: plan, policy and kill switch are looked at here.
+
+    Raises:
+        DependencyFailed: A store did not answer; nothing was decided, deliver again.
+    """
+    incident = context.store.load(incident_id)
+    plan = incident.plan
+    if incident.phase is not Phase.ASKED or plan is None or not is_automatic(context, incident, plan):
+        return StageOutcome.WAITING
+    if kill_switch_says(context):
+        return StageOutcome.WAITING
+    word = Word(
+        plan=plan.id,
+        answer=Answer.APPROVE,
+        who=POLICY_NAME,
+        channel=Channel.POLICY,
+        verified=True,
+        plan_digest=plan.digest,
+    )
+    try:
+        plan_to_decision(context, word)
+    except (PolicyRefused, StateConflict):
+        return StageOutcome.WAITING  # a person was faster, or the plan is gone
+    return StageOutcome.MOVED
 
 
 def _check_switch(context: StageContext, plan: Plan) -> None:
@@ -223,11 +230,6 @@ def _repeated(decision: Decision, word: Word) -> Decision:
         why=f"{decision.shown} said {decision.answer} through {decision.channel} at {decision.at:%H:%M:%S} UTC",
         mend=f"see what follows: sre-agent incidents show {decision.incident}",
     )
-
-
-def _plan_of(incident: Incident) -> Plan:
-    assert incident.plan is not None, f"{incident.phase} without a plan"
-    return incident.plan
 
 
 def _refused(plan: Plan, why: str, mend: str) -> PolicyRefused:

@@ -8,28 +8,21 @@ from agent.core.incident.phase import Phase
 from agent.core.text.safe_text import shortened
 from agent.errors import InputRejected, PolicyRefused
 from agent.ports.stage_context import StageContext
-from agent.stages.shared.commit import save
+from agent.stages.shared.commit import poll_again, save
+from agent.stages.shared.effects import poll_operation
 from agent.stages.shared.outcome import StageOutcome
-from agent.stages.shared.poll_operation import poll_operation
 from agent.stages.shared.remedies import tried
 
 
 def watch_undo(context: StageContext, incident: Incident) -> StageOutcome:
     """Wait for the roll-back to end, then compare what serves with what served before."""
-    now = max(context.clock.now(), incident.phase_at)
-    execution = incident.execution
-    effect = execution.effect(EffectKind.ROLL_BACK) if execution else None
-    platform = context.platform_of(incident.service)
-    assert execution is not None
-    assert effect is not None
-    assert effect.operation is not None
-    assert platform is not None
+    now = context.now_for(incident)
+    execution, effect = incident.require_execution(), incident.require_effect(EffectKind.ROLL_BACK)
+    platform = context.require_platform(incident.service)
     operation = poll_operation(platform, effect.operation)
     limit = effect.intended_at + timedelta(seconds=context.rules.times.rollout_limit_s)
     if not operation.done and now < limit:
-        due = now + timedelta(seconds=context.rules.times.poll_s)
-        save(context, incident.with_(due_at=due), "", now=now, tell=False, wake=False)
-        return StageOutcome.WAITING
+        return poll_again(context, incident, now=now)
     try:
         same = platform.restored(incident.service, template=execution.prior_template, traffic=execution.prior_traffic)
     except (InputRejected, PolicyRefused) as error:

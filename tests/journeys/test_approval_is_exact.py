@@ -277,16 +277,16 @@ def test_a_kill_switch_that_answers_late_lets_nothing_begin(journey, monkeypatch
     """It may have been turned while it was being read."""
     import time as real
 
-    from agent.stages.shared import effects
+    from agent.stages.shared import kill_switch
 
     told = journey(PROBE)
     world = told.installation.contexts[Owner.DECISION]
     ticks = iter([0.0, 1.5])
-    monkeypatch.setattr(effects, "time", type("Slow", (), {"monotonic": lambda: next(ticks)}))
+    monkeypatch.setattr(kill_switch, "time", type("Slow", (), {"monotonic": lambda: next(ticks)}))
     with pytest.raises(DependencyFailed, match="did not answer within 1 s"):
-        effects.switched_on(world)
-    monkeypatch.setattr(effects, "time", real)
-    assert effects.kill_switch_says(world) == ""
+        kill_switch.switched_on(world)
+    monkeypatch.setattr(kill_switch, "time", real)
+    assert kill_switch.kill_switch_says(world) == ""
 
 
 def test_the_switch_in_the_environment_stops_everything(journey):

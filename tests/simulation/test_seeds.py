@@ -63,7 +63,7 @@ class TestTheSimulationCanFail:
         return ""
 
     def test_who_does_not_read_the_switch_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        for place in ("shared.effects", "plan_to_decision"):
+        for place in ("shared.kill_switch", "plan_to_decision"):
             monkeypatch.setattr(f"agent.stages.{place}.switched_on", lambda _: "")
         run = Simulation(1, Course())
         run.control.set_kill_switch(KillSwitch(on=True, by="ana", at=run.true))
@@ -71,8 +71,8 @@ class TestTheSimulationCanFail:
             run.run()
 
     def test_who_does_not_wait_for_its_turn_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("agent.stages.decision_to_execution.service_lease", lambda *_: nullcontext("mine"))
-        monkeypatch.setattr("agent.stages.decision_to_execution.final_preflight", lambda *_: "")
+        monkeypatch.setattr("agent.stages.shared.effects.service_lease", lambda *_: nullcontext("mine"))
+        monkeypatch.setattr("agent.stages.shared.effects.final_preflight", lambda *_: "")
         with pytest.raises(Violation, match="nobody had the turn"):
             Simulation(1, Course()).run()
 
@@ -92,7 +92,7 @@ class TestTheSimulationCanFail:
 
     def test_who_undoes_what_a_person_did_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """While a rollout hangs, somebody edits the service, pins its traffic or makes it anew."""
-        monkeypatch.setattr("agent.stages.verification_to_outcome.drift_since", lambda *_, **__: "")
+        monkeypatch.setattr("agent.stages.undo.drift_since", lambda *_, **__: "")
         said = self.broken(Course(stories=("context",), by_hand=True, fates={"apply": [Fate.NEVER] * 6}), seeds=10)
         assert "restore after somebody else changed" in said, said
 

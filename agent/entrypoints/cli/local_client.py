@@ -16,7 +16,7 @@ from agent.ports.store import Query
 from agent.settings import Settings, read_settings
 from agent.stages.plan_to_decision import Word, plan_to_decision
 from agent.stages.shared.database_pair import databases_apart
-from agent.stages.shared.kill_switch import turn_kill_switch
+from agent.stages.shared.kill_switch import read_kill_switch, turn_kill_switch
 
 
 class LocalClient:
@@ -41,7 +41,7 @@ class LocalClient:
 
     def kill_switch(self) -> KillSwitch:
         """Read the control store."""
-        return self._app.control.kill_switch()
+        return read_kill_switch(self._app.control)
 
     def incidents(self, query: Query) -> tuple[Incident, ...]:
         """Read the store."""

@@ -1,6 +1,6 @@
 """Saving what a stage decided: state, timeline and the messages that wake the next function, in one transaction."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
@@ -11,13 +11,11 @@ from agent.core.intake.signal import LIVE, Signal
 from agent.core.plan.plan import Plan
 from agent.core.value import canonical
 from agent.ports.bus import Message, Topic
-from agent.ports.stage_context import StageContext
+from agent.ports.stage_context import StageContext, topic_of
 from agent.ports.store import Change
+from agent.stages.shared.outcome import StageOutcome
 
 log = structlog.get_logger(__name__)
-
-DECISION_STEPS = frozenset({Step.BEGIN, Step.CALL, Step.SHIFT, Step.UNDO})
-INCIDENT_STEPS = frozenset({Step.DIAGNOSE, Step.PLAN, Step.ASK, Step.REPLAN})
 
 
 def save(
@@ -73,6 +71,15 @@ def save(
     return committed
 
 
+def poll_again(
+    context: StageContext, incident: Incident, *, now: datetime, in_s: float = 0, also: tuple[Message, ...] = ()
+) -> StageOutcome:
+    """Wait until the next poll, or for ``in_s`` seconds where that is longer; nobody is told or woken for it."""
+    due = now + timedelta(seconds=max(context.rules.times.poll_s, in_s))
+    save(context, incident.with_(due_at=due), "", now=now, tell=False, wake=False, also=also)
+    return StageOutcome.WAITING
+
+
 def _line(incident: Incident, what: str, *, now: datetime, by: str) -> Event:
     plan = incident.plan
     return Event(
@@ -112,15 +119,14 @@ def drain(context: StageContext, incident_id: str) -> None:
 
 
 def _messages(incident: Incident, now: datetime, *, tell: bool, wake: bool) -> tuple[Message, ...]:
-    step = due_step(incident, now)
+    step = due_step(incident, now) if wake else None
+    topic = topic_of(step)
     messages = []
-    if wake and step in DECISION_STEPS:
-        messages.append(message_for(incident, Topic.DECISIONS, "order"))
-    elif wake and step in INCIDENT_STEPS:
-        messages.append(message_for(incident, Topic.INCIDENTS, "wake"))
+    if topic is not None and step is not Step.EXPLAIN:
+        messages.append(message_for(incident, topic, "order" if topic is Topic.DECISIONS else "wake"))
     if tell and (incident.notify or incident.run == LIVE):
         messages.append(message_for(incident, Topic.INCIDENTS, "tell"))
-    if wake and step is Step.EXPLAIN:  # after people: a question to the model may hold its delivery up for a minute
+    if step is Step.EXPLAIN:  # after people: a question to the model may hold its delivery up for a minute
         messages.append(message_for(incident, Topic.INCIDENTS, "explain"))
     return tuple(messages)
 

@@ -1,82 +1,117 @@
-"""What is asked right before any effect: the kill switch, the limits and the stored intent; no answer means no."""
+"""An effect is made at most once: found by its stamp, or called under the service's lease after the last check."""
 
-import time
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
-from agent.core.change.execution import Effect, EffectKind, Intent, effect_key, revision_name
+from agent.core.change.execution import EffectKind, EffectState, Intent, effect_key, revision_name
 from agent.core.incident.incident import Incident
-from agent.errors import DependencyFailed, SreError
-from agent.ports.control import KillSwitch, RateLimit
+from agent.errors import DependencyFailed, InputRejected, PolicyRefused, StateConflict
+from agent.ports.control import Lease
+from agent.ports.platform import Operation, Platform
 from agent.ports.stage_context import StageContext
-from agent.stages.shared.database_pair import databases_apart
+from agent.stages.shared.commit import save
+from agent.stages.shared.outcome import StageOutcome
+from agent.stages.shared.service_lease import final_preflight, require_unchanged, service_lease
 
-ANSWER_S: Final = 1.0  # a switch that takes longer to read may have been turned since
+REFUSALS: Final = (InputRejected, PolicyRefused)
 
 
-def switched_on(context: StageContext) -> str:
-    """Return why the kill switch lets no change begin, or nothing where it is clearly off.
+def perform(
+    context: StageContext,
+    incident: Incident,
+    kind: EffectKind,
+    *,
+    check: Callable[[Platform], Intent | StageOutcome],
+    call: Callable[[Platform, Intent], Operation],
+    on_started: Callable[[Operation], StageOutcome],
+    on_refused: Callable[[str], StageOutcome],
+) -> StageOutcome:
+    """Make an effect of the incident's present plan, or find that it was made already.
+
+    Args:
+        context: Of the owner that may change services.
+        incident: As it was loaded; where it was written since, nothing is called.
+        kind: Which effect.
+        check: Returns the stored intent that may be carried out now, or what it did instead; raises where it may not.
+        call: Calls the platform, right after kill switch and lease were asked for the last time.
+        on_started: Notes the operation, made now or found.
+        on_refused: Closes the effect; under the lease, so that no other worker makes it meanwhile.
 
     Raises:
-        DependencyFailed: Nobody knows how it stands: no answer, a late one, or one that means nothing. No effect may
-            start, and nothing else follows from it either: the step is tried again.
+        StateConflict: The incident was written meanwhile, or the lease ended; load it again.
+        DependencyFailed: Somebody who must be asked did not answer; nothing follows, and the step is tried again.
     """
-    if context.halted:
-        return "the kill switch is on (KILL_SWITCH in the environment)"
-    began = time.monotonic()
-    switch = _read_switch(context)
-    if switch.on is True:
-        return f"the kill switch is on (by {switch.by or 'somebody'}: {switch.why or 'no reason given'})"
-    if time.monotonic() - began > ANSWER_S:
-        raise _unread(f"it did not answer within {ANSWER_S:g} s")
-    return ""
-
-
-def _read_switch(context: StageContext) -> KillSwitch:
+    platform = context.require_platform(incident.service)
     try:
-        switch = context.control_store().kill_switch()
-    except SreError as error:
-        raise _unread(error.why) from error
-    except Exception as error:  # whatever a store answers but "off" stops us
-        raise _unread(type(error).__name__) from error
-    if not isinstance(switch, KillSwitch) or switch.on not in (True, False):
-        raise _unread("the control database answered something else")
-    return switch
+        found = platform.find(incident.service, key_of(incident, kind))
+    except REFUSALS as error:
+        return on_refused(str(error))
+    if found is not None:
+        return on_started(found)
+    with service_lease(context, incident.service) as lease:
+        if lease is None:
+            return StageOutcome.WAITING  # it stays due; the tick wakes us again
+        require_unchanged(context, incident)
+        try:
+            made = _made(context, incident, kind, lease, check=check, call=call)
+        except REFUSALS as error:
+            return on_refused(str(error))
+        return made if isinstance(made, StageOutcome) else on_started(made)
 
 
-def _unread(why: str) -> DependencyFailed:
-    return DependencyFailed(
-        "the kill switch could not be read", why=why, mend="it is tried again; until then no change"
+def _made(
+    context: StageContext,
+    incident: Incident,
+    kind: EffectKind,
+    lease: Lease,
+    *,
+    check: Callable[[Platform], Intent | StageOutcome],
+    call: Callable[[Platform, Intent], Operation],
+) -> Operation | StageOutcome:
+    platform = context.require_platform(incident.service)
+    try:
+        intent = check(platform)
+    except REFUSALS:
+        found = platform.find(incident.service, key_of(incident, kind))  # a rival's call may have landed
+        if found is None:
+            raise
+        return found
+    if isinstance(intent, StageOutcome):
+        return intent
+    stopped = final_preflight(context, lease)
+    if stopped:
+        raise not_changed(incident, stopped)
+    return _called(platform, intent, call)
+
+
+def _called(platform: Platform, intent: Intent, call: Callable[[Platform, Intent], Operation]) -> Operation:
+    """Call the platform; where its answer was lost, find what it did.
+
+    Raises:
+        PolicyRefused: Somebody changed the service since the intent was stored.
+    """
+    try:
+        return call(platform, intent)
+    except (DependencyFailed, StateConflict) as error:
+        found = platform.find(intent.service, intent.key)
+        if found is not None:
+            return found
+        if isinstance(error, DependencyFailed):
+            raise
+        raise PolicyRefused(error.what, why=error.why, mend=error.mend) from error
+
+
+def not_changed(incident: Incident, why: str) -> PolicyRefused:
+    """Return the refusal of an effect."""
+    return PolicyRefused(
+        f"{incident.service!r} was not changed", why=why, mend="look at the service and decide by hand"
     )
-
-
-def changes_stopped(context: StageContext) -> str:
-    """Return why nothing may be changed now, or nothing: databases that do not belong together, or the kill switch.
-
-    Raises:
-        DependencyFailed: Nobody knows; no effect may start, and the step is tried again.
-    """
-    return databases_apart(context) or switched_on(context)
-
-
-def kill_switch_says(context: StageContext) -> str:
-    """Return for people why no effect may start, or nothing; a switch that cannot be read says so."""
-    try:
-        return changes_stopped(context)
-    except DependencyFailed as error:
-        return f"{error.what}: {error.why}"
-
-
-def rate_limit(context: StageContext) -> RateLimit:
-    """Return how many changes the policy allows."""
-    policy = context.rules.policy
-    return RateLimit(window_s=policy.change_window_s, per_hour=policy.changes_per_hour)
 
 
 def key_of(incident: Incident, kind: EffectKind) -> str:
     """Return the key of an effect of the incident's present plan."""
-    assert incident.plan is not None
-    return effect_key(incident.id, incident.plan.digest, kind)
+    return effect_key(incident.id, incident.require_plan().digest, kind)
 
 
 def stored_intent(context: StageContext, incident: Incident, kind: EffectKind) -> Intent | None:
@@ -88,14 +123,12 @@ def stored_intent(context: StageContext, incident: Incident, kind: EffectKind) -
     Raises:
         DependencyFailed: The control database did not answer; nothing may follow.
     """
-    plan = incident.plan
-    assert plan is not None
+    plan = incident.require_plan()
     intent = context.control_store().intent(key_of(incident, kind))
     if intent is None or intent.kind is not kind or intent.service != incident.service:
         return None
     if intent.target is not None:
         return intent
-    before = incident.execution.revision_before if incident.execution is not None else None
     return intent.with_(
         incident=incident.id,
         plan_digest=plan.digest,
@@ -103,8 +136,24 @@ def stored_intent(context: StageContext, incident: Incident, kind: EffectKind) -
         staged=plan.staged,
         target=plan.target,
         revision=revision_name(incident.service, intent.key),
-        prior_revision=before,
+        prior_revision=incident.execution.revision_before if incident.execution is not None else None,
     )
+
+
+def valid_change(context: StageContext, incident: Incident, now: datetime) -> Intent:
+    """Return what the control database holds of the change that is to be followed or undone.
+
+    Raises:
+        PolicyRefused: It holds nothing, or nothing that is valid any more.
+        DependencyFailed: The control database did not answer; nothing may follow.
+    """
+    applied = stored_intent(context, incident, EffectKind.APPLY)
+    if applied is None:
+        raise not_changed(incident, "the control database holds no change of ours that it would follow")
+    if not applied.undo_valid(now):
+        made = f"our change was made at {applied.applied_at:%Y-%m-%d %H:%M} UTC, over 24 hours ago"
+        raise not_changed(incident, made)
+    return applied
 
 
 def close_effect(context: StageContext, incident: Incident, kind: EffectKind, why: str) -> None:
@@ -116,32 +165,35 @@ def close_effect(context: StageContext, incident: Incident, kind: EffectKind, wh
     context.control_store().close_intent(key_of(incident, kind), why[:500])
 
 
-def next_slot_at(context: StageContext, service: str, now: datetime) -> datetime | None:
-    """Return when a change of this service may start, or None for at once.
-
-    Raises:
-        DependencyFailed: The limits could not be read; nothing may start.
-    """
-    policy = context.rules.policy
-    hour = timedelta(hours=1)
-    window = timedelta(seconds=policy.change_window_s)
-    limits = context.control_store().limits(service, now - max(hour, window))
-    waits = [at + window for at in limits.service_changes if at + window > now]
-    lately = sorted(at for at in limits.all_changes if at + hour > now)
-    if policy.changes_per_hour <= 0:
-        return now + hour
-    if len(lately) >= policy.changes_per_hour:
-        waits.append(lately[-policy.changes_per_hour] + hour)
-    return max(waits, default=None)
-
-
-def put_on_record(context: StageContext, incident: Incident, effect: Effect, now: datetime) -> None:
-    """Write that an effect was started, before it is saved; a rival or a retry that found it started writes no more."""
+def note_started(
+    context: StageContext, incident: Incident, kind: EffectKind, operation: Operation, what: str, *, now: datetime
+) -> StageOutcome:
+    """Put on record that an effect was started, then save it; who finds it started already writes no second row."""
+    effect = incident.require_effect(kind)
     context.control_store().append(
         at=now,
-        kind=f"effect.{effect.kind}",
+        kind=f"effect.{kind}",
         incident=incident.id,
         who="on_decision",
         body=f"{effect.key} {effect.revision}",
         once=True,
     )
+    started = incident.require_execution().with_effect(
+        effect.with_(state=EffectState.STARTED, operation=operation.name)
+    )
+    due = now + timedelta(seconds=context.rules.times.poll_s)
+    save(context, incident.with_(execution=started, due_at=due), what, now=now)
+    return StageOutcome.NOTED
+
+
+def poll_operation(platform: Platform, name: str | None) -> Operation:
+    """Return how far a started operation has come; not done and unknown where the platform will not say.
+
+    Raises:
+        DependencyFailed: The platform did not answer; ask again.
+    """
+    assert name is not None, "an operation is polled once it was started"
+    try:
+        return platform.operation(name)
+    except REFUSALS as error:  # a service that is gone or closed to us tells nothing, for good or bad
+        return Operation(name=name, done=False, ok=None, says=str(error))

@@ -9,7 +9,7 @@ from agent.core.incident.incident import Incident
 from agent.errors import SreError, StateConflict
 from agent.ports.control import Lease
 from agent.ports.stage_context import StageContext
-from agent.stages.shared.effects import ANSWER_S, changes_stopped
+from agent.stages.shared.kill_switch import ANSWER_S, changes_stopped
 
 
 @contextmanager

@@ -1,0 +1,81 @@
+"""An approved plan is applied only as it was shown: approved, unexpired, and made for the state that stands."""
+
+from datetime import datetime
+
+from agent.core.change.execution import Intent
+from agent.core.incident.incident import Incident
+from agent.core.plan.action import applied, difference
+from agent.core.plan.plan import Plan
+from agent.core.planning.planning import proof_of
+from agent.core.service.serving import Live
+from agent.ports.platform import Order
+from agent.ports.stage_context import StageContext
+from agent.stages.shared.approval import check_approval, refused
+
+
+def check_allowed(context: StageContext, incident: Incident, plan: Plan, now: datetime) -> None:
+    """Refuse unless a valid approval covers exactly this plan.
+
+    Raises:
+        PolicyRefused: It was not approved, or the approval expired or covers something else.
+        DependencyFailed: The holder of the key did not answer; nothing may follow.
+    """
+    decision = incident.decision
+    if decision is None:
+        raise refused(plan, "nobody approved it", f"sre-agent approve {plan.id}")
+    check_approval(context, incident, plan, decision)
+    if now >= decision.expires_at:
+        raise refused(plan, f"the approval expired at {decision.expires_at:%H:%M:%S} UTC", "approve the next plan")
+
+
+def described(context: StageContext, plan: Plan) -> Live:
+    """Describe the service of a plan.
+
+    Raises:
+        PolicyRefused: We have no adapter for its platform.
+    """
+    live = context.live(plan.target.service)
+    if live is None:
+        raise refused(plan, "there is no adapter for its platform", "do it by hand")
+    return live
+
+
+def check_as_shown(context: StageContext, incident: Incident, plan: Plan, live: Live) -> None:
+    """Refuse a plan that was made for another state, or that shows another difference or proof than it has.
+
+    Both are computed anew from the live configuration: whoever writes the incident database chose what people saw.
+    """
+    if live.target != plan.target:
+        raise refused(
+            plan,
+            f"{plan.target.service!r} changed since the plan was made "
+            f"(generation {plan.target.generation}, now {live.generation})",
+            "look at the new plan and approve it",
+        )
+    after = applied(live.config, plan.actions)
+    if difference(live.config, after) != plan.difference:
+        raise refused(
+            plan, "it does not show what it would change", "look at the new plan, and at who writes to the store"
+        )
+    proof, shown = context.rules.fits.word(plan.target.service, after), plan.fit_after
+    if (proof.fits, proof.reason, proof.sentence) != (shown.fits, shown.reason, shown.sentence):
+        why = f"it shows {shown.sentence!r}, and the arithmetic says {proof.sentence!r}"
+        raise refused(plan, why, "look at the new plan, and at who writes to the store")
+    proven = proof_of(incident, live, plan.actions, context.rules.fits, word=proof)
+    if (proven.proof, proven.figures) != (plan.proof, plan.proof_figures):
+        why = f"it shows the proof {plan.proof!s}, and from the live configuration it is {proven.proof!s}"
+        why += " with other figures" if proven.proof is plan.proof else ""
+        raise refused(plan, why, "look at the new plan, and at who writes to the store")
+
+
+def order_of(intent: Intent) -> Order:
+    """Return what the platform is asked to apply."""
+    return Order(
+        service=intent.service,
+        incident=intent.incident,
+        effect_key=intent.key,
+        revision=intent.revision,
+        etag=intent.etag,
+        actions=intent.actions,
+        staged=intent.staged,
+    )

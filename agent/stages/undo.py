@@ -1,0 +1,131 @@
+"""The prior template and traffic are put back where our change stands and nothing else was changed since."""
+
+from datetime import datetime
+
+from agent.core.change.drift import drift_since
+from agent.core.change.execution import Effect, EffectKind, Intent, revision_name
+from agent.core.incident.incident import Incident
+from agent.core.service.serving import Live
+from agent.ports.platform import Operation, Platform, Restore
+from agent.ports.stage_context import StageContext
+from agent.ports.store import head_key
+from agent.stages.shared.commit import save
+from agent.stages.shared.effects import (
+    REFUSALS,
+    close_effect,
+    key_of,
+    not_changed,
+    note_started,
+    perform,
+    stored_intent,
+    valid_change,
+)
+from agent.stages.shared.kill_switch import changes_stopped
+from agent.stages.shared.outcome import StageOutcome
+from agent.stages.watch_undo import give_up, rolled_back
+
+
+def undo(context: StageContext, incident: Incident) -> StageOutcome:
+    """Put the prior template and traffic back; covered by the approval of the change itself.
+
+    It rests on nothing but what the control database holds of the change, which must bear our stamp and be the last
+    one. Exempt from windows and limits; valid for 24 hours after the change. The kill switch stops it too. Where it
+    is not made, a person is told.
+    """
+    now = context.now_for(incident)
+    platform = context.platform_of(incident.service)
+    if incident.effect(EffectKind.APPLY) is None or platform is None:
+        return rolled_back(context, incident, "nothing was changed by us", now)
+    try:
+        if platform.find(incident.service, key_of(incident, EffectKind.APPLY)) is None:
+            close_effect(context, incident, EffectKind.APPLY, "it was rolled back before it was made")
+            return rolled_back(context, incident, "the change was never made", now)
+        intent = stored_intent(context, incident, EffectKind.ROLL_BACK) or _intend(context, incident, platform, now)
+        if intent.closed:
+            raise not_changed(incident, f"it was refused before: {intent.closed}")
+    except REFUSALS as error:  # gone, closed to us, changed by somebody else, or too late
+        return _not_undone(context, incident, str(error), now)
+    effect = incident.effect(EffectKind.ROLL_BACK)
+    if effect is None or (effect.key, effect.etag) != (intent.key, intent.etag):
+        return _show(context, incident, intent, now)
+    return _perform(context, incident, intent, now)
+
+
+def _perform(context: StageContext, incident: Incident, intent: Intent, now: datetime) -> StageOutcome:
+    def check(platform: Platform) -> Intent:
+        _still_ours(context, incident, platform, now)
+        return intent
+
+    what = "the prior template is being put back"
+    return perform(
+        context,
+        incident,
+        EffectKind.ROLL_BACK,
+        check=check,
+        call=_restore,
+        on_started=lambda found: note_started(context, incident, EffectKind.ROLL_BACK, found, what, now=now),
+        on_refused=lambda why: _not_undone(context, incident, why, now),
+    )
+
+
+def _intend(context: StageContext, incident: Incident, platform: Platform, now: datetime) -> Intent:
+    """Store the intent of the roll-back, with the etag of now."""
+    stopped = changes_stopped(context)
+    if stopped:
+        raise not_changed(incident, stopped)
+    applied, live = _still_ours(context, incident, platform, now)
+    key = key_of(incident, EffectKind.ROLL_BACK)
+    revision = revision_name(incident.service, key)
+    undoing = applied.with_(key=key, kind=EffectKind.ROLL_BACK, etag=live.etag, revision=revision, closed="")
+    stored = context.control_store().add_intent(undoing)
+    if stored is None:
+        raise not_changed(incident, "it was refused before")
+    return stored
+
+
+def _still_ours(context: StageContext, incident: Incident, platform: Platform, now: datetime) -> tuple[Intent, Live]:
+    """Return our change and the service as it is, where nothing but our change stands between it and the prior state.
+
+    Raises:
+        PolicyRefused: Somebody changed it since, or the change is too old.
+    """
+    applied = valid_change(context, incident, now)
+    live = platform.describe(incident.service)
+    shifted = applied.staged and stored_intent(context, incident, EffectKind.SHIFT) is not None
+    drift = drift_since(applied, live, shifted=shifted)
+    if drift:
+        raise not_changed(incident, drift)
+    return applied, live
+
+
+def _show(context: StageContext, incident: Incident, intent: Intent, now: datetime) -> StageOutcome:
+    """Show the stored intent in the incident, where people and the watch of the roll-back find it."""
+    execution = incident.require_execution()
+    effect = Effect(key=intent.key, kind=intent.kind, etag=intent.etag, revision=intent.revision, intended_at=now)
+    others = tuple(e for e in execution.effects if e.kind is not EffectKind.ROLL_BACK)
+    shown = execution.with_(
+        effects=(*others, effect), prior_template=intent.prior_template, prior_traffic=intent.prior_traffic
+    )
+    heads = (head_key(incident.run, incident.service, effect.revision),)
+    what = f"intends to put the prior template back as {effect.revision}"
+    save(context, incident.with_(execution=shown, due_at=now), what, now=now, heads=heads)
+    return StageOutcome.NOTED
+
+
+def _restore(platform: Platform, intent: Intent) -> Operation:
+    return platform.restore(
+        Restore(
+            service=intent.service,
+            incident=intent.incident,
+            effect_key=intent.key,
+            revision=intent.revision,
+            etag=intent.etag,
+            template=intent.prior_template,
+            traffic=intent.prior_traffic,
+        )
+    )
+
+
+def _not_undone(context: StageContext, incident: Incident, why: str, now: datetime) -> StageOutcome:
+    close_effect(context, incident, EffectKind.ROLL_BACK, why)
+    return give_up(context, incident, f"the roll-back was not made: {why}", now)

@@ -1,0 +1,43 @@
+"""A rollout is watched until it ends, well or badly; then measuring begins."""
+
+from datetime import timedelta
+
+from agent.core.change.execution import EffectKind, EffectState
+from agent.core.change.verification import Check, Measurement, Verification
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import Phase
+from agent.core.text.safe_text import shortened
+from agent.ports.stage_context import StageContext
+from agent.stages.shared.commit import poll_again, save
+from agent.stages.shared.effects import poll_operation
+from agent.stages.shared.outcome import StageOutcome
+
+
+def watch_operation(context: StageContext, incident: Incident) -> StageOutcome:
+    """Ask how the rollout is doing; when it has ended, well or badly, begin to measure."""
+    now = context.now_for(incident)
+    effect = incident.require_effect(EffectKind.APPLY)
+    operation = poll_operation(context.require_platform(incident.service), effect.operation)
+    times = context.rules.times
+    late = now >= effect.intended_at + timedelta(seconds=times.rollout_limit_s)
+    if not operation.done and not late:
+        return poll_again(context, incident, now=now)
+    good = operation.ok if operation.done else None
+    says = operation.says or ("the rollout ended" if operation.done else "the rollout did not end in time")
+    ended = effect.with_(
+        state=EffectState.FAILED if good is False else EffectState.DONE, message=says[:2000], finished_at=now
+    )
+    moved = incident.move(
+        Phase.VERIFYING,
+        now=now,
+        due_at=now,
+        execution=incident.require_execution().with_effect(ended),
+        verification=Verification(
+            since=now,
+            ready_at=now if good else None,
+            until=now + timedelta(seconds=times.verify_s if good else 0),
+            measurements=(Measurement(check=Check.READY, good=good, says=says[:2000], at=now),),
+        ),
+    )
+    save(context, moved, f"rollout ended: {shortened(says, 300)}", now=now)
+    return StageOutcome.MOVED
