@@ -80,3 +80,6 @@ _.do_GET
 _.do_POST
 _.log_message
 _.pre_tokenizer
+
+# a port: adapters satisfy it by shape
+_.JsonProbe
