@@ -83,3 +83,4 @@ _.pre_tokenizer
 
 # a port: adapters satisfy it by shape
 _.JsonProbe
+_.x  # of a part of the memory bar, for its template
