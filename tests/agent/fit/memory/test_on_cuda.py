@@ -185,3 +185,12 @@ def test_an_amd_card_is_sized_by_the_same_worker(ask):
     assert report.weights_bytes.best / GIB == pytest.approx(15.05, abs=0.03)
     assert ask("meta-llama/Llama-3.1-8B-Instruct", "amd-rx-9070-xt", "--max-model-len 8192").fits is False
     assert ask("Qwen/Qwen2.5-7B-Instruct-AWQ", "amd-mi300x", "--max-model-len 8192").fits is None
+
+
+@pytest.mark.parametrize(
+    ("version", "sorts"), [("0.13.0", True), ("0.14.1", True), ("0.15.1", True), ("0.17.1", False)]
+)
+def test_the_sampler_sorts_in_pytorch_until_the_triton_one(ask, version, sorts):
+    """FlashInfer is opt-in, and apply_top_k_top_p sorts: 33 bytes for each of 1,024 rows of 200,064 logits."""
+    report = ask("MiniMaxAI/MiniMax-M2", "nvidia-h100-80gb", "--tensor-parallel-size 4", vllm=version)
+    assert (report.overheads.activations.high > 6 * GIB) is sorts
