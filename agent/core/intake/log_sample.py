@@ -76,7 +76,8 @@ class Digest:
                 self._keep_around(base, index, lines)
             else:
                 sight.last = (base + index, lines[index][:CUT_CHARS])
-            self._keep_start(base, index, lines, match)
+            if base + index < self._fresh_until or match.signature in self._banners:
+                self._keep_start(base, index, lines, match)
         self._keep_loud(base, lines, known)
         if base < HEAD:
             self._keep("head", base, lines, range(min(HEAD - base, len(lines))))
@@ -116,7 +117,7 @@ class Digest:
             self._banner_lines += 1
             self._fresh_until = base + index + FRESH
             self._kept[base + index] = lines[index][:CUT_CHARS]
-        elif base + index < self._fresh_until and match.role in {Role.CAUSE, Role.CONSEQUENCE}:
+        elif match.role in {Role.CAUSE, Role.CONSEQUENCE}:
             self._fresh_until = 0
             self._keep_around(base, index, lines)
 
