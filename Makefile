@@ -34,7 +34,8 @@ run: install ## Start the whole service on this machine and show a real recorded
 	@STORE=sqlite:$(STATE) $(BIN)/sre-agent up --port $(PORT) --example $(EXAMPLE)
 
 quick: install ## While editing: the unit tests and the rules of the tree (make quick PYTEST_ARGS=--lf: those that failed)
-	@$(BIN)/pytest -n 2 --dist worksteal $(PYTEST_ARGS) tests/agent tests/architecture tests/test_outside.py
+	@$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not emulator and not browser" $(PYTEST_ARGS) \
+		tests/agent tests/architecture tests/tools tests/test_outside.py
 
 test: check unit ## Everything that CI runs
 	@echo "== all checks passed =="

@@ -49,6 +49,7 @@ def loaded(names, modules):
     return {name for name in names if any(m == name or m.startswith(f"{name}.") for m in modules)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["on_log_event", "on_alert"])
 def test_the_intake_loads_nothing_that_it_has_no_use_for(name, tmp_path):
     """Not the model's client, not Cloud Logging's, not Cloud Run's, and no stage but its own."""
@@ -59,6 +60,7 @@ def test_the_intake_loads_nothing_that_it_has_no_use_for(name, tmp_path):
     assert "grpc" in modules, "the bus was loaded, so that the list above says something"
 
 
+@pytest.mark.slow
 def test_ingest_loads_no_stage(tmp_path):
     alert = json.loads((ROOT / "tests/data/samples/alertmanager_webhook_v4.json").read_text())
     alert["alerts"][0]["labels"]["service"] = "gemma4-26b-qat-l4"

@@ -46,6 +46,7 @@ def broken(matcher: Matcher, rows: list[Mapping[str, Any]]) -> tuple[int, list[s
     return asked, lost
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 @pytest.mark.parametrize("corpus", CORPORA)
 def test_what_was_right_stays_right_under_every_change(matcher: Matcher, corpus: str) -> None:
@@ -58,6 +59,7 @@ def test_what_was_right_stays_right_under_every_change(matcher: Matcher, corpus:
     assert [one for one in lost if one.endswith("became benign") or ": benign became" in one] == []
 
 
+@pytest.mark.slow
 def test_our_own_texts_stay_what_they_are_under_every_change(matcher: Matcher) -> None:
     bare = [row for row in OWN if not any(server_of(line) for line in row["text"].splitlines())]
     rows = [{"id": str(n), "log": row["text"], "class": row["class"]} for n, row in enumerate(bare)]

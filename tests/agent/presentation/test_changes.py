@@ -90,6 +90,7 @@ def test_the_lives_below_cover_every_phase(stage, scenes):
     assert reached >= set(Phase) - {Phase.ROLLING_BACK}  # stands in test_a_roll_back_under_way
 
 
+@pytest.mark.slow
 def test_every_surface_says_of_every_phase_what_was_changed(stage, scenes):
     """Nothing was changed exactly where nothing was; else what was made, and whether it stands."""
     for name, incident in life(stage, scenes).items():
@@ -179,6 +180,7 @@ def test_an_answer_long_ago_is_told_by_what_came_of_it(stage, scenes):
     assert said.endswith("No further plan comes.")
 
 
+@pytest.mark.slow
 def test_the_deadline_is_told_only_while_the_plan_can_be_answered(stage, scenes):
     """No surface says what happens if nobody answers once somebody did, or the time is over."""
     for name, incident in life(stage, scenes).items():

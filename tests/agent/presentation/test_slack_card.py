@@ -126,6 +126,7 @@ def test_a_log_line_cannot_leave_its_code_block_and_speak_as_us():
             assert block["text"]["text"].count("```") == 2
 
 
+@pytest.mark.slow
 def test_random_hostile_text_three_hundred_times():
     chance = random.Random(13)
     signs = "<>&*_~`@#!|^:/.\n\t\x1b\u202e\u2066é漢🚀 ab1-"

@@ -69,6 +69,7 @@ def test_equal_lines_write_the_incident_at_powers_of_two_only(heard, text) -> No
     assert incident.version <= 24
 
 
+@pytest.mark.slow
 def test_unknown_lines_that_all_differ_write_it_no_more_often_than_it_names_lines(heard) -> None:
     """Somebody complains in ever new words: so many are named, the rest is counted."""
     service = heard(entries(lambda n: f"the flux capacitor number {n} was not recognised"))

@@ -83,6 +83,7 @@ def whole(path, make):
     return versions
 
 
+@pytest.mark.slow
 def test_a_kill_at_any_moment_loses_nothing_that_was_acknowledged(tmp_path, make):
     """A process that commits and drains is killed with SIGKILL again and again over one file."""
     path = tmp_path / "s.db"

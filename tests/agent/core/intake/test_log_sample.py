@@ -63,6 +63,7 @@ def test_everything_is_counted() -> None:
     assert list(digest.counts().values()) == [12_345]
 
 
+@pytest.mark.slow
 def test_the_size_does_not_grow_with_the_storm() -> None:
     """Ten times the lines, the same kept."""
     assert len(fed([OOM] * 100_000).lines()) == len(fed([OOM] * 10_000).lines())
@@ -87,6 +88,7 @@ def test_whatever_speaks_of_a_failure_is_kept_though_no_rule_knows_it(words: str
     assert line in kept
 
 
+@pytest.mark.slow
 def test_hostile_lines_cost_no_more_than_their_bound() -> None:
     """Endless lines, each with a signature or loud words: some tens of megabytes are kept at most."""
     lines = [f"ERROR {n} CUDA out of memory " + "x" * 100_000 for n in range(300)]

@@ -249,6 +249,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("seed", HOSTILE)
 def test_hostile_repetition_comes_to_an_end(seed):

@@ -24,6 +24,7 @@ def leaks(secret: str, text: str) -> bool:
     return any(secret[start : start + run] in text for start in range(len(secret) - run + 1))
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_recall_over_public_rules(shared, made_to_pattern):
     """At least 99.5 % of at least 8,800 secrets made to the public rule set are taken out whole."""
@@ -47,6 +48,7 @@ def test_recall_over_public_rules(shared, made_to_pattern):
     assert recall >= 0.995, (recall, missed.most_common(8))
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 @pytest.mark.parametrize("style", ["structlog", "structlog pair", "rich", "loguru"])
 def test_recall_over_public_rules_as_loggers_print_them(shared, made_to_pattern, printed, style):
@@ -89,6 +91,7 @@ def test_each_format_finds_what_is_made_to_it(made_to_pattern, index):
         assert secret not in REDACTOR.redact(f"{'' if there else form.keywords[0]} {text} end").text
 
 
+@pytest.mark.slow
 def test_prefilter_never_loses_a_match(made_to_pattern):
     """Each keyword stands in each value of its format: else the pattern would never be tried."""
     for form in RULES.formats:

@@ -134,6 +134,7 @@ def test_entities_of_the_text_are_shown_as_written():
     assert html.unescape(slack_mrkdwn("a &lt; b & c < d")) == "a &lt; b & c < d"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("bad", ["\x1b[", "\x1b]", "http:", "a.", "_", ">", ":a", "\u0301", "//", "x" * 9 + "."])
 def test_hostile_repetition_comes_to_an_end(bad):

@@ -68,6 +68,7 @@ def test_a_source_that_says_nothing_is_said_to_say_nothing(text: str, why: str) 
     assert (found.id, found.error, found.unread) == ("file", why, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["10_kv_too_small_env", "18_port_in_use"])
 def test_a_log_of_any_length_is_answered_as_its_telling_part(name: str) -> None:
     """A failed start behind more lines than are kept whole has the class, signature and fields that it has alone."""

@@ -265,6 +265,7 @@ def slow_scan(catalogue: FailureCatalogue, lines: list[str]) -> dict[int, str]:
     return found
 
 
+@pytest.mark.slow
 def test_the_index_finds_what_a_loop_over_patterns_finds(catalogue: FailureCatalogue, matcher: Matcher) -> None:
     words = [phrase for signature in catalogue.signatures for phrase in signature.phrases[:3]]
     pieces = st.lists(st.one_of(st.sampled_from(words), st.text(max_size=8)), max_size=4)

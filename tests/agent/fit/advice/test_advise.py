@@ -339,6 +339,7 @@ def test_the_answer_is_plain_json():
     assert answer["options"][0]["fit"]["decode_tokens_per_s"] > 0
 
 
+@pytest.mark.slow
 def test_a_search_stays_small_enough_for_its_two_seconds():
     """Predictions are counted, not timed: some 0.7 ms each."""
     worst = max(

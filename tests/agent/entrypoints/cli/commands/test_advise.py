@@ -94,6 +94,7 @@ def test_an_unknown_model_is_told_how_to_add_it(capsys):
     assert "models add" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_every_process_gives_the_same_answer():
     """Sets of levers have no order of their own; the answer must not take one from the process."""
     said = {

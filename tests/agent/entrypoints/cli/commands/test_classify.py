@@ -52,6 +52,7 @@ def test_people_get_words_and_no_escapes(tmp_path: Path, capsys: pytest.CaptureF
     assert "\x1b" not in out
 
 
+@pytest.mark.slow
 def test_recorded_runs_get_their_class_and_healthy_ones_none(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     wrong = []
     fixed = 0

@@ -77,6 +77,7 @@ def test_an_example_that_is_none_is_bad_input(tmp_path, monkeypatch, capsys):
     assert "nothing" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_it_tells_the_port_that_it_took_answers_there_and_ends_when_told(tmp_path):
     words = [sys.executable, "-m", "agent.entrypoints.cli.main", "up", "--port", "0", "--example", str(EXAMPLE)]
     environ = {**os.environ, "STORE": f"sqlite:{tmp_path / 'state'}"}
