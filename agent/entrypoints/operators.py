@@ -14,6 +14,7 @@ from agent.core.decision.audit import AuditRow
 from agent.core.decision.decision import Answer as YesNo
 from agent.core.decision.decision import Channel, Decision
 from agent.core.incident.incident import Incident
+from agent.core.plan.plan import DIGEST_GIVEN
 from agent.core.value import Value
 from agent.entrypoints.decide_gate import Answer, Gate, Replayed, until
 from agent.entrypoints.proofs import Proofs, Proven, Unproven
@@ -53,7 +54,7 @@ class Body(Value):
     plan: str = Field(pattern=r"^p-[A-Za-z0-9-]{1,80}$")
     answer: YesNo
     why: str = Field(default="", max_length=1000)
-    plan_digest: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
+    plan_digest: str | None = Field(default=None, pattern=DIGEST_GIVEN)
     assertion: str | None = Field(default=None, max_length=8192)
 
 

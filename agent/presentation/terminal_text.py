@@ -7,7 +7,7 @@ from agent.core.diagnosis.diagnosis import Diagnosis, Voice
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import Action, ForPerson, Restart
-from agent.core.plan.plan import Plan
+from agent.core.plan.plan import DIGEST_SHOWN, Plan
 from agent.core.text.field_labels import field_said
 from agent.core.text.safe_text import shortened, terminal
 from agent.presentation.evidence import field_source, place_of
@@ -56,7 +56,8 @@ def lines(incident: Incident, *, now: datetime) -> tuple[str, ...]:
 def _answers(incident: Incident, plan: Plan) -> list[str]:
     """The commands that would be taken; a replay that changes nothing takes no approval."""
     may_approve = incident.may_change or plan.by_person
-    approve = f"  {'take it on' if plan.by_person else 'approve   '} sre-agent approve {plan.id}"
+    what = "take it on" if plan.by_person else "approve   "
+    approve = f"  {what} sre-agent approve {plan.id} --digest {plan.digest[:DIGEST_SHOWN]}"
     return [*([approve] if may_approve else []), f"  reject     sre-agent reject {plan.id} --why TEXT"]
 
 

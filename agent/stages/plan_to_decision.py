@@ -7,9 +7,10 @@ from datetime import datetime
 from agent.core.decision.decision import NO_REASON, Answer, Channel, Decision, sign
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
-from agent.core.plan.plan import Plan
+from agent.core.plan.plan import DIGEST_SHOWN, Plan
 from agent.errors import InputRejected, PolicyRefused, StateConflict
 from agent.ports.stage_context import StageContext
+from agent.presentation.plan_title import plan_title
 from agent.stages.shared.approval import is_automatic, may_not_decide
 from agent.stages.shared.commit import save
 from agent.stages.shared.database_pair import WAY_BACK, databases_apart, note_reached
@@ -30,7 +31,8 @@ class Word:
 
     Attributes:
         why: Their reason, untrusted; secrets are taken out of it before it is kept.
-        plan_digest: The digest that was shown to them; None where the channel shows the plan itself.
+        plan_digest: The digest that was shown to them, or its first ``DIGEST_SHOWN`` characters or more; None where
+            the channel shows the plan itself.
         verified: Whether the channel proved who they are.
         wanted: Whether somebody still waits for the answer; asked right before it is recorded.
     """
@@ -180,11 +182,12 @@ def _record(context: StageContext, incident: Incident, decision: Decision) -> No
 def _check(context: StageContext, incident: Incident, plan: Plan, word: Word) -> None:
     current = incident.plan
     if current is None or current.id != plan.id or incident.phase is not Phase.ASKED:
-        newer = f"; plan {current.id!r} has taken its place" if current and current.id != plan.id else ""
-        mend = f"sre-agent approve {current.id}" if newer and current else f"sre-agent incidents show {incident.id}"
+        replaced = current is not None and current.id != plan.id
+        newer = f"; plan {current.id!r} has taken its place: {_title(current)}" if replaced and current else ""
+        mend = f"look at {'it' if newer else 'the incident'}: sre-agent incidents show {incident.id}"
         raise _refused(plan, f"the incident is {incident.phase}{newer}", mend)
-    if word.plan_digest is not None and word.plan_digest != plan.digest:
-        why = f"what was shown had digest {word.plan_digest[:8]!r}, the plan has {plan.digest[:8]!r}"
+    if word.plan_digest is not None and not _is_digest(word.plan_digest, plan):
+        why = f"what was shown had digest {word.plan_digest[:8]!r}, the plan has {plan.digest[:8]!r}: {_title(plan)}"
         raise _refused(plan, why, f"look at the plan again: sre-agent incidents show {incident.id}")
     barred = may_not_decide(
         context, plan, answer=word.answer, channel=word.channel, who=word.who, verified=word.verified
@@ -197,6 +200,14 @@ def _check(context: StageContext, incident: Incident, plan: Plan, word: Word) ->
             "it belongs to a replay, which changes nothing",
             "replay it with --live to be able to apply its plan",
         )
+
+
+def _title(plan: Plan) -> str:
+    return plan_title(plan).rstrip(".")
+
+
+def _is_digest(shown: str, plan: Plan) -> bool:
+    return len(shown) >= DIGEST_SHOWN and plan.digest.startswith(shown)
 
 
 def _signed(context: StageContext, plan: Plan, word: Word, now: datetime) -> Decision:

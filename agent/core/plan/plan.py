@@ -9,6 +9,9 @@ from agent.core.plan.proof import OFFERED, Proof, ProofFigure
 from agent.core.service.serving import Target
 from agent.core.value import Value, digest
 
+DIGEST_SHOWN = 16  # characters of a digest that name a plan: nobody can make another plan that begins with them
+DIGEST_GIVEN = rf"^[0-9a-f]{{{DIGEST_SHOWN},64}}$"
+
 
 class Risk(StrEnum):
     """How much could go wrong."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._@+-]{1,320}")  # the asker's own address need not be disarmed
 
 
-def decide(plan: str, answer: Answer, *, by: str | None, why: str = "") -> int:
+def decide(plan: str, answer: Answer, *, by: str | None, why: str = "", plan_digest: str | None = None) -> int:
     """Record a decision and say what follows.
 
     Args:
@@ -24,6 +24,7 @@ def decide(plan: str, answer: Answer, *, by: str | None, why: str = "") -> int:
         answer: Approve or reject.
         by: The name of ``--by``; the operator's own when None. Shown as not verified, and refused in the cloud.
         why: The reason, for a rejection.
+        plan_digest: The digest that was shown with the plan, or its beginning; another plan of that name is refused.
 
     Raises:
         SreError: See :class:`agent.entrypoints.cli.operator_client.OperatorClient`.
@@ -31,7 +32,7 @@ def decide(plan: str, answer: Answer, *, by: str | None, why: str = "") -> int:
     from agent.entrypoints.cli.local_client import open_operator_client
 
     client = open_operator_client()
-    recorded = client.decide(plan, answer, by=by, why=why)
+    recorded = client.decide(plan, answer, by=by, why=why, plan_digest=plan_digest)
     what = "approved" if recorded.answer is Answer.APPROVE else "rejected"
     name = recorded.who if _PLAIN_NAME.fullmatch(recorded.who) else terminal(recorded.who, lines=False)
     who = name + ("" if recorded.verified else " (not verified)")

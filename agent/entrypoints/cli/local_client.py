@@ -25,10 +25,19 @@ class LocalClient:
     def __init__(self, app: App) -> None:
         self._app = app
 
-    def decide(self, plan: str, answer: Answer, *, by: str | None, why: str) -> RecordedDecision:
+    def decide(
+        self, plan: str, answer: Answer, *, by: str | None, why: str, plan_digest: str | None = None
+    ) -> RecordedDecision:
         """Run the stage here; see the protocol."""
-        who = by or getpass.getuser()
-        word = Word(plan=plan, answer=answer, who=who, channel=Channel.COMMAND_LINE, verified=False, why=why)
+        word = Word(
+            plan=plan,
+            answer=answer,
+            who=by or getpass.getuser(),
+            channel=Channel.COMMAND_LINE,
+            verified=False,
+            why=why,
+            plan_digest=plan_digest,
+        )
         made = plan_to_decision(self._app.contexts[Owner.DECIDE], word)
         return RecordedDecision(
             plan=made.plan, answer=made.answer, who=made.who, verified=made.verified, incident=made.incident

@@ -24,8 +24,10 @@ class RecordedDecision(Value):
 class OperatorClient(Protocol):
     """What the command line may ask for."""
 
-    def decide(self, plan: str, answer: Answer, *, by: str | None, why: str) -> RecordedDecision:
-        """Record an answer to a plan.
+    def decide(
+        self, plan: str, answer: Answer, *, by: str | None, why: str, plan_digest: str | None = None
+    ) -> RecordedDecision:
+        """Record an answer to a plan; with the digest that was shown, or its beginning, to that very plan.
 
         Raises:
             InputRejected: There is no such plan, or ``by`` is no way to say who one is here.

@@ -32,10 +32,12 @@ class RemoteClient:
     def __init__(self, client: Decide, *, token: Callable[[], str]) -> None:
         self._client, self._token = client, token
 
-    def decide(self, plan: str, answer: Answer, *, by: str | None, why: str) -> RecordedDecision:
+    def decide(
+        self, plan: str, answer: Answer, *, by: str | None, why: str, plan_digest: str | None = None
+    ) -> RecordedDecision:
         """Send the answer once; see the protocol."""
         _refuse_name(by)
-        said = {"plan": plan, "answer": answer.value, "why": why}
+        said = {"plan": plan, "answer": answer.value, "why": why, "plan_digest": plan_digest}
         try:
             told = self._client.post("/decisions", said, headers=self._proof())
         except Unheard as error:

@@ -4,6 +4,7 @@ import pytest
 
 from agent.entrypoints.cli.main import main
 from agent.errors import StateConflict
+from agent.presentation.plan_title import plan_title
 
 
 def said(capsys, *words):
@@ -19,6 +20,32 @@ def test_a_plan_is_approved_and_what_follows_is_told(asked, capsys):
     assert f"sre-agent incidents show {asked.id}" in out
     shown = said(capsys, "incidents", "show", asked.id, "--json")[1]
     assert '"phase": "APPROVED"' in shown
+
+
+def test_the_hint_names_the_very_plan_that_is_shown_and_is_taken_as_it_stands(asked, capsys):
+    shown = said(capsys, "incidents", "show", asked.id)[1]
+    (hint,) = [line for line in shown.splitlines() if "sre-agent approve" in line]
+    words = hint.partition("sre-agent ")[2].split()
+    assert words == ["approve", asked.plan.id, "--digest", asked.plan.digest[:16]]
+    assert said(capsys, *words, "--by", "ada")[0] == 0
+
+
+def test_another_digest_approves_nothing_and_the_plan_that_stands_is_told(asked, capsys):
+    other = "0" * 16 if not asked.plan.digest.startswith("0" * 16) else "1" * 16
+    code, out, err = said(capsys, "approve", asked.plan.id, "--digest", other)
+    assert (code, out) == (2, "")
+    assert f"what was shown had digest '00000000', the plan has '{asked.plan.digest[:8]}'" in err
+    assert plan_title(asked.plan).rstrip(".") in err
+    assert '"phase": "ASKED"' in said(capsys, "incidents", "show", asked.id, "--json")[1]
+    assert said(capsys, "approve", asked.plan.id, "--digest", asked.plan.digest)[0] == 0
+
+
+@pytest.mark.parametrize("digest", ["", "abcd", "g" * 16, "a" * 65])
+def test_what_is_no_digest_is_bad_input(asked, capsys, digest):
+    with pytest.raises(SystemExit) as ended:
+        main(["approve", asked.plan.id, "--digest", digest])
+    assert ended.value.code == 2
+    assert "want 16 to 64 characters" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("again", [("approve",), ("reject", "--why", "too late")], ids=["approve", "reject"])
