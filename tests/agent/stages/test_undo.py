@@ -1,0 +1,69 @@
+"""What did not help is put back, where nothing but our change stands in between."""
+
+import pytest
+
+from agent.core.change.execution import EffectKind
+from agent.core.incident.phase import Phase
+from agent.ports.control import KillSwitch
+from agent.stages.call_platform import call_platform
+from agent.stages.decision_to_execution import begin_execution
+from agent.stages.execution_to_verification import execution_to_verification
+from agent.stages.shared.outcome import StageOutcome
+from agent.stages.undo import undo
+from agent.stages.verification_to_outcome import verification_to_outcome
+from agent.stages.watch_operation import watch_operation
+from agent.stages.watch_undo import watch_undo
+
+
+@pytest.fixture
+def failed(bench):
+    """A change whose rollout failed."""
+    bench.approved()
+    bench.run(begin_execution)
+    bench.run(call_platform)
+    bench.platform.ends("apply", ok=False, says="it crashed")
+    for stage in (watch_operation, execution_to_verification, verification_to_outcome):
+        bench.run(stage, as_tick=True)
+    assert bench.now().phase is Phase.ROLLING_BACK
+    return bench
+
+
+def test_the_prior_template_is_put_back_and_compared(failed):
+    assert failed.run(undo) is StageOutcome.NOTED  # the intent is shown
+    assert failed.run(undo) is StageOutcome.NOTED  # the call is made
+    assert failed.platform.calls == ["apply", "restore"]
+    assert failed.run(watch_undo, as_tick=True) is StageOutcome.WAITING
+    failed.platform.ends("restore", ok=True)
+    assert failed.run(watch_undo, as_tick=True) is StageOutcome.MOVED
+    assert (failed.now().phase, failed.platform.live.template) == (Phase.ROLLED_BACK, '{"was":1}')
+
+
+def test_what_somebody_changed_since_is_left_alone(failed):
+    failed.platform.somebody_else()
+    failed.run(undo)
+    assert failed.now().phase is Phase.ESCALATED
+    assert "somebody changed 'svc' since" in failed.now().ended_why
+    assert failed.platform.calls == ["apply"]
+
+
+def test_a_change_of_yesterday_is_a_persons_work(failed):
+    failed.clock.step(86_401)
+    failed.run(undo)
+    assert "over 24 hours ago" in failed.now().ended_why
+
+
+def test_the_kill_switch_stops_the_way_back_too(failed):
+    failed.run(undo)
+    failed.control.set_kill_switch(KillSwitch(on=True, by="ben"))
+    failed.run(undo)
+    assert failed.platform.calls == ["apply"]
+    assert (failed.now().phase, "kill switch" in failed.now().ended_why) == (Phase.ESCALATED, True)
+
+
+def test_a_roll_back_that_fails_is_told_to_a_person(failed):
+    failed.run(undo)
+    failed.run(undo)
+    failed.platform.ends("restore", ok=False, says="quota")
+    failed.run(watch_undo, as_tick=True)
+    assert failed.now().phase is Phase.ESCALATED
+    assert failed.now().effect(EffectKind.ROLL_BACK).state == "done"  # put back and compared; it does not come up

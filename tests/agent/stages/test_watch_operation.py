@@ -1,0 +1,33 @@
+"""A rollout is watched until it ends or its time is over."""
+
+import pytest
+
+from agent.core.change.execution import EffectKind, EffectState
+from agent.core.incident.phase import Phase
+from agent.stages.call_platform import call_platform
+from agent.stages.decision_to_execution import begin_execution
+from agent.stages.shared.outcome import StageOutcome
+from agent.stages.watch_operation import watch_operation
+
+
+@pytest.fixture
+def started(bench):
+    bench.approved()
+    bench.run(begin_execution)
+    bench.run(call_platform)
+    return bench
+
+
+@pytest.mark.parametrize(("ok", "state"), [(True, EffectState.DONE), (False, EffectState.FAILED)])
+def test_its_end_begins_the_measuring(started, ok, state):
+    assert started.run(watch_operation, as_tick=True) is StageOutcome.WAITING
+    started.platform.ends("apply", ok=ok)
+    assert started.run(watch_operation, as_tick=True) is StageOutcome.MOVED
+    assert (started.now().phase, started.now().effect(EffectKind.APPLY).state) == (Phase.VERIFYING, state)
+
+
+def test_one_that_never_ends_is_measured_after_its_limit(started):
+    started.clock.step(3600)
+    started.run(watch_operation, as_tick=True)
+    verification = started.now().verification
+    assert (verification.ready_at, verification.until) == (None, started.clock.now())
