@@ -1,0 +1,79 @@
+"""What is imported is declared, and what is declared is imported or says why it is there."""
+
+import ast
+import re
+import sys
+from functools import cache
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CODE = sorted([*(ROOT / "agent").rglob("*.py"), *(ROOT / "functions").rglob("*.py")])
+GOOGLE = {
+    "google.api_core": "google-api-core",
+    "google.auth": "google-auth",
+    "google.oauth2": "google-auth",
+    "google.cloud.audit": "google-cloud-audit-log",
+    "google.cloud.firestore": "google-cloud-firestore",
+    "google.cloud.firestore_v1": "google-cloud-firestore",
+    "google.cloud.logging_v2": "google-cloud-logging",
+    "google.cloud.run_v2": "google-cloud-run",
+    "google.protobuf": "protobuf",
+}
+"""Many distributions share this name, so each of its parts is listed."""
+NOT_IMPORTED = {"google-cloud-pubsub": "docs/adr/0017-publishing-without-googles-client.md"}
+
+
+def normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+@cache
+def declared() -> frozenset[str]:
+    """Distributions that requirements.in names."""
+    rows = (line.partition("#")[0].strip() for line in (ROOT / "requirements.in").read_text().splitlines())
+    return frozenset(normal(re.split(r"[\[<>=~! ;]", row)[0]) for row in rows if row)
+
+
+def imported(source: str) -> set[str]:
+    """Full names of all modules of others that a source imports, wherever in it."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    ours = {"agent", "functions", "__future__"}
+    return {name for name in found if name.partition(".")[0] not in ours | sys.stdlib_module_names}
+
+
+def distribution(name: str) -> str:
+    """Return the distribution that brings a module."""
+    if name.startswith("google."):
+        parts = name.split(".")
+        known = next((p for n in (3, 2) if (p := ".".join(parts[:n])) in GOOGLE), None)
+        assert known is not None, f"{name}: say in GOOGLE which distribution brings it"
+        return GOOGLE[known]
+    return normal(packages_distributions()[name.partition(".")[0]][0])
+
+
+def test_what_is_imported_is_declared() -> None:
+    """A package that comes along with another one may stop to come along."""
+    for path in CODE:
+        for name in sorted(imported(path.read_text())):
+            assert distribution(name) in declared(), f"{path.relative_to(ROOT)} imports {name}"
+
+
+def test_what_is_declared_is_imported_or_says_why() -> None:
+    used = {distribution(name) for path in CODE for name in imported(path.read_text())}
+    assert declared() - used == set(NOT_IMPORTED)
+    assert all((ROOT / reason).is_file() for reason in NOT_IMPORTED.values())
+
+
+def test_an_undeclared_import_is_found() -> None:
+    """The search finds imports inside functions too."""
+    assert imported("def f():\n    import yaml.nodes\n    from google.cloud import run_v2\nimport os, agent.core") == {
+        "yaml.nodes",
+        "google.cloud.run_v2",
+    }
+    assert distribution("yaml.nodes") not in declared()
