@@ -406,8 +406,9 @@ class Simulation:
 
     def _report(self, delivery: Delivery, error: Exception, outcome: Outcome) -> None:
         self.note("failed", delivery.message_id, type(error).__name__, outcome)
-        if not isinstance(error, SreError):
-            raise Violation(f"a bug in the handling of {delivery.data[:80]!r}: {error!r}") from error
+        bug = error.__cause__ if isinstance(error.__cause__, AssertionError) else error
+        if not isinstance(bug, SreError):
+            raise Violation(f"a bug in the handling of {delivery.data[:80]!r}: {bug!r}") from error
 
     # -- the world ---------------------------------------------------------------------------------------------------
 
@@ -472,6 +473,8 @@ class Simulation:
         except Died:
             return
         except SreError as error:
+            if isinstance(error.__cause__, AssertionError):
+                raise Violation(f"a bug in the tick: {error.__cause__!r}") from error
             self.note("tick failed", type(error).__name__)
 
     def _speaks(self, name: str, revision: str) -> None:
