@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def _ticks(journey: Any, documents: tuple[Any, ...]) -> None:
-    from agent.entrypoints.handlers import on_tick
+    from agent.entrypoints.pubsub.handlers import on_tick
     from agent.ports.stage_context import Owner
 
     for _ in range(60):

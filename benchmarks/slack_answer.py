@@ -39,9 +39,9 @@ from agent.core.plan.action import Restart
 from agent.core.plan.plan import Plan, Risk, Rollout
 from agent.core.service.services import Services
 from agent.core.service.serving import Target
-from agent.entrypoints.decide import beside
-from agent.entrypoints.decide_gate import Gate
-from agent.entrypoints.handlers import on_order
+from agent.entrypoints.http.decide import beside
+from agent.entrypoints.http.gate import Gate
+from agent.entrypoints.pubsub.handlers import on_order
 from agent.entrypoints.telemetry import configure_log
 from agent.errors import SreError
 from agent.ports.bus import Delivery

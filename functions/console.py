@@ -4,13 +4,14 @@ import functions_framework
 from flask import Request
 from werkzeug.wrappers import Response
 
-from agent.entrypoints.cli.loading import loading
+from agent.entrypoints.loading import loading
 
 with loading():
-    from agent.entrypoints.functions import page
+    from agent.app import Role
+    from agent.entrypoints.http.serve import serve
 
 
 @functions_framework.http
 def console(request: Request) -> Response:
     """Show the console."""
-    return page(request)
+    return serve(request, Role.CONSOLE)

@@ -2,14 +2,16 @@
 
 import functions_framework
 from flask import Request
+from werkzeug.wrappers import Response
 
-from agent.entrypoints.cli.loading import loading
+from agent.entrypoints.loading import loading
 
 with loading():
-    from agent.entrypoints import functions
+    from agent.app import Role
+    from agent.entrypoints.http.serve import serve
 
 
 @functions_framework.http
-def decide(request: Request) -> tuple[bytes, int, dict[str, str]]:
+def decide(request: Request) -> Response:
     """Record an answer that is signed."""
-    return functions.decide(request)
+    return serve(request, Role.DECIDE)

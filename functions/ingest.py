@@ -2,14 +2,16 @@
 
 import functions_framework
 from flask import Request
+from werkzeug.wrappers import Response
 
-from agent.entrypoints.cli.loading import loading
+from agent.entrypoints.loading import loading
 
 with loading():
-    from agent.entrypoints.functions import Answer, post
+    from agent.app import Role
+    from agent.entrypoints.http.serve import serve
 
 
 @functions_framework.http
-def ingest(request: Request) -> Answer:
+def ingest(request: Request) -> Response:
     """Publish an alert of a sender that we know."""
-    return post(request)
+    return serve(request, Role.INGEST)

@@ -3,12 +3,12 @@
 import functions_framework
 from flask import Request
 
-from agent.entrypoints.cli.loading import loading
+from agent.entrypoints.loading import loading
 
 with loading():
-    from agent.entrypoints.functions import Answer, push, warm
+    from agent.entrypoints.function_app import Answer, warm
+    from agent.entrypoints.pubsub.push import push
     from agent.ports.bus import Topic
-    from agent.ports.stage_context import Owner
 
     warm()
 
@@ -16,4 +16,4 @@ with loading():
 @functions_framework.http
 def on_incident(request: Request) -> Answer:
     """Run what is due of one incident, or show it to people."""
-    return push(request, Owner.INCIDENT, Topic.INCIDENTS)
+    return push(request, Topic.INCIDENTS)

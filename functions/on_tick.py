@@ -3,10 +3,11 @@
 import functions_framework
 from flask import Request
 
-from agent.entrypoints.cli.loading import loading
+from agent.entrypoints.loading import loading
 
 with loading():
-    from agent.entrypoints.functions import Answer, tick, warm
+    from agent.entrypoints.function_app import Answer, warm
+    from agent.entrypoints.pubsub.push import tick
 
     warm()
 

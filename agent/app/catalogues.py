@@ -161,6 +161,12 @@ def host_services(settings: Settings) -> Services:
     return parse_services(path.read_text()) if path.is_file() else Services(services=())
 
 
+def project_of(settings: Settings) -> str | None:
+    """Return the Google Cloud project that the settings name: of the store, else of the bus, else of the platform."""
+    named = (text.partition(":") for text in (settings.store, settings.bus, settings.platform))
+    return next((name for kind, _, name in named if kind in {"firestore", "pubsub", "cloud_run"}), None)
+
+
 def reading_of(services: Services, *, run: str, clock: Callable[[], datetime]) -> Reading:
     """Return what intake must know: which services are watched, and which are our own."""
     return Reading(

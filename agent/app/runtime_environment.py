@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from agent.app.catalogues import read_capacity, read_services
+from agent.app.catalogues import project_of, read_capacity, read_services
 from agent.core.service.services import Services
 from agent.errors import InputRejected, SettingsRejected
 from agent.ports.clock import Clock
@@ -71,11 +71,10 @@ def cloud_log_entries(settings: Settings, log_filter: str, *, after: datetime) -
     """
     from agent.adapters.logs.cloud_logging import CloudLogs
 
-    words = [word.partition(":") for word in (settings.store, settings.bus, settings.platform)]
-    projects = [name for kind, _, name in words if kind in {"firestore", "pubsub", "cloud_run"}]
-    projects += [s.project for s in read_services(settings).services if s.project] if settings.services else []
+    watched = read_services(settings).services if settings.services else ()
+    project = project_of(settings) or next((s.project for s in watched if s.project), None)
     since = after.isoformat().replace("+00:00", "Z")
-    logs = CloudLogs(projects[0] if projects else None, emulator=settings.logging_emulator)
+    logs = CloudLogs(project, emulator=settings.logging_emulator)
     return logs.entries(f'timestamp>="{since}"\n({log_filter})', limit=100_000)
 
 

@@ -4,17 +4,16 @@ import json
 import threading
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import structlog
 
 from agent.app import App
 from agent.core.incident.phase import Phase
-from agent.core.intake.origin import IgnoredBecause
-from agent.core.intake.read import signals_from
-from agent.core.intake.signal import LIVE, Signal
+from agent.core.intake.signal import LIVE
 from agent.core.value import canonical, digest
-from agent.entrypoints.outcome import Handle, receive
+from agent.entrypoints.pubsub.handlers import handle, on_tick
 from agent.errors import SreError
 from agent.ports.bus import Delivery, Message, Outcome, Topic
 from agent.ports.stage_context import RECEIVER_OF, Owner
@@ -26,43 +25,7 @@ log = structlog.get_logger(__name__)
 
 def handlers(app: App) -> dict[str, Callable[[Delivery], Outcome]]:
     """Return who handles each subscription's deliveries."""
-    return {f"{topic}-sub": _receiver(app, topic) for topic in RECEIVER_OF}
-
-
-def handler(app: App, topic: Topic) -> Handle:
-    """Return what is done with a topic's deliveries: in this process, or in the function that is bound to it."""
-    world = app.contexts[RECEIVER_OF[topic]]
-
-    if RECEIVER_OF[topic] is Owner.INTAKE:
-        from agent.entrypoints.taking import on_event
-
-        return lambda delivery: on_event(world, delivery, lambda d: read_signals(app, d))
-    from agent.entrypoints.handlers import on_order
-
-    return lambda delivery: on_order(world, delivery)
-
-
-def read_signals(app: App, delivery: Delivery) -> tuple[Signal, ...]:
-    """Turn a delivery into signals.
-
-    Raises:
-        InputRejected: The body can never become one.
-    """
-    run = delivery.attributes.get("run", LIVE)
-    taken = signals_from(delivery.data, app.reading(run))
-    if any(item.because is IgnoredBecause.CANARY for item in taken.ignored):
-        log.info("canary.heard", run=run, message=delivery.message_id)
-    return taken.signals
-
-
-def report(delivery: Delivery, error: Exception, outcome: Outcome) -> None:
-    """Write a delivery's failure and its outcome to the log."""
-    log.warning("delivery.failed", topic=delivery.topic, message=delivery.message_id, outcome=outcome, error=str(error))
-
-
-def _receiver(app: App, topic: Topic) -> Callable[[Delivery], Outcome]:
-    handle = handler(app, topic)
-    return lambda delivery: receive(delivery, handle, app.quarantine, report=report)
+    return {f"{topic}-sub": partial(handle, app) for topic in RECEIVER_OF}
 
 
 def publish_example(app: App, folder: Path) -> int:
@@ -136,8 +99,6 @@ class Ticker:
 
     def tick(self) -> None:
         """Run one tick in the calling thread."""
-        from agent.entrypoints.handlers import on_tick
-
         self._since = feed(self._app, self._since)
         on_tick(self._app.contexts[Owner.TICK])
 

@@ -8,7 +8,7 @@ from agent.adapters.bus.pubsub import PubSubBus
 from agent.adapters.bus.pulling import Subscription
 from agent.adapters.store.sqlite.schema import Kind
 from agent.core.value import canonical
-from agent.entrypoints.pubsub import delivery_of
+from agent.entrypoints.pubsub.delivery import delivery_of
 from agent.errors import DependencyFailed, InputRejected
 from agent.ports.bus import Topic
 

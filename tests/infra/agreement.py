@@ -55,7 +55,7 @@ def code_of(root):
         tree = ast.parse(path.read_text())
         names = [n.name for n in tree.body if isinstance(n, ast.FunctionDef) and n.decorator_list]
         assert names == [path.stem], f"{path.name} must define its own name"
-        topic = re.search(r"push\(request, Owner\.\w+, Topic\.(\w+)\)", path.read_text())
+        topic = re.search(r"push\(request, Topic\.(\w+)\)", path.read_text())
         entries[path.stem] = Topic[topic.group(1)].value if topic else None
     text = "\n".join(p.read_text() for p in sorted((root / "agent").rglob("*.py")))
     metrics = (root / "agent" / "entrypoints" / "console" / "metrics.py").read_text()

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from agent.entrypoints.decide import SLACK_PATH
+from agent.entrypoints.http.decide import SLACK_PATH
 
 ROOT = Path(__file__).resolve().parents[2]
 MANIFEST = (ROOT / "infra" / "slack-manifest.yaml").read_text()

@@ -11,7 +11,7 @@ from agent.app.runtime_environment import RuntimeEnvironment
 from agent.core.decision.decision import Answer, Channel, Decision
 from agent.core.incident.incident import Incident
 from agent.entrypoints.cli.analysis import SteppedClock
-from agent.entrypoints.handlers import on_tick
+from agent.entrypoints.pubsub.handlers import on_tick
 from agent.entrypoints.service import feed, handlers, publish_example
 from agent.ports.stage_context import Owner
 from agent.ports.store import Query

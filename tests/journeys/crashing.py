@@ -13,7 +13,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from agent.entrypoints import functions
+from agent.entrypoints import function_app
 from agent.ports.bus import Bus, Quarantine
 from agent.ports.control import ControlStore
 from agent.ports.platform import Platform
@@ -111,8 +111,8 @@ def points_of(function):
 def arm(function):
     """Let a function of this process be killed as the plan says."""
     points = points_of(function)
-    real = functions._app
-    functions._app = cache(lambda role: killing(real(role), points))
+    real = function_app._app
+    function_app._app = cache(lambda role: killing(real(role), points))
 
 
 def decide(plan):
@@ -123,7 +123,7 @@ def decide(plan):
     from agent.stages.plan_to_decision import Word, plan_to_decision
 
     word = Word(plan=plan, answer=Answer.APPROVE, who="ada", channel=Channel.COMMAND_LINE, verified=False)
-    plan_to_decision(functions.app_of(Role.DECIDE).contexts[Owner.DECIDE], word)
+    plan_to_decision(function_app.app_of(Role.DECIDE).contexts[Owner.DECIDE], word)
 
 
 def watch(words):

@@ -358,7 +358,7 @@ def test_an_order_to_decide_alone_decides_nothing_that_policy_does_not(journey, 
     told = journey(PROBE)
     with_policy(told, rules=rules)
     asked = told.until(ASKED)
-    from agent.entrypoints.handlers import on_order
+    from agent.entrypoints.pubsub.handlers import on_order
 
     order = f'{{"kind":"auto","incident":"{asked.id}"}}'.encode()
     on_order(told.installation.contexts[Owner.DECISION], Delivery(topic=None, message_id="m", data=order))

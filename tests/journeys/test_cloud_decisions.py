@@ -10,7 +10,6 @@ import pytest
 import requests
 import structlog
 from werkzeug.serving import make_server
-from werkzeug.wrappers import Request
 
 from agent.adapters.google.key_set import KeySet
 from agent.core.decision.decision import Channel
@@ -20,8 +19,10 @@ from agent.entrypoints.cli.main import main
 from agent.entrypoints.console.app import make_app
 from agent.entrypoints.console.forwarding import forward_of
 from agent.entrypoints.console.identity import ASSERTION, IapPerson
-from agent.entrypoints.decide import respond
-from agent.entrypoints.decide_gate import Gate
+from agent.entrypoints.http.application import make_http_app
+from agent.entrypoints.http.decide import decisions
+from agent.entrypoints.http.gate import Gate
+from agent.entrypoints.http.operators import operators
 from agent.entrypoints.proofs import Proofs
 from agent.entrypoints.service import handlers
 from agent.ports.stage_context import Owner
@@ -62,7 +63,7 @@ class Cloud:
             iap_audience=google_tokens.IAP,
         )
         gate = Gate(world=self.told.installation.contexts[Owner.DECIDE], clock=clock, proofs=proofs)
-        return lambda environ, start: respond(Request(environ), gate)(environ, start)
+        return make_http_app(decisions(gate), operators(gate))
 
     def console(self):
         settings = Settings(

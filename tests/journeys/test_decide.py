@@ -14,12 +14,12 @@ import pytest
 from agent.core.decision.policy import Approver
 from agent.core.decision.signed_request import standard_headers, webhook_secret
 from agent.core.incident.phase import Phase
-from agent.entrypoints.decide import NOT_RECORDED, decide_request
-from agent.entrypoints.decide_gate import Gate, Workers
+from agent.entrypoints.http.gate import NOT_RECORDED, Gate, Workers
 from agent.entrypoints.service import handlers
 from agent.errors import DependencyFailed, StateConflict
 from agent.ports.stage_context import Owner
 from agent.presentation.slack_card import APPROVE, DETAILS, REASON, REASON_CHARS, REJECT, card, reason_block
+from tests.http_door import asked
 
 PROBE = "gemma4-26b-l4-startup-probe"
 SECRET = b"8f742231b10e8888abcd99yyyzzz85a5"
@@ -93,11 +93,11 @@ def typed(desk, block=None, **entry):
 
 
 def slack(gate, request, path="/slack/actions"):
-    return decide_request("POST", path, *request, gate=gate)
+    return asked("POST", path, *request, gate=gate)
 
 
 def pager(gate, request, path="/webhooks/pager"):
-    return decide_request("POST", path, *request, gate=gate)
+    return asked("POST", path, *request, gate=gate)
 
 
 @pytest.fixture
@@ -293,7 +293,7 @@ def test_a_webhook_in_doubt_is_refused(desk, status, path, request_of):
 )
 def test_other_places_and_methods_decide_nothing(desk, method, path, status):
     """A previewer's GET does nothing."""
-    assert decide_request(method, path, *desk.press(), gate=desk.gate())[0] == status
+    assert asked(method, path, *desk.press(), gate=desk.gate())[0] == status
     assert desk.incident().phase is Phase.ASKED
 
 

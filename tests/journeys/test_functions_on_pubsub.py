@@ -60,7 +60,7 @@ def test_a_failed_rollout_ends_resolved(deployed, journey):
     done = deployed.until(lambda i: i.ended)
     assert (done.phase, done.verification.verdict) == (Phase.RESOLVED, Verdict.RECOVERED)
     assert len(deployed.incidents()) == 1
-    live = deployed.outside.rehearsal.describe(SERVICE)
+    live = deployed.outside.environment.rehearsal.describe(SERVICE)
     assert live.ready is True
     assert len(live.stamps) == 1
     assert deployed.outside.quarantine.rows() == ()

@@ -94,7 +94,7 @@ def answered(deployed, plan):
 def once(deployed, done):
     """One incident, one decision, one revision of ours, one use of the receipt; no message and no body is left."""
     assert len(deployed.incidents()) == 1
-    live = deployed.outside.rehearsal.describe(SERVICE)
+    live = deployed.outside.environment.rehearsal.describe(SERVICE)
     assert live.ready is True
     assert list(live.stamps) == [done.execution.revision_after]
     timeline = [event.what for event in deployed.outside.store.timeline(done.id)]

@@ -11,7 +11,7 @@ from agent.app import build_app
 from agent.core.decision.decision import Answer, Channel
 from agent.core.incident.phase import Phase
 from agent.entrypoints.cli.main import main
-from agent.entrypoints.handlers import on_tick
+from agent.entrypoints.pubsub.handlers import on_tick
 from agent.entrypoints.service import handlers, publish_example
 from agent.errors import PolicyRefused
 from agent.ports.control import KillSwitch
@@ -158,7 +158,7 @@ def test_functions_receive_diagnose_and_tell_and_refuse_every_effect(service, lo
     found = service.here.store.incidents(Query())
     if not found:
         found = (service.asked(),)
-    assert not service.here.rehearsal.describe(SERVICE).stamps
+    assert not service.here.environment.rehearsal.describe(SERVICE).stamps
     for incident in found:
         if incident.phase is Phase.ASKED:
             with pytest.raises(PolicyRefused, match="do not belong together"):
@@ -166,7 +166,7 @@ def test_functions_receive_diagnose_and_tell_and_refuse_every_effect(service, lo
         else:
             assert "do not belong together" in incident.ended_why
     service.work()
-    assert not service.here.rehearsal.describe(SERVICE).stamps
+    assert not service.here.environment.rehearsal.describe(SERVICE).stamps
 
 
 @pytest.mark.parametrize("lost", LOSSES.values(), ids=LOSSES)
@@ -177,7 +177,7 @@ def test_a_kill_switch_that_was_lost_is_not_off(service, lost):
     turn_kill_switch(service.here.store, service.here.control, on=True, by="grace", why="enough", at=now)
     lost(service, "control.sqlite")
     service.work()
-    assert not service.here.rehearsal.describe(SERVICE).stamps
+    assert not service.here.environment.rehearsal.describe(SERVICE).stamps
 
 
 def test_verifying_an_emptied_record_is_not_sound(service, monkeypatch, capsys):
@@ -219,7 +219,7 @@ def test_state_from_before_this_rule_is_stamped_once(service):
             db.execute("DELETE FROM installation")
     assert databases_apart(service.here.contexts[Owner.DECIDE]) == ""
     service.work()
-    assert service.here.rehearsal.describe(SERVICE).stamps
+    assert service.here.environment.rehearsal.describe(SERVICE).stamps
     emptied(service, "control.sqlite")
     assert "missing or was emptied" in databases_apart(service.here.contexts[Owner.DECIDE])
 
@@ -251,7 +251,7 @@ def test_paired_anew_it_goes_on_with_the_kill_switch_on(service, lost, name):
     )
     assert service.here.control.audit(1)[-1].kind == "databases.paired"
     service.work()
-    assert not service.here.rehearsal.describe(SERVICE).stamps
+    assert not service.here.environment.rehearsal.describe(SERVICE).stamps
 
 
 def test_a_second_process_on_one_state_folder_is_refused(service, monkeypatch, capsys):

@@ -14,7 +14,7 @@ from agent.core.incident.phase import Phase
 from agent.core.intake.signal import Signal
 from agent.entrypoints.cli.analysis import SteppedClock, analysis
 from agent.entrypoints.cli.records import JsonRecord
-from agent.entrypoints.handlers import on_tick
+from agent.entrypoints.pubsub.handlers import on_tick
 from agent.entrypoints.service import handlers
 from agent.ports.stage_context import Owner
 from agent.ports.store import Change, head_key

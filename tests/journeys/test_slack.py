@@ -13,8 +13,8 @@ from agent.adapters.store.sqlite.schema import Kind
 from agent.app.catalogues import redact
 from agent.core.decision.policy import Approver
 from agent.core.incident.phase import Phase
-from agent.entrypoints.decide import beside
-from agent.entrypoints.decide_gate import Gate
+from agent.entrypoints.http.decide import beside
+from agent.entrypoints.http.gate import Gate
 from agent.entrypoints.service import handlers
 from agent.ports.stage_context import Owner
 from agent.presentation.slack_card import APPROVE, REJECT

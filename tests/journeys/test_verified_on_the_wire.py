@@ -16,7 +16,7 @@ from agent.core.change.verification import Check, Verdict
 from agent.core.incident.phase import Phase
 from agent.core.plan.plan import Rollout
 from agent.entrypoints.cli.commands.replay import incident_json
-from agent.entrypoints.handlers import OBSERVE_ATTEMPTS
+from agent.entrypoints.pubsub.handlers import OBSERVE_ATTEMPTS
 from agent.entrypoints.service import handlers
 from agent.errors import DependencyFailed
 from agent.ports.clock import Clock

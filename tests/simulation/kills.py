@@ -31,7 +31,7 @@ from agent.app.stores import Stores, sqlite_stores
 from agent.core.decision.decision import Answer, Channel
 from agent.core.incident.phase import Phase
 from agent.entrypoints.cli.analysis import SteppedClock
-from agent.entrypoints.handlers import on_tick
+from agent.entrypoints.pubsub.handlers import on_tick
 from agent.entrypoints.service import feed, handlers, publish_example
 from agent.errors import SreError
 from agent.ports.stage_context import Owner

@@ -8,12 +8,12 @@ import pytest
 
 from agent.app import build_app_in_memory
 from agent.core.intake.origin import Reading
-from agent.core.intake.read import signals_from
 from agent.core.service.services import Services
 from agent.entrypoints.cli.records import records_in
-from agent.entrypoints.ingest import Sender, ingest
-from agent.entrypoints.pubsub import receive_push
-from agent.entrypoints.taking import on_event
+from agent.entrypoints.http.ingest import Sender, ingest
+from agent.entrypoints.pubsub.delivery import delivery_from, unreadable
+from agent.entrypoints.pubsub.handlers import on_event
+from agent.entrypoints.pubsub.settle import settle
 from agent.errors import InputRejected
 from agent.ports.bus import Outcome
 from agent.ports.stage_context import Owner
@@ -43,25 +43,21 @@ class Survived:
         self.failures = []
         self.signals = 0
 
-    def handle(self, delivery):
-        on_event(self.installation.contexts[Owner.INTAKE], delivery, self.read)
-
-    def read(self, delivery):
-        found = signals_from(delivery.data, Reading(received_at=delivery.published_at)).signals
-        self.signals += len(found)
-        return found
-
     def push(self, headers, body):
-        outcome = receive_push(
-            headers,
-            body,
-            self.handle,
-            self.quarantine,
-            report=lambda delivery, error, outcome: (
-                isinstance(error, InputRejected) or self.failures.append((body, error))
-            ),
-        )
-        self.outcomes[outcome] += 1
+        self.outcomes[self._pushed(headers, body)] += 1
+
+    def _pushed(self, headers, body):
+        try:
+            delivery = delivery_from(headers, body)
+        except InputRejected as error:
+            return settle(error, unreadable(headers, body), self.quarantine)
+        try:
+            self.signals += len(on_event(self.installation.contexts[Owner.INTAKE], delivery))
+        except Exception as error:  # noqa: BLE001 - as the functions do
+            if not isinstance(error, InputRejected):
+                self.failures.append((body, error))
+            return settle(error, delivery, self.quarantine)
+        return Outcome.ACK
 
 
 def judged(survived, count):

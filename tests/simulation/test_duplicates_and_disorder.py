@@ -15,7 +15,7 @@ from agent.app import build_app_in_memory
 from agent.core.decision.decision import Answer, Channel
 from agent.core.incident.phase import Phase
 from agent.entrypoints.cli.analysis import SteppedClock
-from agent.entrypoints.handlers import on_tick
+from agent.entrypoints.pubsub.handlers import on_tick
 from agent.entrypoints.service import feed, handlers, publish_example
 from agent.errors import StateConflict
 from agent.ports.bus import Delivery, Outcome

@@ -7,18 +7,17 @@ import pytest
 import structlog
 
 from agent.app import Role
-from agent.entrypoints import functions
+from agent.entrypoints import function_app
+from agent.entrypoints.http import serve
 from agent.entrypoints.slack_request import BODY_LIMIT
 from tests.simulation import bodies
 
 ROOT = Path(__file__).resolve().parents[2]
 MUTANTS = 2  # of each sample; the decoders are tried with many more beside this
 CACHED = (
-    functions.settings,
-    functions._app,
-    functions._senders,
-    functions._console,
-    functions._gate,
+    function_app.settings,
+    function_app._app,
+    serve._web,
 )
 
 
@@ -31,11 +30,11 @@ def served(monkeypatch, tmp_path):
     for cached in CACHED:
         cached.cache_clear()
 
-    def serve(name):
+    def loaded(name):
         app = functions_framework.create_app(name, str(ROOT / "functions" / f"{name}.py"), "http")
         return app.test_client()
 
-    yield serve
+    yield loaded
     for cached in CACHED:
         cached.cache_clear()
     structlog.reset_defaults()
@@ -58,7 +57,7 @@ def test_a_pushed_body_is_acknowledged_whatever_it_is(served, name):
     said = [answer.get_data(as_text=True) for answer in answers]
     assert set(said) <= {"ack", "quarantined"}
     role = {"on_incident": Role.INCIDENT, "on_decision": Role.DECISION}.get(name, Role.INTAKE)
-    rows = functions.app_of(role).quarantine.rows(10_000)
+    rows = function_app.app_of(role).quarantine.rows(10_000)
     assert rows
     assert all(row["reason"].startswith("InputRejected: ") for row in rows)
 
@@ -86,4 +85,4 @@ def test_whatever_is_said_to_decide_is_refused_in_words(served, path):
         ):
             answer = client.post(path, data=body, headers=headers)
             assert answer.status_code in ({413} if len(body) > BODY_LIMIT else {400, 401, 404, 405})
-    assert functions.app_of(Role.DECIDE).control.audit() == ()
+    assert function_app.app_of(Role.DECIDE).control.audit() == ()

@@ -99,5 +99,5 @@ class TestTheSimulationCanFail:
     def test_who_loses_a_message_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A stage that commits nothing of what wakes the next one leaves an incident that never ends."""
         monkeypatch.setattr("agent.stages.shared.commit._messages", lambda *_, **__: ())
-        monkeypatch.setattr("agent.entrypoints.handlers.nudge", lambda *_: None)
+        monkeypatch.setattr("agent.entrypoints.pubsub.handlers.nudge", lambda *_: None)
         assert "not at an end" in self.broken(Course(), seeds=1)

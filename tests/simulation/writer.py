@@ -19,7 +19,7 @@ from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import SetConcurrency, applied, difference
 from agent.core.value import canonical
-from agent.entrypoints.handlers import on_tick
+from agent.entrypoints.pubsub.handlers import on_tick
 from agent.entrypoints.service import feed, handlers, publish_example
 from agent.errors import SreError
 from agent.ports.platform import Order

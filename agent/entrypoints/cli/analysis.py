@@ -16,7 +16,7 @@ from agent.core.intake.signal import Signal
 from agent.core.service.services import Services
 from agent.entrypoints.cli.coalescing import Coalescing
 from agent.entrypoints.cli.records import BadRecord, JsonRecord, Record
-from agent.entrypoints.handlers import on_tick
+from agent.entrypoints.pubsub.handlers import on_tick
 from agent.entrypoints.service import entry_message, handlers
 from agent.errors import DependencyFailed, InputRejected
 from agent.ports.bus import Message

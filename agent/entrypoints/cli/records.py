@@ -11,7 +11,7 @@ from agent.core.intake.signal import TEXT_LIMIT
 from agent.core.text.safe_text import inert
 from agent.entrypoints.cli.byte_stream import head_of, lines_of, plain_bytes
 from agent.entrypoints.cli.json_values import values_of
-from agent.entrypoints.pubsub import delivery_of, is_envelope
+from agent.entrypoints.pubsub.delivery import delivery_of, is_envelope
 from agent.errors import InputRejected
 from agent.strict_json import read_object
 

@@ -3,8 +3,9 @@
 import pytest
 
 from agent.app import catalogues
-from agent.app.catalogues import redact, redactor
+from agent.app.catalogues import project_of, redact, redactor
 from agent.failures.match.match import MEMO_CHARS, MEMO_TEXTS
+from agent.settings import Settings
 
 SECRET = "Authorization: Bearer ya29." + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY"
 
@@ -30,3 +31,16 @@ def test_what_is_remembered_is_bounded():
         redact(f"line {number}")
     redact("x" * (MEMO_CHARS + 1))
     assert catalogues._harmless.cache_info().currsize == MEMO_TEXTS
+
+
+@pytest.mark.parametrize(
+    ("named", "project"),
+    [
+        ({}, None),
+        ({"store": "firestore:state", "bus": "pubsub:bus", "platform": "cloud_run:platform"}, "state"),
+        ({"bus": "pubsub:bus", "platform": "cloud_run:platform"}, "bus"),
+        ({"platform": "cloud_run:platform"}, "platform"),
+    ],
+)
+def test_the_project_is_that_of_the_store_then_of_the_bus_then_of_the_platform(named, project):
+    assert project_of(Settings(**({"platform": "none"} | named))) == project

@@ -10,9 +10,9 @@ from werkzeug.wrappers import Request
 
 from agent.adapters.google.key_set import KeySet
 from agent.core.decision.policy import Approver, Policy
-from agent.entrypoints.decide import decide_request, respond
-from agent.entrypoints.decide_gate import Gate
+from agent.entrypoints.http.gate import Gate
 from agent.entrypoints.proofs import TOKEN_HEADER, Proofs
+from tests.http_door import asked, web_of
 
 JSON = {"Content-Type": "application/json"}
 
@@ -54,7 +54,7 @@ class Desk:
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
         sent = JSON | ({TOKEN_HEADER: self.token(jti=jti) if token is None else token} if token != "" else {})
         sent |= headers or {}
-        status, _, said = decide_request(method, path, sent, raw, gate=gate or self.gate(), query=query)
+        status, _, said = asked(method, path, sent, raw, gate=gate or self.gate(), query=query)
         return status, json.loads(said) if said else None
 
     def say(self, answer="approve", *, body=None, **more):
@@ -83,7 +83,7 @@ class Served:
     def _answer(self, environ, start):
         request = Request(environ)
         self.asked.append((request.method, request.path))
-        return respond(request, self.gate)(environ, start)
+        return web_of(self.gate)(environ, start)
 
     def close(self):
         self._server.shutdown()

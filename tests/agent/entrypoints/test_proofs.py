@@ -11,7 +11,7 @@ PROGRAM = """
 import hashlib, hmac, json, sys, time
 from functions_framework import create_app
 client = create_app("decide", sys.argv[1], "http").test_client()
-watched = ("cryptography", "requests", "httpcore2", "agent.entrypoints.operators", "agent.entrypoints.id_token")
+watched = ("cryptography", "requests", "httpcore2", "agent.entrypoints.http.operators", "agent.entrypoints.id_token")
 body, stamp = b"payload=%7B%7D", str(int(time.time()))
 mac = hmac.new(b"s" * 32, b"v0:" + stamp.encode() + b":" + body, hashlib.sha256).hexdigest()
 headers = {"Content-Type": "application/x-www-form-urlencoded", "X-Slack-Request-Timestamp": stamp}

@@ -12,7 +12,7 @@ from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import SetConcurrency
 from agent.entrypoints.cli.analysis import SteppedClock
-from agent.entrypoints.handlers import on_tick
+from agent.entrypoints.pubsub.handlers import on_tick
 from agent.entrypoints.service import entry_message, handlers
 from agent.ports.platform import Order
 from agent.ports.stage_context import Owner

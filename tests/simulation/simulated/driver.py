@@ -21,13 +21,13 @@ from agent.app.runtime_environment import RuntimeEnvironment
 from agent.app.stores import Stores
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
-from agent.entrypoints.handlers import on_tick
-from agent.entrypoints.outcome import receive
-from agent.entrypoints.service import entry_message, handler
+from agent.entrypoints.pubsub.handlers import HANDLER_OF, on_tick
+from agent.entrypoints.pubsub.settle import settle
+from agent.entrypoints.service import entry_message
 from agent.errors import SreError
 from agent.ports.bus import Delivery, Message, Outcome
 from agent.ports.control import KillSwitch
-from agent.ports.stage_context import Owner
+from agent.ports.stage_context import RECEIVER_OF, Owner
 from tests.simulation.simulated import places
 from tests.simulation.simulated.chaos import EFFECTS, WRITES, Died, Fault, Port, Weather, broken
 from tests.simulation.simulated.people import People
@@ -402,7 +402,14 @@ class Simulation:
 
     def _received(self, app: App, delivery: Delivery) -> Outcome:
         assert delivery.topic is not None
-        return receive(delivery, handler(app, delivery.topic), self.quarantine, report=self._report)
+        owner = RECEIVER_OF[delivery.topic]
+        try:
+            HANDLER_OF[owner](app.contexts[owner], delivery)
+        except Exception as error:  # noqa: BLE001 - as the functions do
+            outcome = settle(error, delivery, self.quarantine)
+            self._report(delivery, error, outcome)
+            return outcome
+        return Outcome.ACK
 
     def _report(self, delivery: Delivery, error: Exception, outcome: Outcome) -> None:
         self.note("failed", delivery.message_id, type(error).__name__, outcome)

@@ -165,7 +165,7 @@ def _was_told(sim: Simulation, pressed: Pressed) -> None:
 
 def _nothing_lost(sim: Simulation, incidents: tuple[Incident, ...]) -> None:
     """Every log entry of a failure is in an incident, or was put aside with a reason."""
-    from agent.entrypoints.service import read_signals
+    from agent.entrypoints.pubsub.handlers import read_signals
     from agent.ports.bus import Delivery, Topic
 
     aside = {row["data"] for row in sim.quarantine.rows(10_000)}
@@ -173,7 +173,7 @@ def _nothing_lost(sim: Simulation, incidents: tuple[Incident, ...]) -> None:
         if any(_same_entry(body, data) for data in aside):
             continue
         delivery = Delivery(topic=Topic.LOG_EVENTS, message_id="x", data=body.encode())
-        for signal in read_signals(sim.processes[0].app, delivery):
+        for signal in read_signals(sim.processes[0].app.contexts["on_log_event"], delivery):
             finding = sim.processes[0].app.rules.matcher.classify(
                 signal.text, whole_log=False, platform=signal.platform
             )

@@ -122,8 +122,8 @@ def console_server(app: "App", held: socket.socket) -> "ConsoleServer":
     """Return the console of an installation, on a port that was claimed."""
     from agent.entrypoints.console.app import make_app
     from agent.entrypoints.console.serve import local_server
-    from agent.entrypoints.decide import beside
-    from agent.entrypoints.decide_gate import gate_of
+    from agent.entrypoints.http.decide import beside
+    from agent.entrypoints.http.gate import gate_of
     from agent.ports.stage_context import Owner
 
     pages = make_app(

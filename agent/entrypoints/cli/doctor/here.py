@@ -7,7 +7,7 @@ from agent.app.catalogues import read_policy, read_services
 from agent.catalogue.load_fit import load_fit_catalogue
 from agent.core.service.services import Services
 from agent.entrypoints.cli.doctor.finding import Finding, bad, good, off
-from agent.entrypoints.ingest import SECRET_BYTES
+from agent.entrypoints.http.ingest import SECRET_BYTES
 from agent.errors import SettingsRejected
 from agent.settings import Settings, read_settings
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 
+from agent.app.catalogues import project_of
 from agent.app.stores import open_stores
 from agent.core.service.services import Services
 from agent.entrypoints.cli.doctor import here
@@ -44,12 +45,6 @@ def findings(
     yield from looked("decide", lambda: deciding(settings))
     yield from _cloud(settings, services, token, clocks, now=now, base=base)
     yield from clocks.findings()
-
-
-def project_of(settings: Settings) -> str | None:
-    """Return the project that the settings name, None for an embedded installation."""
-    words = (word.partition(":") for word in (settings.store, settings.bus, settings.platform))
-    return next((name for kind, _, name in words if kind in {"firestore", "pubsub", "cloud_run"}), None)
 
 
 def _cloud(

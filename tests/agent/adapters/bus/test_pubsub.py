@@ -7,7 +7,7 @@ from google.api_core import exceptions as api
 from google.auth import exceptions as auth
 
 from agent.adapters.bus.pubsub import PubSubBus, translated
-from agent.entrypoints.outcome import is_busy
+from agent.entrypoints.pubsub.settle import is_busy
 from agent.errors import DependencyFailed, InputRejected
 
 

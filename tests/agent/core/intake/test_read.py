@@ -7,8 +7,8 @@ import pytest
 
 from agent.core.intake.origin import IgnoredBecause, Reading
 from agent.core.intake.read import BODY_LIMIT, SHAPES, signals_from
-from agent.entrypoints.ingest import SHAPES_OF
-from agent.entrypoints.pubsub import delivery_from
+from agent.entrypoints.http.ingest import SHAPES_OF
+from agent.entrypoints.pubsub.delivery import delivery_from
 from agent.errors import InputRejected
 
 DATA = Path(__file__).resolve().parents[3] / "data"

@@ -9,7 +9,7 @@ from google.auth import exceptions as auth
 
 from agent.adapters.store.firestore.documents import Documents
 from agent.adapters.store.firestore.errors import Rival, foreign, translated, translating
-from agent.entrypoints.outcome import is_busy
+from agent.entrypoints.pubsub.settle import is_busy
 from agent.errors import DependencyFailed, InputRejected, SreError
 
 

@@ -9,7 +9,7 @@ import structlog
 from agent.app import build_app
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
-from agent.entrypoints.handlers import on_tick
+from agent.entrypoints.pubsub.handlers import on_tick
 from agent.entrypoints.service import handlers, publish_example
 from agent.ports.stage_context import Owner
 from agent.ports.store import Query

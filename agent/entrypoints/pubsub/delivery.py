@@ -8,9 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from agent.core.intake.wire import part, shown, text, time_of
-from agent.entrypoints.outcome import Handle, Report, receive, refused
 from agent.errors import InputRejected
-from agent.ports.bus import Delivery, Outcome, Quarantine, Topic
+from agent.ports.bus import Delivery, Topic
 from agent.strict_json import read_object
 
 PUSH_LIMIT = 2_097_152  # bytes of a request: 1 MB of data as base64, and 100 attributes of 1,280 bytes
@@ -21,37 +20,6 @@ EVENT_TYPE = "google.cloud.pubsub.topic.v1.messagePublished"
 _MEND = "publish one message per request, or look at the push settings of the subscription"
 _META = "x-goog-pubsub-"
 _OUR_ATTRIBUTES = ("run", "kind", "incident", "trace")  # unwrapped, an attribute is a header among others
-
-
-def receive_push(
-    headers: Mapping[str, str],
-    body: bytes,
-    handle: Handle,
-    quarantine: Quarantine,
-    *,
-    topic: Topic | None = None,
-    report: Report | None = None,
-) -> Outcome:
-    """Decode a push request, handle its message, and say what becomes of it; never raises for a bad body.
-
-    Args:
-        headers: Of the request, in any case.
-        body: Of the request.
-        handle: Does the work; see :func:`agent.entrypoints.outcome.receive`.
-        quarantine: Keeps what can never succeed.
-        topic: The topic that the function is bound to; None trusts the request.
-        report: Told of every failure.
-    """
-    try:
-        delivery = delivery_from(headers, body, topic=topic)
-    except InputRejected as error:
-        return refused(_unreadable(headers, body, topic), error, quarantine, report=report)
-    return receive(delivery, handle, quarantine, report=report)
-
-
-def answer(outcome: Outcome) -> tuple[int, str]:
-    """Return HTTP status and body: 200 acknowledges, 503 asks for another delivery."""
-    return (503 if outcome is Outcome.RETRY else 200), outcome.value
 
 
 def delivery_from(headers: Mapping[str, str], body: bytes, *, topic: Topic | None = None) -> Delivery:
@@ -179,7 +147,7 @@ def _delivery(
     )
 
 
-def _unreadable(headers: Mapping[str, str], body: bytes, topic: Topic | None) -> Delivery:
+def unreadable(headers: Mapping[str, str], body: bytes, *, topic: Topic | None = None) -> Delivery:
     """Return what can be kept of a request that is no delivery."""
     lower = _lower(headers)
     return Delivery(

@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from agent.entrypoints.cli.loading import loading
+from agent.entrypoints.loading import loading
 
 
 @pytest.fixture(autouse=True)

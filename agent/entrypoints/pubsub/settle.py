@@ -1,6 +1,6 @@
 """What becomes of a delivery: errors turn into acknowledge, redeliver or quarantine here and nowhere else."""
 
-from collections.abc import Callable
+import structlog
 
 from agent.errors import DependencyFailed, SreError, StateConflict
 from agent.ports.bus import Delivery, Outcome, Quarantine
@@ -9,22 +9,14 @@ HANDLED_FAILURES = 5  # of one message, then it is quarantined; the bus's own at
 
 _BUSY_CODES = frozenset({408, 429, 504})
 
-Handle = Callable[[Delivery], object]
-Report = Callable[[Delivery, Exception, Outcome], None]
+log = structlog.get_logger(__name__)
 
 
-def receive(
-    delivery: Delivery,
-    handle: Handle,
-    quarantine: Quarantine,
-    *,
-    report: Report | None = None,
-) -> Outcome:
-    """Handle a delivery and say what becomes of it; never raises for anything that ``handle`` does.
+def settle(error: Exception, delivery: Delivery, quarantine: Quarantine) -> Outcome:
+    """Say what becomes of a delivery whose handling failed; never raises.
 
-    | ``handle`` raises | outcome |
+    | the handler raised | outcome |
     |---|---|
-    | nothing | ACK |
     | StateConflict: rivals wrote first, time and again | RETRY; it says nothing about the message and is not counted |
     | an error that no further delivery can help | QUARANTINED at once |
     | a time-out, "too many requests" | RETRY; it says nothing about the message and is not counted |
@@ -34,30 +26,12 @@ def receive(
     lost time and again may not have done what it came for (a signal may not be stored), so an empty outbox is no leave.
 
     Args:
+        error: What was raised.
         delivery: What arrived.
-        handle: Does the work, and returns only after its commit.
         quarantine: Counts failures and keeps what can never succeed. What it cannot keep is not acknowledged.
-        report: Told of every failure and its outcome, for the log.
     """
-    try:
-        handle(delivery)
-    except Exception as error:  # noqa: BLE001 - a bug must cost one message at most, never the queue
-        outcome = _settled(error, delivery, quarantine)
-        if report is not None:
-            report(delivery, error, outcome)
-        return outcome
-    return Outcome.ACK
-
-
-def refused(delivery: Delivery, error: SreError, quarantine: Quarantine, *, report: Report | None = None) -> Outcome:
-    """Quarantine a delivery that could not even be read.
-
-    Returns:
-        QUARANTINED, or RETRY where the quarantine did not take it.
-    """
-    outcome = _put_away(delivery, error, quarantine)
-    if report is not None:
-        report(delivery, error, outcome)
+    outcome = _outcome(error, delivery, quarantine)
+    log.warning("delivery.failed", topic=delivery.topic, message=delivery.message_id, outcome=outcome, error=str(error))
     return outcome
 
 
@@ -79,7 +53,7 @@ def is_busy(error: BaseException) -> bool:
     return False
 
 
-def _settled(error: Exception, delivery: Delivery, quarantine: Quarantine) -> Outcome:
+def _outcome(error: Exception, delivery: Delivery, quarantine: Quarantine) -> Outcome:
     if isinstance(error, StateConflict):
         return Outcome.RETRY
     if isinstance(error, SreError) and not error.redeliver:

@@ -3,9 +3,10 @@
 from datetime import UTC, datetime
 
 import pytest
+from structlog.testing import capture_logs
 
 from agent.adapters.bus.quarantine.memory import MemoryQuarantine
-from agent.entrypoints.outcome import HANDLED_FAILURES, is_busy, receive
+from agent.entrypoints.pubsub.settle import HANDLED_FAILURES, is_busy, settle
 from agent.errors import DependencyFailed, InputRejected, ModelMisbehaved, PolicyRefused, StateConflict
 from agent.ports.bus import Delivery, Outcome, Topic
 
@@ -23,23 +24,10 @@ def quarantine():
     return MemoryQuarantine(StoppedClock(), redact=lambda text: text)
 
 
-def failing(error):
-    def handle(delivery):
-        raise error
-
-    return handle
-
-
-def test_what_was_handled_is_acknowledged(quarantine):
-    """Nothing is counted and nothing is kept."""
-    assert receive(DELIVERY, lambda delivery: None, quarantine) is Outcome.ACK
-    assert quarantine.rows() == ()
-
-
 @pytest.mark.parametrize("kind", [InputRejected, PolicyRefused, ModelMisbehaved])
 def test_what_no_delivery_can_help_is_quarantined_at_once(quarantine, kind):
     """With the whole reason, for a person."""
-    assert receive(DELIVERY, failing(kind("no", **WHY)), quarantine) is Outcome.QUARANTINED
+    assert settle(kind("no", **WHY), DELIVERY, quarantine) is Outcome.QUARANTINED
     (row,) = quarantine.rows()
     assert row["reason"] == f"{kind.__name__}: no: because. look"
 
@@ -49,7 +37,7 @@ def test_what_no_delivery_can_help_is_quarantined_at_once(quarantine, kind):
 )
 def test_a_failing_dependency_or_a_bug_is_retried_until_the_fifth_time(quarantine, error):
     """Four retries, then the message is put away so that it cannot block the others."""
-    outcomes = [receive(DELIVERY, failing(error), quarantine) for _ in range(HANDLED_FAILURES)]
+    outcomes = [settle(error, DELIVERY, quarantine) for _ in range(HANDLED_FAILURES)]
     assert outcomes == [Outcome.RETRY] * 4 + [Outcome.QUARANTINED]
 
 
@@ -66,7 +54,7 @@ def test_a_time_out_or_a_rate_limit_says_nothing_about_the_message(quarantine, c
     """They are retried as long as it takes; another failure of a dependency is counted."""
     error = DependencyFailed("no", **WHY)
     error.__cause__ = cause
-    outcomes = {receive(DELIVERY, failing(error), quarantine) for _ in range(20)}
+    outcomes = {settle(error, DELIVERY, quarantine) for _ in range(20)}
     assert outcomes == (
         {Outcome.RETRY, Outcome.QUARANTINED}
         if isinstance(cause, OSError) and not isinstance(cause, TimeoutError)
@@ -86,7 +74,7 @@ def test_busy_is_seen_through_a_chain_and_a_ring_of_causes():
 def test_races_that_were_lost_time_and_again_are_no_failure_of_the_message(quarantine):
     """What it came for may not have been done, so it comes again, however often; never counted."""
     for _ in range(10):
-        assert receive(DELIVERY, failing(StateConflict("no", **WHY)), quarantine) is Outcome.RETRY
+        assert settle(StateConflict("no", **WHY), DELIVERY, quarantine) is Outcome.RETRY
     assert quarantine.rows() == ()
 
 
@@ -101,18 +89,17 @@ def test_what_could_not_be_kept_is_not_acknowledged(error):
         def put(self, delivery, reason):
             raise DependencyFailed("no", **WHY)
 
-    assert receive(DELIVERY, failing(error), Broken()) is Outcome.RETRY
+    assert settle(error, DELIVERY, Broken()) is Outcome.RETRY
 
 
-def test_every_failure_is_reported_with_its_outcome(quarantine):
+def test_every_failure_is_in_the_log_with_its_outcome(quarantine):
     """A bug is swallowed for the queue's sake, not for the log's."""
-    told = []
-    bug = ZeroDivisionError("bug")
-    receive(DELIVERY, failing(bug), quarantine, report=lambda *what: told.append(what))
-    assert told == [(DELIVERY, bug, Outcome.RETRY)]
-
-
-def test_an_interrupt_is_no_failure_of_the_message(quarantine):
-    """Stopping the process goes through."""
-    with pytest.raises(KeyboardInterrupt):
-        receive(DELIVERY, failing(KeyboardInterrupt()), quarantine)
+    with capture_logs() as logs:
+        settle(ZeroDivisionError("bug"), DELIVERY, quarantine)
+    (row,) = logs
+    assert (row["event"], row["message"], row["outcome"], row["error"]) == (
+        "delivery.failed",
+        "m1",
+        Outcome.RETRY,
+        "bug",
+    )

@@ -13,9 +13,11 @@ from werkzeug.wrappers import Response
 
 from agent.app import Role, build_app
 from agent.app.app import Unavailable
-from agent.entrypoints import functions
+from agent.entrypoints import function_app
+from agent.entrypoints.http import serve
+from agent.entrypoints.pubsub import push as door
 from agent.errors import DependencyFailed, PolicyRefused, SettingsRejected
-from agent.ports.bus import Topic
+from agent.ports.bus import Outcome, Topic
 from agent.ports.stage_context import Owner
 from agent.ports.store import Query
 
@@ -23,12 +25,10 @@ ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "examples" / "gemma4-26b-l4-startup-probe"
 ENTRY = (EXAMPLE / "events.jsonl").read_text().splitlines()[0].encode()
 CACHED = (
-    functions.settings,
-    functions._app,
-    functions._senders,
-    functions._console,
-    functions._gate,
-    functions._bodies,
+    function_app.settings,
+    function_app._app,
+    serve._web,
+    serve._bodies,
 )
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 
@@ -43,8 +43,23 @@ def wrapped(data=ENTRY, message_id="1", attributes=None):
     return json.dumps({"message": message, "subscription": "projects/p/subscriptions/s"}).encode()
 
 
-def pushed(body=None, owner=Owner.INTAKE, topic=Topic.LOG_EVENTS, **more):
-    return functions.push(request(wrapped() if body is None else body, **more), owner, topic)
+def page(asked):
+    return serve.serve(asked, Role.CONSOLE)
+
+
+def decide(asked):
+    """Body, status and headers of what `decide` answers."""
+    answer = serve.serve(asked, Role.DECIDE)
+    return answer.get_data(), answer.status_code, answer.headers
+
+
+def post(asked):
+    answer = serve.serve(asked, Role.INGEST)
+    return answer.get_data(as_text=True), answer.status_code
+
+
+def pushed(body=None, topic=Topic.LOG_EVENTS, **more):
+    return door.push(request(wrapped() if body is None else body, **more), topic)
 
 
 @pytest.fixture(autouse=True)
@@ -79,8 +94,8 @@ class FlakyBus:
 def flaky(monkeypatch):
     """The intake function on a bus that fails."""
     bus = FlakyBus()
-    app = build_app(functions.settings(), Role.INTAKE, bus=bus)
-    monkeypatch.setattr(functions, "_app", lambda role: app)
+    app = build_app(function_app.settings(), Role.INTAKE, bus=bus)
+    monkeypatch.setattr(function_app, "_app", lambda role: app)
     bus.store = app.store
     return bus
 
@@ -98,13 +113,13 @@ class TestPush:
         assert pushed() == ("ack", 200)
         assert pushed(headers=binary) == ("ack", 200)
         assert pushed(whole, headers={"Content-Type": "application/cloudevents+json"}) == ("ack", 200)
-        store = functions.app_of(Role.INTAKE).store
+        store = function_app.app_of(Role.INTAKE).store
         assert [i.signal_count for i in store.incidents(Query())] == [1]
 
     def test_a_body_that_can_never_succeed_is_kept_aside_and_acknowledged(self):
         for body in (b"", b"{", json.dumps({"message": {"messageId": "5"}}).encode(), wrapped(b"{}", "6")):
             assert pushed(body) == ("quarantined", 200)
-        rows = functions.app_of(Role.INTAKE).quarantine.rows()
+        rows = function_app.app_of(Role.INTAKE).quarantine.rows()
         assert len(rows) == 4
         assert all(row["reason"].startswith("InputRejected") for row in rows)
 
@@ -112,9 +127,9 @@ class TestPush:
         assert pushed(b"x" * 3_000_000) == ("quarantined", 200)
 
     def test_a_get_does_nothing(self):
-        said, status = functions.push(request(method="GET"), Owner.INTAKE, Topic.LOG_EVENTS)
+        said, status = door.push(request(method="GET"), Topic.LOG_EVENTS)
         assert (status, "POST" in said) == (405, True)
-        assert functions.app_of(Role.INTAKE).quarantine.rows() == ()
+        assert function_app.app_of(Role.INTAKE).quarantine.rows() == ()
 
     def test_it_is_acknowledged_only_after_the_commit_and_with_an_empty_outbox(self, flaky):
         """Committed but not sent: not acknowledged. The redelivery finds the signal known, sends, and acknowledges."""
@@ -134,28 +149,28 @@ class TestPush:
 
     def test_orders_run_what_is_due_in_the_function_that_owns_it(self):
         pushed()
-        (incident,) = functions.app_of(Role.INTAKE).store.incidents(Query())
+        (incident,) = function_app.app_of(Role.INTAKE).store.incidents(Query())
         order = wrapped(json.dumps({"kind": "wake", "incident": incident.id}).encode())
-        assert pushed(order, Owner.INCIDENT, Topic.INCIDENTS) == ("ack", 200)
-        assert functions.app_of(Role.INCIDENT).store.load(incident.id).diagnosis is not None
+        assert pushed(order, Topic.INCIDENTS) == ("ack", 200)
+        assert function_app.app_of(Role.INCIDENT).store.load(incident.id).diagnosis is not None
 
 
 class TestTrace:
     def test_the_story_keeps_the_trace_in_which_it_began(self, monkeypatch):
         """The request's own at the first function; at the next one that of the message; nothing is left over."""
         seen = []
-        real = functions.app_of(Role.INTAKE)
-        monkeypatch.setattr(functions, "_app", lambda role: real)
-        monkeypatch.setattr(functions, "handler", lambda *_: lambda delivery: seen.append(functions.current_trace()))
+        real = function_app.app_of(Role.INTAKE)
+        monkeypatch.setattr(function_app, "_app", lambda role: real)
+        monkeypatch.setattr(door, "handle", lambda *_: seen.append(function_app.current_trace()) or Outcome.ACK)
         here = {"traceparent": f"00-{TRACE}-b7ad6b7169203331-01"}
         pushed(headers=here)
         pushed(wrapped(attributes={"trace": "c" * 32}), headers=here)
         pushed(wrapped(attributes={"trace": "not a trace"}))
         assert seen == [TRACE, "c" * 32, ""]
-        assert functions.current_trace() == ""
+        assert function_app.current_trace() == ""
 
     def test_the_log_of_a_request_names_its_trace(self, capfd):
-        functions.settings.cache_clear()
+        function_app.settings.cache_clear()
         pushed(headers={"X-Cloud-Trace-Context": f"{TRACE}/1234;o=1"})
         (event,) = [json.loads(line) for line in capfd.readouterr().err.splitlines() if "stage.finished" in line]
         assert event["logging.googleapis.com/trace"] == TRACE
@@ -165,13 +180,13 @@ class TestTrace:
 class TestTick:
     def test_a_tick_runs_what_is_due(self):
         pushed()
-        assert functions.tick(request()) == ("ticked\n", 200)
-        assert functions.tick(request(method="GET"))[1] == 405
+        assert door.tick(request()) == ("ticked\n", 200)
+        assert door.tick(request(method="GET"))[1] == 405
 
     def test_a_tick_that_fails_is_tried_again(self, monkeypatch, tmp_path):
         (tmp_path / "file").write_text("no folder")
         monkeypatch.setenv("STORE", f"sqlite:{tmp_path / 'file' / 'state'}")
-        assert functions.tick(request())[1] == 503
+        assert door.tick(request())[1] == 503
 
 
 class TestIngest:
@@ -182,25 +197,25 @@ class TestIngest:
 
     def test_a_known_sender_is_answered_after_the_bus_has_confirmed(self):
         proof = {"Authorization": "Bearer 0123456789abcdef"}
-        assert functions.post(request(self.body(), proof, path="/alertmanager")) == ("accepted 1\n", 200)
-        assert functions.app_of(Role.INGEST).bus.waiting()[f"{Topic.ALERTS}-sub"] == 1
+        assert post(request(self.body(), proof, path="/alertmanager")) == ("accepted 1\n", 200)
+        assert function_app.app_of(Role.INGEST).bus.waiting()[f"{Topic.ALERTS}-sub"] == 1
 
     def test_nobody_else_is_let_in(self):
-        assert functions.post(request(self.body(), path="/alertmanager"))[1] == 401
-        assert functions.post(request(self.body(), {"Authorization": "Bearer wrong"}, path="/azure"))[1] == 401
-        assert functions.post(request(b" " * 1_100_000, path="/alertmanager"))[1] == 413
-        assert functions.post(request(method="GET"))[1] == 405
+        assert post(request(self.body(), path="/alertmanager"))[1] == 401
+        assert post(request(self.body(), {"Authorization": "Bearer wrong"}, path="/azure"))[1] == 401
+        assert post(request(b" " * 1_100_000, path="/alertmanager"))[1] == 413
+        assert post(request(method="GET"))[1] == 405
 
     def test_what_the_bus_did_not_take_is_not_confirmed(self, monkeypatch):
-        app = build_app(functions.settings(), Role.INGEST, bus=FlakyBus())
-        monkeypatch.setattr(functions, "_app", lambda role: app)
-        said, status = functions.post(request(self.body(), {"X-Sre-Secret": "0123456789abcdef"}, path="/alertmanager"))
+        app = build_app(function_app.settings(), Role.INGEST, bus=FlakyBus())
+        monkeypatch.setattr(function_app, "_app", lambda role: app)
+        said, status = post(request(self.body(), {"X-Sre-Secret": "0123456789abcdef"}, path="/alertmanager"))
         assert (said, status) == ("not taken, try again\n", 503)
 
 
 class TestConsole:
     def test_the_pages_are_shown(self):
-        answer = functions.page(request(method="GET", path="/", headers={"Host": "127.0.0.1"}))
+        answer = page(request(method="GET", path="/", headers={"Host": "127.0.0.1"}))
         assert isinstance(answer, Response)
         assert answer.status_code in {200, 302, 403}
 
@@ -211,34 +226,34 @@ class TestConsole:
 
         word = Word(plan="p-1", answer=Answer.APPROVE, who="ada", channel=Channel.CONSOLE, verified=True)
         with pytest.raises(PolicyRefused, match="answer in Slack, or run: sre-agent approve p-1"):
-            forward_of(functions.settings())(word)
+            forward_of(function_app.settings())(word)
 
 
 class TestDecide:
     def test_nobody_without_a_signature_is_heard(self):
         """No secret is set, nothing is signed, or the place does not exist: refused, and never a failure of ours."""
-        assert functions.decide(request(b"payload=%7B%7D", path="/slack/actions"))[1] == 401
-        assert functions.decide(request(b"{}", path="/webhooks/ada"))[1] in {401, 404}
-        assert functions.decide(request(b"{}", path="/elsewhere"))[1] == 404
-        assert functions.decide(request(method="GET", path="/slack/actions"))[1] == 405
+        assert decide(request(b"payload=%7B%7D", path="/slack/actions"))[1] == 401
+        assert decide(request(b"{}", path="/webhooks/ada"))[1] in {401, 404}
+        assert decide(request(b"{}", path="/elsewhere"))[1] == 404
+        assert decide(request(method="GET", path="/slack/actions"))[1] == 405
         for path in ("/incidents", "/incidents/x", "/incidents/x/timeline", "/audit", "/databases", "/kill-switch"):
-            assert functions.decide(request(method="GET", path=path))[1] == 401
+            assert decide(request(method="GET", path=path))[1] == 401
         json_ = {"Content-Type": "application/json"}
-        assert functions.decide(request(b'{"plan": "p-1", "answer": "approve"}', json_, path="/decisions"))[1] == 401
-        assert functions.decide(request(b'{"on": true}', json_, path="/kill-switch"))[1] == 401
+        assert decide(request(b'{"plan": "p-1", "answer": "approve"}', json_, path="/decisions"))[1] == 401
+        assert decide(request(b'{"on": true}', json_, path="/kill-switch"))[1] == 401
 
     def test_no_answer_is_ever_stored(self, monkeypatch, tmp_path):
         """Refused, too large, or not available: each says so to whatever stands between."""
         for asked in (request(b"{}", path="/slack/actions"), request(b"x" * 300_000, path="/slack/actions")):
-            assert functions.decide(asked)[2]["cache-control"] == "no-store"
+            assert decide(asked)[2]["cache-control"] == "no-store"
         (tmp_path / "file").write_text("no folder")
         monkeypatch.setenv("STORE", f"sqlite:{tmp_path / 'file' / 'state'}")
-        assert functions.decide(request(b"{}", path="/slack/actions"))[2]["cache-control"] == "no-store"
+        assert decide(request(b"{}", path="/slack/actions"))[2]["cache-control"] == "no-store"
 
     def test_a_state_that_cannot_be_opened_is_no_answer(self, monkeypatch, tmp_path):
         (tmp_path / "file").write_text("no folder")
         monkeypatch.setenv("STORE", f"sqlite:{tmp_path / 'file' / 'state'}")
-        assert functions.decide(request(b"{}", path="/slack/actions"))[1] == 503
+        assert decide(request(b"{}", path="/slack/actions"))[1] == 503
 
 
 class TestTokens:
@@ -250,12 +265,12 @@ class TestTokens:
         environ.setenv("POLICY", str(tmp_path / "policy.toml"))
         environ.setenv("DECIDE_URL", tokens.OURS)
         environ.setenv("ID_TOKEN_AUDIENCES", f"{tokens.OURS},{tokens.GCLOUD}")
-        environ.setattr("agent.entrypoints.decide_gate.GOOGLE_KEYS", f"{key_server.url}/certs")
+        environ.setattr("agent.adapters.google.key_set.GOOGLE_KEYS", f"{key_server.url}/certs")
         return lambda **claims: tokens.id_token(tokens.id_claims(datetime.now(UTC), **claims))
 
     def look(self, token, query=""):
         asked = request(method="GET", path=f"/incidents{query}", headers={"X-Sre-Id-Token": token})
-        body, status, _ = functions.decide(asked)
+        body, status, _ = decide(asked)
         return status, json.loads(body)
 
     def test_an_approver_is_heard_and_the_question_is_passed_on(self, token):
@@ -288,20 +303,20 @@ class TestCloudConsole:
         return environ
 
     def test_whoever_brings_no_assertion_sees_a_refusal_and_no_store_is_asked(self, cloud):
-        answer = functions.page(request(method="GET", path="/"))
+        answer = page(request(method="GET", path="/"))
         assert (answer.status_code, "You are not signed in" in answer.get_data(as_text=True)) == (403, True)
 
     def test_a_store_that_does_not_answer_has_a_page_that_says_so(self, cloud, tokens, key_server):
         """The time comes from the store too; without it there is still a page, and who asks is still checked."""
-        cloud.setattr("agent.entrypoints.console.app.IAP_KEYS", f"{key_server.url}/iap")
+        cloud.setattr("agent.adapters.google.key_set.IAP_KEYS", f"{key_server.url}/iap")
         assertion = tokens.assertion(datetime.now(UTC), aud="/projects/1/x")
-        answer = functions.page(request(method="GET", path="/", headers={"X-Goog-IAP-JWT-Assertion": assertion}))
+        answer = page(request(method="GET", path="/", headers={"X-Goog-IAP-JWT-Assertion": assertion}))
         assert (answer.status_code, "did not answer" in answer.get_data(as_text=True)) == (503, True)
 
     @pytest.mark.parametrize("missing", ["FORM_KEY", "IAP_AUDIENCE", "PUBLIC_URL"])
     def test_without_what_it_must_have_it_is_not_available(self, cloud, missing):
         cloud.delenv(missing)
-        assert functions.page(request(method="GET", path="/")).status_code == 503
+        assert page(request(method="GET", path="/")).status_code == 503
 
 
 class TestStarting:
@@ -309,15 +324,15 @@ class TestStarting:
         """A revision that cannot work never becomes ready; the one before it goes on."""
         monkeypatch.setenv("STORE", "oracle:x")
         with pytest.raises(SettingsRejected, match="STORE"):
-            functions.warm()
+            function_app.warm()
 
     def test_nothing_of_the_state_is_opened_before_the_first_request(self, tmp_path):
         """The web server forks after it has loaded the function."""
-        functions.warm()
+        function_app.warm()
         assert not (tmp_path / "state").exists()
 
     def test_each_owner_has_what_it_needs_and_no_more(self):
-        intake, incident, decision = (functions.app_of(r) for r in (Role.INTAKE, Role.INCIDENT, Role.DECISION))
+        intake, incident, decision = (function_app.app_of(r) for r in (Role.INTAKE, Role.INCIDENT, Role.DECISION))
         assert set(intake.contexts) == {Owner.INTAKE}
         assert intake.contexts[Owner.INTAKE].receipt_key is None
         assert incident.contexts[Owner.INCIDENT].receipt_key is None

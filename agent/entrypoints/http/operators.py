@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl
 
 import structlog
+from flask import Flask, Response, request
 from pydantic import Field, ValidationError
 
 from agent.core.decision.audit import AuditRow
@@ -16,7 +17,8 @@ from agent.core.decision.decision import Channel, Decision
 from agent.core.incident.incident import Incident
 from agent.core.plan.plan import DIGEST_GIVEN
 from agent.core.value import Value
-from agent.entrypoints.decide_gate import Answer, Gate, Replayed, until
+from agent.entrypoints.http.application import Answer, Door, refusal, response
+from agent.entrypoints.http.gate import NOT_RECORDED, Gate, Replayed, until
 from agent.entrypoints.proofs import Proofs, Proven, Unproven
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
 from agent.ports.control import KillSwitch
@@ -30,7 +32,7 @@ BODY_LIMIT: Final = 20_480
 ROWS: Final = 5000  # of the record in one answer; Cloud Run sends at most 32 MiB at once. More are asked for piecewise
 SHOWN: Final = 200
 
-_ONE = re.compile(r"/incidents/([A-Za-z0-9._-]{1,128})(/timeline)?")
+_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _MEND = "send the body that docs/security.md shows, or use the command line"
 
 T = TypeVar("T")
@@ -40,7 +42,7 @@ log = structlog.get_logger(__name__)
 
 
 class Nowhere(InputRejected):
-    """The path names no place of ours."""
+    """The path names no incident of ours."""
 
 
 class Body(Value):
@@ -81,33 +83,91 @@ class _Piece(Value):
     before: int | None = Field(default=None, ge=1, le=2**62)
 
 
-def operator_request(
-    method: str, path: str, headers: Mapping[str, str], body: bytes, *, gate: Gate, query: str = ""
-) -> Answer:
-    """Answer one request of a person who proves who they are.
+def operators(gate: Gate) -> Door:
+    """Return the door of people who prove who they are by a token: decide, turn the kill switch, and look.
 
-    Returns:
-        Status, headers and JSON: 200 done, 400 not understood, 401 not proven, 403 refused, 404 nothing there, 405
-        another method, 409 replayed or somebody was faster, 503 not recorded. Refusals say ``what``, ``why`` and
-        ``mend``.
+    200 done, 400 not understood, 401 not proven, 403 refused, 404 nothing there, 409 replayed or somebody was faster,
+    503 not recorded. Refusals say ``what``, ``why`` and ``mend``. Whoever looks must be an approver.
     """
-    assert gate.proofs is not None
-    place = path.rstrip("/")
+    proofs = gate.proofs
+
+    def add(web: Flask) -> None:
+        if proofs is None:
+            return
+
+        def look(read: Callable[[], Any]) -> Response:
+            def work() -> Answer:
+                _approver(gate, proofs.operator(dict(request.headers)))
+                return _json(gate.readers.within(gate.read_s, read, what="nothing was read"))
+
+            return _answered(work)
+
+        _add_decisions(web, gate, proofs)
+        _add_lists(web, gate, look)
+
+    return add
+
+
+def _add_decisions(web: Flask, gate: Gate, proofs: Proofs) -> None:
+    @web.post("/decisions")
+    def decide() -> Response:
+        return _answered(lambda: _decide(dict(request.headers), request.get_data(), gate, proofs))
+
+    @web.post("/kill-switch")
+    def turn() -> Response:
+        return _answered(lambda: _turn(dict(request.headers), request.get_data(), gate, proofs))
+
+
+def _add_lists(web: Flask, gate: Gate, look: Callable[[Callable[[], Any]], Response]) -> None:
+    context = gate.world
+
+    @web.get("/kill-switch")
+    def kill_switch() -> Response:
+        return look(lambda: read_kill_switch(context.control_store()).model_dump(mode="json"))
+
+    @web.get("/databases")
+    def databases() -> Response:
+        return look(lambda: {"apart": databases_apart(context)})
+
+    @web.get("/audit")
+    def audit() -> Response:
+        query = request.query_string
+        return look(lambda: [row.model_dump(mode="json") for row in _record(gate, _asked(_Piece, query))])
+
+    @web.get("/incidents")
+    def incidents() -> Response:
+        query = request.query_string
+        return look(lambda: [i.model_dump(mode="json") for i in _incidents(gate, _asked(_Asked, query))])
+
+    @web.get("/incidents/<incident_id>")
+    def incident(incident_id: str) -> Response:
+        return look(lambda: context.store.load(_id(incident_id)).model_dump(mode="json"))
+
+    @web.get("/incidents/<incident_id>/timeline")
+    def timeline(incident_id: str) -> Response:
+        def read() -> list[dict[str, Any]]:
+            found = context.store.load(_id(incident_id))
+            return [event.model_dump(mode="json") for event in context.store.timeline(found.id)]
+
+        return look(read)
+
+
+def _id(given: str) -> str:
+    """Refuse what is no id of ours before a store sees it."""
+    if _ID.fullmatch(given) is None:
+        raise Nowhere("nothing was found", why=f"there is no incident {given[:80]!r}", mend="see: sre-agent incidents")
+    return given
+
+
+def _answered(work: Callable[[], Answer]) -> Response:
     try:
-        if place == "/decisions":
-            return _decide(headers, body, gate, gate.proofs) if method == "POST" else _other("POST")
-        if place == "/kill-switch" and method == "POST":
-            return _turn(headers, body, gate, gate.proofs)
-        look = _look(place, query, gate)
-        if look is None:
-            raise Nowhere("nothing was found", why=f"there is no place {place[:80]!r}", mend="see: sre-agent incidents")
-        if method != "GET":
-            return _other("GET, POST" if place == "/kill-switch" else "GET")
-        _approver(gate, gate.proofs.operator(headers))
-        return _json(gate.readers.within(gate.read_s, look, what="nothing was read"))
+        return response(work())
     except SreError as error:
-        log.info("operator.refused", place=place[:60], error=type(error).__name__, says=str(error))
-        return _refusal(error)
+        log.info("operator.refused", place=request.path[:60], error=type(error).__name__, says=str(error))
+        return response(_refusal(error))
+    except Exception:
+        log.exception("decision.failed")
+        return response(refusal(HTTPStatus.SERVICE_UNAVAILABLE, NOT_RECORDED))
 
 
 def _decide(headers: Mapping[str, str], body: bytes, gate: Gate, proofs: Proofs) -> Answer:
@@ -163,29 +223,6 @@ def _once(gate: Gate, proven: Proven, act: str, work: Callable[[], T]) -> T:
         raise
 
 
-def _look(place: str, query: str, gate: Gate) -> Callable[[], Any] | None:
-    """Return what reads a place, or None where there is none."""
-    world = gate.world
-    places: dict[str, Callable[[], Any]] = {
-        "/kill-switch": lambda: read_kill_switch(world.control_store()).model_dump(mode="json"),
-        "/databases": lambda: {"apart": databases_apart(world)},
-        "/audit": lambda: [row.model_dump(mode="json") for row in _record(gate, _asked(_Piece, query))],
-        "/incidents": lambda: [i.model_dump(mode="json") for i in _incidents(gate, _asked(_Asked, query))],
-    }
-    if place in places:
-        return places[place]
-    found = _ONE.fullmatch(place)
-    if found is None:
-        return None
-    if found[2]:
-        return lambda: [event.model_dump(mode="json") for event in world.store.timeline(_known(gate, found[1]))]
-    return lambda: world.store.load(found[1]).model_dump(mode="json")
-
-
-def _known(gate: Gate, incident: str) -> str:
-    return gate.world.store.load(incident).id
-
-
 def _incidents(gate: Gate, asked: _Asked) -> tuple[Incident, ...]:
     limit = min(asked.limit, SHOWN)
     query = Query(run=asked.run, service=asked.service, open_only=asked.open_only, limit=limit)
@@ -196,9 +233,10 @@ def _record(gate: Gate, piece: _Piece) -> tuple[AuditRow, ...]:
     return gate.world.control_store().audit(piece.limit, before=piece.before)
 
 
-def _asked(form: type[F], query: str) -> F:
+def _asked(form: type[F], query: bytes) -> F:
     try:
-        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=True, max_num_fields=8) if query else []
+        text = query.decode("latin-1")
+        pairs = parse_qsl(text, keep_blank_values=True, strict_parsing=True, max_num_fields=8) if text else []
         return form.model_validate(dict(pairs))
     except ValueError as error:  # pydantic's error is one too
         words = ", ".join(field.alias or name for name, field in form.model_fields.items())
@@ -262,7 +300,3 @@ _STATUS: Final = (
 
 def _json(value: Any) -> Answer:
     return 200, {"content-type": "application/json"}, json.dumps(value).encode()
-
-
-def _other(allowed: str) -> Answer:
-    return HTTPStatus.METHOD_NOT_ALLOWED.value, {"allow": allowed}, b""

@@ -7,11 +7,16 @@ import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import structlog
+from flask import Flask, request
+
+from agent.app import App
 from agent.core.intake.origin import Reading
 from agent.core.intake.read import BODY_LIMIT, shape_of, signals_of
 from agent.core.intake.signal import LIVE
 from agent.core.intake.wire import shown
 from agent.core.value import short_id
+from agent.entrypoints.http.application import Door
 from agent.errors import DependencyFailed, InputRejected, SettingsRejected, SreError
 from agent.ports.bus import Message, Topic
 from agent.strict_json import read_object
@@ -26,6 +31,9 @@ SHAPES_OF: dict[str, frozenset[str]] = {
     "tpu": frozenset({"tpu"}),
 }
 """The senders by kind; none of them may speak as Cloud Logging or Cloud Monitoring, which publish themselves."""
+
+
+log = structlog.get_logger(__name__)
 
 
 class NotAuthenticated(InputRejected):
@@ -100,6 +108,35 @@ class Accepted:
 
     message: Message | None
     says: str
+
+
+def alerts(app: App) -> Door:
+    """Return the door of senders that cannot publish; 200 only when the bus has confirmed their alert.
+
+    Raises:
+        SettingsRejected: A sender of the settings cannot be checked.
+    """
+    secrets = app.settings.ingest_secrets
+    senders = senders_of({name: secret.get_secret_value().encode() for name, secret in secrets.items()})
+
+    def add(web: Flask) -> None:
+        @web.post("/")
+        @web.post("/<path:path>")
+        def alert(path: str = "") -> tuple[str, int]:
+            name = path.rpartition("/")[2]
+            try:
+                accepted = ingest(
+                    name, dict(request.headers), request.get_data(), senders=senders, reading=app.reading()
+                )
+                if accepted.message is not None:
+                    app.bus.publish(accepted.message)
+            except SreError as error:
+                status, says = answer_to(error)
+                log.warning("alert.refused", status=status, error=str(error))
+                return f"{says}\n", status
+            return f"{accepted.says}\n", 200
+
+    return add
 
 
 def ingest(

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.entrypoints.pubsub import DATA_LIMIT, PUSH_LIMIT, answer, delivery_from
+from agent.entrypoints.pubsub.delivery import DATA_LIMIT, PUSH_LIMIT, delivery_from
+from agent.entrypoints.pubsub.push import answer
 from agent.errors import InputRejected
 from agent.ports.bus import Outcome, Topic
 
-SAMPLES = Path(__file__).resolve().parents[2] / "data" / "samples"
+SAMPLES = Path(__file__).resolve().parents[3] / "data" / "samples"
 PUBLISHED = datetime(2026, 11, 20, 10, 15, 43, 412000, UTC)
 TYPE = "google.cloud.pubsub.topic.v1.messagePublished"
 
@@ -185,4 +186,4 @@ def test_any_request_is_a_delivery_or_a_refusal(headers, body):
 @pytest.mark.parametrize(("outcome", "status"), [(Outcome.ACK, 200), (Outcome.QUARANTINED, 200), (Outcome.RETRY, 503)])
 def test_only_retry_asks_for_another_delivery(outcome, status):
     """Pub/Sub takes 200 as done and everything from 300 as a reason to send again."""
-    assert answer(outcome) == (status, outcome.value)
+    assert answer(outcome) == (outcome.value, status)

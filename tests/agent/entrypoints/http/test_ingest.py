@@ -7,11 +7,11 @@ import pytest
 
 from agent.core.intake.origin import Reading
 from agent.core.intake.read import BODY_LIMIT, SHAPES, signals_from
-from agent.entrypoints.ingest import SHAPES_OF, NotAuthenticated, Sender, TooLarge, answer_to, ingest, senders_of
+from agent.entrypoints.http.ingest import SHAPES_OF, NotAuthenticated, Sender, TooLarge, answer_to, ingest, senders_of
 from agent.errors import InputRejected, SettingsRejected
 from agent.ports.bus import Topic
 
-SAMPLES = Path(__file__).resolve().parents[2] / "data" / "samples"
+SAMPLES = Path(__file__).resolve().parents[3] / "data" / "samples"
 BODY = (SAMPLES / "alertmanager_webhook_v4.json").read_bytes()
 SECRET = b"0123456789abcdef-s3cret"
 

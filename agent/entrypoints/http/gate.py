@@ -20,10 +20,9 @@ ANSWER_S = 2.0  # of the three seconds that Slack waits
 WORKERS = 16
 READ_S = 20.0
 READERS = 4
+NOT_RECORDED = "not recorded, press again"
 
 T = TypeVar("T")
-
-Answer = tuple[int, dict[str, str], bytes]
 
 
 class Replayed(PolicyRefused):

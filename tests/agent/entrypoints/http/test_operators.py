@@ -12,8 +12,8 @@ from agent.core.decision.audit import AuditRow, Soundness, verify
 from agent.core.decision.decision import Channel, check_receipt
 from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import Phase
-from agent.entrypoints.decide_gate import Workers
-from agent.entrypoints.operators import BODY_LIMIT
+from agent.entrypoints.http.gate import Workers
+from agent.entrypoints.http.operators import BODY_LIMIT
 from agent.entrypoints.proofs import TOKEN_HEADER
 from agent.errors import DependencyFailed
 

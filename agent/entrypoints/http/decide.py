@@ -1,71 +1,60 @@
-"""What the public deciding function answers: a press, a signed webhook or a proven person's word is one decision."""
+"""Slack and signed webhooks: a press of a button or a signed message is one recorded decision."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import structlog
+from flask import Flask, Response, request
 
 from agent.core.decision.decision import Channel, Decision
 from agent.core.decision.signed_request import Signed, Unsigned
 from agent.core.text.safe_text import slack_mrkdwn
-from agent.entrypoints.decide_gate import Answer, Gate, Replayed, until
-from agent.entrypoints.slack_request import BODY_LIMIT, Press, press_of
+from agent.entrypoints.http.application import Answer, Door, Wsgi, make_http_app, refusal, response
+from agent.entrypoints.http.gate import NOT_RECORDED, Gate, Replayed, until
+from agent.entrypoints.slack_request import Press, press_of
 from agent.entrypoints.webhook_request import Said, said_by
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
 from agent.stages.plan_to_decision import Unrecorded, Word, plan_to_decision
 
-if TYPE_CHECKING:
-    from werkzeug.wrappers import Request, Response
-
-Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
-
 SLACK_PATH = "/slack/actions"
 WEBHOOK_PATH = "/webhooks/"
-OPEN_PATHS = ("/decisions", "/kill-switch", "/incidents", "/audit", "/databases")
-NOT_RECORDED = "not recorded, press again"
 
 log = structlog.get_logger(__name__)
 
 
-def decide_request(
-    method: str, path: str, headers: Mapping[str, str], body: bytes, *, gate: Gate, query: str = ""
-) -> Answer:
-    """Answer one request; never raises.
+def decisions(gate: Gate) -> Door:
+    """Return the door of Slack and of signed webhooks.
 
-    Args:
-        method: ``POST``, or it is refused.
-        path: ``/slack/actions``, or ``/webhooks/NAME``; a prefix before it does not matter. Or one of the places of
-            :mod:`agent.entrypoints.operators`, for whom a token proves.
-        headers: Of the request, in any case. No header says who somebody is; a signed token in one proves it.
-        body: As it came.
-        gate: What it is answered with.
-        query: What stands behind the question mark.
-
-    Returns:
-        Status, headers, body: 200 heard, 400 not understood, 401 not signed, 403 refused, 404 no such place,
-        405 no POST, 409 replayed or somebody was faster, 503 not recorded. Slack gets 200 for whatever it signed and
-        the store could say; the person reads a refusal in Slack.
+    ``POST /slack/actions`` and ``POST /webhooks/NAME``; a prefix before them does not matter. No header says who
+    somebody is; a signature proves it. 200 heard, 400 not understood, 401 not signed, 403 refused, 409 replayed or
+    somebody was faster, 503 not recorded. Slack gets 200 for whatever it signed and the store could say; the person
+    reads a refusal in Slack.
     """
-    slack = path.rstrip("/").endswith(SLACK_PATH)
-    sender = path.rpartition(WEBHOOK_PATH)[2] if WEBHOOK_PATH in path else ""
-    known = gate.proofs is not None and path.startswith(OPEN_PATHS)
-    if not slack and not sender and not known:
-        return _said(HTTPStatus.NOT_FOUND, "there is nothing here")
-    if method != "POST" and not known:
-        return HTTPStatus.METHOD_NOT_ALLOWED.value, {"allow": "POST"}, b""
-    try:
-        if not slack and not sender:
-            from agent.entrypoints.operators import operator_request
 
-            return operator_request(method, path, headers, body, gate=gate, query=query)
-        return _slack(headers, body, gate) if slack else _webhook(sender, headers, body, gate)
+    def add(web: Flask) -> None:
+        @web.post(SLACK_PATH)
+        @web.post(f"/<path:_>{SLACK_PATH}")
+        def press(_: str = "") -> Response:
+            return _answered(lambda: _slack(dict(request.headers), request.get_data(), gate))
+
+        @web.post(f"{WEBHOOK_PATH}<path:sender>")
+        @web.post(f"/<path:_>{WEBHOOK_PATH}<path:sender>")
+        def webhook(sender: str, _: str = "") -> Response:
+            return _answered(lambda: _webhook(sender, dict(request.headers), request.get_data(), gate))
+
+    return add
+
+
+def _answered(work: Callable[[], Answer]) -> Response:
+    try:
+        return response(work())
     except SreError as error:
-        return _refused(error)
+        return response(_refused(error))
     except Exception:
-        log.exception("decision.broke")
-        return _said(HTTPStatus.SERVICE_UNAVAILABLE, NOT_RECORDED)
+        log.exception("decision.failed")
+        return response(refusal(HTTPStatus.SERVICE_UNAVAILABLE, NOT_RECORDED))
 
 
 def _slack(headers: Mapping[str, str], body: bytes, gate: Gate) -> Answer:
@@ -82,7 +71,7 @@ def _slack(headers: Mapping[str, str], body: bytes, gate: Gate) -> Answer:
         lost = isinstance(error, DependencyFailed | Unrecorded)
         if press.reply_to is not None:
             gate.reply(press.reply_to, NOT_RECORDED if lost else slack_mrkdwn(str(error), limit=1500))
-        return _said(HTTPStatus.SERVICE_UNAVAILABLE, NOT_RECORDED) if lost else (200, {}, b"")
+        return refusal(HTTPStatus.SERVICE_UNAVAILABLE, NOT_RECORDED) if lost else (200, {}, b"")
     return 200, {}, b""
 
 
@@ -135,40 +124,22 @@ def _record(gate: Gate, signed: Signed, word: Word) -> Decision:
 
 def _refused(error: SreError) -> Answer:
     if isinstance(error, Unsigned):
-        return _said(HTTPStatus.UNAUTHORIZED, error.what)
+        return refusal(HTTPStatus.UNAUTHORIZED, error.what)
     if isinstance(error, Replayed | StateConflict) and not isinstance(error, Unrecorded):
-        return _said(HTTPStatus.CONFLICT, str(error))
+        return refusal(HTTPStatus.CONFLICT, str(error))
     if isinstance(error, PolicyRefused):
-        return _said(HTTPStatus.FORBIDDEN, str(error))
+        return refusal(HTTPStatus.FORBIDDEN, str(error))
     if isinstance(error, InputRejected):
-        return _said(HTTPStatus.BAD_REQUEST, str(error))
-    return _said(HTTPStatus.SERVICE_UNAVAILABLE, NOT_RECORDED)
-
-
-def _said(status: HTTPStatus, text: str) -> Answer:
-    return status.value, {"content-type": "application/json"}, json.dumps({"error": text}).encode()
-
-
-def respond(request: "Request", gate: Gate) -> "Response":
-    """Answer one request of a web server; reads no more of the body than an answer may have."""
-    from werkzeug.wrappers import Response
-
-    body = request.stream.read(BODY_LIMIT + 1)
-    query = request.query_string.decode("latin-1")
-    status, headers, said = decide_request(
-        request.method, request.path, dict(request.headers), body, gate=gate, query=query
-    )
-    return Response(said, status=status, headers={"cache-control": "no-store"} | headers)
+        return refusal(HTTPStatus.BAD_REQUEST, str(error))
+    return refusal(HTTPStatus.SERVICE_UNAVAILABLE, NOT_RECORDED)
 
 
 def beside(app: Wsgi, gate: Gate) -> Wsgi:
     """Return a web application that lets Slack and webhooks in by their own paths, and everybody else to ``app``."""
-    from werkzeug.wrappers import Request
+    door = make_http_app(decisions(gate))
 
     def both(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         path = str(environ.get("PATH_INFO", ""))
-        if path == SLACK_PATH or path.startswith(WEBHOOK_PATH):
-            return respond(Request(environ), gate)(environ, start)
-        return app(environ, start)
+        return (door if path == SLACK_PATH or path.startswith(WEBHOOK_PATH) else app)(environ, start)
 
     return both

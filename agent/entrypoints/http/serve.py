@@ -1,0 +1,80 @@
+"""A request of `ingest`, `decide` or `console`: its body is read within limits, and a web application answers it.
+
+Everybody may call them: `ingest` checks each sender's secret, `console` the IAP assertion, `decide` signatures.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from functools import cache
+from typing import TYPE_CHECKING
+
+import structlog
+from werkzeug.wrappers import Response
+
+from agent.app import Role
+from agent.app.catalogues import project_of
+from agent.core.intake.read import BODY_LIMIT as ALERT_LIMIT
+from agent.entrypoints.function_app import app_of, settings, unavailable
+from agent.entrypoints.http.application import HEADERS, make_http_app
+from agent.entrypoints.request_body import BodyReader, BodyRefused
+from agent.entrypoints.slack_request import BODY_LIMIT as PRESS_LIMIT
+from agent.entrypoints.telemetry import traced
+from agent.errors import SreError
+from agent.ports.stage_context import Owner
+
+if TYPE_CHECKING:
+    from flask import Flask, Request
+
+log = structlog.get_logger(__name__)
+
+
+def serve(request: Request, role: Role) -> Response:
+    """Answer one request of a deployed function.
+
+    Args:
+        request: Of functions-framework.
+        role: INGEST, DECIDE or CONSOLE.
+    """
+    with traced(dict(request.headers), project=project_of(settings())):
+        try:
+            web = _web(role)
+            body = _bodies().read(request, ALERT_LIMIT if role is Role.INGEST else PRESS_LIMIT)
+        except BodyRefused as error:
+            log.warning("request.refused", status=error.status, error=str(error))
+            return Response(f"{error}\n", status=error.status, headers=HEADERS)
+        except SreError as error:
+            said, status = unavailable(error)
+            return Response(said, status=status, headers=HEADERS)
+        environ = request.environ | {"wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body))}
+        return Response.from_app(web, environ)
+
+
+@cache
+def _web(role: Role) -> Flask:
+    app = app_of(role)
+    if role is Role.INGEST:
+        from agent.entrypoints.http.ingest import alerts
+
+        return make_http_app(alerts(app))
+    if role is Role.DECIDE:
+        from agent.entrypoints.http.decide import decisions
+        from agent.entrypoints.http.gate import gate_of
+        from agent.entrypoints.http.operators import operators
+
+        gate = gate_of(app.settings, app.contexts[Owner.DECIDE])
+        return make_http_app(decisions(gate), operators(gate))
+    from agent.entrypoints.console.app import make_app
+    from agent.entrypoints.console.forwarding import forward_of
+
+    decide = None if app.settings.embedded else forward_of(app.settings)  # in the cloud `decide` alone can sign
+    (context,) = app.contexts.values()
+    return make_app(context, settings=app.settings, decide=decide)
+
+
+@cache
+def _bodies() -> BodyReader:
+    """Return what reads the bodies of this process; its threads are counted as functions-framework counts them."""
+    threads = os.environ.get("THREADS", "")  # noqa: TID251 - the web server's setting, not one of ours
+    return BodyReader(int(threads) if threads.isdigit() else (os.cpu_count() or 1) * 4)
