@@ -17,7 +17,7 @@ usage: ./deploy.sh plan|apply|smoke|destroy [--dry-run] [--yes]
 settings, from the environment or from deploy.env:
   PROJECT        where the agent will live                        (required)
   REGION         such as us-central1                              (required)
-  PEOPLE         e-mail addresses that hear when the agent itself is in trouble, with commas   (required)
+  ALERT_EMAILS         e-mail addresses that hear when the agent itself is in trouble, with commas   (required)
   SERVICES_FILE  what is watched                                  (default services.toml)
   POLICY_FILE    what may be changed, by whose word               (default policy.toml)
   STATE_BUCKET   where Terraform keeps its state                  (default PROJECT-sre-agent-state)
@@ -149,7 +149,7 @@ prepare_state() {
 }
 
 write_variables() {
-  "$python" - "$PROJECT" "$REGION" "$PEOPLE" "$@" <<'PY'
+  "$python" - "$PROJECT" "$REGION" "$ALERT_EMAILS" "$@" <<'PY'
 import json, pathlib, sys
 project, region, people, *versions = sys.argv[1:]
 rows = [line.split("\t") for line in pathlib.Path("build/accounts").read_text().splitlines()]
@@ -315,12 +315,12 @@ fi
 if [[ $dry == yes ]]; then
   PROJECT=${PROJECT:-example-project}
   REGION=${REGION:-us-central1}
-  PEOPLE=${PEOPLE:-you@example.com}
+  ALERT_EMAILS=${ALERT_EMAILS:-you@example.com}
   if [[ ! -f ${SERVICES_FILE:-services.toml} ]]; then SERVICES_FILE=infra/services.example.toml; fi
   if [[ ! -f ${POLICY_FILE:-policy.toml} ]]; then POLICY_FILE=infra/policy.example.toml; fi
 fi
 : "${PROJECT:?set PROJECT, the id of the project}" "${REGION:?set REGION, such as us-central1}"
-: "${PEOPLE:?set PEOPLE, who hears when the agent is in trouble}"
+: "${ALERT_EMAILS:?set ALERT_EMAILS, who hears when the agent is in trouble}"
 SERVICES_FILE=${SERVICES_FILE:-services.toml}
 POLICY_FILE=${POLICY_FILE:-policy.toml}
 STATE_BUCKET=${STATE_BUCKET:-$PROJECT-sre-agent-state}

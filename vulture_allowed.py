@@ -38,7 +38,6 @@ _.end_x
 _.budget_x
 _.budget_gib
 _.globals
-_.as_function
 _.server_software
 _.http_version
 _.wsgi_run_once

@@ -20,7 +20,7 @@ class SreError(Exception):
     Args:
         what: The thing that did not happen, in one clause, values with ``!r``, never a secret.
         why: The reason, as far as known.
-        mend: What the reader can do now.
+        hint: What the reader can do now.
 
     Attributes:
         redeliver: True when another delivery of the same message can help.
@@ -30,14 +30,14 @@ class SreError(Exception):
     redeliver: ClassVar[bool] = False
     exit_code: ClassVar[int] = 2
 
-    def __init__(self, what: str, *, why: str, mend: str) -> None:
+    def __init__(self, what: str, *, why: str, hint: str) -> None:
         super().__init__(what)
         self.what = what
         self.why = why
-        self.mend = mend
+        self.hint = hint
 
     def __str__(self) -> str:
-        return f"{self.what}: {self.why.rstrip('.')}. {self.mend}"
+        return f"{self.what}: {self.why.rstrip('.')}. {self.hint}"
 
 
 class InputRejected(SreError):

@@ -73,8 +73,8 @@ class Settings(Value):
     model_endpoints: tuple[str, ...] = ()
     model_name: str | None = None
     model_api_key: SecretStr | None = None
-    gemma_when: str = "always"
-    gemma_wake: str = "uncertain"
+    model_ask_when: str = "always"
+    model_wake_when: str = "uncertain"
     model_may_ask: bool = True
     slack_token: SecretStr | None = None
     slack_signing_secret: SecretStr | None = None
@@ -281,13 +281,13 @@ WORDS: dict[str, _Word] = {
     ),
     "MODEL_NAME": _Word(field="model_name", read=str, want="a model name"),
     "MODEL_API_KEY": _Word(field="model_api_key", read=_secret, want="a secret"),
-    "GEMMA_WHEN": _Word(
-        field="gemma_when", read=_one_of("always", "uncertain", "never"), want="always | uncertain | never"
+    "MODEL_ASK_WHEN": _Word(
+        field="model_ask_when", read=_one_of("always", "uncertain", "never"), want="always | uncertain | never"
     ),
-    "GEMMA_WAKE": _Word(
-        field="gemma_wake", read=_one_of("always", "uncertain", "never"), want="always | uncertain | never"
+    "MODEL_WAKE_WHEN": _Word(
+        field="model_wake_when", read=_one_of("always", "uncertain", "never"), want="always | uncertain | never"
     ),
-    "GEMMA_MAY_ASK": _Word(field="model_may_ask", read=_switch, want="on | off"),
+    "MODEL_FOLLOW_UP": _Word(field="model_may_ask", read=_switch, want="on | off"),
     "SLACK_TOKEN": _Word(field="slack_token", read=_secret, want="a bot token"),
     "SLACK_SIGNING_SECRET": _Word(field="slack_signing_secret", read=_secret, want="the app's signing secret"),
     "SLACK_API_URL": _Word(
@@ -366,7 +366,7 @@ def read_settings(environ: Mapping[str, str] | None = None, **overrides: Any) ->
         raise SettingsRejected(
             f"{len(mistakes)} setting{'s' * (len(mistakes) > 1)}",
             why="; ".join(mistakes),
-            mend="see docs/settings.md, or run: sre-agent doctor",
+            hint="see docs/settings.md, or run: sre-agent doctor",
         )
     return settings
 

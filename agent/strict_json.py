@@ -19,7 +19,7 @@ def read_json(
     *,
     what: str,
     limit: int | None,
-    mend: str = "send one JSON document (RFC 8259, UTF-8)",
+    hint: str = "send one JSON document (RFC 8259, UTF-8)",
     depth: int = MAX_DEPTH,
     allow_infinite: bool = False,
 ) -> Any:
@@ -29,7 +29,7 @@ def read_json(
         raw: The whole document, UTF-8 without a byte-order mark.
         what: Names the document in the error, such as ``push body``.
         limit: The most bytes it may have; None where the caller has capped it.
-        mend: What the sender can do, for the error.
+        hint: What the sender can do, for the error.
         depth: The most arrays and objects inside one another.
         allow_infinite: Let NaN and Infinity through as floats, for documents that are known to hold them.
 
@@ -41,7 +41,7 @@ def read_json(
     """
     if limit is not None and len(raw) > limit:
         raise InputRejected(
-            f"the {what} was not read", why=f"it has {len(raw)} bytes, at most {limit} are taken", mend=mend
+            f"the {what} was not read", why=f"it has {len(raw)} bytes, at most {limit} are taken", hint=hint
         )
     try:
         _check_depth(raw, depth)
@@ -50,7 +50,7 @@ def read_json(
             json.dumps(parsed, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else _says(error)
-        raise InputRejected(f"the {what} was not read", why=why, mend=mend) from error
+        raise InputRejected(f"the {what} was not read", why=why, hint=hint) from error
     return parsed
 
 
@@ -59,15 +59,15 @@ def read_object(
     *,
     what: str,
     limit: int | None,
-    mend: str = "send one JSON object (RFC 8259, UTF-8)",
+    hint: str = "send one JSON object (RFC 8259, UTF-8)",
     depth: int = MAX_DEPTH,
     allow_infinite: bool = False,
 ) -> dict[str, Any]:
     """Parse one JSON object; arguments and errors as in :func:`read_json`, and anything but an object is refused."""
-    parsed = read_json(raw, what=what, limit=limit, mend=mend, depth=depth, allow_infinite=allow_infinite)
+    parsed = read_json(raw, what=what, limit=limit, hint=hint, depth=depth, allow_infinite=allow_infinite)
     if not isinstance(parsed, dict):
         raise InputRejected(
-            f"the {what} was not read", why=f"it is a {type(parsed).__name__}, not an object", mend=mend
+            f"the {what} was not read", why=f"it is a {type(parsed).__name__}, not an object", hint=hint
         )
     return parsed
 

@@ -23,7 +23,7 @@ from agent.adapters.bus.pulling import default_subscriptions
 from agent.adapters.store.sqlite.database import SqliteDatabase
 from agent.adapters.store.sqlite.schema import Kind
 from agent.adapters.store.sqlite.store import SQL, SqliteStore, _incident_row, _signal_row, _timeline_rows
-from agent.core.incident.incident import Event, Incident, Joined, incident_id
+from agent.core.incident.incident import CorrelatedSignal, Event, Incident, incident_id
 from agent.core.incident.phase import Phase
 from agent.core.intake.signal import Signal, Source
 from agent.ports.bus import Message, Topic
@@ -54,7 +54,9 @@ def service(number: int) -> str:
 
 def incident(number: int) -> Incident:
     opened = T0 + timedelta(milliseconds=number)
-    joined = Joined(signal="0" * 12, at=opened, class_="oom_load", signature="torch_oom", line=LINE, reason="first")
+    joined = CorrelatedSignal(
+        signal="0" * 12, at=opened, class_="oom_load", signature="torch_oom", line=LINE, reason="first"
+    )
     return Incident(
         id=incident_id("live", service(number), "r1", 1),
         service=service(number),

@@ -96,7 +96,7 @@ def plan_of(name):
     return Plan(
         id=f"p-{name}-1", incident=f"inc-{name}", run="live", ordinal=1, cause="engine_dead", why="a fresh start",
         actions=(Restart(),), difference=(), target=Target(service="gemma", uid="u", generation=1, digest="d"),
-        rollout=Rollout.IN_PLACE, risk=Risk.LOW, undo="the prior template", silence="nothing", policy=POLICY.digest,
+        rollout=Rollout.IN_PLACE, risk=Risk.LOW, undo="prior template", if_unanswered="nothing", policy=POLICY.digest,
         made_at=now, expires_at=now + timedelta(minutes=30),
     )  # fmt: skip
 

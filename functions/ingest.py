@@ -8,7 +8,7 @@ from agent.entrypoints.loading import loading
 
 with loading():
     from agent.app import Role
-    from agent.entrypoints.http.serve import serve
+    from agent.entrypoints.http_function import serve
 
 
 @functions_framework.http

@@ -6,7 +6,7 @@ locals {
     on_log_event = { topic = "log_events", open = false, min = 0, max = 5, concurrency = 8, memory = "1Gi", timeout = 120, settings = [] }
     on_alert     = { topic = "alerts", open = false, min = 0, max = 3, concurrency = 8, memory = "1Gi", timeout = 120, settings = [] }
     on_incident = { topic = "incidents", open = false, min = 0, max = 3, concurrency = 4, memory = "1Gi", timeout = 540,
-      settings = ["PLATFORM", "POLICY", "MODEL_ENDPOINTS", "MODEL_NAME", "GEMMA_WHEN", "GEMMA_WAKE", "GEMMA_MAY_ASK",
+      settings = ["PLATFORM", "POLICY", "MODEL_ENDPOINTS", "MODEL_NAME", "MODEL_ASK_WHEN", "MODEL_WAKE_WHEN", "MODEL_FOLLOW_UP",
     "SLACK_CHANNEL", "SLACK_API_URL", "WEBHOOK_URLS", "PUBLIC_URL", "HF_ENDPOINT", "HF_HUB_OFFLINE"] }
     on_decision = { topic = "decisions", open = false, min = 0, max = 1, concurrency = 1, memory = "1Gi", timeout = 540,
     settings = ["PLATFORM", "POLICY", "KILL_SWITCH", "RECEIPT_KMS"] }

@@ -12,7 +12,7 @@ locals {
     sre_model_errors        = { filter = "jsonPayload.message=\"model.failed\"", labels = { reason = "reason" } }
     sre_incidents           = { filter = "jsonPayload.message=\"incident.moved\" AND ${local.live}", labels = { phase = "phase", class = "cause" } }
     sre_roll_backs          = { filter = "jsonPayload.message=\"incident.moved\" AND ${local.live} AND jsonPayload.phase=\"ROLLED_BACK\"", labels = { class = "cause" } }
-    sre_function_not_opened = { filter = "jsonPayload.message=\"function.not_opened\"", labels = {} }
+    sre_function_not_opened = { filter = "jsonPayload.message=\"function.init_failed\"", labels = {} }
   }
 
   # Seconds, as distributions: the field of the event that holds them.

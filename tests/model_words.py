@@ -16,7 +16,7 @@ CLASSES = [str(class_) for class_ in FailureClass]
 def given(told, model, *, when="always", wake="uncertain", may_ask=True):
     """Give a journey's service a model; before anything was handled."""
     installation = told.installation
-    settings = installation.settings.with_(gemma_when=when, gemma_wake=wake, model_may_ask=may_ask)
+    settings = installation.settings.with_(model_ask_when=when, model_wake_when=wake, model_may_ask=may_ask)
     world = installation.contexts[Owner.INCIDENT]
     known = replace(world.rules, model_use=model_use(settings))
     installation.contexts[Owner.INCIDENT] = replace(world, model=model, rules=known)
@@ -82,4 +82,4 @@ def lie(question):
 
 def nobody(_question, *, again=True):
     """Nobody is there."""
-    return NoAnswer("the model was not heard", why="asleep", mend="wait", spent=Spend(seconds=30), again=again)
+    return NoAnswer("the model was not heard", why="asleep", hint="wait", spent=Spend(seconds=30), again=again)

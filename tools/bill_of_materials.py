@@ -27,12 +27,12 @@ The packages of `requirements.txt` as installed with Python {python}, each with 
 """
 
 
-Word = str | Path
+DecisionRequest = str | Path
 
 
 def write_bill(tools: Path) -> None:
     """Write docs/sbom.cdx.json."""
-    command: list[Word] = [
+    command: list[DecisionRequest] = [
         tools / "cyclonedx-py",
         "requirements",
         REQUIREMENTS,
@@ -54,7 +54,7 @@ def write_licences(tools: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         python = Path(folder) / "bin" / "python"
-        install: list[Word] = [
+        install: list[DecisionRequest] = [
             python,
             "-m",
             "pip",
@@ -64,7 +64,7 @@ def write_licences(tools: Path) -> None:
             "--require-hashes",
         ]
         subprocess.run([*install, "-r", REQUIREMENTS], check=True)
-        command: list[Word] = [tools / "pip-licenses", "--python", python, "--format=json", "--from=mixed"]
+        command: list[DecisionRequest] = [tools / "pip-licenses", "--python", python, "--format=json", "--from=mixed"]
         rows = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     lines = [f"| {row['Name'].lower()} | {row['Version']} | {_short(row['License'])} |" for row in rows]
     version = f"{sys.version_info.major}.{sys.version_info.minor}"

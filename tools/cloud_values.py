@@ -62,7 +62,7 @@ def _services(path: Path) -> Services:
         raise InputRejected(
             f"{str(path)!r} was not read",
             why=error.strerror or str(error),
-            mend=f"copy {EXAMPLE} to services.toml and name your services",
+            hint=f"copy {EXAMPLE} to services.toml and name your services",
         ) from error
     return parse_services(text, frozenset(load_fit_catalogue().accelerators))
 

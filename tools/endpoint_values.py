@@ -58,7 +58,7 @@ def endpoint_values(wanted: Wanted) -> dict[str, object]:
         raise InputRejected(
             f"{wanted.model} on {wanted.accelerator} was not laid out",
             why=probe.note if flags and probe else "no flags are known with which it fits, or its start is unknown",
-            mend="ask sre-agent advise for a smaller checkpoint or another accelerator",
+            hint="ask sre-agent advise for a smaller checkpoint or another accelerator",
         )
     shape = next(s for s in platforms.shapes if s.name == wanted.shape)
     return {

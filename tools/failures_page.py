@@ -96,7 +96,7 @@ def _class_section(class_: FailureClass, catalogue: FailureCatalogue) -> str:
         "",
         f"**Recognise it:** {words.recognise}",
         "",
-        f"**Do:** {words.mend} (`{'`, `'.join(words.fixes)}`)",
+        f"**Do:** {words.hint} (`{'`, `'.join(words.fixes)}`)",
         "",
     ]
     for signature in _of(class_, catalogue):
@@ -131,8 +131,8 @@ def _signature(signature: Signature) -> list[str]:
     if len(signature.phrases) > MOST_PHRASES:
         lines.append(f"- and {len(signature.phrases) - MOST_PHRASES} more")
     lines.append("")
-    if signature.mend:
-        lines += [f"**Do:** {signature.mend}", ""]
+    if signature.hint:
+        lines += [f"**Do:** {signature.hint}", ""]
     if signature.fixes and signature.role is not Role.BENIGN:
         lines += [f"Fix actions: {_list(signature.fixes)}", ""]
     if signature.fields:

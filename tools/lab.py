@@ -300,7 +300,7 @@ def cut(run: Run) -> None:
     whole.write_bytes(real[: len(real) // 3])
 
 
-def mend(run: Run) -> None:
+def hint(run: Run) -> None:
     """Fetch the weights again, as the plan says."""
     (MODELS / "cut-llama" / "model.safetensors").write_bytes((MODELS / "real-llama" / "model.safetensors").read_bytes())
 
@@ -349,7 +349,7 @@ CASES = (
         ("--load-format", "dummy", "--max-model-len", "2048", "--dtype", "float16"),
     ),
     Case("port_in_use", "port_not_listening", "restart", before=squat, before_yes=leave),
-    Case("weights_unreadable", "weights_unreadable", "for_person", "cut-llama", before=cut, before_yes=mend),
+    Case("weights_unreadable", "weights_unreadable", "for_person", "cut-llama", before=cut, before_yes=hint),
     Case("engine_killed", "engine_dead", "restart", break_it=kill_engine),
     Case("engine_hang", "engine_hang", "restart", break_it=stop_engine),
 )

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from agent.adapters.http.client import HttpClient
 from agent.adapters.http.failure import HttpFailed
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
-from agent.ports.decide import Unheard
+from agent.ports.decide import NoResponse
 from agent.strict_json import read_json
 
 LIMIT: Final = 33_554_432  # bytes; Cloud Run sends no more
@@ -58,10 +58,10 @@ class DecideClient:
         except HttpFailed as error:
             if not error.sent:
                 raise self._failed("nothing was sent", f"{self._url} cannot be reached: {error.why}") from error
-            raise Unheard(
+            raise NoResponse(
                 "`decide` did not answer",
                 why=f"{self._url}: {error.why}",
-                mend="it may have done what it was asked for; look before you ask again",
+                hint="it may have done what it was asked for; look before you ask again",
             ) from error
         return self._understood(answer.status, answer.body)
 
@@ -73,14 +73,14 @@ class DecideClient:
         if status == 200:
             return told
         kind = _KINDS.get(status)
-        words = [told.get(name) for name in ("what", "why", "mend")] if isinstance(told, dict) else []
+        words = [told.get(name) for name in ("what", "why", "hint")] if isinstance(told, dict) else []
         if kind is None or not words or not all(isinstance(word, str) and word for word in words):
             raise self._strange(status)
-        what, why, mend = words
-        raise kind(str(what), why=str(why), mend=str(mend))
+        what, why, hint = words
+        raise kind(str(what), why=str(why), hint=str(hint))
 
     def _strange(self, status: int) -> DependencyFailed:
         return self._failed("`decide` did not answer as it does", f"{self._url} said HTTP {status}")
 
     def _failed(self, what: str, why: str) -> DependencyFailed:
-        return DependencyFailed(what, why=why, mend="is DECIDE_URL the address of `decide`, of this version?")
+        return DependencyFailed(what, why=why, hint="is DECIDE_URL the address of `decide`, of this version?")

@@ -21,10 +21,10 @@ from agent.app.channels import open_notifiers, open_receipt_signer
 from agent.app.models import model_of, model_use
 from agent.app.runtime_environment import RuntimeEnvironment, open_environment
 from agent.app.stores import Stores, machine_clock, memory_stores, open_bus, open_stores
-from agent.core.decision.decision import Seal
+from agent.core.decision.decision import ReceiptSigner
 from agent.core.intake.origin import Reading
 from agent.core.intake.signal import LIVE
-from agent.core.plan.capacity import Fits
+from agent.core.plan.capacity import Capacity
 from agent.core.service.services import Services
 from agent.ports.bus import Bus, Delivery, Outcome, Quarantine
 from agent.ports.clock import Clock
@@ -106,7 +106,7 @@ class App:
     notifiers: Mapping[str, Notifier]
     model: Model | None
     receipt_key: bytes | None
-    receipt_signer: Seal | None
+    receipt_signer: ReceiptSigner | None
     holder: str
 
     @cached_property
@@ -165,7 +165,7 @@ def build_app(
     clock: Clock | None = None,
     environment: RuntimeEnvironment | None = None,
     bus: Bus | None = None,
-    capacity: Fits | None = None,
+    capacity: Capacity | None = None,
     rules: Rules | None = None,
     model: Model | None = None,
     notifiers: Mapping[str, Notifier] | None = None,
@@ -268,7 +268,7 @@ def _stores(settings: Settings, owners: frozenset[Owner]) -> Stores:
 
 
 def _rules(
-    settings: Settings, services: Services, environment: RuntimeEnvironment, capacity: Fits, model: Model | None
+    settings: Settings, services: Services, environment: RuntimeEnvironment, capacity: Capacity, model: Model | None
 ) -> Rules:
     policy = read_policy(settings)
     policy = policy.with_(change_window_s=policy.change_window_s / environment.wait_factor)  # a wait like the others

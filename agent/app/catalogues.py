@@ -14,7 +14,7 @@ from agent.core.decision.policy import Policy, parse_policy
 from agent.core.incident.incident import Times
 from agent.core.intake.origin import Reading, everything
 from agent.core.intake.watching import watching
-from agent.core.plan.capacity import Fits
+from agent.core.plan.capacity import Capacity
 from agent.core.redaction.body import body_without_secrets
 from agent.core.redaction.redactor import Redactor
 from agent.core.service.services import Services, parse_services
@@ -104,7 +104,7 @@ def read_capacity(services: Services, settings: Settings | None = None) -> "Serv
     return ServiceFits(services, catalogue, platforms, profiles=shelf.list)
 
 
-def read_rules(services: Services, policy: Policy, times: Times, *, capacity: Fits | None = None) -> Rules:
+def read_rules(services: Services, policy: Policy, times: Times, *, capacity: Capacity | None = None) -> Rules:
     """Return what was read once: catalogues, rules, policy, times.
 
     Args:
@@ -145,7 +145,7 @@ def read_services(settings: Settings) -> Services:
         text = path.read_text()
     except OSError as error:
         raise SettingsRejected(
-            f"services file {str(path)!r} was not read", why=str(error), mend="name another with SERVICES"
+            f"services file {str(path)!r} was not read", why=str(error), hint="name another with SERVICES"
         ) from error
     return parse_services(text)
 
@@ -206,6 +206,6 @@ def read_receipt_key(settings: Settings) -> bytes:
         raise SettingsRejected(
             "decisions cannot be signed",
             why="RECEIPT_KEY is unset",
-            mend="give this function the secret: ./deploy.sh apply",
+            hint="give this function the secret: ./deploy.sh apply",
         )
     return own_key(settings.state / "receipt.key")

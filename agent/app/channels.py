@@ -5,7 +5,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from agent.app.catalogues import redact
-from agent.core.decision.decision import Seal
+from agent.core.decision.decision import ReceiptSigner
 from agent.core.decision.signed_request import webhook_secret
 from agent.core.plan.plan import Plan
 from agent.ports.clock import Clock
@@ -81,10 +81,10 @@ def operator_token(settings: Settings) -> str:
     return token(settings.decide_url or "", command=settings.id_token_command)
 
 
-def open_receipt_signer(settings: Settings) -> Seal | None:
+def open_receipt_signer(settings: Settings) -> ReceiptSigner | None:
     """Return what signs receipts in place of a key of ours: Cloud KMS, where it is set."""
     if settings.receipt_kms is None:
         return None
-    from agent.adapters.google.kms import KmsSeal, default_session
+    from agent.adapters.google.kms import KmsReceiptSigner, default_session
 
-    return KmsSeal(settings.receipt_kms, default_session())
+    return KmsReceiptSigner(settings.receipt_kms, default_session())

@@ -85,12 +85,12 @@ def only_watcher(settings: Settings, service: str) -> Iterator[None]:
             raise StateConflict(
                 f"the server {service!r} is not watched twice",
                 why="another watcher holds it",
-                mend="use that one, or choose another name: sre-agent watch --name NAME -- ...",
+                hint="use that one, or choose another name: sre-agent watch --name NAME -- ...",
             ) from error
         yield
 
 
-def meant(words: Sequence[str]) -> ServingConfig:
+def config_from_args(words: Sequence[str]) -> ServingConfig:
     """Return the configuration that a command line means on this machine."""
     from agent.catalogue.load_fit import load_fit_catalogue
 
@@ -103,7 +103,7 @@ def with_machine_memory(config: ServingConfig) -> ServingConfig:
     return config.with_(memory_mib=memory_mib())
 
 
-def enrol(settings: Settings, config: ServingConfig, name: str | None) -> Service:
+def add_service(settings: Settings, config: ServingConfig, name: str | None) -> Service:
     """Write a server down as a service to be watched, and read its checkpoint where it lies here.
 
     What ``SERVICES`` says of a service of that name holds: its needs, its owner, its version.
@@ -114,7 +114,7 @@ def enrol(settings: Settings, config: ServingConfig, name: str | None) -> Servic
     word = served_model(config.command, config.args)
     if word is None:
         raise InputRejected(
-            "the server is not watched", why="its words name no model", mend="say: sre-agent watch -- vllm serve MODEL"
+            "the server is not watched", why="its words name no model", hint="say: sre-agent watch -- vllm serve MODEL"
         )
     wanted = name or name_of(config)
     given = read_services(settings).watched(wanted) if settings.services is not None else None

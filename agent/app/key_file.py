@@ -31,13 +31,13 @@ def own_key(path: Path) -> bytes:
         raise DependencyFailed(
             f"the key file {str(path)!r} was not opened",
             why=str(error),
-            mend="let the process read and write it and its folder, or set RECEIPT_KEY",
+            hint="let the process read and write it and its folder, or set RECEIPT_KEY",
         ) from error
     if len(found) < KEY_BYTES:
         raise SettingsRejected(
             f"the key file {str(path)!r} was not used",
             why=f"it has {len(found)} bytes, a key has {KEY_BYTES}",
-            mend="put the whole file back; or remove it, and give open approvals again; or set RECEIPT_KEY",
+            hint="put the whole file back; or remove it, and give open approvals again; or set RECEIPT_KEY",
         )
     return found
 

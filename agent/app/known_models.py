@@ -130,7 +130,7 @@ class KnownModels:
             raise InputRejected(
                 error.what,
                 why=f"{error.why}, and {silence}" if silence else error.why,
-                mend=f"{error.mend.split('Add a checkpoint')[0]}Add it with: sre-agent models add hf:{repository}",
+                hint=f"{error.hint.split('Add a checkpoint')[0]}Add it with: sre-agent models add hf:{repository}",
             ) from error
         return replace(found, assumptions=(silence, *found.assumptions)) if silence else found
 
@@ -177,7 +177,7 @@ def known_models(bundled: ModelCatalogue, settings: Settings) -> KnownModels:
         raise InputRejected(
             "no profiles were looked up",
             why=f"the store {settings.store!r} keeps none",
-            mend="use STORE=sqlite:<folder>",
+            hint="use STORE=sqlite:<folder>",
         )
     shelf = SqliteProfileShelf(settings.state / "profiles.sqlite")
     return KnownModels(bundled, shelf, reader(settings), hub_s=None if settings.hub_offline else HUB_S)
@@ -246,6 +246,6 @@ def name_of(source: str) -> str:
         parts.pop()
     if not parts:
         raise InputRejected(
-            f"the profile of {source[:200]!r} has no name", why="its place has no folder", mend="give one: --name NAME"
+            f"the profile of {source[:200]!r} has no name", why="its place has no folder", hint="give one: --name NAME"
         )
     return parts[-1]

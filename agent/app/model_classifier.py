@@ -9,7 +9,7 @@ from agent.core.diagnosis.diagnosing import LogText, diagnose, story
 from agent.core.diagnosis.diagnosis import Diagnosis
 from agent.core.diagnosis.evidence_pack import Case, Line
 from agent.core.diagnosis.model_joining import joined_words
-from agent.core.diagnosis.model_request import ROUND_CAP, Spend, When, begun
+from agent.core.diagnosis.model_request import ROUND_CAP, Spend, When, start_request
 from agent.core.diagnosis.model_use import ModelUse
 from agent.errors import DependencyFailed
 from agent.failures.finding import EvidenceLine, Finding
@@ -18,7 +18,7 @@ from agent.ports.model import Model
 from agent.settings import read_settings
 
 if TYPE_CHECKING:
-    from agent.stages.conversation import Heard
+    from agent.stages.conversation import ModelReply
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)  # recorded text has an order, and times of its own that do not matter here
 
@@ -70,7 +70,7 @@ class ModelClassifier:
         heard = self._heard(Case(rules=rules, story=told), platform)
         if self._which == "model":
             return _finding(_alone(rules, heard))
-        held = begun(None, rules, when=When.ALWAYS, wake=When.ALWAYS, plan_from=_START, now=_START)
+        held = start_request(None, rules, when=When.ALWAYS, wake=When.ALWAYS, plan_from=_START, now=_START)
         said = held.said(heard.word, heard.lines) if held is not None and heard.word is not None else None
         joined = joined_words(rules, said, self._use.fixes)
         stands = alone.certain or alone.benign or joined.class_ in {alone.class_, "unknown"}
@@ -91,7 +91,7 @@ class ModelClassifier:
             "prompt": self._use.prompt.label,
         }
 
-    def _heard(self, case: Case, platform: str) -> "Heard":
+    def _heard(self, case: Case, platform: str) -> "ModelReply":
         from agent.stages.conversation import Conversation, Subject
 
         talk = Conversation(self._model, self._use, matcher=matcher(), redact=redact)
@@ -116,12 +116,12 @@ def model_classifier(which: str) -> ModelClassifier:
         raise DependencyFailed(
             f"the corpus was not scored with {which!r}",
             why="no model endpoint configured",
-            mend="set MODEL_ENDPOINTS (a base URL, or recorded:FILE), or use --with rules",
+            hint="set MODEL_ENDPOINTS (a base URL, or recorded:FILE), or use --with rules",
         )
     return ModelClassifier(which, model, model_use(settings))
 
 
-def _alone(rules: Diagnosis, heard: "Heard") -> Diagnosis:
+def _alone(rules: Diagnosis, heard: "ModelReply") -> Diagnosis:
     """The model's word as if there were no rules."""
     unsaid = rules.with_(
         class_="unknown", signature=None, certain=False, confidence=0.1, fields={}, fix_actions=(), evidence=()

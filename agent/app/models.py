@@ -36,7 +36,7 @@ def _use() -> ModelUse:
 def model_use(settings: Settings) -> ModelUse:
     """Return how the model is asked; the prompt and the catalogue are read once per process."""
     return replace(
-        _use(), when=When(settings.gemma_when), wake=When(settings.gemma_wake), may_ask=settings.model_may_ask
+        _use(), when=When(settings.model_ask_when), wake=When(settings.model_wake_when), may_ask=settings.model_may_ask
     )
 
 
@@ -46,7 +46,7 @@ def model_of(settings: Settings) -> Model | None:
     Raises:
         SettingsRejected: An endpoint or the file of recorded answers cannot be read.
     """
-    if settings.gemma_when == When.NEVER:
+    if settings.model_ask_when == When.NEVER:
         return None
     recorded = [Path(text.removeprefix("recorded:")) for text in settings.model_endpoints if _is_recorded(text)]
     urls = [text for text in settings.model_endpoints if not _is_recorded(text)]

@@ -58,7 +58,7 @@ def open_environment(settings: Settings, services: Services, clock: Clock) -> Ru
     raise SettingsRejected(
         f"PLATFORM {settings.platform!r} is not available here",
         why="this installation has no adapter for it",
-        mend="use rehearsal:<folder>, cloud_run:<project> or host",
+        hint="use rehearsal:<folder>, cloud_run:<project> or host",
     )
 
 
@@ -101,7 +101,7 @@ def _cloud_run(settings: Settings, services: Services, clock: Clock) -> RuntimeE
         raise SettingsRejected(
             f"PLATFORM {settings.platform!r} has nothing to work on",
             why=f"services.toml watches no cloud_run service of project {project!r}",
-            mend="name another project, or add the service to services.toml",
+            hint="name another project, or add the service to services.toml",
         )
     client = CompletionClient(
         id_token=IdTokens(google_id_token, lambda: clock.now().timestamp()).token,
@@ -162,7 +162,7 @@ def _rehearsal(settings: Settings, services: Services, clock: Clock) -> RuntimeE
         raise InputRejected(
             f"{str(folder)!r} is no rehearsal",
             why="no service of its services.toml names a scenario",
-            mend="take a folder of examples/",
+            hint="take a folder of examples/",
         )
     factor = settings.compression if settings.compression > 1 else None
     compute = _by_fit(services) if settings.rehearse_by_fit else None

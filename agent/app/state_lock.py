@@ -30,7 +30,7 @@ def state_lock(settings: Settings, *, shared: bool = False) -> Iterator[None]:
         lock = path.open("a")
     except OSError as error:
         raise DependencyFailed(
-            "nothing was started", why=str(error), mend="let the process write the state folder, or set STORE"
+            "nothing was started", why=str(error), hint="let the process write the state folder, or set STORE"
         ) from error
     with lock:
         try:
@@ -39,6 +39,6 @@ def state_lock(settings: Settings, *, shared: bool = False) -> Iterator[None]:
             raise StateConflict(
                 "nothing was started",
                 why=f"another process works on the state folder {str(settings.state)!r}",
-                mend="use that one, stop it first, or give this one another folder: STORE=sqlite:FOLDER",
+                hint="use that one, stop it first, or give this one another folder: STORE=sqlite:FOLDER",
             ) from error
         yield

@@ -136,7 +136,7 @@ def open_bus(settings: Settings, stores: Stores, *, wait_factor: float, trace: C
         raise SettingsRejected(
             "BUS 'embedded' is not available here",
             why="the store is no file of this machine",
-            mend="set BUS=pubsub:<project>",
+            hint="set BUS=pubsub:<project>",
         )
     from agent.adapters.bus.pulling import default_subscriptions
 

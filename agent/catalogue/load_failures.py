@@ -36,7 +36,7 @@ _TEXTS = ("phrases", "context", "unless", "unless_text")
 _KNOWN = {
     *_TEXTS, "id", "class", "class_by_phase", "role", "fields", "phase", "proof", "near", "passing", "platforms",
     "versions", "rank", "confidence", "certain", "needs_silence", "whole_line", "claims_line", "fixes",
-    "fixes_by_phase", "decide", "becomes", "title", "what", "recognise", "mend", "source", "date",
+    "fixes_by_phase", "decide", "becomes", "title", "what", "recognise", "hint", "source", "date",
 }  # fmt: skip
 
 
@@ -46,7 +46,7 @@ class ClassWords:
 
     what: str
     recognise: str
-    mend: str
+    hint: str
     fixes: tuple[str, ...]
 
 
@@ -125,7 +125,7 @@ def load_failures(folder: Path = FOLDER) -> FailureCatalogue:
         raise SettingsRejected(
             f"the failure catalogue in {str(folder)!r} was not loaded",
             why=f"{len(mistakes)} mistakes: " + "; ".join(mistakes),
-            mend="correct the entries named",
+            hint="correct the entries named",
         )
     return FailureCatalogue(signatures=tuple(signatures), classes=classes, files=files, ranks=ranks, printed=printed)
 
@@ -151,13 +151,13 @@ def _classes(table: Mapping[str, Any], mistakes: list[str]) -> dict[FailureClass
         if name not in wanted:
             mistakes.append(f"classes.toml: {name} is no class")
             continue
-        lacking = [key for key in ("what", "recognise", "mend", "fixes") if not words.get(key)]
+        lacking = [key for key in ("what", "recognise", "hint", "fixes") if not words.get(key)]
         wrong = [fix for fix in words.get("fixes", []) if not is_fix_action(fix)]
         mistakes.extend(f"classes.toml {name}: lacks {key}" for key in lacking)
         mistakes.extend(f"classes.toml {name}: {fix!r} is no fix action" for fix in wrong)
         if not lacking and not wrong:
             classes[FailureClass(name)] = ClassWords(
-                what=words["what"], recognise=words["recognise"], mend=words["mend"], fixes=tuple(words["fixes"])
+                what=words["what"], recognise=words["recognise"], hint=words["hint"], fixes=tuple(words["fixes"])
             )
     return classes
 
@@ -302,7 +302,7 @@ def _signature(
         title=entry["title"],
         what=entry.get("what", ""),
         recognise=entry.get("recognise", ""),
-        mend=entry.get("mend", ""),
+        hint=entry.get("hint", ""),
         source=entry["source"],
         date=str(entry["date"]),
     )

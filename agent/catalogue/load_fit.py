@@ -90,7 +90,7 @@ class ModelCatalogue:
         raise InputRejected(
             f"model {name!r} is not known",
             why=f"it is none of the {len(self.names)} bundled checkpoints nor their quantisations",
-            mend=(f"Nearest names: {', '.join(close)}. " if close else "")
+            hint=(f"Nearest names: {', '.join(close)}. " if close else "")
             + "Add a checkpoint with: sre-agent models add PATH|gs://...|hf:REPO",
         )
 
@@ -167,14 +167,14 @@ class FitCatalogue:
             raise InputRejected(
                 f"accelerator {name!r} covers several sizes of memory",
                 why=f"it is sold as {listed}, and the answer depends on which",
-                mend=f"Name the one that is there: {' or '.join(sizes)}.",
+                hint=f"Name the one that is there: {' or '.join(sizes)}.",
             )
         known = sorted({facts.name for facts in self.accelerators.values()})
         close = difflib.get_close_matches(key, [*self.accelerators, *self.families], n=3, cutoff=0.6)
         raise InputRejected(
             f"accelerator {name!r} is not known",
             why=f"known are {', '.join(known)}",
-            mend=f"Did you mean {' or '.join(close)}?" if close else "Name one of these.",
+            hint=f"Did you mean {' or '.join(close)}?" if close else "Name one of these.",
         )
 
     def refuse_typing_errors(self, flags: Flags) -> None:
@@ -194,7 +194,7 @@ class FitCatalogue:
                 raise InputRejected(
                     f"flag '--{other.name}' is not known",
                     why="no vLLM version that was read takes it, so the server would not start",
-                    mend=f"Did you mean --{close[0]}?",
+                    hint=f"Did you mean --{close[0]}?",
                 )
 
     def rules(self, version: str | None) -> VersionRules:
@@ -214,7 +214,7 @@ class FitCatalogue:
             raise InputRejected(
                 f"vLLM version {version!r} was not read",
                 why="it is no version",
-                mend=f"Did you mean {close[0]}?" if close else f"Known: {', '.join(known)}.",
+                hint=f"Did you mean {close[0]}?" if close else f"Known: {', '.join(known)}.",
             )
         wanted = (int(match[1]), int(match[2]), int(match[3] or 0))
         lower = [rules for rules in self.versions if _numbers(rules.version) <= wanted]
@@ -253,7 +253,7 @@ def _document(root: Any, name: str) -> dict[str, Any]:
         text = (root / name).read_text(encoding="utf-8")
         return cast("dict[str, Any]", json.loads(text))  # not strict: our own catalogue
     except (OSError, ValueError) as error:
-        raise InputRejected(f"catalogue {name!r} was not read", why=str(error), mend="Restore the file.") from error
+        raise InputRejected(f"catalogue {name!r} was not read", why=str(error), hint="Restore the file.") from error
 
 
 def _load_models(document: dict[str, Any]) -> ModelCatalogue:
@@ -356,7 +356,7 @@ class _Gathering:
 
 def _refuse(mistakes: Iterable[str], name: str) -> None:
     if told := list(mistakes):
-        raise InputRejected(f"catalogue {name!r} was refused", why="; ".join(told), mend="Mend these entries.")
+        raise InputRejected(f"catalogue {name!r} was refused", why="; ".join(told), hint="Mend these entries.")
 
 
 def _numbers(version: str) -> tuple[int, int, int]:

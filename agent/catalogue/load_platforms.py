@@ -70,7 +70,7 @@ def _document(root: Any, name: str) -> dict[str, Any]:
     try:
         return tomllib.loads((root / name).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputRejected(f"catalogue {name!r} was not read", why=str(error), mend="restore the file") from error
+        raise InputRejected(f"catalogue {name!r} was not read", why=str(error), hint="restore the file") from error
 
 
 def _entries(
@@ -91,7 +91,7 @@ def _entries(
     if not found and not mistakes:
         mistakes.append(f"it has no {key}")
     if mistakes:
-        raise InputRejected(f"catalogue {file!r} was refused", why="; ".join(mistakes), mend="mend these entries")
+        raise InputRejected(f"catalogue {file!r} was refused", why="; ".join(mistakes), hint="mend these entries")
     return found
 
 

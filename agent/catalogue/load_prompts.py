@@ -19,6 +19,6 @@ def load_prompt(name: str, *, version: int, folder: Path = FOLDER) -> Prompt:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise SettingsRejected(
-            f"prompt {path.name!r} was not read", why=str(error), mend="install the folder prompts/ beside agent/"
+            f"prompt {path.name!r} was not read", why=str(error), hint="install the folder prompts/ beside agent/"
         ) from error
     return parse_prompt(text, file=path.name)

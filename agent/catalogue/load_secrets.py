@@ -167,5 +167,5 @@ def _rejected(path: Path, mistakes: list[str]) -> InputRejected:
     return InputRejected(
         f"{path.name!r} does not describe secrets",
         why=f"{len(mistakes)} mistakes: " + "; ".join(mistakes),
-        mend="correct the entries, each needs kind, pattern, source, basis and date",
+        hint="correct the entries, each needs kind, pattern, source, basis and date",
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from agent.catalogue.load_fit import FitCatalogue
 from agent.catalogue.load_platforms import PlatformCatalogue
 from agent.core.plan.capacity import ContainerFit, FitOption, Move, StartUp
-from agent.core.plan.plan import FitWord
+from agent.core.plan.plan import FitSummary
 from agent.core.plan.proof import ProofFigure
 from agent.core.service.container_args import flag_map, served_model, server_words
 from agent.core.service.services import Service, Services
@@ -75,13 +75,13 @@ class ServiceFits:
         self._fit = fit
         self._platforms = platforms
 
-    def word(self, service: str, config: ServingConfig) -> FitWord:
+    def word(self, service: str, config: ServingConfig) -> FitSummary:
         """Return what the arithmetic says of a configuration."""
         try:
             s = self.setting(service, config)
             report = predict(s.model, s.accelerator, s.count, s.flags, s.rules)
         except InputRejected as error:
-            return FitWord(sentence=f"fit: not computed ({error.what}: {error.why})")
+            return FitSummary(sentence=f"fit: not computed ({error.what}: {error.why})")
         return _with_speed(report, s, s.flags)
 
     def report(self, service: str, config: ServingConfig) -> FitReport:
@@ -301,7 +301,7 @@ def _option(setting: Setting, option: Option, move: Move | None) -> FitOption:
     moved = option.reach is not Reach.FLAGS
     return FitOption(
         flags=flag_settings(setting.flags, option.flags),
-        word=fit_word(option.fit) if moved else _with_speed(option.fit, setting, option.flags),
+        word=fit_summary(option.fit) if moved else _with_speed(option.fit, setting, option.flags),
         note="; ".join((*option.cost.quality, option.note)),
         cost_usd_per_h=option.cost.usd_per_h,
         decode_tokens_per_s=(speed[0] * speed[1]) ** 0.5 if speed is not None else None,
@@ -312,11 +312,11 @@ def _option(setting: Setting, option: Option, move: Move | None) -> FitOption:
     )
 
 
-def _with_speed(report: FitReport, setting: Setting, flags: Flags) -> FitWord:
+def _with_speed(report: FitReport, setting: Setting, flags: Flags) -> FitSummary:
     """Return the report with what a completion will be held against: tokens per second, seconds to the first one."""
     rate = decode_speed(setting.model, setting.accelerator, flags, setting.rules)
     first = first_token_s(setting.model, setting.accelerator, flags, setting.rules)
-    word = fit_word(replace(report, decode_tokens_per_s=rate.bounds) if rate is not None else report)
+    word = fit_summary(replace(report, decode_tokens_per_s=rate.bounds) if rate is not None else report)
     if first is None or word.report is None:
         return word
     ranges = {**_ranges(word.report), "first_token_s": [round(first[0], 4), round(first[1], 4)]}
@@ -360,9 +360,9 @@ def _image_version(image: str) -> str | None:
     return version if version[:1].isdigit() and "." in version else None
 
 
-def fit_word(report: FitReport) -> FitWord:
+def fit_summary(report: FitReport) -> FitSummary:
     """Return the report with one sentence for a person."""
-    return FitWord(
+    return FitSummary(
         fits=report.fits, reason=report.reason.value, sentence=fit_sentence(report), report=report.to_contract()
     )
 

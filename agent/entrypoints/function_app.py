@@ -21,7 +21,7 @@ _opening = threading.Lock()
 
 def unavailable(error: SreError) -> Answer:
     """Answer while store or settings cannot be used: nothing was done, and everything may be sent again."""
-    log.error("function.not_opened", error=str(error))
+    log.error("function.init_failed", error=str(error))
     return "not available, try again\n", 503
 
 

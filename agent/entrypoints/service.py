@@ -109,4 +109,4 @@ class Ticker:
             except SreError as error:
                 log.warning("tick.failed", error=str(error))
             except Exception:
-                log.exception("tick.broke")
+                log.exception("tick.failed")

@@ -129,7 +129,7 @@ class Signature:
         title: A line for people.
         what: What it is.
         recognise: How to recognise it, and what it is not.
-        mend: What to do.
+        hint: What to do.
         source: Where the text was read.
         date: When it was read, ISO.
     """
@@ -162,6 +162,6 @@ class Signature:
     title: str
     what: str = ""
     recognise: str = ""
-    mend: str = ""
+    hint: str = ""
     source: str
     date: str

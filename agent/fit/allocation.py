@@ -83,7 +83,7 @@ def printed_size(text: str) -> Bounds:
     """
     match = _PRINTED.search(text.partition("Tried to allocate")[2] or text)
     if match is None or match[2] not in {*_UNITS, "bytes"}:
-        raise InputRejected(f"no size was read from {text[:120]!r}", why="want a number and a unit", mend="2.62 GiB")
+        raise InputRejected(f"no size was read from {text[:120]!r}", why="want a number and a unit", hint="2.62 GiB")
     unit = _UNITS.get(match[2], 1)
     digits = len(match[1].partition(".")[2])
     best = float(match[1]) * unit

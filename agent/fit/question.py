@@ -11,7 +11,7 @@ from agent.fit.flags.flags import Flags, parse_flags
 from agent.fit.needs import Needs
 
 KEYS = ("id", "model", "accelerator", "count", "flags", "vllm", "need_context", "need_users")
-_MEND = 'A row looks like {"id":"a","model":"google/gemma-4-31B-it","accelerator":"nvidia-l4","count":1,"flags":""}'
+_HINT = 'A row looks like {"id":"a","model":"google/gemma-4-31B-it","accelerator":"nvidia-l4","count":1,"flags":""}'
 _MOST_DEVICES = 65536
 
 
@@ -47,21 +47,21 @@ def question_from(row: Mapping[str, Any]) -> Question:
     """
     flags = row.get("flags") or ""
     if not isinstance(flags, (str, list)) or (isinstance(flags, list) and not all(isinstance(w, str) for w in flags)):
-        raise InputRejected(f"flags {flags!r} were not read", why="they are no text", mend=_MEND)
+        raise InputRejected(f"flags {flags!r} were not read", why="they are no text", hint=_HINT)
     parsed = parse_flags(flags)
     count = _whole(row, "count", parsed.devices)
     assert count is not None
     if not 1 <= count <= _MOST_DEVICES:
         raise InputRejected(
-            f"count is {count}", why="a model needs at least one device", mend="Give a count of 1 or more."
+            f"count is {count}", why="a model needs at least one device", hint="Give a count of 1 or more."
         )
     context, users = _whole(row, "need_context", None), _whole(row, "need_users", None)
     for name, value in (("need_context", context), ("need_users", users)):
         if value is not None and value < 1:
-            raise InputRejected(f"{name} is {value}", why="it must be 1 or more", mend="Leave it out or raise it.")
+            raise InputRejected(f"{name} is {value}", why="it must be 1 or more", hint="Leave it out or raise it.")
     version = row.get("vllm")
     if version is not None and not isinstance(version, (str, int, float)):
-        raise InputRejected(f"vllm {version!r} was not read", why="it is no version", mend=_MEND)
+        raise InputRejected(f"vllm {version!r} was not read", why="it is no version", hint=_HINT)
     model = _text(row, "model")
     return Question(
         model=model,
@@ -83,14 +83,14 @@ def _served(model: str, served: str | None) -> tuple[str, ...]:
     raise InputRejected(
         f"the flags serve {served!r}, the question is about {model!r}",
         why="an answer about one of them would say nothing of the other",
-        mend=f"Ask with --model {served}, or take the model out of the flags.",
+        hint=f"Ask with --model {served}, or take the model out of the flags.",
     )
 
 
 def _text(row: Mapping[str, Any], key: str) -> str:
     value = row.get(key)
     if not isinstance(value, str) or not value.strip():
-        raise InputRejected(f"{key} {value!r} was not read", why="a name is needed", mend=_MEND)
+        raise InputRejected(f"{key} {value!r} was not read", why="a name is needed", hint=_HINT)
     return value.strip()
 
 
@@ -104,5 +104,5 @@ def _whole(row: Mapping[str, Any], key: str, default: int | None) -> int | None:
     except (TypeError, ValueError, OverflowError):
         number = None
     if number is None:
-        raise InputRejected(f"{key} {value!r} was not read", why="it is no whole number", mend=_MEND)
+        raise InputRejected(f"{key} {value!r} was not read", why="it is no whole number", hint=_HINT)
     return number

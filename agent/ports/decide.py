@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from agent.errors import DependencyFailed
 
 
-class Unheard(DependencyFailed):
+class NoResponse(DependencyFailed):
     """The request went out and no answer came: nobody knows what became of it."""
 
 

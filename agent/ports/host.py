@@ -62,7 +62,7 @@ class Start(Value):
         return self.asked_at is not None
 
 
-class Page(Value):
+class State(Value):
     """Everything on record of one server.
 
     Attributes:
@@ -101,7 +101,7 @@ class Page(Value):
         """Return the start that an effect made."""
         return next((s for s in reversed(self.starts) if s.effect_key == key), None)
 
-    def put(self, start: Start) -> "Page":
+    def put(self, start: Start) -> "State":
         """Return the page with a start replaced, or added behind the others."""
         if any(s.mark == start.mark for s in self.starts):
             return self.with_(starts=tuple(start if s.mark == start.mark else s for s in self.starts))
@@ -131,7 +131,7 @@ class Checkup(Value):
 class HostServers(Protocol):
     """The servers of this machine; every method raises DependencyFailed where a record cannot be read or written."""
 
-    def settled(self, service: str) -> Page:
+    def settled(self, service: str) -> State:
         """Return what is on record, after what has become of the processes was noted in it."""
         ...
 
@@ -183,6 +183,6 @@ class LogFollower(Protocol):
 class HostCheck(Protocol):
     """Checks one running server."""
 
-    def check(self, service: str, page: Page) -> Checkup | None:
+    def check(self, service: str, page: State) -> Checkup | None:
         """Check the newest start and note the outcome on record; None while it does not serve yet or any more."""
         ...

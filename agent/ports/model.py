@@ -66,8 +66,8 @@ class NoAnswer(DependencyFailed):
         again: Whether asking again in a minute may help: an endpoint that sleeps, is busy or is down may come back.
     """
 
-    def __init__(self, what: str, *, why: str, mend: str, spent: Spend, again: bool) -> None:
-        super().__init__(what, why=why, mend=mend)
+    def __init__(self, what: str, *, why: str, hint: str, spent: Spend, again: bool) -> None:
+        super().__init__(what, why=why, hint=hint)
         self.spent = spent
         self.again = again
 

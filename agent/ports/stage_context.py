@@ -6,12 +6,12 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, Protocol
 
-from agent.core.decision.decision import HmacSeal, Seal
+from agent.core.decision.decision import HmacReceiptSigner, ReceiptSigner
 from agent.core.decision.policy import Policy
 from agent.core.diagnosis.model_use import ModelUse
 from agent.core.incident.incident import Incident, Times
 from agent.core.incident.step import Step
-from agent.core.plan.capacity import Fits
+from agent.core.plan.capacity import Capacity
 from agent.core.service.services import Services
 from agent.core.service.serving import Live
 from agent.failures.match.match import Matcher
@@ -127,7 +127,7 @@ class Rules:
     titles: Mapping[str, str]
     redact: Callable[[str], str]
     policy: Policy
-    fits: Fits
+    fits: Capacity
     times: Times
     services: Services
     printed: Mapping[str, str]
@@ -161,15 +161,15 @@ class StageContext:
     clock: Clock
     rules: Rules
     receipt_key: bytes | None = None
-    seal: Seal | None = None
+    seal: ReceiptSigner | None = None
     local: bool = False
     halted: bool = False
     holder: str = "this process"
 
-    def receipts(self) -> Seal:
+    def receipts(self) -> ReceiptSigner:
         """Return what signs and checks receipts, of an owner that may."""
         assert self.seal is not None or self.receipt_key is not None, f"{self.owner} holds no key"
-        return self.seal or HmacSeal(self.receipt_key or b"")
+        return self.seal or HmacReceiptSigner(self.receipt_key or b"")
 
     def control_store(self) -> ControlStore:
         """Return the control store of an owner that has one."""

@@ -168,7 +168,7 @@ def _asking(incident: Incident, plan: Plan, console_url: str) -> list[Block]:
     elements.append(_button("Reject", REJECT, value=value, style="danger"))
     if console_url.startswith(("https://", "http://")):
         elements.append(_button("Details", DETAILS, url=f"{console_url.rstrip('/')}/plans/{plan.id}"))
-    asked = f"*Until {stamp}.* {slack_mrkdwn(plan.silence, limit=500)}"
+    asked = f"*Until {stamp}.* {slack_mrkdwn(plan.if_unanswered, limit=500)}"
     if not may_apply:
         asked += " This is a replay: it changes nothing, so it cannot be approved."
     return [

@@ -111,7 +111,7 @@ def plan_lines(plan: Plan, *, now: datetime, asked: bool) -> list[str]:
     said += [f"    note     {terminal(note)}" for note in plan.notes]
     if asked:
         left = (plan.expires_at - now).total_seconds()
-        said.append(f"    expires  {moment(plan.expires_at)} (in {left / 60:.0f} min). {plan.silence}")
+        said.append(f"    expires  {moment(plan.expires_at)} (in {left / 60:.0f} min). {plan.if_unanswered}")
     return said
 
 

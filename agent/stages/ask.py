@@ -13,7 +13,7 @@ def ask(context: StageContext, incident: Incident) -> StageOutcome:
     """Show the plan to people and wait for one answer."""
     now = context.now_for(incident)
     plan = incident.require_plan()
-    due = incident.explaining.wake_at(plan.expires_at) if incident.explaining is not None else plan.expires_at
+    due = incident.model_request.wake_at(plan.expires_at) if incident.model_request is not None else plan.expires_at
     asked = incident.move(Phase.ASKED, now=now, due_at=due)
     also = (message_for(incident, Topic.DECISIONS, "auto"),) if is_automatic(context, incident, plan) else ()
     what = f"asked about plan {plan.id}, until {plan.expires_at:%H:%M:%S} UTC"

@@ -63,7 +63,7 @@ class Subject:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Heard:
+class ModelReply:
     """What came of it.
 
     Attributes:
@@ -118,7 +118,7 @@ class Conversation:
         self._spent = Spend()
         self._misbehaved = 0
 
-    def about(self, subject: Subject) -> Heard:
+    def about(self, subject: Subject) -> ModelReply:
         """Ask once, and once more where the model wants evidence or answered wrongly; a valid answer is never lost."""
         first = self._turn(subject, subject.case, limit=EVIDENCE_BYTES, may_ask=self._use.may_ask)
         try:
@@ -137,7 +137,7 @@ class Conversation:
         except (NoAnswer, ModelMisbehaved):
             return self._heard(said)
 
-    def _once_more(self, subject: Subject, first: _Turn, error: ModelMisbehaved) -> Heard:
+    def _once_more(self, subject: Subject, first: _Turn, error: ModelMisbehaved) -> ModelReply:
         told = replace(subject.case, facts=(("your last answer was not used", error.why), *subject.case.facts))
         second = self._second(subject, first, (told, ()))
         if second is None:
@@ -207,7 +207,7 @@ class Conversation:
         self._model.judged(reply, usable=True)
         return _Said(answer=answer, reply=reply, pack=pack)
 
-    def _heard(self, said: _Said) -> Heard:
+    def _heard(self, said: _Said) -> ModelReply:
         lines = said.pack.cited(said.answer.cited)
         word = ModelWord(
             class_=said.answer.class_,
@@ -219,10 +219,10 @@ class Conversation:
             tokens=self._spent.tokens,
             took_s=self._spent.seconds,
         )
-        return Heard(word=word, lines=lines, spent=self._spent, misbehaved=self._misbehaved)
+        return ModelReply(word=word, lines=lines, spent=self._spent, misbehaved=self._misbehaved)
 
-    def _none(self, why: str, *, again: bool = False) -> Heard:
-        return Heard(word=None, spent=self._spent, why=why, again=again, misbehaved=self._misbehaved)
+    def _none(self, why: str, *, again: bool = False) -> ModelReply:
+        return ModelReply(word=None, spent=self._spent, why=why, again=again, misbehaved=self._misbehaved)
 
 
 def _wanted(said: _Said, subject: Subject) -> tuple[Case, tuple[int, ...]]:

@@ -101,7 +101,7 @@ def _plan(context: StageContext, incident: Incident, live: Live | None, proposal
         risk=proposal.risk,
         risk_reasons=proposal.risk_reasons,
         undo=proposal.undo,
-        silence="If nobody answers, nothing is changed and the trouble goes on; a person is told when it expires.",
+        if_unanswered="If nobody answers, nothing is changed and the trouble goes on; you are told when it expires.",
         notes=proposal.notes,
         proof=proposal.proof,
         proof_figures=proposal.proof_figures,

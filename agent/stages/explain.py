@@ -6,7 +6,7 @@ from agent.core.diagnosis.diagnosing import story
 from agent.core.diagnosis.evidence_pack import Case, Line
 from agent.core.diagnosis.model_answer import FitOf
 from agent.core.diagnosis.model_joining import explained_late, joined_words
-from agent.core.diagnosis.model_request import Explaining, Explanation, Spend, round_cap
+from agent.core.diagnosis.model_request import Explanation, ModelRequest, Spend, round_cap
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import BEFORE_DECISION, Phase
 from agent.core.intake.signal import in_order
@@ -14,7 +14,7 @@ from agent.core.service.container_args import with_flag
 from agent.core.service.serving import Live
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, StateConflict
 from agent.ports.stage_context import StageContext
-from agent.stages.conversation import Conversation, Heard, Reach, Subject
+from agent.stages.conversation import Conversation, ModelReply, Reach, Subject
 from agent.stages.incident_to_diagnosis import read_log, withdraw, without_secrets
 from agent.stages.shared.commit import save
 from agent.stages.shared.outcome import StageOutcome
@@ -33,36 +33,38 @@ def explain(context: StageContext, incident: Incident) -> StageOutcome:
         StateConflict: Somebody else began at the same moment.
     """
     now = context.now_for(incident)
-    explaining = incident.explaining
+    model_request = incident.model_request
     use = context.rules.model_use
-    assert explaining is not None, "what is due to be explained has a request"
-    reserved = explaining.reserved(now) if context.model is not None and use is not None else None
+    assert model_request is not None, "what is due to be explained has a request"
+    reserved = model_request.reserved(now) if context.model is not None and use is not None else None
     if reserved is None or context.model is None or use is None:
-        why = "no model is configured" if context.model is None else explaining.why or "its cap is reached"
-        _save_quietly(context, incident, explaining.dropped(why), now)
+        why = "no model is configured" if context.model is None else model_request.why or "its cap is reached"
+        _save_quietly(context, incident, model_request.give_up(why), now)
         return StageOutcome.NOTED
-    cap = round_cap(explaining)
+    cap = round_cap(model_request)
     _save_quietly(context, incident, reserved, now)
     talk = Conversation(context.model, use, matcher=context.rules.matcher, redact=context.rules.redact)
-    heard = talk.about(_subject(context, incident, explaining, cap))
-    return _settled(context, incident.id, explaining.about, cap, heard)
+    heard = talk.about(_subject(context, incident, model_request, cap))
+    return _settled(context, incident.id, model_request.about, cap, heard)
 
 
-def _save_quietly(context: StageContext, incident: Incident, explaining: Explaining, now: datetime) -> None:
-    save(context, _with(incident, explaining), "", now=now, tell=False, wake=False)
+def _save_quietly(context: StageContext, incident: Incident, model_request: ModelRequest, now: datetime) -> None:
+    save(context, _with(incident, model_request), "", now=now, tell=False, wake=False)
 
 
-def _with(incident: Incident, explaining: Explaining) -> Incident:
+def _with(incident: Incident, model_request: ModelRequest) -> Incident:
     if incident.phase is not Phase.ASKED or incident.plan is None:
-        return incident.with_(explaining=explaining)
-    return incident.with_(explaining=explaining, due_at=explaining.wake_at(incident.plan.expires_at))
+        return incident.with_(model_request=model_request)
+    return incident.with_(model_request=model_request, due_at=model_request.wake_at(incident.plan.expires_at))
 
 
-def _settled(context: StageContext, incident_id: str, about: str, reservation: Spend, heard: Heard) -> StageOutcome:
+def _settled(
+    context: StageContext, incident_id: str, about: str, reservation: Spend, heard: ModelReply
+) -> StageOutcome:
     """Write what was heard into the incident as it is by now; rivals may have written meanwhile."""
     for _ in range(RIVALS):
         incident = context.store.load(incident_id)
-        held = incident.explaining
+        held = incident.model_request
         if held is None or incident.ended:
             return StageOutcome.NOTED
         now = context.now_for(incident)
@@ -77,9 +79,11 @@ def _settled(context: StageContext, incident_id: str, about: str, reservation: S
     return StageOutcome.WAITING  # the reservation stays paid, and the tick asks again when its lease is over
 
 
-def _written(context: StageContext, incident: Incident, paid: Explaining, heard: Heard, now: datetime) -> StageOutcome:
+def _written(
+    context: StageContext, incident: Incident, paid: ModelRequest, heard: ModelReply, now: datetime
+) -> StageOutcome:
     if heard.word is None:
-        tried = paid.again(now, heard.why) if heard.again else paid.dropped(heard.why)
+        tried = paid.again(now, heard.why) if heard.again else paid.give_up(heard.why)
         over = tried.state is Explanation.DROPPED
         what = f"the model added nothing: {tried.why[:300]}" if over else ""
         save(context, _with(incident, tried), what, now=now, tell=False, wake=False)
@@ -89,7 +93,7 @@ def _written(context: StageContext, incident: Incident, paid: Explaining, heard:
     use = context.rules.model_use
     if incident.phase not in BEFORE_DECISION:
         late = explained_late(known, heard.word)
-        save(context, incident.with_(explaining=said, diagnosis=late), _line(heard), now=now, wake=False)
+        save(context, incident.with_(model_request=said, diagnosis=late), _line(heard), now=now, wake=False)
         return StageOutcome.NOTED
     diagnosis = joined_words(known, said, use.fixes if use is not None else {})
     explained = _with(incident, said).with_(diagnosis=diagnosis)
@@ -100,12 +104,12 @@ def _written(context: StageContext, incident: Incident, paid: Explaining, heard:
     return StageOutcome.MOVED
 
 
-def _line(heard: Heard) -> str:
+def _line(heard: ModelReply) -> str:
     assert heard.word is not None
     return f"the model ({heard.word.model}) says {heard.word.class_}, in {heard.spent.seconds:.1f} s"
 
 
-def _subject(context: StageContext, incident: Incident, explaining: Explaining, cap: Spend) -> Subject:
+def _subject(context: StageContext, incident: Incident, model_request: ModelRequest, cap: Spend) -> Subject:
     signals = in_order(context.store.signals(incident.id))
     log = read_log(context, incident, signals)
     told = story(signals, without_secrets(context, log) if log is not None and log.lines else None)
@@ -119,7 +123,7 @@ def _subject(context: StageContext, incident: Incident, explaining: Explaining, 
         case=case,
         platform=incident.platform,
         patient=incident.service,
-        may_wake=explaining.may_wake,
+        may_wake=model_request.may_wake,
         cap=cap,
         reach=Reach(fit=lambda asked: _fit(context, live, asked), earlier=lambda: _earlier(context, incident, live)),
     )

@@ -5,14 +5,14 @@ from datetime import datetime
 from agent.core.diagnosis.diagnosing import LogText, diagnose
 from agent.core.diagnosis.diagnosis import Diagnosis
 from agent.core.diagnosis.model_joining import joined_words
-from agent.core.diagnosis.model_request import begun
+from agent.core.diagnosis.model_request import start_request
 from agent.core.incident.asked_ends import asked_by_stop
 from agent.core.incident.correlation import Meaning, joined, meaning
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.core.intake.signal import AlertState, Signal, in_order
 from agent.core.plan.printed_memory import Printed, printed
-from agent.core.service.logged_config import told_config
+from agent.core.service.logged_config import args_from_log
 from agent.core.service.serving import ServingConfig
 from agent.errors import DependencyFailed, InputRejected
 from agent.ports.logs import InstanceLog
@@ -42,16 +42,16 @@ def weigh(context: StageContext, incident: Incident, signals: tuple[Signal, ...]
     log = read_log(context, incident, signals)
     text = without_secrets(context, log) if log is not None and log.lines else None
     rules = _named(context, incident, _diagnosis(context, incident, signals, text, now))
-    explaining = incident.explaining
+    model_request = incident.model_request
     use = context.rules.model_use
     if context.model is not None and use is not None:
         plan_from = now if rules.certain else context.rules.times.settles_at(incident)
-        explaining = begun(explaining, rules, when=use.when, wake=use.wake, plan_from=plan_from, now=now)
-    diagnosis = joined_words(rules, explaining, use.fixes if use is not None else {})
+        model_request = start_request(model_request, rules, when=use.when, wake=use.wake, plan_from=plan_from, now=now)
+    diagnosis = joined_words(rules, model_request, use.fixes if use is not None else {})
     return incident.with_(
         diagnosis=diagnosis,
-        explaining=explaining,
-        weighed=incident.heard,
+        model_request=model_request,
+        diagnosed_count=incident.received,
         joined=joined(signals, context.rules.matcher, cause=diagnosis.class_),
         alerts_open=_open_alerts(signals),
         told=_told(context, log, signals) or incident.told,
@@ -114,7 +114,7 @@ def _told(context: StageContext, log: InstanceLog | None, signals: tuple[Signal,
     said = [line.text for line in log.lines] if log is not None else []
     heard = [line for signal in signals for line in signal.text.splitlines()]
     lines = tuple(line for line in (*said, *heard) if "non-default args" in line)
-    return told_config(tuple(context.rules.redact(line) for line in lines[-5:]))
+    return args_from_log(tuple(context.rules.redact(line) for line in lines[-5:]))
 
 
 def _printed(text: LogText | None, revision: str | None) -> Printed | None:

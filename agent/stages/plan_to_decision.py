@@ -26,7 +26,7 @@ class Unrecorded(StateConflict):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Word:
+class DecisionRequest:
     """What somebody said about a plan, as the channel heard it.
 
     Attributes:
@@ -47,7 +47,7 @@ class Word:
     wanted: Callable[[], bool] = lambda: True
 
 
-def plan_to_decision(context: StageContext, word: Word) -> Decision:
+def plan_to_decision(context: StageContext, word: DecisionRequest) -> Decision:
     """Record one answer to one plan and order what follows from it.
 
     Returns:
@@ -62,7 +62,7 @@ def plan_to_decision(context: StageContext, word: Word) -> Decision:
     plan = context.store.plan(word.plan)
     if plan is None:
         raise InputRejected(
-            f"plan {word.plan!r} was not decided", why="there is none with that id", mend="see: sre-agent incidents"
+            f"plan {word.plan!r} was not decided", why="there is none with that id", hint="see: sre-agent incidents"
         )
     incident = context.store.load(plan.incident)
     if incident.decision is not None and incident.decision.plan == plan.id:
@@ -76,7 +76,7 @@ def plan_to_decision(context: StageContext, word: Word) -> Decision:
     signed = _signed(context, plan, word, now)
     if not word.wanted():
         raise Unrecorded(
-            f"plan {plan.id!r} was not decided", why="it took so long that nobody waits for it", mend="say it again"
+            f"plan {plan.id!r} was not decided", why="it took so long that nobody waits for it", hint="say it again"
         )
     decision, row = _first(context, signed)
     try:
@@ -101,7 +101,7 @@ def auto_approve(context: StageContext, incident_id: str) -> StageOutcome:
         return StageOutcome.WAITING
     if kill_switch_says(context):
         return StageOutcome.WAITING
-    word = Word(
+    word = DecisionRequest(
         plan=plan.id,
         answer=Answer.APPROVE,
         who=POLICY_NAME,
@@ -155,7 +155,7 @@ def _record_again(context: StageContext, decision: Decision) -> None:
             raise PolicyRefused(
                 f"plan {decision.plan!r} was not decided",
                 why=f"the plan was withdrawn at that moment, the incident is {incident.phase}",
-                mend=f"look at what came instead: sre-agent incidents show {incident.id}",
+                hint=f"look at what came instead: sre-agent incidents show {incident.id}",
             )
         try:
             _record(context, incident, decision)
@@ -165,7 +165,7 @@ def _record_again(context: StageContext, decision: Decision) -> None:
     raise Unrecorded(
         f"plan {decision.plan!r} is not recorded yet",
         why="others write to its incident at this moment",
-        mend=f"say it again: sre-agent approve {decision.plan}",
+        hint=f"say it again: sre-agent approve {decision.plan}",
     )
 
 
@@ -179,13 +179,13 @@ def _record(context: StageContext, incident: Incident, decision: Decision) -> No
     save(context, moved, what + (f": {why}" if why else ""), now=decision.at, by=decision.shown)
 
 
-def _check(context: StageContext, incident: Incident, plan: Plan, word: Word) -> None:
+def _check(context: StageContext, incident: Incident, plan: Plan, word: DecisionRequest) -> None:
     current = incident.plan
     if current is None or current.id != plan.id or incident.phase is not Phase.ASKED:
         replaced = current is not None and current.id != plan.id
         newer = f"; plan {current.id!r} has taken its place: {_title(current)}" if replaced and current else ""
-        mend = f"look at {'it' if newer else 'the incident'}: sre-agent incidents show {incident.id}"
-        raise _refused(plan, f"the incident is {incident.phase}{newer}", mend)
+        hint = f"look at {'it' if newer else 'the incident'}: sre-agent incidents show {incident.id}"
+        raise _refused(plan, f"the incident is {incident.phase}{newer}", hint)
     if word.plan_digest is not None and not _is_digest(word.plan_digest, plan):
         why = f"what was shown had digest {word.plan_digest[:8]!r}, the plan has {plan.digest[:8]!r}: {_title(plan)}"
         raise _refused(plan, why, f"look at the plan again: sre-agent incidents show {incident.id}")
@@ -210,7 +210,7 @@ def _is_digest(shown: str, plan: Plan) -> bool:
     return len(shown) >= DIGEST_SHOWN and plan.digest.startswith(shown)
 
 
-def _signed(context: StageContext, plan: Plan, word: Word, now: datetime) -> Decision:
+def _signed(context: StageContext, plan: Plan, word: DecisionRequest, now: datetime) -> Decision:
     approver = context.rules.policy.approver(word.channel, word.who) if word.verified else None
     return sign(
         Decision(
@@ -233,15 +233,15 @@ def _signed(context: StageContext, plan: Plan, word: Word, now: datetime) -> Dec
     )
 
 
-def _repeated(decision: Decision, word: Word) -> Decision:
+def _repeated(decision: Decision, word: DecisionRequest) -> Decision:
     if decision.answer is word.answer and decision.who == word.who:
         return decision
     raise StateConflict(
         f"plan {decision.plan!r} was not decided again",
         why=f"{decision.shown} said {decision.answer} through {decision.channel} at {decision.at:%H:%M:%S} UTC",
-        mend=f"see what follows: sre-agent incidents show {decision.incident}",
+        hint=f"see what follows: sre-agent incidents show {decision.incident}",
     )
 
 
-def _refused(plan: Plan, why: str, mend: str) -> PolicyRefused:
-    return PolicyRefused(f"plan {plan.id!r} was not decided", why=why, mend=mend)
+def _refused(plan: Plan, why: str, hint: str) -> PolicyRefused:
+    return PolicyRefused(f"plan {plan.id!r} was not decided", why=why, hint=hint)

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from agent.core.incident.asked_ends import asked_by_stop, asked_by_us, stop_scopes
-from agent.core.incident.correlation import Meaning, belongs, first_line, linked, meaning
-from agent.core.incident.incident import KEPT_SIGNALS, Incident, Joined, incident_id
+from agent.core.incident.correlation import Meaning, accepts, first_line, linked, meaning
+from agent.core.incident.incident import KEPT_SIGNALS, CorrelatedSignal, Incident, incident_id
 from agent.core.incident.phase import BEFORE_DECISION
 from agent.core.intake.signal import AlertState, Signal, Source, alert_key
 from agent.core.value import digest
@@ -55,7 +55,7 @@ def signal_to_incident(context: StageContext, signal: Signal, opening: Opening |
     raise StateConflict(
         f"signal {signal.key[:12]!r} was not stored",
         why=f"others wrote to the incidents of {signal.service!r} {RIVALS} times in a row",
-        mend="nothing to do: it is delivered again",
+        hint="nothing to do: it is delivered again",
     )
 
 
@@ -128,12 +128,12 @@ def _home(
     own = seen[head_key(signal.run, signal.service, signal.revision)]
     if own is not None:
         incident = context.store.load(own)
-        return (incident, None) if belongs(incident, signal, cool_off_s=cool_off_s) else (None, incident)
+        return (incident, None) if accepts(incident, signal, cool_off_s=cool_off_s) else (None, incident)
     latest = seen[head_key(signal.run, signal.service, None)]
     if latest is None:
         return None, None
     incident = context.store.load(latest)
-    adopts = incident.revision is None and belongs(incident, signal, cool_off_s=cool_off_s)
+    adopts = incident.revision is None and accepts(incident, signal, cool_off_s=cool_off_s)
     return (incident, None) if adopts else (None, incident)
 
 
@@ -170,7 +170,7 @@ def _open(
         quiet_since=now,
         due_at=now,
         signal_count=1,
-        heard=1,
+        received=1,
         joined=(_entry(signal, finding),),
         alerts_open=_alerts((), signal),
         linked_to=before.id if before is not None and follows else None,
@@ -210,7 +210,7 @@ def _join(context: StageContext, incident: Incident, signal: Signal, finding: Fi
     changed = incident.with_(
         revision=signal.revision if adopted else incident.revision,
         signal_count=incident.signal_count + 1,
-        heard=incident.heard + 1,
+        received=incident.received + 1,
         joined=kept,
         alerts_open=_alerts(incident.alerts_open, signal),
         quiet_since=incident.quiet_since if what is Meaning.HEALTH else now,
@@ -233,9 +233,9 @@ def _count(context: StageContext, incident: Incident, signal: Signal) -> StageOu
     return StageOutcome.COUNTED if accepted.new else StageOutcome.DUPLICATE
 
 
-def _entry(signal: Signal, finding: Finding) -> Joined:
+def _entry(signal: Signal, finding: Finding) -> CorrelatedSignal:
     if signal.ends_unasked and (finding.benign or finding.signature is None):
-        return Joined(
+        return CorrelatedSignal(
             signal=signal.key[:12],
             at=signal.at,
             class_="unknown",
@@ -244,7 +244,7 @@ def _entry(signal: Signal, finding: Finding) -> Joined:
             reason="not weighed yet",
         )
     line = finding.evidence[0].text if finding.evidence else first_line(signal.text)
-    return Joined(
+    return CorrelatedSignal(
         signal=signal.key[:12],
         at=signal.at,
         class_=finding.class_,
@@ -260,7 +260,7 @@ def _end_line(signal: Signal) -> str:
     return first_line(signal.text) if signal.source is not Source.APP_LOG else f"it ended {signal.end.sentence}"
 
 
-def _same(entry: Joined, signal: Signal, held: Joined) -> bool:
+def _same(entry: CorrelatedSignal, signal: Signal, held: CorrelatedSignal) -> bool:
     """Whether a line was heard before: by its signature, or word for word; classes are only as good as the weighing.
 
     An end is the same as another by its words alone: its code may say more than the line with the same signature.

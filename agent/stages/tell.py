@@ -14,7 +14,7 @@ CLAIM_S: Final = 120.0
 store 15 s; who is silent for longer is dead, and people should not wait longer for the first word."""
 
 
-class BeingTold(DependencyFailed):
+class NotifyInProgress(DependencyFailed):
     """Another worker sends the first message at this moment; who comes later changes it."""
 
 
@@ -80,9 +80,9 @@ def _give_back(context: StageContext, incident_id: str, name: str, claimed_by: s
             context.cards.release_card(incident_id, name, claimed_by)
 
 
-def _being_told(incident_id: str) -> BeingTold:
-    return BeingTold(
+def _being_told(incident_id: str) -> NotifyInProgress:
+    return NotifyInProgress(
         f"{incident_id!r} was not shown",
         why="another worker shows it for the first time at this moment",
-        mend="nothing to do: it is tried again, and then changed in place",
+        hint="nothing to do: it is tried again, and then changed in place",
     )

@@ -26,7 +26,7 @@ def test_a_full_message_reads_as_sentences() -> None:
     error = errors.PolicyRefused(
         "plan 'p7' was not applied",
         why="the approval covers digest '3fa1', the plan is now '9c20'",
-        mend="look at the new plan and approve it: sre-agent approve p7",
+        hint="look at the new plan and approve it: sre-agent approve p7",
     )
     assert str(error) == (
         "plan 'p7' was not applied: the approval covers digest '3fa1', the plan is now '9c20'. "

@@ -8,7 +8,7 @@ from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import Phase
 from agent.core.intake.signal import Signal, Source
 from agent.core.plan.action import Difference, SetFlag
-from agent.core.plan.plan import FitWord, Plan, Risk, Rollout
+from agent.core.plan.plan import FitSummary, Plan, Risk, Rollout
 from agent.core.plan.proof import Proof, ProofFigure
 from agent.core.service.serving import EnvVar, ServingConfig, Target
 from agent.ports.bus import Message, Topic
@@ -98,7 +98,7 @@ def plan(id_: str = "p-a-1", **fields) -> Plan:
         "difference": (Difference(path="flag --max-model-len", before="32768", after="8192"),),
         "target": Target(service="gemma", uid="u1", generation=3, digest="d" * 64),
         "rollout": Rollout.IN_PLACE,
-        "fit_after": FitWord(
+        "fit_after": FitSummary(
             fits=True, reason="fits", sentence="fits", report={"weights_bytes": 2**34, "ranges": [1, 2.5]}
         ),
         "proof": Proof.COMPUTED,
@@ -106,7 +106,7 @@ def plan(id_: str = "p-a-1", **fields) -> Plan:
         "cost_before_usd_per_h": 0.71,
         "risk": Risk.LOW,
         "undo": "the prior template is put back",
-        "silence": "nothing is changed",
+        "if_unanswered": "nothing is changed",
         "made_at": T0,
         "expires_at": at(1800),
     }

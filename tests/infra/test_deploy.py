@@ -206,7 +206,7 @@ def test_anybody_s_bucket_is_not_taken_for_the_state(tree, tmp_path, bucket, say
         (tmp_path / name).chmod(0o755)
     (tree / "empty-policy.toml").write_text("")
     done = deploy(
-        tree, "plan", PROJECT="example-project", REGION="us-central1", PEOPLE="a@example.com",
+        tree, "plan", PROJECT="example-project", REGION="us-central1", ALERT_EMAILS="a@example.com",
         SERVICES_FILE="infra/services.example.toml", POLICY_FILE="empty-policy.toml",
         PATH=f"{tmp_path}:{os.environ['PATH']}",
     )  # fmt: skip
@@ -219,7 +219,7 @@ def test_nobody_logged_in_is_found_before_anything_is_changed(tree, missing):
     """The real gcloud without an account: a sentence that says what to do, and no command that changes."""
     if shutil.which("gcloud") is None:
         missing("the gcloud command")
-    done = deploy(tree, "apply", PROJECT="example-project", REGION="us-central1", PEOPLE="a@example.com")
+    done = deploy(tree, "apply", PROJECT="example-project", REGION="us-central1", ALERT_EMAILS="a@example.com")
     assert done.returncode == 2
     assert "nobody is logged in; run: gcloud auth login" in done.stderr
     assert "\n+ " not in done.stdout
@@ -232,7 +232,7 @@ def test_nobody_logged_in_is_found_before_anything_is_changed(tree, missing):
         ([], {}, "usage: ./deploy.sh"),
         (["plan"], {}, "PROJECT"),
         (["plan"], {"PROJECT": "p-1234567"}, "REGION"),
-        (["plan"], {"PROJECT": "p-1234567", "REGION": "us-east4"}, "PEOPLE"),
+        (["plan"], {"PROJECT": "p-1234567", "REGION": "us-east4"}, "ALERT_EMAILS"),
     ],
 )
 def test_what_is_missing_is_said(words, more, says, tree):

@@ -16,7 +16,7 @@ from agent.entrypoints.service import feed, handlers, publish_example
 from agent.ports.stage_context import Owner
 from agent.ports.store import Query
 from agent.settings import read_settings
-from agent.stages.plan_to_decision import Word, plan_to_decision
+from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -58,7 +58,7 @@ class Journey:
 
     def answer(self, plan: str, answer: Answer = Answer.APPROVE, *, who: str = "ada", why: str = "") -> Decision:
         """Say yes or no."""
-        word = Word(plan=plan, answer=answer, who=who, channel=Channel.COMMAND_LINE, verified=False, why=why)
+        word = DecisionRequest(plan=plan, answer=answer, who=who, channel=Channel.COMMAND_LINE, verified=False, why=why)
         return plan_to_decision(self.installation.contexts[Owner.DECIDE], word)
 
 

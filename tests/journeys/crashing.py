@@ -120,9 +120,9 @@ def decide(plan):
     from agent.app import Role
     from agent.core.decision.decision import Answer, Channel
     from agent.ports.stage_context import Owner
-    from agent.stages.plan_to_decision import Word, plan_to_decision
+    from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
 
-    word = Word(plan=plan, answer=Answer.APPROVE, who="ada", channel=Channel.COMMAND_LINE, verified=False)
+    word = DecisionRequest(plan=plan, answer=Answer.APPROVE, who="ada", channel=Channel.COMMAND_LINE, verified=False)
     plan_to_decision(function_app.app_of(Role.DECIDE).contexts[Owner.DECIDE], word)
 
 

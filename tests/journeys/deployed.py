@@ -21,7 +21,7 @@ from agent.ports.bus import Topic
 from agent.ports.stage_context import Owner
 from agent.ports.store import Query
 from agent.settings import read_settings
-from agent.stages.plan_to_decision import Word, plan_to_decision
+from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
 
 ROOT = Path(__file__).resolve().parents[2]
 FUNCTION_OF = {
@@ -165,5 +165,7 @@ class Deployed:
         )
 
     def approve(self, plan):
-        word = Word(plan=plan, answer=Answer.APPROVE, who="ada", channel=Channel.COMMAND_LINE, verified=False)
+        word = DecisionRequest(
+            plan=plan, answer=Answer.APPROVE, who="ada", channel=Channel.COMMAND_LINE, verified=False
+        )
         return plan_to_decision(self.decider.contexts[Owner.DECIDE], word)

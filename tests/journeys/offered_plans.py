@@ -20,7 +20,7 @@ from agent.core.incident.incident import Incident
 from agent.core.plan.plan import Rollout
 from agent.core.plan.printed_memory import printed
 from agent.core.planning.planning import Proposal, propose
-from agent.core.service.logged_config import told_config
+from agent.core.service.logged_config import args_from_log
 from agent.core.service.services import parse_services
 from agent.core.service.serving import Live, Probe, ServingConfig
 
@@ -77,7 +77,7 @@ def replay(row: dict[str, Any]) -> Replayed:
     log = LogText(lines=tuple((NOW, line) for line in lines), complete=True)
     platform = row["platform"]
     diagnosis = diagnose((), log, platform=platform, matcher=matcher(), titles=titles(), now=NOW)
-    told = told_config(lines)
+    told = args_from_log(lines)
     count, accelerator = _accelerator(row.get("accelerator"))
     config = ServingConfig(
         command=("vllm",),

@@ -16,7 +16,7 @@ from agent.ports.bus import Delivery
 from agent.ports.control import KillSwitch
 from agent.ports.stage_context import Owner
 from agent.ports.store import Change
-from agent.stages.plan_to_decision import Word, plan_to_decision
+from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
 
 PROBE = "gemma4-26b-l4-startup-probe"
 SERVICE = "gemma4-26b-qat-l4"
@@ -216,7 +216,7 @@ def test_an_approval_that_ran_out_before_the_executor_looked_is_refused(journey)
 def test_what_was_shown_must_be_the_plan(journey):
     told = journey(PROBE)
     plan = told.until(ASKED).plan
-    word = Word(
+    word = DecisionRequest(
         plan=plan.id,
         answer=Answer.APPROVE,
         who="ada",
@@ -241,7 +241,7 @@ class Broken:
 
 
 def failing(*args, **kwargs):
-    raise DependencyFailed("the store did not answer", why="down", mend="wait")
+    raise DependencyFailed("the store did not answer", why="down", hint="wait")
 
 
 def garbage(*args, **kwargs):
@@ -383,13 +383,15 @@ def test_policy_is_read_by_the_executor_itself(journey):
 def test_nobody_may_sign_as_policy_from_outside(journey):
     told = journey(PROBE)
     plan = told.until(ASKED).plan
-    word = Word(plan=plan.id, answer=Answer.APPROVE, who="policy", channel=Channel.POLICY, verified=True)
+    word = DecisionRequest(plan=plan.id, answer=Answer.APPROVE, who="policy", channel=Channel.POLICY, verified=True)
     with pytest.raises(PolicyRefused, match="asks for a person"):
         plan_to_decision(told.installation.contexts[Owner.DECIDE], word)
 
 
 def word_of(plan, channel, who, *, answer=Answer.APPROVE, verified=True):
-    return Word(plan=plan.id, answer=answer, who=who, channel=channel, verified=verified, plan_digest=plan.digest)
+    return DecisionRequest(
+        plan=plan.id, answer=answer, who=who, channel=channel, verified=verified, plan_digest=plan.digest
+    )
 
 
 ADA = Approver(name="Ada", slack="U0ADA", webhook="pager", email="ada@example.com", services=("gemma4-*",))

@@ -20,10 +20,10 @@ from agent.entrypoints.console.app import make_app
 from agent.entrypoints.console.forwarding import forward_of
 from agent.entrypoints.console.identity import ASSERTION, IapPerson
 from agent.entrypoints.http.application import make_http_app
+from agent.entrypoints.http.authenticator import Authenticator
 from agent.entrypoints.http.decide import decisions
 from agent.entrypoints.http.gate import Gate
 from agent.entrypoints.http.operators import operators
-from agent.entrypoints.proofs import Proofs
 from agent.entrypoints.service import handlers
 from agent.ports.stage_context import Owner
 from agent.settings import Settings
@@ -54,7 +54,7 @@ class Cloud:
 
     def decide(self):
         clock = self.told.clock
-        proofs = Proofs(
+        proofs = Authenticator(
             clock=clock,
             google=KeySet(clock, url=f"{self.keys.url}/certs", holder="Google's accounts"),
             iap=KeySet(clock, url=f"{self.keys.url}/iap", holder="Identity-Aware Proxy"),

@@ -310,7 +310,7 @@ class Failing:
 
 
 def down(*args, **kwargs):
-    raise DependencyFailed("no answer", why="down", mend="wait")
+    raise DependencyFailed("no answer", why="down", hint="wait")
 
 
 def test_a_store_that_is_down_refuses_the_press_and_the_same_request_may_come_again(desk):
@@ -364,7 +364,7 @@ def test_rivals_at_the_incident_are_no_answer_to_a_webhook(desk):
     """Its claim stands already; the same request finishes what it began."""
 
     def late(*args, **kwargs):
-        raise StateConflict("the incident was not saved", why="somebody wrote first", mend="load it again")
+        raise StateConflict("the incident was not saved", why="somebody wrote first", hint="load it again")
 
     request = desk.hook()
     assert pager(desk.gate(world={"store": Failing(desk.world.store, commit=late)}), request)[0] == 503

@@ -11,7 +11,7 @@ import pytest
 from agent.core.decision.policy import NEVER_FLAGS, Mode, Policy, Rule
 from agent.core.diagnosis.evidence_pack import Case, Line
 from agent.core.diagnosis.model_joining import joined_words
-from agent.core.diagnosis.model_request import ROUND_CAP, When, begun
+from agent.core.diagnosis.model_request import ROUND_CAP, When, start_request
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import ForPerson
 from agent.core.plan.plan import Risk
@@ -137,7 +137,9 @@ def test_every_public_string_reaches_the_model_and_moves_nothing_but_class_ids_a
         reached += shown in fenced
         assert "injected" not in head + question.system
         assert heard.word is not None
-        held = begun(None, rules, when=When.ALWAYS, wake=When.ALWAYS, plan_from=told.clock.now(), now=told.clock.now())
+        held = start_request(
+            None, rules, when=When.ALWAYS, wake=When.ALWAYS, plan_from=told.clock.now(), now=told.clock.now()
+        )
         joined = joined_words(rules, held.said(heard.word, heard.lines), known.model_use.fixes)
         assert joined.led_by_model
         assert joined.fix_actions == known.model_use.fixes[joined.class_]

@@ -71,7 +71,9 @@ def journey(deployed):
     for line in lines:
         deployed.sink(json.loads(line))
     # A signal that a killed function takes late withdraws the plan where it names another cause.
-    asked = deployed.until(lambda i: i.phase is Phase.ASKED and i.heard == i.weighed == len(lines), limit_s=120)
+    asked = deployed.until(
+        lambda i: i.phase is Phase.ASKED and i.received == i.diagnosed_count == len(lines), limit_s=120
+    )
     answered(deployed, asked.plan.id)
     done = deployed.until(lambda i: i.ended, limit_s=180)
     assert (done.phase, done.verification.verdict) == (Phase.RESOLVED, Verdict.RECOVERED)

@@ -18,7 +18,7 @@ from agent.ports.control import KillSwitch
 from agent.ports.stage_context import Owner
 from agent.ports.store import Query
 from agent.settings import read_settings
-from agent.stages.plan_to_decision import Word, plan_to_decision
+from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
 from agent.stages.shared.database_pair import databases_apart
 from agent.stages.shared.kill_switch import turn_kill_switch
 
@@ -60,7 +60,9 @@ class Service:
         return found
 
     def approve(self, plan: str) -> None:
-        word = Word(plan=plan, answer=Answer.APPROVE, who="ada", channel=Channel.COMMAND_LINE, verified=False)
+        word = DecisionRequest(
+            plan=plan, answer=Answer.APPROVE, who="ada", channel=Channel.COMMAND_LINE, verified=False
+        )
         plan_to_decision(self.here.contexts[Owner.DECIDE], word)
 
     def copy(self, to: str) -> Path:
@@ -127,7 +129,7 @@ def another(service: Service, name: str) -> None:
 LOSSES = {"missing": missing, "emptied": emptied, "older": older, "of another installation": another}
 
 
-def begun(service: Service) -> None:
+def start_request(service: Service) -> None:
     """An installation in which somebody decided; a backup was made before."""
     turn_kill_switch(service.here.store, service.here.control, on=False, by="ada", why="-", at=service.here.clock.now())
     asked = service.asked()
@@ -139,7 +141,7 @@ def begun(service: Service) -> None:
 @pytest.mark.parametrize("name", BOTH)
 @pytest.mark.parametrize("lost", LOSSES.values(), ids=LOSSES)
 def test_up_refuses_to_start_and_says_the_way_back(service, monkeypatch, capsys, lost, name):
-    begun(service)
+    start_request(service)
     lost(service, name)
     monkeypatch.setenv("STORE", f"sqlite:{service.folder}")
     assert main(["up", "--port", "0", "--example", str(EXAMPLE)]) == 2
@@ -152,7 +154,7 @@ def test_up_refuses_to_start_and_says_the_way_back(service, monkeypatch, capsys,
 @pytest.mark.parametrize("lost", LOSSES.values(), ids=LOSSES)
 def test_functions_receive_diagnose_and_tell_and_refuse_every_effect(service, lost, name):
     """Nothing is applied, a new incident still gets its diagnosis and plan, and an approval is refused with the reason."""
-    begun(service)
+    start_request(service)
     lost(service, name)
     service.work()
     found = service.here.store.incidents(Query())
@@ -172,7 +174,7 @@ def test_functions_receive_diagnose_and_tell_and_refuse_every_effect(service, lo
 @pytest.mark.parametrize("lost", LOSSES.values(), ids=LOSSES)
 def test_a_kill_switch_that_was_lost_is_not_off(service, lost):
     """It was on; the copy that stands knows nothing of it, and nothing is changed all the same."""
-    begun(service)
+    start_request(service)
     now = service.here.clock.now()
     turn_kill_switch(service.here.store, service.here.control, on=True, by="grace", why="enough", at=now)
     lost(service, "control.sqlite")
@@ -181,7 +183,7 @@ def test_a_kill_switch_that_was_lost_is_not_off(service, lost):
 
 
 def test_verifying_an_emptied_record_is_not_sound(service, monkeypatch, capsys):
-    begun(service)
+    start_request(service)
     emptied(service, "control.sqlite")
     monkeypatch.setenv("STORE", f"sqlite:{service.folder}")
     assert main(["audit", "verify"]) == 1
@@ -213,7 +215,7 @@ def test_a_first_start_that_died_halfway_goes_on(service, stopped_after):
 
 def test_state_from_before_this_rule_is_stamped_once(service):
     """Incidents and a record stand there, and no id."""
-    begun(service)
+    start_request(service)
     for database in (service.here.store._database, service.here.control._database):
         with database.writing() as db:
             db.execute("DELETE FROM installation")
@@ -226,7 +228,7 @@ def test_state_from_before_this_rule_is_stamped_once(service):
 
 def test_a_crash_between_the_decision_and_its_marks_is_no_loss(service):
     """The record grew, and neither database was told."""
-    begun(service)
+    start_request(service)
     service.here.control.append(at=service.here.clock.now(), kind="k", incident="i", who="w", body="b")
     assert databases_apart(service.here.contexts[Owner.DECIDE]) == ""
     service.here.store.reach(service.here.control.audit(1)[-1].number)
@@ -239,7 +241,7 @@ def test_paired_anew_it_goes_on_with_the_kill_switch_on(service, lost, name):
     """The way back where there is no backup: said in the record, and a person turns the switch off."""
     from agent.entrypoints.cli.commands.up import _check_databases
 
-    begun(service)
+    start_request(service)
     lost(service, name)
     _check_databases(service.here, anew=True)
     assert databases_apart(service.here.contexts[Owner.DECIDE]) == ""

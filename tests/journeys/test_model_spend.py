@@ -11,8 +11,8 @@ from agent.core.diagnosis.model_request import (
     Explanation,
     Spend,
     When,
-    begun,
     round_cap,
+    start_request,
 )
 
 START = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
@@ -37,12 +37,12 @@ def one_incident(chance):
         now += timedelta(seconds=chance.randint(1, 90))
         if held is None or chance.random() < 0.15:
             found = rules(chance.choice(CLASSES), certain=chance.random() < 0.5)
-            held = begun(held, found, when=When.ALWAYS, wake=When.UNCERTAIN, plan_from=now, now=now)
+            held = start_request(held, found, when=When.ALWAYS, wake=When.UNCERTAIN, plan_from=now, now=now)
         if not held.due(now):
             continue
         cap, reserved = round_cap(held), held.reserved(now)
         if reserved is None:
-            held = held.dropped("its cap is reached")
+            held = held.give_up("its cap is reached")
             continue
         assert cap.within(ROUND_CAP)
         cost = Spend(
@@ -56,7 +56,7 @@ def one_incident(chance):
             continue  # the worker died: what it reserved stays paid
         paid = held.with_(spent=held.spent.minus(cap).plus(cost))
         end = chance.random()
-        held = paid.said(word, ()) if end < 0.3 else paid.again(now, "asleep") if end < 0.8 else paid.dropped("no")
+        held = paid.said(word, ()) if end < 0.3 else paid.again(now, "asleep") if end < 0.8 else paid.give_up("no")
     return used, held
 
 
@@ -75,11 +75,13 @@ def test_no_cap_is_exceeded_in_a_thousand_incidents():
 def test_every_explanation_comes_to_an_end():
     """A model that never answers is given up within a quarter of an hour and a round."""
     held, now = (
-        begun(None, rules("host_oom", certain=True), when=When.ALWAYS, wake=When.ALWAYS, plan_from=START, now=START),
+        start_request(
+            None, rules("host_oom", certain=True), when=When.ALWAYS, wake=When.ALWAYS, plan_from=START, now=START
+        ),
         START,
     )
     while held.state is Explanation.WANTED:
         now = held.next_at
         reserved = held.reserved(now)
-        held = reserved.again(now, "asleep") if reserved is not None else held.dropped("over")
+        held = reserved.again(now, "asleep") if reserved is not None else held.give_up("over")
         assert now - START <= timedelta(seconds=GIVE_UP_S + ROUND_CAP.seconds)

@@ -26,7 +26,7 @@ def settled(told):
 
 
 def explained(told):
-    return told.until(lambda i: i.explaining is not None and i.explaining.state is not Explanation.WANTED)
+    return told.until(lambda i: i.model_request is not None and i.model_request.state is not Explanation.WANTED)
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
@@ -102,10 +102,10 @@ def test_a_sleeping_model_is_asked_each_minute_and_dropped(journey):
     plan = settled(told).plan
     told.go(1200, step=20)
     incident = told.incidents()[0]
-    assert incident.explaining.state is Explanation.DROPPED
+    assert incident.model_request.state is Explanation.DROPPED
     model = told.installation.contexts[Owner.INCIDENT].model
     assert 10 <= len(model.questions) <= 15
-    assert incident.explaining.spent.within(INCIDENT_CAP)
+    assert incident.model_request.spent.within(INCIDENT_CAP)
     told.answer(plan.id)
     assert told.until(lambda i: i.ended).phase is Phase.RESOLVED
 
@@ -147,13 +147,13 @@ def test_a_decision_does_not_wait_for_the_model(journey):
 
 @pytest.mark.parametrize("when", ["uncertain", "never"])
 def test_certain_rules_ask_nothing_where_that_is_wished(journey, when):
-    """GEMMA_WHEN=uncertain: not one call where a rule is certain."""
+    """MODEL_ASK_WHEN=uncertain: not one call where a rule is certain."""
     model = words.Says(words.right)
     told = words.given(journey(PROBE), model, when=when)
     settled(told)
     told.go(120, step=10)
     assert model.questions == []
-    assert told.incidents()[0].explaining is None
+    assert told.incidents()[0].model_request is None
 
 
 FAULTS = {
@@ -199,8 +199,8 @@ def test_a_broken_model_server_holds_nothing_up(journey, fault):
         assert asked.plan == alone.plan
         told.go(1000, step=50)
         incident = told.incidents()[0]
-        assert incident.explaining.state is Explanation.DROPPED
-        assert incident.explaining.spent.within(INCIDENT_CAP)
+        assert incident.model_request.state is Explanation.DROPPED
+        assert incident.model_request.spent.within(INCIDENT_CAP)
         assert len(server.questions) <= 5
         told.answer(asked.plan.id)
         assert told.until(lambda i: i.ended).phase is Phase.RESOLVED
@@ -212,7 +212,7 @@ def test_wrong_twice_is_no_answer(journey):
     told = words.given(journey(PROBE), model)
     settled(told)
     incident = explained(told)
-    assert incident.explaining.state is Explanation.DROPPED
+    assert incident.model_request.state is Explanation.DROPPED
     assert len(model.questions) == 2
     assert "your last answer was not used" in model.questions[1].user
     assert model.usable == [False, False]

@@ -20,7 +20,7 @@ from agent.ports.stage_context import Owner
 from agent.ports.store import Change, head_key
 from agent.presentation.terminal_text import lines
 from agent.settings import read_settings
-from agent.stages.plan_to_decision import Word, plan_to_decision
+from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
 
 ROOT = Path(__file__).resolve().parents[2]
 FROZEN = sorted((ROOT / "tests" / "fixtures").glob("v*/*.jsonl"))
@@ -98,7 +98,7 @@ def test_an_incident_that_waits_can_be_rejected_after_the_upgrade(path: Path, tm
             plan=incident.plan,
         )
     )
-    word = Word(
+    word = DecisionRequest(
         plan=incident.plan.id, answer=Answer.REJECT, who="ada", channel=Channel.COMMAND_LINE, verified=False, why="no"
     )
     plan_to_decision(service.contexts[Owner.DECIDE], word)

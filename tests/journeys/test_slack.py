@@ -18,7 +18,7 @@ from agent.entrypoints.http.gate import Gate
 from agent.entrypoints.service import handlers
 from agent.ports.stage_context import Owner
 from agent.presentation.slack_card import APPROVE, REJECT
-from agent.stages.tell import BeingTold, tell_people
+from agent.stages.tell import NotifyInProgress, tell_people
 from tests.journeys import fake_slack
 
 PROBE = "gemma4-26b-l4-startup-probe"
@@ -264,7 +264,7 @@ def test_two_instances_with_many_threads_post_one_message(team, tmp_path):
     methods = [method for method, _ in here.slack.history]
     assert methods.count("chat.postMessage") == 1
     assert len(here.slack.messages) == 1
-    assert all(isinstance(error, BeingTold) for error in failed), failed
+    assert all(isinstance(error, NotifyInProgress) for error in failed), failed
     assert [tell_people(world, incident.id) for world in worlds] == [{}, {}]
     assert [method for method, _ in here.slack.history].count("chat.postMessage") == 1
     for database in databases:
@@ -279,7 +279,7 @@ def test_an_instance_that_died_over_its_first_message_does_not_silence_the_incid
     here.slack.broken = 0
     (_, other), databases = instances(here, tmp_path)
     other.cards.claim_card(incident.id, "slack", "dead", now=here.told.clock.now(), for_s=120)
-    assert isinstance(tell_people(other, incident.id)["slack"], BeingTold)
+    assert isinstance(tell_people(other, incident.id)["slack"], NotifyInProgress)
     assert here.slack.messages == {}
     here.told.clock.step(120)
     assert tell_people(other, incident.id) == {}

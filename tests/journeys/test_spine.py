@@ -133,7 +133,7 @@ def test_an_approval_under_the_kill_switch_is_refused_and_the_plan_stays(journey
     told.installation.control.set_kill_switch(KillSwitch(on=True, by="grace", why="maintenance"))
     with pytest.raises(PolicyRefused, match=r"the kill switch is on \(by grace: maintenance\)") as caught:
         told.answer(plan.id)
-    assert "sre-agent stop --off" in caught.value.mend
+    assert "sre-agent stop --off" in caught.value.hint
     told.go(5)
     assert told.incidents()[0].phase is Phase.ASKED
     assert told.installation.control.audit() == ()
@@ -155,7 +155,7 @@ def test_a_switch_that_cannot_be_read_takes_no_approval(journey) -> None:
     plan = told.until(lambda i: i.phase is Phase.ASKED).plan
 
     def unread() -> KillSwitch:
-        raise DependencyFailed("the switch was not read", why="down", mend="wait")
+        raise DependencyFailed("the switch was not read", why="down", hint="wait")
 
     told.installation.control.kill_switch = unread
     with pytest.raises(DependencyFailed):
@@ -187,5 +187,5 @@ def test_a_signal_heard_while_people_are_asked_keeps_nobody_busy(journey) -> Non
     signal_to_incident(told.installation.contexts[Owner.INTAKE], other)
     told.go(3)
     rested = told.incidents()[0]
-    assert rested.heard == rested.weighed > asked.heard
+    assert rested.received == rested.diagnosed_count > asked.received
     assert rested.due_at == rested.plan.expires_at

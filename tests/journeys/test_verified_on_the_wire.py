@@ -154,7 +154,7 @@ class Closed:
 
     def instance_log(self, *_: object, **__: object):
         self.asked += 1
-        raise DependencyFailed("the log was not read", why="permission denied", mend="nothing to do")
+        raise DependencyFailed("the log was not read", why="permission denied", hint="nothing to do")
 
 
 def test_only_the_function_that_diagnoses_reads_the_log_and_it_does_so_once(begun: Callable) -> None:

@@ -59,7 +59,7 @@ def test_a_flood_of_output_is_watched_in_bounded_memory_and_its_end_is_told(own,
     assert size > size_mb * MB
     own.until(lambda: json.loads(told.read_text())[page.newest.mark]["offset"] == size, "the last byte")
     known = own.until(
-        lambda: next((i for i in own.incidents() if i.heard == i.weighed and i.diagnosis), None), "weighed"
+        lambda: next((i for i in own.incidents() if i.received == i.diagnosed_count and i.diagnosis), None), "weighed"
     )
     assert len(own.incidents()) == 1
     assert any(LAST in evidence.line for evidence in known.diagnosis.evidence)

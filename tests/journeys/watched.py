@@ -15,14 +15,14 @@ from agent.adapters.clock import SystemClock
 from agent.adapters.platform.host.platform import HostPlatform
 from agent.adapters.platform.host.process import of_start
 from agent.adapters.platform.host.server import HostServer
-from agent.adapters.platform.host.state_file import Book
+from agent.adapters.platform.host.state_file import StateFile
 from agent.adapters.store.sqlite.database import SqliteDatabase
 from agent.adapters.store.sqlite.schema import Kind
 from agent.adapters.store.sqlite.store import SqliteStore
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.core.intake.signal import Signal
-from agent.ports.host import Page, Stage
+from agent.ports.host import Stage, State
 from agent.ports.store import Query
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -90,9 +90,9 @@ class Watched:
         command = [str(AGENT), "approve", plan, "--by", "ada"]
         subprocess.run(command, env=self.environ, cwd=self.folder, check=True, stdout=subprocess.DEVNULL, timeout=60)
 
-    def page(self) -> Page | None:
+    def page(self) -> State | None:
         """The record of the server, as it stands."""
-        return Book(self.folder / "host" / NAME).read()
+        return StateFile(self.folder / "host" / NAME).read()
 
     def serving(self) -> bool:
         """Whether the newest start serves, by the record."""

@@ -37,7 +37,7 @@ from agent.errors import SreError
 from agent.ports.stage_context import Owner
 from agent.ports.store import Query
 from agent.settings import read_settings
-from agent.stages.plan_to_decision import Word, plan_to_decision
+from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
 from tests.simulation.simulated.chaos import WRITES, Port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -110,7 +110,7 @@ class Journey:
     def _person(self) -> None:
         for incident in self.installation.store.incidents(Query(open_only=True)):
             if incident.phase is Phase.ASKED and incident.plan is not None:
-                word = Word(
+                word = DecisionRequest(
                     plan=incident.plan.id,
                     answer=Answer.REJECT if incident.plan.by_person else Answer.APPROVE,
                     who="ada",

@@ -22,7 +22,7 @@ from agent.ports.bus import Delivery, Outcome
 from agent.ports.stage_context import Owner
 from agent.ports.store import Query
 from agent.settings import read_settings
-from agent.stages.plan_to_decision import Word, plan_to_decision
+from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
 
 ROOT = Path(__file__).resolve().parents[2]
 SEEDS = {  # by example: the searched one costs two seconds a run
@@ -135,7 +135,9 @@ class Shaken:
                     self.waiting.append((self.step + 1, delivery))
 
     def _approve(self, plan):
-        word = Word(plan=plan, answer=Answer.APPROVE, who="ada", channel=Channel.COMMAND_LINE, verified=False)
+        word = DecisionRequest(
+            plan=plan, answer=Answer.APPROVE, who="ada", channel=Channel.COMMAND_LINE, verified=False
+        )
         try:
             plan_to_decision(self.installation.contexts[Owner.DECIDE], word)
         except StateConflict:

@@ -9,7 +9,7 @@ import structlog
 from agent.app import Role
 from agent.entrypoints import function_app
 from agent.entrypoints.http import serve
-from agent.entrypoints.slack_request import BODY_LIMIT
+from agent.entrypoints.http.slack_request import BODY_LIMIT
 from tests.simulation import bodies
 
 ROOT = Path(__file__).resolve().parents[2]

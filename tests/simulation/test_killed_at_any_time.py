@@ -18,7 +18,7 @@ from agent.errors import SreError
 from agent.ports.stage_context import Owner
 from agent.ports.store import Query
 from agent.settings import read_settings
-from agent.stages.plan_to_decision import Word, plan_to_decision
+from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "gemma4-26b-l4-startup-probe"
@@ -49,7 +49,7 @@ class Service:
         """Approve whatever is asked."""
         for incident in self.incidents(installation):
             if incident.phase is Phase.ASKED and incident.plan is not None:
-                word = Word(
+                word = DecisionRequest(
                     plan=incident.plan.id,
                     answer=Answer.APPROVE,
                     who="ada",

@@ -21,10 +21,10 @@ from agent.core.service.services import Services
 from agent.core.value import digest
 from agent.entrypoints.cli.analysis import analysis
 from agent.entrypoints.cli.records import JsonRecord
-from agent.entrypoints.monitor.host_monitor import Watchman
+from agent.entrypoints.monitor.host_monitor import HostMonitor
 from agent.entrypoints.service import handlers
 from agent.errors import DependencyFailed
-from agent.ports.host import Page, Stage, Start
+from agent.ports.host import Stage, Start, State
 from agent.ports.logs import InstanceLog, LogLine
 from agent.ports.stage_context import Owner
 from agent.ports.store import Query
@@ -197,11 +197,11 @@ def watched(pipeline, service, last, code, number, **start):
         last_line=last[-300:],
         **start,
     )
-    page = Page(service=service, uid="u", template="{}", starts=(ended,))
+    page = State(service=service, uid="u", template="{}", starts=(ended,))
     platform = SimpleNamespace(settled=lambda _: page, first_byte=lambda *_: 0, log_path=lambda *_: log, again=None)
     folder = pipeline.folder / service
     folder.mkdir()
-    Watchman(pipeline.installation, service, platform=platform, doctor=None, folder=folder).look()
+    HostMonitor(pipeline.installation, service, platform=platform, doctor=None, folder=folder).look()
     pipeline.drive()
 
 
@@ -364,7 +364,7 @@ def test_an_end_is_told_though_the_log_cannot_be_read(pipeline, monkeypatch):
     """What the watcher knows of the end does not depend on what was printed."""
 
     def unreadable(self, *, ended=False):
-        raise DependencyFailed("the log was not read", why="Input/output error", mend="nothing to do")
+        raise DependencyFailed("the log was not read", why="Input/output error", hint="nothing to do")
 
     monkeypatch.setattr(Follower, "pieces", unreadable)
     watched(pipeline, "no-log", "", 1, None)

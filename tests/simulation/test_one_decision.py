@@ -33,7 +33,7 @@ from agent.core.service.serving import Target
 from agent.errors import PolicyRefused, StateConflict
 from agent.ports.stage_context import Owner, StageContext
 from agent.ports.store import Change
-from agent.stages.plan_to_decision import Word, plan_to_decision
+from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
 
 ROOT = Path(__file__).resolve().parents[2]
 AT = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
@@ -70,7 +70,7 @@ def plan_of(number):
         risk=Risk.LOW,
         undo="the prior template",
         proof=Proof.NOT_NEEDED,
-        silence="nothing",
+        if_unanswered="nothing",
         policy=POLICY.digest,
         asked_by="P0",
         made_at=AT,
@@ -152,7 +152,7 @@ class Race:
     def _racer(self, racer):
         for number, plan in enumerate(self.plans):
             self.line.wait()
-            word = Word(
+            word = DecisionRequest(
                 plan=plan.id,
                 answer=self.answers[number][racer],
                 who=f"U0{racer:03d}",
@@ -231,7 +231,7 @@ def test_a_thousand_requests_are_each_used_once_across_two_workers_and_a_restart
 def test_the_same_answer_of_the_same_person_is_no_second_decision(tmp_path, n):
     world = world_on(tmp_path)
     plan = asked(world.store, n)
-    word = Word(
+    word = DecisionRequest(
         plan=plan.id, answer=Answer.APPROVE, who="U0001", channel=Channel.SLACK, verified=True, plan_digest=plan.digest
     )
     assert plan_to_decision(world, word) == plan_to_decision(world_on(tmp_path), word)
@@ -242,7 +242,7 @@ def test_a_decision_that_a_dead_writer_claimed_is_on_record_once_it_counts(tmp_p
     """It ended between its claim and the record: whoever comes next finishes both, and nothing counts unrecorded."""
     world = world_on(tmp_path)
     plan = asked(world.store, 1)
-    word = Word(
+    word = DecisionRequest(
         plan=plan.id, answer=Answer.APPROVE, who="U0001", channel=Channel.SLACK, verified=True, plan_digest=plan.digest
     )
     dying = world_on(tmp_path)

@@ -23,7 +23,7 @@ HANDLED_FAILURES = 5
 
 WAYS = {
     "poison-bug": lambda: ZeroDivisionError("a bug that this entry wakes"),
-    "poison-dependency": lambda: DependencyFailed("not stored", why="refused", mend="later"),
+    "poison-dependency": lambda: DependencyFailed("not stored", why="refused", hint="later"),
     "poison-timeout": lambda: TimeoutError("the store did not answer in time"),
 }
 
@@ -134,7 +134,7 @@ def test_time_outs_say_nothing_about_the_message(tmp_path):
 def test_what_the_quarantine_cannot_keep_is_not_acknowledged(tmp_path):
     class Full:
         def __getattr__(self, name):
-            raise DependencyFailed("not kept", why="the disk is full", mend="make room")
+            raise DependencyFailed("not kept", why="the disk is full", hint="make room")
 
     poisoned = Poisoned(tmp_path)
     full = dataclasses.replace(poisoned.installation, quarantine=Full())

@@ -26,7 +26,7 @@ from agent.ports.platform import Order
 from agent.ports.stage_context import Owner
 from agent.ports.store import Change, Query
 from agent.settings import read_settings
-from agent.stages.plan_to_decision import Word, plan_to_decision
+from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
 from tests.simulation.kills import FITS, Journey
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -266,7 +266,7 @@ class Story(Journey):
             honest = self.known.setdefault("seen", plan)
             if self.setting.answer is None or self.setting.automatic:
                 continue
-            word = Word(
+            word = DecisionRequest(
                 plan=honest.id, answer=self.setting.answer, who="ada", channel=Channel.COMMAND_LINE, verified=False,
                 plan_digest=honest.digest,
             )  # fmt: skip

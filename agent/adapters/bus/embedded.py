@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Final
 
-from agent.adapters.bus.pulling import Arrival, Subscription, by_name, checked, dead_letter_attributes
-from agent.adapters.bus.wake_up import Bell
+from agent.adapters.bus.pulling import LeasedDelivery, Subscription, by_name, checked, dead_letter_attributes
+from agent.adapters.bus.wake_up import WakeUp
 from agent.adapters.store.named_sql import queries
 from agent.adapters.store.sqlite.database import SqliteDatabase
 from agent.adapters.store.sqlite.time_text import from_us, to_us
@@ -49,7 +49,7 @@ class EmbeddedBus:
         self._subscriptions = by_name(subscriptions)
         self._retention = retention
         self._hide = hide
-        self._bell = Bell()
+        self._bell = WakeUp()
         with database.writing() as db:
             rows = [{"name": s.name, "topic": s.topic} for s in self._subscriptions.values()]
             db.executemany(SQL["subscribe"], rows)
@@ -70,7 +70,7 @@ class EmbeddedBus:
         self._bell.ring()
         return str(number)
 
-    def pull(self, subscription: str, limit: int = 1) -> tuple[Arrival, ...]:
+    def pull(self, subscription: str, limit: int = 1) -> tuple[LeasedDelivery, ...]:
         """Lease deliveries that are due; what was delivered too often goes to the dead letters instead."""
         who = self._subscriptions[subscription]
         now = to_us(self._clock.now())
@@ -89,7 +89,7 @@ class EmbeddedBus:
                 arrivals.append(_arrival(who, number, attempt + 1, row))
         return tuple(arrivals)
 
-    def ack(self, arrival: Arrival) -> bool:
+    def ack(self, arrival: LeasedDelivery) -> bool:
         """Take the message from its subscription; a power cut may bring it back once more."""
         place = _place(arrival)
         with self._database.writing(durable=False) as db:
@@ -98,7 +98,7 @@ class EmbeddedBus:
                 db.execute(SQL["message_drop_unwanted"], place)
         return ours
 
-    def retry(self, arrival: Arrival, *, delay_s: float | None = None) -> bool:
+    def retry(self, arrival: LeasedDelivery, *, delay_s: float | None = None) -> bool:
         """Give it back after a wait; see :class:`agent.adapters.bus.pulling.PullBus`."""
         who = self._subscriptions[arrival.delivery.subscription]
         wait_s = who.backoff_s(arrival.delivery.attempt) if delay_s is None else delay_s
@@ -106,7 +106,7 @@ class EmbeddedBus:
         self._bell.ring()
         return ours
 
-    def extend(self, arrival: Arrival) -> bool:
+    def extend(self, arrival: LeasedDelivery) -> bool:
         """Begin its lease anew; see :class:`agent.adapters.bus.pulling.PullBus`."""
         return self._show(arrival, in_s=self._subscriptions[arrival.delivery.subscription].lease_s)
 
@@ -125,7 +125,7 @@ class EmbeddedBus:
             row = db.execute(SQL["oldest"], {"dead": Topic.DEAD_LETTER}).fetchone()
         return 0.0 if row is None else max((self._clock.now() - from_us(row[0])).total_seconds(), 0.0)
 
-    def _show(self, arrival: Arrival, *, in_s: float) -> bool:
+    def _show(self, arrival: LeasedDelivery, *, in_s: float) -> bool:
         """Make a delivery of ours visible to others at a later time."""
         at = to_us(self._clock.now()) + _us(in_s)
         with self._database.writing(durable=False) as db:
@@ -154,9 +154,9 @@ def _bury(db: sqlite3.Connection, who: Subscription, *, number: int, attempt: in
     db.execute(SQL["message_drop_unwanted"], {"number": number})
 
 
-def _arrival(who: Subscription, number: int, attempt: int, row: list[str]) -> Arrival:
+def _arrival(who: Subscription, number: int, attempt: int, row: list[str]) -> LeasedDelivery:
     topic, data, attributes, published_at = row
-    return Arrival(
+    return LeasedDelivery(
         delivery=Delivery(
             topic=Topic(topic),
             message_id=str(number),
@@ -170,6 +170,6 @@ def _arrival(who: Subscription, number: int, attempt: int, row: list[str]) -> Ar
     )
 
 
-def _place(arrival: Arrival) -> dict[str, object]:
+def _place(arrival: LeasedDelivery) -> dict[str, object]:
     number, attempt = arrival.handle.split(".")
     return {"subscription": arrival.delivery.subscription, "number": int(number), "attempt": int(attempt)}

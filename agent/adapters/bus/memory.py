@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from agent.adapters.bus.pulling import Arrival, Subscription, by_name, checked, dead_letter_attributes
-from agent.adapters.bus.wake_up import Bell
+from agent.adapters.bus.pulling import LeasedDelivery, Subscription, by_name, checked, dead_letter_attributes
+from agent.adapters.bus.wake_up import WakeUp
 from agent.ports.bus import Delivery, Message, Topic
 from agent.ports.clock import Clock
 
@@ -37,7 +37,7 @@ class MemoryBus:
         self._clock = clock
         self._subscriptions = by_name(subscriptions)
         self._lock = threading.Lock()
-        self._bell = Bell()
+        self._bell = WakeUp()
         self._numbers = itertools.count(1)
         self._seen: dict[str, int] = {}
         self._queues: dict[str, dict[int, _Waiting]] = {name: {} for name in self._subscriptions}
@@ -54,7 +54,7 @@ class MemoryBus:
         self._bell.ring()
         return str(number)
 
-    def pull(self, subscription: str, limit: int = 1) -> tuple[Arrival, ...]:
+    def pull(self, subscription: str, limit: int = 1) -> tuple[LeasedDelivery, ...]:
         """Lease deliveries that are due; what was delivered too often goes to the dead letters instead."""
         who = self._subscriptions[subscription]
         now = self._clock.now()
@@ -74,7 +74,7 @@ class MemoryBus:
                 arrivals.append(_arrival(who, waiting))
         return tuple(arrivals)
 
-    def ack(self, arrival: Arrival) -> bool:
+    def ack(self, arrival: LeasedDelivery) -> bool:
         """Take the message from its subscription; see :class:`agent.adapters.bus.pulling.PullBus`."""
         with self._lock:
             waiting = self._of(arrival)
@@ -82,7 +82,7 @@ class MemoryBus:
                 del self._queues[arrival.delivery.subscription][waiting.number]
         return waiting is not None
 
-    def retry(self, arrival: Arrival, *, delay_s: float | None = None) -> bool:
+    def retry(self, arrival: LeasedDelivery, *, delay_s: float | None = None) -> bool:
         """Give it back after a wait; see :class:`agent.adapters.bus.pulling.PullBus`."""
         who = self._subscriptions[arrival.delivery.subscription]
         wait_s = who.backoff_s(arrival.delivery.attempt) if delay_s is None else delay_s
@@ -90,7 +90,7 @@ class MemoryBus:
         self._bell.ring()
         return ours
 
-    def extend(self, arrival: Arrival) -> bool:
+    def extend(self, arrival: LeasedDelivery) -> bool:
         """Begin its lease anew; see :class:`agent.adapters.bus.pulling.PullBus`."""
         return self._show(arrival, in_s=self._subscriptions[arrival.delivery.subscription].lease_s)
 
@@ -111,7 +111,7 @@ class MemoryBus:
             waiting = [w.published_at for w in every if w.topic is not Topic.DEAD_LETTER]
         return max((now - min(waiting)).total_seconds(), 0.0) if waiting else 0.0
 
-    def _show(self, arrival: Arrival, *, in_s: float) -> bool:
+    def _show(self, arrival: LeasedDelivery, *, in_s: float) -> bool:
         at = self._clock.now() + timedelta(seconds=in_s)
         with self._lock:
             waiting = self._of(arrival)
@@ -126,13 +126,13 @@ class MemoryBus:
                 self._queues[name][number] = _Waiting(number, topic, data, dict(attributes), now, now)
         return number
 
-    def _of(self, arrival: Arrival) -> _Waiting | None:
+    def _of(self, arrival: LeasedDelivery) -> _Waiting | None:
         waiting = self._queues[arrival.delivery.subscription].get(int(arrival.delivery.message_id))
         return waiting if waiting is not None and waiting.attempt == arrival.delivery.attempt else None
 
 
-def _arrival(who: Subscription, waiting: _Waiting) -> Arrival:
-    return Arrival(
+def _arrival(who: Subscription, waiting: _Waiting) -> LeasedDelivery:
+    return LeasedDelivery(
         delivery=Delivery(
             topic=waiting.topic,
             message_id=str(waiting.number),

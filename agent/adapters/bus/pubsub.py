@@ -99,13 +99,13 @@ def translated(error: Exception, message: Message) -> SreError:
     what = f"message {message.id!r} was not confirmed by {message.topic!r}"
     why = (str(error).split("\n", 1)[0] or type(error).__name__)[:500]
     if isinstance(error, api.InvalidArgument):
-        return InputRejected(f"message {message.id!r} was not published", why=why, mend="send less in one message")
-    mend = "nothing to do: it is sent again"
+        return InputRejected(f"message {message.id!r} was not published", why=why, hint="send less in one message")
+    hint = "nothing to do: it is sent again"
     if isinstance(error, api.NotFound):
-        mend = "create the topics: ./deploy.sh apply"
+        hint = "create the topics: ./deploy.sh apply"
     elif isinstance(error, api.Forbidden | api.Unauthorized | auth.GoogleAuthError):
-        mend = "give this identity roles/pubsub.publisher on the topic: ./deploy.sh apply"
-    return DependencyFailed(what, why=why, mend=mend)
+        hint = "give this identity roles/pubsub.publisher on the topic: ./deploy.sh apply"
+    return DependencyFailed(what, why=why, hint=hint)
 
 
 def may_help(error: BaseException) -> bool:
@@ -134,6 +134,6 @@ def _checked_attributes(message: Message, attributes: dict[str, str]) -> dict[st
         raise InputRejected(
             f"message {message.id!r} was not published",
             why=f"attribute {long[0][:80]!r} is too long" if long else f"it has more than {ATTRIBUTES} attributes",
-            mend="put long text into the body",
+            hint="put long text into the body",
         )
     return attributes

@@ -66,7 +66,7 @@ def by_name(subscriptions: Iterable[Subscription]) -> dict[str, Subscription]:
     return named
 
 
-class Arrival(Value):
+class LeasedDelivery(Value):
     """A delivery that is ours until its lease is over.
 
     Attributes:
@@ -84,19 +84,19 @@ class PullBus(Protocol):
         """Accept a message; see :class:`agent.ports.bus.Bus`."""
         ...
 
-    def pull(self, subscription: str, limit: int = 1) -> tuple[Arrival, ...]:
+    def pull(self, subscription: str, limit: int = 1) -> tuple[LeasedDelivery, ...]:
         """Lease up to ``limit`` deliveries that are due; returns at once, empty where there are none."""
         ...
 
-    def ack(self, arrival: Arrival) -> bool:
+    def ack(self, arrival: LeasedDelivery) -> bool:
         """Take the message from its subscription; False where the lease was over and another delivery counts."""
         ...
 
-    def retry(self, arrival: Arrival, *, delay_s: float | None = None) -> bool:
+    def retry(self, arrival: LeasedDelivery, *, delay_s: float | None = None) -> bool:
         """Give it back, to be delivered after ``delay_s`` or the subscription's own wait; False as for ``ack``."""
         ...
 
-    def extend(self, arrival: Arrival) -> bool:
+    def extend(self, arrival: LeasedDelivery) -> bool:
         """Begin its lease anew, because the work on it goes on; False as for ``ack``."""
         ...
 
@@ -127,7 +127,7 @@ def checked(message: Message) -> Message:
         raise InputRejected(
             f"message {message.id!r} was not published",
             why=f"its body has {size} bytes, the limit is {MESSAGE_BYTES}",
-            mend="send less text in one message",
+            hint="send less text in one message",
         )
     return message
 

@@ -3,7 +3,7 @@
 import threading
 
 
-class Bell:
+class WakeUp:
     """A bell that is never missed: whoever looked before it rang does not wait."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 
 import structlog
 
-from agent.adapters.bus.pulling import Arrival, PullBus
+from agent.adapters.bus.pulling import LeasedDelivery, PullBus
 from agent.errors import SreError
 from agent.ports.bus import Delivery, Outcome, Quarantine
 
@@ -51,7 +51,9 @@ class Worker:
         self._extend_s = extend_s
         self._stopping = threading.Event()
         self._finishing = threading.Lock()
-        self._running: dict[int, tuple[Arrival, float]] = {}  # by thread: what it works on, and until when we extend it
+        self._running: dict[
+            int, tuple[LeasedDelivery, float]
+        ] = {}  # by thread: what it works on, and until when we extend it
         self._threads = [
             *(threading.Thread(target=self._work, args=(n,), name=f"worker-{n}", daemon=True) for n in range(threads)),
             threading.Thread(target=self._extend, name="worker-leases", daemon=True),
@@ -105,7 +107,7 @@ class Worker:
             self._finish(arrival, self._outcome(arrival))
         return bool(arrivals)
 
-    def _outcome(self, arrival: Arrival) -> Outcome:
+    def _outcome(self, arrival: LeasedDelivery) -> Outcome:
         delivery = arrival.delivery
         thread = threading.get_ident()
         self._running[thread] = (arrival, time.monotonic() + DEADLINE_S)
@@ -131,7 +133,7 @@ class Worker:
             return Outcome.RETRY
         return Outcome.QUARANTINED
 
-    def _finish(self, arrival: Arrival, outcome: Outcome) -> None:
+    def _finish(self, arrival: LeasedDelivery, outcome: Outcome) -> None:
         """Say to the bus what became of it; where that fails, the lease ends and it is delivered again."""
         try:
             ours = self._bus.retry(arrival) if outcome is Outcome.RETRY else self._bus.ack(arrival)

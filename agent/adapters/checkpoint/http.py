@@ -80,9 +80,9 @@ class HttpCheckpoint:
         status = response.status
         if status in {401, 403, 404, 410}:
             why = "there is no such file" if status in {404, 410} else "it is missing, or not open to this caller"
-            mend = "check the name; a gated model needs your token (HF_TOKEN), a bucket your sign-in"
+            hint = "check the name; a gated model needs your token (HF_TOKEN), a bucket your sign-in"
             raise CheckpointFileMissing(
-                f"{name!r} of {self._source!r} was not read", why=f"{why} ({status})", mend=mend
+                f"{name!r} of {self._source!r} was not read", why=f"{why} ({status})", hint=hint
             )
         if status == 416:
             return Piece(data=b"", file_bytes=None)
@@ -99,8 +99,8 @@ class HttpCheckpoint:
 
 
 def _refused(where: str, why: str) -> InputRejected:
-    return InputRejected(f"the checkpoint at {where!r} was not read", why=why, mend="give another address")
+    return InputRejected(f"the checkpoint at {where!r} was not read", why=why, hint="give another address")
 
 
 def _failed(source: str, name: str, why: str) -> DependencyFailed:
-    return DependencyFailed(f"{name!r} of {source!r} was not read", why=why, mend="try again, or copy it to a folder")
+    return DependencyFailed(f"{name!r} of {source!r} was not read", why=why, hint="try again, or copy it to a folder")

@@ -27,19 +27,19 @@ class LocalCheckpoint:
         try:
             status = path.stat()
             if not stat.S_ISREG(status.st_mode):
-                raise InputRejected(f"{str(path)!r} was not read", why="it is no regular file", mend="name the folder")
+                raise InputRejected(f"{str(path)!r} was not read", why="it is no regular file", hint="name the folder")
             with path.open("rb") as file:
                 file.seek(start)
                 return Piece(data=file.read(length), file_bytes=status.st_size)
         except FileNotFoundError as error:
             raise CheckpointFileMissing(
-                f"{str(path)!r} was not read", why="there is no such file", mend="name the checkpoint's folder"
+                f"{str(path)!r} was not read", why="there is no such file", hint="name the checkpoint's folder"
             ) from error
         except OSError as error:
             raise DependencyFailed(
                 f"{str(path)!r} was not read",
                 why=error.strerror or type(error).__name__,
-                mend="check the disk or mount",
+                hint="check the disk or mount",
             ) from error
 
     def close(self) -> None:

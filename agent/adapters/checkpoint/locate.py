@@ -71,7 +71,7 @@ class Locator:
         raise InputRejected(
             f"no checkpoint was found at {source!r}",
             why="it is no folder here, and no service mounts a volume there",
-            mend="give a folder, gs://bucket/folder, hf:owner/name or an https address",
+            hint="give a folder, gs://bucket/folder, hf:owner/name or an https address",
         )
 
     def _bucket(self, source: str) -> CheckpointFiles:
@@ -91,4 +91,4 @@ class Locator:
 
 
 def _unreadable(source: str, want: str) -> InputRejected:
-    return InputRejected(f"the place {source[:200]!r} was not read", why=f"want {want}", mend="write it like that")
+    return InputRejected(f"the place {source[:200]!r} was not read", why=f"want {want}", hint="write it like that")

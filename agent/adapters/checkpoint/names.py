@@ -24,5 +24,5 @@ def plain(name: str) -> str:
     raise InputRejected(
         f"the checkpoint file {name[:80]!r} was not read",
         why="it is not a plain file name",
-        mend="look at model.safetensors.index.json: it must name files beside it",
+        hint="look at model.safetensors.index.json: it must name files beside it",
     )

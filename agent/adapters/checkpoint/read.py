@@ -51,7 +51,7 @@ def read_profile(
         raise InputRejected(
             f"the checkpoint at {files.source!r} was refused",
             why=f"its index names {len(missing)} tensors that no file holds, {min(missing)[:120]!r} among them",
-            mend="download it again: a shard is from another version",
+            hint="download it again: a shard is from another version",
         )
     return profile_of(name=name, source=files.source, read_at=read_at, config=config, headers=headers, bundled=bundled)
 
@@ -60,7 +60,7 @@ def _whole(files: CheckpointFiles, name: str, most: int) -> bytes:
     piece = files.read(name, start=0, length=most + 1)
     if len(piece.data) > most:
         raise InputRejected(
-            f"{name!r} of {files.source!r} was refused", why=f"it has more than {most} bytes", mend="name the folder"
+            f"{name!r} of {files.source!r} was refused", why=f"it has more than {most} bytes", hint="name the folder"
         )
     return piece.data
 
@@ -71,14 +71,14 @@ def _shards(files: CheckpointFiles) -> tuple[list[str], frozenset[str]]:
         raw = _whole(files, _INDEX, MAX_INDEX_BYTES)
     except CheckpointFileMissing:
         return [_SINGLE], frozenset()
-    index = read_object(raw, what=f"{_INDEX} of {files.source!r}", limit=MAX_INDEX_BYTES, mend="download it again")
+    index = read_object(raw, what=f"{_INDEX} of {files.source!r}", limit=MAX_INDEX_BYTES, hint="download it again")
     weights = index.get("weight_map")
     if not isinstance(weights, dict) or not all(isinstance(shard, str) for shard in weights.values()):
-        raise InputRejected(f"the {_INDEX} was refused", why="its weight_map is no map of names", mend="download again")
+        raise InputRejected(f"the {_INDEX} was refused", why="its weight_map is no map of names", hint="download again")
     shards = sorted({plain(shard) for shard in weights.values()})
     if not 1 <= len(shards) <= MAX_SHARDS or not all(shard.endswith(".safetensors") for shard in shards):
         why = f"it names {len(shards)} files, want 1..{MAX_SHARDS} that end in .safetensors"
-        raise InputRejected(f"the {_INDEX} was refused", why=why, mend="use a safetensors checkpoint")
+        raise InputRejected(f"the {_INDEX} was refused", why=why, hint="use a safetensors checkpoint")
     _refuse_gaps(shards)
     return shards, frozenset(weights)
 
@@ -93,7 +93,7 @@ def _refuse_gaps(shards: Iterable[str]) -> None:
         if missing := sorted(set(range(1, min(int(total), MAX_SHARDS) + 1)) - seen):
             lacks = f"{', '.join(map(str, missing[:8]))} {'is' if len(missing) == 1 else 'are'} missing"
             why = f"it names {len(seen)} of {int(total)} numbered files, {lacks}"
-            raise InputRejected(f"the {_INDEX} was refused", why=why, mend="download index and files again")
+            raise InputRejected(f"the {_INDEX} was refused", why=why, hint="download index and files again")
 
 
 def _headers(files: CheckpointFiles, shards: Iterable[str]) -> Iterator[SafetensorsHeader]:
@@ -105,10 +105,10 @@ def _headers(files: CheckpointFiles, shards: Iterable[str]) -> Iterator[Safetens
         if read > MAX_ALL_HEADERS_BYTES:
             why = f"its headers are larger than {MAX_ALL_HEADERS_BYTES} bytes together"
             raise InputRejected(
-                f"the checkpoint at {files.source!r} was refused", why=why, mend="look at its publisher"
+                f"the checkpoint at {files.source!r} was refused", why=why, hint="look at its publisher"
             )
         piece = files.read(shard, start=PREFIX_BYTES, length=length)
         if len(piece.data) != length:
             why = f"its header ends after {len(piece.data)} of {length} bytes"
-            raise InputRejected(f"{shard!r} of {files.source!r} was refused", why=why, mend="download it again")
+            raise InputRejected(f"{shard!r} of {files.source!r} was refused", why=why, hint="download it again")
         yield parse_header(piece.data, file=shard, file_bytes=first.file_bytes)

@@ -85,7 +85,7 @@ class KeySet:
 
     def _failed(self, why: str) -> DependencyFailed:
         return DependencyFailed(
-            f"the keys of {self._holder} were not read", why=f"{self._url}: {why}", mend="try again in a moment"
+            f"the keys of {self._holder} were not read", why=f"{self._url}: {why}", hint="try again in a moment"
         )
 
     def _keys_of(self, body: bytes) -> dict[str, Key]:

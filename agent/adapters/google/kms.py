@@ -25,7 +25,7 @@ def default_session() -> "AuthorizedSession":
     return AuthorizedSession(credentials)  # type: ignore[no-untyped-call]
 
 
-class KmsSeal:
+class KmsReceiptSigner:
     """Signs and checks with one key version.
 
     Args:
@@ -80,4 +80,4 @@ def _digest(body: bytes) -> str:
 
 
 def _failed(why: str) -> DependencyFailed:
-    return DependencyFailed("the receipt was not signed or checked", why=f"Cloud KMS: {why}", mend="it is tried again")
+    return DependencyFailed("the receipt was not signed or checked", why=f"Cloud KMS: {why}", hint="it is tried again")

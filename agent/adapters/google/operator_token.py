@@ -123,5 +123,5 @@ def _none(why: str) -> DependencyFailed:
     return DependencyFailed(
         "no ID token of yours was found",
         why=why,
-        mend="run: gcloud auth login; or set ID_TOKEN_COMMAND to what prints one (docs/security.md)",
+        hint="run: gcloud auth login; or set ID_TOKEN_COMMAND to what prints one (docs/security.md)",
     )

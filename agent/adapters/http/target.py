@@ -24,7 +24,7 @@ class TargetRefused(PolicyRefused):
     """We do not send anything to this address; its path is not repeated, it may hold a secret."""
 
     def __init__(self, host: str, why: str) -> None:
-        super().__init__(f"nothing was sent to {host!r}", why=why, mend="name a public https address")
+        super().__init__(f"nothing was sent to {host!r}", why=why, hint="name a public https address")
 
 
 @dataclass(frozen=True, kw_only=True)

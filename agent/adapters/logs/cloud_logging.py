@@ -77,7 +77,7 @@ class CloudLogs:
         try:
             found = self._both_ends("\n".join(clauses), limit)
         except PolicyRefused as error:
-            raise DependencyFailed(error.what, why=error.why, mend=error.mend) from error
+            raise DependencyFailed(error.what, why=error.why, hint=error.hint) from error
         lines = tuple(LogLine(at=_at(entry), text=_text(entry)) for entry in found)
         if not lines:
             return None
@@ -140,7 +140,7 @@ class CloudLogs:
             raise DependencyFailed(
                 f"the log of {log_filter[:120]!r} was not read",
                 why=f"{self._budget} calls were made within a minute",
-                mend="nothing to do: it is read when the incident is weighed again",
+                hint="nothing to do: it is read when the incident is weighed again",
             )
 
     def _wait_for_a_call(self) -> None:
@@ -189,16 +189,16 @@ def translated(error: Exception) -> SreError:
     if isinstance(error, SreError):
         return error
     if isinstance(error, api.InvalidArgument):
-        return InputRejected("the log filter was not read", why=why, mend="try it in the Logs Explorer first")
+        return InputRejected("the log filter was not read", why=why, hint="try it in the Logs Explorer first")
     if isinstance(error, auth.DefaultCredentialsError | auth.RefreshError):
         return DependencyFailed(
-            "the log was not read", why=why, mend="log in with: gcloud auth application-default login"
+            "the log was not read", why=why, hint="log in with: gcloud auth application-default login"
         )
     if isinstance(error, api.Forbidden | api.Unauthorized):
         return PolicyRefused(
-            "the log was not read", why=why, mend="give this identity roles/logging.viewer, or log in again"
+            "the log was not read", why=why, hint="give this identity roles/logging.viewer, or log in again"
         )
-    return DependencyFailed("the log was not read", why=why, mend="nothing to do: it is tried again")
+    return DependencyFailed("the log was not read", why=why, hint="nothing to do: it is tried again")
 
 
 def _as_json(entry: Any) -> dict[str, Any]:

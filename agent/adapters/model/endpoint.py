@@ -57,7 +57,7 @@ def parse_endpoint(text: str, *, model: str | None = None) -> Endpoint:
         raise SettingsRejected(
             "1 setting",
             why=f"MODEL_ENDPOINTS has {text!r}, want http(s)://HOST/v1[#service=..&sleeps=..&audience=..&model=..]",
-            mend="see docs/model.md",
+            hint="see docs/model.md",
         )
     cloud = parts.hostname.endswith(CLOUD_RUN)
     origin = f"{parts.scheme}://{parts.netloc}"

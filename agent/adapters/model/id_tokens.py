@@ -57,7 +57,7 @@ def google_id_token(audience: str) -> str:
         raise DependencyFailed(
             f"no ID token was made for {audience!r}",
             why=f"{type(error).__name__}: {str(error)[:200]}",
-            mend="run as a service account that may invoke that service",
+            hint="run as a service account that may invoke that service",
         ) from error
     return str(token)
 

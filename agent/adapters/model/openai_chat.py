@@ -261,7 +261,7 @@ def _nobody(why: list[str], account: _Account, *, again: bool) -> NoAnswer:
     return NoAnswer(
         "the model was not heard",
         why="; ".join(why)[:500],
-        mend="nothing to do: the rules have spoken" + (", and it is asked again" if again else ""),
+        hint="nothing to do: the rules have spoken" + (", and it is asked again" if again else ""),
         spent=account.spent,
         again=again,
     )

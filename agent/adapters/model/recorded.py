@@ -37,7 +37,7 @@ class RecordedModel:
             raise NoAnswer(
                 "the model was not heard",
                 why="this question is not among the recorded ones",
-                mend="record it: name an endpoint beside the file",
+                hint="record it: name an endpoint beside the file",
                 spent=Spend(),
                 again=False,
             )
@@ -60,7 +60,7 @@ class RecordedModel:
             raise DependencyFailed(
                 f"an answer was not added to {str(self._path)!r}",
                 why=str(error),
-                mend="name a file that can be written",
+                hint="name a file that can be written",
             ) from error
 
 
@@ -78,5 +78,5 @@ def _read(path: Path) -> dict[str, Reply]:
         raise SettingsRejected(
             f"the recorded answers {str(path)!r} were not read",
             why=f"{type(error).__name__}: {str(error)[:200]}",
-            mend="give a file that an earlier run has written, or name an endpoint beside it",
+            hint="give a file that an earlier run has written, or name an endpoint beside it",
         ) from error

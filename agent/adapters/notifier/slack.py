@@ -54,7 +54,7 @@ class SlackNotifier:
         """
         shown = card(incident, timeline, redact=self._redact, console_url=self._console_url)
         if not self._lock.acquire(timeout=TURN_S):
-            raise RateLimited("Slack was not told", why="others are being told for too long", mend="it is tried again")
+            raise RateLimited("Slack was not told", why="others are being told for too long", hint="it is tried again")
         try:
             known = self._shown.get(incident.id)
             if known is not None and known[0] > incident.version:
@@ -92,10 +92,10 @@ class SlackNotifier:
             if error.response.status_code == 429 or error.response.get("error") == "ratelimited":
                 raise self._limited(str(error.response.headers.get("Retry-After", "1"))) from error
             raise DependencyFailed(
-                "Slack was not told", why=f"it answered {error.response.get('error')!r}", mend="see docs/slack.md"
+                "Slack was not told", why=f"it answered {error.response.get('error')!r}", hint="see docs/slack.md"
             ) from error
         except (SlackClientError, OSError, ValueError) as error:
-            raise DependencyFailed("Slack was not told", why=type(error).__name__, mend="it is tried again") from error
+            raise DependencyFailed("Slack was not told", why=type(error).__name__, hint="it is tried again") from error
         found = answer.data
         assert isinstance(found, dict)
         return found
@@ -104,9 +104,9 @@ class SlackNotifier:
         """Refuse while Slack's own limit runs, rather than run into it again."""
         left = self._free_at - time.monotonic()
         if left > 0:
-            raise RateLimited("Slack was not told", why=f"it asked for {left:.0f} s of quiet", mend="it is tried again")
+            raise RateLimited("Slack was not told", why=f"it asked for {left:.0f} s of quiet", hint="it is tried again")
 
     def _limited(self, after: str) -> RateLimited:
         seconds = min(float(after), 600.0) if after.isascii() and after.isdigit() else PER_CHANNEL_S
         self._free_at = time.monotonic() + seconds
-        return RateLimited("Slack was not told", why=f"it asked for {seconds:g} s of quiet", mend="it is tried again")
+        return RateLimited("Slack was not told", why=f"it asked for {seconds:g} s of quiet", hint="it is tried again")

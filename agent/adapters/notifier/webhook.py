@@ -85,11 +85,11 @@ class WebhookNotifier:
         try:
             status = self._client.send("POST", self._url, headers=headers, body=body)
         except PolicyRefused as error:
-            raise DependencyFailed("the webhook was not sent", why=error.why, mend=error.mend) from error
+            raise DependencyFailed("the webhook was not sent", why=error.why, hint=error.hint) from error
         if status == 410:
             return False
         if not 200 <= status < 300:
-            raise NotTaken(status)
+            raise DeliveryRefused(status)
         return True
 
     def _payload(self, incident: Incident, event: Event, kind: str) -> dict[str, Any]:
@@ -150,9 +150,9 @@ class WebhookNotifier:
         return plain(self._redact(text), limit=1000)
 
 
-class NotTaken(DependencyFailed):
+class DeliveryRefused(DependencyFailed):
     """The receiver answered, and not with a yes; too many requests say nothing about the message."""
 
     def __init__(self, status: int) -> None:
-        super().__init__("the webhook was not taken", why=f"it was answered with {status}", mend="it is sent again")
+        super().__init__("the webhook was not taken", why=f"it was answered with {status}", hint="it is sent again")
         self.code = status

@@ -9,7 +9,7 @@ def stale(incident_id: str, *, read: int, stored: int | None) -> StateConflict:
     return StateConflict(
         f"incident {incident_id!r} was not written",
         why=f"version {read} was read and {why}",
-        mend="load it again and decide anew",
+        hint="load it again and decide anew",
     )
 
 
@@ -18,7 +18,7 @@ def signal_stored(key: str, incident_id: str) -> StateConflict:
     return StateConflict(
         f"incident {incident_id!r} was not written",
         why=f"its signal {key[:12]!r} is stored already",
-        mend="look where the signal is before it is placed again",
+        hint="look where the signal is before it is placed again",
     )
 
 
@@ -27,7 +27,7 @@ def plan_stored(plan_id: str, incident_id: str) -> StateConflict:
     return StateConflict(
         f"incident {incident_id!r} was not written",
         why=f"plan {plan_id!r} exists and says something else",
-        mend="load the incident again and give the new plan a new id",
+        hint="load the incident again and give the new plan a new id",
     )
 
 
@@ -36,7 +36,7 @@ def missing(incident_id: str) -> InputRejected:
     return InputRejected(
         f"incident {incident_id!r} was not found",
         why="the store has none with that id",
-        mend="list them: sre-agent incidents",
+        hint="list them: sre-agent incidents",
     )
 
 
@@ -45,5 +45,5 @@ def head_moved(key: str, incident_id: str) -> StateConflict:
     return StateConflict(
         f"incident {incident_id!r} was not written",
         why=f"another incident of {key!r} was opened meanwhile",
-        mend="look again; the signal may belong to that one",
+        hint="look again; the signal may belong to that one",
     )

@@ -33,5 +33,5 @@ def from_json(body: bytes, *, where: str) -> ModelProfile:
         raise DependencyFailed(
             f"the {where} was not read",
             why=f"{error.error_count()} fields are wrong, {error.errors()[0]['loc']!r} first",
-            mend="read the checkpoint again: sre-agent models add SOURCE",
+            hint="read the checkpoint again: sre-agent models add SOURCE",
         ) from error

@@ -23,7 +23,7 @@ def to_text(value: Value) -> str:
         raise InputRejected(
             f"a {type(value).__name__} was not stored",
             why="it holds characters that are no Unicode text",
-            mend="send it as UTF-8; it is not tried again",
+            hint="send it as UTF-8; it is not tried again",
         ) from error
 
 
@@ -41,5 +41,5 @@ def from_text(kind: type[V], text: str) -> V:
         raise DependencyFailed(
             f"a stored {kind.__name__} was not read",
             why=f"{where or 'the whole'}: {first['msg']}",
-            mend="run the program that wrote it, or a newer one; if none can read it, restore the last backup",
+            hint="run the program that wrote it, or a newer one; if none can read it, restore the last backup",
         ) from error

@@ -33,7 +33,7 @@ class Channel(StrEnum):
     POLICY = "policy"
 
 
-class Seal(Protocol):
+class ReceiptSigner(Protocol):
     """Signs what only the deciding and the executing function may say."""
 
     def mac(self, body: bytes) -> str:
@@ -53,7 +53,7 @@ class Seal(Protocol):
         ...
 
 
-class HmacSeal:
+class HmacReceiptSigner:
     """HMAC-SHA256 with a key in this process."""
 
     def __init__(self, key: bytes) -> None:
@@ -106,7 +106,7 @@ class Decision(Value):
         return self.name or self.who
 
 
-def sign(decision: Decision, key: bytes | Seal) -> Decision:
+def sign(decision: Decision, key: bytes | ReceiptSigner) -> Decision:
     """Return the decision with its receipt.
 
     Raises:
@@ -115,7 +115,7 @@ def sign(decision: Decision, key: bytes | Seal) -> Decision:
     return decision.with_(receipt=_seal(key).mac(_body(decision)))
 
 
-def check_receipt(decision: Decision, plan: Plan, key: bytes | Seal) -> None:
+def check_receipt(decision: Decision, plan: Plan, key: bytes | ReceiptSigner) -> None:
     """Refuse a decision that was not signed with ``key``, or that covers another plan.
 
     Raises:
@@ -126,7 +126,7 @@ def check_receipt(decision: Decision, plan: Plan, key: bytes | Seal) -> None:
         raise PolicyRefused(
             f"plan {plan.id!r} was not applied",
             why="the approval's receipt is not signed by the deciding function",
-            mend="approve it again through Slack, the console or the command line; look at who writes to the store",
+            hint="approve it again through Slack, the console or the command line; look at who writes to the store",
         )
     covered = (decision.plan, decision.incident, decision.target, decision.policy, decision.prior_template)
     asked = (plan.id, plan.incident, plan.target, plan.policy, plan.prior_template)
@@ -134,7 +134,7 @@ def check_receipt(decision: Decision, plan: Plan, key: bytes | Seal) -> None:
         raise PolicyRefused(
             f"plan {plan.id!r} was not applied",
             why=f"the approval covers digest {decision.plan_digest[:8]!r}, the plan is now {plan.digest[:8]!r}",
-            mend=f"look at the new plan and approve it: sre-agent approve {plan.id}",
+            hint=f"look at the new plan and approve it: sre-agent approve {plan.id}",
         )
 
 
@@ -142,5 +142,5 @@ def _body(decision: Decision) -> bytes:
     return canonical(decision.with_(receipt="").model_dump(mode="json"))
 
 
-def _seal(key: bytes | Seal) -> Seal:
-    return HmacSeal(key) if isinstance(key, bytes) else key
+def _seal(key: bytes | ReceiptSigner) -> ReceiptSigner:
+    return HmacReceiptSigner(key) if isinstance(key, bytes) else key

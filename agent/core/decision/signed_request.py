@@ -121,7 +121,7 @@ def webhook_secret(text: str) -> bytes:
         raise SettingsRejected(
             "a webhook secret was not taken",
             why="it is not whsec_ and the base64 of 24 to 64 bytes",
-            mend="make one: echo whsec_$(openssl rand -base64 32)",
+            hint="make one: echo whsec_$(openssl rand -base64 32)",
         )
     return secret
 
@@ -144,5 +144,5 @@ def _unsigned() -> Unsigned:
     return Unsigned(
         "the request was not taken",
         why="it does not prove that it comes from a sender we know, or it is too old",
-        mend="sign it with the secret that was set for this sender",
+        hint="sign it with the secret that was set for this sender",
     )

@@ -154,4 +154,4 @@ def _check(answer: Answer, classes: Sequence[str], ids: Sequence[str], *, may_as
 
 
 def _unusable(why: str) -> ModelMisbehaved:
-    return ModelMisbehaved("the model's answer was not used", why=why, mend=_RULES_ALONE)
+    return ModelMisbehaved("the model's answer was not used", why=why, hint=_RULES_ALONE)

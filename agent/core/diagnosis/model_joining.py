@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from agent.core.diagnosis.diagnosis import Diagnosis, Evidence, ModelWord, Voice
-from agent.core.diagnosis.model_request import Explaining, about
+from agent.core.diagnosis.model_request import ModelRequest, about
 from agent.core.text.safe_text import plain
 from agent.failures.verdict import CERTAIN_FROM
 
@@ -38,16 +38,16 @@ def rules_hold(rules: Diagnosis) -> bool:
     return rules.certain or sure
 
 
-def joined_words(rules: Diagnosis, explaining: Explaining | None, fixes: Mapping[str, Sequence[str]]) -> Diagnosis:
+def joined_words(rules: Diagnosis, model_request: ModelRequest | None, fixes: Mapping[str, Sequence[str]]) -> Diagnosis:
     """Return the diagnosis of both; the same words give the same diagnosis.
 
     Args:
         rules: What the rules say, without a model's word.
-        explaining: What the model said, if anything; a word about another class of the rules does not count.
+        model_request: What the model said, if anything; a word about another class of the rules does not count.
         fixes: The catalogue's fixes by class, best first.
     """
-    word = explaining.word if explaining is not None and explaining.about == about(rules) else None
-    if explaining is None or word is None:
+    word = model_request.word if model_request is not None and model_request.about == about(rules) else None
+    if model_request is None or word is None:
         return rules
     if word.class_ == UNKNOWN:
         return _explained(rules, word, Voice.RULES)
@@ -55,7 +55,7 @@ def joined_words(rules: Diagnosis, explaining: Explaining | None, fixes: Mapping
         return _explained(rules, word, Voice.BOTH)
     if rules_hold(rules) or (rules.unasked_end and word.class_ == BENIGN):
         return _explained(rules, word, Voice.DIFFER)
-    return _led(rules, word, explaining.lines, tuple(fixes.get(word.class_, ())))
+    return _led(rules, word, model_request.lines, tuple(fixes.get(word.class_, ())))
 
 
 def explained_late(diagnosis: Diagnosis, word: ModelWord) -> Diagnosis:

@@ -66,7 +66,7 @@ class Explanation(StrEnum):
     DROPPED = "dropped"
 
 
-class Explaining(Value):
+class ModelRequest(Value):
     """The model's word about one incident, on its way or there.
 
     Attributes:
@@ -104,7 +104,7 @@ class Explaining(Value):
         """Return the earlier of another time and the time of the next question."""
         return min(other, self.next_at) if self.state is Explanation.WANTED else other
 
-    def reserved(self, now: datetime) -> "Explaining | None":
+    def reserved(self, now: datetime) -> "ModelRequest | None":
         """Return it with the next round paid in advance, so that no crash asks more than was allowed.
 
         None where a cap leaves no room, or the time is over.
@@ -114,27 +114,27 @@ class Explaining(Value):
             return None
         return self.with_(spent=self.spent.plus(_round(left)), next_at=now + timedelta(seconds=_LEASE_S))
 
-    def settled(self, spent: Spend) -> "Explaining":
+    def settled(self, spent: Spend) -> "ModelRequest":
         """Return it with what the round really cost instead of what was reserved for it."""
         return self.with_(spent=spent)
 
-    def again(self, now: datetime, why: str) -> "Explaining":
+    def again(self, now: datetime, why: str) -> "ModelRequest":
         """Return it to be asked again with a later tick, or dropped where its time is over."""
         later = now + timedelta(seconds=ASK_AGAIN_S)
         if later >= self.give_up_at:
-            return self.dropped(f"nobody answered in time: {why}")
+            return self.give_up(f"nobody answered in time: {why}")
         return self.with_(next_at=later, why=why)
 
-    def dropped(self, why: str) -> "Explaining":
+    def give_up(self, why: str) -> "ModelRequest":
         """Return it given up; the rules stand alone."""
         return self.with_(state=Explanation.DROPPED, why=why)
 
-    def said(self, word: ModelWord, lines: tuple[Evidence, ...]) -> "Explaining":
+    def said(self, word: ModelWord, lines: tuple[Evidence, ...]) -> "ModelRequest":
         """Return it with the model's word."""
         return self.with_(state=Explanation.SAID, word=word, lines=lines, why="")
 
 
-def round_cap(before: Explaining) -> Spend:
+def round_cap(before: ModelRequest) -> Spend:
     """Return what the next round may cost: the rest of the incident's caps, one round's at most."""
     return _round(INCIDENT_CAP.minus(before.spent))
 
@@ -152,9 +152,9 @@ def about(rules: Diagnosis) -> str:
     return digest([rules.class_, rules.certain])
 
 
-def begun(
-    held: Explaining | None, rules: Diagnosis, *, when: When, wake: When, plan_from: datetime, now: datetime
-) -> Explaining | None:
+def start_request(
+    held: ModelRequest | None, rules: Diagnosis, *, when: When, wake: When, plan_from: datetime, now: datetime
+) -> ModelRequest | None:
     """Return the explanation that a diagnosis of the rules needs.
 
     Args:
@@ -169,8 +169,8 @@ def begun(
     if held is not None and held.about == topic:
         return held.with_(plan_from=plan_from)
     if not when.holds(rules):
-        return None if held is None else held.with_(about=topic, word=None, lines=()).dropped("the rules are certain")
-    return Explaining(
+        return None if held is None else held.with_(about=topic, word=None, lines=()).give_up("the rules are certain")
+    return ModelRequest(
         about=topic,
         may_wake=wake.holds(rules),
         next_at=now,

@@ -50,7 +50,7 @@ def parse_prompt(text: str, *, file: str) -> Prompt:
     named = f"{head.get('name')}.v{head.get('version')}.md"
     if missing or named != file or _USER not in body:
         why = f"the front matter lacks {missing}" if missing else f"it calls itself {named!r} or has no user part"
-        raise SettingsRejected(f"prompt {file!r} was not read", why=why, mend="see prompts/diagnose.v1.md")
+        raise SettingsRejected(f"prompt {file!r} was not read", why=why, hint="see prompts/diagnose.v1.md")
     system, user = body.split(_USER, 1)
     prompt = Prompt(
         name=head["name"], version=int(head["version"]), system=system.strip(), user=user.strip(), digest=digest(text)
@@ -61,7 +61,7 @@ def parse_prompt(text: str, *, file: str) -> Prompt:
         raise SettingsRejected(
             f"prompt {file!r} was not read",
             why=f"its blanks are {sorted(blanks)}, its front matter says {sorted(wanted)}",
-            mend="name every blank in 'input'",
+            hint="name every blank in 'input'",
         )
     return prompt
 
@@ -70,7 +70,7 @@ def _split(text: str, file: str) -> tuple[Mapping[str, str], str]:
     parts = text.split("---\n", 2)
     if len(parts) != 3 or parts[0].strip():
         raise SettingsRejected(
-            f"prompt {file!r} was not read", why="it does not begin with front matter", mend="begin it with ---"
+            f"prompt {file!r} was not read", why="it does not begin with front matter", hint="begin it with ---"
         )
     rows = (line.partition(":") for line in parts[1].splitlines() if line.strip())
     return {name.strip(): value.strip() for name, _, value in rows}, parts[2]

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from agent.core.incident.incident import KEPT_SIGNALS, Incident, Joined
+from agent.core.incident.incident import KEPT_SIGNALS, CorrelatedSignal, Incident
 from agent.core.intake.signal import AlertState, Signal, Source, in_order
 from agent.failures.finding import Finding, LineMatch
 from agent.failures.match.match import Matcher
@@ -59,7 +59,7 @@ def first_line(text: str) -> str:
     return line[:LINE_LIMIT]
 
 
-def joined(signals: tuple[Signal, ...], matcher: Matcher, *, cause: str) -> tuple[Joined, ...]:
+def joined(signals: tuple[Signal, ...], matcher: Matcher, *, cause: str) -> tuple[CorrelatedSignal, ...]:
     """Return the telling signals by time, each with the reason why it is in the incident.
 
     The result depends on the set of signals alone, never on the order of their arrival. Of equal
@@ -70,7 +70,7 @@ def joined(signals: tuple[Signal, ...], matcher: Matcher, *, cause: str) -> tupl
         matcher: The compiled catalogue.
         cause: The failure class of the diagnosis.
     """
-    seen: dict[tuple[str, str | None, str | None], Joined] = {}
+    seen: dict[tuple[str, str | None, str | None], CorrelatedSignal] = {}
     more: dict[tuple[str, str | None, str | None], int] = {}
     for number, signal in enumerate(in_order(signals), start=1):
         match = _match(signal, matcher)
@@ -79,7 +79,7 @@ def joined(signals: tuple[Signal, ...], matcher: Matcher, *, cause: str) -> tupl
         more[key] = more.get(key, 0) + 1
         if key not in seen and len(seen) < KEPT_SIGNALS:
             role = match.role if match else None
-            seen[key] = Joined(
+            seen[key] = CorrelatedSignal(
                 signal=f"s{number}",
                 at=signal.at,
                 class_=class_,
@@ -120,7 +120,7 @@ def _reason(signal: Signal, class_: str, role: Role | None, cause: str) -> str:
     return f"same service and revision; {class_} ranks after {cause}"
 
 
-def _final(entry: Joined, origin: str | None, times: int) -> Joined:
+def _final(entry: CorrelatedSignal, origin: str | None, times: int) -> CorrelatedSignal:
     reason = entry.reason
     if reason == "cause" and entry.signal != origin:
         reason = f"the same cause as {origin}"
@@ -134,7 +134,7 @@ def _final(entry: Joined, origin: str | None, times: int) -> Joined:
     return entry.with_(reason=reason)
 
 
-def belongs(incident: Incident, signal: Signal, *, cool_off_s: float) -> bool:
+def accepts(incident: Incident, signal: Signal, *, cool_off_s: float) -> bool:
     """Whether a signal belongs to an incident that its head key found.
 
     An incident that goes on takes every signal of its service or revision. One that has ended takes what

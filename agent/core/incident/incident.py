@@ -9,7 +9,7 @@ from agent.core.change.execution import Effect, EffectKind, Execution
 from agent.core.change.verification import Verification
 from agent.core.decision.decision import Decision
 from agent.core.diagnosis.diagnosis import Diagnosis
-from agent.core.diagnosis.model_request import Explaining
+from agent.core.diagnosis.model_request import ModelRequest
 from agent.core.incident.phase import ENDS, NEXT, Phase
 from agent.core.intake.signal import LIVE
 from agent.core.plan.plan import Plan
@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 KEPT_SIGNALS = 64  # joined signals named on the incident itself; the rest stand in sub-documents
 
 
-class Joined(Value):
+class CorrelatedSignal(Value):
     """A signal that belongs to the incident, and why.
 
     Attributes:
@@ -86,7 +86,7 @@ class Incident(Value):
         episode: The first trouble of a revision is 1, a recurrence the next.
         quiet_since: When the last signal that mattered came, UTC.
         explaining: How far the model's word about the diagnosis has come; None where none is wanted.
-        heard: How often something new was heard; ``weighed`` is how much of it the diagnosis rests on.
+        received: How often something new was heard; ``diagnosed_count`` is how much of it the diagnosis rests on.
         due_at: When time alone will make something due; None when only a signal or a person can.
         told: The configuration that the server's own log tells, for platforms that nobody describes to us.
         printed: What the engine printed about its memory at the start that failed; None where it printed nothing of it.
@@ -108,13 +108,13 @@ class Incident(Value):
     quiet_since: AwareDatetime
     due_at: AwareDatetime | None = None
     signal_count: int = 0
-    heard: int = 0
-    weighed: int = 0
-    joined: tuple[Joined, ...] = ()
+    received: int = 0
+    diagnosed_count: int = 0
+    joined: tuple[CorrelatedSignal, ...] = ()
     alerts_open: tuple[str, ...] = ()
     healthy_at: AwareDatetime | None = None
     diagnosis: Diagnosis | None = None
-    explaining: Explaining | None = None
+    model_request: ModelRequest | None = None
     plan: Plan | None = None
     plans_made: int = 0
     decision: Decision | None = None

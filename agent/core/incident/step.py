@@ -43,7 +43,7 @@ _PLAIN = {
 def due_step(incident: Incident, now: datetime) -> Step | None:  # noqa: PLR0911 - one answer for each phase
     """Return what is to be done next, or None where only a signal, a person or time can bring it on."""
     phase = incident.phase
-    if phase in BEFORE_DECISION and incident.heard > incident.weighed:
+    if phase in BEFORE_DECISION and incident.received > incident.diagnosed_count:
         return Step.DIAGNOSE
     if phase is Phase.ASKED and incident.plan is not None and now >= incident.plan.expires_at:
         return Step.EXPIRE
@@ -73,7 +73,7 @@ def _state(incident: Incident, kind: EffectKind) -> EffectState | None:
 
 def _model_due(incident: Incident, now: datetime) -> bool:
     """Whether the model is asked now: before a plan could be made, or while a plan waits for its answer."""
-    request = incident.explaining
+    request = incident.model_request
     if request is None or incident.phase not in {Phase.DIAGNOSED, Phase.ASKED}:
         return False
     return request.due_before_plan(now) if incident.phase is Phase.DIAGNOSED else request.due(now)

@@ -34,7 +34,7 @@ def read_alertmanager(body: Mapping[str, Any], reading: Reading) -> list[Signal 
         raise InputRejected(
             f"the {SHAPE} became no signal",
             why=f"it holds {len(alerts)} alerts, at most {MOST_ALERTS} are taken",
-            mend="set max_alerts in its webhook_config",
+            hint="set max_alerts in its webhook_config",
         )
     taken: list[Signal | Ignored] = []
     refused: list[InputRejected] = []

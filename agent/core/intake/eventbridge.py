@@ -51,7 +51,7 @@ def read_eventbridge(body: Mapping[str, Any], reading: Reading) -> list[Signal |
     raise InputRejected(
         f"the {SHAPE} became no signal",
         why=f"detail-type is {shown(body.get('detail-type'))}",
-        mend=f"let the rule match detail-type {ALARM!r} or {INSTANCE!r}",
+        hint=f"let the rule match detail-type {ALARM!r} or {INSTANCE!r}",
     )
 
 

@@ -27,7 +27,7 @@ class _Sight:
     last: tuple[int, str] = (0, "")
 
 
-class Digest:
+class LogSample:
     """A log of any length as a bounded one that tells the same.
 
     Args:
@@ -155,7 +155,7 @@ class Digest:
         return {signature: sight.count for signature, sight in self._seen.items()}
 
 
-class Tally:
+class PowerOfTwoCounter:
     """Tells the first of a kind, and then each power of two, from the rest.
 
     What is told apart is bounded: behind ``KINDS`` kinds, new ones share one count.

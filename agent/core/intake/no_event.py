@@ -13,9 +13,9 @@ def refuse_known(body: Mapping[str, Any]) -> None:
     Raises:
         InputRejected: Says what it is and where it belongs.
     """
-    for what, fits, mend in _KNOWN:
+    for what, fits, hint in _KNOWN:
         if fits(body):
-            raise InputRejected("the body became no signal", why=f"it is {what}", mend=mend)
+            raise InputRejected("the body became no signal", why=f"it is {what}", hint=hint)
 
 
 def _is_run_service(body: Mapping[str, Any]) -> bool:

@@ -26,7 +26,7 @@ _BY_RESOURCE = {"cloud_run": CLOUD_RUN, "k8s": KUBERNETES, "tpu": TPU_VM, "gce":
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ResourceRef:
     """What a body calls its service, for looking up which watched service that is.
 
     Attributes:
@@ -45,11 +45,11 @@ class Place:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
-Watched = Callable[[Place], str | None]
+Watched = Callable[[ResourceRef], str | None]
 """Returns the watched service's name, or None where it is not watched. Asked once per candidate name."""
 
 
-def everything(place: Place) -> str | None:
+def everything(place: ResourceRef) -> str | None:
     """Watch all there is, under the names in the bodies; for replays without a list of services."""
     return place.service
 
@@ -140,7 +140,7 @@ def service_of(origin: Origin, reading: Reading) -> str | Ignored:
         return Ignored(because=IgnoredBecause.OWN_SERVICE, what=candidates[0])
     labels = {key: value for key, value in origin.labels.items() if isinstance(value, str)}
     for candidate in candidates:
-        place = Place(
+        place = ResourceRef(
             service=candidate,
             platform=origin.platform,
             project=origin.project,

@@ -95,5 +95,5 @@ def shape_of(body: Mapping[str, Any]) -> tuple[str, Reader]:
     raise InputRejected(
         "the body became no signal",
         why=f"its shape is unknown, its keys are {shown(sorted(body)[:8])}",
-        mend=f"send one of: {', '.join(name for name, _, _ in SHAPES)}",
+        hint=f"send one of: {', '.join(name for name, _, _ in SHAPES)}",
     )

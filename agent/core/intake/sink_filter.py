@@ -65,7 +65,7 @@ def sink_filters(services: Services, signatures: Iterable[Signature], healthy: I
         raise SettingsRejected(
             "no sink filter was made",
             why="no watched service runs on cloud_run, kubernetes, tpu_vm or host, so a sink would select nothing",
-            mend="add a [[service]] of one of those to services.toml, or leave the sink out",
+            hint="add a [[service]] of one of those to services.toml, or leave the sink out",
         )
     head = [
         'NOT labels."goog-managed-by"="cloudfunctions"',
@@ -84,7 +84,7 @@ def sink_filters(services: Services, signatures: Iterable[Signature], healthy: I
             raise SettingsRejected(
                 f"the filter of sink {name!r} has {len(query)} characters",
                 why=f"the Logging query language takes {LIMIT}",
-                mend="watch fewer services with one installation, or give them shorter names",
+                hint="watch fewer services with one installation, or give them shorter names",
             )
     return queries
 

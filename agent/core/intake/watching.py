@@ -1,6 +1,6 @@
 """Which watched service a place is: by its name, or by labels that the owner marked it with."""
 
-from agent.core.intake.origin import Place, Watched, everything
+from agent.core.intake.origin import ResourceRef, Watched, everything
 from agent.core.service.services import Services
 
 
@@ -12,7 +12,7 @@ def watching(services: Services) -> Watched:
     if not services.services:
         return everything
 
-    def find(place: Place) -> str | None:
+    def find(place: ResourceRef) -> str | None:
         where = {"project_id": place.project, "location": place.location}
         where = {key: value for key, value in where.items() if value}
         found = services.by_labels({"service_name": place.service} | where) or services.by_labels(

@@ -107,4 +107,4 @@ def shown(value: object) -> str:
 def missing(shape: str, field: str, value: object = None) -> InputRejected:
     """Return the refusal of a body whose ``field`` is missing or unusable."""
     why = f"{field} is missing" if value is None else f"{field} is {shown(value)}"
-    return InputRejected(f"the {shape} became no signal", why=why, mend=f"send it with a usable {field}")
+    return InputRejected(f"the {shape} became no signal", why=why, hint=f"send it with a usable {field}")

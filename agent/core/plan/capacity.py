@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from agent.core.plan.plan import FitWord
+from agent.core.plan.plan import FitSummary
 from agent.core.plan.proof import ProofFigure
 from agent.core.service.serving import ServingConfig
 from agent.core.value import Value
@@ -54,7 +54,7 @@ class FitOption:
     """
 
     flags: Mapping[str, str | None]
-    word: FitWord
+    word: FitSummary
     note: str
     cost_usd_per_h: float | None = None
     decode_tokens_per_s: float | None = None
@@ -78,10 +78,10 @@ class StartUp:
     says: str = ""
 
 
-class Fits(Protocol):
+class Capacity(Protocol):
     """The arithmetic, bound to the catalogues and to what is known of the watched services."""
 
-    def word(self, service: str, config: ServingConfig) -> FitWord:
+    def word(self, service: str, config: ServingConfig) -> FitSummary:
         """Return what the arithmetic says of a configuration; ``fit: not computed`` where it cannot."""
         ...
 

@@ -29,7 +29,7 @@ class Rollout(StrEnum):
     BY_PERSON = "by_person"  # we only watch
 
 
-class FitWord(Value):
+class FitSummary(Value):
     """What the arithmetic says of one configuration; None everywhere means that it was not computed.
 
     Attributes:
@@ -72,15 +72,15 @@ class Plan(Value):
     target: Target
     prior_template: str = ""
     rollout: Rollout
-    fit_before: FitWord = FitWord()
-    fit_after: FitWord = FitWord()
+    fit_before: FitSummary = FitSummary()
+    fit_after: FitSummary = FitSummary()
     cost_before_usd_per_h: float | None = None
     cost_after_usd_per_h: float | None = None
     decode_tokens_per_s: float | None = None
     risk: Risk
     risk_reasons: tuple[str, ...] = ()
     undo: str
-    silence: str
+    if_unanswered: str
     notes: tuple[str, ...] = ()
     proof: Proof | None = None
     proof_figures: tuple[ProofFigure, ...] = ()

@@ -6,7 +6,7 @@ from typing import Final
 
 from agent.core.plan.proof import FLAGS
 from agent.core.service.container_args import flag_map
-from agent.core.service.logged_config import told_config
+from agent.core.service.logged_config import args_from_log
 from agent.core.service.serving import ServingConfig
 from agent.core.value import Value
 
@@ -93,7 +93,7 @@ def printed(lines: Sequence[str], *, revision: str | None) -> Printed | None:
         revision: Whose log it is.
     """
     started = max((n for n, line in enumerate(lines) if _ARGUMENTS in line), default=None)
-    told = told_config((lines[started],)) if started is not None else None
+    told = args_from_log((lines[started],)) if started is not None else None
     if started is not None and told is None:
         return None  # it printed arguments that cannot be read, so nobody can compare them
     forward = range(started + 1, len(lines)) if started is not None else range(len(lines) - 1, -1, -1)

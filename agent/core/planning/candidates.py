@@ -17,8 +17,8 @@ from agent.core.plan.action import (
     SetResources,
     SetScaling,
 )
-from agent.core.plan.capacity import FitOption, Fits
-from agent.core.plan.plan import FitWord
+from agent.core.plan.capacity import Capacity, FitOption
+from agent.core.plan.plan import FitSummary
 from agent.core.plan.printed_memory import Printed
 from agent.core.planning.longer_start import READY_TIMEOUT, longer_start, patience_s
 from agent.core.planning.proving import task_of
@@ -52,7 +52,7 @@ class Candidate:
 
     actions: tuple[Action, ...]
     why: str
-    word: FitWord | None = None
+    word: FitSummary | None = None
     notes: tuple[str, ...] = ()
     cost_usd_per_h: float | None = None
     decode_tokens_per_s: float | None = None
@@ -63,7 +63,7 @@ def candidates(
     service: str,
     diagnosis: Diagnosis,
     live: Live | None,
-    fits: Fits,
+    fits: Capacity,
     *,
     told: Told | None = None,
     platform: str | None = None,
@@ -94,7 +94,7 @@ def candidates(
     yield _by_person(service, diagnosis, live, platform)
 
 
-def _by_fit(service: str, config: ServingConfig, fits: Fits) -> Iterator[Candidate]:
+def _by_fit(service: str, config: ServingConfig, fits: Capacity) -> Iterator[Candidate]:
     """What fits, in the order of the search, then the best move to another checkpoint or card for a person to make."""
     elsewhere: list[FitOption] = []
     for option in fits.options(service, config):
@@ -140,7 +140,7 @@ def _moved(config: ServingConfig, option: FitOption) -> tuple[Action, ...]:
     return actions
 
 
-def _told_to_a_person(service: str, told: Told, fits: Fits) -> Iterator[Candidate]:
+def _told_to_a_person(service: str, told: Told, fits: Capacity) -> Iterator[Candidate]:
     """What fits, as exact commands for a platform that we do not change ourselves."""
     for option in fits.options(service, told.config):
         if option.elsewhere is None and option.flags:
@@ -148,7 +148,7 @@ def _told_to_a_person(service: str, told: Told, fits: Fits) -> Iterator[Candidat
             yield _fitting((_by_hand(service, told, option.flags, fix),), option)
 
 
-def _printed_to_a_person(service: str, told: Told, printed: Printed, fits: Fits) -> Candidate:
+def _printed_to_a_person(service: str, told: Told, printed: Printed, fits: Capacity) -> Candidate:
     """The engine's own figure as exact commands; what the arithmetic says of it still counts."""
     flags = {printed.flag: str(printed.most)}
     after = told.config.with_(args=with_flag(told.config.args, printed.flag, str(printed.most)))
@@ -186,7 +186,7 @@ def _fitting(actions: tuple[Action, ...], option: FitOption) -> Candidate:
     )
 
 
-def _typed(service: str, fix: str, diagnosis: Diagnosis, live: Live, fits: Fits) -> Iterator[Candidate]:
+def _typed(service: str, fix: str, diagnosis: Diagnosis, live: Live, fits: Capacity) -> Iterator[Candidate]:
     words = fix.split()
     if words[0] == "set_flag" and len(words) >= 2:
         yield from _flag(words[1], words[2] if len(words) > 2 else "", diagnosis, live.config)
@@ -266,12 +266,12 @@ def _text(value: float | None) -> str | None:
     return str(int(value)) if value and value >= 1 else None
 
 
-def _startup_probe(service: str, diagnosis: Diagnosis, live: Live, fits: Fits) -> Iterator[Candidate]:
+def _startup_probe(service: str, diagnosis: Diagnosis, live: Live, fits: Capacity) -> Iterator[Candidate]:
     had_s = (live.config.startup_probe or Probe()).budget_s
     yield from _more_time(longer_start(service, diagnosis, live, fits, had_s=had_s, who="the probe"))
 
 
-def _ready_timeout(service: str, diagnosis: Diagnosis, live: Live, fits: Fits) -> Iterator[Candidate]:
+def _ready_timeout(service: str, diagnosis: Diagnosis, live: Live, fits: Capacity) -> Iterator[Candidate]:
     had_s = patience_s(live.config)
     if had_s is not None:
         yield from _more_time(longer_start(service, diagnosis, live, fits, had_s=had_s, who="the engine"))
@@ -282,7 +282,7 @@ def _more_time(found: tuple[tuple[Action, ...], str] | None) -> Iterator[Candida
         yield Candidate(actions=found[0], why=found[1])
 
 
-def _liveness_probe(_s: str, _d: Diagnosis, live: Live, _f: Fits) -> Iterator[Candidate]:
+def _liveness_probe(_s: str, _d: Diagnosis, live: Live, _f: Capacity) -> Iterator[Candidate]:
     old = live.config.liveness_probe
     if old is not None:
         relaxed = old.with_(failure_threshold=max(old.failure_threshold * 3, 3), timeout_s=max(old.timeout_s, 5))
@@ -292,7 +292,7 @@ def _liveness_probe(_s: str, _d: Diagnosis, live: Live, _f: Fits) -> Iterator[Ca
         )
 
 
-def _memory(_s: str, diagnosis: Diagnosis, live: Live, _f: Fits) -> Iterator[Candidate]:
+def _memory(_s: str, diagnosis: Diagnosis, live: Live, _f: Capacity) -> Iterator[Candidate]:
     now = live.config.memory_mib
     used = diagnosis.number("used_mib", "memory_used_mib")
     if now is None or live.platform == "host":
@@ -305,7 +305,7 @@ def _memory(_s: str, diagnosis: Diagnosis, live: Live, _f: Fits) -> Iterator[Can
         )
 
 
-def _scale_out(_s: str, _d: Diagnosis, live: Live, _f: Fits) -> Iterator[Candidate]:
+def _scale_out(_s: str, _d: Diagnosis, live: Live, _f: Capacity) -> Iterator[Candidate]:
     config = live.config
     seqs = flag_map((*config.command, *config.args)).get("max-num-seqs", "")
     held = int(seqs) if seqs.isdigit() else None
@@ -321,11 +321,11 @@ def _scale_out(_s: str, _d: Diagnosis, live: Live, _f: Fits) -> Iterator[Candida
     )
 
 
-def _restart(_s: str, diagnosis: Diagnosis, _l: Live, _f: Fits) -> Iterator[Candidate]:
+def _restart(_s: str, diagnosis: Diagnosis, _l: Live, _f: Capacity) -> Iterator[Candidate]:
     yield Candidate(actions=(Restart(),), why=f"a fresh start clears {diagnosis.class_}; it does not remove the cause")
 
 
-_MAKERS: dict[str, Callable[[str, Diagnosis, Live, Fits], Iterator[Candidate]]] = {
+_MAKERS: dict[str, Callable[[str, Diagnosis, Live, Capacity], Iterator[Candidate]]] = {
     f"set_env {READY_TIMEOUT}": _ready_timeout,
     "increase_startup_probe": _startup_probe,
     "relax_liveness_probe": _liveness_probe,

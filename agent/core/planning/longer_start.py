@@ -4,7 +4,7 @@ import math
 
 from agent.core.diagnosis.diagnosis import Diagnosis
 from agent.core.plan.action import Action, SetEnv, SetStartupProbe
-from agent.core.plan.capacity import Fits, StartUp
+from agent.core.plan.capacity import Capacity, StartUp
 from agent.core.service.serving import Live, Probe, ServingConfig
 from agent.core.text.field_labels import field_said
 
@@ -16,7 +16,7 @@ READY_TIMEOUT_S = 600  # where nobody set it; vllm/envs.py of 0.32.0
 
 
 def longer_start(
-    service: str, diagnosis: Diagnosis, live: Live, fits: Fits, *, had_s: int, who: str
+    service: str, diagnosis: Diagnosis, live: Live, fits: Capacity, *, had_s: int, who: str
 ) -> tuple[tuple[Action, ...], str] | None:
     """Probe and engine wait for one start, so neither is left with less than the other; none gets less than it had."""
     config = live.config

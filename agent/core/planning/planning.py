@@ -8,8 +8,8 @@ from agent.core.diagnosis.diagnosis import Diagnosis
 from agent.core.incident.incident import INVALID, Incident
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import Action, Difference, ForPerson, Restart, SetFlag, SetModel, applied, difference
-from agent.core.plan.capacity import ContainerFit, Fits
-from agent.core.plan.plan import FitWord, Risk, Rollout
+from agent.core.plan.capacity import Capacity, ContainerFit
+from agent.core.plan.plan import FitSummary, Risk, Rollout
 from agent.core.plan.printed_memory import Printed
 from agent.core.plan.proof import Proof, ProofFigure, touched
 from agent.core.planning.candidates import Candidate, Told, candidates
@@ -30,8 +30,8 @@ class Proposal:
     difference: tuple[Difference, ...]
     why: str
     rollout: Rollout
-    fit_before: FitWord
-    fit_after: FitWord
+    fit_before: FitSummary
+    fit_after: FitSummary
     cost_before_usd_per_h: float | None
     cost_after_usd_per_h: float | None
     decode_tokens_per_s: float | None
@@ -57,12 +57,12 @@ class _Known:
 
     incident: Incident
     live: Live | None
-    fits: Fits
+    fits: Capacity
     policy: Policy
     printed: Printed | None
 
 
-def propose(incident: Incident, live: Live | None, fits: Fits, policy: Policy) -> Proposal | None:
+def propose(incident: Incident, live: Live | None, fits: Capacity, policy: Policy) -> Proposal | None:
     """Return the best proposal, or None where nothing is left.
 
     What was tried for this cause and failed, or was rejected, does not come again. What helped once and did
@@ -179,7 +179,9 @@ def _may_be_made(about: _Known, live: Live, candidate: Candidate, changed: tuple
     return True
 
 
-def proof_of(incident: Incident, live: Live, actions: tuple[Action, ...], fits: Fits, *, word: FitWord) -> Proven:
+def proof_of(
+    incident: Incident, live: Live, actions: tuple[Action, ...], fits: Capacity, *, word: FitSummary
+) -> Proven:
     """Prove actions from the live configuration; asked when a plan is made, and again before its effect.
 
     Args:
@@ -195,7 +197,7 @@ def proof_of(incident: Incident, live: Live, actions: tuple[Action, ...], fits: 
     )
 
 
-def _container(incident: Incident, live: Live, after: ServingConfig, fits: Fits) -> ContainerFit:
+def _container(incident: Incident, live: Live, after: ServingConfig, fits: Capacity) -> ContainerFit:
     """The container's memory after a change; no computation stands that the kill before it contradicts."""
     killed = incident.diagnosis is not None and incident.diagnosis.class_ == "host_oom"
     if killed and fits.container(incident.service, live.config).fits is True:
@@ -204,7 +206,7 @@ def _container(incident: Incident, live: Live, after: ServingConfig, fits: Fits)
 
 
 def _prices(
-    fits: Fits, before: ServingConfig, after: ServingConfig, candidate: Candidate
+    fits: Capacity, before: ServingConfig, after: ServingConfig, candidate: Candidate
 ) -> tuple[float | None, float | None]:
     """USD of an hour before and after: of one instance, or of all that may run where their number is what changes."""
     was, own = fits.cost_usd_per_h(before), fits.cost_usd_per_h(after)
@@ -223,7 +225,7 @@ def _for_person(about: _Known, candidate: Candidate) -> Proposal | None:
     if not isinstance(candidate.actions[0], ForPerson):
         return None
     config = about.live.config if about.live is not None else about.incident.told
-    before = about.fits.word(about.incident.service, config) if config is not None else FitWord()
+    before = about.fits.word(about.incident.service, config) if config is not None else FitSummary()
     proven = _task_proven(candidate, about.printed)
     cost = about.fits.cost_usd_per_h(config) if config is not None else None
     return Proposal(
@@ -253,7 +255,7 @@ def _task_proven(candidate: Candidate, printed: Printed | None) -> Proven:
     A runbook of the catalogue names no value, so nothing proves it.
     """
     if candidate.word is None:
-        word = FitWord(sentence="which values fit: neither the log nor the catalogue has the figures for it")
+        word = FitSummary(sentence="which values fit: neither the log nor the catalogue has the figures for it")
         return prove(candidate.actions, word=word, container=ContainerFit())
     return prove(candidate.actions, word=candidate.word, container=ContainerFit(fits=True), printed=printed)
 
@@ -278,7 +280,7 @@ def _doubted(proposal: Proposal, diagnosis: Diagnosis | None) -> Proposal:
 
 
 def _risk(
-    incident: Incident, live: Live, word: FitWord, before: FitWord, proven: Proven, *, computed: bool
+    incident: Incident, live: Live, word: FitSummary, before: FitSummary, proven: Proven, *, computed: bool
 ) -> tuple[Risk, tuple[str, ...]]:
     reasons = []
     diagnosis = incident.diagnosis

@@ -6,7 +6,7 @@ from typing import Final
 
 from agent.core.plan.action import Action, ForPerson, SetFlag
 from agent.core.plan.capacity import ContainerFit
-from agent.core.plan.plan import FitWord
+from agent.core.plan.plan import FitSummary
 from agent.core.plan.printed_memory import Printed
 from agent.core.plan.proof import Memory, Proof, ProofFigure, touched
 
@@ -36,7 +36,7 @@ class Proven:
 
 
 def prove(
-    actions: tuple[Action, ...], *, word: FitWord, container: ContainerFit, printed: Printed | None = None
+    actions: tuple[Action, ...], *, word: FitSummary, container: ContainerFit, printed: Printed | None = None
 ) -> Proven:
     """Prove that the memory suffices after some actions.
 
@@ -102,7 +102,7 @@ def _printed_figures(printed: Printed) -> tuple[ProofFigure, ...]:
     return tuple(ProofFigure(name=n, value=v, line=printed.line, place=printed.place) for n, v in rows)
 
 
-def _device_figures(word: FitWord) -> tuple[ProofFigure, ...]:
+def _device_figures(word: FitSummary) -> tuple[ProofFigure, ...]:
     """The figures of the report; a word without one (a test's) has its sentence alone."""
     report = word.report or {}
     sources = report.get("sources")

@@ -103,8 +103,8 @@ def server_words(command: tuple[str, ...], args: tuple[str, ...]) -> tuple[str, 
     return words
 
 
-def _unread(why: str, mend: str) -> InputRejected:
-    return InputRejected("the server's words were not read", why=why, mend=mend)
+def _unread(why: str, hint: str) -> InputRejected:
+    return InputRejected("the server's words were not read", why=why, hint=hint)
 
 
 def _is_flag(word: str) -> bool:

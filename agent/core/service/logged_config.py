@@ -13,7 +13,7 @@ _QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")  # what blogs and 
 _NEITHER = frozenset({"model", "model_tag"})
 
 
-def told_config(lines: tuple[str, ...]) -> ServingConfig | None:
+def args_from_log(lines: tuple[str, ...]) -> ServingConfig | None:
     """Return the configuration of the last start in a log, or None where the log does not tell.
 
     Only literals are read, nothing is evaluated. What a flag's value is is taken at its word: it is outside text

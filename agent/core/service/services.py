@@ -137,7 +137,7 @@ class Services(Value):
             raise InputRejected(
                 f"service {name!r} is unknown",
                 why=f"services.toml watches {', '.join(s.name for s in self.services) or 'nothing'}",
-                mend="add it to services.toml, or name one of those",
+                hint="add it to services.toml, or name one of those",
             )
         return found
 
@@ -235,5 +235,5 @@ def _rejected(mistakes: list[str]) -> SettingsRejected:
     return SettingsRejected(
         f"services.toml was not read: {count}",
         why="; ".join(mistakes),
-        mend="mend them all; examples/ holds files that are right",
+        hint="mend them all; examples/ holds files that are right",
     )

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from agent.app import App, build_app_in_memory
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
-from agent.core.intake.log_sample import Digest
+from agent.core.intake.log_sample import LogSample
 from agent.core.intake.plain import signals_of_text
 from agent.core.intake.signal import Signal
 from agent.core.service.services import Services
@@ -78,7 +78,7 @@ class Analysis:
             self._feed_log(service, name, digest)
         return (*bad, *(self._quarantined()))
 
-    def _feed_log(self, service: str, name: str, digest: Digest) -> None:
+    def _feed_log(self, service: str, name: str, digest: LogSample) -> None:
         """Take a plain log in: as the instance's own log, and as what it says."""
         text = "\n".join(digest.lines())
         if self.app.environment.kept is not None:
@@ -97,7 +97,7 @@ class Analysis:
 
     def _quarantined(self) -> tuple[InputRejected, ...]:
         return tuple(
-            InputRejected("a record became no signal", why=row["reason"], mend="see docs/intake.md for what is read")
+            InputRejected("a record became no signal", why=row["reason"], hint="see docs/intake.md for what is read")
             for row in self.app.quarantine.rows()
         )
 
@@ -114,7 +114,7 @@ class Analysis:
             on_tick(self.app.contexts[Owner.TICK])
             self.drive()
             found = self.incidents()
-            rested = all(incident.phase in REST and incident.heard == incident.weighed for incident in found)
+            rested = all(incident.phase in REST and incident.received == incident.diagnosed_count for incident in found)
             if rested and not any(self.app.queue.waiting().values()):
                 break
             self.clock.step(1)
@@ -128,7 +128,7 @@ class Analysis:
             raise DependencyFailed(
                 f"{left} events of the replay were not taken",
                 why="a part that the replay needs failed; its warnings stand above",
-                mend="mend that part, then replay again",
+                hint="mend that part, then replay again",
             )
 
     def incidents(self) -> tuple[Incident, ...]:

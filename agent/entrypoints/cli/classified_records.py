@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agent.core.intake.ends import PlainEnds
-from agent.core.intake.log_sample import Digest
+from agent.core.intake.log_sample import LogSample
 from agent.entrypoints.cli.records import BadRecord, JsonRecord, Record, TextRecord
 from agent.failures.finding import EvidenceLine, Finding
 from agent.failures.match.match import Matcher
@@ -92,13 +92,13 @@ def inputs_of(records: Iterable[Record], *, matcher: Matcher) -> Iterator[Classi
         records: Of one or more sources; the stretches of a plain log stand one behind the other.
         matcher: Chooses the telling lines of a plain log of more than ``WHOLE_CHARS`` characters.
     """
-    log: Digest | None = None
+    log: LogSample | None = None
     for record in records:
         if isinstance(record, TextRecord):
             if record.part == 0 and record.last:
                 yield _plain(record.origin, log_lines(record.text))
                 continue
-            log = log or Digest(matcher, whole_chars=WHOLE_CHARS)
+            log = log or LogSample(matcher, whole_chars=WHOLE_CHARS)
             log.add(stretch_lines(record.text.removesuffix("\n")))
             if record.last:
                 yield _plain(record.origin, log.lines())

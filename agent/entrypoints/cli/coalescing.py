@@ -6,7 +6,7 @@ from typing import Any
 
 from agent.core.incident.correlation import LOUD
 from agent.core.intake.ends import cloud_run_end, sigterm_told
-from agent.core.intake.log_sample import Digest, Tally
+from agent.core.intake.log_sample import LogSample, PowerOfTwoCounter
 from agent.entrypoints.cli.records import BadRecord, JsonRecord, Record, TextRecord
 from agent.failures.match.match import Matcher
 from agent.failures.text.entry_text import entry_lines, stretch_lines
@@ -28,8 +28,8 @@ class Coalescing:
     matcher: Matcher
     read: int = 0
     passed: int = 0
-    digests: dict[str, Digest] = field(default_factory=dict)
-    _tally: Tally = field(default_factory=Tally)
+    digests: dict[str, LogSample] = field(default_factory=dict)
+    _tally: PowerOfTwoCounter = field(default_factory=PowerOfTwoCounter)
 
     def records(self, records: Iterable[Record]) -> Iterator[Record]:
         """Yield the records that tell something new, in order; plain text goes to ``digests``."""
@@ -56,7 +56,7 @@ class Coalescing:
                 yield record
 
     def _digest(self, record: TextRecord) -> None:
-        digest = self.digests.setdefault(record.origin, Digest(self.matcher))
+        digest = self.digests.setdefault(record.origin, LogSample(self.matcher))
         digest.add(stretch_lines(record.text.removesuffix("\n")))
 
     def _kinds(self, entries: list[JsonRecord]) -> list[tuple[Any, ...] | None]:

@@ -14,7 +14,7 @@ from agent.ports.control import KillSwitch
 from agent.ports.stage_context import Owner
 from agent.ports.store import Query
 from agent.settings import Settings, read_settings
-from agent.stages.plan_to_decision import Word, plan_to_decision
+from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
 from agent.stages.shared.database_pair import databases_apart
 from agent.stages.shared.kill_switch import read_kill_switch, turn_kill_switch
 
@@ -29,7 +29,7 @@ class LocalClient:
         self, plan: str, answer: Answer, *, by: str | None, why: str, plan_digest: str | None = None
     ) -> RecordedDecision:
         """Run the stage here; see the protocol."""
-        word = Word(
+        word = DecisionRequest(
             plan=plan,
             answer=answer,
             who=by or getpass.getuser(),
@@ -95,6 +95,6 @@ def _cloud(settings: Settings) -> OperatorClient:
         raise SettingsRejected(
             "1 setting",
             why="DECIDE_URL is unset, and in the cloud the command line speaks to `decide` alone",
-            mend="set it to the output decide_url of infra/, or run: sre-agent doctor",
+            hint="set it to the output decide_url of infra/, or run: sre-agent doctor",
         )
     return RemoteClient(decide_client(settings.decide_url, timeout_s=30), token=lambda: operator_token(settings))

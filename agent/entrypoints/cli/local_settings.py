@@ -4,13 +4,13 @@ from agent.errors import InputRejected
 from agent.settings import Settings
 
 
-def on_this_machine(settings: Settings, *, what: str, mend: str) -> None:
+def on_this_machine(settings: Settings, *, what: str, hint: str) -> None:
     """Refuse settings that lead elsewhere: an empty folder here would be taken for what stands there.
 
     Args:
         settings: As they were read.
         what: What does not happen, for the error.
-        mend: What to do instead.
+        hint: What to do instead.
 
     Raises:
         InputRejected: STORE or BUS name the cloud.
@@ -19,4 +19,4 @@ def on_this_machine(settings: Settings, *, what: str, mend: str) -> None:
     words += [("BUS", settings.bus)] if settings.bus != "embedded" else []
     if words:
         why = " and ".join(f"{name} is {value!r}" for name, value in words)
-        raise InputRejected(what, why=f"{why}, in the cloud", mend=mend)
+        raise InputRejected(what, why=f"{why}, in the cloud", hint=hint)

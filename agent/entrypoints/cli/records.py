@@ -325,7 +325,7 @@ def _too_long(origin: str, line: int, limit: int) -> BadRecord:
         error=InputRejected(
             f"the record at line {line} of {origin!r} was not read",
             why=f"it has more than {limit} bytes",
-            mend="a log entry has at most 256 KB: cut it, or give the log as plain text",
+            hint="a log entry has at most 256 KB: cut it, or give the log as plain text",
         ),
     )
 
@@ -334,7 +334,7 @@ def _unreadable(name: str, why: str) -> InputRejected:
     return InputRejected(
         f"the source {name!r} was not read",
         why=why,
-        mend="give a file or folder of log entries (JSON array, JSON lines) or of plain log text, or '-'",
+        hint="give a file or folder of log entries (JSON array, JSON lines) or of plain log text, or '-'",
     )
 
 

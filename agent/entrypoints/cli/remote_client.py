@@ -10,10 +10,10 @@ from agent.core.decision.decision import Answer
 from agent.core.incident.incident import Event, Incident
 from agent.core.value import Value
 from agent.entrypoints.cli.operator_client import RecordedDecision
-from agent.entrypoints.proofs import TOKEN_HEADER
+from agent.entrypoints.http.authenticator import TOKEN_HEADER
 from agent.errors import DependencyFailed, InputRejected
 from agent.ports.control import KillSwitch
-from agent.ports.decide import Decide, Unheard
+from agent.ports.decide import Decide, NoResponse
 from agent.ports.store import Query
 
 PIECE = 1000  # rows of the record in one answer; each holds a whole decision
@@ -40,11 +40,11 @@ class RemoteClient:
         said = {"plan": plan, "answer": answer.value, "why": why, "plan_digest": plan_digest}
         try:
             told = self._client.post("/decisions", said, headers=self._proof())
-        except Unheard as error:
+        except NoResponse as error:
             raise DependencyFailed(
                 f"nobody knows whether plan {plan!r} was decided",
                 why=error.why,
-                mend="look: sre-agent incidents list; to say the same again is safe, a plan takes one decision only",
+                hint="look: sre-agent incidents list; to say the same again is safe, a plan takes one decision only",
             ) from error
         shown = {name: told.get(name) for name in RecordedDecision.model_fields} if isinstance(told, dict) else told
         return _read(RecordedDecision, shown)
@@ -54,11 +54,11 @@ class RemoteClient:
         _refuse_name(by)
         try:
             return _read(KillSwitch, self._client.post("/kill-switch", {"on": on, "why": why}, headers=self._proof()))
-        except Unheard as error:
+        except NoResponse as error:
             raise DependencyFailed(
                 "nobody knows how the kill switch stands",
                 why=error.why,
-                mend="look: sre-agent stop; to turn it the same way again is safe",
+                hint="look: sre-agent stop; to turn it the same way again is safe",
             ) from error
 
     def kill_switch(self) -> KillSwitch:
@@ -132,7 +132,7 @@ def _read(form: type[V], told: Any) -> V:
 
 def _strange(why: str) -> DependencyFailed:
     return DependencyFailed(
-        "the answer of `decide` was not understood", why=why, mend="use the version of sre-agent that is deployed"
+        "the answer of `decide` was not understood", why=why, hint="use the version of sre-agent that is deployed"
     )
 
 
@@ -146,5 +146,5 @@ def _refuse_name(by: str | None) -> None:
         raise InputRejected(
             "nothing was sent",
             why="--by works in local mode only; in the cloud your ID token says who you are",
-            mend="leave --by out",
+            hint="leave --by out",
         )

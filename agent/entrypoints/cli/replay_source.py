@@ -51,7 +51,7 @@ def open_sources(source: str, *, since: str | None, now: datetime) -> Iterator[S
     back_s = since_s(since or "1h")
     if since is not None and not source.startswith("logging:"):
         raise InputRejected(
-            f"--since {since!r} was not used", why=f"{source!r} is read whole", mend="give it with logging:'FILTER'"
+            f"--since {since!r} was not used", why=f"{source!r} is read whole", hint="give it with logging:'FILTER'"
         )
     if source.startswith("logging:"):
         return iter([_cloud(source.removeprefix("logging:"), back_s, now)])
@@ -99,7 +99,7 @@ def since_s(text: str) -> float:
     """
     found = _SINCE.match(text)
     if found is None:
-        raise InputRejected(f"--since {text!r} was not read", why="it is no span of time", mend="say 30m, 2h or 1d")
+        raise InputRejected(f"--since {text!r} was not read", why="it is no span of time", hint="say 30m, 2h or 1d")
     return int(found[1]) * _UNIT_S[found[2]]
 
 
@@ -125,7 +125,7 @@ def _history(incident_id: str) -> Source:
     on_this_machine(
         settings,
         what=f"incident {incident_id!r} was not replayed",
-        mend="in the cloud replay its log: sre-agent replay logging:'FILTER' --since 2h",
+        hint="in the cloud replay its log: sre-agent replay logging:'FILTER' --since 2h",
     )
     app = build_app(settings)
     incident = app.store.load(incident_id)

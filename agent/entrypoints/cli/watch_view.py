@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 from agent.entrypoints.cli.output import for_people
-from agent.ports.host import Checkup, Page
+from agent.ports.host import Checkup, State
 
 TICK_S = 0.3
 LINE_READ = 16_384  # of the last line of a log, before what is secret is taken out of it
@@ -119,7 +119,7 @@ def view() -> View:
     return LiveView() if sys.stdout.isatty() and sys.stdin.isatty() else PlainView()
 
 
-def state_line(service: str, page: Page | None, checkup: Checkup | None, *, now: datetime, last: str) -> str:
+def state_line(service: str, page: State | None, checkup: Checkup | None, *, now: datetime, last: str) -> str:
     """Return the state in one line, what matters most first: a narrow terminal shows the beginning."""
     start = page.newest if page is not None else None
     if start is None:

@@ -14,7 +14,7 @@ from agent.entrypoints.console.identity import Person
 from agent.entrypoints.console.permission import may_not_decide
 from agent.errors import DependencyFailed, SreError
 from agent.presentation.plan_end import plan_end
-from agent.stages.plan_to_decision import Word
+from agent.stages.plan_to_decision import DecisionRequest
 
 WHY_LIMIT = 1000
 
@@ -75,12 +75,12 @@ def _form_refusal(console: Console, person: Person, plan: Plan) -> Result | None
     if request.form["answer"] == Answer.REJECT and not request.form.get("why", "").strip():
         return answering.stale_form("a rejection needs a reason")
     barred = may_not_decide(console.world, person, plan)
-    return answering.wrong_person(f"{barred}.", mend="Ask somebody on that list.") if barred else None
+    return answering.wrong_person(f"{barred}.", hint="Ask somebody on that list.") if barred else None
 
 
-def _word(plan: Plan, person: Person) -> Word:
+def _word(plan: Plan, person: Person) -> DecisionRequest:
     answer = Answer(request.form["answer"])
-    return Word(
+    return DecisionRequest(
         plan=plan.id,
         answer=answer,
         who=person.name,
@@ -91,7 +91,7 @@ def _word(plan: Plan, person: Person) -> Word:
     )
 
 
-def _failed(console: Console, person: Person, plan: Plan, word: Word, error: SreError) -> Response:
+def _failed(console: Console, person: Person, plan: Plan, word: DecisionRequest, error: SreError) -> Response:
     try:
         incident = console.world.store.load(plan.incident)
         timeline = console.world.store.timeline(incident.id)

@@ -8,12 +8,12 @@ from agent.core.incident.phase import Phase
 from agent.core.plan.plan import Plan
 from agent.core.value import Value
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError
-from agent.ports.decide import Unheard
+from agent.ports.decide import NoResponse
 from agent.presentation.changes import changed_so_far
 from agent.presentation.plan_end import PlanEnd, ended_says, outcome, plan_end
 from agent.presentation.standing import Tone, moment, standing
 from agent.presentation.what_follows import next_step
-from agent.stages.plan_to_decision import Word
+from agent.stages.plan_to_decision import DecisionRequest
 
 NOTHING_FOLLOWED = "Your answer was not taken, and nothing follows from it."
 _ANSWERED = frozenset({Phase.APPROVED, Phase.REJECTED})
@@ -32,7 +32,7 @@ class Result(Value):
     label: str
     title: str
     says: str
-    mend: str = ""
+    hint: str = ""
     tone: Tone
     moving: bool = False
 
@@ -54,13 +54,13 @@ def taken(plan: Plan, end: PlanEnd | None, incident: Incident, now: datetime) ->
         why = f"Reason given: {end.why}" if end.why else ""
         says = f"{ended_says(end.with_(why=''))} This remedy is not offered again. {follows}"
         return Result(
-            status=200, label="Rejected", title="Rejected", says=says, mend=why, tone=Tone.QUIET, moving=moving
+            status=200, label="Rejected", title="Rejected", says=says, hint=why, tone=Tone.QUIET, moving=moving
         )
     title = "Assigned to you" if plan.by_person else "Approved"
     says = f"{ended_says(end, outcome(plan, incident))} {follows}"
     undone = not plan.by_person and incident.phase in _BEFORE_A_VERDICT and _carries_out(plan, incident)
-    mend = "If it does not help, the state before it is put back; the approval covers that." if undone else ""
-    return Result(status=200, label="Approved", title=title, says=says, mend=mend, tone=Tone.GOOD, moving=moving)
+    hint = "If it does not help, the state before it is put back; the approval covers that." if undone else ""
+    return Result(status=200, label="Approved", title=title, says=says, hint=hint, tone=Tone.GOOD, moving=moving)
 
 
 def _carries_out(plan: Plan, incident: Incident) -> bool:
@@ -69,7 +69,7 @@ def _carries_out(plan: Plan, incident: Incident) -> bool:
 
 def failed(  # noqa: PLR0911 - one page for each thing that stands in the way
     error: SreError,
-    word: Word,
+    word: DecisionRequest,
     plan: Plan,
     *,
     incident: Incident,
@@ -101,8 +101,8 @@ def failed(  # noqa: PLR0911 - one page for each thing that stands in the way
     if incident.plan is not None and incident.plan.id != plan.id:
         return _changed(f"Plan {incident.plan.ordinal} has taken the place of plan {plan.ordinal}.")
     if isinstance(error, InputRejected | PolicyRefused):
-        why, mend = (f"{words[:1].upper()}{words[1:]}." for words in (error.why, error.mend))
-        return wrong_person(why, mend=mend) if barred else _not_now(why, mend)
+        why, hint = (f"{words[:1].upper()}{words[1:]}." for words in (error.why, error.hint))
+        return wrong_person(why, hint=hint) if barred else _not_now(why, hint)
     return not_recorded(error)
 
 
@@ -116,39 +116,39 @@ def not_taken(plan: Plan, end: PlanEnd, incident: Incident, now: datetime) -> Re
     return Result(status=409, label="Recovered", title="It is not needed any more", says=says, tone=Tone.GOOD)
 
 
-def wrong_person(why: str, *, mend: str = "") -> Result:
+def wrong_person(why: str, *, hint: str = "") -> Result:
     """Return the page of somebody whose word does not count here."""
     return Result(
         status=403,
         label="Not allowed",
         title="Your answer does not count here",
         says=f"{why} {NOTHING_FOLLOWED}",
-        mend=mend,
+        hint=hint,
         tone=Tone.BAD,
     )
 
 
-def _not_now(why: str, mend: str) -> Result:
+def _not_now(why: str, hint: str) -> Result:
     """Return the page of somebody whose word counts, and to which something else stands in the way."""
     return Result(
         status=403,
         label="Not taken",
         title="Your answer was not taken",
         says=f"{why} {NOTHING_FOLLOWED}",
-        mend=mend,
+        hint=hint,
         tone=Tone.BAD,
     )
 
 
 def not_recorded(error: SreError) -> Result:
     """Return the page of an answer that may have been lost: pressing again is safe."""
-    if isinstance(error, Unheard):
+    if isinstance(error, NoResponse):
         return Result(
             status=503,
             label="Not known",
             title="Nobody knows whether your answer was recorded",
             says=f"{error.what}: {error.why}.",
-            mend="Look at the plan, or press again; a plan takes one answer only, however often it is pressed.",
+            hint="Look at the plan, or press again; a plan takes one answer only, however often it is pressed.",
             tone=Tone.BAD,
         )
     return Result(
@@ -156,7 +156,7 @@ def not_recorded(error: SreError) -> Result:
         label="Not recorded",
         title="Your answer was not recorded",
         says=f"{error.what}: {error.why}. Nothing follows from it.",
-        mend="Press again in a moment; a plan takes one answer only, however often it is pressed.",
+        hint="Press again in a moment; a plan takes one answer only, however often it is pressed.",
         tone=Tone.BAD,
     )
 
@@ -168,7 +168,7 @@ def stale_form(why: str) -> Result:
         label="Not taken",
         title="This answer did not come from a fresh page of ours",
         says=f"It was not taken: {why}. Nothing follows from it.",
-        mend="Open the plan again and answer there.",
+        hint="Open the plan again and answer there.",
         tone=Tone.BAD,
     )
 
@@ -180,12 +180,12 @@ def missing(what: str) -> Result:
         label="Not found",
         title=f"There is no such {what}",
         says="The address names nothing that we know.",
-        mend="It may belong to another installation, or to a state folder that was removed.",
+        hint="It may belong to another installation, or to a state folder that was removed.",
         tone=Tone.QUIET,
     )
 
 
-def _theirs(word: Word, decision: Decision | None) -> bool:
+def _theirs(word: DecisionRequest, decision: Decision | None) -> bool:
     """Whether what is recorded is this very answer of this very person."""
     said = (word.plan, word.answer, word.who.casefold(), word.channel)
     return decision is not None and said == (
@@ -217,7 +217,7 @@ def _expired(plan: Plan, incident: Incident, now: datetime) -> Result:
         label="Expired",
         title="This plan has expired",
         says=f"It could be answered until {moment(plan.expires_at)}. {NOTHING_FOLLOWED}",
-        mend=next_step(incident, plan.id, now),
+        hint=next_step(incident, plan.id, now),
         tone=Tone.BAD,
     )
 
@@ -228,6 +228,6 @@ def _changed(what: str) -> Result:
         label="Plan changed",
         title="This is not the plan any more",
         says=f"{what} Your answer covers the plan that you saw. {NOTHING_FOLLOWED}",
-        mend="Look at what is offered now and answer that.",
+        hint="Look at what is offered now and answer that.",
         tone=Tone.WAITING,
     )

@@ -59,7 +59,7 @@ def make_app(
         raise SettingsRejected(
             "the console was not started",
             why=f"PUBLIC_URL is {settings.public_url!r}, and answers count only when they come from that address",
-            mend="set PUBLIC_URL to the https:// address under which people reach the console",
+            hint="set PUBLIC_URL to the https:// address under which people reach the console",
         )
     console = Console(
         world=world,
@@ -91,7 +91,7 @@ def _identity(settings: Settings, operator: str) -> Identity:
         raise SettingsRejected(
             "the console was not started",
             why="IAP_AUDIENCE is unset, and a console without it would be open to everybody",
-            mend="put the console behind Identity-Aware Proxy and set IAP_AUDIENCE",
+            hint="put the console behind Identity-Aware Proxy and set IAP_AUDIENCE",
         )
     return LocalOperator(operator)
 
@@ -103,7 +103,7 @@ def _form_key(world: StageContext, settings: Settings) -> bytes:
         raise SettingsRejected(
             "the console was not started",
             why="FORM_KEY is unset, and what one instance shows another would not take back",
-            mend="run ./deploy.sh apply, which makes one; or set it to a secret of 32 bytes or more",
+            hint="run ./deploy.sh apply, which makes one; or set it to a secret of 32 bytes or more",
         )
     return forms.form_key_of(world)
 
@@ -155,7 +155,7 @@ def _add_errors(app: Flask, console: Console) -> None:
             label="Not shown",
             title=f"{error.what[:1].upper()}{error.what[1:]}",
             says=f"{error.why}.",
-            mend=f"{error.mend}.",
+            hint=f"{error.hint}.",
             tone=Tone.BAD,
         )
         return answer_page(console, nobody, result)
@@ -169,7 +169,7 @@ def _add_errors(app: Flask, console: Console) -> None:
             label=str(status),
             title=error.name,
             says="The request was not understood. Nothing was decided.",
-            mend="Go back and try again.",
+            hint="Go back and try again.",
             tone=Tone.BAD,
         )
         return answer_page(console, Person(name="", verified=True), result)

@@ -21,10 +21,10 @@ from agent.ports.clock import clock_note
 from agent.ports.stage_context import StageContext
 from agent.presentation.measured import COMPUTED
 from agent.settings import Settings
-from agent.stages.plan_to_decision import Word
+from agent.stages.plan_to_decision import DecisionRequest
 from agent.stages.shared.kill_switch import kill_switch_says
 
-Decide = Callable[[Word], object]
+Decide = Callable[[DecisionRequest], object]
 """Records an answer; what it returns is not looked at, the store is."""
 
 REFRESH_S = 5

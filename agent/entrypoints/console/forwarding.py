@@ -9,12 +9,12 @@ from agent.app.outgoing import decide_client
 from agent.entrypoints.console.identity import ASSERTION
 from agent.errors import PolicyRefused
 from agent.settings import Settings
-from agent.stages.plan_to_decision import Word
+from agent.stages.plan_to_decision import DecisionRequest
 
 TIMEOUT_S: Final = 15.0  # the person still waits before the page
 
 
-def forward_of(settings: Settings) -> Callable[[Word], object]:
+def forward_of(settings: Settings) -> Callable[[DecisionRequest], object]:
     """Return what hands the answer of the request at hand on.
 
     What the assertion says, not this process, is who decides; `decide` checks it again, with the proxy's own keys.
@@ -22,7 +22,7 @@ def forward_of(settings: Settings) -> Callable[[Word], object]:
     url = settings.decide_url
     client = decide_client(url, timeout_s=TIMEOUT_S) if url is not None else None
 
-    def forward(word: Word) -> object:
+    def forward(word: DecisionRequest) -> object:
         """Send it once.
 
         Raises:
@@ -33,7 +33,7 @@ def forward_of(settings: Settings) -> Callable[[Word], object]:
             raise PolicyRefused(
                 f"plan {word.plan!r} was not decided",
                 why="DECIDE_URL is unset, and the key that signs decisions is held by `decide` alone",
-                mend=f"set it, or answer in Slack, or run: sre-agent {word.answer} {word.plan}",
+                hint=f"set it, or answer in Slack, or run: sre-agent {word.answer} {word.plan}",
             )
         said = {"plan": word.plan, "answer": word.answer.value, "why": word.why, "plan_digest": word.plan_digest}
         return client.post("/decisions", said | {"assertion": request.headers.get(ASSERTION, "")})

@@ -83,5 +83,5 @@ def _not_here(why: str) -> PolicyRefused:
     return PolicyRefused(
         "this console is for this machine only",
         why=why,
-        mend="open http://127.0.0.1:<port>/ on the machine itself, or put the console behind IAP (IAP_AUDIENCE)",
+        hint="open http://127.0.0.1:<port>/ on the machine itself, or put the console behind IAP (IAP_AUDIENCE)",
     )

@@ -5,8 +5,8 @@ from typing import Protocol
 from werkzeug.datastructures import Headers
 
 from agent.core.value import Value
-from agent.entrypoints.console.assertion import verified_claims
-from agent.entrypoints.signed_token import Keys
+from agent.entrypoints.http.assertion import verified_claims
+from agent.entrypoints.http.signed_token import Keys
 from agent.errors import InputRejected, PolicyRefused
 from agent.ports.clock import Clock
 
@@ -87,4 +87,4 @@ class IapPerson:
 
 
 def _unknown(why: str) -> PolicyRefused:
-    return PolicyRefused("you are not signed in", why=why, mend="open the console through its IAP address and sign in")
+    return PolicyRefused("you are not signed in", why=why, hint="open the console through its IAP address and sign in")

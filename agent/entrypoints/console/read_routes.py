@@ -55,5 +55,5 @@ def _asked() -> Asked:
         )
     except (ValueError, ValidationError) as error:
         raise InputRejected(
-            "the list was not read", why=f"'before' is {before!r}, want a time", mend="go back to the first page"
+            "the list was not read", why=f"'before' is {before!r}, want a time", hint="go back to the first page"
         ) from error

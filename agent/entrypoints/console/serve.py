@@ -1,15 +1,9 @@
-"""Where the console listens: a port of this machine, or one HTTP function in the cloud."""
+"""Where the console listens: a port of this machine."""
 
 import socket
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from agent.entrypoints.console.server import BACKLOG, ConsoleServer, Wsgi
 from agent.errors import InputRejected
-
-if TYPE_CHECKING:
-    from flask import Flask, Request
-    from werkzeug.wrappers import Response
 
 ADDRESS = "127.0.0.1"
 
@@ -33,12 +27,12 @@ def claim(port: int) -> socket.socket:
         raise InputRejected(
             f"the console was not started on port {port}",
             why="something else listens there, or the port is not allowed",
-            mend="stop it, or choose another: sre-agent up --port 8081",
+            hint="stop it, or choose another: sre-agent up --port 8081",
         ) from error
     return held
 
 
-def local_server(app: Wsgi, *, at: socket.socket) -> "ConsoleServer":
+def local_server(app: Wsgi, *, at: socket.socket) -> ConsoleServer:
     """Return a server bound to this machine alone; ``serve_forever()`` runs it, ``shutdown()`` ends it.
 
     Args:
@@ -46,13 +40,3 @@ def local_server(app: Wsgi, *, at: socket.socket) -> "ConsoleServer":
         at: What :func:`claim` gave; the server keeps a handle of its own, the caller closes this one.
     """
     return ConsoleServer(app, listener=at.dup())
-
-
-def as_function(app: "Flask") -> "Callable[[Request], Response]":
-    """Return the console as the one function that functions-framework calls for every path."""
-    from werkzeug.wrappers import Response
-
-    def console(request: "Request") -> "Response":
-        return Response.from_app(app.wsgi_app, request.environ)
-
-    return console

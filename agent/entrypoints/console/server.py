@@ -20,7 +20,7 @@ from wsgiref.handlers import SimpleHandler
 import structlog
 
 from agent.entrypoints.console.request_parser import RequestParser, RequestRefused
-from agent.entrypoints.slack_request import BODY_LIMIT
+from agent.entrypoints.http.slack_request import BODY_LIMIT
 
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 

@@ -13,10 +13,10 @@ from agent.core.decision.signed_request import Signed, Unsigned
 from agent.core.text.safe_text import slack_mrkdwn
 from agent.entrypoints.http.application import Answer, Door, Wsgi, make_http_app, refusal, response
 from agent.entrypoints.http.gate import NOT_RECORDED, Gate, Replayed, until
-from agent.entrypoints.slack_request import Press, press_of
-from agent.entrypoints.webhook_request import Said, said_by
+from agent.entrypoints.http.slack_request import Press, press_of
+from agent.entrypoints.http.webhook_request import Said, said_by
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
-from agent.stages.plan_to_decision import Unrecorded, Word, plan_to_decision
+from agent.stages.plan_to_decision import DecisionRequest, Unrecorded, plan_to_decision
 
 SLACK_PATH = "/slack/actions"
 WEBHOOK_PATH = "/webhooks/"
@@ -59,7 +59,7 @@ def _answered(work: Callable[[], Answer]) -> Response:
 
 def _slack(headers: Mapping[str, str], body: bytes, gate: Gate) -> Answer:
     if gate.slack_secret is None:
-        raise Unsigned("the press was not taken", why="no Slack app is set up", mend="see docs/slack.md")
+        raise Unsigned("the press was not taken", why="no Slack app is set up", hint="see docs/slack.md")
     press = press_of(headers, body, secret=gate.slack_secret, now=gate.clock.now())
     if press.answer is None:
         return 200, {}, b""
@@ -83,9 +83,9 @@ def _webhook(sender: str, headers: Mapping[str, str], body: bytes, gate: Gate) -
     return 200, {"content-type": "application/json"}, json.dumps(shown).encode()
 
 
-def _word_of(press: Press, answer_s: float) -> Word:
+def _word_of(press: Press, answer_s: float) -> DecisionRequest:
     assert press.answer is not None
-    return Word(
+    return DecisionRequest(
         plan=press.plan,
         answer=press.answer,
         who=press.user,
@@ -97,8 +97,8 @@ def _word_of(press: Press, answer_s: float) -> Word:
     )
 
 
-def _word_said(heard: Said, answer_s: float) -> Word:
-    return Word(
+def _word_said(heard: Said, answer_s: float) -> DecisionRequest:
+    return DecisionRequest(
         plan=heard.data.plan,
         answer=heard.data.answer,
         who=heard.sender,
@@ -110,11 +110,11 @@ def _word_said(heard: Said, answer_s: float) -> Word:
     )
 
 
-def _record(gate: Gate, signed: Signed, word: Word) -> Decision:
+def _record(gate: Gate, signed: Signed, word: DecisionRequest) -> Decision:
     """Use the request up, then decide; where the stores fail in between, the request may be sent again."""
     control = gate.world.control_store()
     if not control.use_once(signed.once, at=gate.clock.now(), until=signed.until):
-        raise Replayed("the request was not taken", why="it was used before", mend="send a new one, with a new id")
+        raise Replayed("the request was not taken", why="it was used before", hint="send a new one, with a new id")
     try:
         return plan_to_decision(gate.world, word)
     except (DependencyFailed, Unrecorded):

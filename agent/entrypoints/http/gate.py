@@ -10,7 +10,7 @@ from typing import TypeVar
 from agent.app.channels import decider_secrets, slack_reply, slack_secret
 from agent.app.outgoing import google_keys, proxy_keys
 from agent.app.stores import machine_clock
-from agent.entrypoints.proofs import Proofs
+from agent.entrypoints.http.authenticator import Authenticator
 from agent.errors import DependencyFailed, PolicyRefused
 from agent.ports.clock import Clock
 from agent.ports.stage_context import StageContext
@@ -57,7 +57,7 @@ class Workers:
         try:
             result = done.get(timeout=seconds)
         except queue.Empty:
-            raise DependencyFailed(what, why=f"the store did not answer in {seconds:g} s", mend="press again") from None
+            raise DependencyFailed(what, why=f"the store did not answer in {seconds:g} s", hint="press again") from None
         if isinstance(result, Exception):
             raise result
         return result
@@ -96,7 +96,7 @@ class Gate:
     reply: Callable[[str, str], None] = lambda _url, _text: None
     workers: Workers = field(default_factory=Workers)
     answer_s: float = ANSWER_S
-    proofs: Proofs | None = None
+    proofs: Authenticator | None = None
     readers: Workers = field(default_factory=lambda: Workers(READERS))
     read_s: float = READ_S
 
@@ -119,10 +119,10 @@ def gate_of(settings: Settings, world: StageContext) -> Gate:
     )
 
 
-def proofs_of(settings: Settings) -> Proofs:
+def proofs_of(settings: Settings) -> Authenticator:
     """Return what people of the command line and the console are known by; nothing is fetched before it is needed."""
     clock = machine_clock()
-    return Proofs(
+    return Authenticator(
         clock=clock,
         google=google_keys(clock),
         iap=proxy_keys(clock),

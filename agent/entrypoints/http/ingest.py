@@ -67,7 +67,7 @@ class Sender:
             raise InputRejected(
                 f"the sender {self.name!r} cannot be checked",
                 why=f"it needs a secret of at least {SECRET_BYTES} bytes",
-                mend="set a longer one",
+                hint="set a longer one",
             )
 
 
@@ -92,7 +92,7 @@ def senders_of(secrets: Mapping[str, bytes]) -> dict[str, Sender]:
             mistakes.append(f"{name!r}: {error.why}")
     if mistakes:
         raise SettingsRejected(
-            f"{len(mistakes)} of the senders cannot be used", why="; ".join(mistakes), mend="set INGEST_SECRETS anew"
+            f"{len(mistakes)} of the senders cannot be used", why="; ".join(mistakes), hint="set INGEST_SECRETS anew"
         )
     return made
 
@@ -161,14 +161,14 @@ def ingest(
         raise TooLarge(
             "the body was not taken",
             why=f"it has {len(body)} bytes, at most {BODY_LIMIT} are taken",
-            mend="send fewer alerts at once",
+            hint="send fewer alerts at once",
         )
     sender = senders.get(name)
     if not _proved(sender, {key.lower(): value for key, value in headers.items()}) or sender is None:
         raise NotAuthenticated(
             "the request was not taken",
             why="it does not prove that it comes from a sender we know",
-            mend="send the credential that was set for this sender",
+            hint="send the credential that was set for this sender",
         )
     taken = signals_of(_permitted(sender, read_object(body, what="body", limit=BODY_LIMIT)), reading)
     if not taken.signals:
@@ -198,7 +198,7 @@ def _permitted(sender: Sender, body: dict[str, object]) -> dict[str, object]:
         raise InputRejected(
             "the body was not taken",
             why=f"it is {shown(shape)}, this sender may send {', '.join(sorted(sender.shapes))}",
-            mend="post it under the sender that is set for it",
+            hint="post it under the sender that is set for it",
         )
     return body
 

@@ -18,12 +18,12 @@ from agent.core.incident.incident import Incident
 from agent.core.plan.plan import DIGEST_GIVEN
 from agent.core.value import Value
 from agent.entrypoints.http.application import Answer, Door, refusal, response
+from agent.entrypoints.http.authenticator import Authenticator, Proven, Unauthenticated
 from agent.entrypoints.http.gate import NOT_RECORDED, Gate, Replayed, until
-from agent.entrypoints.proofs import Proofs, Proven, Unproven
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
 from agent.ports.control import KillSwitch
 from agent.ports.store import Query
-from agent.stages.plan_to_decision import Word, plan_to_decision
+from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
 from agent.stages.shared.database_pair import databases_apart
 from agent.stages.shared.kill_switch import read_kill_switch, turn_kill_switch
 from agent.strict_json import read_object
@@ -33,7 +33,7 @@ ROWS: Final = 5000  # of the record in one answer; Cloud Run sends at most 32 Mi
 SHOWN: Final = 200
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
-_MEND = "send the body that docs/security.md shows, or use the command line"
+_HINT = "send the body that docs/security.md shows, or use the command line"
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Value)
@@ -41,7 +41,7 @@ F = TypeVar("F", bound=Value)
 log = structlog.get_logger(__name__)
 
 
-class Nowhere(InputRejected):
+class NotFound(InputRejected):
     """The path names no incident of ours."""
 
 
@@ -87,7 +87,7 @@ def operators(gate: Gate) -> Door:
     """Return the door of people who prove who they are by a token: decide, turn the kill switch, and look.
 
     200 done, 400 not understood, 401 not proven, 403 refused, 404 nothing there, 409 replayed or somebody was faster,
-    503 not recorded. Refusals say ``what``, ``why`` and ``mend``. Whoever looks must be an approver.
+    503 not recorded. Refusals say ``what``, ``why`` and ``hint``. Whoever looks must be an approver.
     """
     proofs = gate.proofs
 
@@ -108,7 +108,7 @@ def operators(gate: Gate) -> Door:
     return add
 
 
-def _add_decisions(web: Flask, gate: Gate, proofs: Proofs) -> None:
+def _add_decisions(web: Flask, gate: Gate, proofs: Authenticator) -> None:
     @web.post("/decisions")
     def decide() -> Response:
         return _answered(lambda: _decide(dict(request.headers), request.get_data(), gate, proofs))
@@ -155,7 +155,7 @@ def _add_lists(web: Flask, gate: Gate, look: Callable[[Callable[[], Any]], Respo
 def _id(given: str) -> str:
     """Refuse what is no id of ours before a store sees it."""
     if _ID.fullmatch(given) is None:
-        raise Nowhere("nothing was found", why=f"there is no incident {given[:80]!r}", mend="see: sre-agent incidents")
+        raise NotFound("nothing was found", why=f"there is no incident {given[:80]!r}", hint="see: sre-agent incidents")
     return given
 
 
@@ -170,12 +170,12 @@ def _answered(work: Callable[[], Answer]) -> Response:
         return response(refusal(HTTPStatus.SERVICE_UNAVAILABLE, NOT_RECORDED))
 
 
-def _decide(headers: Mapping[str, str], body: bytes, gate: Gate, proofs: Proofs) -> Answer:
+def _decide(headers: Mapping[str, str], body: bytes, gate: Gate, proofs: Authenticator) -> Answer:
     told = _read(Body, headers, body)
     proven = proofs.operator(headers) if told.assertion is None else proofs.visitor(told.assertion)
     if proven.channel is Channel.CONSOLE and told.plan_digest is None:
-        raise InputRejected("the answer was not read", why="it does not say which plan was shown", mend=_MEND)
-    word = Word(
+        raise InputRejected("the answer was not read", why="it does not say which plan was shown", hint=_HINT)
+    word = DecisionRequest(
         plan=told.plan,
         answer=told.answer,
         who=proven.who,
@@ -191,7 +191,7 @@ def _decide(headers: Mapping[str, str], body: bytes, gate: Gate, proofs: Proofs)
     return _json(_shown(decision))
 
 
-def _turn(headers: Mapping[str, str], body: bytes, gate: Gate, proofs: Proofs) -> Answer:
+def _turn(headers: Mapping[str, str], body: bytes, gate: Gate, proofs: Authenticator) -> Answer:
     told = _read(Turn, headers, body)
     proven = proofs.operator(headers)
     _approver(gate, proven)
@@ -214,7 +214,7 @@ def _once(gate: Gate, proven: Proven, act: str, work: Callable[[], T]) -> T:
         raise Replayed(
             "the request was not taken",
             why="this token was used for it before" if not proven.shared else "this token was used before",
-            mend="look at what was recorded: sre-agent incidents; a fresh token may ask again",
+            hint="look at what was recorded: sre-agent incidents; a fresh token may ask again",
         )
     try:
         return work()
@@ -240,7 +240,7 @@ def _asked(form: type[F], query: bytes) -> F:
         return form.model_validate(dict(pairs))
     except ValueError as error:  # pydantic's error is one too
         words = ", ".join(field.alias or name for name, field in form.model_fields.items())
-        raise InputRejected("the list was not read", why=_rows(error), mend=f"ask with some of: {words}") from error
+        raise InputRejected("the list was not read", why=_rows(error), hint=f"ask with some of: {words}") from error
 
 
 def _approver(gate: Gate, proven: Proven) -> None:
@@ -249,18 +249,18 @@ def _approver(gate: Gate, proven: Proven) -> None:
         raise PolicyRefused(
             "the request was refused",
             why=f"policy.toml names no approver with the e-mail {proven.who!r}",
-            mend="ask an approver, or have yourself named; see docs/policy.md",
+            hint="ask an approver, or have yourself named; see docs/policy.md",
         )
 
 
 def _read(form: type[F], headers: Mapping[str, str], body: bytes) -> F:
     kind = {name.lower(): value for name, value in headers.items()}.get("content-type", "")
     if kind.partition(";")[0].strip().lower() != "application/json":
-        raise InputRejected("the request was not read", why="it is not application/json", mend=_MEND)
+        raise InputRejected("the request was not read", why="it is not application/json", hint=_HINT)
     try:
-        return form.model_validate(read_object(body, what="request", limit=BODY_LIMIT, mend=_MEND))
+        return form.model_validate(read_object(body, what="request", limit=BODY_LIMIT, hint=_HINT))
     except ValidationError as error:
-        raise InputRejected("the request was not read", why=_rows(error), mend=_MEND) from error
+        raise InputRejected("the request was not read", why=_rows(error), hint=_HINT) from error
 
 
 def _rows(error: ValueError) -> str:
@@ -283,13 +283,13 @@ def _shown(decision: Decision) -> dict[str, Any]:
 
 def _refusal(error: SreError) -> Answer:
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), HTTPStatus.SERVICE_UNAVAILABLE)
-    told = {"error": str(error), "what": error.what, "why": error.why, "mend": error.mend}
+    told = {"error": str(error), "what": error.what, "why": error.why, "hint": error.hint}
     return status.value, {"content-type": "application/json"}, json.dumps(told).encode()
 
 
 _STATUS: Final = (
-    (Nowhere, HTTPStatus.NOT_FOUND),
-    (Unproven, HTTPStatus.UNAUTHORIZED),
+    (NotFound, HTTPStatus.NOT_FOUND),
+    (Unauthenticated, HTTPStatus.UNAUTHORIZED),
     (Replayed, HTTPStatus.CONFLICT),
     (StateConflict, HTTPStatus.CONFLICT),
     (PolicyRefused, HTTPStatus.FORBIDDEN),

@@ -12,10 +12,10 @@ from agent.app import App
 from agent.app.host_environment import open_follower
 from agent.core.incident.phase import Phase
 from agent.core.intake.ends import LINE_LIMIT, PlainEnds, end_of
-from agent.core.intake.log_sample import Tally
+from agent.core.intake.log_sample import PowerOfTwoCounter
 from agent.core.intake.signal import LIVE, AlertState, End, Signal, Source, alert_key, log_key
 from agent.errors import SreError
-from agent.ports.host import Checkup, HostCheck, HostServers, LogFollower, Page, Stage, Start
+from agent.ports.host import Checkup, HostCheck, HostServers, LogFollower, Stage, Start, State
 from agent.ports.stage_context import Owner
 from agent.ports.store import Query
 from agent.stages.signal_to_incident import signal_to_incident
@@ -62,7 +62,7 @@ class Memory:
         fresh.rename(self._path)
 
 
-class Watchman:
+class HostMonitor:
     """Looks at one server again and again, and tells what it sees.
 
     Args:
@@ -94,7 +94,7 @@ class Watchman:
         self._ours = ours
         self._check_s = check_s
         self._followers: dict[str, LogFollower] = {}
-        self._tallies: dict[str, Tally] = {}
+        self._tallies: dict[str, PowerOfTwoCounter] = {}
         self._ends: dict[str, PlainEnds] = {}
         self._open: dict[str, Signal] = {}
         self._stopping = threading.Event()
@@ -102,7 +102,7 @@ class Watchman:
             threading.Thread(target=self._run, args=(self.look, lambda: STEP_S), name="watchman", daemon=True),
             threading.Thread(target=self._run, args=(self.check, self._pause), name="checkup", daemon=True),
         )
-        self.page: Page | None = None
+        self.page: State | None = None
         self.checkup: Checkup | None = None
         self.last_line = ""
 
@@ -179,7 +179,7 @@ class Watchman:
 
         A line is named by where its piece begins, so that whoever reads on from there names it alike.
         """
-        tally = self._tallies.setdefault(start.mark, Tally())
+        tally = self._tallies.setdefault(start.mark, PowerOfTwoCounter())
         found = []
         for index, match in self._app.rules.matcher.scan(lines):
             if tally.tells(match.signature):
@@ -202,7 +202,7 @@ class Watchman:
         says, end = f"{start.revision}: {start.says}", end_of(code=start.exit_code)
         return self._signal(start, key, Source.PLATFORM_LOG, says, severity="ERROR", end=end)
 
-    def _check(self, page: Page) -> None:
+    def _check(self, page: State) -> None:
         found = self.checkup = self._doctor.check(self._service, page)
         start = page.newest
         if found is None or start is None:
@@ -255,7 +255,7 @@ class Watchman:
         for signal in signals:
             signal_to_incident(self._app.contexts[Owner.INTAKE], signal)
 
-    def _again_for_people(self, page: Page) -> None:
+    def _again_for_people(self, page: State) -> None:
         """Start a dead server again, once, when a person has said that what only a person could do is done."""
         if page.newest is None or page.newest.stage is not Stage.ENDED:
             return

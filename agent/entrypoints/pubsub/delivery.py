@@ -17,7 +17,7 @@ DATA_LIMIT = 1_048_576  # bytes of a message, as in agent.ports.bus
 HEADER_LIMIT = 4096  # characters of one header
 EVENT_TYPE = "google.cloud.pubsub.topic.v1.messagePublished"
 
-_MEND = "publish one message per request, or look at the push settings of the subscription"
+_HINT = "publish one message per request, or look at the push settings of the subscription"
 _META = "x-goog-pubsub-"
 _OUR_ATTRIBUTES = ("run", "kind", "incident", "trace")  # unwrapped, an attribute is a header among others
 
@@ -40,7 +40,7 @@ def delivery_from(headers: Mapping[str, str], body: bytes, *, topic: Topic | Non
         return _binary(lower, body, topic)
     if lower.get("content-type", "").lower().startswith("application/cloudevents-batch"):
         raise _refusal("it is a batch of CloudEvents")
-    return delivery_of(read_object(body, what="push request", limit=None, mend=_MEND), topic=topic)
+    return delivery_of(read_object(body, what="push request", limit=None, hint=_HINT), topic=topic)
 
 
 def delivery_of(envelope: Mapping[str, Any], *, topic: Topic | None = None) -> Delivery:
@@ -54,7 +54,7 @@ def delivery_of(envelope: Mapping[str, Any], *, topic: Topic | None = None) -> D
         data = envelope.get("data")
         if "data_base64" in envelope:
             raw = _decoded(envelope["data_base64"])
-            data = read_object(raw, what="CloudEvent's data", limit=PUSH_LIMIT, mend=_MEND)
+            data = read_object(raw, what="CloudEvent's data", limit=PUSH_LIMIT, hint=_HINT)
         return _wrapped(
             data if isinstance(data, Mapping) else _none_is_empty(data),
             topic or topic_in(envelope.get("source")),
@@ -79,7 +79,7 @@ def topic_in(source: object) -> Topic | None:
 
 def _binary(headers: Mapping[str, str], body: bytes, topic: Topic | None) -> Delivery:
     _check_type(headers["ce-type"])
-    envelope = read_object(body, what="push request", limit=None, mend=_MEND) if body.strip() else {}
+    envelope = read_object(body, what="push request", limit=None, hint=_HINT) if body.strip() else {}
     return _wrapped(
         envelope,
         topic or topic_in(headers.get("ce-source")),
@@ -202,4 +202,4 @@ def _digest_id(data: bytes) -> str:
 
 
 def _refusal(why: str) -> InputRejected:
-    return InputRejected("the push request holds no message", why=why, mend=_MEND)
+    return InputRejected("the push request holds no message", why=why, hint=_HINT)

@@ -32,7 +32,7 @@ QUIET = frozenset({StageOutcome.COUNTED, StageOutcome.DUPLICATE, StageOutcome.HA
 log = structlog.get_logger(__name__)
 
 
-class NotTold(DependencyFailed):
+class NotifyFailed(DependencyFailed):
     """Somebody who should see an incident did not, or its log was not seen; the message is good, and comes again later.
 
     Attributes:
@@ -83,7 +83,7 @@ def read_signals(context: StageContext, delivery: Delivery) -> tuple[Signal, ...
     run = delivery.attributes.get("run", LIVE)
     taken = signals_from(delivery.data, reading_of(context.rules.services, run=run, clock=context.clock.now))
     if any(item.because is IgnoredBecause.CANARY for item in taken.ignored):
-        log.info("canary.heard", run=run, message=delivery.message_id)
+        log.info("canary.received", run=run, message=delivery.message_id)
     return taken.signals
 
 
@@ -127,10 +127,10 @@ def on_order(context: StageContext, delivery: Delivery) -> tuple[StageOutcome, .
         drain(context, order.incident)
         failed = tell_people(context, order.incident)
         if failed and delivery.attempt < TELL_ATTEMPTS:
-            raise NotTold(
+            raise NotifyFailed(
                 f"people were not told of {order.incident!r}",
                 why="; ".join(f"{name}: {error}" for name, error in failed.items())[:500],
-                mend="nothing to do: it is tried again, and the incident goes on",
+                hint="nothing to do: it is tried again, and the incident goes on",
             )
         return (StageOutcome.NOTED,)
     if order.kind == "observe":
@@ -149,7 +149,7 @@ def _observed(context: StageContext, delivery: Delivery, incident_id: str) -> St
         return observe(context, incident_id)
     except (DependencyFailed, StateConflict) as error:
         if delivery.attempt < OBSERVE_ATTEMPTS:
-            raise NotTold(error.what, why=error.why, mend=error.mend) from error
+            raise NotifyFailed(error.what, why=error.why, hint=error.hint) from error
         return StageOutcome.WAITING
 
 
@@ -194,7 +194,7 @@ def _order(delivery: Delivery) -> Order:
         raise InputRejected(
             f"message {delivery.message_id!r} was not read",
             why="it is no order between our functions",
-            mend="look at who may publish to this topic",
+            hint="look at who may publish to this topic",
         ) from error
 
 

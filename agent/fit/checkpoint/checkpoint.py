@@ -82,7 +82,7 @@ def profile_of(
     parsed = list(headers)
     count = count_tensors(tensor for header in parsed for tensor in header.tensors)
     if not count.total_tensors:
-        raise InputRejected(f"no profile was made of {source!r}", why="it holds no tensors", mend="name the folder")
+        raise InputRejected(f"no profile was made of {source!r}", why="it holds no tensors", hint="name the folder")
     known = tuple(bundled)
     read = ConfigReader.of(config)
     facts = facts_of(read, count, name=name, source=f"{source}, read {read_at[:10]}", known=known)
@@ -186,7 +186,7 @@ def _all_layers(config: ConfigReader, count: TensorCount, *, source: str) -> tup
         raise InputRejected(
             f"no profile was made of {source!r}",
             why=f"of {wanted} layers it holds nothing of {which}",
-            mend="download it again, all files; a part of a model has no size of its own",
+            hint="download it again, all files; a part of a model has no size of its own",
         )
     return ()
 

@@ -11,7 +11,7 @@ from agent.strict_json import read_object
 
 MAX_CONFIG_BYTES: Final = 4 * 2**20
 _MOST: Final = 2**40
-_MEND: Final = "check that it belongs to this model"
+_HINT: Final = "check that it belongs to this model"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,7 +34,7 @@ class ConfigReader:
             InputRejected: Too large, or not one strict JSON object.
         """
         # some published configs hold an infinite limit in keys that nobody here reads
-        values = read_object(raw, what="config.json", limit=MAX_CONFIG_BYTES, mend=_MEND, allow_infinite=True)
+        values = read_object(raw, what="config.json", limit=MAX_CONFIG_BYTES, hint=_HINT, allow_infinite=True)
         return cls(values=values, where="config.json")
 
     def section(self, key: str) -> ConfigReader | None:
@@ -116,4 +116,4 @@ class ConfigReader:
 
 
 def _refused(where: str, why: str) -> InputRejected:
-    return InputRejected(f"the {where} was not read", why=why, mend=_MEND)
+    return InputRejected(f"the {where} was not read", why=why, hint=_HINT)

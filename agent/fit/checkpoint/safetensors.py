@@ -15,7 +15,7 @@ MAX_HEADER_BYTES: Final = 32 * 2**20
 MAX_TENSORS: Final = 200_000
 MAX_NAME_CHARS: Final = 512
 MAX_DIMENSIONS: Final = 16
-_MEND: Final = "download it again or ask its publisher"
+_HINT: Final = "download it again or ask its publisher"
 
 BITS: Final[dict[str, int]] = {
     "BOOL": 8,
@@ -116,7 +116,7 @@ def parse_header(raw: bytes, *, file: str, file_bytes: int | None = None) -> Saf
     """
     if not raw.startswith(b"{"):
         raise _refused(file, "its header does not begin with '{'")
-    entries = read_object(raw, what=f"header of {file[:200]!r}", limit=MAX_HEADER_BYTES, mend=_MEND)
+    entries = read_object(raw, what=f"header of {file[:200]!r}", limit=MAX_HEADER_BYTES, hint=_HINT)
     metadata = entries.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         raise _refused(file, "its __metadata__ is not a map of strings")
@@ -159,4 +159,4 @@ def _is_size(value: object) -> bool:
 
 
 def _refused(file: str, why: str) -> InputRejected:
-    return InputRejected(f"the safetensors file {file[:200]!r} was refused", why=why, mend=_MEND)
+    return InputRejected(f"the safetensors file {file[:200]!r} was refused", why=why, hint=_HINT)

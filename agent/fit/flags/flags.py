@@ -14,7 +14,7 @@ from agent.fit.flags.server_flags import AUTO, Flags, OtherFlag, SpeculativeFlag
 
 __all__ = ("AUTO", "Flags", "OtherFlag", "SpeculativeFlags", "human_int", "parse_flags", "typed_flag_names")
 
-_MEND = "Write flags as vLLM takes them, shell-quoted: --max-model-len 8192 --limit-mm-per-prompt '{\"image\":0}'"
+_HINT = "Write flags as vLLM takes them, shell-quoted: --max-model-len 8192 --limit-mm-per-prompt '{\"image\":0}'"
 _DECIMAL = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
@@ -80,7 +80,7 @@ def _words(flags: str | Sequence[str]) -> list[str]:
     try:
         return shlex.split(flags)
     except ValueError as error:
-        raise InputRejected(f"flags {flags!r} were not read", why=str(error).lower(), mend=_MEND) from error
+        raise InputRejected(f"flags {flags!r} were not read", why=str(error).lower(), hint=_HINT) from error
 
 
 def _pairs(words: list[str], values: dict[str, Any]) -> Iterator[tuple[str, str | None, list[str]]]:
@@ -94,7 +94,7 @@ def _pairs(words: list[str], values: dict[str, Any]) -> Iterator[tuple[str, str 
         elif at and words[at - 1] == "serve":
             values["model"] = words[at]
         elif words[at] not in {"vllm", "serve"}:
-            raise InputRejected(f"the word {words[at]!r} was not read", why="it follows no flag", mend=_MEND)
+            raise InputRejected(f"the word {words[at]!r} was not read", why="it follows no flag", hint=_HINT)
         at += 1
     while at < len(words):
         name, equals, inline = words[at].partition("=")
@@ -137,7 +137,7 @@ def _single(name: str, given: list[str]) -> str:
     if len(given) == 1:
         return given[0]
     why = "it has no value" if not given else f"it has {len(given)} values, {given!r}"
-    raise InputRejected(f"flag {name!r} was not read", why=why, mend=_MEND)
+    raise InputRejected(f"flag {name!r} was not read", why=why, hint=_HINT)
 
 
 def _boolean(name: str, given: list[str]) -> bool:
@@ -146,7 +146,7 @@ def _boolean(name: str, given: list[str]) -> bool:
     word = _single(name, given).lower()
     if word in {"true", "1", "false", "0"}:
         return word in {"true", "1"}
-    raise InputRejected(f"flag {name!r} was not read", why=f"{given[0]!r} is neither true nor false", mend=_MEND)
+    raise InputRejected(f"flag {name!r} was not read", why=f"{given[0]!r} is neither true nor false", hint=_HINT)
 
 
 def _parsed(name: str, text: str, parse: Callable[[str], Any]) -> Any:
@@ -154,7 +154,7 @@ def _parsed(name: str, text: str, parse: Callable[[str], Any]) -> Any:
         return parse(text)
     except (ValueError, OverflowError) as error:
         kind = "number" if parse in {int, float, human_int} else "value of this flag"
-        raise InputRejected(f"flag {name!r} was not read", why=f"{text!r} is no {kind}", mend=_MEND) from error
+        raise InputRejected(f"flag {name!r} was not read", why=f"{text!r} is no {kind}", hint=_HINT) from error
 
 
 def _json(name: str, text: str) -> dict[str, Any]:
@@ -162,9 +162,9 @@ def _json(name: str, text: str) -> dict[str, Any]:
         value = json.loads(text)  # not strict: as vLLM itself reads it
     except (ValueError, RecursionError) as error:
         why = f"{text!r} is not JSON (quotes are easily lost in a deploy command)"
-        raise InputRejected(f"flag {name!r} was not read", why=why, mend=_MEND) from error
+        raise InputRejected(f"flag {name!r} was not read", why=why, hint=_HINT) from error
     if not isinstance(value, dict):
-        raise InputRejected(f"flag {name!r} was not read", why=f"{text!r} is not a JSON object", mend=_MEND)
+        raise InputRejected(f"flag {name!r} was not read", why=f"{text!r} is not a JSON object", hint=_HINT)
     return cast("dict[str, Any]", value)
 
 
@@ -190,7 +190,7 @@ def _limit_mm(name: str, given: dict[str, Any], values: dict[str, Any]) -> None:
     for kind, limit in given.items():
         count = limit.get("count") if isinstance(limit, dict) else limit
         if not isinstance(count, int) or count < 0:
-            raise InputRejected(f"flag {name!r} was not read", why=f"{kind!r} is {limit!r}, want a count", mend=_MEND)
+            raise InputRejected(f"flag {name!r} was not read", why=f"{kind!r} is {limit!r}, want a count", hint=_HINT)
         counts[kind] = count
     values["limit_mm_per_prompt"] = tuple(sorted(counts.items()))
 
@@ -204,7 +204,7 @@ def _speculative(name: str, given: dict[str, Any], values: dict[str, Any]) -> No
             continue
         target, wanted = _SPECULATIVE[key]
         if value is not None and (not isinstance(value, wanted) or isinstance(value, bool)):
-            raise InputRejected(f"flag {name!r} was not read", why=f"{key!r} is {value!r}", mend=_MEND)
+            raise InputRejected(f"flag {name!r} was not read", why=f"{key!r} is {value!r}", hint=_HINT)
         merged[target] = value if value is not None else merged[target]
     values["speculative_config"] = SpeculativeFlags(**{**merged, "others": tuple(sorted(others.items()))})
 
@@ -218,7 +218,7 @@ def _compilation(name: str, given: dict[str, Any], values: dict[str, Any]) -> No
             target, read = _COMPILATION[key]
             found = read(value)
             if found is None:
-                raise InputRejected(f"flag {name!r} was not read", why=f"{key!r} is {value!r}", mend=_MEND)
+                raise InputRejected(f"flag {name!r} was not read", why=f"{key!r} is {value!r}", hint=_HINT)
             values[target] = found
     values["compilation_others"] = tuple(sorted(others.items()))
 
@@ -252,7 +252,7 @@ def _check_ranges(values: dict[str, Any]) -> None:
         if not low <= value <= high:
             flag = "--" + name.replace("_", "-")
             want = f"{low} to {high}" if high < _MANY else f"at least {low}"
-            raise InputRejected(f"flag {flag} was refused", why=f"{value!r} is out of range, want {want}", mend=_MEND)
+            raise InputRejected(f"flag {flag} was refused", why=f"{value!r} is out of range, want {want}", hint=_HINT)
 
 
 def _word(text: str) -> str:

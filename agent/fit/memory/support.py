@@ -62,13 +62,13 @@ def check_shape(model: ModelFacts, accelerator: AcceleratorFacts, count: int, fl
     """
     if count < 1:
         raise InputRejected(
-            f"count is {count}", why="a model needs at least one device", mend="Give --count 1 or more."
+            f"count is {count}", why="a model needs at least one device", hint="Give --count 1 or more."
         )
     if count < flags.world:
         raise InputRejected(
             f"{count} x {accelerator.name} cannot run tensor x pipeline parallel {flags.tp} x {flags.pp}",
             why=f"that needs {flags.world} devices",
-            mend=f"Give --count {flags.world}, or --tensor-parallel-size {count}.",
+            hint=f"Give --count {flags.world}, or --tensor-parallel-size {count}.",
         )
     heads = {layer.heads for layer in model.layers if layer.heads}
     if any(number % flags.tp for number in heads):
@@ -76,7 +76,7 @@ def check_shape(model: ModelFacts, accelerator: AcceleratorFacts, count: int, fl
         raise InputRejected(
             f"--tensor-parallel-size {flags.tp} does not work for {model.name}",
             why=f"{min(heads)} attention heads must be divisible by it",
-            mend=f"Sizes that work: {', '.join(known)}.",
+            hint=f"Sizes that work: {', '.join(known)}.",
         )
 
 

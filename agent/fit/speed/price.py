@@ -63,7 +63,7 @@ class Usage:
             raise InputRejected(
                 f"the usage {self} was refused",
                 why="a share is 0..1, times are not negative",
-                mend="give hours a day / 24",
+                hint="give hours a day / 24",
             )
 
 

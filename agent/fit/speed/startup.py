@@ -130,7 +130,7 @@ def measured_rate(checkpoint_bytes: int, load_s: float) -> Bounds:
         raise InputRejected(
             f"no load rate was made of {checkpoint_bytes} bytes in {load_s} s",
             why="both must be above 0",
-            mend="take them from one start's log",
+            hint="take them from one start's log",
         )
     return Bounds.around(int(checkpoint_bytes / load_s), below=0.2, above=0.2)
 

@@ -92,9 +92,9 @@ def check_covered(context: StageContext, incident: Incident, plan: Plan, decisio
         raise refused(plan, "the decision is a rejection", "look at the incident")
 
 
-def refused(plan: Plan, why: str, mend: str) -> PolicyRefused:
+def refused(plan: Plan, why: str, hint: str) -> PolicyRefused:
     """Return the refusal of an approved plan."""
-    return PolicyRefused(f"plan {plan.id!r} was not applied", why=why, mend=mend)
+    return PolicyRefused(f"plan {plan.id!r} was not applied", why=why, hint=hint)
 
 
 def _unproven(context: StageContext, plan: Plan, *, answer: Answer, channel: Channel, who: str) -> str:

@@ -99,13 +99,13 @@ def _called(platform: Platform, intent: Intent, call: Callable[[Platform, Intent
             return found
         if isinstance(error, DependencyFailed):
             raise
-        raise PolicyRefused(error.what, why=error.why, mend=error.mend) from error
+        raise PolicyRefused(error.what, why=error.why, hint=error.hint) from error
 
 
 def not_changed(incident: Incident, why: str) -> PolicyRefused:
     """Return the refusal of an effect."""
     return PolicyRefused(
-        f"{incident.service!r} was not changed", why=why, mend="look at the service and decide by hand"
+        f"{incident.service!r} was not changed", why=why, hint="look at the service and decide by hand"
     )
 
 

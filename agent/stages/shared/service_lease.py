@@ -53,7 +53,7 @@ def final_preflight(context: StageContext, lease: Lease) -> str:
         raise StateConflict(
             f"nothing was done to {lease.name!r}",
             why="the lease was over before the call, or the last look took too long; another worker may have gone on",
-            mend="nothing to do: whoever is next looks at what stands",
+            hint="nothing to do: whoever is next looks at what stands",
         )
     return stopped
 
@@ -70,5 +70,5 @@ def require_unchanged(context: StageContext, incident: Incident) -> None:
         raise StateConflict(
             f"nothing was done to {incident.service!r}",
             why=f"incident {incident.id!r} was written since this worker loaded it",
-            mend="nothing to do: it is loaded again",
+            hint="nothing to do: it is loaded again",
         )

@@ -38,7 +38,7 @@ def test_an_approval_stays_expired_when_the_machine_steps_back():
 
 def test_without_the_store_no_time_is_given_out():
     def unreadable():
-        raise DependencyFailed("no", why="the disk is gone", mend="look")
+        raise DependencyFailed("no", why="the disk is gone", hint="look")
 
     with pytest.raises(DependencyFailed):
         StoredClock(Standing(T0), unreadable).now()

@@ -217,7 +217,7 @@ def test_a_silent_hub_delays_once_and_is_told_among_the_assumptions(hub, tmp_pat
     assert guessed.assumptions[0] == "the hub did not answer within 0.2 s"
     assert guessed.quant.scheme == "awq"
     assert "the hub did not answer within 0.2 s" in refused.value.why
-    assert refused.value.mend.endswith("sre-agent models add hf:someone/tiny")
+    assert refused.value.hint.endswith("sre-agent models add hf:someone/tiny")
     assert len(hub.asked) == 1
 
 
@@ -225,7 +225,7 @@ def test_a_repository_that_the_hub_does_not_have_ends_with_the_command_that_adds
     with pytest.raises(InputRejected) as refused:
         asking(hub, tmp_path).find("nobody/nothing-at-all")
     assert "404" in refused.value.why
-    assert "sre-agent models add hf:nobody/nothing-at-all" in refused.value.mend
+    assert "sre-agent models add hf:nobody/nothing-at-all" in refused.value.hint
 
 
 def test_a_checkpoint_of_the_hub_that_cannot_be_read_says_which_file_and_why(hub, tmp_path):

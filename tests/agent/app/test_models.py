@@ -21,7 +21,7 @@ KV = "ValueError: To serve at least one request with the model's max seq len (13
 def test_no_endpoint_or_never_is_no_model():
     """Nothing is needed to run without one."""
     assert model_of(Settings()) is None
-    assert model_of(Settings(model_endpoints=("http://127.0.0.1:9/v1",), gemma_when="never")) is None
+    assert model_of(Settings(model_endpoints=("http://127.0.0.1:9/v1",), model_ask_when="never")) is None
     assert model_of(Settings(model_endpoints=("http://127.0.0.1:9/v1",))) is not None
 
 
@@ -33,7 +33,9 @@ def test_a_wrong_endpoint_is_told_at_the_start():
 
 def test_the_settings_say_how_the_model_is_used():
     """When, wake and asking come from the settings; the classes from the catalogue."""
-    use = model_use(read_settings({"GEMMA_WHEN": "uncertain", "GEMMA_WAKE": "never", "GEMMA_MAY_ASK": "off"}))
+    use = model_use(
+        read_settings({"MODEL_ASK_WHEN": "uncertain", "MODEL_WAKE_WHEN": "never", "MODEL_FOLLOW_UP": "off"})
+    )
     assert (use.when, use.wake, use.may_ask) == (When.UNCERTAIN, When.NEVER, False)
     assert "unknown" in use.classes
     assert set(use.classes) - {"unknown"} == set(use.fixes)

@@ -132,15 +132,15 @@ def test_a_sibling_of_the_same_shape_has_its_own_context(catalogue, name, positi
 def test_an_unknown_model_is_refused_with_the_nearest_names(catalogue):
     with pytest.raises(InputRejected) as refused:
         catalogue.models.find("google/gemma-4-32B-it")
-    assert "gemma-4-31b-it" in refused.value.mend
-    assert "models add" in refused.value.mend
+    assert "gemma-4-31b-it" in refused.value.hint
+    assert "models add" in refused.value.hint
 
 
 def test_an_unknown_accelerator_is_refused_with_all_known(catalogue):
     with pytest.raises(InputRejected) as refused:
         catalogue.accelerator("nvidia-l44")
     assert "nvidia-rtx-pro-6000" in refused.value.why
-    assert "nvidia-l4" in refused.value.mend
+    assert "nvidia-l4" in refused.value.hint
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_a_text_that_is_no_version_is_refused(catalogue):
 def test_a_version_that_is_nearly_right_gets_the_one_that_was_meant(catalogue, typed, meant):
     with pytest.raises(InputRejected) as refused:
         catalogue.rules(typed)
-    assert refused.value.mend == f"Did you mean {meant}?"
+    assert refused.value.hint == f"Did you mean {meant}?"
 
 
 SOLD_IN_SEVERAL_SIZES = {
@@ -195,7 +195,7 @@ def test_a_name_that_covers_several_sizes_is_refused_with_the_list(catalogue, ma
     with pytest.raises(InputRejected) as refused:
         catalogue.accelerator(maker + stem)
     if maker == ("amd-" if stem in {"rx-9060-xt", "w7800"} else "nvidia-") or not maker:
-        listed = [catalogue.accelerator(word) for word in re.findall(r"(?:nvidia|amd)-[\w-]+", refused.value.mend)]
+        listed = [catalogue.accelerator(word) for word in re.findall(r"(?:nvidia|amd)-[\w-]+", refused.value.hint)]
         assert len(listed) >= 2
         for size in SOLD_IN_SEVERAL_SIZES[stem]:
             assert any(0.9 * size <= facts.total_bytes.best / GIB <= size for facts in listed), size
@@ -222,7 +222,7 @@ def test_no_alias_of_the_catalogue_stands_for_one_of_several_sizes(catalogue):
 def test_an_accelerator_that_is_nearly_right_gets_the_name_that_was_meant(catalogue, typed, meant):
     with pytest.raises(InputRejected) as refused:
         catalogue.accelerator(typed)
-    assert meant in refused.value.mend
+    assert meant in refused.value.hint
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_an_accelerator_that_is_nearly_right_gets_the_name_that_was_meant(catalo
 def test_a_flag_with_a_typing_error_is_refused_with_the_flag_that_was_meant(catalogue, typed, meant):
     with pytest.raises(InputRejected) as refused:
         catalogue.refuse_typing_errors(parse_flags(typed))
-    assert refused.value.mend == f"Did you mean {meant}?"
+    assert refused.value.hint == f"Did you mean {meant}?"
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from werkzeug.wrappers import Request
 
 from agent.adapters.google.key_set import KeySet
 from agent.core.decision.policy import Approver, Policy
+from agent.entrypoints.http.authenticator import TOKEN_HEADER, Authenticator
 from agent.entrypoints.http.gate import Gate
-from agent.entrypoints.proofs import TOKEN_HEADER, Proofs
 from tests.http_door import asked, web_of
 
 JSON = {"Content-Type": "application/json"}
@@ -36,7 +36,7 @@ class Desk:
         return self.stage.clock.at
 
     def gate(self, **changes):
-        proofs = Proofs(
+        proofs = Authenticator(
             clock=self.stage.clock,
             google={"g1": self.tokens.rsa_jwk()}.get,
             iap={"i1": self.tokens.ec_jwk()}.get,

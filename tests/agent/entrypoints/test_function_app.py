@@ -85,7 +85,7 @@ class FlakyBus:
 
     def publish(self, message):
         if self.down:
-            raise DependencyFailed("not sent", why="it is down", mend="later")
+            raise DependencyFailed("not sent", why="it is down", hint="later")
         self.sent.append(message)
         return str(len(self.sent))
 
@@ -222,9 +222,9 @@ class TestConsole:
     def test_without_the_place_to_send_it_to_it_says_where_to_answer(self):
         from agent.core.decision.decision import Answer, Channel
         from agent.entrypoints.console.forwarding import forward_of
-        from agent.stages.plan_to_decision import Word
+        from agent.stages.plan_to_decision import DecisionRequest
 
-        word = Word(plan="p-1", answer=Answer.APPROVE, who="ada", channel=Channel.CONSOLE, verified=True)
+        word = DecisionRequest(plan="p-1", answer=Answer.APPROVE, who="ada", channel=Channel.CONSOLE, verified=True)
         with pytest.raises(PolicyRefused, match="answer in Slack, or run: sre-agent approve p-1"):
             forward_of(function_app.settings())(word)
 

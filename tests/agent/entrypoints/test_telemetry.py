@@ -90,7 +90,7 @@ def test_an_exception_stays_in_one_line(written):
         try:
             int('first\n{"severity":"CRITICAL","message":"forged"}')
         except ValueError:
-            log.exception("tick.broke", said="a\r\n\u2028b")
+            log.exception("tick.failed", said="a\r\n\u2028b")
 
     (event,) = written(work)
     assert event["severity"] == "ERROR"
@@ -114,7 +114,7 @@ def test_a_bug_is_told_without_what_stood_in_memory(capsys, as_json):
     try:
         _ = 1 / len(signing_secret[:0])
     except ZeroDivisionError:
-        structlog.get_logger().exception("decision.broke")
+        structlog.get_logger().exception("decision.failed")
     finally:
         structlog.reset_defaults()
     said = capsys.readouterr().err

@@ -16,7 +16,7 @@ def plan(**changes):
         id="p-a-1", incident="inc-a", run="live", ordinal=1, cause="c", why="-",
         actions=(SetFlag(name="max-model-len", value="1"),), difference=(),
         target=Target(service="s", uid="u", generation=1, digest="d"), rollout=Rollout.IN_PLACE, risk=Risk.LOW,
-        undo="-", silence="-", made_at=AT, expires_at=AT, **changes,
+        undo="-", if_unanswered="-", made_at=AT, expires_at=AT, **changes,
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from agent.core.diagnosis.diagnosis import Diagnosis, Evidence
 from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import Difference, ForPerson, Restart, SetFlag
-from agent.core.plan.plan import FitWord, Plan, Risk, Rollout
+from agent.core.plan.plan import FitSummary, Plan, Risk, Rollout
 from agent.core.plan.proof import Proof, ProofFigure
 from agent.core.service.serving import Target
 from agent.presentation.slack_card import APPROVE, DETAILS, REASON, REJECT, card, reason_block
@@ -45,10 +45,10 @@ def plan(text="why", **changes):
         "actions": (SetFlag(name="max-model-len", value="8192"), Restart()),
         "difference": (Difference(path="flag --max-model-len", before=text, after="8192"),),
         "target": Target(service="gemma", uid="u", generation=1, digest="d"), "rollout": Rollout.IN_PLACE,
-        "fit_before": FitWord(fits=False, sentence=text, report=REPORT | {"reason": "load_peak", "shortfall_bytes": GIB}),
-        "fit_after": FitWord(fits=True, sentence="fits", report=REPORT),
+        "fit_before": FitSummary(fits=False, sentence=text, report=REPORT | {"reason": "load_peak", "shortfall_bytes": GIB}),
+        "fit_after": FitSummary(fits=True, sentence="fits", report=REPORT),
         "cost_before_usd_per_h": 0.71, "cost_after_usd_per_h": 1.42, "risk": Risk.HIGH, "risk_reasons": (text,),
-        "undo": text, "silence": "If nobody answers, nothing is changed.", "notes": (text,) * 9, "made_at": AT,
+        "undo": text, "if_unanswered": "If nobody answers, nothing is changed.", "notes": (text,) * 9, "made_at": AT,
         "expires_at": AT + timedelta(minutes=30), "proof": Proof.MEASURED,
         "proof_figures": (ProofFigure(name=text, value=text, line=text, place="log:1"),), "proof_missing": (text,),
     }  # fmt: skip

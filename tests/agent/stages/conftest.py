@@ -18,7 +18,7 @@ from agent.core.incident.incident import Incident, Times
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import SetConcurrency, applied, difference
 from agent.core.plan.capacity import ContainerFit
-from agent.core.plan.plan import FitWord, Plan, Risk, Rollout
+from agent.core.plan.plan import FitSummary, Plan, Risk, Rollout
 from agent.core.plan.proof import Proof
 from agent.core.service.services import Services
 from agent.core.service.serving import Live, ServingConfig, Traffic
@@ -26,7 +26,7 @@ from agent.errors import StateConflict
 from agent.ports.platform import Operation
 from agent.ports.stage_context import Owner, Rules, StageContext
 from agent.ports.store import Change
-from agent.stages.plan_to_decision import Word, plan_to_decision
+from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
 
 SERVICE = "svc"
 ACTIONS = (SetConcurrency(concurrency=2),)
@@ -50,7 +50,7 @@ class Arithmetic:
     """An arithmetic that has computed nothing; the plan touches no memory."""
 
     def word(self, _service, _config):
-        return FitWord()
+        return FitSummary()
 
     def container(self, _service, _config):
         return ContainerFit()
@@ -115,7 +115,7 @@ class OneService:
         if self.refusal is not None:
             raise self.refusal
         if order.etag != self.live.etag:
-            raise StateConflict("not called", why="the service changed", mend="look again")
+            raise StateConflict("not called", why="the service changed", hint="look again")
         self.live = self.live.with_(generation=self.live.generation + 1, etag=f"e{self.live.generation + 1}", **changes)
         self.made[key] = Operation(name=f"{kind}-1", done=False, ok=None)
         return self.made[key]
@@ -216,7 +216,7 @@ class Bench:
 
     def answer(self, plan, answer, **changes):
         word = {"plan": plan, "answer": answer, "who": "ana", "channel": Channel.CONSOLE, "verified": False}
-        return plan_to_decision(self.executor, Word(**(word | changes)))
+        return plan_to_decision(self.executor, DecisionRequest(**(word | changes)))
 
     def now(self):
         """Return the incident as it is stored."""

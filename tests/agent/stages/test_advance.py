@@ -27,7 +27,7 @@ T0 = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 PLAN = Plan(
     id="p-a-1", incident="inc-a", run="live", ordinal=1, cause="engine_dead", why="-", actions=(Restart(),),
     difference=(), target=Target(service="s", uid="u", generation=1, digest="d"), rollout=Rollout.IN_PLACE,
-    risk=Risk.LOW, undo="-", silence="-", made_at=T0, expires_at=T0 + timedelta(minutes=30),
+    risk=Risk.LOW, undo="-", if_unanswered="-", made_at=T0, expires_at=T0 + timedelta(minutes=30),
 )  # fmt: skip
 
 
@@ -40,7 +40,7 @@ class Raced(MemoryStore):
         committed = super().commit(change)
         if self.racing:
             self.racing = False
-            raise StateConflict("not written", why="somebody was faster", mend="load it again")
+            raise StateConflict("not written", why="somebody was faster", hint="load it again")
         return committed
 
 

@@ -12,51 +12,55 @@ from agent.stages.shared.outcome import StageOutcome
 
 
 @pytest.fixture
-def begun(bench):
+def start_request(bench):
     bench.approved()
     bench.run(begin_execution)
     return bench
 
 
-def test_a_call_is_made_once_and_found_afterwards(begun):
-    before = begun.now()
-    assert begun.run(call_platform) is StageOutcome.NOTED
-    assert begun.now().effect(EffectKind.APPLY).state is EffectState.STARTED
-    call_platform(begun.executor, begun.now().with_(execution=before.execution))
-    assert begun.platform.calls == ["apply"]
+def test_a_call_is_made_once_and_found_afterwards(start_request):
+    before = start_request.now()
+    assert start_request.run(call_platform) is StageOutcome.NOTED
+    assert start_request.now().effect(EffectKind.APPLY).state is EffectState.STARTED
+    call_platform(start_request.executor, start_request.now().with_(execution=before.execution))
+    assert start_request.platform.calls == ["apply"]
 
 
-def test_an_answer_that_was_lost_is_no_second_call(begun):
+def test_an_answer_that_was_lost_is_no_second_call(start_request):
     """The platform made the change and its answer did not come."""
-    key = begun.now().effect(EffectKind.APPLY).key
-    made = begun.platform.apply
+    key = start_request.now().effect(EffectKind.APPLY).key
+    made = start_request.platform.apply
 
     def lost(order):
         made(order)
-        raise DependencyFailed("no answer", why="cut", mend="again")
+        raise DependencyFailed("no answer", why="cut", hint="again")
 
-    begun.platform.apply = lost
-    assert begun.run(call_platform) is StageOutcome.NOTED
-    assert (begun.platform.calls, key in begun.platform.made) == (["apply"], True)
-
-
-def test_whoever_changed_the_service_meanwhile_ends_it(begun):
-    begun.platform.somebody_else()
-    assert begun.run(call_platform) is StageOutcome.MOVED
-    effect = begun.now().effect(EffectKind.APPLY)
-    assert (begun.now().phase, effect.state, begun.platform.calls) == (Phase.VERIFYING, EffectState.FAILED, [])
-    assert begun.control.intent(effect.key).closed
+    start_request.platform.apply = lost
+    assert start_request.run(call_platform) is StageOutcome.NOTED
+    assert (start_request.platform.calls, key in start_request.platform.made) == (["apply"], True)
 
 
-def test_a_switch_that_is_turned_at_the_last_moment_stops_it(begun):
-    begun.control.set_kill_switch(KillSwitch(on=True, by="ben"))
-    begun.run(call_platform)
-    assert begun.platform.calls == []
-    assert "kill switch is on" in begun.now().effect(EffectKind.APPLY).message
+def test_whoever_changed_the_service_meanwhile_ends_it(start_request):
+    start_request.platform.somebody_else()
+    assert start_request.run(call_platform) is StageOutcome.MOVED
+    effect = start_request.now().effect(EffectKind.APPLY)
+    assert (start_request.now().phase, effect.state, start_request.platform.calls) == (
+        Phase.VERIFYING,
+        EffectState.FAILED,
+        [],
+    )
+    assert start_request.control.intent(effect.key).closed
 
 
-def test_while_another_worker_holds_the_lease_nothing_happens(begun):
-    now = begun.clock.now()
-    begun.control.acquire("service/svc", "another", for_s=60, now=now)
-    assert begun.run(call_platform) is StageOutcome.WAITING
-    assert (begun.platform.calls, begun.now().phase) == ([], Phase.APPLYING)
+def test_a_switch_that_is_turned_at_the_last_moment_stops_it(start_request):
+    start_request.control.set_kill_switch(KillSwitch(on=True, by="ben"))
+    start_request.run(call_platform)
+    assert start_request.platform.calls == []
+    assert "kill switch is on" in start_request.now().effect(EffectKind.APPLY).message
+
+
+def test_while_another_worker_holds_the_lease_nothing_happens(start_request):
+    now = start_request.clock.now()
+    start_request.control.acquire("service/svc", "another", for_s=60, now=now)
+    assert start_request.run(call_platform) is StageOutcome.WAITING
+    assert (start_request.platform.calls, start_request.now().phase) == ([], Phase.APPLYING)

@@ -58,7 +58,7 @@ def test_more_evidence_for_the_same_cause_leaves_the_asked_plan_alone(tmp_path: 
     assert asked.phase is Phase.ASKED
     now = [heard.hear(number) for number in late][-1]
     assert (now.phase, now.plan, now.plans_made) == (Phase.ASKED, asked.plan, 1)
-    assert now.heard == now.weighed == 3
+    assert now.received == now.diagnosed_count == 3
     assert now.diagnosis.fields.keys() > asked.diagnosis.fields.keys()
     assert not [line for line in heard.said(now) if "withdrawn" in line]
     assert len(set(heard.said(now))) == len(heard.said(now))

@@ -15,7 +15,7 @@ from agent.errors import DependencyFailed
 from agent.ports.stage_context import Owner, StageContext
 from agent.ports.store import Change
 from agent.settings import read_settings
-from agent.stages.tell import CLAIM_S, BeingTold, tell_people
+from agent.stages.tell import CLAIM_S, NotifyInProgress, tell_people
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "examples" / "gemma4-26b-l4-startup-probe"
@@ -41,7 +41,7 @@ class Unkept(MemoryCards):
 
     def keep_card(self, incident_id: str, notifier: str, reference: str) -> None:
         if self.broken:
-            raise DependencyFailed("not kept", why="a test", mend="none")
+            raise DependencyFailed("not kept", why="a test", hint="none")
         super().keep_card(incident_id, notifier, reference)
 
 
@@ -64,7 +64,7 @@ def rival(context: StageContext) -> StageContext:
 
 
 def refuse() -> None:
-    raise DependencyFailed("not told", why="a test", mend="none")
+    raise DependencyFailed("not told", why="a test", hint="none")
 
 
 def test_who_comes_while_the_first_message_is_sent_sends_none_and_changes_it_later(scene) -> None:
@@ -77,7 +77,7 @@ def test_who_comes_while_the_first_message_is_sent_sends_none_and_changes_it_lat
 
     told.first = meanwhile
     assert tell_people(context, "inc-a") == {}
-    assert [type(error) for error in met[0].values()] == [BeingTold]
+    assert [type(error) for error in met[0].values()] == [NotifyInProgress]
     assert tell_people(rival(context), "inc-a") == {}
     assert told.references == [None, "place-1"]
 
@@ -106,7 +106,7 @@ def test_a_worker_that_dies_over_it_keeps_it_for_two_minutes_and_no_longer(scene
     told.first = lambda: None
     other = rival(context)
     clock.step(CLAIM_S - 1)
-    assert isinstance(tell_people(other, "inc-a")["slack"], BeingTold)
+    assert isinstance(tell_people(other, "inc-a")["slack"], NotifyInProgress)
     assert told.references == []
     clock.step(1)
     assert tell_people(other, "inc-a") == {}
@@ -121,7 +121,7 @@ def test_a_message_that_came_out_is_not_sent_again_because_its_place_was_not_kep
     context = replace(context, cards=cards)
     assert set(tell_people(context, "inc-a")) == {"slack"}
     cards.broken = False
-    assert isinstance(tell_people(rival(context), "inc-a")["slack"], BeingTold)
+    assert isinstance(tell_people(rival(context), "inc-a")["slack"], NotifyInProgress)
     assert told.references == [None]
 
 

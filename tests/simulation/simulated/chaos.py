@@ -79,4 +79,4 @@ class Port:
 
 def broken(label: str) -> DependencyFailed:
     """The error that a caller hears."""
-    return DependencyFailed(f"{label} did not answer", why="the simulation wanted it so", mend="try again")
+    return DependencyFailed(f"{label} did not answer", why="the simulation wanted it so", hint="try again")

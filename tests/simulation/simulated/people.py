@@ -13,7 +13,7 @@ from agent.errors import DependencyFailed, SreError
 from agent.ports.logs import InstanceLog
 from agent.ports.model import NoAnswer, Question, Reply
 from agent.ports.stage_context import Owner, Rules
-from agent.stages.plan_to_decision import Word, plan_to_decision
+from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
 from tests.simulation.simulated.chaos import Died
 
 if TYPE_CHECKING:
@@ -57,7 +57,9 @@ class People:
 
     def _press(self, one: Pressed, left: int) -> None:
         sim = self.simulation
-        word = Word(plan=one.plan, answer=one.answer, who=one.who, channel=Channel.COMMAND_LINE, verified=False)
+        word = DecisionRequest(
+            plan=one.plan, answer=one.answer, who=one.who, channel=Channel.COMMAND_LINE, verified=False
+        )
         try:
             one.heard = sim.on_process(lambda app: plan_to_decision(app.contexts[Owner.DECIDE], word))
         except Died:
@@ -87,7 +89,7 @@ class People:
         chance = self.simulation.chance
         spent = Spend(calls=1, tokens=500, seconds=chance.choice([1.0, 30.0]))
         if chance.random() < 0.4:
-            raise NoAnswer("the model did not answer", why="asleep", mend="wake it", spent=spent, again=True)
+            raise NoAnswer("the model did not answer", why="asleep", hint="wake it", spent=spent, again=True)
         return Reply(
             text=chance.choice(TEXTS),
             model="stub",

@@ -205,14 +205,14 @@ class SimulatedPlatform:
     def _begin(self, order: Any, kind: str, change: Callable[[Service], Fate]) -> Operation:
         service = self._of(order.service)
         if service.denied:
-            raise PolicyRefused("the change was denied", why="permission run.services.update", mend="grant it")
+            raise PolicyRefused("the change was denied", why="permission run.services.update", hint="grant it")
         before = next((w for w in self.works.values() if (w.service, w.key) == (order.service, order.effect_key)), None)
         if before is not None:
             return self.operation(before.name)
         for work in tuple(self.works.values()):  # what ended meanwhile has ended, asked or not
             self.operation(work.name) if not self.services[work.service].deleted else None
         if order.etag != self._etag(service):
-            raise StateConflict("the service was not changed", why="its etag is another by now", mend="look again")
+            raise StateConflict("the service was not changed", why="its etag is another by now", hint="look again")
         mutation = Mutation(self._now(), kind, order.service, order.effect_key, order.incident)
         self._changed(mutation)
         self.mutations.append(mutation)
@@ -275,7 +275,7 @@ class SimulatedPlatform:
     def _of(self, name: str) -> Service:
         service = self.services.get(name)
         if service is None or service.deleted:
-            raise InputRejected(f"service {name!r} was not found", why="there is none", mend="look at its name")
+            raise InputRejected(f"service {name!r} was not found", why="there is none", hint="look at its name")
         return service
 
 

@@ -109,7 +109,7 @@ def server_of(template: Any) -> Any:
     raise InputRejected(
         "the service was not described",
         why=f"of its containers ({names}) none is plainly the server: want one with a GPU, or one with a port",
-        mend="give the server's container the GPU or the port",
+        hint="give the server's container the GPU or the port",
     )
 
 
@@ -174,5 +174,5 @@ def _mib(text: str) -> int:
 
 def _odd(what: str, text: str) -> InputRejected:
     return InputRejected(
-        "the service was not described", why=f"its {what} limit is {text!r}, want a quantity", mend="set one in figures"
+        "the service was not described", why=f"its {what} limit is {text!r}, want a quantity", hint="set one in figures"
     )

@@ -137,4 +137,4 @@ def _write_options(template: Any, before: ServingConfig, after: ServingConfig) -
 
 
 def _refused(why: str) -> InputRejected:
-    return InputRejected("the template was not changed", why=why, mend="change it by hand, or make another plan")
+    return InputRejected("the template was not changed", why=why, hint="change it by hand, or make another plan")

@@ -27,13 +27,13 @@ def translated(error: Exception, what: str) -> SreError:
         return quota_refused(what, why)
     if kind is InputRejected and _MOVED_ON.search(why):
         kind = StateConflict
-    return kind(what, why=why, mend=_mend(kind, error))
+    return kind(what, why=why, hint=_hint(kind, error))
 
 
 def quota_refused(what: str, why: str) -> PolicyRefused:
     """Return the refusal for want of quota, which no other flag mends."""
     return PolicyRefused(
-        what, why=why, mend="lower max instances to what is allowed, or ask Google for quota in this region"
+        what, why=why, hint="lower max instances to what is allowed, or ask Google for quota in this region"
     )
 
 
@@ -84,7 +84,7 @@ def _kind(error: Exception) -> type[SreError]:
     return next((known[base] for base in type(error).__mro__ if base in known), DependencyFailed)
 
 
-def _mend(kind: type[SreError], error: Exception) -> str:
+def _hint(kind: type[SreError], error: Exception) -> str:
     mends: dict[Any, str] = {
         InputRejected: "make another plan; nothing was changed",
         StateConflict: "look at the service and plan again",

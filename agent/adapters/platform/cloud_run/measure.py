@@ -84,10 +84,10 @@ class Meter:
         """Say which key the server wants and what to set; never the key."""
         name = self._key_name(service)
         if name is None:
-            mend = "name one in services.toml (api_key = 'NAME') and give it to us in SERVICE_API_KEYS (NAME=KEY)"
-            return f"the server wants an API key (HTTP 401), and services.toml names none for {service!r}: {mend}"
-        mend = f"put the server's present key there ({name}=KEY)"
-        return f"the server wants an API key (HTTP 401), and SERVICE_API_KEYS holds no right one named {name!r}: {mend}"
+            hint = "name one in services.toml (api_key = 'NAME') and give it to us in SERVICE_API_KEYS (NAME=KEY)"
+            return f"the server wants an API key (HTTP 401), and services.toml names none for {service!r}: {hint}"
+        hint = f"put the server's present key there ({name}=KEY)"
+        return f"the server wants an API key (HTTP 401), and SERVICE_API_KEYS holds no right one named {name!r}: {hint}"
 
     def _said(self, check: Check, says: str, *, good: bool | None, value: float | None = None) -> Measurement:
         return Measurement(check=check, good=good, says=says[:2000], value=value, at=self._clock.now())

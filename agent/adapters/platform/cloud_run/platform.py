@@ -131,7 +131,7 @@ class CloudRunPlatform:
             raise InputRejected(
                 f"revision {revision!r} was not measured",
                 why=f"service {service!r} has none of that name",
-                mend="describe the service to see its revisions",
+                hint="describe the service to see its revisions",
             )
         work = Work(service=current.name, aim=f"revisions/{revision}")
         return self._meter.measure(service, revision, rollout(work, None, current, found), current)
@@ -148,7 +148,7 @@ class CloudRunPlatform:
             raise InputRejected(
                 f"service {order.service!r} was not changed",
                 why=f"its traffic, or a share of it, is pinned to {pinned[0]!r}, so a new one would not serve alone",
-                mend="let all of the traffic follow the latest revision first",
+                hint="let all of the traffic follow the latest revision first",
             )
         return _request(current.name, order.etag, template=template), ("template",)
 
@@ -209,7 +209,7 @@ class CloudRunPlatform:
             raise StateConflict(
                 f"service {short(current.name)!r} was not changed",
                 why=f"its etag is {current.etag}, the change was made for {etag}",
-                mend="look at the service and plan again",
+                hint="look at the service and plan again",
             )
 
     def _name(self, service: str) -> str:
@@ -218,14 +218,14 @@ class CloudRunPlatform:
             raise InputRejected(
                 f"service {service!r} is not on Cloud Run",
                 why=f"services.toml has {', '.join(sorted(self._names)) or 'none'} there",
-                mend="add it to services.toml",
+                hint="add it to services.toml",
             )
         return found
 
     def _watched(self, name: str) -> None:
         if name not in self._names.values():
             raise InputRejected(
-                f"operation on {name!r} was not read", why="that service is not watched", mend="add it to services.toml"
+                f"operation on {name!r} was not read", why="that service is not watched", hint="add it to services.toml"
             )
 
 
@@ -245,7 +245,7 @@ def _staged(current: Any, revision: str) -> tuple[Traffic, ...]:
     serving = short(current.latest_ready_revision)
     if not serving:
         raise InputRejected(
-            f"{revision!r} was not staged", why="no revision serves now", mend="change the service in place"
+            f"{revision!r} was not staged", why="no revision serves now", hint="change the service in place"
         )
     kept = tuple(t.with_(revision=t.revision or serving) for t in before)
     tag = TAG_OF_LATEST if before == LATEST else TAG_OF_PINNED

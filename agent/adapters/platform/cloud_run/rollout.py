@@ -39,7 +39,7 @@ def work_of(name: str) -> Work:
     parts = rest.rsplit("/", 2)
     if not mark or len(parts) != 3 or parts[1] not in {"revisions", "traffic"}:
         raise InputRejected(
-            f"operation {name!r} is unknown", why="it is no name of ours", mend="read back the effect's stamp"
+            f"operation {name!r} is unknown", why="it is no name of ours", hint="read back the effect's stamp"
         )
     return Work(service=parts[0], aim=f"{parts[1]}/{parts[2]}", native=native or None)
 

@@ -128,7 +128,7 @@ def parsed_traffic(text: str) -> tuple[Traffic, ...]:
         return _TRAFFIC.validate_json(text)
     except ValidationError as error:
         raise InputRejected(
-            "the traffic was not read", why=f"{error.error_count()} mistakes in it", mend="use what was described"
+            "the traffic was not read", why=f"{error.error_count()} mistakes in it", hint="use what was described"
         ) from error
 
 
@@ -140,4 +140,4 @@ def _json(message: Any) -> dict[str, Any]:
 
 
 def _unreadable(why: str) -> InputRejected:
-    return InputRejected("the template was not read", why=why, mend="use one that was described, unchanged")
+    return InputRejected("the template was not read", why=why, hint="use one that was described, unchanged")

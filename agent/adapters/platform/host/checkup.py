@@ -4,7 +4,7 @@ from agent.adapters.platform.host.platform import HostPlatform
 from agent.adapters.platform.host.probe import ANSWER_S, Address, Answer, completes, healthy, metrics
 from agent.core.service.metric_rules import Sample, breaches, kept, read_sample
 from agent.ports.clock import Clock
-from agent.ports.host import Checkup, Page, Stage, Start
+from agent.ports.host import Checkup, Stage, Start, State
 
 MISSES = 2  # checks in a row that /health may miss before the server counts as sick
 
@@ -29,7 +29,7 @@ class Doctor:
         self._samples: tuple[Sample, ...] = ()
         self._missed = 0
 
-    def check(self, service: str, page: Page) -> Checkup | None:
+    def check(self, service: str, page: State) -> Checkup | None:
         """Check the newest start and note the outcome on record; None while it does not serve yet or any more."""
         start = page.newest
         if start is None or start.stage is not Stage.READY or start.on_purpose:

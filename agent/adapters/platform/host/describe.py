@@ -43,7 +43,7 @@ def config_of(
         raise InputRejected(
             "nothing is watched",
             why="no server's command stands behind --",
-            mend="say: sre-agent watch -- vllm serve MODEL",
+            hint="say: sre-agent watch -- vllm serve MODEL",
         )
     split = _program_words(words)
     return ServingConfig(

@@ -67,7 +67,7 @@ class FixedServer(HostServer):
             raise PolicyRefused(
                 f"the server of {start.revision!r} was not restarted",
                 why="it is somebody else's, and RESTART_COMMAND is unset",
-                mend=f"start it by hand with the words in {str(self._folder / COMMAND)!r}",
+                hint=f"start it by hand with the words in {str(self._folder / COMMAND)!r}",
             )
         size = self._log.stat().st_size if self._log.exists() else 0
         note(place / "server.json", {"restart": list(self._restart), "first_byte": size})
@@ -124,5 +124,5 @@ def check_restart(restart: tuple[str, ...]) -> None:
     """
     if restart and shutil.which(restart[0]) is None and not os.access(restart[0], os.X_OK):
         raise DependencyFailed(
-            "the restart command cannot be run", why=f"{restart[0]!r} is no program", mend="mend RESTART_COMMAND"
+            "the restart command cannot be run", why=f"{restart[0]!r} is no program", hint="mend RESTART_COMMAND"
         )

@@ -7,7 +7,7 @@ from pathlib import Path
 from agent.adapters.platform.host.measure import measurements
 from agent.adapters.platform.host.probe import Address, address_of, healthy
 from agent.adapters.platform.host.server import HostServer, last_line
-from agent.adapters.platform.host.state_file import Book, Hand
+from agent.adapters.platform.host.state_file import StateFile, Transaction
 from agent.adapters.platform.rehearsal.template import bare, parsed_traffic, stamped, template_of
 from agent.core.change.verification import Measurement
 from agent.core.plan.action import Action, ForPerson, Restart, SetEnv, SetFlag, SetModel, SetStartupProbe
@@ -15,7 +15,7 @@ from agent.core.service.serving import Live, ServingConfig, Traffic
 from agent.core.value import digest
 from agent.errors import InputRejected, StateConflict
 from agent.ports.clock import Clock
-from agent.ports.host import Page, Stage, Start
+from agent.ports.host import Stage, Start, State
 from agent.ports.platform import Operation, Order, Restore
 
 LATEST = (Traffic(percent=100),)
@@ -114,7 +114,7 @@ class HostPlatform:
         raise InputRejected(
             f"traffic of {service!r} was not shifted to {revision!r}",
             why=f"a host runs one server, and nothing was brought up beside it ({effect_key} at {etag})",
-            mend="nothing to do: the newest start has the traffic",
+            hint="nothing to do: the newest start has the traffic",
         )
 
     def find(self, service: str, effect_key: str) -> Operation | None:
@@ -129,7 +129,7 @@ class HostPlatform:
         found = self.find(words[1], words[3]) if len(words) == 4 and words[0] == "host" else None
         if found is None:
             raise InputRejected(
-                f"operation {name!r} is unknown", why="no start here has its stamp", mend="read back the effect's stamp"
+                f"operation {name!r} is unknown", why="no start here has its stamp", hint="read back the effect's stamp"
             )
         return found
 
@@ -146,7 +146,7 @@ class HostPlatform:
             raise InputRejected(
                 f"revision {revision!r} was not measured",
                 why=f"server {service!r} had no start of that name",
-                mend="describe the service to see its revisions",
+                hint="describe the service to see its revisions",
             )
         return measurements(service, start, self.address(start), self._clock.now())
 
@@ -170,7 +170,7 @@ class HostPlatform:
             wanted = stamped(config, "", None, None)
             if hand.page is None:
                 uid = digest([service, str(self._folder), self._clock.now().isoformat()])[:32]
-                hand.page = Page(service=service, uid=uid, template=wanted)
+                hand.page = State(service=service, uid=uid, template=wanted)
             page = self._settle(hand, service)
             newest = page.newest
             same = newest is not None and _words(wanted) in {_words(t) for t in (page.by_hand, page.template) if t}
@@ -179,7 +179,7 @@ class HostPlatform:
                 raise StateConflict(
                     f"the server {service!r} was not started",
                     why=f"one of that name runs with other words: {' '.join(_words(page.template))}",
-                    mend="stop that one first, or choose another name: sre-agent watch --name NAME -- ...",
+                    hint="stop that one first, or choose another name: sre-agent watch --name NAME -- ...",
                 )
             if runs or (changing and same):
                 return True
@@ -208,7 +208,7 @@ class HostPlatform:
             if page is not None and newest is not None and newest.mark == mark and newest.sick != sick:
                 hand.page = page.put(newest.with_(sick=sick))
 
-    def settled(self, service: str) -> Page:
+    def settled(self, service: str) -> State:
         """Let happen what is due and return the record.
 
         Raises:
@@ -234,7 +234,7 @@ class HostPlatform:
         page = self._book(service).read()
         return page.starts if page is not None else ()
 
-    def _settle(self, hand: Hand, service: str) -> Page:
+    def _settle(self, hand: Transaction, service: str) -> State:
         page = self._held(hand.page, service)
         for start in page.starts:
             if start.stage is not Stage.ENDED:
@@ -246,7 +246,7 @@ class HostPlatform:
         hand.page = page
         return page
 
-    def _cleared(self, page: Page) -> bool:
+    def _cleared(self, page: State) -> bool:
         """Whether nothing of the start before the newest is left: not its port, not its memory."""
         if any(s.stage is not Stage.ENDED for s in page.starts[:-1]):
             return False
@@ -259,7 +259,7 @@ class HostPlatform:
             server.end_by_force(before)  # its keeper, who would have done it, was ended by force
         return False
 
-    def _onward(self, page: Page, start: Start) -> Page:
+    def _onward(self, page: State, start: Start) -> State:
         """Look at one start that has not ended."""
         if start.on_purpose:
             return self._ending(page, start)
@@ -293,7 +293,7 @@ class HostPlatform:
             return False
         return self._server(service).serves_on(start, address.port)
 
-    def _ending(self, page: Page, start: Start) -> Page:
+    def _ending(self, page: State, start: Start) -> State:
         """Ask a start to end, end it by force after the grace, and note when nothing of it is left."""
         server = self._server(page.service)
         now = self._clock.now()
@@ -310,7 +310,7 @@ class HostPlatform:
             server.end_by_force(start)
         return page
 
-    def _begin(self, hand: Hand, page: Page, order: Order | Restore, template: str) -> Operation:
+    def _begin(self, hand: Transaction, page: State, order: Order | Restore, template: str) -> Operation:
         made = self._made(page, order.revision, order.effect_key, template)
         newest = page.newest
         if newest is not None and newest.stage is not Stage.ENDED:
@@ -320,7 +320,7 @@ class HostPlatform:
         hand.page = page
         return self._told(page, made)
 
-    def _by_hand(self, hand: Hand, page: Page, *, running: bool = False) -> None:
+    def _by_hand(self, hand: Transaction, page: State, *, running: bool = False) -> None:
         page = page.with_(generation=page.generation + 1, writes=page.writes + 1)
         revision = f"{page.service}-{page.generation}"
         template = stamped(page.template, revision, None, None)
@@ -330,11 +330,11 @@ class HostPlatform:
         hand.page = page
         self._settle(hand, page.service)
 
-    def _made(self, page: Page, revision: str, effect_key: str | None, template: str) -> Start:
+    def _made(self, page: State, revision: str, effect_key: str | None, template: str) -> Start:
         mark = digest([page.uid, revision, page.writes])[:20]
         return Start(revision=revision, effect_key=effect_key, mark=mark, template=template, began_at=self._clock.now())
 
-    def _free(self, page: Page, revision: str, etag: str) -> None:
+    def _free(self, page: State, revision: str, etag: str) -> None:
         why = ""
         if page.etag != etag:
             why = f"its etag is {page.etag}, the change was made for {etag}"
@@ -342,7 +342,7 @@ class HostPlatform:
             why = f"a start {revision!r} stands already, without this effect's stamp"
         if why:
             raise StateConflict(
-                f"server {page.service!r} was not changed", why=why, mend="look at the service and plan again"
+                f"server {page.service!r} was not changed", why=why, hint="look at the service and plan again"
             )
 
     def _possible(self, actions: tuple[Action, ...], *, staged: bool) -> None:
@@ -350,10 +350,10 @@ class HostPlatform:
         if strange or staged:
             what = ", ".join(strange) or "a second server beside the first"
             raise InputRejected(
-                "the change was refused", why=f"one machine cannot do that: {what}", mend="make another plan"
+                "the change was refused", why=f"one machine cannot do that: {what}", hint="make another plan"
             )
 
-    def _told(self, page: Page, start: Start) -> Operation:
+    def _told(self, page: State, start: Start) -> Operation:
         name = f"host/{page.service}/operations/{start.effect_key}"
         if start.ready_at is not None:
             return Operation(name=name, done=True, ok=True, says=f"{start.revision} came up")
@@ -361,21 +361,21 @@ class HostPlatform:
             return Operation(name=name, done=True, ok=False, says=start.told)
         return Operation(name=name, done=False, ok=None, says=f"{start.revision} is {start.stage}")
 
-    def _page(self, service: str) -> Page:
+    def _page(self, service: str) -> State:
         return self._held(self._book(service).read(), service)
 
-    def _held(self, page: Page | None, service: str) -> Page:
+    def _held(self, page: State | None, service: str) -> State:
         if page is None:
             have = sorted(p.parent.name for p in self._folder.glob("*/server.json"))
             raise InputRejected(
                 f"there is no server {service!r} on this host",
                 why=f"started were: {', '.join(have) or 'none'}",
-                mend="start it: sre-agent watch -- vllm serve MODEL",
+                hint="start it: sre-agent watch -- vllm serve MODEL",
             )
         return page
 
-    def _book(self, service: str) -> Book:
-        return Book(self._folder / service)
+    def _book(self, service: str) -> StateFile:
+        return StateFile(self._folder / service)
 
     def _server(self, service: str) -> HostServer:
         return self._make(self._folder / service, self._environ)

@@ -95,7 +95,7 @@ class HostServer:
             self._call(start, config, lock)
         except (OSError, subprocess.SubprocessError) as error:
             raise DependencyFailed(
-                f"the server of {start.revision!r} was not started", why=str(error), mend="see what the machine lacks"
+                f"the server of {start.revision!r} was not started", why=str(error), hint="see what the machine lacks"
             ) from error
         finally:
             os.close(lock)

@@ -9,10 +9,10 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from agent.errors import DependencyFailed
-from agent.ports.host import Page
+from agent.ports.host import State
 
 
-class Book:
+class StateFile:
     """The record of one server in a folder.
 
     Args:
@@ -27,36 +27,36 @@ class Book:
         """Whether anything was recorded."""
         return self._path.is_file()
 
-    def read(self) -> Page | None:
+    def read(self) -> State | None:
         """Return the page as it stands, without waiting for a writer.
 
         Raises:
             DependencyFailed: It cannot be read.
         """
         try:
-            return Page.model_validate_json(self._path.read_bytes())
+            return State.model_validate_json(self._path.read_bytes())
         except FileNotFoundError:
             return None
         except (OSError, ValidationError) as error:
             raise DependencyFailed(
                 f"the record of the server in {str(self.folder)!r} was not read",
                 why=str(error).splitlines()[0],
-                mend="look at the file; remove it only when no server of this name runs",
+                hint="look at the file; remove it only when no server of this name runs",
             ) from error
 
     @contextmanager
-    def writing(self) -> Iterator["Hand"]:
+    def writing(self) -> Iterator["Transaction"]:
         """Hold the lock over all processes; what the hand holds at the end is written where it differs."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with (self.folder / "lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            hand = Hand(self.read())
+            hand = Transaction(self.read())
             before = hand.page
             yield hand
             if hand.page is not None and hand.page != before:
                 self.write(hand.page)
 
-    def write(self, page: Page) -> None:
+    def write(self, page: State) -> None:
         """Write the page at once and whole; hold the lock."""
         fresh = self._path.with_suffix(".tmp")
         with fresh.open("wb") as file:
@@ -70,8 +70,8 @@ class Book:
         return self.folder / "server.json"
 
 
-class Hand:
+class Transaction:
     """The page while the lock is held; put the changed one back."""
 
-    def __init__(self, page: Page | None) -> None:
+    def __init__(self, page: State | None) -> None:
         self.page = page

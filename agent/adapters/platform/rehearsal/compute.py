@@ -1,13 +1,13 @@
 """A start that nobody recorded, simulated by the arithmetic; every screen says "computed, not recorded"."""
 
 from agent.adapters.platform.rehearsal.outcome import Compute, Computed
-from agent.core.plan.capacity import Fits
+from agent.core.plan.capacity import Capacity
 from agent.core.service.serving import Probe, ServingConfig
 
 SLOWEST_S = 600.0  # assumed where neither size nor load rate is known
 
 
-def by_fit(fits: Fits) -> Compute:
+def by_fit(fits: Capacity) -> Compute:
     """Return what simulates the starts of watched services.
 
     Args:

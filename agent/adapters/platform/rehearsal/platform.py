@@ -11,7 +11,7 @@ from agent.adapters.platform.rehearsal.manual_changes import persons_entries
 from agent.adapters.platform.rehearsal.outcome import Compute, crashed, fate_of, fate_of_live, measurements, rehearsed
 from agent.adapters.platform.rehearsal.replay import entries_of, log_of
 from agent.adapters.platform.rehearsal.scenario import Result, Scenario
-from agent.adapters.platform.rehearsal.state_file import Book, OperationRow, Page, RevisionRow, ServiceRow
+from agent.adapters.platform.rehearsal.state_file import OperationRow, RevisionRow, ServiceRow, State, StateFile
 from agent.adapters.platform.rehearsal.template import bare, parsed_traffic, stamped, template_of, wanted
 from agent.core.change.verification import Measurement
 from agent.core.service.serving import Live, Traffic
@@ -51,7 +51,7 @@ class RehearsalPlatform:
         compression: float | None = None,
         compute: Compute | None = None,
     ) -> None:
-        self._book = Book(path)
+        self._book = StateFile(path)
         self._scenarios = dict(scenarios)
         self._clock = clock
         self._compression = compression
@@ -108,7 +108,7 @@ class RehearsalPlatform:
             raise InputRejected(
                 f"the change of {order.service!r} was refused",
                 why="; ".join(wrong),
-                mend="make another plan; nothing was changed",
+                hint="make another plan; nothing was changed",
             )
 
     def apply(self, order: Order) -> Operation:
@@ -153,7 +153,7 @@ class RehearsalPlatform:
                 raise InputRejected(
                     f"traffic was not shifted to {revision!r}",
                     why="it is no revision of this service that serves",
-                    mend="look at the service and its revisions",
+                    hint="look at the service and its revisions",
                 )
             follows = row.follow == LATEST and revision == row.latest_ready
             traffic = LATEST if follows else (Traffic(revision=revision, percent=100),)
@@ -191,7 +191,7 @@ class RehearsalPlatform:
             raise InputRejected(
                 f"operation {name!r} is unknown",
                 why="the rehearsal never began it",
-                mend="read back the effect's stamp",
+                hint="read back the effect's stamp",
             )
         return self._told(row)
 
@@ -212,7 +212,7 @@ class RehearsalPlatform:
             raise InputRejected(
                 f"revision {revision!r} was not measured",
                 why=f"service {service!r} has none of that name",
-                mend="describe the service to see its revisions",
+                hint="describe the service to see its revisions",
             )
         factor, by_arithmetic = self._factor(scenario), self._compute is not None
         return measurements(scenario, row, self._clock, factor, by_arithmetic=by_arithmetic)
@@ -244,7 +244,7 @@ class RehearsalPlatform:
             for entry_id, told_at, body in entries:
                 page.add_entry(entry_id, service, told_at, body)
 
-    def _open(self, page: Page, scenario: Scenario) -> None:
+    def _open(self, page: State, scenario: Scenario) -> None:
         live = scenario.live
         now = self._clock.now()
         page.keep_service(
@@ -272,7 +272,7 @@ class RehearsalPlatform:
             )
         )
 
-    def _begin(self, page: Page, row: ServiceRow, order: Order | Restore, template: str) -> OperationRow:
+    def _begin(self, page: State, row: ServiceRow, order: Order | Restore, template: str) -> OperationRow:
         """Write the new specification, the revision, its log entries to come and the operation."""
         scenario = self._scenario(row.name)
         now, factor = self._clock.now(), self._factor(scenario)
@@ -309,7 +309,7 @@ class RehearsalPlatform:
         page.keep_operation(operation)
         return operation
 
-    def _settle(self, page: Page) -> None:
+    def _settle(self, page: State) -> None:
         """Let happen what is due: a start that ended becomes ready, or leaves the traffic where it was."""
         now = self._clock.now()
         for operation in page.running():
@@ -326,23 +326,23 @@ class RehearsalPlatform:
                 row = row.with_(ready=ok, message=fate.word if ok is None else fate.message)
             page.keep_service(row)
 
-    def _free(self, page: Page, service: str, revision: str, etag: str) -> ServiceRow:
+    def _free(self, page: State, service: str, revision: str, etag: str) -> ServiceRow:
         row = self._unchanged(page, service, etag)
         if page.revision(revision) is not None:
             raise StateConflict(
                 f"revision {revision!r} was not made",
                 why="one of that name stands already, without this effect's stamp",
-                mend="look at the service and plan again",
+                hint="look at the service and plan again",
             )
         return row
 
-    def _unchanged(self, page: Page, service: str, etag: str) -> ServiceRow:
+    def _unchanged(self, page: State, service: str, etag: str) -> ServiceRow:
         row = _found(page.service(service))
         if _etag(row) != etag:
             raise StateConflict(
                 f"service {service!r} was not changed",
                 why=f"its etag is {_etag(row)}, the change was made for {etag}",
-                mend="look at the service and plan again",
+                hint="look at the service and plan again",
             )
         return row
 
@@ -352,7 +352,7 @@ class RehearsalPlatform:
             raise InputRejected(
                 f"the rehearsal has no service {service!r}",
                 why=f"it has scenarios for {', '.join(have) or 'nothing'}",
-                mend="name a scenario for it in services.toml",
+                hint="name a scenario for it in services.toml",
             )
         return self._scenarios[service]
 

@@ -88,7 +88,7 @@ class OperationRow(Value):
     says: str = ""
 
 
-class Book:
+class StateFile:
     """Reads and writes the file; each ``writing()`` block is one transaction, undone by any error.
 
     The agent may be killed at any moment: what is committed stays, as it would in the world outside.
@@ -117,16 +117,16 @@ class Book:
         return DependencyFailed(
             "the rehearsal platform did not answer",
             why=f"its file {self._path.name!r}: {why}",
-            mend=anew if damaged else "look at the file and its disk; another try may help",
+            hint=anew if damaged else "look at the file and its disk; another try may help",
         )
 
     @contextmanager
-    def writing(self) -> Iterator["Page"]:
+    def writing(self) -> Iterator["State"]:
         """Begin a transaction; it commits at the end of the block."""
         with self._open() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
-                yield Page(connection)
+                yield State(connection)
             except BaseException:
                 connection.execute("ROLLBACK")
                 raise
@@ -142,7 +142,7 @@ class Book:
         return tuple((datetime.fromisoformat(at), body) for at, body in rows)
 
 
-class Page:
+class State:
     """What one transaction reads and writes."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:

@@ -25,7 +25,7 @@ def template_of(text: str) -> Template:
         return Template.model_validate_json(text)
     except ValidationError as error:
         raise InputRejected(
-            "the template was not read", why=f"{error.error_count()} mistakes in it", mend="use one that was described"
+            "the template was not read", why=f"{error.error_count()} mistakes in it", hint="use one that was described"
         ) from error
 
 
@@ -64,7 +64,7 @@ def parsed_traffic(text: str) -> tuple[Traffic, ...]:
         return _TRAFFIC.validate_json(text)
     except ValidationError as error:
         raise InputRejected(
-            "the traffic was not read", why=f"{error.error_count()} mistakes in it", mend="use what was described"
+            "the traffic was not read", why=f"{error.error_count()} mistakes in it", hint="use what was described"
         ) from error
 
 

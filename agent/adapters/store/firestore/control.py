@@ -261,5 +261,5 @@ def _until_alone(attempt: Callable[[], T]) -> T:
     raise FirestoreTimeout(
         "the control database was not written",
         why=f"others wrote first {ATTEMPTS} times in a row",
-        mend="it is tried again",
+        hint="it is tried again",
     )

@@ -16,7 +16,7 @@ class Rival(Exception):
     """A precondition of a write did not hold; never shown: the caller looks who wrote, and says so."""
 
 
-_MEND: Final[dict[str, str]] = {
+_HINT: Final[dict[str, str]] = {
     "PermissionDenied": "give this function's account the role of its database: ./deploy.sh apply",
     "Forbidden": "give this function's account the role of its database: ./deploy.sh apply",
     "Unauthenticated": "look at the account that this function runs as",
@@ -73,9 +73,9 @@ def translated(error: BaseException, database: str) -> SreError:
         return InputRejected(
             f"a value was not stored in Firestore {database!r}",
             why=why,
-            mend="send less, or other characters; it is not tried again",
+            hint="send less, or other characters; it is not tried again",
         )
     late = (api.DeadlineExceeded, api.GatewayTimeout, api.RetryError, api.TooManyRequests, api.ServiceUnavailable)
     kind = FirestoreTimeout if isinstance(error, late) else DependencyFailed
-    mend = next((_MEND[c.__name__] for c in type(error).__mro__ if c.__name__ in _MEND), "it is tried again")
-    return kind(f"Firestore {database!r} did not answer", why=why, mend=mend)
+    hint = next((_HINT[c.__name__] for c in type(error).__mro__ if c.__name__ in _HINT), "it is tried again")
+    return kind(f"Firestore {database!r} did not answer", why=why, hint=hint)

@@ -136,7 +136,7 @@ class FirestoreStore(FirestoreMark):
         raise StateConflict(
             f"incident {incident.id!r} was not written",
             why=f"others wrote beside it {ATTEMPTS} times in a row",
-            mend="load it again and decide anew",
+            hint="load it again and decide anew",
         )
 
     def outbox(self, incident_id: str) -> tuple[Message, ...]:

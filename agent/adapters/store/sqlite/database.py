@@ -169,7 +169,7 @@ class SqliteDatabase:
             raise DependencyFailed(
                 f"the database {str(self._path)!r} was not opened",
                 why=str(error),
-                mend="let the process write the file and its folder",
+                hint="let the process write the file and its folder",
             ) from error
 
 

@@ -15,7 +15,7 @@ class DatabaseTimeout(DependencyFailed):
     """Others kept the file longer than we wait; says nothing about what was to be written."""
 
 
-_MEND: Final[dict[int, str]] = {
+_HINT: Final[dict[int, str]] = {
     sqlite3.SQLITE_BUSY: "it is tried again; if it stays, look which process keeps the file open",
     sqlite3.SQLITE_LOCKED: "it is tried again; if it stays, look which process keeps the file open",
     sqlite3.SQLITE_FULL: "free space on the disk, then it goes on by itself",
@@ -48,13 +48,13 @@ def translated(error: BaseException, path: str) -> SreError:
         return InputRejected(
             f"a value was not stored in {path!r}",
             why=f"{name}: {_words(error)}",
-            mend="send less, or other characters; it is not tried again",
+            hint="send less, or other characters; it is not tried again",
         )
     kind = DatabaseTimeout if primary in _BUSY else DependencyFailed
     return kind(
         f"the database {path!r} did not answer",
         why=f"{name}: {_words(error)}",
-        mend=_MEND.get(primary or -1, "look at the file and the log of the service"),
+        hint=_HINT.get(primary or -1, "look at the file and the log of the service"),
     )
 
 

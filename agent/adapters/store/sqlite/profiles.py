@@ -81,5 +81,5 @@ class SqliteProfileShelf:
         return DependencyFailed(
             f"the profiles in {str(self._path)!r} were not reached",
             why=str(error),
-            mend="check the file and its folder",
+            hint="check the file and its folder",
         )

@@ -69,13 +69,13 @@ def _check(connection: sqlite3.Connection, kind: Kind, newest: int, path: str) -
         raise InputRejected(
             f"the database {path!r} was not opened",
             why=f"it is not the {kind.prefix} database of this service (application id {mark:#x})",
-            mend="point the setting at another file; each database has its own",
+            hint="point the setting at another file; each database has its own",
         )
     if version > newest:
         raise InputRejected(
             f"the database {path!r} was not opened",
             why=f"its schema has version {version}, this program knows {newest}",
-            mend="run the newer program, or restore the copy that was made before the upgrade",
+            hint="run the newer program, or restore the copy that was made before the upgrade",
         )
     return version
 

@@ -79,11 +79,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _positive(name: str, value: float | None) -> float | None:
     if value is not None and not 0 < value < float("inf"):
-        raise InputRejected(f"{name} {value!r} was refused", why="it must be above 0", mend="leave it out or raise it")
+        raise InputRejected(f"{name} {value!r} was refused", why="it must be above 0", hint="leave it out or raise it")
     return value
 
 
 def _top(most: int | None) -> int | None:
     if most is not None and most < 1:
-        raise InputRejected(f"--top {most} was refused", why="it must be 1 or more", mend="leave it out for all")
+        raise InputRejected(f"--top {most} was refused", why="it must be 1 or more", hint="leave it out for all")
     return most

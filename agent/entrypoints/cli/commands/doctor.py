@@ -60,6 +60,6 @@ def google_token() -> str:
         raise DependencyFailed(
             "the cloud was not looked at",
             why=str(error)[:200],
-            mend="run: gcloud auth application-default login",
+            hint="run: gcloud auth application-default login",
         ) from error
     return str(credentials.token)

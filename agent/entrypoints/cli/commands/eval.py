@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputRejected(
             f"{args.corpus!r} was not scored",
             why="no row has both a log and a class" + (f"; {errors[0]['error']}" if errors else ""),
-            mend="give labelled JSON lines",
+            hint="give labelled JSON lines",
         )
     result = report(labels, answers)
     result["with"] = args.which
@@ -110,7 +110,7 @@ def _previous(path: str) -> Mapping[str, object]:
         before = read_object(Path(path).read_bytes(), what="report", limit=None)
     except (OSError, InputRejected) as error:
         why = error.why if isinstance(error, InputRejected) else str(error)
-        raise InputRejected(f"{path!r} was not compared", why=why, mend="give the output of eval --json") from error
+        raise InputRejected(f"{path!r} was not compared", why=why, hint="give the output of eval --json") from error
     return before
 
 

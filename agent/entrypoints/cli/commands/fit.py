@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         return _run_batch(args.batch)
     if not args.model or not args.accelerator:
         raise InputRejected(
-            "there is no question", why="--model and --accelerator are needed", mend="Or give --batch ROWS.jsonl"
+            "there is no question", why="--model and --accelerator are needed", hint="Or give --batch ROWS.jsonl"
         )
     from agent.presentation.memory_bar import svg_bar, text_report
 
@@ -124,9 +124,9 @@ def _run_batch(source: str) -> int:
     for number, line in _lines(source):
         row: object = None
         try:
-            row = read_json(line.encode(), what=f"row {number}", limit=None, mend="Give one JSON object a line.")
+            row = read_json(line.encode(), what=f"row {number}", limit=None, hint="Give one JSON object a line.")
             if not isinstance(row, dict):
-                raise InputRejected(f"row {number} was not read", why="it is no JSON object", mend=f"Keys: {KEYS}")
+                raise InputRejected(f"row {number} was not read", why="it is no JSON object", hint=f"Keys: {KEYS}")
             found = desk.answer(question_from(cast("Mapping[str, Any]", row))).to_contract()
         except SreError as error:
             found = {"error": str(error)}
@@ -141,7 +141,7 @@ def _lines(source: str) -> Iterator[tuple[int, str]]:
     try:
         raw = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
     except (OSError, ValueError) as error:
-        raise InputRejected(f"rows {source!r} were not read", why=str(error), mend="Give a JSON Lines file.") from error
+        raise InputRejected(f"rows {source!r} were not read", why=str(error), hint="Give a JSON Lines file.") from error
     text = raw.decode("utf-8", "replace").removeprefix("\ufeff")  # a byte that is no UTF-8 spoils its own row at most
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
@@ -153,5 +153,5 @@ def _write(path: str, text: str) -> None:
         Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputRejected(
-            f"the picture {path!r} was not written", why=str(error), mend="Give another file."
+            f"the picture {path!r} was not written", why=str(error), hint="Give another file."
         ) from error

@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.what != "list" and not args.id:
         raise InputRejected(
-            f"incidents {args.what} shows nothing", why="no incident is named", mend="see: sre-agent incidents list"
+            f"incidents {args.what} shows nothing", why="no incident is named", hint="see: sre-agent incidents list"
         )
     client = open_operator_client()
     if args.what == "list":

@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
             raise InputRejected(
                 f"{args.source!r} was not sent",
                 why=f"it holds {len(sources)} examples, each with services of its own",
-                mend=f"send one of them, such as {sources[0].example!r}",
+                hint=f"send one of them, such as {sources[0].example!r}",
             )
         return _publish(sources[0].records, args, name)
     open_left = False
@@ -135,14 +135,14 @@ def _running_service(*, live: bool) -> "tuple[Bus, str]":
 
     settings = read_settings()
     if settings.bus != "embedded":
-        from agent.entrypoints.id_token import named_in
+        from agent.entrypoints.http.id_token import named_in
 
         return build_app(settings, Role.INGEST).bus, named_in(operator_token(settings)) if live else ""
     if settings.decide_url is not None:
         raise InputRejected(
             "nothing was sent",
             why="DECIDE_URL leads to a service in the cloud, and BUS to the files of this machine",
-            mend="set BUS=pubsub:<project> to send it there, or unset DECIDE_URL",
+            hint="set BUS=pubsub:<project> to send it there, or unset DECIDE_URL",
         )
     return build_app(settings).bus, _operator()
 
@@ -165,7 +165,7 @@ def _refuse_unread(source: str, *, records: int, bad: int) -> None:
         raise InputRejected(
             f"{source!r} was not replayed",
             why=f"not one of its {records} records is an event that we know",
-            mend="see docs/intake.md for what is read; sre-agent classify takes records of other shapes",
+            hint="see docs/intake.md for what is read; sre-agent classify takes records of other shapes",
         )
 
 

@@ -21,7 +21,7 @@ def run(args: argparse.Namespace) -> int:
     from agent.errors import InputRejected
 
     if args.off and args.why is not None:
-        raise InputRejected("the kill switch was not turned", why="--off and --why say both", mend="give one of them")
+        raise InputRejected("the kill switch was not turned", why="--off and --why say both", hint="give one of them")
     client = open_operator_client()
     turned = args.off or args.why is not None  # whoever gives an empty reason means to stop
     stands = client.turn(on=not args.off, by=args.by, why=args.why or "") if turned else client.kill_switch()

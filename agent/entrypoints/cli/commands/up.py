@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     on_this_machine(
         read_settings(),
         what="nothing was started",
-        mend="unset them for a service on this machine; the cloud's is deployed with ./deploy.sh apply",
+        hint="unset them for a service on this machine; the cloud's is deployed with ./deploy.sh apply",
     )
     with claim(args.port) as held:
         settings = read_settings(**_overrides(args, held.getsockname()[1]))
@@ -106,7 +106,7 @@ def _check_databases(app: "App", *, anew: bool) -> None:
     if apart:
         back = f"put sre.sqlite and control.sqlite of one moment back into {str(app.settings.state)!r}"
         anyway = "or go on with what is there: sre-agent up --pair-databases (it turns the kill switch on)"
-        raise PolicyRefused("nothing was started", why=apart, mend=f"{back}; {anyway}")
+        raise PolicyRefused("nothing was started", why=apart, hint=f"{back}; {anyway}")
 
 
 def _overrides(args: argparse.Namespace, port: int) -> dict[str, Any]:

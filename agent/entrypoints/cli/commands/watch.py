@@ -55,15 +55,15 @@ def run(args: argparse.Namespace) -> int:
         StateConflict: Another watcher has it, or a server of that name runs with other words.
     """
     from agent.app import build_app
-    from agent.app.host_environment import enrol, host_platform, meant, only_watcher, open_check
+    from agent.app.host_environment import add_service, config_from_args, host_platform, only_watcher, open_check
     from agent.app.state_lock import state_lock
     from agent.entrypoints.telemetry import configure_log
 
     settings = _settings(args)
     configure_log(as_json=settings.log_json, quiet=True)
     words = args.command[1:] if args.command[:1] == ["--"] else args.command
-    config = meant(words) if words else _from_log(args.log)
-    service = enrol(settings, config, args.name)
+    config = config_from_args(words) if words else _from_log(args.log)
+    service = add_service(settings, config, args.name)
     config = config.with_(accelerator=service.accelerator, accelerator_count=service.accelerator_count)
     settings = settings.with_(services=None)  # what SERVICES says of this server was written down with the others
     with state_lock(settings, shared=True), only_watcher(settings, service.name), _claimed(args.console) as held:
@@ -89,34 +89,34 @@ def _settings(args: argparse.Namespace) -> "Settings":
 
     if args.log is not None and not args.log.is_file():
         raise InputRejected(
-            f"the log {str(args.log)!r} is not followed", why="there is no such file", mend="start the server first"
+            f"the log {str(args.log)!r} is not followed", why="there is no such file", hint="start the server first"
         )
     found: dict[str, Any] = {"platform": "host", "unattended": args.auto, "follow_log": args.log}
     if args.console is not None:
         found["public_url"] = f"http://127.0.0.1:{args.console}"
     settings = read_settings(**found)
-    on_this_machine(settings, what="nothing is watched", mend="use STORE=sqlite:<folder> and BUS=embedded")
+    on_this_machine(settings, what="nothing is watched", hint="use STORE=sqlite:<folder> and BUS=embedded")
     return settings
 
 
 def _from_log(log: Path | None) -> "ServingConfig":
     """Without a command, the server's own log says what it was started with."""
     from agent.app.host_environment import with_machine_memory
-    from agent.core.service.logged_config import told_config
+    from agent.core.service.logged_config import args_from_log
 
     if log is None:
         raise InputRejected(
             "nothing is watched",
             why="no server's command stands behind --",
-            mend="say: sre-agent watch -- vllm serve MODEL",
+            hint="say: sre-agent watch -- vllm serve MODEL",
         )
     with log.open("rb") as file:
-        told = told_config(tuple(file.read(FIRST_BYTES).decode("utf-8", "replace").splitlines()))
+        told = args_from_log(tuple(file.read(FIRST_BYTES).decode("utf-8", "replace").splitlines()))
     if told is None:
         raise InputRejected(
             f"the log {str(log)!r} is not followed",
             why="it does not tell what the server was started with",
-            mend="give the server's words as well: sre-agent watch --log FILE -- vllm serve MODEL ...",
+            hint="give the server's words as well: sre-agent watch --log FILE -- vllm serve MODEL ...",
         )
     return with_machine_memory(told)
 
@@ -144,7 +144,7 @@ class _Watch:
     ) -> None:
         from agent.app.catalogues import host_folder
         from agent.entrypoints.cli.watch_view import view
-        from agent.entrypoints.monitor.host_monitor import Watchman
+        from agent.entrypoints.monitor.host_monitor import HostMonitor
 
         self._app = app
         self._platform = platform
@@ -158,7 +158,7 @@ class _Watch:
         self._told: dict[str, int] = {}
         self._began = app.clock.now()
         self._view: View = view()
-        self._watchman: Watchman = Watchman(
+        self._watchman: HostMonitor = HostMonitor(
             app,
             service.name,
             platform=platform,
@@ -285,9 +285,9 @@ class _Watch:
     def _decide(self, plan: str, digest: str, answer: Any) -> None:
         from agent.core.decision.decision import Channel
         from agent.ports.stage_context import Owner
-        from agent.stages.plan_to_decision import Word, plan_to_decision
+        from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
 
-        word = Word(
+        word = DecisionRequest(
             plan=plan,
             answer=answer,
             who=getpass.getuser(),

@@ -157,8 +157,8 @@ class Cloud:
         metric = "pubsub.googleapis.com/subscription/num_undelivered_messages"
         count = self._newest(metric, f"{Topic.DEAD_LETTER}-pull") or 0
         if count:
-            mend = f"gcloud pubsub subscriptions pull {Topic.DEAD_LETTER}-pull --limit=10, then docs/operate.md"
-            yield bad("dead-letters", f"{count:.0f} messages were given up", mend)
+            hint = f"gcloud pubsub subscriptions pull {Topic.DEAD_LETTER}-pull --limit=10, then docs/operate.md"
+            yield bad("dead-letters", f"{count:.0f} messages were given up", hint)
         else:
             yield good("dead-letters", "none")
 
@@ -181,15 +181,15 @@ class Cloud:
             yield good(f"database:{name}", f"is there, in {reply.body.get('locationId', '?')}")
 
 
-def _refused(check: str, reply: ProbeReply, mend: str) -> Finding:
+def _refused(check: str, reply: ProbeReply, hint: str) -> Finding:
     if reply.status in {401, 403}:
         return _unseen(check, reply, "log in, or ask for the right to look: gcloud auth application-default login")
     said = reply.body.get("error", {})
-    return bad(check, f"{reply.status} {said.get('message', '') if isinstance(said, dict) else ''}".strip(), mend)
+    return bad(check, f"{reply.status} {said.get('message', '') if isinstance(said, dict) else ''}".strip(), hint)
 
 
-def _unseen(check: str, reply: ProbeReply, mend: str) -> Finding:
-    return unknown(check, f"could not be looked at: {reply.status}", mend)
+def _unseen(check: str, reply: ProbeReply, hint: str) -> Finding:
+    return unknown(check, f"could not be looked at: {reply.status}", hint)
 
 
 def _may_update(policy: dict[str, Any]) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from agent.app.channels import operator_token
 from agent.app.outgoing import ask, decide_client
 from agent.entrypoints.cli.doctor.finding import Finding, bad, good, off, unknown
-from agent.entrypoints.proofs import TOKEN_HEADER
+from agent.entrypoints.http.authenticator import TOKEN_HEADER
 from agent.errors import DependencyFailed, SreError
 from agent.ports.json_probe import LIMIT_S
 from agent.settings import Settings
@@ -35,11 +35,11 @@ def deciding(settings: Settings) -> Iterator[Finding]:
     try:
         token = operator_token(settings)
     except DependencyFailed as error:
-        yield unknown("decide-as-you", error.why, error.mend)
+        yield unknown("decide-as-you", error.why, error.hint)
         return
     try:
         decide_client(settings.decide_url, timeout_s=LIMIT_S).get(PLACE, headers={TOKEN_HEADER: token})
     except SreError as error:
-        yield bad("decide-as-you", error.why, error.mend)
+        yield bad("decide-as-you", error.why, error.hint)
     else:
         yield good("decide-as-you", "takes your word: you are an approver")

@@ -21,20 +21,20 @@ class Finding(Value):
 
     Attributes:
         check: What was looked at, such as ``slack`` or ``service:gemma``.
-        mend: What to do; empty where it is good.
+        hint: What to do; empty where it is good.
         given: It was given by the operator: a setting, or a file that one names. All else is a dependency.
     """
 
     check: str
     state: State
     says: str
-    mend: str = ""
+    hint: str = ""
     given: bool = False
 
     @property
     def line(self) -> str:
         """The finding for people."""
-        return f"{self.state.value:<8} {self.check:<28} {self.says}" + (f" -> {self.mend}" if self.mend else "")
+        return f"{self.state.value:<8} {self.check:<28} {self.says}" + (f" -> {self.hint}" if self.hint else "")
 
 
 def good(check: str, says: str) -> Finding:
@@ -42,14 +42,14 @@ def good(check: str, says: str) -> Finding:
     return Finding(check=check, state=State.GOOD, says=says)
 
 
-def bad(check: str, says: str, mend: str) -> Finding:
+def bad(check: str, says: str, hint: str) -> Finding:
     """Say what is wrong, and what to do."""
-    return Finding(check=check, state=State.BAD, says=says, mend=mend)
+    return Finding(check=check, state=State.BAD, says=says, hint=hint)
 
 
-def unknown(check: str, says: str, mend: str) -> Finding:
+def unknown(check: str, says: str, hint: str) -> Finding:
     """Say that nobody could look, and how one could."""
-    return Finding(check=check, state=State.UNKNOWN, says=says, mend=mend)
+    return Finding(check=check, state=State.UNKNOWN, says=says, hint=hint)
 
 
 def off(check: str, says: str) -> Finding:
@@ -67,4 +67,4 @@ def looked(check: str, look: Callable[[], Iterable[Finding]]) -> Iterator[Findin
     try:
         yield from look()
     except SreError as error:
-        yield bad(check, f"{error.what}: {error.why}", error.mend)
+        yield bad(check, f"{error.what}: {error.why}", error.hint)

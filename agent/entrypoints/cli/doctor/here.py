@@ -32,7 +32,7 @@ def services_file(settings: Settings) -> tuple[Services | None, list[Finding]]:
     try:
         services = read_services(settings)
     except SettingsRejected as error:
-        return None, [bad("services", error.why, error.mend)]
+        return None, [bad("services", error.why, error.hint)]
     known = load_fit_catalogue().accelerators
     odd = [
         bad(f"service:{s.name}", f"accelerator {s.accelerator!r} is not in the catalogue", f"one of {', '.join(known)}")

@@ -57,7 +57,7 @@ def _cloud(
     try:
         token()
     except DependencyFailed as error:
-        yield unknown("cloud", error.why, error.mend)
+        yield unknown("cloud", error.why, error.hint)
         return
     cloud = Cloud(project, token, clocks, now=now, base=base)
     yield from cloud.findings(services if services is not None else Services(services=()))

@@ -46,8 +46,8 @@ def test_no_foreign_error_comes_through(kind, make):
 
 
 def test_a_missing_permission_says_what_to_give(make):
-    assert "roles/pubsub.publisher" in translated(api.PermissionDenied("no"), make.message()).mend
-    assert "topics" in translated(api.NotFound("no"), make.message()).mend
+    assert "roles/pubsub.publisher" in translated(api.PermissionDenied("no"), make.message()).hint
+    assert "topics" in translated(api.NotFound("no"), make.message()).hint
 
 
 def test_a_deadline_is_told_from_a_failure(make):

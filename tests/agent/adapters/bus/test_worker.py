@@ -101,7 +101,7 @@ def test_what_a_handler_publishes_is_handled_too(worker, bus, make):
     assert set(bus.waiting().values()) == {0}
 
 
-@pytest.mark.parametrize("handle", [bug, raising(InputRejected("x", why="y", mend="z"))], ids=["bug", "refusal"])
+@pytest.mark.parametrize("handle", [bug, raising(InputRejected("x", why="y", hint="z"))], ids=["bug", "refusal"])
 def test_poison_is_put_aside_at_the_fifth_failure_with_its_reason(worker, bus, make, clock, quarantine, handle):
     bus.publish(make.message("m1", data="poison"))
     assert rounds(worker(handle), clock, 9) == 5
@@ -115,7 +115,7 @@ def test_poison_is_put_aside_at_the_fifth_failure_with_its_reason(worker, bus, m
 def test_what_another_try_can_mend_is_tried_as_often_as_the_bus_does(worker, bus, make, clock, quarantine, kind):
     """Time-outs are not the message's fault: twenty deliveries, then the dead letters, never the quarantine."""
     bus.publish(make.message())
-    assert rounds(worker(raising(kind("x", why="y", mend="z"))), clock, 25) == 20
+    assert rounds(worker(raising(kind("x", why="y", hint="z"))), clock, 25) == 20
     assert quarantine.rows() == ()
     assert bus.waiting()["dead"] == 1
 
@@ -123,7 +123,7 @@ def test_what_another_try_can_mend_is_tried_as_often_as_the_bus_does(worker, bus
 def test_a_message_that_cannot_be_put_aside_is_not_acknowledged(bus, make, clock):
     class Full(MemoryQuarantine):
         def put(self, delivery, reason):
-            raise DependencyFailed("no", why="the disk is full", mend="free space")
+            raise DependencyFailed("no", why="the disk is full", hint="free space")
 
     worker = Worker(bus, {"one": bug}, quarantine=Full(clock, redact=str))
     bus.publish(make.message())
@@ -214,7 +214,7 @@ def test_a_bus_that_fails_for_a_while_does_not_end_the_threads(bus, quarantine, 
 
         def pull(self, subscription, limit=1):
             if next(failures, False):
-                raise DependencyFailed("no", why="locked", mend="wait")
+                raise DependencyFailed("no", why="locked", hint="wait")
             return bus.pull(subscription, limit)
 
     done = threading.Event()
@@ -236,7 +236,7 @@ def test_a_lost_acknowledgement_brings_the_message_again(bus, quarantine, make, 
             return getattr(bus, name)
 
         def ack(self, arrival):
-            raise DependencyFailed("no", why="the disk is full", mend="free space")
+            raise DependencyFailed("no", why="the disk is full", hint="free space")
 
     attempts = []
 

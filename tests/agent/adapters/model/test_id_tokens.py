@@ -48,7 +48,7 @@ def test_a_failure_is_not_kept(ticks):
     """The next question tries again."""
 
     def fail(_):
-        raise DependencyFailed("no ID token was made", why="no identity", mend="run as a service account")
+        raise DependencyFailed("no ID token was made", why="no identity", hint="run as a service account")
 
     tokens = IdTokens(fail, ticks)
     for _ in range(2):

@@ -222,7 +222,7 @@ def test_without_an_identity_nobody_is_asked(servers, chat, question):
     """No ID token, no request: the reason is told."""
 
     def none(_):
-        raise DependencyFailed("no ID token", why="no identity here", mend="run as a service account")
+        raise DependencyFailed("no ID token", why="no identity here", hint="run as a service account")
 
     with servers.Server(servers.answering(lambda _: servers.GOOD)) as server, pytest.raises(NoAnswer) as failed:
         chat(server.url, headers=none).ask(question())

@@ -13,7 +13,7 @@ class Once:
 
     def __init__(self):
         self.asked = 0
-        self.heard = []
+        self.received = []
 
     def ask(self, question):
         self.asked += 1
@@ -24,7 +24,7 @@ class Once:
         )  # fmt: skip
 
     def judged(self, reply, *, usable):
-        self.heard.append(usable)
+        self.received.append(usable)
 
 
 def test_an_answer_is_recorded_once_and_replayed_without_the_model(tmp_path, question):
@@ -35,7 +35,7 @@ def test_an_answer_is_recorded_once_and_replayed_without_the_model(tmp_path, que
     first = recording.ask(question())
     assert recording.ask(question(patient="another", limit_s=3)) == first
     recording.judged(first, usable=True)
-    assert inner.heard == [True]
+    assert inner.received == [True]
     assert RecordedModel(path).ask(question()) == first
 
 

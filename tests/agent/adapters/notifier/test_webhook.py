@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from standardwebhooks import Webhook
 
-from agent.adapters.notifier.webhook import GONE, NotTaken, WebhookNotifier
+from agent.adapters.notifier.webhook import GONE, DeliveryRefused, WebhookNotifier
 from agent.core.decision.decision import Answer, Channel, Decision
 from agent.core.decision.signed_request import webhook_secret
 from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import Difference, Restart
-from agent.core.plan.plan import FitWord, Plan, Risk, Rollout
+from agent.core.plan.plan import FitSummary, Plan, Risk, Rollout
 from agent.core.service.serving import Target
 from agent.errors import DependencyFailed, PolicyRefused
 
@@ -98,7 +98,7 @@ def test_both_secrets_of_a_rotation_verify_with_the_published_library():
 @pytest.mark.parametrize("status", [301, 400, 401, 404, 429, 500, 503])
 def test_what_was_not_taken_is_sent_again_with_the_same_id_before_anything_later(status):
     post = Post(200, status)
-    with pytest.raises(NotTaken) as caught:
+    with pytest.raises(DeliveryRefused) as caught:
         notifier(post).tell(incident(), timeline(*WHOLE), reference=None)
     assert caught.value.code == status
     notifier(post).tell(incident(), timeline(*WHOLE), reference=None)
@@ -117,7 +117,7 @@ def test_gone_ends_it():
 @pytest.mark.parametrize("error", [PolicyRefused, DependencyFailed])
 def test_an_address_that_may_not_be_reached_is_a_failure_of_telling(error):
     with pytest.raises(DependencyFailed):
-        notifier(Post(error("no", why="private", mend="x"))).tell(incident(), timeline(*WHOLE), reference=None)
+        notifier(Post(error("no", why="private", hint="x"))).tell(incident(), timeline(*WHOLE), reference=None)
 
 
 def test_secrets_and_escapes_do_not_leave():
@@ -138,8 +138,8 @@ def plan(number, text):
         id=f"p-a-{number}", incident="inc-a", run="live", ordinal=number, cause="engine_dead", why=text,
         actions=(Restart(),), difference=(Difference(path="flag --x", before=None, after=text),),
         target=Target(service="gemma", uid="u", generation=1, digest="d"), rollout=Rollout.IN_PLACE,
-        fit_before=FitWord(fits=None, sentence="-"), fit_after=FitWord(fits=True, sentence="-"),
-        cost_before_usd_per_h=None, cost_after_usd_per_h=float(number), risk=Risk.LOW, undo=text, silence="-",
+        fit_before=FitSummary(fits=None, sentence="-"), fit_after=FitSummary(fits=True, sentence="-"),
+        cost_before_usd_per_h=None, cost_after_usd_per_h=float(number), risk=Risk.LOW, undo=text, if_unanswered="-",
         made_at=NOW, expires_at=NOW + timedelta(minutes=number),
     )  # fmt: skip
 

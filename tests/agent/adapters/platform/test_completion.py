@@ -132,7 +132,7 @@ def test_without_a_token_nothing_is_sent(vllm) -> None:
     """An identity that cannot be had is no verdict on the model."""
 
     def none(audience: str) -> str:
-        raise DependencyFailed("no ID token was made", why="no identity", mend="run as one")
+        raise DependencyFailed("no ID token was made", why="no identity", hint="run as one")
 
     assert ask(vllm, id_token=none).outcome is Outcome.REFUSED
     assert vllm.seen == []

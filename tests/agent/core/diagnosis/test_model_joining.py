@@ -6,7 +6,7 @@ import pytest
 
 from agent.core.diagnosis.diagnosis import Diagnosis, Evidence, ModelWord, Voice
 from agent.core.diagnosis.model_joining import explained_late, joined_words, prose, without_amounts
-from agent.core.diagnosis.model_request import When, begun
+from agent.core.diagnosis.model_request import When, start_request
 
 NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 FIXES = {"gpu_oom_weights": ("change_model_or_quantization",), "host_oom": ("increase_memory_limit",)}
@@ -23,7 +23,7 @@ def rules(class_="kv_cache_insufficient", *, certain=True, provisional=False, co
 
 def said(diagnosis, class_, root_cause="Because."):
     word = ModelWord(class_=class_, root_cause=root_cause, cited=("log:7",), prompt="diagnose.v1 x", model="m")
-    held = begun(None, diagnosis, when=When.ALWAYS, wake=When.ALWAYS, plan_from=NOW, now=NOW)
+    held = start_request(None, diagnosis, when=When.ALWAYS, wake=When.ALWAYS, plan_from=NOW, now=NOW)
     return held.said(word, (Evidence(signal="log:7", line="a cited line", decisive=True),))
 
 

@@ -13,8 +13,8 @@ from agent.core.diagnosis.model_request import (
     Explanation,
     Spend,
     When,
-    begun,
     round_cap,
+    start_request,
 )
 from agent.core.incident.incident import Incident
 
@@ -30,7 +30,7 @@ def rules(*, certain=True, class_="host_oom"):
 
 def wanted(held=None, *, certain=True, class_="host_oom", when=When.ALWAYS, wake=When.UNCERTAIN, plan_from=NOW):
     diagnosis = rules(certain=certain, class_=class_)
-    return begun(held, diagnosis, when=when, wake=wake, plan_from=plan_from, now=NOW)
+    return start_request(held, diagnosis, when=when, wake=wake, plan_from=plan_from, now=NOW)
 
 
 def after(seconds):
@@ -53,7 +53,7 @@ def test_gemma_when_decides_for_whom_the_model_is_asked(when, certain, asked):
 
 
 def test_a_sleeping_gpu_is_not_woken_for_what_is_certain():
-    """GEMMA_WAKE defaults to uncertain."""
+    """MODEL_WAKE_WHEN defaults to uncertain."""
     assert not wanted(certain=True).may_wake
     assert wanted(certain=False).may_wake
     assert wanted(certain=True, wake=When.ALWAYS).may_wake
@@ -109,8 +109,8 @@ def test_what_was_spent_survives_a_change_of_mind():
     assert other.state is Explanation.WANTED
     assert other.spent == spent.spent
     assert round_cap(other).tokens == ROUND_CAP.tokens
-    dropped = spent.dropped("nobody")
-    assert wanted(dropped).state is Explanation.DROPPED
+    give_up = spent.give_up("nobody")
+    assert wanted(give_up).state is Explanation.DROPPED
     assert wanted(spent, class_="engine_dead", when=When.UNCERTAIN).state is Explanation.DROPPED
 
 

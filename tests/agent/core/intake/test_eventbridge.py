@@ -32,7 +32,7 @@ def test_another_event_is_refused_with_the_rule_to_set(sample):
     """A rule that matches everything is the operator's to mend."""
     with pytest.raises(InputRejected) as refused:
         read_eventbridge(sample("eventbridge_cloudwatch_alarm") | {"detail-type": "Scheduled Event"}, Reading())
-    assert refused.value.mend == (
+    assert refused.value.hint == (
         "let the rule match detail-type 'CloudWatch Alarm State Change' or 'EC2 Instance State-change Notification'"
     )
 

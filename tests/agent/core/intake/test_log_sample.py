@@ -3,14 +3,14 @@
 import pytest
 
 from agent.app.catalogues import matcher
-from agent.core.intake.log_sample import AROUND, HEAD, PART_CHARS, SIGHTS, TAIL, Digest, Tally
+from agent.core.intake.log_sample import AROUND, HEAD, PART_CHARS, SIGHTS, TAIL, LogSample, PowerOfTwoCounter
 from agent.failures.text.log_text import MAX_LINE_CHARS, looks_loud
 
 OOM = "ERROR torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.62 GiB."
 
 
-def fed(lines: list[str], *, by: int = 5000, whole_chars: int = 0) -> Digest:
-    digest = Digest(matcher(), whole_chars=whole_chars)
+def fed(lines: list[str], *, by: int = 5000, whole_chars: int = 0) -> LogSample:
+    digest = LogSample(matcher(), whole_chars=whole_chars)
     for start in range(0, len(lines), by):
         digest.add(lines[start : start + by])
     return digest
@@ -105,14 +105,14 @@ def test_a_log_within_the_limit_is_kept_whole_and_a_longer_one_is_not() -> None:
 
 def test_a_tally_tells_the_first_and_each_power_of_two() -> None:
     """1, 2, 4, 8: and nothing between."""
-    tally = Tally()
+    tally = PowerOfTwoCounter()
     assert [n for n in range(1, 20) if tally.tells("x")] == [1, 2, 4, 8, 16]
     assert tally.total == 19
 
 
 def test_a_tally_of_endless_kinds_stays_bounded() -> None:
     """Hostile variety shares one count in the end, and is still counted."""
-    tally = Tally()
+    tally = PowerOfTwoCounter()
     told = sum(tally.tells(n) for n in range(50_000))
     assert tally.total == 50_000
     assert told < 10_100

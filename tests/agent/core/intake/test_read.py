@@ -48,7 +48,7 @@ def test_a_documented_payload_becomes_what_is_written_down(name):
         with pytest.raises(InputRejected) as refused:
             signals_from(body, Reading())
         assert refused.value.why == why
-        assert refused.value.mend
+        assert refused.value.hint
         return
     found = seen(signals_from(body, Reading()))
     if text := expected.pop("text", None):

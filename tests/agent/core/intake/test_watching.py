@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.core.intake.origin import Place
+from agent.core.intake.origin import ResourceRef
 from agent.core.intake.watching import watching
 from agent.core.service.services import parse_services
 
@@ -31,13 +31,13 @@ SERVICES = parse_services(
 @pytest.mark.parametrize(
     ("place", "found"),
     [
-        (Place(service="gemma4-vllm", platform="cloud_run", project="p", location="us-central1"), "gemma4-vllm"),
-        (Place(service="gemma4-vllm", platform="unknown"), "gemma4-vllm"),
-        (Place(service="gemma4-vllm", platform="cloud_run", project="other", location="us-central1"), None),
-        (Place(service="gemma4-vllm", platform="cloud_run", project="p", location="europe-west4"), None),
-        (Place(service="vllm", platform="kubernetes", labels={"namespace_name": "inference"}), "gemma-k8s"),
-        (Place(service="vllm", platform="kubernetes", labels={"namespace_name": "batch"}), None),
-        (Place(service="unknown", platform="cloud_run"), None),
+        (ResourceRef(service="gemma4-vllm", platform="cloud_run", project="p", location="us-central1"), "gemma4-vllm"),
+        (ResourceRef(service="gemma4-vllm", platform="unknown"), "gemma4-vllm"),
+        (ResourceRef(service="gemma4-vllm", platform="cloud_run", project="other", location="us-central1"), None),
+        (ResourceRef(service="gemma4-vllm", platform="cloud_run", project="p", location="europe-west4"), None),
+        (ResourceRef(service="vllm", platform="kubernetes", labels={"namespace_name": "inference"}), "gemma-k8s"),
+        (ResourceRef(service="vllm", platform="kubernetes", labels={"namespace_name": "batch"}), None),
+        (ResourceRef(service="unknown", platform="cloud_run"), None),
     ],
     ids=["all agree", "an alert without a place", "other project", "other region", "by label", "other label", "nobody"],
 )

@@ -24,7 +24,7 @@ from agent.core.plan.action import (
     SetStartupProbe,
 )
 from agent.core.plan.capacity import ContainerFit, FitOption, Move, StartUp
-from agent.core.plan.plan import FitWord, Risk, Rollout
+from agent.core.plan.plan import FitSummary, Risk, Rollout
 from agent.core.plan.printed_memory import Printed
 from agent.core.plan.proof import Proof, ProofFigure
 from agent.core.planning.longer_start import READY_TIMEOUT
@@ -33,9 +33,9 @@ from agent.core.service.serving import EnvVar, Live, Probe, ServingConfig, Traff
 from agent.core.value import digest
 
 NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
-FITS = FitWord(fits=True, reason="fits", sentence="fits", report={"fits": True})
-NOT = FitWord(fits=False, reason="load_peak", sentence="does not fit", report={"fits": False})
-UNSURE = FitWord(fits=None, reason="unknown", sentence="may or may not fit", report={"fits": None})
+FITS = FitSummary(fits=True, reason="fits", sentence="fits", report={"fits": True})
+NOT = FitSummary(fits=False, reason="load_peak", sentence="does not fit", report={"fits": False})
+UNSURE = FitSummary(fits=None, reason="unknown", sentence="may or may not fit", report={"fits": None})
 
 
 class Arithmetic:
@@ -45,7 +45,7 @@ class Arithmetic:
         self,
         *,
         options: tuple[FitOption, ...] = (),
-        words: dict[str, FitWord] | None = None,
+        words: dict[str, FitSummary] | None = None,
         enough_mib: int | None = 0,
         misses: dict[str, str] | None = None,
     ) -> None:
@@ -54,7 +54,7 @@ class Arithmetic:
         self._enough_mib = enough_mib
         self._words = words or {}
 
-    def word(self, service: str, config: ServingConfig) -> FitWord:
+    def word(self, service: str, config: ServingConfig) -> FitSummary:
         return next((word for flag, word in self._words.items() if flag in config.args), FITS)
 
     def misses(self, service: str, config: ServingConfig) -> str:
@@ -203,7 +203,7 @@ PRINTED = Printed(
 class TestWhatTheEnginePrinted:
     """Its own figure proves a lower value of the flag that it spoke of, where the arithmetic cannot tell."""
 
-    def found(self, word: FitWord, printed: Printed = PRINTED, **changes: Any) -> Any:
+    def found(self, word: FitSummary, printed: Printed = PRINTED, **changes: Any) -> Any:
         asked = incident("kv_cache_insufficient", "set_flag kv_cache_dtype fp8").with_(printed=printed)
         there = live(latest_created_revision="s-00005", **changes)
         return propose(asked, there, Arithmetic(words={"serve": word}), load_default_policy())

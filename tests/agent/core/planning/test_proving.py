@@ -4,17 +4,17 @@ import pytest
 
 from agent.core.plan.action import Action, Restart, SetFlag, SetResources
 from agent.core.plan.capacity import ContainerFit
-from agent.core.plan.plan import FitWord
+from agent.core.plan.plan import FitSummary
 from agent.core.plan.printed_memory import Printed
 from agent.core.plan.proof import Proof, ProofFigure
 from agent.core.planning.proving import Proven, prove
 
 GIB = 2**30
-FITS = FitWord(
+FITS = FitSummary(
     fits=True, sentence="fits", report={"required_bytes": 21 * GIB, "total_bytes": 22 * GIB, "sources": ["x"]}
 )
-NOT = FitWord(fits=False, sentence="does not fit")
-UNSURE = FitWord(sentence="fit: not computed")
+NOT = FitSummary(fits=False, sentence="does not fit")
+UNSURE = FitSummary(sentence="fit: not computed")
 ROOM = ContainerFit(fits=True, sentence="enough", figures=(ProofFigure(name="Container memory", value="24 GiB"),))
 NO_ROOM = ContainerFit(sentence="container memory: not computed")
 LENGTH = Printed(
@@ -24,7 +24,7 @@ SEQUENCES = LENGTH.with_(flag="max-num-seqs", asked=256, most=100, need="256", p
 
 
 def proven(
-    *actions: Action, word: FitWord = UNSURE, room: ContainerFit = NO_ROOM, said: Printed | None = None
+    *actions: Action, word: FitSummary = UNSURE, room: ContainerFit = NO_ROOM, said: Printed | None = None
 ) -> Proven:
     return prove(actions, word=word, container=room, printed=said)
 
@@ -46,7 +46,7 @@ def test_the_arithmetic_proves_with_its_figures() -> None:
 
 
 @pytest.mark.parametrize("word", [NOT, UNSURE])
-def test_what_is_not_computed_to_fit_is_not_proved(word: FitWord) -> None:
+def test_what_is_not_computed_to_fit_is_not_proved(word: FitSummary) -> None:
     """And what would have to be known is said."""
     found = proven(SetFlag(name="max-num-seqs", value="2"), word=word, room=ROOM)
     assert found.proof is Proof.NONE

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agent.core.service.container_args import flag_map, served_model
-from agent.core.service.logged_config import told_config
+from agent.core.service.logged_config import args_from_log
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -17,7 +17,7 @@ def test_the_arguments_of_a_start_become_flags() -> None:
         "'enforce_eager': True, 'async_scheduling': False, 'served_model_name': ['tiny'], "
         "'limit_mm_per_prompt': {'image': 4}, 'seed': None}"
     )
-    config = told_config(("noise", line))
+    config = args_from_log(("noise", line))
     assert config is not None
     assert served_model(config.command, config.args) == "/m"
     assert flag_map(config.args) == {
@@ -32,7 +32,7 @@ def test_the_arguments_of_a_start_become_flags() -> None:
 def test_the_last_start_counts() -> None:
     """A crash loop tells several; the newest is what runs."""
     lines = tuple(f"non-default args: {{'model': 'm', 'max_model_len': {n}}}" for n in (1, 2, 3))
-    config = told_config(lines)
+    config = args_from_log(lines)
     assert config is not None
     assert flag_map(config.args) == {"max-model-len": "3"}
 
@@ -40,7 +40,7 @@ def test_the_last_start_counts() -> None:
 def test_the_published_log_with_typographic_quotes_is_read() -> None:
     """As a blog printed it."""
     log = (ROOT / "examples" / "gemma4-31b-nvfp4-two-16gb-cards" / "instance.log").read_text()
-    config = told_config(tuple(log.splitlines()))
+    config = args_from_log(tuple(log.splitlines()))
     assert config is not None
     assert flag_map(config.args)["tensor-parallel-size"] == "2"
 
@@ -60,4 +60,4 @@ def test_the_published_log_with_typographic_quotes_is_read() -> None:
 )
 def test_what_is_no_literal_is_not_read(line: str) -> None:
     """Nothing is evaluated; doubt reads nothing."""
-    assert told_config((line,)) is None
+    assert args_from_log((line,)) is None

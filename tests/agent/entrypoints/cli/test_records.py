@@ -248,7 +248,7 @@ def test_a_source_that_cannot_be_read_is_refused(tmp_path, name):
     """The refusal names the source and what may be given."""
     with pytest.raises(InputRejected) as refused:
         list(records_of(str(tmp_path / name), stdin=io.BytesIO()))
-    assert refused.value.mend.startswith("give a file or folder of log entries")
+    assert refused.value.hint.startswith("give a file or folder of log entries")
 
 
 def test_progress_is_told_while_reading_and_at_the_end():

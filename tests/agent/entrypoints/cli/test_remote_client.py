@@ -211,7 +211,7 @@ def test_who_was_not_answered_may_say_it_again(operator, desk, served):
 
 @pytest.mark.parametrize(("status", "body"), [
     (200, b"<html>"), (200, b"[]"), (200, b'{"plan": 1}'), (302, b""), (403, b"<html>Forbidden"), (404, b""),
-    (500, b'{"error": "x"}'), (503, b"{}"), (403, b'{"what": "", "why": "x", "mend": "y"}'), (200, b""),
+    (500, b'{"error": "x"}'), (503, b"{}"), (403, b'{"what": "", "why": "x", "hint": "y"}'), (200, b""),
 ])  # fmt: skip
 def test_whatever_else_answers_is_not_believed(operator, desk, desks, monkeypatch, status, body):
     """A proxy's page, a redirect, another service: a failure in words, and never a decision."""

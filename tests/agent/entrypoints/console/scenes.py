@@ -14,15 +14,15 @@ from agent.core.change.verification import Check, Measurement, Verdict, Verifica
 from agent.core.decision.decision import Answer, Channel
 from agent.core.decision.policy import Policy
 from agent.core.diagnosis.diagnosis import Diagnosis, Evidence, ModelWord, Voice
-from agent.core.incident.incident import Incident, Joined, Times, incident_id, plan_id
+from agent.core.incident.incident import CorrelatedSignal, Incident, Times, incident_id, plan_id
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import ForPerson, SetEnv, SetFlag, SetStartupProbe, applied, difference
-from agent.core.plan.plan import FitWord, Plan, Risk, Rollout
+from agent.core.plan.plan import FitSummary, Plan, Risk, Rollout
 from agent.core.plan.proof import Proof, ProofFigure
 from agent.core.service.services import Services
 from agent.core.service.serving import EnvVar, Probe, ServingConfig, Target
 from agent.ports.stage_context import Owner, StageContext
-from agent.stages.plan_to_decision import Word, plan_to_decision
+from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
 from agent.stages.shared.commit import save
 from agent.stages.shared.remedies import tried
 
@@ -90,7 +90,7 @@ CONFIG = ServingConfig(
 LONGER = SetStartupProbe(probe=CONFIG.startup_probe.with_(initial_delay_s=240, period_s=15, failure_threshold=63))
 PROBE_ACTIONS = (LONGER, SetEnv(name="VLLM_ENGINE_READY_TIMEOUT_S", value="1185"))
 
-FITS = FitWord(
+FITS = FitSummary(
     fits=True,
     reason="fits",
     sentence="fits: 15.62 GiB of weights and 3.1 GiB of KV cache in 19.76 GiB",
@@ -110,7 +110,7 @@ FITS = FitWord(
         "shortfall_bytes": 0,
     },
 )
-FAILS_AT_LOAD = FitWord(
+FAILS_AT_LOAD = FitSummary(
     fits=False,
     reason="load_peak",
     sentence="does not fit: the output head needs 2.62 GiB while loading, 2.15 GiB are free",
@@ -191,10 +191,10 @@ def opened(clock: Clock, service: str = "gemma4-26b-qat-l4", *, run: str = "live
         phase_at=at,
         quiet_since=at,
         signal_count=7,
-        heard=1,
-        weighed=1,
+        received=1,
+        diagnosed_count=1,
         joined=(
-            Joined(
+            CorrelatedSignal(
                 signal="s1",
                 at=at - timedelta(seconds=14),
                 class_="startup_probe_failed",
@@ -203,7 +203,7 @@ def opened(clock: Clock, service: str = "gemma4-26b-qat-l4", *, run: str = "live
                 line=PROBE_LINE,
                 reason="first sight of the cause (5 times)",
             ),
-            Joined(
+            CorrelatedSignal(
                 signal="s6",
                 at=at - timedelta(seconds=10),
                 class_="revision_not_ready",
@@ -239,7 +239,7 @@ def a_plan(incident: Incident, ordinal: int, clock: Clock, **changes: object) ->
         risk=Risk.LOW,
         risk_reasons=("the service does not serve now", "memory does not change"),
         undo="The prior template and traffic are put back, byte by byte, as a new revision.",
-        silence="If nobody answers, nothing is changed and the trouble goes on; a person is told when it expires.",
+        if_unanswered="If nobody answers, nothing is changed and the trouble goes on; a person is told when it expires.",
         policy="f" * 64,
         made_at=clock.now(),
         expires_at=clock.now() + timedelta(minutes=30),
@@ -294,8 +294,8 @@ def person_plan(incident: Incident, ordinal: int, clock: Clock) -> Plan:
         ),
         difference=(),
         rollout=Rollout.BY_PERSON,
-        fit_before=FitWord(),
-        fit_after=FitWord(),
+        fit_before=FitSummary(),
+        fit_after=FitSummary(),
         decode_tokens_per_s=None,
         risk=Risk.MEDIUM,
         risk_reasons=("a person does it",),
@@ -343,7 +343,7 @@ class Stage:
 
     def said(self, incident: Incident, answer: Answer, who: str = "maria", why: str = "") -> Incident:
         self.clock.step(20)
-        word = Word(
+        word = DecisionRequest(
             plan=incident.plan.id, answer=answer, who=who, channel=Channel.COMMAND_LINE, verified=False, why=why
         )
         plan_to_decision(self.world, word)

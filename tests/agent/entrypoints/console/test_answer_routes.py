@@ -293,7 +293,7 @@ def test_where_the_store_does_not_answer_it_says_press_again(stage, browser_of):
     incident = stage.waiting()
 
     def down(word):
-        raise DependencyFailed("the decision was not stored", why="the disk is full", mend="make room")
+        raise DependencyFailed("the decision was not stored", why="the disk is full", hint="make room")
 
     ada = browser_of(stage.world, decide=down)
     answered = ada.answer(incident.plan, "approve")

@@ -156,7 +156,7 @@ def test_an_answer_that_was_recorded_before_its_word_was_lost_is_shown_as_record
     class Mute:
         def within(self, seconds, work, **more):
             hear.within(seconds, work, **more)
-            raise DependencyFailed("the answer was not recorded", why="the line broke", mend="press again")
+            raise DependencyFailed("the answer was not recorded", why="the line broke", hint="press again")
 
     served.gate = replace(served.gate, workers=Mute())
     answered = front.post(fields)

@@ -214,7 +214,7 @@ def test_an_empty_audience_lets_nobody_in():
 
 def test_keys_that_cannot_be_had_are_no_yes():
     def down(_kid):
-        raise DependencyFailed("the keys were not read", why="HTTP 500", mend="try again")
+        raise DependencyFailed("the keys were not read", why="HTTP 500", hint="try again")
 
     unsure = IapPerson(audience=AUDIENCE, keys=down, clock=Fixed())
     with pytest.raises(DependencyFailed):

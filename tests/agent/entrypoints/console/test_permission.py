@@ -9,7 +9,7 @@ from agent.core.decision.policy import Approver, Mode, Policy, Rule
 from agent.entrypoints.console.identity import Person
 from agent.entrypoints.console.permission import may_not_approve, may_not_decide
 from agent.errors import PolicyRefused
-from agent.stages.plan_to_decision import Word, plan_to_decision
+from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
 
 ADA = Person(name="ada@example.com", verified=True)
 
@@ -65,7 +65,9 @@ def test_the_page_offers_to_approve_exactly_what_decide_takes(stage, asked_by, r
     objection = may_not_approve(world, ADA, incident, incident.plan)
     assert says in objection
     assert may_not_decide(world, ADA, incident.plan) == ""
-    word = Word(plan=incident.plan.id, answer=Answer.APPROVE, who=ADA.name, channel=Channel.CONSOLE, verified=True)
+    word = DecisionRequest(
+        plan=incident.plan.id, answer=Answer.APPROVE, who=ADA.name, channel=Channel.CONSOLE, verified=True
+    )
     if says:
         with pytest.raises(PolicyRefused, match=says):
             plan_to_decision(world, word)

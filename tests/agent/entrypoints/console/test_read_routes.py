@@ -390,7 +390,7 @@ def test_where_the_store_does_not_answer_the_page_says_so(stage, browser_of, sce
     class Down:
         def __getattr__(self, name):
             def fail(*args):
-                raise DependencyFailed("the store was not read", why="the disk is gone", mend="look at the disk")
+                raise DependencyFailed("the store was not read", why="the disk is gone", hint="look at the disk")
 
             return fail
 

@@ -12,9 +12,9 @@ from agent.core.decision.audit import AuditRow, Soundness, verify
 from agent.core.decision.decision import Channel, check_receipt
 from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import Phase
+from agent.entrypoints.http.authenticator import TOKEN_HEADER
 from agent.entrypoints.http.gate import Workers
 from agent.entrypoints.http.operators import BODY_LIMIT
-from agent.entrypoints.proofs import TOKEN_HEADER
 from agent.errors import DependencyFailed
 
 
@@ -82,7 +82,7 @@ class TestDecisions:
     def test_a_body_that_is_none_is_refused_in_words(self, desk, body):
         status, said = desk.ask("POST", "/decisions", body)
         assert status == 400
-        assert said["mend"]
+        assert said["hint"]
 
     def test_a_body_of_another_type_is_none(self, desk):
         for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
@@ -159,7 +159,7 @@ class TestTokens:
         class Away:
             def __getattr__(self, name):
                 def fail(*_args, **_more):
-                    raise DependencyFailed("not read", why="the disk is gone", mend="press again")
+                    raise DependencyFailed("not read", why="the disk is gone", hint="press again")
 
                 return fail
 
@@ -185,11 +185,11 @@ class TestTokens:
         gate = desk.gate()
         gate = replace(gate, proofs=replace(gate.proofs, audiences=()))
         status, said = desk.say(gate=gate)
-        assert (status, "ID_TOKEN_AUDIENCES" in said["mend"]) == (401, True)
+        assert (status, "ID_TOKEN_AUDIENCES" in said["hint"]) == (401, True)
 
     def test_keys_that_cannot_be_had_are_no_yes(self, desk):
         def down(_kid):
-            raise DependencyFailed("the keys were not read", why="HTTP 500", mend="try again")
+            raise DependencyFailed("the keys were not read", why="HTTP 500", hint="try again")
 
         gate = desk.gate()
         assert desk.say(gate=replace(gate, proofs=replace(gate.proofs, google=down)))[0] == 503
@@ -295,7 +295,7 @@ class TestKillSwitch:
     def test_it_goes_on_only_once_the_record_says_so_but_stops_at_once(self, desk):
         class Unwritten(type(desk.stage.world.control)):
             def append(self, **_more):
-                raise DependencyFailed("not written", why="the disk is full", mend="later")
+                raise DependencyFailed("not written", why="the disk is full", hint="later")
 
         control = Unwritten()
         gate = desk.gate(world=replace(desk.stage.world, control=control))

@@ -140,7 +140,7 @@ def test_what_holds_no_message_is_refused(headers, body):
     """Typed, with the setting to look at."""
     with pytest.raises(InputRejected) as refused:
         delivery_from(headers, body)
-    assert refused.value.mend
+    assert refused.value.hint
 
 
 def test_hostile_numbers_and_headers_are_survived():

@@ -39,7 +39,7 @@ def test_the_canary_is_heard_and_becomes_no_signal():
     """Its log decides, not its text; the log-based metric counts the event, and no incident can come of it."""
     signals, logs = heard(ENTRY)
     assert signals == ()
-    assert [row["event"] for row in logs] == ["canary.heard"]
+    assert [row["event"] for row in logs] == ["canary.received"]
 
 
 def test_an_entry_of_another_log_is_no_canary():

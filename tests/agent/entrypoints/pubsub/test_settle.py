@@ -11,7 +11,7 @@ from agent.errors import DependencyFailed, InputRejected, ModelMisbehaved, Polic
 from agent.ports.bus import Delivery, Outcome, Topic
 
 DELIVERY = Delivery(topic=Topic.ALERTS, message_id="m1", data=b"{}")
-WHY = {"why": "because", "mend": "look"}
+WHY = {"why": "because", "hint": "look"}
 
 
 class StoppedClock:

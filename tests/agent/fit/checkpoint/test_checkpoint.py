@@ -204,7 +204,7 @@ def test_a_checkpoint_that_lacks_layers_is_refused_with_their_numbers(numbers, m
     with pytest.raises(InputRejected) as caught:
         profile(PLAIN, with_layers(*numbers))
     assert f"of 2 layers it holds nothing of {missing}" in caught.value.why
-    assert "download" in caught.value.mend
+    assert "download" in caught.value.hint
 
 
 def test_many_missing_layers_are_counted_not_listed():

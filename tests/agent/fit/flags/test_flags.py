@@ -155,7 +155,7 @@ def test_what_cannot_be_read_is_refused_with_a_way_to_mend_it(text):
     with pytest.raises(InputRejected) as refused:
         parse_flags(text)
     assert refused.value.why
-    assert "shell-quoted" in refused.value.mend
+    assert "shell-quoted" in refused.value.hint
 
 
 def test_lost_json_quotes_are_named_as_the_likely_cause():

@@ -359,7 +359,7 @@ def test_impossible_shapes_are_refused_with_what_is_possible(ask, catalogue, fla
             parse_flags(flags),
             catalogue.rules(None),
         )
-    assert refused.value.mend
+    assert refused.value.hint
 
 
 def test_one_prediction_takes_far_less_than_50_ms(ask):

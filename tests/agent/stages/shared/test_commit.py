@@ -23,7 +23,7 @@ def plan(number: int) -> Plan:
     return Plan(
         id=f"p-a-{number}", incident="inc-a", run="live", ordinal=number, cause="engine_dead", why=f"reason {number}",
         actions=(Restart(),), difference=(), target=Target(service="s", uid="u", generation=1, digest="d"),
-        rollout=Rollout.IN_PLACE, risk=Risk.LOW, undo="-", silence="-", made_at=T0, expires_at=T0 + timedelta(hours=1),
+        rollout=Rollout.IN_PLACE, risk=Risk.LOW, undo="-", if_unanswered="-", made_at=T0, expires_at=T0 + timedelta(hours=1),
     )  # fmt: skip
 
 

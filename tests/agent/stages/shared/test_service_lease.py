@@ -95,7 +95,7 @@ def test_a_turn_that_cannot_be_given_back_ends_by_its_time(worlds) -> None:
 
     class Away(MemoryControlStore):
         def release(self, lease) -> None:
-            raise DependencyFailed("x", why="y", mend="z")
+            raise DependencyFailed("x", why="y", hint="z")
 
     one, two, clock = worlds
     away = Away()

@@ -38,7 +38,7 @@ def test_no_class_is_unmapped(kind: type[Exception]) -> None:
     error = translated(made(kind), "it was not done")
     assert isinstance(error, SreError)
     assert error.why
-    assert error.mend
+    assert error.hint
 
 
 RTX = (
@@ -77,16 +77,16 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("error", "kind", "mend"), CASES.values(), ids=CASES)
-def test_who_must_act_is_told_with_what_to_do(error: Exception, kind: type[SreError], mend: str) -> None:
+@pytest.mark.parametrize(("error", "kind", "hint"), CASES.values(), ids=CASES)
+def test_who_must_act_is_told_with_what_to_do(error: Exception, kind: type[SreError], hint: str) -> None:
     """Quota and permission go to a person, conflicts to the planner, weather to the next try."""
     ours = translated(error, "service 'gemma' was not changed")
     assert type(ours) is kind
-    assert mend in ours.mend
+    assert hint in ours.hint
     assert ours.what == "service 'gemma' was not changed"
 
 
 def test_our_own_errors_pass() -> None:
     """What was translated once is not translated again."""
-    ours = InputRejected("a", why="b", mend="c")
+    ours = InputRejected("a", why="b", hint="c")
     assert translated(ours, "x") is ours

@@ -11,11 +11,11 @@ import pytest
 from agent.adapters.clock import SystemClock
 from agent.adapters.platform.host.checkup import Doctor
 from agent.adapters.platform.host.probe import Address
-from agent.ports.host import Page, Stage, Start
+from agent.ports.host import Stage, Start, State
 
 AT = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 START = Start(revision="gemma-1", mark="m1", template="{}", stage=Stage.READY, began_at=AT, ready_at=AT)
-PAGE = Page(service="gemma", uid="u", template="{}", starts=(START,))
+PAGE = State(service="gemma", uid="u", template="{}", starts=(START,))
 
 
 class Server(ThreadingHTTPServer):

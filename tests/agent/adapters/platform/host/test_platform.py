@@ -210,9 +210,9 @@ def test_a_start_that_was_only_intended_is_begun_by_the_successor(machine) -> No
     page = own.platform.settled(SERVICE)
     own.platform.stop(SERVICE)
     until("it ended", lambda: own.newest.stage is Stage.ENDED)
-    from agent.adapters.platform.host.state_file import Book
+    from agent.adapters.platform.host.state_file import StateFile
 
-    book = Book(own.folder / SERVICE)
+    book = StateFile(own.folder / SERVICE)
     intended = page.starts[0].with_(revision="gemma-2", mark="m2", stage=Stage.WAITING)
     with book.writing() as hand:
         hand.page = hand.page.put(intended)

@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from agent.adapters.platform.rehearsal.state_file import Book, ServiceRow
+from agent.adapters.platform.rehearsal.state_file import ServiceRow, StateFile
 from agent.errors import DependencyFailed
 
 
@@ -12,7 +12,7 @@ from agent.errors import DependencyFailed
 def test_a_damaged_file_is_a_sentence_that_says_what_to_do(tmp_path, how):
     """Whether it is noticed as it is opened or as it is read."""
     path = tmp_path / "rehearsal.sqlite"
-    book = Book(path)
+    book = StateFile(path)
     row = ServiceRow(
         name="s", uid="u", generation=1, template="{}", traffic=(), latest_ready=None, latest_created="r", ready=None
     )
@@ -34,7 +34,7 @@ def test_a_damaged_file_is_a_sentence_that_says_what_to_do(tmp_path, how):
         connection.close()
 
     def look():
-        with Book(path).writing() as page:
+        with StateFile(path).writing() as page:
             page.service("s")
 
     with pytest.raises(DependencyFailed, match="the rehearsal begins anew"):

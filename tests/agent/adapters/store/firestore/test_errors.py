@@ -42,7 +42,7 @@ def test_no_error_of_the_client_escapes(class_: type[BaseException]) -> None:
     assert isinstance(error, DependencyFailed | InputRejected)
     assert error.what
     assert class_.__name__ in error.why
-    assert error.mend
+    assert error.hint
     assert isinstance(error, InputRejected) == issubclass(class_, api.InvalidArgument | api.OutOfRange)
 
 
@@ -54,8 +54,8 @@ def test_a_late_answer_says_nothing_about_the_message(class_: type[Exception]) -
 
 
 def test_what_a_person_must_do_is_said() -> None:
-    assert "role" in translated(api.PermissionDenied("no"), "p").mend
-    assert "indexes" in translated(api.FailedPrecondition("The query requires an index"), "p").mend
+    assert "role" in translated(api.PermissionDenied("no"), "p").hint
+    assert "indexes" in translated(api.FailedPrecondition("The query requires an index"), "p").hint
 
 
 class Client:

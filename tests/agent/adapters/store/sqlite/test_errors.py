@@ -56,7 +56,7 @@ def test_every_result_code_asks_for_another_try_and_says_what_to_do(code):
     ours = translated(error, "/var/lib/sre/s.db")
     assert isinstance(ours, DependencyFailed)
     assert ours.why.startswith(code)
-    assert ours.mend
+    assert ours.hint
 
 
 def test_one_full_message():

@@ -54,9 +54,9 @@ def test_what_was_given_ends_with_2_and_what_failed_with_3(environ, code, check,
     rows = [json.loads(line) for line in out.splitlines()]
     assert ended == code
     assert "to mend" in err
-    assert all(set(row) == {"check", "state", "says", "mend", "given"} for row in rows)
+    assert all(set(row) == {"check", "state", "says", "hint", "given"} for row in rows)
     (named,) = [row for row in rows if row["check"].startswith(check) and row["state"] == "bad"]
-    assert named["mend"]
+    assert named["hint"]
     assert named["given"] is (code == 2)
 
 

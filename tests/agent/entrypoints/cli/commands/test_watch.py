@@ -112,7 +112,7 @@ def test_what_a_server_prints_cannot_speak_to_the_terminal(through):
     if through == "an error":
 
         def fails():
-            raise DependencyFailed("the server was not read", why=HOSTILE, mend="nothing")
+            raise DependencyFailed("the server was not read", why=HOSTILE, hint="nothing")
 
         watch._incidents = fails
         watch._turn()

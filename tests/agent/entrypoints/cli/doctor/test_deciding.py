@@ -37,7 +37,7 @@ def test_an_approver_is_told_that_their_word_is_taken(look, desk):
 )
 def test_whose_word_is_not_taken_is_told_why(look, claims, says):
     finding = look(**claims)["decide-as-you"]
-    assert (finding.state, says in finding.says, bool(finding.mend)) == (State.BAD, True, True)
+    assert (finding.state, says in finding.says, bool(finding.hint)) == (State.BAD, True, True)
 
 
 def test_without_a_token_it_is_not_known(served):

@@ -15,7 +15,7 @@ from agent.core.intake.sink_filter import sink_filters
 from agent.core.service.services import parse_services
 from agent.entrypoints.cli.doctor.finding import State
 from agent.entrypoints.cli.doctor.round import findings
-from agent.entrypoints.proofs import TOKEN_HEADER
+from agent.entrypoints.http.authenticator import TOKEN_HEADER
 
 ROOT = Path(__file__).resolve().parents[5]
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -201,7 +201,7 @@ BREAKAGES = {
     "sink": (in_world("/sinks/sre-log-events-text", 200, {"filter": "x"}), "sink:example-project/text", "not that of"),
     "sink lag": (in_world("oldest_unacked_message_age", 200, series(900)), "sink-lag", "900 s"),
     "dead letters": (in_world("num_undelivered_messages", 200, series(7)), "dead-letters", "7 messages"),
-    "approver": (in_world("/kill-switch", 403, {"what": "no", "why": "no approver", "mend": "x"}), "decide-as-you", "no approver"),
+    "approver": (in_world("/kill-switch", 403, {"what": "no", "why": "no approver", "hint": "x"}), "decide-as-you", "no approver"),
     "database": (in_world("/databases/sre-control", 404, {}), "database:sre-control", "404"),
 }  # fmt: skip
 
@@ -217,7 +217,7 @@ def test_each_thing_that_is_broken_is_named_alone(breakage, environ, world):
     named = [c for c in wrong(found) if c.startswith(check)]
     assert len(named) == 1, wrong(found)
     assert says in found[named[0]].says
-    assert found[named[0]].mend
+    assert found[named[0]].hint
     alone = [c for c in wrong(found) if c not in named]
     assert alone == ([] if check != "services" else alone)
 
@@ -237,7 +237,7 @@ def test_nobody_logged_in_hides_nothing_else(environ, world):
     from agent.errors import DependencyFailed
 
     def token():
-        raise DependencyFailed("the cloud was not looked at", why="no credentials", mend="log in")
+        raise DependencyFailed("the cloud was not looked at", why="no credentials", hint="log in")
 
     found = look(environ, world, token=token)
     assert wrong(found) == ["cloud"]
@@ -269,4 +269,4 @@ def test_a_key_that_others_can_read_is_named(world, tmp_path, monkeypatch):
     key.chmod(0o644)
     found = look({"STORE": f"sqlite:{tmp_path}", "PLATFORM": f"rehearsal:{EXAMPLE}"}, world)
     assert found["receipt-key"].state is State.BAD
-    assert found["receipt-key"].mend == f"chmod 600 {key}"
+    assert found["receipt-key"].hint == f"chmod 600 {key}"

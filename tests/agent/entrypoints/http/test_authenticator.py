@@ -6,12 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 PROGRAM = """
 import hashlib, hmac, json, sys, time
 from functions_framework import create_app
 client = create_app("decide", sys.argv[1], "http").test_client()
-watched = ("cryptography", "requests", "httpcore2", "agent.entrypoints.http.operators", "agent.entrypoints.id_token")
+watched = ("cryptography", "requests", "httpcore2", "agent.entrypoints.http.operators", "agent.entrypoints.http.id_token")
 body, stamp = b"payload=%7B%7D", str(int(time.time()))
 mac = hmac.new(b"s" * 32, b"v0:" + stamp.encode() + b":" + body, hashlib.sha256).hexdigest()
 headers = {"Content-Type": "application/x-www-form-urlencoded", "X-Slack-Request-Timestamp": stamp}
@@ -33,4 +33,4 @@ def test_a_press_in_slack_loads_nothing_that_reads_tokens(tmp_path):
     assert ran.returncode == 0, ran.stderr[-3000:]
     press, before, word, after = json.loads(ran.stdout.splitlines()[-1])
     assert (press, before, word) == (400, [], 401)
-    assert {"cryptography", "agent.entrypoints.id_token"} <= set(after)
+    assert {"cryptography", "agent.entrypoints.http.id_token"} <= set(after)

@@ -59,18 +59,18 @@ def said_by(
     """
     if len(body) > BODY_LIMIT:
         raise InputRejected(
-            "the decision was not read", why=f"it has {len(body)} bytes, at most {BODY_LIMIT} are taken", mend=_MEND
+            "the decision was not read", why=f"it has {len(body)} bytes, at most {BODY_LIMIT} are taken", hint=_HINT
         )
     known = secrets.get(sender, ()) if _NAME.fullmatch(sender) else ()
     signed = check_standard(headers, body, secrets=known or (b"\0" * 32,), sender=sender, now=now)
     if not known:
-        raise Unsigned("the request was not taken", why="nobody has that name", mend="use the name that was set")
+        raise Unsigned("the request was not taken", why="nobody has that name", hint="use the name that was set")
     try:
         envelope = _Envelope.model_validate(read_object(body, what="decision", limit=BODY_LIMIT))
     except ValidationError as error:
         rows = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise InputRejected("the decision was not read", why=rows[:500], mend=_MEND) from error
+        raise InputRejected("the decision was not read", why=rows[:500], hint=_HINT) from error
     return Said(signed=signed, sender=sender, data=envelope.data)
 
 
-_MEND = "send the body that docs/webhooks.md shows"
+_HINT = "send the body that docs/webhooks.md shows"

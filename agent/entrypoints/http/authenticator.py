@@ -22,7 +22,7 @@ SHARED_FRESH_S = 600
 Keys = Callable[[str], Mapping[str, Any] | None]
 
 
-class Unproven(InputRejected):
+class Unauthenticated(InputRejected):
     """Nothing proves who sent the request."""
 
 
@@ -49,7 +49,7 @@ class Proven(Value):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Proofs:
+class Authenticator:
     """What people are known by.
 
     Attributes:
@@ -80,19 +80,19 @@ class Proofs:
             raise _unproven(f"the request carries no ID token in {TOKEN_HEADER}")
         if not any(self.audiences):
             raise _unproven(
-                "this installation accepts no audience", mend="set ID_TOKEN_AUDIENCES; see docs/security.md"
+                "this installation accepts no audience", hint="set ID_TOKEN_AUDIENCES; see docs/security.md"
             )
-        from agent.entrypoints.id_token import verified_id_token
+        from agent.entrypoints.http.id_token import verified_id_token
 
         now = self.clock.now()
         try:
             said = verified_id_token(given[0], audiences=self.audiences, keys=self.google, now=now)
         except InputRejected as error:
-            raise _unproven(error.why, mend=error.mend) from error
+            raise _unproven(error.why, hint=error.hint) from error
         shared = said.audience != self.own
         if shared and now.timestamp() - said.issued_s > SHARED_FRESH_S:
             why = f"the ID token is more than {SHARED_FRESH_S} s old, and its audience is not ours alone"
-            raise _unproven(why, mend="get a fresh one: gcloud auth print-identity-token")
+            raise _unproven(why, hint="get a fresh one: gcloud auth print-identity-token")
         return _proven(given[0], said.email, said.expires_s, Channel.COMMAND_LINE, shared=shared)
 
     def visitor(self, assertion: str) -> Proven:
@@ -103,13 +103,13 @@ class Proofs:
             DependencyFailed: The proxy's keys could not be had.
         """
         if not self.iap_audience:
-            raise _unproven("this installation accepts no assertion", mend="set IAP_AUDIENCE, as for the console")
-        from agent.entrypoints.console.assertion import verified_claims
+            raise _unproven("this installation accepts no assertion", hint="set IAP_AUDIENCE, as for the console")
+        from agent.entrypoints.http.assertion import verified_claims
 
         try:
             said = verified_claims(assertion, audience=self.iap_audience, keys=self.iap, now=self.clock.now())
         except InputRejected as error:
-            raise _unproven(error.why, mend=error.mend) from error
+            raise _unproven(error.why, hint=error.hint) from error
         return _proven(assertion, said.email, said.expires_s, Channel.CONSOLE)
 
 
@@ -120,5 +120,5 @@ def _proven(raw: str, who: str, expires_s: float, channel: Channel, *, shared: b
     return Proven(who=who, channel=channel, mark=mark, until=until, shared=shared)
 
 
-def _unproven(why: str, *, mend: str = "see docs/security.md, 'Deciding from the command line'") -> Unproven:
-    return Unproven("the request was not taken", why=why, mend=mend)
+def _unproven(why: str, *, hint: str = "see docs/security.md, 'Deciding from the command line'") -> Unauthenticated:
+    return Unauthenticated("the request was not taken", why=why, hint=hint)

@@ -40,7 +40,7 @@ class Kind:
         holder: Whose keys sign it.
         longest_s: The longest life that its issuer gives, seconds; whatever claims more is not one of its own.
         refused: What did not happen, for the error.
-        mend: What the bearer can do.
+        hint: What the bearer can do.
     """
 
     name: str
@@ -48,11 +48,11 @@ class Kind:
     holder: str
     longest_s: int
     refused: str
-    mend: str
+    hint: str
 
     def bad(self, why: str) -> InputRejected:
         """Return the refusal of a token of this kind."""
-        return InputRejected(self.refused, why=f"{self.name} {why}", mend=self.mend)
+        return InputRejected(self.refused, why=f"{self.name} {why}", hint=self.hint)
 
 
 def signed_claims(raw: str, kind: Kind, *, keys: Keys) -> Mapping[str, Any]:

@@ -18,8 +18,8 @@ from agent.app.catalogues import project_of
 from agent.core.intake.read import BODY_LIMIT as ALERT_LIMIT
 from agent.entrypoints.function_app import app_of, settings, unavailable
 from agent.entrypoints.http.application import HEADERS, make_http_app
-from agent.entrypoints.request_body import BodyReader, BodyRefused
-from agent.entrypoints.slack_request import BODY_LIMIT as PRESS_LIMIT
+from agent.entrypoints.http.request_body import BodyReader, BodyRefused
+from agent.entrypoints.http.slack_request import BODY_LIMIT as PRESS_LIMIT
 from agent.entrypoints.telemetry import traced
 from agent.errors import SreError
 from agent.ports.stage_context import Owner

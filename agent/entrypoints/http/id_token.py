@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from agent.core.value import Value
-from agent.entrypoints.signed_token import Keys, Kind, bearer, lifetime, read_claims, signed_claims
+from agent.entrypoints.http.signed_token import Keys, Kind, bearer, lifetime, read_claims, signed_claims
 
 ISSUERS: Final = frozenset({"https://accounts.google.com", "accounts.google.com"})
 ID_TOKEN: Final = Kind(
@@ -14,7 +14,7 @@ ID_TOKEN: Final = Kind(
     holder="Google",
     longest_s=3600,
     refused="the ID token was refused",
-    mend="get a fresh one: gcloud auth print-identity-token",
+    hint="get a fresh one: gcloud auth print-identity-token",
 )
 """https://developers.google.com/identity/openid-connect/openid-connect, "validating an ID token" (2026-11-21)"""
 

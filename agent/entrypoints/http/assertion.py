@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Final
 
 from agent.core.value import Value
-from agent.entrypoints.signed_token import Keys, Kind, bearer, lifetime, signed_claims
+from agent.entrypoints.http.signed_token import Keys, Kind, bearer, lifetime, signed_claims
 
 ISSUER: Final = "https://cloud.google.com/iap"
 ASSERTION: Final = Kind(
@@ -13,7 +13,7 @@ ASSERTION: Final = Kind(
     holder="IAP",
     longest_s=3600,  # IAP signs for ten minutes
     refused="the IAP assertion was refused",
-    mend="sign in through the proxy",
+    hint="sign in through the proxy",
 )
 """https://cloud.google.com/iap/docs/signed-headers-howto (2026-11-21)"""
 

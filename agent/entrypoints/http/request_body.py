@@ -25,7 +25,7 @@ class BodyRefused(InputRejected):
     """
 
     def __init__(self, status: int, why: str) -> None:
-        super().__init__("the request was not read", why=why, mend="send it again, whole and within the limit")
+        super().__init__("the request was not read", why=why, hint="send it again, whole and within the limit")
         self.status = status
 
 

@@ -153,5 +153,5 @@ def _reply_to(url: object) -> str | None:
 
 def _odd(why: str) -> InputRejected:
     return InputRejected(
-        "the press was not read", why=why, mend="use the buttons of the message; see docs/slack.md for the set-up"
+        "the press was not read", why=why, hint="use the buttons of the message; see docs/slack.md for the set-up"
     )

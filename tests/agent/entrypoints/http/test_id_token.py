@@ -9,8 +9,8 @@ import pytest
 from cryptography.hazmat.primitives import hashes, hmac, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from agent.entrypoints.id_token import verified_id_token
-from agent.entrypoints.signed_token import LIMIT
+from agent.entrypoints.http.id_token import verified_id_token
+from agent.entrypoints.http.signed_token import LIMIT
 from agent.errors import DependencyFailed, InputRejected
 
 OTHER = rsa.generate_private_key(65537, 2048)
@@ -230,7 +230,7 @@ def test_clocks_may_differ_by_half_a_minute(read, tokens):
 
 def test_keys_that_cannot_be_had_are_no_yes(tokens):
     def down(_kid):
-        raise DependencyFailed("the keys were not read", why="HTTP 500", mend="try again")
+        raise DependencyFailed("the keys were not read", why="HTTP 500", hint="try again")
 
     with pytest.raises(DependencyFailed):
         verified_id_token(tokens.id_token(), audiences=(tokens.OURS,), keys=down, now=tokens.NOW)
