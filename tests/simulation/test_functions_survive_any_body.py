@@ -7,8 +7,7 @@ import pytest
 import structlog
 
 from agent.app import Role
-from agent.entrypoints import function_app
-from agent.entrypoints.http import serve
+from agent.entrypoints import function_app, http_function
 from agent.entrypoints.http.slack_request import BODY_LIMIT
 from tests.simulation import bodies
 
@@ -17,7 +16,7 @@ MUTANTS = 2  # of each sample; the decoders are tried with many more beside this
 CACHED = (
     function_app.settings,
     function_app._app,
-    serve._web,
+    http_function._web,
 )
 
 

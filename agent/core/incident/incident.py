@@ -85,7 +85,7 @@ class Incident(Value):
         revision: The revision in trouble that we did not make; None until a signal names one.
         episode: The first trouble of a revision is 1, a recurrence the next.
         quiet_since: When the last signal that mattered came, UTC.
-        explaining: How far the model's word about the diagnosis has come; None where none is wanted.
+        model_request: How far the model's word about the diagnosis has come; None where none is wanted.
         received: How often something new was heard; ``diagnosed_count`` is how much of it the diagnosis rests on.
         due_at: When time alone will make something due; None when only a signal or a person can.
         told: The configuration that the server's own log tells, for platforms that nobody describes to us.

@@ -56,7 +56,7 @@ class Plan(Value):
         prior_template: Digest of the template that an undo puts back; empty where there is none.
         cost_before_usd_per_h: None where the price is unknown.
         undo: How it will be undone, one sentence.
-        silence: What happens if nobody answers, one sentence.
+        if_unanswered: What happens if nobody answers, one sentence.
         policy: Digest of the policy in force.
         asked_by: Who started a live replay or asked for advice; may not approve.
     """

@@ -13,8 +13,7 @@ from werkzeug.wrappers import Response
 
 from agent.app import Role, build_app
 from agent.app.app import Unavailable
-from agent.entrypoints import function_app
-from agent.entrypoints.http import serve
+from agent.entrypoints import function_app, http_function
 from agent.entrypoints.pubsub import push as door
 from agent.errors import DependencyFailed, PolicyRefused, SettingsRejected
 from agent.ports.bus import Outcome, Topic
@@ -27,8 +26,8 @@ ENTRY = (EXAMPLE / "events.jsonl").read_text().splitlines()[0].encode()
 CACHED = (
     function_app.settings,
     function_app._app,
-    serve._web,
-    serve._bodies,
+    http_function._web,
+    http_function._bodies,
 )
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 
@@ -44,17 +43,17 @@ def wrapped(data=ENTRY, message_id="1", attributes=None):
 
 
 def page(asked):
-    return serve.serve(asked, Role.CONSOLE)
+    return http_function.serve(asked, Role.CONSOLE)
 
 
 def decide(asked):
     """Body, status and headers of what `decide` answers."""
-    answer = serve.serve(asked, Role.DECIDE)
+    answer = http_function.serve(asked, Role.DECIDE)
     return answer.get_data(), answer.status_code, answer.headers
 
 
 def post(asked):
-    answer = serve.serve(asked, Role.INGEST)
+    answer = http_function.serve(asked, Role.INGEST)
     return answer.get_data(as_text=True), answer.status_code
 
 

@@ -1,15 +1,12 @@
 """The same console behind werkzeug on this machine and behind functions-framework in the cloud."""
 
-import re
-import sys
 import threading
 
-import functions_framework
 import pytest
 import requests
 
 from agent.entrypoints.console.app import make_app
-from agent.entrypoints.console.serve import as_function, claim, local_server
+from agent.entrypoints.console.serve import claim, local_server
 from agent.errors import InputRejected
 from agent.settings import Settings
 
@@ -42,22 +39,3 @@ def test_a_port_that_is_taken_is_said_in_words(served):
 def test_a_port_that_is_none_is_never_another_one(port):
     with pytest.raises(InputRejected, match=f"was not started on port {port}"):
         claim(port)
-
-
-def test_functions_framework_serves_every_path_and_the_form(stage, tmp_path, monkeypatch):
-    """The framework loads a source file and calls one function; the pages and the answer go through it."""
-    incident = stage.waiting()
-    source = tmp_path / "main.py"
-    source.write_text("HELD = None\n\n\ndef console(request):\n    return HELD(request)\n")
-    client = functions_framework.create_app("console", str(source), "http").test_client()
-    held = as_function(make_app(stage.world, settings=Settings(platform="cloud_run:p"), operator="ada"))
-    monkeypatch.setattr(sys.modules["main"], "HELD", held)
-    base = "http://127.0.0.1:8080"
-    assert client.get("/", base_url=base).status_code == 200
-    page = client.get(f"/plans/{incident.plan.id}", base_url=base)
-    assert page.headers["Content-Security-Policy"].startswith("default-src 'none'")
-    form = re.search(r"<form method=\"post\".*?</form>", page.get_data(as_text=True), re.DOTALL)[0]
-    data = dict(re.findall(r'name="(\w+)" value="([^"]*)"', form))
-    answered = client.post(f"/plans/{incident.plan.id}/decision", data=data, base_url=base, headers={"Origin": base})
-    assert answered.status_code == 303
-    assert stage.world.store.load(incident.id).decision.answer == "approve"
