@@ -193,7 +193,7 @@ def test_who_ends_the_watching_is_said_and_what_becomes_of_the_server(watched, n
     assert own.incidents() == ()
 
 
-def test_who_ignores_sighup_goes_on(watched, watched_module) -> None:
+def test_who_ignores_sighup_goes_on(watched) -> None:
     """Started by nohup, the watcher outlives its terminal."""
     own = watched()
     own.watch("--max-model-len", "2048", program=("nohup", str(watched_module.AGENT)))
