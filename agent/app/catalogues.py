@@ -12,7 +12,7 @@ from agent.catalogue.load_policy import load_default_policy
 from agent.catalogue.load_secrets import load_secrets
 from agent.core.decision.policy import Policy, parse_policy
 from agent.core.incident.incident import Times
-from agent.core.intake.origin import Reading, everything
+from agent.core.intake.origin import Reading, watch_everything
 from agent.core.intake.watching import watching
 from agent.core.plan.capacity import Capacity
 from agent.core.redaction.body import body_without_secrets
@@ -24,7 +24,7 @@ from agent.ports.stage_context import Rules
 from agent.settings import Settings
 
 if TYPE_CHECKING:
-    from agent.catalogue.service_fits import ServiceFits
+    from agent.catalogue.service_fits import ServiceCapacity
 
 HOST_SERVICES: Final = "services.toml"
 LEASE_FLOOR_S: Final = 5.0  # calls take as long in a rehearsal as anywhere; a lease must outlive the longest
@@ -89,19 +89,19 @@ def hide(body: str) -> str:
     return body_without_secrets(body, redact)
 
 
-def read_capacity(services: Services, settings: Settings | None = None) -> "ServiceFits":
+def read_capacity(services: Services, settings: Settings | None = None) -> "ServiceCapacity":
     """Return the arithmetic, bound to the watched services and to the profiles that were added beside the store."""
     from agent.catalogue.load_fit import load_fit_catalogue
     from agent.catalogue.load_platforms import load_platform_catalogue
-    from agent.catalogue.service_fits import ServiceFits
+    from agent.catalogue.service_fits import ServiceCapacity
 
     catalogue, platforms = load_fit_catalogue(), load_platform_catalogue()
     if settings is None or not settings.embedded:
-        return ServiceFits(services, catalogue, platforms)
+        return ServiceCapacity(services, catalogue, platforms)
     from agent.adapters.store.sqlite.profiles import SqliteProfileShelf
 
     shelf = SqliteProfileShelf(settings.state / "profiles.sqlite")
-    return ServiceFits(services, catalogue, platforms, profiles=shelf.list)
+    return ServiceCapacity(services, catalogue, platforms, profiles=shelf.list)
 
 
 def read_rules(services: Services, policy: Policy, times: Times, *, capacity: Capacity | None = None) -> Rules:
@@ -171,7 +171,7 @@ def reading_of(services: Services, *, run: str, clock: Callable[[], datetime]) -
     """Return what intake must know: which services are watched, and which are our own."""
     return Reading(
         run=run,
-        watched=watching(services) if services.services else everything,
+        watched=watching(services) if services.services else watch_everything,
         own_services=frozenset(services.own),
         clock=clock,
         service=services.services[0].name if len(services.services) == 1 else None,

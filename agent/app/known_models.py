@@ -14,7 +14,7 @@ from agent.catalogue.load_fit import ModelCatalogue
 from agent.errors import InputRejected, SreError
 from agent.fit.checkpoint.checkpoint import ModelProfile
 from agent.fit.facts import ModelFacts
-from agent.ports.profiles import ProfileShelf
+from agent.ports.profiles import ProfileStore
 
 if TYPE_CHECKING:
     from agent.settings import Settings
@@ -75,7 +75,7 @@ class KnownModels:
     """
 
     def __init__(
-        self, bundled: ModelCatalogue, shelf: ProfileShelf, read: ReadCheckpoint, *, hub_s: float | None = None
+        self, bundled: ModelCatalogue, shelf: ProfileStore, read: ReadCheckpoint, *, hub_s: float | None = None
     ) -> None:
         self._bundled = bundled
         self._shelf = shelf

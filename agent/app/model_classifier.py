@@ -7,8 +7,8 @@ from agent.app.catalogues import matcher, redact, titles
 from agent.app.models import model_of, model_use
 from agent.core.diagnosis.diagnosing import LogText, diagnose, story
 from agent.core.diagnosis.diagnosis import Diagnosis
-from agent.core.diagnosis.evidence_pack import Case, Line
-from agent.core.diagnosis.model_joining import joined_words
+from agent.core.diagnosis.evidence_pack import Line, ModelInput
+from agent.core.diagnosis.model_joining import combine
 from agent.core.diagnosis.model_request import ROUND_CAP, Spend, When, start_request
 from agent.core.diagnosis.model_use import ModelUse
 from agent.errors import DependencyFailed
@@ -67,12 +67,12 @@ class ModelClassifier:
         rules = diagnose((), log, platform=platform, matcher=matcher(), titles=titles(), now=_START)
         rules = rules.with_(certain=alone.certain and rules.class_ == alone.class_)
         told = tuple(Line(ref=t.ref, text=t.line) for t in story((), log))
-        heard = self._heard(Case(rules=rules, story=told), platform)
+        heard = self._heard(ModelInput(rules=rules, story=told), platform)
         if self._which == "model":
             return _finding(_alone(rules, heard))
         held = start_request(None, rules, when=When.ALWAYS, wake=When.ALWAYS, plan_from=_START, now=_START)
         said = held.said(heard.word, heard.lines) if held is not None and heard.word is not None else None
-        joined = joined_words(rules, said, self._use.fixes)
+        joined = combine(rules, said, self._use.fixes)
         stands = alone.certain or alone.benign or joined.class_ in {alone.class_, "unknown"}
         return alone if stands else _finding(joined)
 
@@ -91,7 +91,7 @@ class ModelClassifier:
             "prompt": self._use.prompt.label,
         }
 
-    def _heard(self, case: Case, platform: str) -> "ModelReply":
+    def _heard(self, case: ModelInput, platform: str) -> "ModelReply":
         from agent.stages.conversation import Conversation, Subject
 
         talk = Conversation(self._model, self._use, matcher=matcher(), redact=redact)

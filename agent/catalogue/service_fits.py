@@ -10,7 +10,7 @@ from agent.catalogue.load_platforms import PlatformCatalogue
 from agent.core.plan.capacity import ContainerFit, FitOption, Move, StartUp
 from agent.core.plan.plan import FitSummary
 from agent.core.plan.proof import ProofFigure
-from agent.core.service.container_args import flag_map, served_model, server_words
+from agent.core.service.container_args import flag_map, served_model, server_args
 from agent.core.service.services import Service, Services
 from agent.core.service.serving import ServingConfig
 from agent.errors import InputRejected
@@ -52,7 +52,7 @@ class Setting:
     needs: Needs
 
 
-class ServiceFits:
+class ServiceCapacity:
     """Answers what planning asks of the arithmetic; a question it cannot answer is ``not computed``, never a guess.
 
     Args:
@@ -100,8 +100,8 @@ class ServiceFits:
             InputRejected: As in ``report``.
         """
         watched = self._services.service(service)
-        words = server_words(config.command, config.args)
-        flags = parse_flags((*environment_words(config), *flag_words(words)))
+        words = server_args(config.command, config.args)
+        flags = parse_flags((*environment_args(config), *flag_args(words)))
         return Setting(
             model=self._model(watched, config),
             accelerator=self._fit.accelerator(config.accelerator or watched.accelerator),
@@ -334,7 +334,7 @@ def _length(config: ServingConfig) -> int | None:
     return int(given) if given.isdecimal() else None
 
 
-def environment_words(config: ServingConfig) -> tuple[str, ...]:
+def environment_args(config: ServingConfig) -> tuple[str, ...]:
     """Return the one variable that vLLM's memory rules depend on, as the flag parser reads it before the flags."""
     return tuple(f"{e.name}={e.value}" for e in config.env if e.name == "VLLM_CPU_KVCACHE_SPACE" and e.value)
 
@@ -342,13 +342,13 @@ def environment_words(config: ServingConfig) -> tuple[str, ...]:
 def _flags_where_read(config: ServingConfig) -> Flags | None:
     """Return the flags; None where a shell line or a script hides them, which says nothing against a size's name."""
     try:
-        words = server_words(config.command, config.args)
+        words = server_args(config.command, config.args)
     except InputRejected:
         return None
-    return parse_flags(flag_words(words))
+    return parse_flags(flag_args(words))
 
 
-def flag_words(args: tuple[str, ...]) -> tuple[str, ...]:
+def flag_args(args: tuple[str, ...]) -> tuple[str, ...]:
     """Return the container's words without program and model: what vLLM's own parser reads as flags."""
     first = next((n for n, word in enumerate(args) if word.startswith("-")), len(args))
     return args[first:]

@@ -18,7 +18,7 @@ class Mark(Value):
     reached: int = 0
 
 
-def grown(mark: Mark, reached: int) -> Mark:
+def advanced(mark: Mark, reached: int) -> Mark:
     """Return the mark of a database that has seen the other one come that far; it never goes back."""
     return mark.with_(reached=max(mark.reached, reached))
 

@@ -25,7 +25,7 @@ class Label:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class EvalAnswer:
     """What was answered for one record, the first fix action alone."""
 
     id: str
@@ -87,7 +87,7 @@ def same_fix(answer: str, wanted: str) -> bool:
     return bool(first) and first[0] == "set_flag" and bare and first[:2] == second[:2]
 
 
-def report(labels: Sequence[Label], answers: Sequence[Answer]) -> dict[str, object]:
+def report(labels: Sequence[Label], answers: Sequence[EvalAnswer]) -> dict[str, object]:
     """Compare answers with labels, record by record in the same order.
 
     Returns:
@@ -140,15 +140,15 @@ def _rows(of: Mapping[str, object]) -> list[dict[str, object]]:
     return [row for row in rows if isinstance(row, dict) and "id" in row] if isinstance(rows, list) else []
 
 
-def _class_right(label: Label, answer: Answer) -> bool:
+def _class_right(label: Label, answer: EvalAnswer) -> bool:
     return answer.class_ in label.classes
 
 
-def _fix_right(label: Label, answer: Answer) -> bool:
+def _fix_right(label: Label, answer: EvalAnswer) -> bool:
     return any(same_fix(answer.fix, fix) for fix in label.fixes)
 
 
-def _figures(pairs: Sequence[tuple[Label, Answer]]) -> dict[str, object]:
+def _figures(pairs: Sequence[tuple[Label, EvalAnswer]]) -> dict[str, object]:
     fixed = [pair for pair in pairs if pair[0].fixes]
     return {
         "class": _json(Share(right=sum(_class_right(*pair) for pair in pairs), total=len(pairs))),
@@ -166,7 +166,7 @@ def _json(share: Share) -> dict[str, object]:
     }
 
 
-def _record(label: Label, answer: Answer) -> dict[str, object]:
+def _record(label: Label, answer: EvalAnswer) -> dict[str, object]:
     return {
         "id": answer.id,
         "class": label.classes[0],

@@ -5,19 +5,19 @@ from dataclasses import dataclass
 
 from agent.failures.finding import EvidenceLine, Finding, Value
 from agent.failures.measure import measure
-from agent.failures.rules.rule_input import Case, Ruling
+from agent.failures.rules.rule_input import RuleInput, Ruling
 from agent.failures.rules.rules import RULES
 from agent.failures.signature import TROUBLE, FailureClass, Phase, Proof, Role, Signature
 from agent.failures.text.log_text import (
     TRACEBACK,
-    is_alarm,
+    failure_candidates,
     is_continued,
+    is_error_line,
     is_note,
     is_warning,
-    looks_loud,
-    only_notes,
-    outcries,
-    telling_lines,
+    looks_like_failure,
+    most_informative_lines,
+    only_info,
 )
 from agent.failures.text.phases import LOOK_AHEAD_LINES, STARTING, Mark, Timeline
 from agent.failures.text.streams import body_of, pods_of
@@ -71,7 +71,7 @@ def judge(
     servers: Sequence[str] = (),
 ) -> Finding:
     """Choose among sightings; see :meth:`agent.failures.match.match.Matcher.classify` for the arguments."""
-    loud = list(outcries(lines))
+    loud = list(failure_candidates(lines))
     asked_at = [s.index for s in sightings if s.signature.proof is Proof.ASKED]
     troubled = sorted({*loud, *asked_at, *(s.index for s in sightings if s.signature.role in TROUBLE)})
     timeline = Timeline([_mark(s) for s in sightings if s.signature.role is Role.PHASE], lines, troubled, servers)
@@ -183,7 +183,7 @@ def _unresolved(
         index
         for index in loud
         if index not in known
-        and is_alarm(body_of(lines[index]))
+        and is_error_line(body_of(lines[index]))
         and not (TRACEBACK in lines[index] and _end_of_traceback(lines, index, timeline) in known)
         and not timeline.stopped(index)
         and not timeline.started_after(index)
@@ -210,7 +210,7 @@ def _silent(
         return False
     known = {s.index for s in sightings}
     others = {s.index for s in troubles if s.index not in at and s.signature.failure_class not in like}
-    loud = {index for index, line in enumerate(lines) if index not in known and looks_loud(line)}
+    loud = {index for index, line in enumerate(lines) if index not in known and looks_like_failure(line)}
     return all(timeline.stopped(index) for index in others | loud)
 
 
@@ -281,7 +281,7 @@ def _ruling(
     alike = [s.index for s in ranked if s.signature.id == best.signature.id and timeline.server(s.index) == server]
     around = range(max(0, best.index - RULE_LINES), min(len(lines), best.index + RULE_LINES))
     return RULES[best.signature.decide](
-        Case(
+        RuleInput(
             line=_own(lines[best.index], server).lower(),
             text="\n".join(_own(lines[i], server) for i in around if not server or timeline.server(i) == server)[
                 :MAX_RULE_CHARS
@@ -324,7 +324,7 @@ def _harmless(
     loud = [index for index in loud if index not in known]
     scary = [sighting for sighting in sightings if sighting.signature.role is Role.BENIGN]
     survived = [sighting for sighting in sightings if sighting.signature.role is Role.CAUSE]
-    notes = only_notes(list(lines))
+    notes = only_info(list(lines))
     if not scary and not timeline.is_progress and not notes:
         return None
     if not notes and not all(_calmed(index, timeline) for index in loud):
@@ -360,7 +360,7 @@ def _calm(best: Sighting | None, timeline: Timeline, *, loud: bool) -> float:
 
 
 def _unknown(lines: Sequence[str]) -> Finding:
-    telling = telling_lines(list(lines))
+    telling = most_informative_lines(list(lines))
     return Finding(
         class_=FailureClass.UNKNOWN,
         signature=None,

@@ -26,7 +26,7 @@ class RateLimit(Value):
     per_hour: int
 
 
-class Use(StrEnum):
+class ReceiptUse(StrEnum):
     """What became of a receipt that was to start an effect."""
 
     OURS = "ours"  # it starts this effect, now or when it was tried before
@@ -35,10 +35,10 @@ class Use(StrEnum):
     CLOSED = "closed"  # the effect was refused before; nothing was recorded
 
 
-class Begun(Value):
+class BeginResult(Value):
     """What became of a change that was to begin; ``intent`` is the stored one where it is OURS, else None."""
 
-    use: Use
+    use: ReceiptUse
     intent: Intent | None = None
 
 
@@ -67,7 +67,7 @@ class ControlStore(MarkStore, Protocol):
         """Record the first decision of a plan (its whole JSON); return the one that is held, ours or the winner's."""
         ...
 
-    def begin(self, intent: Intent, *, rate_limit: RateLimit | None = None) -> Begun:
+    def begin(self, intent: Intent, *, rate_limit: RateLimit | None = None) -> BeginResult:
         """Use the receipt of ``intent.decision``, count the change and store the intent, in one transaction.
 
         Of racing executors no more than ``room`` allows get OURS: who looks and who writes are one. A change counts

@@ -8,7 +8,7 @@ from agent.fit.checkpoint.checkpoint import ModelProfile
 
 
 @runtime_checkable
-class ProfileShelf(Protocol):
+class ProfileStore(Protocol):
     """Profiles by name; the last one put wins."""
 
     def put(self, profile: ModelProfile) -> None:

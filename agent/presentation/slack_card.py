@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Any, Final
 
-from agent.core.decision.decision import NO_REASON, Answer
+from agent.core.decision.decision import NO_REASON, Choice
 from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import ForPerson, Restart
@@ -145,9 +145,9 @@ def _decided(incident: Incident, prose: Callable[[str, int], str]) -> list[Block
     decision = incident.decision
     if decision is None:
         return []
-    word = "Approved" if decision.answer is Answer.APPROVE else "Rejected"
+    word = "Approved" if decision.answer is Choice.APPROVE else "Rejected"
     proven = "" if decision.verified else ", not verified"
-    why = decision.why or (NO_REASON if decision.answer is Answer.REJECT else "")
+    why = decision.why or (NO_REASON if decision.answer is Choice.REJECT else "")
     why = f": {prose(why, 600)}" if why else ""
     by = prose(decision.shown, 200)
     return [_section(f"*{word}* by {by} through {decision.channel}{proven}, {decision.at:%H:%M:%S} UTC{why}")]

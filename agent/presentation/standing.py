@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from agent.core.change.execution import Change, EffectKind, EffectState, present_change
 from agent.core.change.verification import Verdict
-from agent.core.diagnosis.diagnosis import Voice
+from agent.core.diagnosis.diagnosis import DiagnosisSource
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.core.plan.plan import Rollout
@@ -71,11 +71,11 @@ _PERSON_LABELS = {
     _P.ROLLED_BACK: "No success seen",
 }
 
-SOURCES: dict[Voice, str] = {
-    Voice.RULES: "rules",
-    Voice.MODEL: "model; no rule recognised it",
-    Voice.BOTH: "rules and model, which agree",
-    Voice.DIFFER: "rules; the model differs",
+SOURCES: dict[DiagnosisSource, str] = {
+    DiagnosisSource.RULES: "rules",
+    DiagnosisSource.MODEL: "model; no rule recognised it",
+    DiagnosisSource.BOTH: "rules and model, which agree",
+    DiagnosisSource.DIFFER: "rules; the model differs",
 }
 
 ROLLOUTS: dict[Rollout, str] = {

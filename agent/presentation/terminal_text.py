@@ -3,12 +3,12 @@
 from datetime import datetime
 
 from agent.core.change.verification import Verification
-from agent.core.diagnosis.diagnosis import Diagnosis, Voice
+from agent.core.diagnosis.diagnosis import Diagnosis, DiagnosisSource
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import Action, ForPerson, Restart
 from agent.core.plan.plan import DIGEST_SHOWN, Plan
-from agent.core.text.field_labels import field_said
+from agent.core.text.field_labels import field_text
 from agent.core.text.safe_text import shortened, terminal
 from agent.presentation.evidence import field_source, place_of
 from agent.presentation.measured import figure_words, worth
@@ -83,11 +83,11 @@ def _diagnosis(incident: Incident, diagnosis: Diagnosis) -> list[str]:
         said.append(f"  key line   {place}: {terminal(diagnosis.decisive.line)}")
     for name, value in diagnosis.fields.items():
         source = field_source(diagnosis, name, incident.platform)
-        said.append(f"  figure     {terminal(field_said(name, value))}" + (f" ({source})" if source else ""))
+        said.append(f"  figure     {terminal(field_text(name, value))}" + (f" ({source})" if source else ""))
     if diagnosis.unknown:
         said.append(f"  unknown    {'; '.join(map(terminal, diagnosis.unknown))}")
     if diagnosis.model_word is not None:
-        differs = " - differs from the rules" if diagnosis.voice is Voice.DIFFER else ""
+        differs = " - differs from the rules" if diagnosis.voice is DiagnosisSource.DIFFER else ""
         said.append(f"  model      {terminal(diagnosis.model_word.root_cause)}{differs}")
     return said
 

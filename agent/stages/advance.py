@@ -17,7 +17,7 @@ from agent.stages.execution_to_verification import execution_to_verification
 from agent.stages.explain import explain
 from agent.stages.incident_to_diagnosis import incident_to_diagnosis
 from agent.stages.outcome_to_plan import outcome_to_plan
-from agent.stages.shared.commit import drain
+from agent.stages.shared.commit import send_outbox
 from agent.stages.shared.outcome import StageOutcome
 from agent.stages.shift_traffic import shift_traffic
 from agent.stages.undo import undo
@@ -70,7 +70,7 @@ def advance(context: StageContext, incident_id: str, *, may_explain: bool = Fals
         DependencyFailed: A port did not answer; what was committed stays, deliver again.
         InputRejected: The stored row cannot have been written by us; nothing was done.
     """
-    drain(context, incident_id)
+    send_outbox(context, incident_id)
     done: list[StageOutcome] = []
     rivals = 0
     while len(done) < STEPS:
@@ -87,7 +87,7 @@ def advance(context: StageContext, incident_id: str, *, may_explain: bool = Fals
             did = _run(context, incident, step, STAGE_OF[step])
         except StateConflict:
             rivals += 1
-            drain(context, incident_id)  # the rival may be dead, or our own first try whose answer was lost
+            send_outbox(context, incident_id)  # the rival may be dead, or our own first try whose answer was lost
             if rivals >= RIVALS:
                 raise
             continue

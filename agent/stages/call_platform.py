@@ -9,7 +9,7 @@ from agent.core.incident.phase import Phase
 from agent.ports.platform import Operation
 from agent.ports.stage_context import StageContext
 from agent.stages.shared.approval import refused
-from agent.stages.shared.approved_plan import check_allowed, check_as_shown, described, order_of
+from agent.stages.shared.approved_plan import check_allowed, check_as_shown, describe_service, platform_order
 from agent.stages.shared.commit import save
 from agent.stages.shared.effects import close_effect, note_started, perform, stored_intent
 from agent.stages.shared.outcome import StageOutcome
@@ -32,7 +32,7 @@ def call_platform(context: StageContext, incident: Incident) -> StageOutcome:
         incident,
         EffectKind.APPLY,
         check=lambda _: _preflight(context, incident, now),
-        call=lambda platform, intent: platform.apply(order_of(intent)),
+        call=lambda platform, intent: platform.apply(platform_order(intent)),
         on_started=started,
         on_refused=lambda why: _not_called(context, incident, why, now),
     )
@@ -58,7 +58,7 @@ def _preflight(context: StageContext, incident: Incident, now: datetime) -> Inte
     if decision is None or intent.decision != decision.id:
         raise refused(plan, "the approval was used before, for another effect", look)
     check_allowed(context, incident, plan, now)
-    live = described(context, plan)
+    live = describe_service(context, plan)
     if intent.target != live.target:
         why = f"{incident.service!r} changed since the intent was stored (now generation {live.generation})"
         raise refused(plan, why, "look at the new plan and approve it")

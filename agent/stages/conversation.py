@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from agent.core.diagnosis.diagnosis import Evidence, ModelWord
-from agent.core.diagnosis.evidence_pack import Case, Line, Pack, fence, packed, situation
-from agent.core.diagnosis.model_answer import Answer, EarlierLog, FitOf, LinesAround, answer_schema, read_answer
+from agent.core.diagnosis.evidence_pack import EvidencePack, Line, ModelInput, build_pack, fence_mark, rules_summary
+from agent.core.diagnosis.model_answer import EarlierLog, FitOf, LinesAround, ModelAnswer, answer_schema, read_answer
 from agent.core.diagnosis.model_joining import prose
 from agent.core.diagnosis.model_request import Spend
 from agent.core.diagnosis.model_use import ModelUse
@@ -54,7 +54,7 @@ class Subject:
         cap: What it may cost at most.
     """
 
-    case: Case
+    case: ModelInput
     platform: str
     patient: str
     may_wake: bool
@@ -84,7 +84,7 @@ class ModelReply:
 @dataclass(frozen=True, kw_only=True)
 class _Turn:
     question: Question
-    packs: tuple[Pack, ...]
+    packs: tuple[EvidencePack, ...]
     may_ask: bool
 
     @property
@@ -95,9 +95,9 @@ class _Turn:
 
 @dataclass(frozen=True, kw_only=True)
 class _Said:
-    answer: Answer
+    answer: ModelAnswer
     reply: Reply
-    pack: Pack
+    pack: EvidencePack
 
 
 class Conversation:
@@ -149,20 +149,20 @@ class Conversation:
         except ModelMisbehaved as again:
             return self._none(f"{error.why}; and again: {again.why}")
 
-    def _second(self, subject: Subject, first: _Turn, case: tuple[Case, tuple[int, ...]]) -> _Turn | None:
+    def _second(self, subject: Subject, first: _Turn, case: tuple[ModelInput, tuple[int, ...]]) -> _Turn | None:
         """Return the second question, or None where bytes, tokens, calls or seconds leave no room for it."""
         left = subject.cap.minus(self._spent)
-        bare = self._turn(subject, Case(rules=case[0].rules, story=()), limit=SMALLEST_EVIDENCE, may_ask=False)
+        bare = self._turn(subject, ModelInput(rules=case[0].rules, story=()), limit=SMALLEST_EVIDENCE, may_ask=False)
         room = min(EVIDENCE_BYTES, ALL_BYTES - first.bytes - bare.bytes - 30 * 8)
         if room < SMALLEST_EVIDENCE or left.calls < 1 or left.seconds < 1:
             return None
         return self._turn(subject, case[0], limit=room, may_ask=False, asked_for=case[1])
 
     def _turn(
-        self, subject: Subject, case: Case, *, limit: int, may_ask: bool, asked_for: tuple[int, ...] = ()
+        self, subject: Subject, case: ModelInput, *, limit: int, may_ask: bool, asked_for: tuple[int, ...] = ()
     ) -> _Turn:
         limits = [limit, *(int(limit * share) for share in SHORTER)]
-        packs = tuple(packed(case, self._matcher, limit=one, asked_for=asked_for) for one in limits)
+        packs = tuple(build_pack(case, self._matcher, limit=one, asked_for=asked_for) for one in limits)
         left = subject.cap.minus(self._spent)
         texts = [self._filled(case, pack, subject.platform, may_ask=may_ask) for pack in packs]
         question = Question(
@@ -179,13 +179,13 @@ class Conversation:
         )
         return _Turn(question=question, packs=packs, may_ask=may_ask)
 
-    def _filled(self, case: Case, pack: Pack, platform: str, *, may_ask: bool) -> tuple[str, str]:
+    def _filled(self, case: ModelInput, pack: EvidencePack, platform: str, *, may_ask: bool) -> tuple[str, str]:
         evidence = self._redact(pack.evidence)
         return self._use.prompt.fill(
             asking=_MAY_ASK if may_ask else _MAY_NOT_ASK,
-            situation=situation(case.rules, platform=platform),
+            situation=rules_summary(case.rules, platform=platform),
             evidence=evidence,
-            fence=fence(evidence),
+            fence=fence_mark(evidence),
         )
 
     def _ask(self, turn: _Turn) -> _Said:
@@ -225,7 +225,7 @@ class Conversation:
         return ModelReply(word=None, spent=self._spent, why=why, again=again, misbehaved=self._misbehaved)
 
 
-def _wanted(said: _Said, subject: Subject) -> tuple[Case, tuple[int, ...]]:
+def _wanted(said: _Said, subject: Subject) -> tuple[ModelInput, tuple[int, ...]]:
     """Fetch what the model asked for: a case with more facts and lines, and which lines come first."""
     case = subject.case
     facts: list[tuple[str, str]] = []

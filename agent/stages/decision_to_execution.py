@@ -9,11 +9,11 @@ from agent.core.incident.phase import Phase
 from agent.core.plan.plan import Plan
 from agent.core.service.serving import Live
 from agent.core.value import canonical
-from agent.ports.control import RateLimit, Use
+from agent.ports.control import RateLimit, ReceiptUse
 from agent.ports.stage_context import StageContext
 from agent.ports.store import head_key
 from agent.stages.shared.approval import refused
-from agent.stages.shared.approved_plan import check_allowed, check_as_shown, described, order_of
+from agent.stages.shared.approved_plan import check_allowed, check_as_shown, describe_service, platform_order
 from agent.stages.shared.commit import save
 from agent.stages.shared.effects import REFUSALS, close_effect, key_of
 from agent.stages.shared.kill_switch import changes_stopped
@@ -32,7 +32,7 @@ def begin_execution(context: StageContext, incident: Incident) -> StageOutcome:
         _may(context, incident, plan, now)
         if plan.by_person:
             return _hand_over(context, incident, plan, now)
-        live = described(context, plan)
+        live = describe_service(context, plan)
         check_as_shown(context, incident, plan, live)
     except REFUSALS as refusal:
         return _refuse(context, incident, str(refusal), now)
@@ -40,10 +40,12 @@ def begin_execution(context: StageContext, incident: Incident) -> StageOutcome:
     if barred:
         return _refuse_for_good(context, incident, plan, barred, now)
     begun = context.control_store().begin(_intent(incident, plan, live, now), rate_limit=rate_limit(context))
-    if begun.use is Use.RATE_LIMITED:
+    if begun.use is ReceiptUse.RATE_LIMITED:
         return _wait(context, incident, plan, now)
-    if begun.use is not Use.OURS or begun.intent is None:
-        before = "for another effect" if begun.use is Use.SPENT else "for this very change, which was refused then"
+    if begun.use is not ReceiptUse.OURS or begun.intent is None:
+        before = (
+            "for another effect" if begun.use is ReceiptUse.SPENT else "for this very change, which was refused then"
+        )
         spent = refused(plan, f"the approval was used before, {before}", "look at who writes to the store")
         return _refuse(context, incident, str(spent), now)
     _intend(context, incident, begun.intent, live, now)
@@ -106,7 +108,9 @@ def _not_valid(context: StageContext, incident: Incident, plan: Plan, live: Live
     to update them.
     """
     try:
-        context.require_platform(plan.target.service).validate(order_of(_intent(incident, plan, live, plan.made_at)))
+        context.require_platform(plan.target.service).validate(
+            platform_order(_intent(incident, plan, live, plan.made_at))
+        )
     except REFUSALS as error:
         return f"the platform would refuse the change: {error}"
     return ""

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from agent.core.change.expectation import against_prediction, needed
+from agent.core.change.expectation import compare_with_prediction, judge_by_need
 from agent.core.change.observed import with_speed
 from agent.core.change.verification import NEEDED, Check, Measurement, Verdict, Verification, judge
 from agent.core.incident.correlation import Meaning, meaning
@@ -12,7 +12,7 @@ from agent.core.text.safe_text import shortened
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused
 from agent.ports.bus import Message, Topic
 from agent.ports.stage_context import StageContext
-from agent.stages.observe import wanted
+from agent.stages.observe import needs_log
 from agent.stages.shared.commit import message_for, poll_again, save
 from agent.stages.shared.outcome import StageOutcome
 
@@ -49,7 +49,7 @@ def _look_again(
     context: StageContext, incident: Incident, seen: Verification, now: datetime, *, in_s: float
 ) -> StageOutcome:
     also: tuple[Message, ...] = ()
-    if wanted(seen):  # who may read logs reads this one
+    if needs_log(seen):  # who may read logs reads this one
         seen = seen.with_(log_asked=True)
         also = (message_for(incident, Topic.INCIDENTS, "observe"),)
     return poll_again(context, incident.with_(verification=seen), now=now, in_s=in_s, also=also)
@@ -81,7 +81,11 @@ def _judged(
         return found
     need = _need(context, incident.service)
     others = tuple(m for m in found if m is not speed)
-    return (*others, needed(speed, need), against_prediction(speed, incident.require_plan().fit_after.report, at=now))
+    return (
+        *others,
+        judge_by_need(speed, need),
+        compare_with_prediction(speed, incident.require_plan().fit_after.report, at=now),
+    )
 
 
 def _need(context: StageContext, service: str) -> float | None:

@@ -3,9 +3,9 @@
 from datetime import datetime
 
 from agent.core.diagnosis.diagnosing import story
-from agent.core.diagnosis.evidence_pack import Case, Line
+from agent.core.diagnosis.evidence_pack import Line, ModelInput
 from agent.core.diagnosis.model_answer import FitOf
-from agent.core.diagnosis.model_joining import explained_late, joined_words
+from agent.core.diagnosis.model_joining import add_explanation, combine
 from agent.core.diagnosis.model_request import Explanation, ModelRequest, Spend, round_cap
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import BEFORE_DECISION, Phase
@@ -92,10 +92,10 @@ def _written(
     known = incident.require_diagnosis()
     use = context.rules.model_use
     if incident.phase not in BEFORE_DECISION:
-        late = explained_late(known, heard.word)
+        late = add_explanation(known, heard.word)
         save(context, incident.with_(model_request=said, diagnosis=late), _line(heard), now=now, wake=False)
         return StageOutcome.NOTED
-    diagnosis = joined_words(known, said, use.fixes if use is not None else {})
+    diagnosis = combine(known, said, use.fixes if use is not None else {})
     explained = _with(incident, said).with_(diagnosis=diagnosis)
     if diagnosis.says == known.says or incident.phase is Phase.DIAGNOSED:
         save(context, explained, _line(heard), now=now)
@@ -114,7 +114,7 @@ def _subject(context: StageContext, incident: Incident, model_request: ModelRequ
     log = read_log(context, incident, signals)
     told = story(signals, without_secrets(context, log) if log is not None and log.lines else None)
     live = _live(context, incident.service)
-    case = Case(
+    case = ModelInput(
         rules=incident.require_diagnosis(),
         story=tuple(Line(ref=t.ref, text=t.line) for t in told),
         facts=_facts(context, incident, live),

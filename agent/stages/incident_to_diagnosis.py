@@ -4,10 +4,10 @@ from datetime import datetime
 
 from agent.core.diagnosis.diagnosing import LogText, diagnose
 from agent.core.diagnosis.diagnosis import Diagnosis
-from agent.core.diagnosis.model_joining import joined_words
+from agent.core.diagnosis.model_joining import combine
 from agent.core.diagnosis.model_request import start_request
 from agent.core.incident.asked_ends import asked_by_stop
-from agent.core.incident.correlation import Meaning, joined, meaning
+from agent.core.incident.correlation import Meaning, correlate, meaning
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.core.intake.signal import AlertState, Signal, in_order
@@ -29,7 +29,7 @@ def incident_to_diagnosis(context: StageContext, incident: Incident) -> StageOut
     """
     now = context.now_for(incident)
     signals = context.store.signals(incident.id)
-    weighed = weigh(context, incident, signals, now)
+    weighed = rediagnose(context, incident, signals, now)
     why = _asked(context, signals) or _recovered(weighed, signals)
     if why:
         save(context, weighed.move(Phase.SELF_RECOVERED, now=now, due_at=None, ended_why=why), why, now=now)
@@ -37,7 +37,7 @@ def incident_to_diagnosis(context: StageContext, incident: Incident) -> StageOut
     return _next(context, incident, weighed, now)
 
 
-def weigh(context: StageContext, incident: Incident, signals: tuple[Signal, ...], now: datetime) -> Incident:
+def rediagnose(context: StageContext, incident: Incident, signals: tuple[Signal, ...], now: datetime) -> Incident:
     """Return the incident with a diagnosis over everything that was heard so far, the model's word included."""
     log = read_log(context, incident, signals)
     text = without_secrets(context, log) if log is not None and log.lines else None
@@ -47,12 +47,12 @@ def weigh(context: StageContext, incident: Incident, signals: tuple[Signal, ...]
     if context.model is not None and use is not None:
         plan_from = now if rules.certain else context.rules.times.settles_at(incident)
         model_request = start_request(model_request, rules, when=use.when, wake=use.wake, plan_from=plan_from, now=now)
-    diagnosis = joined_words(rules, model_request, use.fixes if use is not None else {})
+    diagnosis = combine(rules, model_request, use.fixes if use is not None else {})
     return incident.with_(
         diagnosis=diagnosis,
         model_request=model_request,
         diagnosed_count=incident.received,
-        joined=joined(signals, context.rules.matcher, cause=diagnosis.class_),
+        joined=correlate(signals, context.rules.matcher, cause=diagnosis.class_),
         alerts_open=_open_alerts(signals),
         told=_told(context, log, signals) or incident.told,
         printed=_printed(text, log.revision if log is not None else None) or incident.printed,

@@ -2,7 +2,7 @@
 
 import shlex
 
-from agent.core.change.observed import Observed, figures
+from agent.core.change.observed import Observed, compare_figures
 from agent.core.change.verification import Check, Verification
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
@@ -18,7 +18,7 @@ from agent.stages.shared.commit import save
 from agent.stages.shared.outcome import StageOutcome
 
 
-def wanted(verification: Verification) -> bool:
+def needs_log(verification: Verification) -> bool:
     """Whether the start came up and nobody was sent for its log yet."""
     answer = verification.latest(Check.COMPLETION)
     return not verification.log_asked and answer is not None and answer.good is True
@@ -43,14 +43,16 @@ def observe(context: StageContext, incident_id: str) -> StageOutcome:
         return StageOutcome.WAITING
     now = context.now_for(incident)
     log = context.logs.instance_log(incident.service, revision=revision, instance=None, until=now)
-    found = observed(context, incident, plan, revision, log) if log is not None else None
+    found = read_figures(context, incident, plan, revision, log) if log is not None else None
     if found is None:
         return StageOutcome.WAITING
     save(context, incident.with_(verification=verification.with_(observed=found)), "", now=now, wake=False)
     return StageOutcome.NOTED
 
 
-def observed(context: StageContext, incident: Incident, plan: Plan, revision: str, log: InstanceLog) -> Observed | None:
+def read_figures(
+    context: StageContext, incident: Incident, plan: Plan, revision: str, log: InstanceLog
+) -> Observed | None:
     """Return the figures of a log beside the plan's; None where it prints none of them."""
     lines = [text for _, text in without_secrets(context, log).lines]
     told = measure(context.rules.printed, lines, 0).values
@@ -68,7 +70,7 @@ def observed(context: StageContext, incident: Incident, plan: Plan, revision: st
         accelerator_count=config.accelerator_count if config and config.accelerator else None,
         vllm=str(version) if version is not None else watched.vllm if watched else None,
         flags=context.rules.redact(shlex.join(config.args)) if config else None,
-        figures=figures(printed, plan.fit_after.report),
+        figures=compare_figures(printed, plan.fit_after.report),
     )
 
 

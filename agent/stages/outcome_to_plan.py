@@ -7,10 +7,10 @@ from agent.core.incident.incident import Incident, Remedy
 from agent.core.incident.phase import Phase
 from agent.ports.stage_context import StageContext
 from agent.stages.diagnosis_to_plan import next_plan, store_plan
-from agent.stages.incident_to_diagnosis import weigh
+from agent.stages.incident_to_diagnosis import rediagnose
 from agent.stages.shared.commit import save
 from agent.stages.shared.outcome import StageOutcome
-from agent.stages.shared.remedies import tried
+from agent.stages.shared.remedies import tried_remedies
 
 FAILED = frozenset({Verdict.NOT_RECOVERED.value, Verdict.INCONCLUSIVE.value})
 UNANSWERED_LIMIT = 2
@@ -24,8 +24,8 @@ def outcome_to_plan(context: StageContext, incident: Incident) -> StageOutcome:
     Two failed remedies of one fingerprint are enough; so are two plans that nobody answered.
     """
     now = context.now_for(incident)
-    weighed = weigh(context, incident, context.store.signals(incident.id), now)
-    known = weighed.with_(remedies=tried(incident, now))
+    weighed = rediagnose(context, incident, context.store.signals(incident.id), now)
+    known = weighed.with_(remedies=tried_remedies(incident, now))
     why = _enough(known, context.rules.policy.remedies_per_fingerprint)
     plan = None if why else next_plan(context, known, now)
     if plan is None:

@@ -4,24 +4,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from agent.core.decision.decision import NO_REASON, Answer, Channel, Decision, sign
+from agent.core.decision.decision import NO_REASON, Channel, Choice, Decision, sign
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.core.plan.plan import DIGEST_SHOWN, Plan
 from agent.errors import InputRejected, PolicyRefused, StateConflict
 from agent.ports.stage_context import StageContext
 from agent.presentation.plan_title import plan_title
-from agent.stages.shared.approval import is_automatic, may_not_decide
+from agent.stages.shared.approval import is_automatic, refusal_of_decider
 from agent.stages.shared.commit import save
-from agent.stages.shared.database_pair import WAY_BACK, databases_apart, note_reached
-from agent.stages.shared.kill_switch import kill_switch_says, switched_on
+from agent.stages.shared.database_pair import WAY_BACK, note_reached, pairing_fault
+from agent.stages.shared.kill_switch import kill_switch_message, kill_switch_reason
 from agent.stages.shared.outcome import StageOutcome
 
 RIVALS = 5
 POLICY_NAME = "policy"  # who decides where policy says automatic
 
 
-class Unrecorded(StateConflict):
+class NotRecorded(StateConflict):
     """Nothing stands against the word, and yet it is not recorded: the very same may be said again."""
 
 
@@ -34,17 +34,17 @@ class DecisionRequest:
         plan_digest: The digest that was shown to them, or its first ``DIGEST_SHOWN`` characters or more; None where
             the channel shows the plan itself.
         verified: Whether the channel proved who they are.
-        wanted: Whether somebody still waits for the answer; asked right before it is recorded.
+        is_awaited: Whether somebody still waits for the answer; asked right before it is recorded.
     """
 
     plan: str
-    answer: Answer
+    answer: Choice
     who: str
     channel: Channel
     verified: bool
     why: str = ""
     plan_digest: str | None = None
-    wanted: Callable[[], bool] = lambda: True
+    is_awaited: Callable[[], bool] = lambda: True
 
 
 def plan_to_decision(context: StageContext, word: DecisionRequest) -> Decision:
@@ -57,7 +57,7 @@ def plan_to_decision(context: StageContext, word: DecisionRequest) -> Decision:
         InputRejected: There is no such plan.
         PolicyRefused: The plan is not the one to decide, it expired, or who asks may not decide.
         StateConflict: Somebody was faster; the message names who.
-        Unrecorded: Nobody waits for the answer any more, or others kept writing; say it again.
+        NotRecorded: Nobody waits for the answer any more, or others kept writing; say it again.
     """
     plan = context.store.plan(word.plan)
     if plan is None:
@@ -71,11 +71,11 @@ def plan_to_decision(context: StageContext, word: DecisionRequest) -> Decision:
     _check(context, incident, plan, word)
     if now >= plan.expires_at:
         raise _refused(plan, f"it expired at {plan.expires_at:%Y-%m-%d %H:%M:%S} UTC", "wait for the next plan")
-    if word.answer is Answer.APPROVE and not plan.by_person:
+    if word.answer is Choice.APPROVE and not plan.by_person:
         _check_switch(context, plan)
     signed = _signed(context, plan, word, now)
-    if not word.wanted():
-        raise Unrecorded(
+    if not word.is_awaited():
+        raise NotRecorded(
             f"plan {plan.id!r} was not decided", why="it took so long that nobody waits for it", hint="say it again"
         )
     decision, row = _first(context, signed)
@@ -99,11 +99,11 @@ def auto_approve(context: StageContext, incident_id: str) -> StageOutcome:
     plan = incident.plan
     if incident.phase is not Phase.ASKED or plan is None or not is_automatic(context, incident, plan):
         return StageOutcome.WAITING
-    if kill_switch_says(context):
+    if kill_switch_message(context):
         return StageOutcome.WAITING
     word = DecisionRequest(
         plan=plan.id,
-        answer=Answer.APPROVE,
+        answer=Choice.APPROVE,
         who=POLICY_NAME,
         channel=Channel.POLICY,
         verified=True,
@@ -123,10 +123,10 @@ def _check_switch(context: StageContext, plan: Plan) -> None:
         PolicyRefused: The kill switch is on, or the databases do not belong together.
         DependencyFailed: Nobody knows how it stands.
     """
-    apart = databases_apart(context)
+    apart = pairing_fault(context)
     if apart:
         raise _refused(plan, apart, WAY_BACK)
-    stopped = switched_on(context)
+    stopped = kill_switch_reason(context)
     if stopped:
         raise _refused(plan, stopped, f"turn it off (sre-agent stop --off), then: sre-agent approve {plan.id}")
 
@@ -162,7 +162,7 @@ def _record_again(context: StageContext, decision: Decision) -> None:
         except StateConflict:
             continue
         return
-    raise Unrecorded(
+    raise NotRecorded(
         f"plan {decision.plan!r} is not recorded yet",
         why="others write to its incident at this moment",
         hint=f"say it again: sre-agent approve {decision.plan}",
@@ -170,7 +170,7 @@ def _record_again(context: StageContext, decision: Decision) -> None:
 
 
 def _record(context: StageContext, incident: Incident, decision: Decision) -> None:
-    approved = decision.answer is Answer.APPROVE
+    approved = decision.answer is Choice.APPROVE
     phase = Phase.APPROVED if approved else Phase.REJECTED
     moved = incident.move(phase, now=decision.at, decision=decision, due_at=decision.at)
     how = f" through {decision.channel}" + ("" if decision.verified else ", not verified")
@@ -189,12 +189,12 @@ def _check(context: StageContext, incident: Incident, plan: Plan, word: Decision
     if word.plan_digest is not None and not _is_digest(word.plan_digest, plan):
         why = f"what was shown had digest {word.plan_digest[:8]!r}, the plan has {plan.digest[:8]!r}: {_title(plan)}"
         raise _refused(plan, why, f"look at the plan again: sre-agent incidents show {incident.id}")
-    barred = may_not_decide(
+    barred = refusal_of_decider(
         context, plan, answer=word.answer, channel=word.channel, who=word.who, verified=word.verified
     )
     if barred:
         raise _refused(plan, barred, "ask somebody whom policy.toml names for this service")
-    if word.answer is Answer.APPROVE and not incident.may_change and not plan.by_person:
+    if word.answer is Choice.APPROVE and not incident.may_change and not plan.by_person:
         raise _refused(
             plan,
             "it belongs to a replay, which changes nothing",

@@ -13,8 +13,8 @@ from agent.stages.shared.approval import check_approval
 from agent.stages.shared.commit import poll_again, save
 from agent.stages.shared.effects import (
     close_effect,
+    effect_refused,
     key_of,
-    not_changed,
     perform,
     poll_operation,
     stored_intent,
@@ -60,22 +60,22 @@ def _may_shift(context: StageContext, incident: Incident, platform: Platform, no
     decision = incident.decision
     applied = valid_change(context, incident, now)
     if not applied.staged or applied.closed:
-        raise not_changed(incident, applied.closed or "the approved plan has no staged revision")
+        raise effect_refused(incident, applied.closed or "the approved plan has no staged revision")
     if decision is None or decision.id != applied.decision:
-        raise not_changed(incident, "nobody approved it")
+        raise effect_refused(incident, "nobody approved it")
     check_approval(context, incident, incident.require_plan(), decision)
     before = stored_intent(context, incident, EffectKind.SHIFT)
     live = platform.describe(incident.service)
     drift = drift_since(applied, live, shifted=before is not None)
     if drift:
-        raise not_changed(incident, drift)
+        raise effect_refused(incident, drift)
     if before is None and not _measured_good(incident, platform.measure(incident.service, applied.revision)):
         return _measure_again(context, incident, now)
     key = key_of(incident, EffectKind.SHIFT)
     intent = applied.with_(key=key, kind=EffectKind.SHIFT, etag=live.etag)
     stored = before or context.control_store().add_intent(intent)
     if stored is None or stored.closed:
-        raise not_changed(incident, "it was refused before")
+        raise effect_refused(incident, "it was refused before")
     return stored
 
 
@@ -88,7 +88,7 @@ def _measured_good(incident: Incident, measured: tuple[Measurement, ...]) -> boo
     answers = {m.check: m for m in measured if m.check in {Check.READY, Check.COMPLETION}}
     bad = next((m for m in answers.values() if m.good is False), None)
     if bad is not None:
-        raise not_changed(incident, bad.says)
+        raise effect_refused(incident, bad.says)
     return len(answers) == 2 and all(m.good for m in answers.values())
 
 

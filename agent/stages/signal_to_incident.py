@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from agent.core.incident.asked_ends import asked_by_stop, asked_by_us, stop_scopes
-from agent.core.incident.correlation import Meaning, accepts, first_line, linked, meaning
+from agent.core.incident.correlation import Meaning, accepts, first_line, is_linked, meaning
 from agent.core.incident.incident import KEPT_SIGNALS, CorrelatedSignal, Incident, incident_id
 from agent.core.incident.phase import BEFORE_DECISION
 from agent.core.intake.signal import AlertState, Signal, Source, alert_key
@@ -13,7 +13,7 @@ from agent.errors import StateConflict
 from agent.failures.finding import Finding
 from agent.ports.stage_context import StageContext
 from agent.ports.store import head_key
-from agent.stages.shared.commit import drain, save
+from agent.stages.shared.commit import save, send_outbox
 from agent.stages.shared.outcome import StageOutcome
 
 UNCLAIMED = "unclaimed"  # closings that came before what they close
@@ -44,7 +44,7 @@ def signal_to_incident(context: StageContext, signal: Signal, opening: Opening |
     known = context.store.knows(signal.key)
     if known is not None:
         if known != UNCLAIMED:
-            drain(context, known)
+            send_outbox(context, known)
         return StageOutcome.DUPLICATE
     finding = context.rules.matcher.classify(signal.text, whole_log=False, platform=signal.platform)
     for _ in range(RIVALS):
@@ -157,7 +157,7 @@ def _open(
     now = context.clock.now()
     same = before is not None and before.revision == signal.revision
     episode = before.episode + 1 if before is not None and same else 1
-    follows = linked(before, signal.at, cool_off_s=context.rules.times.cool_off_s)
+    follows = is_linked(before, signal.at, cool_off_s=context.rules.times.cool_off_s)
     incident = Incident(
         id=incident_id(signal.run, signal.service, signal.revision, episode),
         run=signal.run,

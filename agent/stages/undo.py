@@ -13,8 +13,8 @@ from agent.stages.shared.commit import save
 from agent.stages.shared.effects import (
     REFUSALS,
     close_effect,
+    effect_refused,
     key_of,
-    not_changed,
     note_started,
     perform,
     stored_intent,
@@ -42,7 +42,7 @@ def undo(context: StageContext, incident: Incident) -> StageOutcome:
             return rolled_back(context, incident, "the change was never made", now)
         intent = stored_intent(context, incident, EffectKind.ROLL_BACK) or _intend(context, incident, platform, now)
         if intent.closed:
-            raise not_changed(incident, f"it was refused before: {intent.closed}")
+            raise effect_refused(incident, f"it was refused before: {intent.closed}")
     except REFUSALS as error:  # gone, closed to us, changed by somebody else, or too late
         return _not_undone(context, incident, str(error), now)
     effect = incident.effect(EffectKind.ROLL_BACK)
@@ -72,14 +72,14 @@ def _intend(context: StageContext, incident: Incident, platform: Platform, now: 
     """Store the intent of the roll-back, with the etag of now."""
     stopped = changes_stopped(context)
     if stopped:
-        raise not_changed(incident, stopped)
+        raise effect_refused(incident, stopped)
     applied, live = _still_ours(context, incident, platform, now)
     key = key_of(incident, EffectKind.ROLL_BACK)
     revision = revision_name(incident.service, key)
     undoing = applied.with_(key=key, kind=EffectKind.ROLL_BACK, etag=live.etag, revision=revision, closed="")
     stored = context.control_store().add_intent(undoing)
     if stored is None:
-        raise not_changed(incident, "it was refused before")
+        raise effect_refused(incident, "it was refused before")
     return stored
 
 
@@ -94,7 +94,7 @@ def _still_ours(context: StageContext, incident: Incident, platform: Platform, n
     shifted = applied.staged and stored_intent(context, incident, EffectKind.SHIFT) is not None
     drift = drift_since(applied, live, shifted=shifted)
     if drift:
-        raise not_changed(incident, drift)
+        raise effect_refused(incident, drift)
     return applied, live
 
 

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from agent.core.change.execution import Effect, EffectKind, EffectState
 from agent.core.change.verification import Verdict
-from agent.core.incident.correlation import joined
+from agent.core.incident.correlation import correlate
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.core.text.safe_text import shortened
@@ -12,7 +12,7 @@ from agent.ports.stage_context import StageContext
 from agent.stages.shared.commit import save
 from agent.stages.shared.effects import key_of
 from agent.stages.shared.outcome import StageOutcome
-from agent.stages.shared.remedies import tried
+from agent.stages.shared.remedies import tried_remedies
 
 
 def verification_to_outcome(context: StageContext, incident: Incident) -> StageOutcome:
@@ -27,8 +27,8 @@ def verification_to_outcome(context: StageContext, incident: Incident) -> StageO
             now=now,
             due_at=None,
             ended_why=verification.why,
-            remedies=tried(incident, now),
-            joined=joined(context.store.signals(incident.id), context.rules.matcher, cause=incident.cause),
+            remedies=tried_remedies(incident, now),
+            joined=correlate(context.store.signals(incident.id), context.rules.matcher, cause=incident.cause),
         )
         save(context, ended, f"resolved: {verification.why}", now=now)
         return StageOutcome.MOVED

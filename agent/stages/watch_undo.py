@@ -11,7 +11,7 @@ from agent.ports.stage_context import StageContext
 from agent.stages.shared.commit import poll_again, save
 from agent.stages.shared.effects import poll_operation
 from agent.stages.shared.outcome import StageOutcome
-from agent.stages.shared.remedies import tried
+from agent.stages.shared.remedies import tried_remedies
 
 
 def watch_undo(context: StageContext, incident: Incident) -> StageOutcome:
@@ -55,6 +55,6 @@ def rolled_back(context: StageContext, incident: Incident, what: str, now: datet
 
 def give_up(context: StageContext, incident: Incident, why: str, now: datetime) -> StageOutcome:
     """A person must look at it."""
-    moved = incident.move(Phase.ESCALATED, now=now, due_at=None, ended_why=why, remedies=tried(incident, now))
+    moved = incident.move(Phase.ESCALATED, now=now, due_at=None, ended_why=why, remedies=tried_remedies(incident, now))
     save(context, moved, f"escalated: {why}", now=now)
     return StageOutcome.MOVED

@@ -5,7 +5,7 @@ from datetime import timedelta, timezone
 import pytest
 
 from agent.core.decision.audit import Soundness, verify
-from agent.ports.control import KillSwitch, RateLimit, Use
+from agent.ports.control import KillSwitch, RateLimit, ReceiptUse
 
 
 class TestClaims:
@@ -27,8 +27,8 @@ class TestClaims:
 class TestReceipts:
     def test_a_receipt_starts_one_effect_however_often_it_is_tried(self, control, make):
         begun = [control.begin(make.intent(service="gemma", applied_at=make.at(n))) for n in range(3)]
-        assert [b.use for b in begun] == [Use.OURS] * 3
-        assert control.begin(make.intent("e-2", "d-1", applied_at=make.at(9))).use is Use.SPENT
+        assert [b.use for b in begun] == [ReceiptUse.OURS] * 3
+        assert control.begin(make.intent("e-2", "d-1", applied_at=make.at(9))).use is ReceiptUse.SPENT
         assert control.limits("gemma", make.T0).all_changes == (make.T0,)
 
     def test_one_racer_gets_the_receipt(self, open_control, make):
@@ -36,8 +36,8 @@ class TestReceipts:
         for n in range(10):
             begun = make.together(4, lambda w, n=n: handles[w].begin(make.intent(f"e-{n}-{w}", f"d-{n}")))
             won = [b.use for b in begun]
-            assert won.count(Use.OURS) == 1
-            assert won.count(Use.SPENT) == 3
+            assert won.count(ReceiptUse.OURS) == 1
+            assert won.count(ReceiptUse.SPENT) == 3
 
     def test_limits_tell_the_changes_of_the_service_and_of_all(self, control, make):
         for n, service in enumerate(["a", "b", "a"]):
@@ -65,7 +65,7 @@ class TestIntents:
         assert control.begin(make.intent("e-2", "d-1")).intent is None
         assert (
             control.begin(make.intent("e-3", "d-3"), rate_limit=RateLimit(window_s=900, per_hour=9)).use
-            is Use.RATE_LIMITED
+            is ReceiptUse.RATE_LIMITED
         )
         assert control.intent("e-2") is None
         assert control.intent("e-3") is None
@@ -77,13 +77,13 @@ class TestIntents:
         open_control().close_intent("e-1", "another reason")
         assert open_control().intent("e-1").closed == "the target changed"
         again = open_control().begin(make.intent(etag="etag-6"))
-        assert (again.use, again.intent) == (Use.CLOSED, None)
+        assert (again.use, again.intent) == (ReceiptUse.CLOSED, None)
 
     def test_what_was_closed_before_it_was_stored_is_never_stored(self, open_control, make):
         """A worker that slept over the refusal comes too late; nothing is counted either."""
         control = open_control()
         control.close_intent("e-1", "refused")
-        assert open_control().begin(make.intent()).use is Use.CLOSED
+        assert open_control().begin(make.intent()).use is ReceiptUse.CLOSED
         assert control.limits("gemma", make.T0).all_changes == ()
         assert control.add_intent(make.intent()) is None
 
@@ -118,35 +118,38 @@ class TestRoom:
         return control.begin(intent, rate_limit=rate_limit).use
 
     def test_one_change_of_a_service_per_window(self, control, make):
-        assert self.use(control, 1, "a", make.at(0)) is Use.OURS
-        assert self.use(control, 2, "a", make.at(899)) is Use.RATE_LIMITED
-        assert self.use(control, 3, "b", make.at(899)) is Use.OURS
-        assert self.use(control, 2, "a", make.at(900)) is Use.OURS
+        assert self.use(control, 1, "a", make.at(0)) is ReceiptUse.OURS
+        assert self.use(control, 2, "a", make.at(899)) is ReceiptUse.RATE_LIMITED
+        assert self.use(control, 3, "b", make.at(899)) is ReceiptUse.OURS
+        assert self.use(control, 2, "a", make.at(900)) is ReceiptUse.OURS
 
     def test_so_many_an_hour_over_all_services(self, control, make):
         told = [self.use(control, n, f"s{n}", make.at(n)) for n in range(6)]
-        assert told == [Use.OURS] * 4 + [Use.RATE_LIMITED] * 2
-        assert self.use(control, 9, "s9", make.at(3599)) is Use.RATE_LIMITED
-        assert self.use(control, 9, "s9", make.at(3600)) is Use.OURS
-        assert self.use(control, 10, "s10", make.at(3600)) is Use.RATE_LIMITED
+        assert told == [ReceiptUse.OURS] * 4 + [ReceiptUse.RATE_LIMITED] * 2
+        assert self.use(control, 9, "s9", make.at(3599)) is ReceiptUse.RATE_LIMITED
+        assert self.use(control, 9, "s9", make.at(3600)) is ReceiptUse.OURS
+        assert self.use(control, 10, "s10", make.at(3600)) is ReceiptUse.RATE_LIMITED
 
     def test_what_found_no_room_is_not_counted_and_may_come_again(self, control, make):
         self.use(control, 1, "a", make.at(0))
         for _ in range(3):
-            assert self.use(control, 2, "a", make.at(1)) is Use.RATE_LIMITED
+            assert self.use(control, 2, "a", make.at(1)) is ReceiptUse.RATE_LIMITED
         assert control.limits("a", make.at(0)).all_changes == (make.T0,)
 
     def test_the_same_effect_again_needs_no_room(self, control, make):
         self.use(control, 1, "a", make.at(0))
-        assert self.use(control, 1, "a", make.at(1)) is Use.OURS
-        assert self.use(control, 1, "a", make.at(1), rate_limit=RateLimit(window_s=900, per_hour=0)) is Use.OURS
+        assert self.use(control, 1, "a", make.at(1)) is ReceiptUse.OURS
+        assert self.use(control, 1, "a", make.at(1), rate_limit=RateLimit(window_s=900, per_hour=0)) is ReceiptUse.OURS
 
     def test_a_change_that_a_fast_clock_put_into_the_future_counts(self, control, make):
         self.use(control, 1, "a", make.at(600))
-        assert self.use(control, 2, "a", make.at(0)) is Use.RATE_LIMITED
+        assert self.use(control, 2, "a", make.at(0)) is ReceiptUse.RATE_LIMITED
 
     def test_no_changes_an_hour_means_none(self, control, make):
-        assert self.use(control, 1, "a", make.at(0), rate_limit=RateLimit(window_s=1, per_hour=0)) is Use.RATE_LIMITED
+        assert (
+            self.use(control, 1, "a", make.at(0), rate_limit=RateLimit(window_s=1, per_hour=0))
+            is ReceiptUse.RATE_LIMITED
+        )
 
     def test_racing_executors_get_no_more_than_the_limits(self, open_control, make):
         """Sixteen executors at once, each with a receipt of its own: four start over all, one of a service."""
@@ -154,10 +157,10 @@ class TestRoom:
         for turn in range(5):
             at = make.at(turn * 9000)
             told = make.together(16, lambda n, at=at, turn=turn: self.use(handles[n % 4], f"{turn}-{n}", f"s{n}", at))
-            assert told.count(Use.OURS) == 4
+            assert told.count(ReceiptUse.OURS) == 4
             at = make.at(turn * 9000 + 4000)
             told = make.together(16, lambda n, at=at, turn=turn: self.use(handles[n % 4], f"{turn}+{n}", "one", at))
-            assert told.count(Use.OURS) == 1
+            assert told.count(ReceiptUse.OURS) == 1
 
 
 class TestOnce:

@@ -118,11 +118,11 @@ def arm(function):
 def decide(plan):
     """Approve a plan in this process, as `decide` does."""
     from agent.app import Role
-    from agent.core.decision.decision import Answer, Channel
+    from agent.core.decision.decision import Channel, Choice
     from agent.ports.stage_context import Owner
     from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
 
-    word = DecisionRequest(plan=plan, answer=Answer.APPROVE, who="ada", channel=Channel.COMMAND_LINE, verified=False)
+    word = DecisionRequest(plan=plan, answer=Choice.APPROVE, who="ada", channel=Channel.COMMAND_LINE, verified=False)
     plan_to_decision(function_app.app_of(Role.DECIDE).contexts[Owner.DECIDE], word)
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from agent.core.change.execution import EffectKind, Intent
-from agent.core.decision.decision import Answer, Channel, sign
+from agent.core.decision.decision import Channel, Choice, sign
 from agent.core.decision.policy import Approver, Mode, Policy, Rule
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import SetConcurrency, SetFlag
@@ -218,7 +218,7 @@ def test_what_was_shown_must_be_the_plan(journey):
     plan = told.until(ASKED).plan
     word = DecisionRequest(
         plan=plan.id,
-        answer=Answer.APPROVE,
+        answer=Choice.APPROVE,
         who="ada",
         channel=Channel.COMMAND_LINE,
         verified=False,
@@ -284,9 +284,9 @@ def test_a_kill_switch_that_answers_late_lets_nothing_begin(journey, monkeypatch
     ticks = iter([0.0, 1.5])
     monkeypatch.setattr(kill_switch, "time", type("Slow", (), {"monotonic": lambda: next(ticks)}))
     with pytest.raises(DependencyFailed, match="did not answer within 1 s"):
-        kill_switch.switched_on(world)
+        kill_switch.kill_switch_reason(world)
     monkeypatch.setattr(kill_switch, "time", real)
-    assert kill_switch.kill_switch_says(world) == ""
+    assert kill_switch.kill_switch_message(world) == ""
 
 
 def test_the_switch_in_the_environment_stops_everything(journey):
@@ -383,12 +383,12 @@ def test_policy_is_read_by_the_executor_itself(journey):
 def test_nobody_may_sign_as_policy_from_outside(journey):
     told = journey(PROBE)
     plan = told.until(ASKED).plan
-    word = DecisionRequest(plan=plan.id, answer=Answer.APPROVE, who="policy", channel=Channel.POLICY, verified=True)
+    word = DecisionRequest(plan=plan.id, answer=Choice.APPROVE, who="policy", channel=Channel.POLICY, verified=True)
     with pytest.raises(PolicyRefused, match="asks for a person"):
         plan_to_decision(told.installation.contexts[Owner.DECIDE], word)
 
 
-def word_of(plan, channel, who, *, answer=Answer.APPROVE, verified=True):
+def word_of(plan, channel, who, *, answer=Choice.APPROVE, verified=True):
     return DecisionRequest(
         plan=plan.id, answer=answer, who=who, channel=channel, verified=verified, plan_digest=plan.digest
     )
@@ -410,7 +410,7 @@ NONE = Approver(name="None", slack="U0NONE")
         (Channel.CONSOLE, "eve@example.com", "names no approver"),
     ],
 )
-@pytest.mark.parametrize("answer", list(Answer))
+@pytest.mark.parametrize("answer", list(Choice))
 def test_a_verified_channel_needs_an_approver_of_the_service(journey, channel, who, says, answer):
     told = journey(PROBE)
     with_policy(told, approvers=(ADA, BEN, NONE))
@@ -437,12 +437,12 @@ def test_who_asks_does_not_approve_under_any_of_their_names(journey, asked_by):
     with_policy(told, approvers=(ADA,))
     incident = told.until(ASKED)
     plan = incident.plan.with_(asked_by=asked_by)
-    from agent.stages.shared.approval import may_not_decide
+    from agent.stages.shared.approval import refusal_of_decider
 
     world = told.installation.contexts[Owner.DECIDE]
     ask = {"channel": Channel.SLACK, "who": "U0ADA", "verified": True}
-    assert "who asks does not approve" in may_not_decide(world, plan, answer=Answer.APPROVE, **ask)
-    assert may_not_decide(world, plan, answer=Answer.REJECT, **ask) == ""
+    assert "who asks does not approve" in refusal_of_decider(world, plan, answer=Choice.APPROVE, **ask)
+    assert refusal_of_decider(world, plan, answer=Choice.REJECT, **ask) == ""
 
 
 @pytest.mark.parametrize("channel", [Channel.COMMAND_LINE, Channel.CONSOLE])
@@ -483,7 +483,7 @@ def test_a_full_hour_makes_an_approved_plan_wait_and_then_go_on(journey):
 def test_losing_to_a_person_is_no_failure_of_the_policy(journey):
     told = journey(PROBE)
     asked = told.until(ASKED)
-    told.answer(asked.plan.id, Answer.REJECT, why="no")
+    told.answer(asked.plan.id, Choice.REJECT, why="no")
     with pytest.raises(StateConflict):
         told.answer(asked.plan.id)
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from agent.core.decision.decision import Answer
+from agent.core.decision.decision import Choice
 from agent.core.decision.policy import Approver, Policy
 from agent.core.incident.phase import Phase
 from agent.entrypoints.console.app import make_app
@@ -164,7 +164,7 @@ def test_somebody_was_faster(stage, url, open_page):
     incident = stage.waiting()
     page = open_page().page
     page.goto(f"{url}/plans/{incident.plan.id}")
-    stage.said(incident, Answer.REJECT, who="maria", why="no")
+    stage.said(incident, Choice.REJECT, who="maria", why="no")
     page.get_by_role("button", name="Approve").click()
     assert page.get_by_role("heading", level=1).inner_text() == "maria was faster"
     assert stage.world.store.load(incident.id).decision.who == "maria"
@@ -257,7 +257,7 @@ def test_a_hostile_log_line_does_nothing_with_scripts_on(stage, url, open_page, 
 def every_page(stage, scenes) -> list[str]:
     waits = stage.waiting("waits", make=scenes.memory_plan, diagnosis=scenes.memory_diagnosis(stage.clock.now()))
     person = stage.waiting("person", make=scenes.person_plan)
-    measured = stage.verifying(stage.applying(stage.said(stage.waiting("measured"), Answer.APPROVE)), good=False)
+    measured = stage.verifying(stage.applying(stage.said(stage.waiting("measured"), Choice.APPROVE)), good=False)
     gone = stage.escalated(stage.rolled_back(measured))
     long = stage.waiting(
         "long" * 15,

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from agent.core.decision.decision import Answer
+from agent.core.decision.decision import Choice
 from agent.core.decision.policy import Mode, Rule
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import ForPerson
 from agent.core.plan.plan import Plan
-from agent.core.plan.proof import OFFERED, Proof, touched
+from agent.core.plan.proof import OFFERED, Proof, affected_memory
 from agent.errors import PolicyRefused
 from agent.ports.stage_context import Owner
 from agent.presentation.terminal_text import lines
@@ -31,7 +31,7 @@ def holds(plan: Plan) -> None:
     """T3 for one plan."""
     if not plan.by_person:
         assert plan.proof in OFFERED, plan.proof_missing
-    if touched(plan.actions):
+    if affected_memory(plan.actions):
         assert plan.proof is not Proof.NOT_NEEDED
         assert bool(plan.proof_figures) == (plan.proof in {Proof.COMPUTED, Proof.MEASURED})
     assert bool(plan.proof_missing) == (plan.proof is Proof.NONE)
@@ -49,7 +49,7 @@ def test_every_plan_of_an_example_is_proved_or_a_task(example: str, journey) -> 
             break
         holds(found.plan)
         seen.append(found.plan.id)
-        told.answer(found.plan.id, Answer.REJECT, why="show me another one")
+        told.answer(found.plan.id, Choice.REJECT, why="show me another one")
     assert seen
 
 
@@ -72,7 +72,7 @@ def test_the_engines_own_maximum_is_a_proof_and_its_line_is_shown(journey) -> No
 def test_a_smaller_cache_type_that_nobody_proved_is_a_task(journey) -> None:
     """The log says 4.0 GiB needed and 1.0 there: whether half of the bytes would do is not known."""
     told, found = asked(journey)
-    told.answer(found.plan.id, Answer.REJECT, why="not that")
+    told.answer(found.plan.id, Choice.REJECT, why="not that")
     second = told.until(lambda i: i.ended or (i.phase is Phase.ASKED and i.plan.id != found.plan.id))
     assert second.phase is Phase.ASKED
     assert second.plan.by_person

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from agent.core.decision.policy import NEVER_FLAGS, Mode, Policy, Rule
-from agent.core.diagnosis.evidence_pack import Case, Line
-from agent.core.diagnosis.model_joining import joined_words
+from agent.core.diagnosis.evidence_pack import Line, ModelInput
+from agent.core.diagnosis.model_joining import combine
 from agent.core.diagnosis.model_request import ROUND_CAP, When, start_request
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import ForPerson
@@ -128,7 +128,7 @@ def test_every_public_string_reaches_the_model_and_moves_nothing_but_class_ids_a
     for text, carrier in carried:
         line = known.redact(entry(carrier, text, 0)["textPayload"])
         rules = asked.diagnosis.with_(class_="unknown", signature=None, certain=False, provisional=False, evidence=())
-        case = Case(rules=rules, story=(Line(ref="s1", text=line),))
+        case = ModelInput(rules=rules, story=(Line(ref="s1", text=line),))
         talk = Conversation(world.model, known.model_use, matcher=known.matcher, redact=known.redact)
         heard = talk.about(Subject(case=case, platform="cloud_run", patient=SERVICE, may_wake=True, cap=ROUND_CAP))
         question = world.model.questions[-1]
@@ -140,7 +140,7 @@ def test_every_public_string_reaches_the_model_and_moves_nothing_but_class_ids_a
         held = start_request(
             None, rules, when=When.ALWAYS, wake=When.ALWAYS, plan_from=told.clock.now(), now=told.clock.now()
         )
-        joined = joined_words(rules, held.said(heard.word, heard.lines), known.model_use.fixes)
+        joined = combine(rules, held.said(heard.word, heard.lines), known.model_use.fixes)
         assert joined.led_by_model
         assert joined.fix_actions == known.model_use.fixes[joined.class_]
         if joined.says not in plans:  # a plan rests on nothing else of a diagnosis

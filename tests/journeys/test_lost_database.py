@@ -8,7 +8,7 @@ import pytest
 import structlog
 
 from agent.app import build_app
-from agent.core.decision.decision import Answer, Channel
+from agent.core.decision.decision import Channel, Choice
 from agent.core.incident.phase import Phase
 from agent.entrypoints.cli.main import main
 from agent.entrypoints.pubsub.handlers import on_tick
@@ -19,8 +19,8 @@ from agent.ports.stage_context import Owner
 from agent.ports.store import Query
 from agent.settings import read_settings
 from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
-from agent.stages.shared.database_pair import databases_apart
-from agent.stages.shared.kill_switch import turn_kill_switch
+from agent.stages.shared.database_pair import pairing_fault
+from agent.stages.shared.kill_switch import set_kill_switch
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "gemma4-26b-l4-startup-probe"
@@ -61,7 +61,7 @@ class Service:
 
     def approve(self, plan: str) -> None:
         word = DecisionRequest(
-            plan=plan, answer=Answer.APPROVE, who="ada", channel=Channel.COMMAND_LINE, verified=False
+            plan=plan, answer=Choice.APPROVE, who="ada", channel=Channel.COMMAND_LINE, verified=False
         )
         plan_to_decision(self.here.contexts[Owner.DECIDE], word)
 
@@ -121,7 +121,7 @@ def older(service: Service, name: str) -> None:
 def another(service: Service, name: str) -> None:
     """A file of another installation."""
     other = Service(service.folder.parent / "other")
-    databases_apart(other.here.contexts[Owner.DECIDE])
+    pairing_fault(other.here.contexts[Owner.DECIDE])
     other.close()
     service.lose(name, other.folder)
 
@@ -131,9 +131,9 @@ LOSSES = {"missing": missing, "emptied": emptied, "older": older, "of another in
 
 def start_request(service: Service) -> None:
     """An installation in which somebody decided; a backup was made before."""
-    turn_kill_switch(service.here.store, service.here.control, on=False, by="ada", why="-", at=service.here.clock.now())
+    set_kill_switch(service.here.store, service.here.control, on=False, by="ada", why="-", at=service.here.clock.now())
     asked = service.asked()
-    assert databases_apart(service.here.contexts[Owner.DECIDE]) == ""
+    assert pairing_fault(service.here.contexts[Owner.DECIDE]) == ""
     service.copy("backup")
     service.approve(asked.plan.id)
 
@@ -176,7 +176,7 @@ def test_a_kill_switch_that_was_lost_is_not_off(service, lost):
     """It was on; the copy that stands knows nothing of it, and nothing is changed all the same."""
     start_request(service)
     now = service.here.clock.now()
-    turn_kill_switch(service.here.store, service.here.control, on=True, by="grace", why="enough", at=now)
+    set_kill_switch(service.here.store, service.here.control, on=True, by="grace", why="enough", at=now)
     lost(service, "control.sqlite")
     service.work()
     assert not service.here.environment.rehearsal.describe(SERVICE).stamps
@@ -193,11 +193,11 @@ def test_verifying_an_emptied_record_is_not_sound(service, monkeypatch, capsys):
 
 
 def test_a_new_installation_starts_by_itself_and_both_carry_one_id(service):
-    assert databases_apart(service.here.contexts[Owner.DECIDE]) == ""
+    assert pairing_fault(service.here.contexts[Owner.DECIDE]) == ""
     mine, theirs = service.here.store.mark(), service.here.control.mark()
     assert mine.installation == theirs.installation
     assert (mine.paired, theirs.paired) == (True, True)
-    assert databases_apart(service.here.contexts[Owner.DECISION]) == ""
+    assert pairing_fault(service.here.contexts[Owner.DECISION]) == ""
     assert service.here.store.mark() == mine
 
 
@@ -209,7 +209,7 @@ def test_a_first_start_that_died_halfway_goes_on(service, stopped_after):
     service.here.control.first_mark(Mark(installation="installation-a"))
     if stopped_after == "both":
         service.here.store.first_mark(Mark(installation="installation-a", paired=True))
-    assert databases_apart(service.here.contexts[Owner.DECIDE]) == ""
+    assert pairing_fault(service.here.contexts[Owner.DECIDE]) == ""
     assert service.here.control.mark() == Mark(installation="installation-a", paired=True)
 
 
@@ -219,20 +219,20 @@ def test_state_from_before_this_rule_is_stamped_once(service):
     for database in (service.here.store._database, service.here.control._database):
         with database.writing() as db:
             db.execute("DELETE FROM installation")
-    assert databases_apart(service.here.contexts[Owner.DECIDE]) == ""
+    assert pairing_fault(service.here.contexts[Owner.DECIDE]) == ""
     service.work()
     assert service.here.environment.rehearsal.describe(SERVICE).stamps
     emptied(service, "control.sqlite")
-    assert "missing or was emptied" in databases_apart(service.here.contexts[Owner.DECIDE])
+    assert "missing or was emptied" in pairing_fault(service.here.contexts[Owner.DECIDE])
 
 
 def test_a_crash_between_the_decision_and_its_marks_is_no_loss(service):
     """The record grew, and neither database was told."""
     start_request(service)
     service.here.control.append(at=service.here.clock.now(), kind="k", incident="i", who="w", body="b")
-    assert databases_apart(service.here.contexts[Owner.DECIDE]) == ""
+    assert pairing_fault(service.here.contexts[Owner.DECIDE]) == ""
     service.here.store.reach(service.here.control.audit(1)[-1].number)
-    assert databases_apart(service.here.contexts[Owner.DECIDE]) == ""
+    assert pairing_fault(service.here.contexts[Owner.DECIDE]) == ""
 
 
 @pytest.mark.parametrize("name", BOTH)
@@ -244,7 +244,7 @@ def test_paired_anew_it_goes_on_with_the_kill_switch_on(service, lost, name):
     start_request(service)
     lost(service, name)
     _check_databases(service.here, anew=True)
-    assert databases_apart(service.here.contexts[Owner.DECIDE]) == ""
+    assert pairing_fault(service.here.contexts[Owner.DECIDE]) == ""
     assert service.here.control.kill_switch() == KillSwitch(
         on=True,
         by=service.here.control.audit(1)[-1].who,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.diagnosis.diagnosis import Voice
+from agent.core.diagnosis.diagnosis import DiagnosisSource
 from agent.core.diagnosis.model_request import INCIDENT_CAP, Explanation
 from agent.core.incident.phase import Phase
 from agent.core.plan.plan import Risk
@@ -52,7 +52,12 @@ def test_at_least_six_examples_are_certain(journey):
 
 
 @pytest.mark.parametrize(
-    ("answer", "voice"), [(words.right, Voice.BOTH), (words.lie, Voice.DIFFER), (words.names("unknown"), Voice.RULES)]
+    ("answer", "voice"),
+    [
+        (words.right, DiagnosisSource.BOTH),
+        (words.lie, DiagnosisSource.DIFFER),
+        (words.names("unknown"), DiagnosisSource.RULES),
+    ],
 )
 def test_the_explanation_is_added_when_it_comes(journey, answer, voice):
     """People were asked already; the word comes after, with prompt, model and cost, and they are told again."""
@@ -123,7 +128,7 @@ def test_a_model_that_wakes_late_is_heard(journey):
     told.go(800, step=10)
     incident = told.incidents()[0]
     assert incident.phase is Phase.ASKED
-    assert incident.diagnosis.voice is Voice.BOTH
+    assert incident.diagnosis.voice is DiagnosisSource.BOTH
     assert len(tries) == 10
 
 
@@ -141,7 +146,7 @@ def test_a_decision_does_not_wait_for_the_model(journey):
     ended = told.until(lambda i: i.ended)
     assert approved
     assert ended.phase is Phase.RESOLVED
-    assert ended.diagnosis.voice is Voice.DIFFER
+    assert ended.diagnosis.voice is DiagnosisSource.DIFFER
     assert ended.plan.id == approved[0].plan
 
 
@@ -217,5 +222,5 @@ def test_wrong_twice_is_no_answer(journey):
     assert "your last answer was not used" in model.questions[1].user
     assert model.usable == [False, False]
     assert incident.diagnosis.model_word is None
-    assert incident.diagnosis.voice is Voice.RULES
+    assert incident.diagnosis.voice is DiagnosisSource.RULES
     assert incident.plan.risk in set(Risk)

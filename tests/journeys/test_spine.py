@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agent.core.change.verification import Check, Verdict
-from agent.core.decision.decision import Answer
+from agent.core.decision.decision import Choice
 from agent.core.incident.phase import Phase
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, StateConflict
 from agent.ports.control import KillSwitch
@@ -60,7 +60,7 @@ def test_a_rejected_plan_does_not_come_again(journey) -> None:
     """The next plan is another one, or none."""
     told = journey(PROBE)
     first = told.until(lambda i: i.phase is Phase.ASKED).plan
-    told.answer(first.id, Answer.REJECT, why="not tonight")
+    told.answer(first.id, Choice.REJECT, why="not tonight")
     after = told.until(lambda i: i.ended or (i.plan is not None and i.plan.id != first.id and i.phase is Phase.ASKED))
     assert after.phase is Phase.ESCALATED or after.plan.proposal != first.proposal
 
@@ -71,7 +71,7 @@ def test_a_second_answer_is_told_who_was_first(journey) -> None:
     plan = told.until(lambda i: i.phase is Phase.ASKED).plan
     told.answer(plan.id, who="ada")
     with pytest.raises(StateConflict, match="ada said approve"):
-        told.answer(plan.id, Answer.REJECT, who="grace")
+        told.answer(plan.id, Choice.REJECT, who="grace")
     assert told.answer(plan.id, who="ada").who == "ada"
 
 
@@ -146,7 +146,7 @@ def test_a_plan_may_be_rejected_under_the_kill_switch(journey) -> None:
     told = journey(PROBE)
     plan = told.until(lambda i: i.phase is Phase.ASKED).plan
     told.installation.control.set_kill_switch(KillSwitch(on=True, by="grace", why="maintenance"))
-    assert told.answer(plan.id, Answer.REJECT, why="no").answer is Answer.REJECT
+    assert told.answer(plan.id, Choice.REJECT, why="no").answer is Choice.REJECT
 
 
 def test_a_switch_that_cannot_be_read_takes_no_approval(journey) -> None:

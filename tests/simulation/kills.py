@@ -28,7 +28,7 @@ from agent.app import App, build_app
 from agent.app.catalogues import read_capacity, read_services
 from agent.app.runtime_environment import open_environment
 from agent.app.stores import Stores, sqlite_stores
-from agent.core.decision.decision import Answer, Channel
+from agent.core.decision.decision import Channel, Choice
 from agent.core.incident.phase import Phase
 from agent.entrypoints.cli.analysis import SteppedClock
 from agent.entrypoints.pubsub.handlers import on_tick
@@ -112,7 +112,7 @@ class Journey:
             if incident.phase is Phase.ASKED and incident.plan is not None:
                 word = DecisionRequest(
                     plan=incident.plan.id,
-                    answer=Answer.REJECT if incident.plan.by_person else Answer.APPROVE,
+                    answer=Choice.REJECT if incident.plan.by_person else Choice.APPROVE,
                     who="ada",
                     channel=Channel.COMMAND_LINE,
                     verified=False,

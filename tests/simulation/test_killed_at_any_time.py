@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent.app import App, build_app
-from agent.core.decision.decision import Answer, Channel
+from agent.core.decision.decision import Channel, Choice
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.errors import SreError
@@ -51,7 +51,7 @@ class Service:
             if incident.phase is Phase.ASKED and incident.plan is not None:
                 word = DecisionRequest(
                     plan=incident.plan.id,
-                    answer=Answer.APPROVE,
+                    answer=Choice.APPROVE,
                     who="ada",
                     channel=Channel.COMMAND_LINE,
                     verified=False,

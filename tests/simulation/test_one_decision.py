@@ -21,7 +21,7 @@ from agent.adapters.store.sqlite.schema import Kind
 from agent.adapters.store.sqlite.store import SqliteStore
 from agent.app.catalogues import read_rules
 from agent.core.decision.audit import Soundness, verify
-from agent.core.decision.decision import Answer, Channel, Decision, check_receipt
+from agent.core.decision.decision import Channel, Choice, Decision, check_receipt
 from agent.core.decision.policy import Approver, Policy
 from agent.core.incident.incident import Incident, Times
 from agent.core.incident.phase import Phase
@@ -140,7 +140,7 @@ class Race:
     def run(self):
         self.plans = [asked(self.contexts[0].store, n) for n in range(self.rounds)]
         chance = random.Random(4)
-        self.answers = [[chance.choice(list(Answer)) for _ in range(self.racers)] for _ in self.plans]
+        self.answers = [[chance.choice(list(Choice)) for _ in range(self.racers)] for _ in self.plans]
         self.told = [[None] * self.racers for _ in self.plans]
         self.line = threading.Barrier(self.racers)
         threads = [threading.Thread(target=self._racer, args=(n,)) for n in range(self.racers)]
@@ -172,13 +172,13 @@ class Race:
             assert len(won) == 1, (plan.id, self.told[number])
             held = self.contexts[0].store.load(plan.incident)
             assert held.decision == won[0]
-            assert held.phase is (Phase.APPROVED if won[0].answer is Answer.APPROVE else Phase.REJECTED)
+            assert held.phase is (Phase.APPROVED if won[0].answer is Choice.APPROVE else Phase.REJECTED)
             check_receipt(held.decision, plan, KEY)
-            assert (won[0].who, won[0].answer) != ("U0000", Answer.APPROVE)
+            assert (won[0].who, won[0].answer) != ("U0000", Choice.APPROVE)
             for racer, lost in enumerate(self.told[number]):
                 if isinstance(lost, Decision):
                     continue
-                asker = racer == 0 and self.answers[number][0] is Answer.APPROVE
+                asker = racer == 0 and self.answers[number][0] is Choice.APPROVE
                 named = f"{won[0].shown} said {won[0].answer}" in str(lost)
                 assert named or (asker and "who asks does not approve" in str(lost)), str(lost)
         rows = self.contexts[0].control.audit(10**6)
@@ -232,7 +232,7 @@ def test_the_same_answer_of_the_same_person_is_no_second_decision(tmp_path, n):
     world = world_on(tmp_path)
     plan = asked(world.store, n)
     word = DecisionRequest(
-        plan=plan.id, answer=Answer.APPROVE, who="U0001", channel=Channel.SLACK, verified=True, plan_digest=plan.digest
+        plan=plan.id, answer=Choice.APPROVE, who="U0001", channel=Channel.SLACK, verified=True, plan_digest=plan.digest
     )
     assert plan_to_decision(world, word) == plan_to_decision(world_on(tmp_path), word)
     assert len(world.control.audit()) == 1
@@ -243,14 +243,14 @@ def test_a_decision_that_a_dead_writer_claimed_is_on_record_once_it_counts(tmp_p
     world = world_on(tmp_path)
     plan = asked(world.store, 1)
     word = DecisionRequest(
-        plan=plan.id, answer=Answer.APPROVE, who="U0001", channel=Channel.SLACK, verified=True, plan_digest=plan.digest
+        plan=plan.id, answer=Choice.APPROVE, who="U0001", channel=Channel.SLACK, verified=True, plan_digest=plan.digest
     )
     dying = world_on(tmp_path)
     dying.control.append = ends
     with pytest.raises(KeyboardInterrupt):
         plan_to_decision(dying, word)
     with pytest.raises(StateConflict, match="P1 said approve"):
-        plan_to_decision(world, replace(word, who="U0002", answer=Answer.REJECT))
+        plan_to_decision(world, replace(word, who="U0002", answer=Choice.REJECT))
     assert world.store.load(plan.incident).phase is Phase.APPROVED
     assert [(r.kind, r.who) for r in world.control.audit()] == [("decision.approve", "U0001")]
 

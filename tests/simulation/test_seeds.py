@@ -64,7 +64,7 @@ class TestTheSimulationCanFail:
 
     def test_who_does_not_read_the_switch_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
         for place in ("shared.kill_switch", "plan_to_decision"):
-            monkeypatch.setattr(f"agent.stages.{place}.switched_on", lambda _: "")
+            monkeypatch.setattr(f"agent.stages.{place}.kill_switch_reason", lambda _: "")
         run = Simulation(1, Course())
         run.control.set_kill_switch(KillSwitch(on=True, by="ana", at=run.true))
         with pytest.raises(Violation, match="under the kill switch"):

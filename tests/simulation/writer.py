@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from agent.adapters.bus.worker import Worker
 from agent.app.catalogues import read_capacity, read_policy, read_services
 from agent.core.change.execution import EffectKind, effect_key, revision_name
-from agent.core.decision.decision import Answer, Channel
+from agent.core.decision.decision import Channel, Choice
 from agent.core.decision.policy import Mode
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
@@ -71,7 +71,7 @@ class Setting:
 
     example: str
     phases: tuple[Phase, ...]
-    answer: Answer | None = Answer.APPROVE
+    answer: Choice | None = Choice.APPROVE
     more: str | None = None
     automatic: bool = False
     by_hand: bool = False
@@ -95,7 +95,7 @@ SETTINGS = {
     "automatic-undone": Setting(
         example=REFUSED_CONTEXT, automatic=True, phases=(_P.VERIFYING, _P.ROLLING_BACK, _P.ROLLED_BACK)
     ),
-    "rejected": Setting(example=RECOVERS, answer=Answer.REJECT, phases=(_P.REJECTED, _P.ESCALATED)),
+    "rejected": Setting(example=RECOVERS, answer=Choice.REJECT, phases=(_P.REJECTED, _P.ESCALATED)),
     "unanswered": Setting(example=RECOVERS, answer=None, phases=(_P.EXPIRED,)),
     "refused": Setting(example=RECOVERS, by_hand=True, phases=(_P.REFUSED,)),
 }
@@ -275,7 +275,7 @@ class Story(Journey):
                 plan_to_decision(self.installation.contexts[Owner.DECIDE], word)
             except SreError:
                 continue
-            if self.setting.answer is Answer.APPROVE:
+            if self.setting.answer is Choice.APPROVE:
                 self.known.update(plan=honest, template=template)
             if self.setting.by_hand:
                 self.by_hand()

@@ -8,7 +8,7 @@ from typing import Any
 from agent.adapters.http.client import HttpClient
 from agent.adapters.http.failure import Failure, HttpFailed
 from agent.adapters.http.target import PlainHttp
-from agent.core.service.metric_rules import numbers_of
+from agent.core.service.metric_rules import metric_values
 from agent.core.value import Value
 from agent.errors import InputRejected, SreError
 from agent.strict_json import read_json, read_object
@@ -145,7 +145,7 @@ class CompletionClient:
 
 def generation_tokens(metrics: str) -> float | None:
     """Return the sum over engines of vLLM's generation token counter, None where it does not stand there."""
-    return numbers_of(metrics).get("generated")
+    return metric_values(metrics).get("generated")
 
 
 class _Reading:

@@ -139,7 +139,7 @@ class Change(StrEnum):
 def present_change(execution: Execution | None) -> Change:
     """Return how the change of an execution stands; a plan that nobody carried out has changed nothing."""
     applied = execution.effect(EffectKind.APPLY) if execution is not None else None
-    if execution is None or applied is None or never_made(applied):
+    if execution is None or applied is None or was_not_applied(applied):
         return Change.NONE
     undo = execution.effect(EffectKind.ROLL_BACK)
     if undo is not None:
@@ -152,7 +152,7 @@ def present_change(execution: Execution | None) -> Change:
     }[applied.state]
 
 
-def never_made(applied: Effect) -> bool:
+def was_not_applied(applied: Effect) -> bool:
     """Whether a change was given up before the platform took it."""
     return applied.state is EffectState.FAILED and applied.operation is None
 

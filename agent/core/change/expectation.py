@@ -18,7 +18,7 @@ WAY_S: Final = 1.0
 slowest."""
 
 
-def needed(speed: Measurement, need_tokens_per_s: float | None) -> Measurement:
+def judge_by_need(speed: Measurement, need_tokens_per_s: float | None) -> Measurement:
     """Judge a measured speed by what the owner needs; without a measurement or a need it stays as it was.
 
     Args:
@@ -31,7 +31,7 @@ def needed(speed: Measurement, need_tokens_per_s: float | None) -> Measurement:
     return speed.with_(good=good, says=f"{speed.says}, {need_tokens_per_s:g} are needed")
 
 
-def against_prediction(speed: Measurement, report: Mapping[str, object] | None, *, at: datetime) -> Measurement:
+def compare_with_prediction(speed: Measurement, report: Mapping[str, object] | None, *, at: datetime) -> Measurement:
     """Hold a measured speed against the fit report of the approved plan.
 
     Too slow is False, within or above is True; what was not predicted or not measured is None. A speed above the

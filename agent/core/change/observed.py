@@ -57,7 +57,7 @@ class Observed(Value):
     figures: tuple[Figure, ...]
 
 
-def figures(printed: Mapping[str, float], report: Mapping[str, object] | None) -> tuple[Figure, ...]:
+def compare_figures(printed: Mapping[str, float], report: Mapping[str, object] | None) -> tuple[Figure, ...]:
     """Set what was printed beside what was predicted.
 
     Args:
@@ -74,7 +74,7 @@ def with_speed(
     if observed is None or tokens_per_s is None:
         return observed
     printed = {each.name: each.observed for each in observed.figures} | {"decode_tokens_per_s": round(tokens_per_s, 2)}
-    return observed.with_(figures=figures(printed, report))
+    return observed.with_(figures=compare_figures(printed, report))
 
 
 def _figure(name: str, seen: float, report: Mapping[str, object]) -> Figure:

@@ -61,7 +61,7 @@ def next_row(last: AuditRow | None, *, at: datetime, kind: str, incident: str, w
     return row.with_(chain=chain(last.chain if last else BEGINNING, row))
 
 
-def standing(rows: Sequence[AuditRow], *, kind: str, incident: str, who: str, body: str) -> AuditRow | None:
+def existing_row(rows: Sequence[AuditRow], *, kind: str, incident: str, who: str, body: str) -> AuditRow | None:
     """Return the row that says exactly this already, None where none of ``rows`` does."""
     words = (kind, incident, who, body)
     return next((row for row in rows if (row.kind, row.incident, row.who, row.body) == words), None)

@@ -16,7 +16,7 @@ NO_REASON = "no reason given"
 """What people read where somebody rejected and said no more; only Slack allows that."""
 
 
-class Answer(StrEnum):
+class Choice(StrEnum):
     """What was said."""
 
     APPROVE = "approve"
@@ -82,7 +82,7 @@ class Decision(Value):
     plan: str
     plan_digest: str
     incident: str
-    answer: Answer
+    answer: Choice
     who: str
     name: str = ""
     verified: bool

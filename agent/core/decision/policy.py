@@ -139,7 +139,7 @@ class Policy(Value):
     @field_validator("flags", "env")
     @classmethod
     def _good_forms(cls, forms: dict[str, str]) -> dict[str, str]:
-        wrong = [f"{name}: {mistake}" for name, form in forms.items() if (mistake := flag_form.mistake(form))]
+        wrong = [f"{name}: {mistake}" for name, form in forms.items() if (mistake := flag_form.form_error(form))]
         wrong += [f"{name}: no policy can allow it" for name in forms if _never(name)]
         if wrong:
             raise ValueError("; ".join(wrong))
@@ -258,7 +258,7 @@ def _never(name: str) -> bool:
 def _listed(forms: dict[str, str], name: str, value: str | None, shown: str) -> str | None:
     if _never(name) or name not in forms:
         return f"{shown} is not on the allow-list"
-    if value is not None and not flag_form.takes(forms[name], value):
+    if value is not None and not flag_form.matches_form(forms[name], value):
         return f"{value[:80]!r} is no value of {shown}, want {forms[name]}"
     return None
 

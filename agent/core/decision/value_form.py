@@ -17,7 +17,7 @@ _NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?")
 _PLAIN_JSON = frozenset({"str", "int", "float", "bool", "NoneType"})
 
 
-def mistake(form: str) -> str:
+def form_error(form: str) -> str:
     """Return what is wrong with a form, or nothing.
 
     Args:
@@ -33,7 +33,7 @@ def mistake(form: str) -> str:
     return ""
 
 
-def takes(form: str, value: str) -> bool:
+def matches_form(form: str, value: str) -> bool:
     """Whether a value has the form; anything long or with control characters has none."""
     if len(value) > LONGEST or any(ord(sign) < 32 or ord(sign) == 127 for sign in value):
         return False

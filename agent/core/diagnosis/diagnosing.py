@@ -22,7 +22,7 @@ class LogText:
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
-class Told:
+class StoryLine:
     """One line of the whole story, by time; ``ref`` names the signal or the line of the log it stands in.
 
     ``server`` is the instance that said it, empty where nobody is named.
@@ -114,10 +114,10 @@ def _end_evidence(number: int, signal: Signal) -> Evidence:
     return Evidence(signal=f"s{number}", line=line, decisive=True)
 
 
-def story(ordered: tuple[Signal, ...], log: LogText | None) -> list[Told]:
+def story(ordered: tuple[Signal, ...], log: LogText | None) -> list[StoryLine]:
     """Everything that was said, by time; a line that the instance's log holds already is told once."""
     told = [
-        Told(at=at, place=n, ref=f"log:{n}", line=part, server=(log.instance if log else None) or "")
+        StoryLine(at=at, place=n, ref=f"log:{n}", line=part, server=(log.instance if log else None) or "")
         for n, (at, line) in enumerate(log.lines if log else (), start=1)
         for part in line.splitlines() or [""]
     ]
@@ -125,14 +125,14 @@ def story(ordered: tuple[Signal, ...], log: LogText | None) -> list[Told]:
     after = len(told)
     for number, signal in enumerate(ordered, start=1):
         told.extend(
-            Told(at=signal.at, place=after + number, ref=f"s{number}", line=part, server=signal.instance or "")
+            StoryLine(at=signal.at, place=after + number, ref=f"s{number}", line=part, server=signal.instance or "")
             for part in signal.text.splitlines() or [""]
             if signal.source is not Source.APP_LOG or part.strip() not in held
         )
     return sorted(told, key=lambda t: (t.at, t.place))
 
 
-def _servers(told: list[Told]) -> tuple[str, ...] | None:
+def _servers(told: list[StoryLine]) -> tuple[str, ...] | None:
     """Who said each line, where several instances did: that one came up says nothing of another."""
     several = len({t.server for t in told if t.server}) > 1
     return tuple(t.server for t in told) if several else None

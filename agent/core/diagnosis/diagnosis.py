@@ -7,7 +7,7 @@ from pydantic import AwareDatetime, Field
 from agent.core.value import Value, digest
 
 
-class Voice(StrEnum):
+class DiagnosisSource(StrEnum):
     """Who says so."""
 
     RULES = "rules"
@@ -59,7 +59,7 @@ class Diagnosis(Value):
     certain: bool
     provisional: bool
     log_read: bool
-    voice: Voice = Voice.RULES
+    voice: DiagnosisSource = DiagnosisSource.RULES
     evidence: tuple[Evidence, ...] = ()
     fields: dict[str, str | int | float] = Field(default_factory=dict)
     field_signals: dict[str, str] = Field(default_factory=dict)

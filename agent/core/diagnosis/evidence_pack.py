@@ -32,7 +32,7 @@ class Line:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
+class ModelInput:
     """Everything that is known of a trouble, redacted.
 
     Attributes:
@@ -46,7 +46,7 @@ class Case:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown:
+class ShownLine:
     """A line that is shown: its id, its place in the story, and its text."""
 
     id: str
@@ -56,7 +56,7 @@ class Shown:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pack:
+class EvidencePack:
     """What is shown.
 
     Attributes:
@@ -66,7 +66,7 @@ class Pack:
     """
 
     evidence: str
-    lines: tuple[Shown, ...]
+    lines: tuple[ShownLine, ...]
     left_out: int
 
     @property
@@ -84,7 +84,7 @@ class Pack:
         )
 
 
-def packed(case: Case, matcher: Matcher, *, limit: int, asked_for: Sequence[int] = ()) -> Pack:
+def build_pack(case: ModelInput, matcher: Matcher, *, limit: int, asked_for: Sequence[int] = ()) -> EvidencePack:
     """Choose what is shown.
 
     Args:
@@ -100,19 +100,19 @@ def packed(case: Case, matcher: Matcher, *, limit: int, asked_for: Sequence[int]
     ranked = _ranked(case, matcher, asked_for)[:SHOWN_LINES]
     facts = _facts(case.facts, limit // 3)
     room = limit - _size(facts) - 80
-    chosen: list[Shown] = []
+    chosen: list[ShownLine] = []
     for rank, index in enumerate((i for i in ranked if case.story[i].text.strip()), start=1):
-        line = Shown(id=f"e{rank}", index=index, ref=case.story[index].ref, text=_clean(case.story[index].text))
+        line = ShownLine(id=f"e{rank}", index=index, ref=case.story[index].ref, text=_clean(case.story[index].text))
         room -= _size(f"[{line.id}] {line.text}\n(- 99999 lines -)\n")
         if room < 0:
             break
         chosen.append(line)
     lines = tuple(sorted(chosen, key=lambda line: line.index))
     left_out = len(case.story) - len(lines)
-    return Pack(evidence="\n".join([*facts, *_told(lines, len(case.story))]), lines=lines, left_out=left_out)
+    return EvidencePack(evidence="\n".join([*facts, *_told(lines, len(case.story))]), lines=lines, left_out=left_out)
 
 
-def _told(lines: Sequence[Shown], total: int) -> list[str]:
+def _told(lines: Sequence[ShownLine], total: int) -> list[str]:
     """The lines by time, with a mark wherever some were left out."""
     told = [f"lines of the log by time ({total - len(lines)} of {total} are left out):"]
     next_index = 0
@@ -136,7 +136,7 @@ def _facts(facts: Sequence[tuple[str, str]], room: int) -> list[str]:
     return told
 
 
-def _ranked(case: Case, matcher: Matcher, asked_for: Sequence[int]) -> list[int]:
+def _ranked(case: ModelInput, matcher: Matcher, asked_for: Sequence[int]) -> list[int]:
     worth = _worths(case, matcher)
     first_of: dict[str, int] = {}
     for index in sorted(worth, key=lambda i: (-worth[i], i)):
@@ -147,7 +147,7 @@ def _ranked(case: Case, matcher: Matcher, asked_for: Sequence[int]) -> list[int]
     return [*decisive, *wanted, *(i for i in ranked if worth[i] < 1000)]
 
 
-def _worths(case: Case, matcher: Matcher) -> dict[int, int]:
+def _worths(case: ModelInput, matcher: Matcher) -> dict[int, int]:
     """Return what each line is worth: what the rules cite, what the catalogue knows, what sounds like trouble."""
     texts = [line.text for line in case.story]
     cited = {(e.signal, e.line.strip()[:200]): n for n, e in enumerate(case.rules.evidence)}
@@ -191,7 +191,7 @@ def _size(text: str | Sequence[str]) -> int:
     return len(canonical(whole))
 
 
-def situation(rules: Diagnosis, *, platform: str) -> str:
+def rules_summary(rules: Diagnosis, *, platform: str) -> str:
     """Return what the rules say, in words of closed lists alone: no outside text stands outside the fence.
 
     Args:
@@ -205,6 +205,6 @@ def situation(rules: Diagnosis, *, platform: str) -> str:
     return f"Platform: {name}. The rules say: {sure} {rules.class_} (signature {rules.signature})."
 
 
-def fence(evidence: str) -> str:
+def fence_mark(evidence: str) -> str:
     """Return the marks' word: it depends on every byte of what they enclose, so that nothing inside can close them."""
     return digest(evidence)[:12]

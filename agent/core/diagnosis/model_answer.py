@@ -42,7 +42,7 @@ class FitOf(Value):
 Request = Annotated[LinesAround | EarlierLog | FitOf, Field(discriminator="want")]
 
 
-class Answer(Value):
+class ModelAnswer(Value):
     """What a model may say.
 
     Attributes:
@@ -112,7 +112,7 @@ def _ordered(value: Any) -> str:
     return canonical(value).decode()
 
 
-def read_answer(text: str, *, finished: bool, classes: Sequence[str], ids: Sequence[str], may_ask: bool) -> Answer:
+def read_answer(text: str, *, finished: bool, classes: Sequence[str], ids: Sequence[str], may_ask: bool) -> ModelAnswer:
     """Read an answer; nothing is repaired.
 
     Args:
@@ -130,7 +130,7 @@ def read_answer(text: str, *, finished: bool, classes: Sequence[str], ids: Seque
         raise _unusable("it was cut off")
     try:
         raw = read_object(text.encode("utf-8", "surrogatepass"), what="model's answer", limit=ANSWER_LIMIT)
-        answer = Answer.model_validate(raw)
+        answer = ModelAnswer.model_validate(raw)
     except InputRejected as error:
         raise _unusable(error.why) from error
     except ValidationError as error:
@@ -141,7 +141,7 @@ def read_answer(text: str, *, finished: bool, classes: Sequence[str], ids: Seque
     return answer
 
 
-def _check(answer: Answer, classes: Sequence[str], ids: Sequence[str], *, may_ask: bool) -> None:
+def _check(answer: ModelAnswer, classes: Sequence[str], ids: Sequence[str], *, may_ask: bool) -> None:
     if answer.class_ not in classes:
         raise _unusable("the class is not in the catalogue")
     asked = {request.id for request in answer.more if isinstance(request, LinesAround)}

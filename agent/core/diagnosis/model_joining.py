@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from agent.core.diagnosis.diagnosis import Diagnosis, Evidence, ModelWord, Voice
+from agent.core.diagnosis.diagnosis import Diagnosis, DiagnosisSource, Evidence, ModelWord
 from agent.core.diagnosis.model_request import ModelRequest, about
 from agent.core.text.safe_text import plain
 from agent.failures.verdict import CERTAIN_FROM
@@ -38,7 +38,7 @@ def rules_hold(rules: Diagnosis) -> bool:
     return rules.certain or sure
 
 
-def joined_words(rules: Diagnosis, model_request: ModelRequest | None, fixes: Mapping[str, Sequence[str]]) -> Diagnosis:
+def combine(rules: Diagnosis, model_request: ModelRequest | None, fixes: Mapping[str, Sequence[str]]) -> Diagnosis:
     """Return the diagnosis of both; the same words give the same diagnosis.
 
     Args:
@@ -50,22 +50,24 @@ def joined_words(rules: Diagnosis, model_request: ModelRequest | None, fixes: Ma
     if model_request is None or word is None:
         return rules
     if word.class_ == UNKNOWN:
-        return _explained(rules, word, Voice.RULES)
+        return _explained(rules, word, DiagnosisSource.RULES)
     if word.class_ == rules.class_:
-        return _explained(rules, word, Voice.BOTH)
+        return _explained(rules, word, DiagnosisSource.BOTH)
     if rules_hold(rules) or (rules.unasked_end and word.class_ == BENIGN):
-        return _explained(rules, word, Voice.DIFFER)
+        return _explained(rules, word, DiagnosisSource.DIFFER)
     return _led(rules, word, model_request.lines, tuple(fixes.get(word.class_, ())))
 
 
-def explained_late(diagnosis: Diagnosis, word: ModelWord) -> Diagnosis:
+def add_explanation(diagnosis: Diagnosis, word: ModelWord) -> Diagnosis:
     """Return a diagnosis that was acted upon already with a word that only explains: its class does not move."""
     if word.class_ == UNKNOWN:
         return _explained(diagnosis, word, diagnosis.voice)
-    return _explained(diagnosis, word, Voice.BOTH if word.class_ == diagnosis.class_ else Voice.DIFFER)
+    return _explained(
+        diagnosis, word, DiagnosisSource.BOTH if word.class_ == diagnosis.class_ else DiagnosisSource.DIFFER
+    )
 
 
-def _explained(rules: Diagnosis, word: ModelWord, voice: Voice) -> Diagnosis:
+def _explained(rules: Diagnosis, word: ModelWord, voice: DiagnosisSource) -> Diagnosis:
     return rules.with_(model_word=word, voice=voice)
 
 
@@ -80,7 +82,7 @@ def _led(rules: Diagnosis, word: ModelWord, lines: tuple[Evidence, ...], fixes: 
         root_cause=f"The model's word, no rule is certain: {word.root_cause}",
         confidence=MODEL_CONFIDENCE,
         certain=False,
-        voice=Voice.DIFFER if known else Voice.MODEL,
+        voice=DiagnosisSource.DIFFER if known else DiagnosisSource.MODEL,
         evidence=lines or rules.evidence,
         fix_actions=fixes or rules.fix_actions,
         unknown=(*still, *doubt),

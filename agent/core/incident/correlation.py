@@ -59,7 +59,7 @@ def first_line(text: str) -> str:
     return line[:LINE_LIMIT]
 
 
-def joined(signals: tuple[Signal, ...], matcher: Matcher, *, cause: str) -> tuple[CorrelatedSignal, ...]:
+def correlate(signals: tuple[Signal, ...], matcher: Matcher, *, cause: str) -> tuple[CorrelatedSignal, ...]:
     """Return the telling signals by time, each with the reason why it is in the incident.
 
     The result depends on the set of signals alone, never on the order of their arrival. Of equal
@@ -148,6 +148,6 @@ def accepts(incident: Incident, signal: Signal, *, cool_off_s: float) -> bool:
     return incident.phase == "ESCALATED" and recent and signal.revision in {None, incident.revision}
 
 
-def linked(incident: Incident | None, at: datetime, *, cool_off_s: float) -> bool:
+def is_linked(incident: Incident | None, at: datetime, *, cool_off_s: float) -> bool:
     """Whether a new incident is linked to an earlier one of its service."""
     return incident is not None and (not incident.ended or at <= incident.phase_at + timedelta(seconds=cool_off_s))

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent.core.intake.alert import alert
-from agent.core.intake.ends import container_apps_end, sigterm_told
+from agent.core.intake.ends import container_apps_end, reports_sigterm
 from agent.core.intake.origin import CONTAINER_APPS, UNKNOWN, Ignored, Origin, Reading, signal
 from agent.core.intake.signal import AlertState, AskedBy, Signal, Source, Stop, log_key
 from agent.core.intake.wire import facts, first_time, missing, name, names, part, rows, text
@@ -104,7 +104,7 @@ def _stop(reason: str, words: str) -> Stop | None:
     """Return the stop that a row tells; in a replica only the platform can send SIGTERM."""
     if (over := _SCALED_TO_ZERO.get(reason)) is not None:
         return Stop(by=AskedBy.SCALE_IN, over=over)
-    return Stop(by=AskedBy.SCALE_IN_OR_ROLLOUT) if not reason and sigterm_told(words) else None
+    return Stop(by=AskedBy.SCALE_IN_OR_ROLLOUT) if not reason and reports_sigterm(words) else None
 
 
 def is_container_apps_row(body: Mapping[str, Any]) -> bool:

@@ -98,7 +98,7 @@ def container_apps_end(said: str) -> End | None:
     return end.with_(asked_by=AskedBy.OPERATOR) if reason == "ManuallyStopped" else end
 
 
-def sigterm_told(said: str) -> bool:
+def reports_sigterm(said: str) -> bool:
     """Whether a server says of itself that SIGTERM reached it.
 
     What a client wrote into the line does not count: nobody may have a crash taken for a stop by asking for it.
@@ -107,7 +107,7 @@ def sigterm_told(said: str) -> bool:
     return _SIGTERM.search(line) is not None and _SIGTERM.search(without_client_words(line)) is not None
 
 
-def systemd_told(said: str, *, own: Iterable[str] = (), manager: bool = True) -> End | Stop | None:
+def systemd_end(said: str, *, own: Iterable[str] = (), manager: bool = True) -> End | Stop | None:
     """Return the end or the stop that one line of systemd's manager tells about a server's unit, or None.
 
     Args:
@@ -162,7 +162,7 @@ class PlainEnds:
         if isinstance(told, Stop):
             self._stopped = None if told.over else told.by
             return None
-        self._sigterm = self._sigterm or sigterm_told(line)
+        self._sigterm = self._sigterm or reports_sigterm(line)
         if told is None or (self._init and told.exit_code == 0):
             return None
         asked_by = None if told.oom or self._last_state else self._stopped
@@ -203,7 +203,7 @@ def _plain_told(line: str, own: Iterable[str], reason: str) -> End | Stop | None
         return end_of(code=int(described["code"]), reason=reason)
     if (listed := _DOCKER_PS.search(line)) is not None and int(listed["code"]):
         return end_of(code=int(listed["code"]))
-    return systemd_told(line, own=own, manager=False) if ".service" in line or "systemd" in line else None
+    return systemd_end(line, own=own, manager=False) if ".service" in line or "systemd" in line else None
 
 
 def _merged(before: End | None, now: End) -> End:

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from agent.core.intake.ends import cloud_run_end, sigterm_told, systemd_told
+from agent.core.intake.ends import cloud_run_end, reports_sigterm, systemd_end
 from agent.core.intake.kube import event_end, event_fields, event_text, replica_set, workload
 from agent.core.intake.origin import (
     CANARY_LOG,
@@ -84,11 +84,11 @@ def _told(entry: Mapping[str, Any], log: str, origin: Origin, source: Source, sa
         end = cloud_run_end(said)
         batch = text(part(entry, "resource"), "type") == _BATCH
         return None if batch and end is not None and end.exit_code == 0 else end
-    if origin.platform == CLOUD_RUN and source is Source.APP_LOG and sigterm_told(said):
+    if origin.platform == CLOUD_RUN and source is Source.APP_LOG and reports_sigterm(said):
         return Stop(by=AskedBy.SCALE_IN_OR_ROLLOUT)
     manager = log in _SYSTEM_LOGS or text(payload, "SYSLOG_IDENTIFIER") == "systemd"
     if manager and origin.platform != CLOUD_RUN:
-        return systemd_told(said, own=origin.names)
+        return systemd_end(said, own=origin.names)
     return None
 
 

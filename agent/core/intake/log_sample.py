@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from agent.failures.finding import LineMatch
 from agent.failures.match.match import Matcher
 from agent.failures.signature import Proof, Role
-from agent.failures.text.log_text import MAX_LINE_CHARS, outcries
+from agent.failures.text.log_text import MAX_LINE_CHARS, failure_candidates
 
 HEAD = 1000  # lines kept from the start: they tell the phase
 TAIL = 1000  # lines kept from the end: they tell how it ended
@@ -124,7 +124,7 @@ class LogSample:
     def _keep_loud(self, base: int, lines: Sequence[str], known: set[int]) -> None:
         if self._loud >= LOUD:
             return
-        for index in outcries(lines):
+        for index in failure_candidates(lines):
             if index in known:
                 continue
             self._keep_around(base, index, lines)

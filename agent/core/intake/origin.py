@@ -49,7 +49,7 @@ Watched = Callable[[ResourceRef], str | None]
 """Returns the watched service's name, or None where it is not watched. Asked once per candidate name."""
 
 
-def everything(place: ResourceRef) -> str | None:
+def watch_everything(place: ResourceRef) -> str | None:
     """Watch all there is, under the names in the bodies; for replays without a list of services."""
     return place.service
 
@@ -91,7 +91,7 @@ class Reading:
     """
 
     run: str = LIVE
-    watched: Watched = everything
+    watched: Watched = watch_everything
     own_services: frozenset[str] = frozenset()
     service: str | None = None
     received_at: datetime | None = None

@@ -40,7 +40,7 @@ SHAPES: tuple[tuple[str, Callable[[Mapping[str, Any]], bool], Reader], ...] = (
 """The accepted shapes by name, asked in this order."""
 
 
-class Taken(Value):
+class BodyResult(Value):
     """What became of a body.
 
     Attributes:
@@ -54,7 +54,7 @@ class Taken(Value):
     ignored: tuple[Ignored, ...] = ()
 
 
-def signals_from(body: bytes, reading: Reading) -> Taken:
+def signals_from(body: bytes, reading: Reading) -> BodyResult:
     """Return the signals of one body: a log entry, an alert of any kind, a platform's status.
 
     Args:
@@ -67,7 +67,7 @@ def signals_from(body: bytes, reading: Reading) -> Taken:
     return signals_of(read_object(body, what="body", limit=BODY_LIMIT), reading)
 
 
-def signals_of(body: Mapping[str, Any], reading: Reading) -> Taken:
+def signals_of(body: Mapping[str, Any], reading: Reading) -> BodyResult:
     """Return the signals of a body that was read with :mod:`agent.strict_json` already.
 
     Raises:
@@ -75,7 +75,7 @@ def signals_of(body: Mapping[str, Any], reading: Reading) -> Taken:
     """
     name, reader = shape_of(body)
     found = reader(body, reading)
-    return Taken(
+    return BodyResult(
         shape=name,
         signals=tuple(item for item in found if isinstance(item, Signal)),
         ignored=tuple(item for item in found if isinstance(item, Ignored)),

@@ -1,6 +1,6 @@
 """Which watched service a place is: by its name, or by labels that the owner marked it with."""
 
-from agent.core.intake.origin import ResourceRef, Watched, everything
+from agent.core.intake.origin import ResourceRef, Watched, watch_everything
 from agent.core.service.services import Services
 
 
@@ -10,7 +10,7 @@ def watching(services: Services) -> Watched:
     Where nothing is listed, everything is watched under the name in the body.
     """
     if not services.services:
-        return everything
+        return watch_everything
 
     def find(place: ResourceRef) -> str | None:
         where = {"project_id": place.project, "location": place.location}

@@ -116,7 +116,7 @@ TASKS: Final[frozenset[str]] = frozenset(
 """Fixes of the vocabulary that change nothing about a server's memory, done by a person."""
 
 
-def touched(actions: tuple[Action, ...]) -> frozenset[Memory]:
+def affected_memory(actions: tuple[Action, ...]) -> frozenset[Memory]:
     """Return which memory a plan can take more of; none means that no proof is needed."""
     return frozenset().union(*map(_touched, actions))
 

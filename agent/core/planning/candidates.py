@@ -20,8 +20,8 @@ from agent.core.plan.action import (
 from agent.core.plan.capacity import Capacity, FitOption
 from agent.core.plan.plan import FitSummary
 from agent.core.plan.printed_memory import Printed
-from agent.core.planning.longer_start import READY_TIMEOUT, longer_start, patience_s
-from agent.core.planning.proving import task_of
+from agent.core.planning.longer_start import READY_TIMEOUT, engine_timeout_s, longer_start
+from agent.core.planning.proving import manual_task
 from agent.core.planning.runbook import change_commands, instruction
 from agent.core.service.container_args import flag_map, served_model, with_flag
 from agent.core.service.serving import Live, Probe, ServingConfig
@@ -35,7 +35,7 @@ TAKEN_FLAG_VALUES = frozenset({"lower", "up"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class LoggedConfig:
     """A configuration that only the server's own log tells, and where it runs."""
 
     config: ServingConfig
@@ -65,7 +65,7 @@ def candidates(
     live: Live | None,
     fits: Capacity,
     *,
-    told: Told | None = None,
+    told: LoggedConfig | None = None,
     platform: str | None = None,
     printed: Printed | None = None,
 ) -> Iterator[Candidate]:
@@ -140,7 +140,7 @@ def _moved(config: ServingConfig, option: FitOption) -> tuple[Action, ...]:
     return actions
 
 
-def _told_to_a_person(service: str, told: Told, fits: Capacity) -> Iterator[Candidate]:
+def _told_to_a_person(service: str, told: LoggedConfig, fits: Capacity) -> Iterator[Candidate]:
     """What fits, as exact commands for a platform that we do not change ourselves."""
     for option in fits.options(service, told.config):
         if option.elsewhere is None and option.flags:
@@ -148,11 +148,11 @@ def _told_to_a_person(service: str, told: Told, fits: Capacity) -> Iterator[Cand
             yield _fitting((_by_hand(service, told, option.flags, fix),), option)
 
 
-def _printed_to_a_person(service: str, told: Told, printed: Printed, fits: Capacity) -> Candidate:
+def _printed_to_a_person(service: str, told: LoggedConfig, printed: Printed, fits: Capacity) -> Candidate:
     """The engine's own figure as exact commands; what the arithmetic says of it still counts."""
     flags = {printed.flag: str(printed.most)}
     after = told.config.with_(args=with_flag(told.config.args, printed.flag, str(printed.most)))
-    hand = _by_hand(service, told, flags, task_of(printed))
+    hand = _by_hand(service, told, flags, manual_task(printed))
     return Candidate(actions=(hand,), why=_engine_said(printed), word=fits.word(service, after))
 
 
@@ -160,7 +160,7 @@ def _engine_said(printed: Printed) -> str:
     return f"vLLM itself printed that --{printed.flag} {printed.most:,} would have fitted, {printed.asked:,} did not"
 
 
-def _by_hand(service: str, told: Told, flags: Mapping[str, str | None], fix: str) -> ForPerson:
+def _by_hand(service: str, told: LoggedConfig, flags: Mapping[str, str | None], fix: str) -> ForPerson:
     args = told.config.args
     for name, value in flags.items():
         args = with_flag(args, name, value)
@@ -272,7 +272,7 @@ def _startup_probe(service: str, diagnosis: Diagnosis, live: Live, fits: Capacit
 
 
 def _ready_timeout(service: str, diagnosis: Diagnosis, live: Live, fits: Capacity) -> Iterator[Candidate]:
-    had_s = patience_s(live.config)
+    had_s = engine_timeout_s(live.config)
     if had_s is not None:
         yield from _more_time(longer_start(service, diagnosis, live, fits, had_s=had_s, who="the engine"))
 

@@ -6,7 +6,7 @@ from agent.core.diagnosis.diagnosis import Diagnosis
 from agent.core.plan.action import Action, SetEnv, SetStartupProbe
 from agent.core.plan.capacity import Capacity, StartUp
 from agent.core.service.serving import Live, Probe, ServingConfig
-from agent.core.text.field_labels import field_said
+from agent.core.text.field_labels import field_text
 
 PROBE_MARGIN = 1.5  # the next start may read from a colder cache; measured loads of one model differ that much
 MAX_DELAY_S = 240  # the highest initial delay and period that every document of Cloud Run allows
@@ -30,7 +30,7 @@ def longer_start(
     more = f"{PROBE_MARGIN:g} times that" if budget < longest else "the longest that the platform takes"
     if budget <= had_s:
         return None
-    old, patience = config.startup_probe or Probe(), patience_s(config)
+    old, patience = config.startup_probe or Probe(), engine_timeout_s(config)
     probe = _probe_for(old, budget) if budget > old.budget_s else old
     actions: tuple[Action, ...] = (SetStartupProbe(probe=probe),) if probe is not old else ()
     if patience is not None and patience < probe.budget_s:
@@ -38,7 +38,7 @@ def longer_start(
     return (actions, f"{why}; the plan allows {more}") if actions else None
 
 
-def patience_s(config: ServingConfig) -> int | None:
+def engine_timeout_s(config: ServingConfig) -> int | None:
     """How long the engine waits for its parts, seconds; None where a secret says so, or it is no number."""
     said = next((e for e in config.env if e.name == READY_TIMEOUT), None)
     if said is None:
@@ -70,7 +70,7 @@ def _seen_start_s(diagnosis: Diagnosis) -> float | None:
 def _start_sum(diagnosis: Diagnosis, start: StartUp, *, had_s: int, who: str) -> str:
     """Say how long the start takes with the figures that give it, and how much longer is allowed."""
     printed = [
-        f"{field_said(name, value)}{_line_of(diagnosis, name)}"
+        f"{field_text(name, value)}{_line_of(diagnosis, name)}"
         for name in (*_SEEN, "start_up_s", "startup_seconds")
         if (value := diagnosis.number(name))
     ]

@@ -11,10 +11,10 @@ from agent.core.plan.action import Action, Difference, ForPerson, Restart, SetFl
 from agent.core.plan.capacity import Capacity, ContainerFit
 from agent.core.plan.plan import FitSummary, Risk, Rollout
 from agent.core.plan.printed_memory import Printed
-from agent.core.plan.proof import Proof, ProofFigure, touched
-from agent.core.planning.candidates import Candidate, Told, candidates
+from agent.core.plan.proof import Proof, ProofFigure, affected_memory
+from agent.core.planning.candidates import Candidate, LoggedConfig, candidates
 from agent.core.planning.proving import Proven, prove
-from agent.core.service.container_args import in_a_shell
+from agent.core.service.container_args import starts_in_shell
 from agent.core.service.serving import Live, ServingConfig
 from agent.core.value import digest
 from agent.errors import PolicyRefused
@@ -75,7 +75,7 @@ def propose(incident: Incident, live: Live | None, fits: Capacity, policy: Polic
     never = {r.proposal for r in own if r.ended in NEVER_AGAIN}
     last = {r.proposal for r in own if r.ended == Verdict.RECOVERED}
     kept: list[tuple[int, Proposal]] = []
-    told = Told(config=incident.told, platform=incident.platform) if incident.told is not None else None
+    told = LoggedConfig(config=incident.told, platform=incident.platform) if incident.told is not None else None
     about = _Known(incident=incident, live=live, fits=fits, policy=policy, printed=_printed(incident, live))
     unproved: list[str] = []
     known = candidates(
@@ -137,7 +137,7 @@ def _proposal(about: _Known, candidate: Candidate) -> Proposal | None:
         return None
     before = fits.word(incident.service, live.config)
     proven = proof_of(incident, live, candidate.actions, fits, word=word)
-    misses = fits.misses(incident.service, after) if touched(candidate.actions) else ""
+    misses = fits.misses(incident.service, after) if affected_memory(candidate.actions) else ""
     prices = _prices(fits, live.config, after, candidate)
     risk, reasons = _risk(incident, live, word, before, proven, computed=candidate.word is not None)
     return Proposal(
@@ -168,7 +168,7 @@ def _may_be_made(about: _Known, live: Live, candidate: Candidate, changed: tuple
     never = about.policy.mode(about.incident.service, candidate.actions) is Mode.NEVER
     if (not changed and not restart) or never:
         return False
-    if any(isinstance(a, SetFlag | SetModel) for a in candidate.actions) and in_a_shell(
+    if any(isinstance(a, SetFlag | SetModel) for a in candidate.actions) and starts_in_shell(
         live.config.command, live.config.args
     ):
         return False  # nobody can set a flag there safely; a person is told which

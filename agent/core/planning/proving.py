@@ -8,7 +8,7 @@ from agent.core.plan.action import Action, ForPerson, SetFlag
 from agent.core.plan.capacity import ContainerFit
 from agent.core.plan.plan import FitSummary
 from agent.core.plan.printed_memory import Printed
-from agent.core.plan.proof import Memory, Proof, ProofFigure, touched
+from agent.core.plan.proof import Memory, Proof, ProofFigure, affected_memory
 
 GIB: Final = 2**30
 
@@ -49,7 +49,7 @@ def prove(
     Returns:
         ``computed`` only where everything that the actions touch is computed to fit at the pessimistic end.
     """
-    need = touched(actions)
+    need = affected_memory(actions)
     if not need:
         return Proven(proof=Proof.NOT_NEEDED)
     figures: list[ProofFigure] = []
@@ -80,12 +80,12 @@ def _within(actions: tuple[Action, ...], printed: Printed) -> bool:
             digits = value is not None and value.isdecimal()
             return name.replace("_", "-") == printed.flag and digits and 1 <= int(value or 0) <= printed.most
         case (ForPerson(action=fix),):
-            return fix == task_of(printed)
+            return fix == manual_task(printed)
         case _:
             return False
 
 
-def task_of(printed: Printed) -> str:
+def manual_task(printed: Printed) -> str:
     """Return the fix, in words of the vocabulary, that a person is told to do with the engine's own figure."""
     return f"set_flag {printed.flag.replace('-', '_')} lower"
 

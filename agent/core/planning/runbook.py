@@ -3,7 +3,7 @@
 import json
 import shlex
 
-from agent.core.planning.runbook_commands import YOURS, Commands, steps
+from agent.core.planning.runbook_commands import YOURS, Commands, commands_for
 from agent.core.service.serving import ServingConfig
 
 _SAYS = {
@@ -72,7 +72,7 @@ def instruction(
     commands = (command.format(service=shlex.quote(service)),) if command else ()
     if log_path is not None:
         commands = (f"tail -n 2000 {shlex.quote(log_path)}",)
-    how = steps(words[0], service, platform, config)
+    how = commands_for(words[0], service, platform, config)
     if how is None:
         return text, commands, "put the former setting back"
     return " ".join(part for part in (text, how.note, YOURS) if part), (*commands, *how.do), how.undo

@@ -32,7 +32,7 @@ class Commands:
 Steps = Callable[[str, ServingConfig], Commands]
 
 
-def steps(fix: str, service: str, platform: str | None, config: ServingConfig | None) -> Commands | None:
+def commands_for(fix: str, service: str, platform: str | None, config: ServingConfig | None) -> Commands | None:
     """Return the commands of a fix on a platform, or None where there are none to give.
 
     Args:

@@ -148,7 +148,7 @@ class Normaliser:
         return found
 
 
-def unwrapped(data: bytes) -> View:
+def unwrap_lines(data: bytes) -> View:
     """Return a text as it was before a terminal's width broke its lines and its tabs became blanks.
 
     A line that is as wide as the widest was cut inside a word; one to which the next word would not have fitted was cut

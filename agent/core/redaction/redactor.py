@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from agent.core.redaction.chance import looks_random
-from agent.core.redaction.normalise import Normaliser, View, rows, unwrapped
+from agent.core.redaction.normalise import Normaliser, View, rows, unwrap_lines
 from agent.core.redaction.rules import SecretRules
 from agent.core.redaction.scan import Scanner, compiled
-from agent.core.redaction.spans import WEAK, Span, fresh, replaced, united, whole_letters
+from agent.core.redaction.spans import WEAK, Span, drop_marked, merge_spans, replace_spans, widen_to_characters
 
 ROUNDS = 8
 """Passes at most: what one pass takes out can lay bare the edge of the next secret; two are the rule."""
@@ -82,7 +82,7 @@ class Redactor:
             if not spans:
                 break
             kinds += [span.kind for span in spans]
-            data = replaced(data, spans)
+            data = replace_spans(data, spans)
         return Redacted(text=data.decode("utf-8", "surrogatepass") if kinds else text, found=tuple(kinds))
 
     def redact_lines(self, lines: Iterable[str]) -> RedactedLines:
@@ -103,7 +103,7 @@ class Redactor:
                 for offset, spans in self._pieces(clean[low:high]).items():
                     index = low + offset
                     data = clean[index].encode("utf-8", "surrogatepass")
-                    clean[index] = replaced(data, spans).decode("utf-8", "surrogatepass")
+                    clean[index] = replace_spans(data, spans).decode("utf-8", "surrogatepass")
                     found += [Finding(index=index, kind=span.kind) for span in spans]
                     changed.append(index)
             blocks = _around(changed, len(clean))
@@ -128,7 +128,7 @@ class Redactor:
         pieces: dict[int, list[Span]] = {}
         self._across_seams(pieces, [row for _, row in lines])
         found = [_moved(span, lines[index][0]) for index, spans in pieces.items() for span in spans]
-        shown = unwrapped(data)
+        shown = unwrap_lines(data)
         if shown.data is not data:
             found += [part for span in self._scanner.spans(shown.data) for part in _by_line(data, shown.raw(span))]
         return found
@@ -183,7 +183,7 @@ def _share(pieces: dict[int, list[Span]], spans: Sequence[Span], encoded: Sequen
 
 
 def _in_order(data: bytes, spans: Sequence[Span]) -> list[Span]:
-    return fresh(data, united(whole_letters(data, span) for span in spans))
+    return drop_marked(data, merge_spans(widen_to_characters(data, span) for span in spans))
 
 
 def _by_line(data: bytes, span: Span) -> Iterator[Span]:
@@ -250,4 +250,4 @@ def _adopt(pieces: dict[int, list[Span]], span: Span, starts: Sequence[int], enc
     if span.rank == WEAK and not _random_throughout(shares, encoded):
         return
     for index, parts in shares.items():
-        pieces[index] = united([*pieces.get(index, ()), *parts])
+        pieces[index] = merge_spans([*pieces.get(index, ()), *parts])

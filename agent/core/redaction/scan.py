@@ -11,7 +11,7 @@ import re2
 from agent.core.redaction.assignments import Assignments
 from agent.core.redaction.chance import is_fill_in, is_placeholder, looks_random
 from agent.core.redaction.rules import SecretRules, TokenFormat
-from agent.core.redaction.spans import Span, fresh, united, whole_letters
+from agent.core.redaction.spans import Span, drop_marked, merge_spans, widen_to_characters
 
 _EDGE = r"(?:\b|_|\\+[nrtbfv]|\\+u[0-9a-fA-F]{4}|%[0-9a-fA-F]{2}|\x1b\[[0-9;]*m)"
 """Where a token may begin: at a word's edge, or right behind an escape whose letter only seems to belong to it."""
@@ -127,13 +127,13 @@ class Scanner:
         """
         found = list(self._formats(data, across_only=False))
         found += self._assignments.named(data)
-        return fresh(data, united(whole_letters(data, span) for span in found))
+        return drop_marked(data, merge_spans(widen_to_characters(data, span) for span in found))
 
     def glued(self, data: bytes) -> list[Span]:
         """Return spans of what may stand halved in two entries, for entries that were joined without a line end."""
         found = list(self._formats(data, across_only=True))
         found += self._assignments.named(data)
-        return fresh(data, united(whole_letters(data, span) for span in found))
+        return drop_marked(data, merge_spans(widen_to_characters(data, span) for span in found))
 
     def _formats(self, data: bytes, *, across_only: bool) -> Iterator[Span]:
         hits: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)

@@ -33,7 +33,7 @@ class Span:
     since: int
 
 
-def united(spans: Iterable[Span]) -> list[Span]:
+def merge_spans(spans: Iterable[Span]) -> list[Span]:
     """Join overlapping spans, so that nothing of any of them stays; in order of place."""
     joined: list[Span] = []
     for span in sorted(spans, key=lambda one: (one.start, one.rank)):
@@ -52,7 +52,7 @@ def united(spans: Iterable[Span]) -> list[Span]:
     return joined
 
 
-def fresh(data: bytes, spans: Sequence[Span]) -> list[Span]:
+def drop_marked(data: bytes, spans: Sequence[Span]) -> list[Span]:
     """Leave out what is a mark already, and cut spans that begin or end inside a mark to its border."""
     if not spans or b"[redacted:" not in data:
         return list(spans)
@@ -80,7 +80,7 @@ def _outside(span: Span, marks: list[tuple[int, int]], position: int) -> Span:
     return Span(start=start, end=end, kind=span.kind, rank=span.rank, since=min(span.since, start))
 
 
-def whole_letters(data: bytes, span: Span) -> Span:
+def widen_to_characters(data: bytes, span: Span) -> Span:
     """Widen a span to the borders of UTF-8 letters, so that both sides stay readable."""
     start, end = span.start, span.end
     while start > 0 and data[start] & 0xC0 == 0x80:
@@ -92,7 +92,7 @@ def whole_letters(data: bytes, span: Span) -> Span:
     return Span(start=start, end=end, kind=span.kind, rank=span.rank, since=min(span.since, start))
 
 
-def replaced(data: bytes, spans: Sequence[Span]) -> bytes:
+def replace_spans(data: bytes, spans: Sequence[Span]) -> bytes:
     """Put marks in place of spans, which are in order and do not overlap."""
     pieces = []
     position = 0

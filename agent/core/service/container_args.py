@@ -69,13 +69,13 @@ def served_model(command: tuple[str, ...], args: tuple[str, ...]) -> str | None:
     return flag_map(words).get("model")
 
 
-def in_a_shell(command: tuple[str, ...], args: tuple[str, ...]) -> bool:
+def starts_in_shell(command: tuple[str, ...], args: tuple[str, ...]) -> bool:
     """Whether a shell line starts the server: its flags are no words of their own there."""
     words = (*command, *args)
     return any(word.rsplit("/", 1)[-1] in _SHELLS for word in words[:4]) or "-c" in words[:2]
 
 
-def server_words(command: tuple[str, ...], args: tuple[str, ...]) -> tuple[str, ...]:
+def server_args(command: tuple[str, ...], args: tuple[str, ...]) -> tuple[str, ...]:
     """Return the words that vLLM's own parser reads, wherever they stand, without the program in front.
 
     Raises:
@@ -84,7 +84,7 @@ def server_words(command: tuple[str, ...], args: tuple[str, ...]) -> tuple[str, 
     """
     words = (*command, *args)
     filled_in = next((word for word in words if "$(" in word), None)
-    if in_a_shell(command, args):
+    if starts_in_shell(command, args):
         raise _unread("a shell line starts the server", "give command and flags as words of their own")
     if filled_in is not None:
         raise _unread(f"the platform fills in {filled_in[:80]!r}", "write its value out")

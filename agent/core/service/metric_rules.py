@@ -82,10 +82,10 @@ def read_sample(text: str, *, at: datetime) -> Sample:
         text: The body of /metrics; lines that are no sample of ours are passed over.
         at: When it was read.
     """
-    return Sample(at=at, **numbers_of(text))
+    return Sample(at=at, **metric_values(text))
 
 
-def numbers_of(text: str) -> dict[str, float]:
+def metric_values(text: str) -> dict[str, float]:
     """Return the numbers of one exposition by the fields of ``ALIASES``; those that it does not say are not there."""
     wanted = {name: field for field, names in ALIASES.items() for name in names}
     found: dict[str, dict[str, list[float]]] = {}
@@ -99,7 +99,7 @@ def numbers_of(text: str) -> dict[str, float]:
     return numbers
 
 
-def kept(samples: Sequence[Sample]) -> tuple[Sample, ...]:
+def recent_samples(samples: Sequence[Sample]) -> tuple[Sample, ...]:
     """Return the samples that the rules look at: of the newest life of the server, and not too old."""
     if not samples:
         return ()
@@ -116,7 +116,7 @@ def breaches(samples: Sequence[Sample]) -> tuple[Breach, ...]:
     """Return what the newest samples break, in the order of the rules.
 
     Args:
-        samples: In the order of time, all of one server; see ``kept``.
+        samples: In the order of time, all of one server; see ``recent_samples``.
     """
     if not samples:
         return ()

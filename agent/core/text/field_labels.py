@@ -5,13 +5,13 @@ from typing import Final
 UNITS: Final = {"gib": "GiB", "mib": "MiB", "gb": "GB", "s": "s", "seconds": "s", "bytes": "bytes"}
 
 
-def field_words(name: str) -> str:
+def field_label(name: str) -> str:
     """Return a field's name for people, its unit in brackets: ``weights load (s)``."""
     bare, unit = _split(name)
     return f"{bare} ({unit})" if unit else bare
 
 
-def field_said(name: str, value: object) -> str:
+def field_text(name: str, value: object) -> str:
     """Return a field with its value: ``weights load 664.24 s``."""
     bare, unit = _split(name)
     plain = f"{value:,.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)

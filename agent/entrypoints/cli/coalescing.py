@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent.core.incident.correlation import LOUD
-from agent.core.intake.ends import cloud_run_end, sigterm_told
+from agent.core.intake.ends import cloud_run_end, reports_sigterm
 from agent.core.intake.log_sample import LogSample, PowerOfTwoCounter
 from agent.entrypoints.cli.records import BadRecord, JsonRecord, Record, TextRecord
 from agent.failures.match.match import Matcher
@@ -72,7 +72,7 @@ def _kind(entry: Mapping[str, Any], signature: str | None, text: str) -> tuple[A
         return (text,)
     labels = _part(_part(entry, "resource"), "labels")
     place = (labels.get("service_name"), labels.get("revision_name"), labels.get("pod_name"), labels.get("node_id"))
-    if cloud_run_end(text) is not None or sigterm_told(text):  # each instance ends for itself, asked or not
+    if cloud_run_end(text) is not None or reports_sigterm(text):  # each instance ends for itself, asked or not
         return (name, *map(str, place), str(_part(entry, "labels").get("instanceId")), text[:200])
     if signature is None and name.endswith(APP_LOGS):
         return None

@@ -3,7 +3,7 @@
 import re
 from typing import TYPE_CHECKING
 
-from agent.core.decision.decision import Answer
+from agent.core.decision.decision import Choice
 from agent.core.text.safe_text import terminal
 from agent.entrypoints.cli.operator_client import now
 from agent.entrypoints.cli.output import for_people
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._@+-]{1,320}")  # the asker's own address need not be disarmed
 
 
-def decide(plan: str, answer: Answer, *, by: str | None, why: str = "", plan_digest: str | None = None) -> int:
+def decide(plan: str, answer: Choice, *, by: str | None, why: str = "", plan_digest: str | None = None) -> int:
     """Record a decision and say what follows.
 
     Args:
@@ -33,7 +33,7 @@ def decide(plan: str, answer: Answer, *, by: str | None, why: str = "", plan_dig
 
     client = open_operator_client()
     recorded = client.decide(plan, answer, by=by, why=why, plan_digest=plan_digest)
-    what = "approved" if recorded.answer is Answer.APPROVE else "rejected"
+    what = "approved" if recorded.answer is Choice.APPROVE else "rejected"
     name = recorded.who if _PLAIN_NAME.fullmatch(recorded.who) else terminal(recorded.who, lines=False)
     who = name + ("" if recorded.verified else " (not verified)")
     follows = for_people(_follows(client, recorded), lines=False)

@@ -5,7 +5,7 @@ import getpass
 from agent.app import App, build_app
 from agent.app.channels import operator_token
 from agent.core.decision.audit import AuditRow
-from agent.core.decision.decision import Answer, Channel
+from agent.core.decision.decision import Channel, Choice
 from agent.core.incident.incident import Event, Incident
 from agent.entrypoints.cli.operator_client import OperatorClient, RecordedDecision, now
 from agent.entrypoints.telemetry import configure_log
@@ -15,8 +15,8 @@ from agent.ports.stage_context import Owner
 from agent.ports.store import Query
 from agent.settings import Settings, read_settings
 from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
-from agent.stages.shared.database_pair import databases_apart
-from agent.stages.shared.kill_switch import read_kill_switch, turn_kill_switch
+from agent.stages.shared.database_pair import pairing_fault
+from agent.stages.shared.kill_switch import read_kill_switch, set_kill_switch
 
 
 class LocalClient:
@@ -26,7 +26,7 @@ class LocalClient:
         self._app = app
 
     def decide(
-        self, plan: str, answer: Answer, *, by: str | None, why: str, plan_digest: str | None = None
+        self, plan: str, answer: Choice, *, by: str | None, why: str, plan_digest: str | None = None
     ) -> RecordedDecision:
         """Run the stage here; see the protocol."""
         word = DecisionRequest(
@@ -46,7 +46,7 @@ class LocalClient:
     def turn(self, *, on: bool, by: str | None, why: str) -> KillSwitch:
         """Write the control store of this machine."""
         app = self._app
-        return turn_kill_switch(app.store, app.control, on=on, by=by or getpass.getuser(), why=why, at=now())
+        return set_kill_switch(app.store, app.control, on=on, by=by or getpass.getuser(), why=why, at=now())
 
     def kill_switch(self) -> KillSwitch:
         """Read the control store."""
@@ -70,7 +70,7 @@ class LocalClient:
 
     def databases_apart(self) -> str:
         """Compare the databases of this machine."""
-        return databases_apart(self._app.contexts[Owner.DECIDE])
+        return pairing_fault(self._app.contexts[Owner.DECIDE])
 
 
 def open_operator_client() -> OperatorClient:

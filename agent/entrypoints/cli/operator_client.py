@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from agent.core.decision.audit import AuditRow
-from agent.core.decision.decision import Answer
+from agent.core.decision.decision import Choice
 from agent.core.incident.incident import Event, Incident
 from agent.core.value import Value
 from agent.ports.control import KillSwitch
@@ -15,7 +15,7 @@ class RecordedDecision(Value):
     """A decision that was recorded."""
 
     plan: str
-    answer: Answer
+    answer: Choice
     who: str
     verified: bool
     incident: str
@@ -25,7 +25,7 @@ class OperatorClient(Protocol):
     """What the command line may ask for."""
 
     def decide(
-        self, plan: str, answer: Answer, *, by: str | None, why: str, plan_digest: str | None = None
+        self, plan: str, answer: Choice, *, by: str | None, why: str, plan_digest: str | None = None
     ) -> RecordedDecision:
         """Record an answer to a plan; with the digest that was shown, or its beginning, to that very plan.
 

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from agent.core.decision.audit import AuditRow
-from agent.core.decision.decision import Answer
+from agent.core.decision.decision import Choice
 from agent.core.incident.incident import Event, Incident
 from agent.core.value import Value
 from agent.entrypoints.cli.operator_client import RecordedDecision
@@ -33,7 +33,7 @@ class RemoteClient:
         self._client, self._token = client, token
 
     def decide(
-        self, plan: str, answer: Answer, *, by: str | None, why: str, plan_digest: str | None = None
+        self, plan: str, answer: Choice, *, by: str | None, why: str, plan_digest: str | None = None
     ) -> RecordedDecision:
         """Send the answer once; see the protocol."""
         _refuse_name(by)

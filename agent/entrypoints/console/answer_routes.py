@@ -5,7 +5,7 @@ from http import HTTPStatus
 from flask import Flask, Response, redirect, request
 from werkzeug.wrappers import Response as AnyResponse
 
-from agent.core.decision.decision import Answer, Channel
+from agent.core.decision.decision import Channel, Choice
 from agent.core.plan.plan import Plan
 from agent.entrypoints.console import answering, forms, guard
 from agent.entrypoints.console.answering import Result
@@ -70,23 +70,23 @@ def _form_refusal(console: Console, person: Person, plan: Plan) -> Result | None
     wanted = forms.token(console.form_key, cookie=cookie, plan=plan.id, plan_digest=digest, who=person.name)
     if not cookie or not forms.same(request.form.get("token", ""), wanted):
         return answering.stale_form("the page was made for another browser, person or plan, or is too old")
-    if request.form.get("answer") not in set(Answer):
+    if request.form.get("answer") not in set(Choice):
         return answering.stale_form("it says neither yes nor no")
-    if request.form["answer"] == Answer.REJECT and not request.form.get("why", "").strip():
+    if request.form["answer"] == Choice.REJECT and not request.form.get("why", "").strip():
         return answering.stale_form("a rejection needs a reason")
     barred = may_not_decide(console.world, person, plan)
     return answering.wrong_person(f"{barred}.", hint="Ask somebody on that list.") if barred else None
 
 
 def _word(plan: Plan, person: Person) -> DecisionRequest:
-    answer = Answer(request.form["answer"])
+    answer = Choice(request.form["answer"])
     return DecisionRequest(
         plan=plan.id,
         answer=answer,
         who=person.name,
         channel=Channel.CONSOLE,
         verified=person.verified,
-        why=request.form.get("why", "").strip()[:WHY_LIMIT] if answer is Answer.REJECT else "",
+        why=request.form.get("why", "").strip()[:WHY_LIMIT] if answer is Choice.REJECT else "",
         plan_digest=request.form["digest"],
     )
 

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from agent.core.decision.decision import Answer, Decision
+from agent.core.decision.decision import Choice, Decision
 from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import Phase
 from agent.core.plan.plan import Plan
@@ -196,9 +196,9 @@ def _theirs(word: DecisionRequest, decision: Decision | None) -> bool:
     )
 
 
-def _faster(end: PlanEnd, answer: Answer, incident: Incident, now: datetime) -> Result:
+def _faster(end: PlanEnd, answer: Choice, incident: Incident, now: datetime) -> Result:
     did = "approved" if end.phase is Phase.APPROVED else "rejected"
-    same = (did == "approved") == (answer is Answer.APPROVE)
+    same = (did == "approved") == (answer is Choice.APPROVE)
     through = f" through {end.channel.replace('_', ' ')}" if end.channel else ""
     said = "You wanted the same." if same else "Your answer was not taken."
     return Result(

@@ -22,7 +22,7 @@ from agent.ports.stage_context import StageContext
 from agent.presentation.measured import COMPUTED
 from agent.settings import Settings
 from agent.stages.plan_to_decision import DecisionRequest
-from agent.stages.shared.kill_switch import kill_switch_says
+from agent.stages.shared.kill_switch import kill_switch_message
 
 Decide = Callable[[DecisionRequest], object]
 """Records an answer; what it returns is not looked at, the store is."""
@@ -123,7 +123,7 @@ def _banners(world: StageContext, settings: Settings, factor: float) -> tuple[st
         said.append(f"Rehearsal: a simulated platform replays recorded outcomes{faster}. No real service is changed.")
     if rehearsal and settings.rehearse_by_fit:
         said.append(f"What was not recorded is answered by the arithmetic and labelled: {COMPUTED}.")
-    stopped = kill_switch_says(world)
+    stopped = kill_switch_message(world)
     if stopped:
         said.append(f"{stopped[:1].upper()}{stopped[1:]}. No change is made while it is on, whatever is approved.")
     off = clock_note(world.clock)

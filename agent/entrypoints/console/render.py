@@ -11,7 +11,7 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 
 from agent.app.catalogues import redact
-from agent.core.text.field_labels import field_words
+from agent.core.text.field_labels import field_label
 from agent.core.text.safe_text import plain
 from agent.presentation.evidence import place_of
 from agent.presentation.measured import worth
@@ -45,7 +45,7 @@ def make_pages() -> Environment:
         "known_name": known_name,
         "class_words": class_words,
         "worth": worth,
-        "field_words": field_words,
+        "field_label": field_label,
         "sentence": as_sentence,
     }
     pages.globals |= {"style_path": STYLE_PATH, "sources": SOURCES, "rollouts": ROLLOUTS}

@@ -16,7 +16,7 @@ from agent.entrypoints.http.gate import NOT_RECORDED, Gate, Replayed, until
 from agent.entrypoints.http.slack_request import Press, press_of
 from agent.entrypoints.http.webhook_request import Said, said_by
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
-from agent.stages.plan_to_decision import DecisionRequest, Unrecorded, plan_to_decision
+from agent.stages.plan_to_decision import DecisionRequest, NotRecorded, plan_to_decision
 
 SLACK_PATH = "/slack/actions"
 WEBHOOK_PATH = "/webhooks/"
@@ -68,7 +68,7 @@ def _slack(headers: Mapping[str, str], body: bytes, gate: Gate) -> Answer:
         gate.workers.within(gate.answer_s, lambda: _record(gate, press.signed, word))
     except SreError as error:
         log.info("press.refused", plan=press.plan, error=type(error).__name__, says=str(error))
-        lost = isinstance(error, DependencyFailed | Unrecorded)
+        lost = isinstance(error, DependencyFailed | NotRecorded)
         if press.reply_to is not None:
             gate.reply(press.reply_to, NOT_RECORDED if lost else slack_mrkdwn(str(error), limit=1500))
         return refusal(HTTPStatus.SERVICE_UNAVAILABLE, NOT_RECORDED) if lost else (200, {}, b"")
@@ -93,7 +93,7 @@ def _word_of(press: Press, answer_s: float) -> DecisionRequest:
         verified=True,
         why=press.why,
         plan_digest=press.plan_digest,
-        wanted=until(answer_s),
+        is_awaited=until(answer_s),
     )
 
 
@@ -106,7 +106,7 @@ def _word_said(heard: Said, answer_s: float) -> DecisionRequest:
         verified=True,
         why=heard.data.why,
         plan_digest=heard.data.plan_digest,
-        wanted=until(answer_s),
+        is_awaited=until(answer_s),
     )
 
 
@@ -117,7 +117,7 @@ def _record(gate: Gate, signed: Signed, word: DecisionRequest) -> Decision:
         raise Replayed("the request was not taken", why="it was used before", hint="send a new one, with a new id")
     try:
         return plan_to_decision(gate.world, word)
-    except (DependencyFailed, Unrecorded):
+    except (DependencyFailed, NotRecorded):
         control.give_back(signed.once)
         raise
 
@@ -125,7 +125,7 @@ def _record(gate: Gate, signed: Signed, word: DecisionRequest) -> Decision:
 def _refused(error: SreError) -> Answer:
     if isinstance(error, Unsigned):
         return refusal(HTTPStatus.UNAUTHORIZED, error.what)
-    if isinstance(error, Replayed | StateConflict) and not isinstance(error, Unrecorded):
+    if isinstance(error, Replayed | StateConflict) and not isinstance(error, NotRecorded):
         return refusal(HTTPStatus.CONFLICT, str(error))
     if isinstance(error, PolicyRefused):
         return refusal(HTTPStatus.FORBIDDEN, str(error))

@@ -12,8 +12,8 @@ from flask import Flask, Response, request
 from pydantic import Field, ValidationError
 
 from agent.core.decision.audit import AuditRow
-from agent.core.decision.decision import Answer as YesNo
 from agent.core.decision.decision import Channel, Decision
+from agent.core.decision.decision import Choice as YesNo
 from agent.core.incident.incident import Incident
 from agent.core.plan.plan import DIGEST_GIVEN
 from agent.core.value import Value
@@ -24,8 +24,8 @@ from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreErro
 from agent.ports.control import KillSwitch
 from agent.ports.store import Query
 from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
-from agent.stages.shared.database_pair import databases_apart
-from agent.stages.shared.kill_switch import read_kill_switch, turn_kill_switch
+from agent.stages.shared.database_pair import pairing_fault
+from agent.stages.shared.kill_switch import read_kill_switch, set_kill_switch
 from agent.strict_json import read_object
 
 BODY_LIMIT: Final = 20_480
@@ -127,7 +127,7 @@ def _add_lists(web: Flask, gate: Gate, look: Callable[[Callable[[], Any]], Respo
 
     @web.get("/databases")
     def databases() -> Response:
-        return look(lambda: {"apart": databases_apart(context)})
+        return look(lambda: {"apart": pairing_fault(context)})
 
     @web.get("/audit")
     def audit() -> Response:
@@ -183,7 +183,7 @@ def _decide(headers: Mapping[str, str], body: bytes, gate: Gate, proofs: Authent
         verified=True,
         why=told.why,
         plan_digest=told.plan_digest,
-        wanted=until(gate.answer_s),
+        is_awaited=until(gate.answer_s),
     )
     decision = gate.workers.within(
         gate.answer_s, lambda: _once(gate, proven, word.plan, lambda: plan_to_decision(gate.world, word))
@@ -198,7 +198,7 @@ def _turn(headers: Mapping[str, str], body: bytes, gate: Gate, proofs: Authentic
     store, control = gate.world.store, gate.world.control_store()
 
     def turn() -> KillSwitch:
-        return turn_kill_switch(store, control, on=told.on, by=proven.who, why=told.why, at=gate.clock.now())
+        return set_kill_switch(store, control, on=told.on, by=proven.who, why=told.why, at=gate.clock.now())
 
     def work() -> KillSwitch:
         # who was given a shared token may send it on; to stop is always safe, so that needs no fresh one

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from agent.core.decision.decision import Answer
+from agent.core.decision.decision import Choice
 from agent.core.decision.signed_request import Signed, check_slack
 from agent.core.value import Value
 from agent.errors import InputRejected
@@ -16,7 +16,7 @@ from agent.strict_json import read_object
 BODY_LIMIT = 262_144  # bytes; a press carries the whole message that it was made on
 REPLY_HOST = "hooks.slack.com"
 
-_ANSWERS = {APPROVE: Answer.APPROVE, REJECT: Answer.REJECT}
+_ANSWERS = {APPROVE: Choice.APPROVE, REJECT: Choice.REJECT}
 _USER = re.compile(r"[UW][A-Z0-9]{2,20}")
 _PLAN = re.compile(r"p-[A-Za-z0-9-]{1,80}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -35,7 +35,7 @@ class Press(Value):
 
     signed: Signed
     user: str
-    answer: Answer | None
+    answer: Choice | None
     plan: str = ""
     plan_digest: str = ""
     why: str = ""
@@ -90,7 +90,7 @@ def _press(signed: Signed, user: str, action: dict[str, Any], payload: dict[str,
         answer=answer,
         plan=plan,
         plan_digest=_text(named, "digest", _DIGEST),
-        why=_reason(payload.get("state"), plan) if answer is Answer.REJECT else "",
+        why=_reason(payload.get("state"), plan) if answer is Choice.REJECT else "",
         reply_to=_reply_to(payload.get("response_url")),
     )
 

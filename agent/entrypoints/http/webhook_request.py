@@ -6,7 +6,7 @@ from datetime import datetime
 
 from pydantic import Field, ValidationError
 
-from agent.core.decision.decision import Answer
+from agent.core.decision.decision import Choice
 from agent.core.decision.signed_request import Signed, Unsigned, check_standard
 from agent.core.value import Value
 from agent.errors import InputRejected
@@ -23,7 +23,7 @@ class Data(Value):
 
     plan: str = Field(pattern=r"^p-[A-Za-z0-9-]{1,80}$")
     plan_digest: str = Field(pattern=r"^[0-9a-f]{64}$")
-    answer: Answer
+    answer: Choice
     why: str = Field(default="", max_length=1000)
 
 

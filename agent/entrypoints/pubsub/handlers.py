@@ -21,7 +21,7 @@ from agent.entrypoints.pubsub.settle import settle
 from agent.errors import DependencyFailed, InputRejected, StateConflict
 from agent.ports.bus import Delivery, Outcome
 from agent.ports.stage_context import RECEIVER_OF, Owner, StageContext, topic_of
-from agent.stages.shared.commit import drain, message_for
+from agent.stages.shared.commit import message_for, send_outbox
 from agent.stages.shared.outcome import StageOutcome
 from agent.stages.signal_to_incident import Opening, signal_to_incident
 
@@ -124,7 +124,7 @@ def on_order(context: StageContext, delivery: Delivery) -> tuple[StageOutcome, .
 
     order = _order(delivery)
     if order.kind == "tell":
-        drain(context, order.incident)
+        send_outbox(context, order.incident)
         failed = tell_people(context, order.incident)
         if failed and delivery.attempt < TELL_ATTEMPTS:
             raise NotifyFailed(
@@ -134,7 +134,7 @@ def on_order(context: StageContext, delivery: Delivery) -> tuple[StageOutcome, .
             )
         return (StageOutcome.NOTED,)
     if order.kind == "observe":
-        drain(context, order.incident)
+        send_outbox(context, order.incident)
         return (_observed(context, delivery, order.incident),)
     if order.kind == "auto":
         auto_approve(context, order.incident)

@@ -2,7 +2,7 @@
 
 import re
 
-from agent.failures.rules.rule_input import Case, Fixes, Ruling
+from agent.failures.rules.rule_input import Fixes, RuleInput, Ruling
 from agent.failures.signature import FailureClass, Phase
 
 _FLAG_FIXES: tuple[tuple[str, Fixes], ...] = (
@@ -56,7 +56,7 @@ _ENGINE_LOOP = ("run_busy_loop", "_process_engine_step", "run_engine_loop", "eng
 _MODEL_CODE = ("model_executor/models/", "transformers/models/", "models/vllm/")
 
 
-def frames(case: Case) -> Ruling:
+def frames(case: RuleInput) -> Ruling:
     """The frames above an exception say whose work failed; without any that is known, there is no answer."""
     above = case.text.partition(case.line)[0] if case.line else ""
     calls = " ".join(" ".join(call) for call in _CALL.findall(above)[-_CALLS_SHOWN:])
@@ -70,7 +70,7 @@ def frames(case: Case) -> Ruling:
     return Ruling(class_=FailureClass.UNKNOWN)
 
 
-def import_failure(case: Case) -> Ruling:
+def import_failure(case: RuleInput) -> Ruling:
     """A missing or broken package; NVIDIA libraries are the driver's, an unknown name in transformers is age."""
     if case.has("libcuda", "libcudart", "libcublas", "libnvidia"):
         return Ruling(class_=FailureClass.CUDA_DRIVER_MISMATCH, fixes=("fix_image_or_driver",))
@@ -79,7 +79,7 @@ def import_failure(case: Case) -> Ruling:
     return Ruling()
 
 
-def architecture(case: Case) -> Ruling:
+def architecture(case: RuleInput) -> Ruling:
     """'Not supported' after an import or environment failure is that failure, not a missing architecture."""
     hidden = {"hidden_import_failure"} & case.also
     if hidden and case.mentions(*_IMPORT_WORDS):
@@ -87,7 +87,7 @@ def architecture(case: Case) -> Ruling:
     return Ruling()
 
 
-def dtype(case: Case) -> Ruling:
+def dtype(case: RuleInput) -> Ruling:
     """The message names the dtypes that would do."""
     supported = re.search(r"supported dtypes: \[?torch\.(\w{4,10})", case.line)
     if supported:
@@ -101,7 +101,7 @@ def dtype(case: Case) -> Ruling:
     return Ruling()
 
 
-def bfloat16(case: Case) -> Ruling:
+def bfloat16(case: RuleInput) -> Ruling:
     """Below compute capability 7.0 no other dtype helps: vLLM has no kernels for such a card."""
     capability = case.number("compute_capability")
     if capability is not None and capability < 7.0:
@@ -109,7 +109,7 @@ def bfloat16(case: Case) -> Ruling:
     return Ruling()
 
 
-def capability(case: Case) -> Ruling:
+def capability(case: RuleInput) -> Ruling:
     """Below compute capability 7.0 no quantisation helps: vLLM has no kernels for such a card."""
     has = case.number("current_capability")
     if has is not None and has < 70:
@@ -121,7 +121,7 @@ def _short(name: str) -> str:
     return {"float16": "half"}.get(name, name)
 
 
-def flag(case: Case) -> Ruling:
+def flag(case: RuleInput) -> Ruling:
     """A flag with a fix of its own gets it; all others are corrected on the command line."""
     if case.has("unrecognized arguments"):
         return Ruling()
@@ -131,7 +131,7 @@ def flag(case: Case) -> Ruling:
     return Ruling()
 
 
-def context(case: Case) -> Ruling:
+def context(case: RuleInput) -> Ruling:
     """Where the client asks for more than the model can ever take, only the client can mend it."""
     limit, asked = case.number("max_model_len"), case.number("prompt_tokens")
     if limit and asked and limit >= 131_072:
@@ -139,7 +139,7 @@ def context(case: Case) -> Ruling:
     return Ruling()
 
 
-def tool_parser(case: Case) -> Ruling:
+def tool_parser(case: RuleInput) -> Ruling:
     """Streaming, reasoning and Harmony faults are bugs of a version; all else is the wrong parser first."""
     if re.search(r"\w{3,40}reasoningparser reasoning parser", case.line):  # its tokens are not in this tokenizer
         return Ruling(fixes=("set_flag reasoning_parser", "set_flag tool_call_parser", "upgrade_version"))
@@ -150,7 +150,7 @@ def tool_parser(case: Case) -> Ruling:
     return Ruling()
 
 
-def weights_shape(case: Case) -> Ruling:
+def weights_shape(case: RuleInput) -> Ruling:
     """A missing name is a version or scheme that names layers otherwise; a size is a file that does not belong."""
     if case.mentions(*_QUANTISERS) or _QUANTISED_PARAMETER.search(case.line):
         return Ruling(
@@ -167,7 +167,7 @@ def weights_shape(case: Case) -> Ruling:
     return Ruling()
 
 
-def unsupported(case: Case) -> Ruling:
+def unsupported(case: RuleInput) -> Ruling:
     """The words around 'not supported' say whether a number format, a flag or the model is meant."""
     if case.has(
         "fp8", "fp4", "int8", "int4", "bf16", "bfloat16", "float16", "dtype", "quant", "awq", "gptq", "kv cache", "gguf"

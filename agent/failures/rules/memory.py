@@ -2,7 +2,7 @@
 
 import re
 
-from agent.failures.rules.rule_input import Case, Fixes, Ruling
+from agent.failures.rules.rule_input import Fixes, RuleInput, Ruling
 from agent.failures.signature import FailureClass, Phase
 
 LOADING_FIXES: Fixes = (
@@ -52,7 +52,7 @@ LARGE_BUFFERS_GB = 100.0
 OCCUPIED_FIXES: Fixes = ("restart", "set_flag gpu_memory_utilization lower")
 
 
-def gpu_oom(case: Case) -> Ruling:
+def gpu_oom(case: RuleInput) -> Ruling:
     """Out of device memory: the phase decides; without one, who holds the memory does.
 
     A card on which our own process and PyTorch hold next to nothing while nothing is free is held by somebody else.
@@ -79,7 +79,7 @@ def gpu_oom(case: Case) -> Ruling:
     return Ruling(fixes=ANY_PHASE_FIXES)
 
 
-def cache_blocks(case: Case) -> Ruling:
+def cache_blocks(case: RuleInput) -> Ruling:
     """Nothing is left for the KV cache: raise the share if the card has room beyond it, else need less.
 
     The share is worth raising when weights and activations fit in what a share of 0.95 would give; a share of
@@ -104,7 +104,7 @@ def cache_blocks(case: Case) -> Ruling:
     return Ruling(confidence=None if share is not None else 0.85)
 
 
-def one_request(case: Case) -> Ruling:
+def one_request(case: RuleInput) -> Ruling:
     """The longest context that fits, where the log names it, goes behind the direction."""
     estimate = case.number("estimated_max_model_len") or case.number("kv_cache_tokens")
     fixes = ["set_flag max_model_len lower"]
@@ -114,7 +114,7 @@ def one_request(case: Case) -> Ruling:
     return Ruling(fixes=tuple(fixes))
 
 
-def occupied(case: Case) -> Ruling:
+def occupied(case: RuleInput) -> Ruling:
     """A card that is nearly full at start is held by a process that must end; a small lack is a share too high."""
     free, total = case.gib("startup_free"), case.gib("startup_total")
     if free is not None and total and free < 0.25 * total:
@@ -122,7 +122,7 @@ def occupied(case: Case) -> Ruling:
     return Ruling()
 
 
-def hbm(case: Case) -> Ruling:
+def hbm(case: RuleInput) -> Ruling:
     """On a TPU: weights that do not fit want another topology, programs that do not fit want a lower share."""
     lower: Fixes = (
         "set_flag gpu_memory_utilization lower",
@@ -142,7 +142,7 @@ def hbm(case: Case) -> Ruling:
     return Ruling()
 
 
-def offload_buffer(case: Case) -> Ruling:
+def offload_buffer(case: RuleInput) -> Ruling:
     """Pinned host buffers, one in each worker: told only where nothing else speaks and the log ends with them."""
     sizes = [float(size) for size in _BUFFER_GB.findall(case.text)]
     workers = max(len(set(_WORKER.findall(case.text))), 1)

@@ -2,7 +2,7 @@
 
 import re
 
-from agent.failures.rules.rule_input import Case, Ruling
+from agent.failures.rules.rule_input import RuleInput, Ruling
 from agent.failures.signature import FailureClass, Phase
 
 _LISTENS = re.compile(r"(?:listening (?:at|on)|running on|serving on|server on)[^\n]{0,40}:(\d{2,5})\b")
@@ -97,7 +97,7 @@ _SOMEBODY_ASKED = (
 )
 
 
-def startup_probe(case: Case) -> Ruling:
+def startup_probe(case: RuleInput) -> Ruling:
     """A refused or cancelled connection is a port where nothing listens; a 404 is a wrong path; else too slow."""
     listens = _LISTENS.search(case.text)
     probed = case.fields.get("port")
@@ -127,20 +127,20 @@ def startup_probe(case: Case) -> Ruling:
     return _slow_start(case)
 
 
-def _slow_start(case: Case) -> Ruling:
+def _slow_start(case: RuleInput) -> Ruling:
     if case.phase in {Phase.LOADING, Phase.PROFILING, Phase.GRAPH_CAPTURE}:
         return Ruling(fixes=("increase_startup_probe", "fix_cache_path"), confidence=0.85)
     return Ruling(confidence=0.5 if case.mentions("connection refused") else None)
 
 
-def healthy_start(case: Case) -> Ruling:
+def healthy_start(case: RuleInput) -> Ruling:
     """Nothing went wrong before the probe gave up: weights that are loaded say most, a first shard says enough."""
     if case.phase in {Phase.PROFILING, Phase.GRAPH_CAPTURE} or case.mentions("loading weights took"):
         return Ruling(confidence=0.92)
     return Ruling(confidence=0.85 if _SHARD_DONE.search(case.text) else 0.7)
 
 
-def liveness(case: Case) -> Ruling:
+def liveness(case: RuleInput) -> Ruling:
     """A liveness probe that fails while the model loads is a start-up window too short; on a 503 the engine died."""
     if case.mentions("statuscode: 503", "status 503", "statuscode: 500"):
         return Ruling(class_=FailureClass.ENGINE_DEAD, fixes=("restart", "collect_container_logs"), confidence=0.55)
@@ -165,14 +165,14 @@ def liveness(case: Case) -> Ruling:
     return Ruling()
 
 
-def image_pull(case: Case) -> Ruling:
+def image_pull(case: RuleInput) -> Ruling:
     """Credentials, the network, the disk or the name: the answer says which."""
     if case.mentions("no space left on device"):
         return Ruling(class_=FailureClass.DISK_FULL, fixes=("increase_disk", "fix_cache_path"))
     return next((Ruling(fixes=fixes) for words, fixes in _IMAGE_FIXES if case.mentions(*words)), Ruling())
 
 
-def no_gpu(case: Case) -> Ruling:
+def no_gpu(case: RuleInput) -> Ruling:
     """A device that was there and is gone wants a restart; one that never was wants runtime or driver."""
     if case.has("nvml: unknown error", "nvmlerror_unknown") or (
         case.has("failed to initialize nvml") and case.mentions("unknown error")
@@ -185,7 +185,7 @@ def no_gpu(case: Case) -> Ruling:
     return Ruling()
 
 
-def hardware(case: Case) -> Ruling:
+def hardware(case: RuleInput) -> Ruling:
     """Faults of the bus or the host's memory translation are the machine's set-up; a card that hangs wants a reset."""
     if case.mentions("io_page_fault", "iommu"):
         return Ruling(fixes=("fix_image_or_driver", "restart", "fix_network_nccl"))
@@ -194,7 +194,7 @@ def hardware(case: Case) -> Ruling:
     return Ruling()
 
 
-def nccl(case: Case) -> Ruling:
+def nccl(case: RuleInput) -> Ruling:
     """A collective that timed out is a rank that stopped; a failure at once is transport, or shared memory."""
     if case.mentions("watchdog caught collective", "collective operation timeout", "connection closed by remote peer"):
         return Ruling(fixes=("fix_network_nccl", "restart", "none_code_bug"), confidence=0.75)
@@ -207,14 +207,14 @@ def nccl(case: Case) -> Ruling:
     return Ruling()
 
 
-def illegal(case: Case) -> Ruling:
+def illegal(case: RuleInput) -> Ruling:
     """Neuron and ROCm faults come from compiled code too; a plain segmentation fault says least."""
     if case.has("segmentation fault", "sigsegv", "segfault", "exit code 139", "exit code: -11", "signal 11"):
         return Ruling(confidence=0.65)
     return Ruling(fixes=("none_code_bug", "upgrade_version", "restart", "set_flag enforce_eager"))
 
 
-def saturation(case: Case) -> Ruling:
+def saturation(case: RuleInput) -> Ruling:
     """Probe time-outs under load want patience, full caches want instances, time-outs of clients both."""
     if case.mentions("liveness", "health check", "/health", "probe"):
         return Ruling(fixes=("relax_liveness_probe", "scale_out", "increase_startup_probe"))
@@ -226,7 +226,7 @@ def saturation(case: Case) -> Ruling:
     return Ruling()
 
 
-def network(case: Case) -> Ruling:
+def network(case: RuleInput) -> Ruling:
     """An outage of the hub passes; an address that does not resolve or a refused route does not.
 
     A connection that breaks with no word of who was asked may be a client's.
@@ -237,14 +237,14 @@ def network(case: Case) -> Ruling:
     return Ruling(confidence=None if named else 0.7)
 
 
-def ended_early(case: Case) -> Ruling:
+def ended_early(case: RuleInput) -> Ruling:
     """Who ends a start: a platform that waited too long, or a person at the machine."""
     if case.platform == "host":
         return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.6)
     return Ruling(confidence=None if case.platform else 0.6)
 
 
-def broadcast(case: Case) -> Ruling:
+def broadcast(case: RuleInput) -> Ruling:
     """Workers that wait are harmless while something compiles or loads; repeated with no progress it is a hang."""
     working = case.mentions("torch.compile takes", "compiling a graph", "loading safetensors", "capturing cuda graph")
     dead = case.mentions("timed out", "timeouterror", "enginedead", "died unexpectedly")
@@ -256,7 +256,7 @@ def broadcast(case: Case) -> Ruling:
     return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.5)
 
 
-def _silent_before(case: Case) -> int:
+def _silent_before(case: RuleInput) -> int:
     """Seconds between the line and the one before it, once the weights are loaded; 0 where they carry no times."""
     if case.phase not in {Phase.GRAPH_CAPTURE, Phase.READY, Phase.SERVING} or not case.line:
         return 0
@@ -268,7 +268,7 @@ def _silent_before(case: Case) -> int:
     return (now - then) % _DAY_S
 
 
-def placement(case: Case) -> Ruling:
+def placement(case: RuleInput) -> Ruling:
     """Ray answers within seconds when it has the cards; a wait of a minute says that it has none."""
     waited = max((int(seconds) for seconds in _PLACEMENT_WAIT.findall(case.text)), default=0)
     if waited < _RAY_ANSWERS_WITHIN_S or case.progress_after:
@@ -276,7 +276,7 @@ def placement(case: Case) -> Ruling:
     return Ruling()
 
 
-def rollout(case: Case) -> Ruling:
+def rollout(case: RuleInput) -> Ruling:
     """A ready pod of the old ReplicaSet beside the one that waits proves the deadlock; the waiting alone does not."""
     if _old_replica_serves(case.text):
         return Ruling(
@@ -305,7 +305,7 @@ def _none_available(text: str) -> bool:
     return " 0 available" in text
 
 
-def unschedulable(case: Case) -> Ruling:
+def unschedulable(case: RuleInput) -> Ruling:
     """A node that lists what it can give, and no accelerator, lacks the device plugin or the driver."""
     lists = case.mentions("allocatable:", "capacity:") and case.mentions("ephemeral-storage:", "memory:")
     if lists and not re.search(r"(?:nvidia|amd|intel|google)\.com/(?:gpu|tpu): ", case.text):
@@ -313,7 +313,7 @@ def unschedulable(case: Case) -> Ruling:
     return Ruling()
 
 
-def nothing_listens(case: Case) -> Ruling:
+def nothing_listens(case: RuleInput) -> Ruling:
     """The platform's own words say whether time or the port is suspected; a log that loads steadily says time."""
     if case.phase in {Phase.LOADING, Phase.PROFILING, Phase.GRAPH_CAPTURE}:
         return Ruling(
@@ -326,14 +326,14 @@ def nothing_listens(case: Case) -> Ruling:
     return Ruling()
 
 
-def no_tokens(case: Case) -> Ruling:
+def no_tokens(case: RuleInput) -> Ruling:
     """Running requests without a token: one line may be a long prompt, a row of lines is a hang."""
     if case.repeats < 2:
         return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.5)
     return Ruling(confidence=0.85 if case.repeats > 2 else 0.6)
 
 
-def silent_death(case: Case) -> Ruling:
+def silent_death(case: RuleInput) -> Ruling:
     """A worker that ends during start-up without a word of its own was mostly killed for host memory."""
     loading = case.phase in {Phase.LOADING, Phase.PROFILING, Phase.GRAPH_CAPTURE}
     killed = case.mentions("exit code: none", "exit code: -9", "exitcode: -9", "sigkill")
@@ -346,13 +346,13 @@ def silent_death(case: Case) -> Ruling:
     return Ruling()
 
 
-def killed(case: Case) -> Ruling:
+def killed(case: RuleInput) -> Ruling:
     """A start that is killed while it takes memory was mostly killed for it; elsewhere an operator is as likely."""
     taking = case.phase in {Phase.LOADING, Phase.PROFILING, Phase.GRAPH_CAPTURE}
     return Ruling(confidence=0.75 if taking else 0.5)
 
 
-def waiting(case: Case) -> Ruling:
+def waiting(case: RuleInput) -> Ruling:
     """A queue in one line is a burst; in three and more, half a minute, it does not drain.
 
     A request that waits while none runs does not fit into the cache as it is.

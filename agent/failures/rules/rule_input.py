@@ -10,7 +10,7 @@ Fixes = tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
+class RuleInput:
     """What a rule may look at.
 
     Attributes:
@@ -64,4 +64,4 @@ class Ruling:
     confidence: float | None = None
 
 
-Rule = Callable[[Case], Ruling]
+Rule = Callable[[RuleInput], Ruling]

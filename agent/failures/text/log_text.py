@@ -40,12 +40,12 @@ _ALARM_LEVEL = re.compile(
     r"\b(?:ERROR|CRITICAL|FATAL|PANIC|EMERG|SEVERE)\b|\b[EF]\d{4} \d\d:\d\d:\d\d"
     r"|\b(?:level|severity)[=:] ?\"?(?:error|fatal|critical)"
 )
-_MAY_BE_OUTCRY = re2.compile(
+_MAY_BE_FAILURE = re2.compile(
     rb"ERROR|CRITICAL|FATAL|PANIC|EMERG|SEVERE|Error|Exception|Interrupt|Exit|Failure|Timeout|Traceback"
     rb"|(?i:fatal|panic|failed|failure|cannot|unable to|unhandled|denied|refused|killed|crash|abort|reset"
     rb"|timed? ?out|not found|exceeded|invalid)|[EF]\d{4} \d\d:|level[=:]|severity[=:]"
 )
-"""Every line for which :func:`is_outcry` is true holds one of these; a test holds it to that."""
+"""Every line for which :func:`is_failure_candidate` is true holds one of these; a test holds it to that."""
 _LOGGER_HEAD = re.compile(
     r"(?:\[rank\d{1,4}\]:\s?)?(?:\([^()\n]{1,80}=[^()\n]{1,80}\)\s?)*"
     r"(?:(?:ERROR|CRITICAL|FATAL|WARNING|INFO|DEBUG)[ :]\s{0,4}(?:[\d-]{5,10} [\d:.,]{8,16} )?"
@@ -85,7 +85,7 @@ def records_of(line: str) -> list[str]:
     return [line[first:last].rstrip() for first, last in zip([0, *starts], [*starts, len(line)], strict=True)]
 
 
-def telling_lines(lines: list[str], *, most: int = 5) -> list[int]:
+def most_informative_lines(lines: list[str], *, most: int = 5) -> list[int]:
     """Indexes of the lines that say most about an unknown trouble, most telling first.
 
     An exception with its words comes before a loud line, the last exception before earlier ones, and
@@ -111,31 +111,31 @@ def telling_lines(lines: list[str], *, most: int = 5) -> list[int]:
     return [index for index in ranked[:most] if lines[index].strip()]
 
 
-def looks_loud(line: str) -> bool:
+def looks_like_failure(line: str) -> bool:
     """Whether a line that the catalogue does not know may be a failure."""
     return bool((_EXCEPTION.search(line) or _LOUD.search(line)) and not _QUIET.search(line))
 
 
-def is_outcry(line: str) -> bool:
-    """Whether a line that the catalogue does not know may be a failure: loud, no note, no source line of a frame."""
-    loud = looks_loud(line) or (_ALARM_LEVEL.search(line) and not _QUIET.search(line))
+def is_failure_candidate(line: str) -> bool:
+    """Whether a line that the catalogue does not know may be a failure: alarming, not INFO, no source line."""
+    loud = looks_like_failure(line) or (_ALARM_LEVEL.search(line) and not _QUIET.search(line))
     return bool(loud) and not is_note(line) and not _SOURCE.match(line)
 
 
-def outcries(lines: Sequence[str]) -> Iterator[int]:
-    """Yield the positions of the lines that are one (:func:`is_outcry`), in order; most lines cost next to nothing."""
+def failure_candidates(lines: Sequence[str]) -> Iterator[int]:
+    """Yield the positions of the lines that may be a failure, in order (:func:`is_failure_candidate`)."""
     encoded = [line.encode("utf-8", "surrogatepass") for line in lines]
     starts = list(accumulate((len(line) + 1 for line in encoded), initial=0))
     seen = -1
-    for found in _MAY_BE_OUTCRY.finditer(b"\n".join(encoded)):
+    for found in _MAY_BE_FAILURE.finditer(b"\n".join(encoded)):
         index = bisect_right(starts, found.start()) - 1
         if index > seen:
             seen = index
-            if is_outcry(lines[index]):
+            if is_failure_candidate(lines[index]):
                 yield index
 
 
-def is_alarm(line: str) -> bool:
+def is_error_line(line: str) -> bool:
     """Whether a line says of itself that it is an error: its level, an exception by name, or a traceback's head.
 
     The lines inside a traceback are none; the exception that ends it speaks for them.
@@ -161,7 +161,7 @@ def is_warning(line: str) -> bool:
     return bool(_WARNING.search(line[:200]))
 
 
-def only_notes(lines: list[str]) -> bool:
+def only_info(lines: list[str]) -> bool:
     """Whether every line says of itself that it is INFO, DEBUG or a mild warning, and none names an exception.
 
     A warning is mild where no word of it speaks of failure; a note that something is down or not healthy is none.

@@ -10,7 +10,7 @@ from agent.fit.advice.advice import Advice, Change, Cost, Demand, Option, Reach
 from agent.fit.advice.alternatives import Market, other_checkpoints, other_hardware
 from agent.fit.advice.cost import compare, concurrency_of, cost_of
 from agent.fit.advice.obstacle import ruled_out
-from agent.fit.advice.search import Found, Prober, lengthened, search_flags, spare_bytes
+from agent.fit.advice.search import Prober, SearchResult, search_flags, spare_bytes, with_longest_context
 from agent.fit.assessment import Setup
 from agent.fit.bounds import GIB
 from agent.fit.facts import AcceleratorKind, ModelFacts
@@ -54,7 +54,7 @@ def advise(setup: Setup, demand: Demand, market: Market) -> Advice:
     prober = Prober(demand=demand)
     current = prober.report(setup)
     now = cost_of(setup, current, before=setup, demand=demand, shapes=market.shapes)
-    settled = prober.passes(setup) and keeps(now, demand)
+    settled = prober.passes(setup) and within_demand(now, demand)
     if settled and not setup.flags.cpu_offload_gb:
         return Advice(
             current=current, options=(), marginal=(), ruled_out=None, searched=len(prober.asked), demand=demand
@@ -62,7 +62,7 @@ def advise(setup: Setup, demand: Demand, market: Market) -> Advice:
     base = _with_kernels(_floors(setup, demand))
     found = list(_by_flags(base, setup, prober))
     options = [_option(Reach.FLAGS, each, setup, demand, market) for each in found if each.certain]
-    kept = [option for option in options if keeps(option.cost, demand) and option.changes]
+    kept = [option for option in options if within_demand(option.cost, demand) and option.changes]
     place = _Placing(
         before=setup,
         now=now,
@@ -130,7 +130,7 @@ def _order(option: Option) -> tuple[float, ...]:
     return (option.misses_needs, losses[0], cost.quality_rank, price, *losses[1:], speed, len(option.changes))
 
 
-def keeps(cost: Cost, demand: Demand) -> bool:
+def within_demand(cost: Cost, demand: Demand) -> bool:
     """True if speed and price are within the demand; unknown ones are not."""
     if demand.tokens_per_s is not None:
         speed = cost.decode_tokens_per_s
@@ -186,15 +186,15 @@ def _floors(setup: Setup, demand: Demand) -> Setup:
     return setup.with_flags(flags)
 
 
-def _by_flags(base: Setup, setup: Setup, prober: Prober) -> Iterator[Found]:
+def _by_flags(base: Setup, setup: Setup, prober: Prober) -> Iterator[SearchResult]:
     report = prober.report(base)
     if report.fits is None and (report.shortfall_bytes is None or not report.shortfall_bytes.high):
         return  # something is not modelled: no lever makes that known
     if prober.passes(base):
-        yield Found(setup=base, report=prober.report(base), certain=True)
+        yield SearchResult(setup=base, report=prober.report(base), certain=True)
         return
     if prober.report(base).fits is not False and base != setup:
-        yield Found(setup=base, report=prober.report(base), certain=False)
+        yield SearchResult(setup=base, report=prober.report(base), certain=False)
     yield from search_flags(base, prober)
 
 
@@ -204,13 +204,13 @@ def _lengthened(
     """Each option with the longest context that it has room for; the search itself goes by powers of two."""
     most = effective(base.model, base.accelerator, base.flags, base.rules).max_model_len
     for option in options:
-        here = Found(setup=base.with_flags(option.flags), report=option.fit, certain=True)
-        longer = lengthened(here, most, prober)
+        here = SearchResult(setup=base.with_flags(option.flags), report=option.fit, certain=True)
+        longer = with_longest_context(here, most, prober)
         same = longer.setup.flags == option.flags
         yield option if same else _option(option.reach, longer, before, prober.demand, market)
 
 
-def _option(reach: Reach, found: Found, before: Setup, demand: Demand, market: Market) -> Option:
+def _option(reach: Reach, found: SearchResult, before: Setup, demand: Demand, market: Market) -> Option:
     setup = found.setup
     cost = cost_of(setup, found.report, before=before, demand=demand, shapes=market.shapes)
     report = replace(found.report, decode_tokens_per_s=cost.decode_tokens_per_s, cost_usd_per_h=cost.usd_per_h)
@@ -300,7 +300,7 @@ def _faster(cost: Cost, now: Cost) -> bool:
 
 
 def _marginal(
-    found: Iterable[Found], sure: list[Option], before: Setup, demand: Demand, market: Market
+    found: Iterable[SearchResult], sure: list[Option], before: Setup, demand: Demand, market: Market
 ) -> tuple[Option, ...]:
     """What the best estimate lets through and the pessimistic end does not: smallest doubt first, fewest changes next.
 
@@ -314,7 +314,7 @@ def _marginal(
     worth = [
         option
         for option in likely
-        if keeps(option.cost, demand) and not any(_beats(_rank(known)[1:], _rank(option)[1:]) for known in sure)
+        if within_demand(option.cost, demand) and not any(_beats(_rank(known)[1:], _rank(option)[1:]) for known in sure)
     ]
     return tuple(sorted(worth, key=_doubt_rank)[:_MOST_MARGINAL])
 
@@ -338,17 +338,17 @@ def _elsewhere(reach: Reach, setups: Iterator[Setup], before: Setup, prober: Pro
         if found is None:
             continue
         option = _option(reach, found, before, prober.demand, market)
-        if keeps(option.cost, prober.demand):
+        if within_demand(option.cost, prober.demand):
             options.append(option)
         if len(options) == _MOST_ELSEWHERE:
             break
     return sorted(options, key=lambda option: _rank(option, users=prober.demand.needs.users))
 
 
-def _first_fitting(setup: Setup, prober: Prober) -> Found | None:
+def _first_fitting(setup: Setup, prober: Prober) -> SearchResult | None:
     if prober.passes(setup):
-        return Found(setup=setup, report=prober.report(setup), certain=True)
+        return SearchResult(setup=setup, report=prober.report(setup), certain=True)
     certain = (found for found in search_flags(setup, prober, most_levers=_LEVERS_ELSEWHERE) if found.certain)
     first = next(certain, None)
     most = effective(setup.model, setup.accelerator, setup.flags, setup.rules).max_model_len
-    return None if first is None else lengthened(first, most, prober)
+    return None if first is None else with_longest_context(first, most, prober)

@@ -90,11 +90,11 @@ def other_hardware(setup: Setup, market: Market, *, platform: str | None) -> Ite
         seen.add((shape.accelerator, shape.count))
         heads = {layer.heads for layer in setup.model.layers if layer.heads}
         if not any(number % shape.count for number in heads):
-            flags = fitted(setup.flags, accelerator, shape.count)
+            flags = flags_for_devices(setup.flags, accelerator, shape.count)
             yield replace(setup, accelerator=accelerator, count=shape.count, flags=flags)
 
 
-def fitted(flags: Flags, accelerator: AcceleratorFacts, count: int) -> Flags:
+def flags_for_devices(flags: Flags, accelerator: AcceleratorFacts, count: int) -> Flags:
     """Flags for other devices: spread over all of them, without offload, an fp8 cache only where it runs."""
     narrow = (flags.kv_cache_dtype or "").startswith("fp8")
     refused = accelerator.kind is AcceleratorKind.CUDA and not accelerator.supports((8, 9))

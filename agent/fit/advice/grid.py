@@ -100,7 +100,7 @@ def _shares(now: float) -> tuple[float, ...]:
     return (*higher, *[share for share in _LOWER_SHARES if share < now - 0.004][:2])
 
 
-def pulled(flags: Flags, lever: Lever, value: Setting) -> Flags:
+def with_lever(flags: Flags, lever: Lever, value: Setting) -> Flags:
     """Flags with one lever at a value."""
     return replace(flags, **{lever.flag: value})  # type: ignore[arg-type]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from agent.fit.advice.advice import Demand
-from agent.fit.advice.grid import GRADED, Lever, levers, pulled
+from agent.fit.advice.grid import GRADED, Lever, levers, with_lever
 from agent.fit.assessment import Setup
 from agent.fit.flags.flags import AUTO, Flags
 from agent.fit.memory.batch import effective
@@ -30,7 +30,7 @@ _LOOSENED = {"cpu_offload_gb": 0, "max_model_len": 1, "max_num_seqs": 2, "max_nu
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
+class SearchResult:
     """One setup and its report: ``certain`` if it fits at the pessimistic end and keeps the demand."""
 
     setup: Setup
@@ -82,7 +82,7 @@ def spare_bytes(report: FitReport, demand: Demand) -> int:
     return min(device, report.kv_cache_bytes.low - report.kv_bytes_per_request.high * demand.needs.users)
 
 
-def search_flags(setup: Setup, prober: Prober, *, most_levers: int = 7) -> Iterator[Found]:
+def search_flags(setup: Setup, prober: Prober, *, most_levers: int = 7) -> Iterator[SearchResult]:
     """Find every minimal set of levers that makes a setup fit, each pulled as little as possible.
 
     For each set, the strongest settings are tried first: memory falls with every lever, so a set that fails there
@@ -115,7 +115,7 @@ def search_flags(setup: Setup, prober: Prober, *, most_levers: int = 7) -> Itera
                     fitting[frozenset(chosen)] = found[0].setup
 
 
-def lengthened(found: Found, most: int, prober: Prober) -> Found:
+def with_longest_context(found: SearchResult, most: int, prober: Prober) -> SearchResult:
     """The same find with the longest context that still passes.
 
     Args:
@@ -139,12 +139,12 @@ def lengthened(found: Found, most: int, prober: Prober) -> Found:
             low, best = middle, longer
         else:
             high = middle - 1
-    return Found(setup=best, report=prober.report(best), certain=True)
+    return SearchResult(setup=best, report=prober.report(best), certain=True)
 
 
 def _further(
     setup: Setup, every: Sequence[Lever], fitting: dict[frozenset[Lever], Setup], prober: Prober, most_levers: int
-) -> Iterator[Found]:
+) -> Iterator[SearchResult]:
     """Grow the set with the least offload greedily: harmless levers may spare what is left of it."""
 
     def offload(held: Setup) -> float:
@@ -175,14 +175,14 @@ def _sets(every: Sequence[Lever], size: int, hopeless: set[frozenset[str]]) -> I
             yield chosen
 
 
-def _looked_at(setup: Setup, chosen: Sequence[Lever], prober: Prober) -> Iterator[Found]:
+def _looked_at(setup: Setup, chosen: Sequence[Lever], prober: Prober) -> Iterator[SearchResult]:
     """What one set gives: certain finds, one uncertain find, or nothing."""
     strongest = _pull(setup, chosen, [lever.strongest for lever in chosen])
     if prober.passes(strongest):
         for each in _loosened(setup, chosen, prober):
-            yield Found(setup=each, report=prober.report(each), certain=True)
+            yield SearchResult(setup=each, report=prober.report(each), certain=True)
     elif prober.report(strongest).fits is not False:
-        yield Found(setup=strongest, report=prober.report(strongest), certain=False)
+        yield SearchResult(setup=strongest, report=prober.report(strongest), certain=False)
 
 
 def strongest_reports(setup: Setup, prober: Prober, every: Sequence[Lever]) -> list[FitReport]:
@@ -199,7 +199,7 @@ def strongest_reports(setup: Setup, prober: Prober, every: Sequence[Lever]) -> l
 def _pull(setup: Setup, chosen: Sequence[Lever], values: Sequence[object]) -> Setup:
     flags = setup.flags
     for lever, value in zip(chosen, values, strict=True):
-        flags = pulled(flags, lever, value)  # type: ignore[arg-type]
+        flags = with_lever(flags, lever, value)  # type: ignore[arg-type]
     return setup.with_flags(flags)
 
 

@@ -14,7 +14,7 @@ _COMPILATION: Final = {"compilation_level": "mode", "cudagraph_mode": "cudagraph
 _UNTYPED: Final = frozenset({"others", _ENVIRONMENT, "compilation_others", "model", *_COMPILATION})
 
 
-def flag_words(flags: Flags) -> tuple[str, ...]:
+def flag_args(flags: Flags) -> tuple[str, ...]:
     """Write flags as separate arguments, in a fixed order, untyped ones last and unchanged.
 
     Args:
@@ -41,7 +41,7 @@ def flag_words(flags: Flags) -> tuple[str, ...]:
 
 def flag_line(flags: Flags) -> str:
     """The same as one shell-quoted line."""
-    return shlex.join(flag_words(flags))
+    return shlex.join(flag_args(flags))
 
 
 def flag_settings(before: Flags, after: Flags) -> dict[str, str | None]:
@@ -64,7 +64,7 @@ def flag_settings(before: Flags, after: Flags) -> dict[str, str | None]:
 def _by_name(flags: Flags) -> dict[str, str]:
     named: dict[str, list[str]] = {}
     name = ""
-    for word in flag_words(flags):
+    for word in flag_args(flags):
         if word.startswith("--"):
             name = word[2:]
             named[name] = []

@@ -1,6 +1,6 @@
 """Whose word counts for which plan; asked when somebody decides, and again by the executor before any effect."""
 
-from agent.core.decision.decision import Answer, Channel, Decision, check_receipt
+from agent.core.decision.decision import Channel, Choice, Decision, check_receipt
 from agent.core.decision.policy import Mode
 from agent.core.incident.incident import Incident
 from agent.core.plan.plan import Plan
@@ -10,8 +10,8 @@ from agent.ports.stage_context import Owner, StageContext
 _LOCAL = frozenset({Channel.COMMAND_LINE, Channel.CONSOLE})
 
 
-def may_not_decide(
-    context: StageContext, plan: Plan, *, answer: Answer, channel: Channel, who: str, verified: bool
+def refusal_of_decider(
+    context: StageContext, plan: Plan, *, answer: Choice, channel: Channel, who: str, verified: bool
 ) -> str:
     """Return why this word does not count for this plan, or nothing.
 
@@ -24,10 +24,10 @@ def may_not_decide(
         verified: Whether the channel proved it.
     """
     policy, service = context.rules.policy, plan.target.service
-    if answer is Answer.APPROVE and plan.unproved:
+    if answer is Choice.APPROVE and plan.unproved:
         return plan.unproved
     mode = policy.mode(service, plan.actions)
-    if mode is Mode.NEVER and answer is Answer.APPROVE:
+    if mode is Mode.NEVER and answer is Choice.APPROVE:
         return f"policy.toml never allows this for {service!r}"
     if channel is Channel.POLICY:
         own = context.owner is Owner.DECISION and mode is Mode.AUTOMATIC
@@ -37,14 +37,14 @@ def may_not_decide(
     return _proven(context, plan, answer=answer, channel=channel, who=who)
 
 
-def _proven(context: StageContext, plan: Plan, *, answer: Answer, channel: Channel, who: str) -> str:
+def _proven(context: StageContext, plan: Plan, *, answer: Choice, channel: Channel, who: str) -> str:
     policy = context.rules.policy
     barred = policy.bars(channel, who, plan.target.service)
     approver = policy.approver(channel, who)
     if barred or approver is None:
         return barred or "nobody is named"
     asker = (plan.asked_by or "").casefold()
-    if answer is Answer.APPROVE and asker and asker in approver.identities:
+    if answer is Choice.APPROVE and asker and asker in approver.identities:
         return f"{approver.name!r} started this run, and who asks does not approve"
     return ""
 
@@ -66,7 +66,7 @@ def check_approval(context: StageContext, incident: Incident, plan: Plan, decisi
     check_covered(context, incident, plan, decision)
     if plan.policy != context.rules.policy.digest:
         raise refused(plan, "the policy changed after the approval", "look at the new plan and approve it")
-    barred = may_not_decide(
+    barred = refusal_of_decider(
         context, plan, answer=decision.answer, channel=decision.channel, who=decision.who, verified=decision.verified
     )
     if barred:
@@ -88,7 +88,7 @@ def check_covered(context: StageContext, incident: Incident, plan: Plan, decisio
     check_receipt(decision, plan, context.receipts())
     if plan.incident != incident.id or plan.target.service != incident.service or plan.run != incident.run:
         raise refused(plan, "it was made for another incident, service or run", "look at who writes to the store")
-    if decision.answer is not Answer.APPROVE:
+    if decision.answer is not Choice.APPROVE:
         raise refused(plan, "the decision is a rejection", "look at the incident")
 
 
@@ -97,9 +97,9 @@ def refused(plan: Plan, why: str, hint: str) -> PolicyRefused:
     return PolicyRefused(f"plan {plan.id!r} was not applied", why=why, hint=hint)
 
 
-def _unproven(context: StageContext, plan: Plan, *, answer: Answer, channel: Channel, who: str) -> str:
+def _unproven(context: StageContext, plan: Plan, *, answer: Choice, channel: Channel, who: str) -> str:
     if not context.local or channel not in _LOCAL:
         return f"nothing proves that {who!r} is who it says; an unproven word counts on one machine's own service only"
-    if answer is Answer.APPROVE and plan.asked_by is not None and plan.asked_by == who:
+    if answer is Choice.APPROVE and plan.asked_by is not None and plan.asked_by == who:
         return f"{who!r} started this run, and who asks does not approve"
     return ""

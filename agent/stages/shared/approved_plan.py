@@ -28,7 +28,7 @@ def check_allowed(context: StageContext, incident: Incident, plan: Plan, now: da
         raise refused(plan, f"the approval expired at {decision.expires_at:%H:%M:%S} UTC", "approve the next plan")
 
 
-def described(context: StageContext, plan: Plan) -> Live:
+def describe_service(context: StageContext, plan: Plan) -> Live:
     """Describe the service of a plan.
 
     Raises:
@@ -68,7 +68,7 @@ def check_as_shown(context: StageContext, incident: Incident, plan: Plan, live: 
         raise refused(plan, why, "look at the new plan, and at who writes to the store")
 
 
-def order_of(intent: Intent) -> Order:
+def platform_order(intent: Intent) -> Order:
     """Return what the platform is asked to apply."""
     return Order(
         service=intent.service,

@@ -67,7 +67,7 @@ def save(
     committed = context.store.commit(change)
     if what and incident.phase_at == now:
         _moved(committed, now)
-    drain(context, committed.id)
+    send_outbox(context, committed.id)
     return committed
 
 
@@ -111,7 +111,7 @@ def _since(then: datetime, now: datetime) -> float:
     return round((now - then).total_seconds(), 3)
 
 
-def drain(context: StageContext, incident_id: str) -> None:
+def send_outbox(context: StageContext, incident_id: str) -> None:
     """Send what was committed and not yet sent; every function does so before it acknowledges."""
     for message in context.store.outbox(incident_id):
         context.bus.publish(message)

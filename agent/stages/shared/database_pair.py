@@ -11,7 +11,7 @@ from agent.ports.store import IncidentStore
 WAY_BACK = "restore both databases to one moment; see 'Restore' in docs/operate.md"
 
 
-def databases_apart(context: StageContext) -> str:
+def pairing_fault(context: StageContext) -> str:
     """Return why nothing may be changed on the word of the two databases, or nothing.
 
     Where neither was ever stamped (a new installation, or one from before marks were kept), both are, once.
@@ -45,7 +45,7 @@ def note_reached(store: IncidentStore, control: ControlStore, number: int) -> No
     control.reach(number)
 
 
-def pair_anew(context: StageContext, *, by: str, why: str, at: datetime) -> None:
+def pair_again(context: StageContext, *, by: str, why: str, at: datetime) -> None:
     """Take both databases as they are for one installation; what was lost stays lost.
 
     The kill switch is turned on first, because how it stood may be among what was lost.

@@ -81,7 +81,7 @@ def _made(
         return intent
     stopped = final_preflight(context, lease)
     if stopped:
-        raise not_changed(incident, stopped)
+        raise effect_refused(incident, stopped)
     return _called(platform, intent, call)
 
 
@@ -102,7 +102,7 @@ def _called(platform: Platform, intent: Intent, call: Callable[[Platform, Intent
         raise PolicyRefused(error.what, why=error.why, hint=error.hint) from error
 
 
-def not_changed(incident: Incident, why: str) -> PolicyRefused:
+def effect_refused(incident: Incident, why: str) -> PolicyRefused:
     """Return the refusal of an effect."""
     return PolicyRefused(
         f"{incident.service!r} was not changed", why=why, hint="look at the service and decide by hand"
@@ -149,10 +149,10 @@ def valid_change(context: StageContext, incident: Incident, now: datetime) -> In
     """
     applied = stored_intent(context, incident, EffectKind.APPLY)
     if applied is None:
-        raise not_changed(incident, "the control database holds no change of ours that it would follow")
+        raise effect_refused(incident, "the control database holds no change of ours that it would follow")
     if not applied.undo_valid(now):
         made = f"our change was made at {applied.applied_at:%Y-%m-%d %H:%M} UTC, over 24 hours ago"
-        raise not_changed(incident, made)
+        raise effect_refused(incident, made)
     return applied
 
 

@@ -9,13 +9,13 @@ from agent.errors import DependencyFailed, SreError
 from agent.ports.control import ControlStore, KillSwitch
 from agent.ports.stage_context import StageContext
 from agent.ports.store import IncidentStore
-from agent.stages.shared.database_pair import databases_apart, note_reached
+from agent.stages.shared.database_pair import note_reached, pairing_fault
 
 ANSWER_S: Final = 1.0  # a switch that takes longer to read may have been turned since
 HALTED: Final = "the kill switch is on (KILL_SWITCH in the environment)"
 
 
-def switched_on(context: StageContext) -> str:
+def kill_switch_reason(context: StageContext) -> str:
     """Return why the kill switch lets no change begin, or nothing where it is clearly off.
 
     Raises:
@@ -62,10 +62,10 @@ def changes_stopped(context: StageContext) -> str:
     Raises:
         DependencyFailed: Nobody knows; no effect may start, and the step is tried again.
     """
-    return databases_apart(context) or switched_on(context)
+    return pairing_fault(context) or kill_switch_reason(context)
 
 
-def kill_switch_says(context: StageContext) -> str:
+def kill_switch_message(context: StageContext) -> str:
     """Return for people why no effect may start, or nothing; a switch that cannot be read says so.
 
     Without the control database, as in the console of the cloud, the environment alone is known.
@@ -78,7 +78,7 @@ def kill_switch_says(context: StageContext) -> str:
         return f"{error.what}: {error.why}"
 
 
-def turn_kill_switch(
+def set_kill_switch(
     store: IncidentStore, control: ControlStore, *, on: bool, by: str, why: str, at: datetime
 ) -> KillSwitch:
     """Turn the switch, and record it.

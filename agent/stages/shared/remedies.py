@@ -2,12 +2,12 @@
 
 from datetime import datetime
 
-from agent.core.change.execution import Change, EffectKind, never_made, present_change
+from agent.core.change.execution import Change, EffectKind, present_change, was_not_applied
 from agent.core.incident.incident import Incident, Remedy
 from agent.core.incident.phase import Phase
 
 
-def tried(incident: Incident, now: datetime) -> tuple[Remedy, ...]:
+def tried_remedies(incident: Incident, now: datetime) -> tuple[Remedy, ...]:
     """Return the remedies with the present plan added, as it ended; one that was never applied was refused."""
     plan = incident.plan
     if plan is None:
@@ -35,4 +35,4 @@ def tried(incident: Incident, now: datetime) -> tuple[Remedy, ...]:
 def _never_made(incident: Incident) -> bool:
     """Whether the change was given up before the platform was called, so that nothing is known of the remedy."""
     applied = incident.execution.effect(EffectKind.APPLY) if incident.execution is not None else None
-    return applied is not None and never_made(applied)
+    return applied is not None and was_not_applied(applied)

@@ -9,7 +9,7 @@ import pytest
 from agent.app.catalogues import read_capacity
 from agent.catalogue.load_fit import load_fit_catalogue
 from agent.catalogue.load_platforms import load_platform_catalogue
-from agent.catalogue.service_fits import ServiceFits
+from agent.catalogue.service_fits import ServiceCapacity
 from agent.core.plan.capacity import StartUp
 from agent.core.service.services import Services, parse_services
 from agent.core.service.serving import ServingConfig, Volume
@@ -66,7 +66,7 @@ def test_a_profile_read_from_the_checkpoint_wins(services: Services) -> None:
     profile = ModelProfile(
         name="own", source=source, read_at="2026-11-21", facts=smaller, dtype_bytes=(), tensors=1, shards=1
     )
-    fits = ServiceFits(services, catalogue, load_platform_catalogue(), profiles=lambda: (profile,))
+    fits = ServiceCapacity(services, catalogue, load_platform_catalogue(), profiles=lambda: (profile,))
     plain = read_capacity(services).report("s", config("--max-model-len", "4096"))
     exact = fits.report("s", config("--max-model-len", "4096"))
     assert plain.weights_bytes is not None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.core.database_pair import Mark, grown, pair_fault
+from agent.core.database_pair import Mark, advanced, pair_fault
 
 HERE = Mark(installation="installation-a", paired=True, reached=7)
 
@@ -34,5 +34,5 @@ def test_what_does_not_says_why(incidents: Mark | None, control: Mark | None, re
 
 
 def test_a_mark_never_goes_back() -> None:
-    assert grown(HERE, 3) == HERE
-    assert grown(HERE, 9).reached == 9
+    assert advanced(HERE, 3) == HERE
+    assert advanced(HERE, 9).reached == 9

@@ -219,11 +219,11 @@ class TestConsole:
         assert answer.status_code in {200, 302, 403}
 
     def test_without_the_place_to_send_it_to_it_says_where_to_answer(self):
-        from agent.core.decision.decision import Answer, Channel
+        from agent.core.decision.decision import Channel, Choice
         from agent.entrypoints.console.forwarding import forward_of
         from agent.stages.plan_to_decision import DecisionRequest
 
-        word = DecisionRequest(plan="p-1", answer=Answer.APPROVE, who="ada", channel=Channel.CONSOLE, verified=True)
+        word = DecisionRequest(plan="p-1", answer=Choice.APPROVE, who="ada", channel=Channel.CONSOLE, verified=True)
         with pytest.raises(PolicyRefused, match="answer in Slack, or run: sre-agent approve p-1"):
             forward_of(function_app.settings())(word)
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from agent.failures.score import Answer, Share, changes, label_of, report, same_fix
+from agent.failures.score import EvalAnswer, Share, changes, label_of, report, same_fix
 
 
-def answer(id_: str, class_: str, fix: str, *, certain: bool = False) -> Answer:
-    return Answer(id=id_, class_=class_, signature=None, confidence=0.5, certain=certain, fix=fix)
+def answer(id_: str, class_: str, fix: str, *, certain: bool = False) -> EvalAnswer:
+    return EvalAnswer(id=id_, class_=class_, signature=None, confidence=0.5, certain=certain, fix=fix)
 
 
 def test_the_wilson_interval_of_a_textbook_case() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from agent.core.change.execution import EffectKind, EffectState
 from agent.core.change.verification import Verdict
-from agent.core.decision.decision import Answer
+from agent.core.decision.decision import Choice
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import BEFORE_DECISION, Phase
 from agent.entrypoints.console.app import make_app
@@ -29,15 +29,15 @@ def life(stage, scenes):
         "planned": stage.planned(stage.diagnosed(stage.open("s-planned"))),
         "asked": stage.waiting("s-asked"),
         "task asked": stage.waiting("s-task", make=scenes.person_plan),
-        "approved": stage.said(stage.waiting("s-approved"), Answer.APPROVE),
-        "rejected": stage.said(stage.waiting("s-rejected"), Answer.REJECT, why="no"),
-        "refused": stage.move(stage.said(stage.waiting("s-refused"), Answer.APPROVE), Phase.REFUSED, "differs"),
+        "approved": stage.said(stage.waiting("s-approved"), Choice.APPROVE),
+        "rejected": stage.said(stage.waiting("s-rejected"), Choice.REJECT, why="no"),
+        "refused": stage.move(stage.said(stage.waiting("s-refused"), Choice.APPROVE), Phase.REFUSED, "differs"),
         "expired": stage.move(stage.waiting("s-expired"), Phase.EXPIRED, "unanswered"),
         "superseded": stage.move(stage.waiting("s-superseded"), Phase.SUPERSEDED, "more"),
         "recovered": stage.move(stage.waiting("s-rec"), Phase.SELF_RECOVERED, "healthy"),
         "escalated untouched": stage.escalated(stage.move(stage.waiting("s-esc"), Phase.EXPIRED, "unanswered")),
     }
-    applying = lambda name: stage.applying(stage.said(stage.waiting(name), Answer.APPROVE))  # noqa: E731
+    applying = lambda name: stage.applying(stage.said(stage.waiting(name), Choice.APPROVE))  # noqa: E731
     verifying = lambda name: stage.verifying(applying(name), good=False)  # noqa: E731
     back = stage.rolled_back(verifying("s-back"))
     again = lambda name: stage.asked(stage.rolled_back(verifying(name)), scenes.memory_plan)  # noqa: E731
@@ -47,7 +47,7 @@ def life(stage, scenes):
         "resolved": stage.resolved(stage.verifying(applying("s-resolved"))),
         "rolled back": back,
         "asked after a roll-back": again("s-again"),
-        "rejected after a roll-back": stage.said(again("s-no"), Answer.REJECT, why="no"),
+        "rejected after a roll-back": stage.said(again("s-no"), Choice.REJECT, why="no"),
         "escalated after a roll-back": stage.escalated(stage.rolled_back(verifying("s-last"))),
     }
 
@@ -112,7 +112,7 @@ def test_every_surface_says_of_every_phase_what_was_changed(stage, scenes):
     ],
 )
 def test_a_roll_back_under_way_says_why(stage, verdict, said):
-    verifying = stage.verifying(stage.applying(stage.said(stage.waiting(), Answer.APPROVE)))
+    verifying = stage.verifying(stage.applying(stage.said(stage.waiting(), Choice.APPROVE)))
     judged = verifying.with_(verification=verifying.verification.with_(verdict=verdict))
     rolling = stage.move(judged, Phase.ROLLING_BACK, "rolling back")
     for surface, text in surfaces(stage, rolling).items():
@@ -121,7 +121,7 @@ def test_a_roll_back_under_way_says_why(stage, verdict, said):
 
 def test_a_roll_back_that_failed_is_not_called_done(stage):
     """Escalated with the change perhaps still in place: no surface says that nothing was changed, or that it is back."""
-    verifying = stage.verifying(stage.applying(stage.said(stage.waiting(), Answer.APPROVE)), good=False)
+    verifying = stage.verifying(stage.applying(stage.said(stage.waiting(), Choice.APPROVE)), good=False)
     rolling = stage.move(verifying, Phase.ROLLING_BACK, "rolling back")
     undo = rolling.execution.effects[0].with_(key="99", kind=EffectKind.ROLL_BACK, state=EffectState.STARTED)
     lost = rolling.with_(execution=rolling.execution.with_effect(undo))
@@ -132,7 +132,7 @@ def test_a_roll_back_that_failed_is_not_called_done(stage):
 
 
 def test_a_change_that_the_platform_never_took_is_not_called_made(stage):
-    applying = stage.applying(stage.said(stage.waiting(), Answer.APPROVE))
+    applying = stage.applying(stage.said(stage.waiting(), Choice.APPROVE))
     never = applying.execution.effects[0].with_(state=EffectState.FAILED, operation=None)
     incident = applying.with_(execution=applying.execution.with_effect(never))
     assert changed_so_far(incident) == "Nothing has been changed."
@@ -142,8 +142,8 @@ def test_a_change_that_the_platform_never_took_is_not_called_made(stage):
 def test_a_persons_task_is_never_called_an_applied_change(stage, scenes, phase):
     """What a person does is nobody's change of ours, whatever the phase."""
     waiting = stage.waiting(make=scenes.person_plan)
-    taken = stage.said(waiting, Answer.APPROVE)
-    execution = stage.applying(stage.said(stage.waiting("s-other"), Answer.APPROVE)).execution
+    taken = stage.said(waiting, Choice.APPROVE)
+    execution = stage.applying(stage.said(stage.waiting("s-other"), Choice.APPROVE)).execution
     incident = taken.with_(phase=phase, execution=execution.with_(plan=taken.plan.id, effects=()))
     says = standing(incident, stage.clock.now()).says
     assert "applied" not in says
@@ -155,7 +155,7 @@ def test_a_persons_task_is_never_called_an_applied_change(stage, scenes, phase):
 
 def test_a_remedy_from_before_effects_were_kept_is_only_called_tried(stage, scenes):
     again = stage.asked(
-        stage.rolled_back(stage.verifying(stage.applying(stage.said(stage.waiting(), Answer.APPROVE)), good=False)),
+        stage.rolled_back(stage.verifying(stage.applying(stage.said(stage.waiting(), Choice.APPROVE)), good=False)),
         scenes.memory_plan,
     )
     old = again.with_(remedies=tuple(r.with_(applied=None, restored=None) for r in again.remedies))
@@ -164,17 +164,17 @@ def test_a_remedy_from_before_effects_were_kept_is_only_called_tried(stage, scen
 
 def test_an_answer_long_ago_is_told_by_what_came_of_it(stage, scenes):
     """`approve` of a resolved incident does not go on, and `reject` of an escalated one brings no further plan."""
-    resolved = stage.resolved(stage.verifying(stage.applying(stage.said(stage.waiting(), Answer.APPROVE))))
+    resolved = stage.resolved(stage.verifying(stage.applying(stage.said(stage.waiting(), Choice.APPROVE))))
     said = next_step(resolved, resolved.plan.id, stage.clock.now())
     assert said.startswith("The change helped: a real completion was answered.")
     assert said.endswith("No further plan comes.")
-    rejected = stage.said(stage.waiting("s-2"), Answer.REJECT, why="no")
+    rejected = stage.said(stage.waiting("s-2"), Choice.REJECT, why="no")
     assert next_step(rejected, rejected.plan.id, stage.clock.now()).startswith("The plan was rejected. Whether")
     again = stage.asked(rejected, scenes.memory_plan)
     assert next_step(again, rejected.plan.id, stage.clock.now()) == (
         f"Plan {again.plan.id} has taken its place and needs an answer."
     )
-    escalated = stage.escalated(stage.said(stage.waiting("s-3"), Answer.REJECT, why="no"))
+    escalated = stage.escalated(stage.said(stage.waiting("s-3"), Choice.REJECT, why="no"))
     said = next_step(escalated, escalated.plan.id, stage.clock.now())
     assert said.startswith("A person must take over: the agent does nothing more here. Nothing has been changed.")
     assert said.endswith("No further plan comes.")

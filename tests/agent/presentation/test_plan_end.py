@@ -1,6 +1,6 @@
 """What became of each plan is read from the record, whatever came after it."""
 
-from agent.core.decision.decision import Answer
+from agent.core.decision.decision import Choice
 from agent.core.incident.phase import Phase
 from agent.presentation.plan_end import plan_end
 
@@ -14,10 +14,10 @@ def fates(stage, incident):
 
 def test_each_plan_of_a_long_life_has_its_own_end(stage, scenes):
     incident = stage.waiting()
-    incident = stage.asked(stage.said(incident, Answer.REJECT, who="maria", why="no"), scenes.memory_plan)
+    incident = stage.asked(stage.said(incident, Choice.REJECT, who="maria", why="no"), scenes.memory_plan)
     incident = stage.asked(stage.move(incident, Phase.EXPIRED, "unanswered"))
     incident = stage.asked(stage.move(incident, Phase.SUPERSEDED, "more was learned"), scenes.memory_plan)
-    incident = stage.applying(stage.said(incident, Answer.APPROVE, who="ada"))
+    incident = stage.applying(stage.said(incident, Choice.APPROVE, who="ada"))
     assert fates(stage, incident) == [
         (Phase.REJECTED, "maria"),
         (Phase.EXPIRED, "agent"),
@@ -45,5 +45,5 @@ def test_words_of_others_in_the_timeline_decide_nothing(stage, scenes):
 def test_plans_made_in_the_same_instant_are_told_apart(stage, scenes):
     stage.clock.step = lambda _seconds: stage.clock.at
     incident = stage.waiting()
-    incident = stage.asked(stage.said(incident, Answer.REJECT, who="maria", why="no"), scenes.memory_plan)
+    incident = stage.asked(stage.said(incident, Choice.REJECT, who="maria", why="no"), scenes.memory_plan)
     assert fates(stage, incident) == [(Phase.REJECTED, "maria"), None]

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from slack_sdk.models.blocks import Block
 
-from agent.core.decision.decision import Answer, Channel, Decision
+from agent.core.decision.decision import Channel, Choice, Decision
 from agent.core.diagnosis.diagnosis import Diagnosis, Evidence
 from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import Phase
@@ -70,7 +70,7 @@ def incident(text="a line", *, phase=Phase.ASKED, **changes):
 
 def decided(text):
     return Decision(
-        plan="p-a-1", plan_digest="d", incident="inc-a", answer=Answer.REJECT, who=text, verified=False,
+        plan="p-a-1", plan_digest="d", incident="inc-a", answer=Choice.REJECT, who=text, verified=False,
         channel=Channel.CONSOLE, why=text, at=AT, expires_at=AT, target=plan().target, policy="", prior_template="",
     )  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.core.diagnosis.diagnosis import Voice
+from agent.core.diagnosis.diagnosis import DiagnosisSource
 from agent.core.incident.phase import ENDS, Phase
 from agent.core.plan.plan import Rollout
 from agent.presentation.standing import ROLLOUTS, SOURCES, label_of, standing, way
@@ -19,7 +19,7 @@ def test_every_phase_has_a_label_a_sentence_and_a_place_on_the_way(stage, phase)
 
 
 def test_every_voice_and_rollout_has_words():
-    assert set(SOURCES) == set(Voice)
+    assert set(SOURCES) == set(DiagnosisSource)
     assert set(ROLLOUTS) == set(Rollout)
 
 

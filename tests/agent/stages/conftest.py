@@ -11,7 +11,7 @@ from agent.adapters.store.memory.control import MemoryControlStore
 from agent.adapters.store.memory.store import MemoryCards, MemoryStore
 from agent.app.catalogues import matcher
 from agent.core.change.verification import Check, Measurement
-from agent.core.decision.decision import Answer, Channel
+from agent.core.decision.decision import Channel, Choice
 from agent.core.decision.policy import Mode, Policy, Rule
 from agent.core.diagnosis.diagnosis import Diagnosis
 from agent.core.incident.incident import Incident, Times
@@ -211,7 +211,7 @@ class Bench:
     def approved(self, **changes):
         """Return an incident whose plan was approved on this machine."""
         asked = self.asked(**changes)
-        self.answer(asked.plan.id, Answer.APPROVE)
+        self.answer(asked.plan.id, Choice.APPROVE)
         return self.now()
 
     def answer(self, plan, answer, **changes):

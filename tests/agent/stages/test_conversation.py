@@ -9,7 +9,7 @@ import pytest
 from agent.app.catalogues import matcher, redact
 from agent.app.models import model_use
 from agent.core.diagnosis.diagnosis import Diagnosis
-from agent.core.diagnosis.evidence_pack import Case, Line
+from agent.core.diagnosis.evidence_pack import Line, ModelInput
 from agent.core.diagnosis.model_request import ROUND_CAP, Spend
 from agent.core.value import canonical
 from agent.settings import Settings
@@ -32,7 +32,12 @@ def subject(*, cap=ROUND_CAP, reach=None, lines=400):
         fit=lambda asked: f"with {asked.max_model_len} it fits", earlier=lambda: ("INFO it served well", "bye")
     )
     return Subject(
-        case=Case(rules=rules, story=story), platform="host", patient="p", may_wake=True, cap=cap, reach=reach or read
+        case=ModelInput(rules=rules, story=story),
+        platform="host",
+        patient="p",
+        may_wake=True,
+        cap=cap,
+        reach=reach or read,
     )
 
 
@@ -121,7 +126,7 @@ def test_no_second_question_on_credit():
 def test_secrets_do_not_reach_the_model_and_do_not_come_back():
     """Neither through the log, nor through a fact, nor through prose that the model makes up."""
     token = "hf" + "_" + "aBcDeFgHiJkLmNoPqRsT" + "uVwXyZaBcDeFgH"
-    case = Case(
+    case = ModelInput(
         rules=subject().case.rules,
         story=(Line(ref="log:1", text=f"ERROR token {token} was refused"),),
         facts=(("configuration now", f"vllm serve --hf-token {token}"),),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from agent.app.models import model_use
-from agent.core.decision.decision import Answer, Channel, Decision
+from agent.core.decision.decision import Channel, Choice, Decision
 from agent.core.diagnosis.model_request import Spend
 from agent.core.incident.incident import Event, Incident
 from agent.errors import DependencyFailed, SreError
@@ -29,7 +29,7 @@ class Pressed:
 
     plan: str
     who: str
-    answer: Answer
+    answer: Choice
     heard: Decision | SreError | None = None
 
 
@@ -50,7 +50,7 @@ class People:
         self.seen.add(plan)
         for n in range(sim.chance.choice([0, 1, 1, 1, 2, 3]) if sim.course.yes < 1 else 1):
             yes = sim.course.answers.pop(0) if sim.course.answers else sim.chance.random() < sim.course.yes
-            one = Pressed(plan, f"person-{n}", Answer.APPROVE if yes else Answer.REJECT)
+            one = Pressed(plan, f"person-{n}", Choice.APPROVE if yes else Choice.REJECT)
             late = sim.chance.choice([5.0, 5.0, 60.0, 900.0, 1900.0]) if sim.course.yes < 1 else 5.0
             self.pressed.append(one)
             sim.plan(late, lambda one=one: self._press(one, PRESSES))

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from agent.core.change.execution import EffectKind, EffectState, effect_key
 from agent.core.change.verification import Verdict
-from agent.core.decision.decision import Answer, Decision
+from agent.core.decision.decision import Choice, Decision
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import ENDS, Phase
 from agent.core.plan.plan import Plan
-from agent.core.plan.proof import OFFERED, Proof, touched
+from agent.core.plan.proof import OFFERED, Proof, affected_memory
 from agent.errors import DependencyFailed, PolicyRefused, StateConflict
 from agent.ports.store import Query
 from tests.simulation.simulated.platform import Fate
@@ -32,7 +32,7 @@ def at_a_change(sim: Simulation, mutation: Mutation) -> None:
     assert incident.plan is not None
     decision = _claimed(sim, incident.plan.id)
     assert decision is not None, f"{mutation.kind} without a decision about {incident.plan.id}"
-    assert decision.answer is Answer.APPROVE, f"{mutation.kind} of a rejected plan"
+    assert decision.answer is Choice.APPROVE, f"{mutation.kind} of a rejected plan"
     assert decision.plan_digest == incident.plan.digest
     assert decision.at < decision.expires_at, "an expired plan was approved"
     assert incident.plan.proof in OFFERED, f"{mutation.kind} of a plan with the proof {incident.plan.proof}"
@@ -101,7 +101,7 @@ def at_a_commit(sim: Simulation, incident: Incident) -> None:
 def _is_proved(plan: Plan) -> None:
     """T3: what is offered and takes memory is computed or measured; a task that is not proved says what is missing."""
     if not plan.by_person:
-        proved = {Proof.COMPUTED, Proof.MEASURED} if touched(plan.actions) else OFFERED
+        proved = {Proof.COMPUTED, Proof.MEASURED} if affected_memory(plan.actions) else OFFERED
         assert plan.proof in proved, f"{plan.id} is offered with the proof {plan.proof}: {plan.proof_missing}"
     assert plan.proof is not None, "a plan without a proof"
     assert bool(plan.proof_missing) == (plan.proof is Proof.NONE), f"{plan.id}: {plan.proof_missing}"

@@ -4,7 +4,7 @@ from typing import Any
 
 from agent.adapters.platform.cloud_run.describe import GPU, config_of, server_of
 from agent.core.plan.action import Action, SetFlag, SetModel, SetScaling, SetVolumeOptions, applied
-from agent.core.service.container_args import canonical_name, flag_map, in_a_shell, served_model
+from agent.core.service.container_args import canonical_name, flag_map, served_model, starts_in_shell
 from agent.core.service.serving import Probe, ServingConfig
 from agent.errors import InputRejected
 
@@ -38,7 +38,7 @@ def edited(template: Any, actions: tuple[Action, ...], *, scaled_above: bool = F
 def _no_effect(config: ServingConfig, action: Action, *, scaled_above: bool) -> str:
     """Why an action would change words that nobody reads; empty where it takes effect."""
     match action:
-        case SetFlag(name=name) | SetModel(model=name) if in_a_shell(config.command, config.args):
+        case SetFlag(name=name) | SetModel(model=name) if starts_in_shell(config.command, config.args):
             return f"the server is started by a shell line, in which {name!r} cannot be set safely"
         case SetFlag(name=name, value=None) if canonical_name(name) in flag_map(config.command):
             return f"--{canonical_name(name)} stands in the container's command, where flags are not taken away"

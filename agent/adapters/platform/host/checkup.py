@@ -2,7 +2,7 @@
 
 from agent.adapters.platform.host.platform import HostPlatform
 from agent.adapters.platform.host.probe import ANSWER_S, Address, Answer, completes, healthy, metrics
-from agent.core.service.metric_rules import Sample, breaches, kept, read_sample
+from agent.core.service.metric_rules import Sample, breaches, read_sample, recent_samples
 from agent.ports.clock import Clock
 from agent.ports.host import Checkup, Stage, Start, State
 
@@ -76,7 +76,7 @@ class Doctor:
         if text is None:
             return None
         sample = read_sample(text, at=self._clock.now())
-        self._samples = kept((*self._samples, sample))
+        self._samples = recent_samples((*self._samples, sample))
         return sample
 
 

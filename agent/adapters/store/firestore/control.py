@@ -14,8 +14,8 @@ from agent.adapters.store.firestore.mark import FirestoreMark
 from agent.adapters.store.row_json import from_text, to_text
 from agent.adapters.store.sqlite.time_text import from_us, to_us
 from agent.core.change.execution import EffectKind, Intent
-from agent.core.decision.audit import REPEATS, AuditRow, next_row, standing
-from agent.ports.control import Begun, KillSwitch, Lease, Limits, RateLimit, Use
+from agent.core.decision.audit import REPEATS, AuditRow, existing_row, next_row
+from agent.ports.control import BeginResult, KillSwitch, Lease, Limits, RateLimit, ReceiptUse
 
 CONTROL_INDEXES: Final = (("receipts", (("service", "ASCENDING"), ("at", "ASCENDING"))),)
 """Composite indexes of the control database that Terraform makes."""
@@ -46,7 +46,7 @@ class FirestoreControlStore(FirestoreMark):
         assert held is not None, "claims are never deleted"
         return str(held.data["decision"])
 
-    def begin(self, intent: Intent, *, rate_limit: RateLimit | None = None) -> Begun:
+    def begin(self, intent: Intent, *, rate_limit: RateLimit | None = None) -> BeginResult:
         """Use a receipt and store the intent; see the port.
 
         Who looks for room holds the stamp of one lock document, and every use writes it: of two who saw the same room
@@ -55,17 +55,17 @@ class FirestoreControlStore(FirestoreMark):
         path, lock, own = place("receipts", intent.decision), "locks/receipts", place("intents", intent.key)
         closed = place("closed", intent.key)
 
-        def attempt() -> Begun:
+        def attempt() -> BeginResult:
             found = self._documents.get_all([path, lock, own, closed])
             held, locked, stored = found[path], found[lock], found[own]
             if found[closed] is not None:
-                return Begun(use=Use.CLOSED)
+                return BeginResult(use=ReceiptUse.CLOSED)
             if held is not None and held.data["effect"] != intent.key:
-                return Begun(use=Use.SPENT)
+                return BeginResult(use=ReceiptUse.SPENT)
             if held is not None and stored is not None:
-                return Begun(use=Use.OURS, intent=from_text(Intent, stored.data["body"]))
+                return BeginResult(use=ReceiptUse.OURS, intent=from_text(Intent, stored.data["body"]))
             if held is None and rate_limit is not None and not self._has(rate_limit, intent.service, intent.applied_at):
-                return Begun(use=Use.RATE_LIMITED)
+                return BeginResult(use=ReceiptUse.RATE_LIMITED)
             uses = 1 + (locked.data["uses"] if locked is not None else 0)
             use: Data = {"effect": intent.key, "service": intent.service, "at": to_us(intent.applied_at)}
             stamp = locked.stamp if locked is not None else None
@@ -76,7 +76,7 @@ class FirestoreControlStore(FirestoreMark):
             if held is None:
                 writes.append(Write(path=path, data=use, absent=True))
             self._documents.write(writes)
-            return Begun(use=Use.OURS, intent=intent)
+            return BeginResult(use=ReceiptUse.OURS, intent=intent)
 
         return _until_alone(attempt)
 
@@ -185,7 +185,7 @@ class FirestoreControlStore(FirestoreMark):
 
         def attempt() -> AuditRow:
             newest = self.audit(REPEATS if once else 1)
-            same = standing(newest, kind=kind, incident=incident, who=who, body=body) if once else None
+            same = existing_row(newest, kind=kind, incident=incident, who=who, body=body) if once else None
             if same is not None:
                 return same
             row = next_row(newest[-1] if newest else None, at=at, kind=kind, incident=incident, who=who, body=body)

@@ -4,7 +4,7 @@ from typing import Final
 
 from agent.adapters.store.firestore.documents import Data, Documents, Found, Write
 from agent.adapters.store.firestore.errors import Rival
-from agent.core.database_pair import Mark, grown
+from agent.core.database_pair import Mark, advanced
 
 PATH: Final = "installation/this"
 ATTEMPTS: Final = 8  # of letting it grow; whoever wrote in between let it grow too
@@ -42,7 +42,7 @@ class FirestoreMark:
             found = self._documents.get(PATH)
             if found is None or _mark(found).reached >= number:
                 return
-            data = _data(grown(_mark(found), number))
+            data = _data(advanced(_mark(found), number))
             try:
                 self._documents.write([Write(path=PATH, data=data, stamp=found.stamp)])
             except Rival:

@@ -5,9 +5,9 @@ from typing import Final
 
 from agent.adapters.store.memory.mark import MemoryMark
 from agent.core.change.execution import Intent
-from agent.core.decision.audit import REPEATS, AuditRow, next_row, standing
+from agent.core.decision.audit import REPEATS, AuditRow, existing_row, next_row
 from agent.core.intake.signal import later
-from agent.ports.control import Begun, KillSwitch, Lease, Limits, RateLimit, Use
+from agent.ports.control import BeginResult, KillSwitch, Lease, Limits, RateLimit, ReceiptUse
 
 _OVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 FORGOTTEN_AFTER: Final = timedelta(hours=1)  # after its end, so that a clock that steps back finds a name still used
@@ -33,18 +33,18 @@ class MemoryControlStore(MemoryMark):
         with self._lock:
             return self._claims.setdefault(plan, decision_id)
 
-    def begin(self, intent: Intent, *, rate_limit: RateLimit | None = None) -> Begun:
+    def begin(self, intent: Intent, *, rate_limit: RateLimit | None = None) -> BeginResult:
         """Use a receipt and store the intent; see the port."""
         with self._lock:
             if intent.key in self._closed:
-                return Begun(use=Use.CLOSED)
+                return BeginResult(use=ReceiptUse.CLOSED)
             held = self._receipts.get(intent.decision)
             if held is not None and held[0] != intent.key:
-                return Begun(use=Use.SPENT)
+                return BeginResult(use=ReceiptUse.SPENT)
             if held is None and rate_limit is not None and not self._has(rate_limit, intent.service, intent.applied_at):
-                return Begun(use=Use.RATE_LIMITED)
+                return BeginResult(use=ReceiptUse.RATE_LIMITED)
             self._receipts.setdefault(intent.decision, (intent.key, intent.service, intent.applied_at))
-            return Begun(use=Use.OURS, intent=self._intents.setdefault(intent.key, intent))
+            return BeginResult(use=ReceiptUse.OURS, intent=self._intents.setdefault(intent.key, intent))
 
     def add_intent(self, intent: Intent) -> Intent | None:
         """Store the intent of a further effect; see the port."""
@@ -131,7 +131,9 @@ class MemoryControlStore(MemoryMark):
     def append(self, *, at: datetime, kind: str, incident: str, who: str, body: str, once: bool = False) -> AuditRow:
         """Add a row to the record; see the port."""
         with self._lock:
-            same = standing(self._audit[-REPEATS:], kind=kind, incident=incident, who=who, body=body) if once else None
+            same = (
+                existing_row(self._audit[-REPEATS:], kind=kind, incident=incident, who=who, body=body) if once else None
+            )
             if same is not None:
                 return same
             last = self._audit[-1] if self._audit else None

@@ -2,7 +2,7 @@
 
 import threading
 
-from agent.core.database_pair import Mark, grown
+from agent.core.database_pair import Mark, advanced
 
 
 class MemoryMark:
@@ -31,4 +31,4 @@ class MemoryMark:
     def reach(self, number: int) -> None:
         """Let the mark grow; see the port."""
         with self._lock:
-            self._mark = grown(self._mark, number) if self._mark is not None else None
+            self._mark = advanced(self._mark, number) if self._mark is not None else None

@@ -9,8 +9,8 @@ from agent.adapters.store.row_json import from_text, to_text
 from agent.adapters.store.sqlite.mark import SqliteMark
 from agent.adapters.store.sqlite.time_text import from_us, to_us
 from agent.core.change.execution import Intent
-from agent.core.decision.audit import REPEATS, AuditRow, next_row, standing
-from agent.ports.control import Begun, KillSwitch, Lease, Limits, RateLimit, Use
+from agent.core.decision.audit import REPEATS, AuditRow, existing_row, next_row
+from agent.ports.control import BeginResult, KillSwitch, Lease, Limits, RateLimit, ReceiptUse
 
 SQL: Final = queries("control")
 FORGOTTEN_AFTER: Final = timedelta(hours=1)  # after its end, so that a clock that steps back finds a name still used
@@ -30,20 +30,20 @@ class SqliteControlStore(SqliteMark):
             db.execute(SQL["claim_add"], row)
             return str(db.execute(SQL["claim"], {"plan": plan}).fetchone()[0])
 
-    def begin(self, intent: Intent, *, rate_limit: RateLimit | None = None) -> Begun:
+    def begin(self, intent: Intent, *, rate_limit: RateLimit | None = None) -> BeginResult:
         """Use a receipt and store the intent; see the port."""
         at, key = intent.applied_at, intent.key
         row = {"decision": intent.decision, "effect": key, "service": intent.service, "at": to_us(at)}
         with self._database.writing() as db:
             if db.execute(SQL["closed"], {"effect": key}).fetchone() is not None:
-                return Begun(use=Use.CLOSED)
+                return BeginResult(use=ReceiptUse.CLOSED)
             held = db.execute(SQL["receipt"], {"decision": intent.decision}).fetchone()
             if held is not None and held[0] != key:
-                return Begun(use=Use.SPENT)
+                return BeginResult(use=ReceiptUse.SPENT)
             if held is None and rate_limit is not None and not _has(db, rate_limit, intent.service, at):
-                return Begun(use=Use.RATE_LIMITED)
+                return BeginResult(use=ReceiptUse.RATE_LIMITED)
             db.execute(SQL["receipt_add"], row)
-            return Begun(use=Use.OURS, intent=_first_intent(db, intent))
+            return BeginResult(use=ReceiptUse.OURS, intent=_first_intent(db, intent))
 
     def add_intent(self, intent: Intent) -> Intent | None:
         """Store the intent of a further effect; see the port."""
@@ -133,7 +133,7 @@ class SqliteControlStore(SqliteMark):
         """Add a row to the record; see the port."""
         with self._database.writing() as db:
             newest = [_audit_row(r) for r in db.execute(SQL["audit_newest"], {"limit": REPEATS if once else 1})]
-            same = standing(newest, kind=kind, incident=incident, who=who, body=body) if once else None
+            same = existing_row(newest, kind=kind, incident=incident, who=who, body=body) if once else None
             if same is not None:
                 return same
             row = next_row(newest[0] if newest else None, at=at, kind=kind, incident=incident, who=who, body=body)

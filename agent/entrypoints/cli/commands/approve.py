@@ -3,7 +3,7 @@
 import argparse
 import re
 
-from agent.core.decision.decision import Answer
+from agent.core.decision.decision import Choice
 from agent.core.plan.plan import DIGEST_GIVEN, DIGEST_SHOWN
 
 
@@ -23,7 +23,7 @@ def run(args: argparse.Namespace) -> int:
     """Approve the plan."""
     from agent.entrypoints.cli.deciding import decide
 
-    return decide(args.plan, Answer.APPROVE, by=args.by, plan_digest=args.digest)
+    return decide(args.plan, Choice.APPROVE, by=args.by, plan_digest=args.digest)
 
 
 def _digest(text: str) -> str:

@@ -93,9 +93,9 @@ def _label(record: ClassifyInput) -> Any:
 
 
 def _answer(record: ClassifyInput, finding: Finding) -> Any:
-    from agent.failures.score import Answer
+    from agent.failures.score import EvalAnswer
 
-    return Answer(
+    return EvalAnswer(
         id=str(record.id),
         class_=str(finding.class_),
         signature=finding.signature,

@@ -2,7 +2,7 @@
 
 import argparse
 
-from agent.core.decision.decision import Answer
+from agent.core.decision.decision import Choice
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -16,4 +16,4 @@ def run(args: argparse.Namespace) -> int:
     """Reject the plan."""
     from agent.entrypoints.cli.deciding import decide
 
-    return decide(args.plan, Answer.REJECT, by=args.by, why=args.why)
+    return decide(args.plan, Choice.REJECT, by=args.by, why=args.why)

@@ -95,12 +95,12 @@ def _check_databases(app: "App", *, anew: bool) -> None:
     from agent.entrypoints.cli.operator_client import now
     from agent.errors import PolicyRefused
     from agent.ports.stage_context import Owner
-    from agent.stages.shared.database_pair import databases_apart, pair_anew
+    from agent.stages.shared.database_pair import pair_again, pairing_fault
 
     world = app.contexts[Owner.DECIDE]
-    apart = databases_apart(world)
+    apart = pairing_fault(world)
     if apart and anew:
-        pair_anew(world, by=getpass.getuser(), why=apart, at=now())
+        pair_again(world, by=getpass.getuser(), why=apart, at=now())
         print("the databases are paired; the kill switch is on: sre-agent stop --off", file=sys.stderr)
         return
     if apart:

@@ -254,7 +254,7 @@ class _Watch:
 
     def _ask(self, incident: "Incident") -> None:
         """Show a plan, and ask for a word where somebody can give one."""
-        from agent.core.decision.decision import Answer
+        from agent.core.decision.decision import Choice
         from agent.core.incident.phase import Phase
         from agent.entrypoints.cli.output import without_secrets
         from agent.presentation.terminal_text import lines
@@ -272,7 +272,7 @@ class _Watch:
         if word is None and self._interrupt:
             self._asked.discard(plan.id)  # Ctrl-C is answered first; who goes on is asked again
         if word in {"y", "n"}:
-            self._decide(plan.id, plan.digest, Answer.APPROVE if word == "y" else Answer.REJECT)
+            self._decide(plan.id, plan.digest, Choice.APPROVE if word == "y" else Choice.REJECT)
 
     def _still(self, incident: str, plan: str) -> bool:
         from agent.core.incident.phase import Phase

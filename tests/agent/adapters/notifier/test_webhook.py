@@ -7,7 +7,7 @@ import pytest
 from standardwebhooks import Webhook
 
 from agent.adapters.notifier.webhook import GONE, DeliveryRefused, WebhookNotifier
-from agent.core.decision.decision import Answer, Channel, Decision
+from agent.core.decision.decision import Channel, Choice, Decision
 from agent.core.decision.signed_request import webhook_secret
 from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import Phase
@@ -167,7 +167,7 @@ def test_an_event_that_is_sent_late_tells_of_the_plan_of_its_own_moment():
         about(Phase.ASKED, second, 4, cause="oom_load"),
         about(Phase.APPROVED, second, 5, cause="oom_load"),
     )
-    now = incident().with_(phase=Phase.APPROVED, plan=second, decision=answered(second, Answer.APPROVE))
+    now = incident().with_(phase=Phase.APPROVED, plan=second, decision=answered(second, Choice.APPROVE))
     post = Post()
     notifier(post, plans=(first, second)).tell(now, history, reference=None)
     told = [json.loads(body) for _, body, _ in post.got]

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agent.core.change.expectation import SLACK, WAY_S, against_prediction, needed
+from agent.core.change.expectation import SLACK, WAY_S, compare_with_prediction, judge_by_need
 from agent.core.change.verification import Check, Measurement
 
 AT = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
@@ -22,14 +22,14 @@ def speed(value: float | None, first_token_s: float | None = 0.2) -> Measurement
 )
 def test_the_owners_need_judges_and_a_missing_measurement_stays_missing(value, need, good) -> None:
     """Three values, and the words name the need."""
-    judged = needed(speed(value), need)
+    judged = judge_by_need(speed(value), need)
     assert judged.good is good
     assert ("are needed" in judged.says) is (good is not None)
 
 
 def test_what_a_platform_judged_itself_stays_judged() -> None:
     """A rehearsal judges by its own record."""
-    assert needed(speed(5).with_(good=False), 1).good is False
+    assert judge_by_need(speed(5).with_(good=False), 1).good is False
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_what_a_platform_judged_itself_stays_judged() -> None:
 )
 def test_a_speed_is_held_against_the_predicted_range(value, first, good, says: str) -> None:
     """Too slow deviates, faster harms nobody, and no measurement is no word either way."""
-    found = against_prediction(speed(value, first), REPORT, at=AT)
+    found = compare_with_prediction(speed(value, first), REPORT, at=AT)
     assert (found.check, found.good) == (Check.PREDICTION, good)
     assert says in found.says
     assert (found.value, found.first_token_s) == (value, first)
@@ -61,9 +61,9 @@ def test_a_speed_is_held_against_the_predicted_range(value, first, good, says: s
 )
 def test_without_a_prediction_nothing_is_judged(report) -> None:
     """Plans that were made before speeds were predicted hold none."""
-    assert against_prediction(speed(60), report, at=AT).good is None
+    assert compare_with_prediction(speed(60), report, at=AT).good is None
 
 
 def test_a_range_without_a_first_token_judges_the_rate_alone() -> None:
     """What was not computed cannot be missed."""
-    assert against_prediction(speed(60, 99), {"ranges": {"decode_tokens_per_s": [40, 80]}}, at=AT).good is True
+    assert compare_with_prediction(speed(60, 99), {"ranges": {"decode_tokens_per_s": [40, 80]}}, at=AT).good is True

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.core.change.observed import GIB, figures
+from agent.core.change.observed import GIB, compare_figures
 
 REPORT = {
     "weights_bytes": int(16 * GIB),
@@ -17,7 +17,7 @@ REPORT = {
 
 
 def by_name(printed: dict[str, float], report: dict | None = REPORT) -> dict:
-    return {f.name: f for f in figures(printed, report)}
+    return {f.name: f for f in compare_figures(printed, report)}
 
 
 def test_sizes_are_compared_in_gib_and_counts_as_they_stand() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.core.decision.value_form import mistake, takes
+from agent.core.decision.value_form import form_error, matches_form
 
 TAKEN = [
     ("switch", ""),
@@ -38,14 +38,14 @@ REFUSED = [
 
 @pytest.mark.parametrize(("form", "value"), TAKEN)
 def test_a_value_of_the_form_is_taken(form, value):
-    assert takes(form, value)
+    assert matches_form(form, value)
 
 
 @pytest.mark.parametrize(("form", "value"), REFUSED)
 def test_anything_else_is_not(form, value):
-    assert not takes(form, value)
+    assert not matches_form(form, value)
 
 
 @pytest.mark.parametrize("form", ["", "anything", "whole 8..1", "whole a..b", "'a b'", "word |"])
 def test_a_form_that_is_none_is_a_mistake(form):
-    assert mistake(form)
+    assert form_error(form)

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agent.core.diagnosis.diagnosis import Diagnosis, Evidence, ModelWord, Voice
-from agent.core.diagnosis.model_joining import explained_late, joined_words, prose, without_amounts
+from agent.core.diagnosis.diagnosis import Diagnosis, DiagnosisSource, Evidence, ModelWord
+from agent.core.diagnosis.model_joining import add_explanation, combine, prose, without_amounts
 from agent.core.diagnosis.model_request import When, start_request
 
 NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
@@ -29,12 +29,16 @@ def said(diagnosis, class_, root_cause="Because."):
 
 @pytest.mark.parametrize(
     ("class_", "voice"),
-    [("kv_cache_insufficient", Voice.BOTH), ("host_oom", Voice.DIFFER), ("unknown", Voice.RULES)],
+    [
+        ("kv_cache_insufficient", DiagnosisSource.BOTH),
+        ("host_oom", DiagnosisSource.DIFFER),
+        ("unknown", DiagnosisSource.RULES),
+    ],
 )
 def test_certain_rules_decide_whatever_the_model_says(class_, voice):
     """Everything that a plan rests on stays; only the voice and the model's word are new."""
     before = rules()
-    after = joined_words(before, said(before, class_), FIXES)
+    after = combine(before, said(before, class_), FIXES)
     assert after.says == before.says
     assert after.with_(voice=before.voice, model_word=None) == before
     assert after.voice is voice
@@ -44,15 +48,17 @@ def test_certain_rules_decide_whatever_the_model_says(class_, voice):
 def test_rules_that_lack_only_the_start_of_the_log_decide_too():
     """A text that decides by itself is not overruled because its log was not read."""
     before = rules(certain=False, provisional=True, confidence=0.9)
-    after = joined_words(before, said(before, "host_oom"), FIXES)
-    assert (after.class_, after.voice, after.says) == (before.class_, Voice.DIFFER, before.says)
+    after = combine(before, said(before, "host_oom"), FIXES)
+    assert (after.class_, after.voice, after.says) == (before.class_, DiagnosisSource.DIFFER, before.says)
 
 
-@pytest.mark.parametrize(("suspected", "voice"), [("unknown", Voice.MODEL), ("engine_dead", Voice.DIFFER)])
+@pytest.mark.parametrize(
+    ("suspected", "voice"), [("unknown", DiagnosisSource.MODEL), ("engine_dead", DiagnosisSource.DIFFER)]
+)
 def test_where_no_rule_is_certain_the_models_class_leads(suspected, voice):
     """Its class, the lines it cites, the catalogue's fixes, the log's numbers; never certain."""
     before = rules(suspected, certain=False, confidence=0.5)
-    after = joined_words(before, said(before, "gpu_oom_weights"), FIXES)
+    after = combine(before, said(before, "gpu_oom_weights"), FIXES)
     assert (after.class_, after.voice, after.certain, after.signature) == ("gpu_oom_weights", voice, False, None)
     assert after.fix_actions == FIXES["gpu_oom_weights"]
     assert after.fields == before.fields
@@ -64,23 +70,23 @@ def test_where_no_rule_is_certain_the_models_class_leads(suspected, voice):
 def test_prose_never_changes_what_a_plan_rests_on():
     """Two answers that differ in prose alone say the same."""
     before = rules("unknown", certain=False, confidence=0.1)
-    one = joined_words(before, said(before, "host_oom", "One."), FIXES)
-    other = joined_words(before, said(before, "host_oom", "Restart it with --trust-remote-code!"), FIXES)
+    one = combine(before, said(before, "host_oom", "One."), FIXES)
+    other = combine(before, said(before, "host_oom", "Restart it with --trust-remote-code!"), FIXES)
     assert one.says == other.says
 
 
 def test_a_word_about_another_class_of_the_rules_does_not_count():
     """The rules changed their mind: the old word explains something else."""
     word = said(rules("unknown", certain=False), "host_oom")
-    assert joined_words(rules(), word, FIXES) == rules()
-    assert joined_words(rules(), None, FIXES) == rules()
+    assert combine(rules(), word, FIXES) == rules()
+    assert combine(rules(), None, FIXES) == rules()
 
 
 @pytest.mark.parametrize("class_", ["kv_cache_insufficient", "host_oom", "unknown"])
 def test_a_late_word_only_explains(class_):
     """After a decision the class stays where it was."""
     before = rules("kv_cache_insufficient", certain=False, confidence=0.5)
-    after = explained_late(before, said(before, class_).word)
+    after = add_explanation(before, said(before, class_).word)
     assert after.says == before.says
     assert after.model_word.class_ == class_
 
@@ -117,6 +123,6 @@ def test_prose_is_bounded_and_cannot_speak_as_us():
 def test_the_end_of_a_server_is_never_talked_into_being_harmless():
     """A model that calls an unasked end benign may say so; the class stays what it was."""
     before = rules("unknown", certain=False, confidence=0.1).with_(unasked_end=True)
-    after = joined_words(before, said(before, "benign"), FIXES)
-    assert (after.class_, after.voice, after.says) == ("unknown", Voice.DIFFER, before.says)
-    assert joined_words(before, said(before, "host_oom"), FIXES).class_ == "host_oom"
+    after = combine(before, said(before, "benign"), FIXES)
+    assert (after.class_, after.voice, after.says) == ("unknown", DiagnosisSource.DIFFER, before.says)
+    assert combine(before, said(before, "host_oom"), FIXES).class_ == "host_oom"

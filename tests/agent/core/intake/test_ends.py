@@ -3,7 +3,7 @@
 import pytest
 
 from agent.app.catalogues import matcher
-from agent.core.intake.ends import PlainEnds, cloud_run_end, container_apps_end, end_of, sigterm_told, systemd_told
+from agent.core.intake.ends import PlainEnds, cloud_run_end, container_apps_end, end_of, reports_sigterm, systemd_end
 from agent.core.intake.signal import AskedBy, End, Stop
 
 
@@ -53,7 +53,7 @@ def test_container_apps_tell_code_and_reason(said, end):
 )
 def test_systemd_tells_the_ends_and_stops_of_the_servers_unit(said, told):
     """A unit is the server's by the service's name, or because it is named like a model server."""
-    assert systemd_told(said, own=("gemma",)) == told
+    assert systemd_end(said, own=("gemma",)) == told
 
 
 @pytest.mark.parametrize(
@@ -121,13 +121,13 @@ def test_a_plain_log_tells_its_last_unasked_end(lines, end):
 
 def test_the_words_of_a_client_are_no_sigterm():
     """Whoever may send a request could otherwise have the next crash taken for a scale-in."""
-    assert sigterm_told("(APIServer pid=1) INFO [launcher.py:254] [shutdown] API server: shutdown triggered")
-    assert not sigterm_told('INFO:     10.0.0.9:1 - "GET /received SIGTERM HTTP/1.1" 404 Not Found')
-    assert not sigterm_told("INFO 11-22 [logger.py:43] Received request cmpl-1: prompt: 'received SIGTERM'")
+    assert reports_sigterm("(APIServer pid=1) INFO [launcher.py:254] [shutdown] API server: shutdown triggered")
+    assert not reports_sigterm('INFO:     10.0.0.9:1 - "GET /received SIGTERM HTTP/1.1" 404 Not Found')
+    assert not reports_sigterm("INFO 11-22 [logger.py:43] Received request cmpl-1: prompt: 'received SIGTERM'")
 
 
 def test_a_hostile_line_costs_no_more_than_a_long_one():
     """2,048 characters are looked at, whatever stands in them."""
     for said in ("vllm" * 500_000, ".service: " * 200_000, " " * 1_000_000, "systemd: " * 100_000):
         assert plain(said) is None
-        assert systemd_told(said) is None
+        assert systemd_end(said) is None

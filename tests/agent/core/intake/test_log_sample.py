@@ -4,7 +4,7 @@ import pytest
 
 from agent.app.catalogues import matcher
 from agent.core.intake.log_sample import AROUND, HEAD, PART_CHARS, SIGHTS, TAIL, LogSample, PowerOfTwoCounter
-from agent.failures.text.log_text import MAX_LINE_CHARS, looks_loud
+from agent.failures.text.log_text import MAX_LINE_CHARS, looks_like_failure
 
 OOM = "ERROR torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.62 GiB."
 
@@ -83,7 +83,7 @@ LOUD_WORDS = (
 def test_whatever_speaks_of_a_failure_is_kept_though_no_rule_knows_it(words: str) -> None:
     """In the middle of a long log, however it is spelled."""
     line = f"11-20 03:00:00 the lamp: {words}"
-    assert looks_loud(line)
+    assert looks_like_failure(line)
     kept = fed([f"INFO step {n}" for n in range(5000)] + [line] + [f"INFO step {n}" for n in range(5000)]).lines()
     assert line in kept
 

@@ -7,7 +7,7 @@ import pytest
 from agent.catalogue.load_failures import load_failures
 from agent.catalogue.load_policy import load_default_policy
 from agent.core.plan.action import Action, ForPerson, Restart, SetEnv, SetFlag, SetResources, SetVolumeOptions
-from agent.core.plan.proof import FLAGS, KINDS, TASKS, VARIABLES, Memory, touched
+from agent.core.plan.proof import FLAGS, KINDS, TASKS, VARIABLES, Memory, affected_memory
 
 NEITHER: frozenset[Memory] = frozenset()
 BOTH = frozenset(Memory)
@@ -56,10 +56,10 @@ def test_every_task_is_a_fix_of_the_catalogue_or_of_the_vocabulary() -> None:
 )
 def test_an_action_touches(action: Action, memory: frozenset[Memory]) -> None:
     """Whatever is not known to be harmless may take both."""
-    assert touched((action,)) == memory
+    assert affected_memory((action,)) == memory
 
 
 def test_a_plan_touches_what_any_of_its_actions_touches() -> None:
     """One flag beside a probe is still a flag."""
-    assert touched((Restart(), SetFlag(name="max-num-seqs", value="1"))) == {Memory.DEVICE}
-    assert touched(()) == NEITHER
+    assert affected_memory((Restart(), SetFlag(name="max-num-seqs", value="1"))) == {Memory.DEVICE}
+    assert affected_memory(()) == NEITHER

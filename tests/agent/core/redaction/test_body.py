@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.intake.origin import Reading, everything
+from agent.core.intake.origin import Reading, watch_everything
 from agent.core.intake.read import signals_from
 from agent.core.redaction.body import body_without_secrets
 from agent.errors import InputRejected
@@ -15,7 +15,7 @@ from agent.errors import InputRejected
 SAMPLES = sorted((Path(__file__).resolve().parents[3] / "data" / "samples").glob("*.json"))
 READING = Reading(
     run="live",
-    watched=everything,
+    watched=watch_everything,
     own_services=frozenset(),
     received_at=datetime(2026, 11, 21, tzinfo=UTC),
     service="gemma",

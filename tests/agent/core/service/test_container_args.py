@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.core.service.container_args import flag_map, served_model, server_words, with_flag
+from agent.core.service.container_args import flag_map, served_model, server_args, with_flag
 from agent.errors import InputRejected
 
 ARGS = ("serve", "/mnt/models/gemma", "--max-model-len", "32768", "--enforce-eager",
@@ -105,8 +105,8 @@ def test_setting_then_reading_gives_the_value_and_keeps_the_rest(pairs: list[tup
 )
 def test_a_servers_words_are_found_wherever_they_stand(command: tuple[str, ...], args: tuple[str, ...]) -> None:
     """Program and subcommand go, model and flags stay; a flag in the command counts like any other."""
-    assert server_words(command, args)[-2:] == ("--x", "1")
-    assert set(server_words(command, args)) <= {"m", "--x", "1"}
+    assert server_args(command, args)[-2:] == ("--x", "1")
+    assert set(server_args(command, args)) <= {"m", "--x", "1"}
 
 
 @pytest.mark.parametrize(
@@ -127,4 +127,4 @@ def test_words_that_cannot_be_read_are_refused_by_name(
 ) -> None:
     """A flag that nobody can read is not a flag that is absent."""
     with pytest.raises(InputRejected, match=re.escape(says)):
-        server_words(command, args)
+        server_args(command, args)

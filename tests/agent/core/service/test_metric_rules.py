@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from agent.core.service.metric_rules import Rule, Sample, breaches, kept, read_sample
+from agent.core.service.metric_rules import Rule, Sample, breaches, read_sample, recent_samples
 
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 RECORDED = Path(__file__).parents[3] / "data" / "vllm-cpu-logs"
@@ -74,8 +74,8 @@ def test_no_token_while_requests_run_is_a_hang() -> None:
 def test_samples_of_a_former_process_are_forgotten() -> None:
     """A counter that went down belongs to another process; what is older than two minutes says nothing any more."""
     found = samples({"generated": 500}, {"generated": 3}, {"generated": 9})
-    assert [s.generated for s in kept(found)] == [3, 9]
-    assert len(kept(samples(*({"generated": float(n)} for n in range(60))))) == 13
+    assert [s.generated for s in recent_samples(found)] == [3, 9]
+    assert len(recent_samples(samples(*({"generated": float(n)} for n in range(60))))) == 13
 
 
 def test_the_recorded_overload_troubles_nobody_in_its_five_seconds() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.core.text.field_labels import field_said, field_words
+from agent.core.text.field_labels import field_label, field_text
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from agent.core.text.field_labels import field_said, field_words
     ],
 )
 def test_field_names_show_their_unit(name, said):
-    assert field_words(name) == said
+    assert field_label(name) == said
 
 
 @pytest.mark.parametrize(
@@ -30,4 +30,4 @@ def test_field_names_show_their_unit(name, said):
     ],
 )
 def test_a_field_is_said_with_its_value(name, value, said):
-    assert field_said(name, value) == said
+    assert field_text(name, value) == said

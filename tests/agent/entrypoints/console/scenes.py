@@ -11,9 +11,9 @@ from agent.app.catalogues import read_rules
 from agent.core.change.execution import Effect, EffectKind, EffectState, Execution
 from agent.core.change.observed import Figure, Observed
 from agent.core.change.verification import Check, Measurement, Verdict, Verification
-from agent.core.decision.decision import Answer, Channel
+from agent.core.decision.decision import Channel, Choice
 from agent.core.decision.policy import Policy
-from agent.core.diagnosis.diagnosis import Diagnosis, Evidence, ModelWord, Voice
+from agent.core.diagnosis.diagnosis import Diagnosis, DiagnosisSource, Evidence, ModelWord
 from agent.core.incident.incident import CorrelatedSignal, Incident, Times, incident_id, plan_id
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import ForPerson, SetEnv, SetFlag, SetStartupProbe, applied, difference
@@ -24,7 +24,7 @@ from agent.core.service.serving import EnvVar, Probe, ServingConfig, Target
 from agent.ports.stage_context import Owner, StageContext
 from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
 from agent.stages.shared.commit import save
-from agent.stages.shared.remedies import tried
+from agent.stages.shared.remedies import tried_remedies
 
 START = datetime(2026, 6, 8, 14, 31, 0, tzinfo=UTC)
 KEY = b"0123456789abcdef0123456789abcdef"
@@ -162,7 +162,7 @@ def memory_diagnosis(at: datetime) -> Diagnosis:
         certain=False,
         provisional=True,
         log_read=False,
-        voice=Voice.DIFFER,
+        voice=DiagnosisSource.DIFFER,
         evidence=(Evidence(signal="s1", line=MEMORY_LINE, decisive=True),),
         fields={"tried_gib": 2.62, "free_gib": 2.15, "total_gib": 21.96},
         fix_actions=("change_model_or_quantization",),
@@ -341,7 +341,7 @@ class Stage:
     ) -> Incident:
         return self.asked(self.diagnosed(self.open(*args, **more), diagnosis), make, **(plan or {}))
 
-    def said(self, incident: Incident, answer: Answer, who: str = "maria", why: str = "") -> Incident:
+    def said(self, incident: Incident, answer: Choice, who: str = "maria", why: str = "") -> Incident:
         self.clock.step(20)
         word = DecisionRequest(
             plan=incident.plan.id, answer=answer, who=who, channel=Channel.COMMAND_LINE, verified=False, why=why
@@ -410,7 +410,7 @@ class Stage:
         )  # fmt: skip
         what = "the prior template is back; it did not serve before either, so the service is still down"
         done = incident.execution.with_effect(undo)
-        remedies = tried(rolling.with_(execution=done), self.clock.now())
+        remedies = tried_remedies(rolling.with_(execution=done), self.clock.now())
         return self.move(
             rolling, Phase.ROLLED_BACK, what, ended_why=what,
             execution=done, remedies=remedies,

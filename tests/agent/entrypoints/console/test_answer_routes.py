@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from agent.core.decision.decision import Answer, Channel, check_receipt
+from agent.core.decision.decision import Channel, Choice, check_receipt
 from agent.core.decision.policy import Approver, Policy
 from agent.core.incident.phase import Phase
 from agent.entrypoints.console.identity import Person
@@ -183,7 +183,7 @@ def test_pressing_twice_is_one_decision(stage, browser):
 def test_somebody_was_faster_and_is_named(stage, browser, scenes):
     incident = stage.waiting()
     data = browser.fields(f"/plans/{incident.plan.id}")["approve"]
-    stage.said(incident, Answer.REJECT, who="maria", why="no")
+    stage.said(incident, Choice.REJECT, who="maria", why="no")
     answered = browser.post(f"/plans/{incident.plan.id}/decision", data)
     assert answered.status_code == 409
     assert "maria was faster" in text(answered)
@@ -194,7 +194,7 @@ def test_somebody_was_faster_and_is_named(stage, browser, scenes):
 def test_somebody_was_faster_and_the_agent_has_planned_anew(stage, browser):
     incident = stage.waiting()
     data = browser.fields(f"/plans/{incident.plan.id}")["approve"]
-    stage.asked(stage.said(incident, Answer.REJECT, who="maria", why="no"))
+    stage.asked(stage.said(incident, Choice.REJECT, who="maria", why="no"))
     answered = browser.post(f"/plans/{incident.plan.id}/decision", data)
     assert answered.status_code == 409
     assert "maria was faster" in text(answered)

@@ -2,7 +2,7 @@
 
 import re
 
-from agent.core.decision.decision import Answer
+from agent.core.decision.decision import Choice
 
 LINE = re.compile(r'^[a-z_]+(\{([a-z_]+="(\\.|[^"\\\n])*",?)+\})? -?[0-9.]+$')
 
@@ -10,7 +10,7 @@ LINE = re.compile(r'^[a-z_]+(\{([a-z_]+="(\\.|[^"\\\n])*",?)+\})? -?[0-9.]+$')
 def test_incidents_are_counted_by_class_phase_and_run(stage, browser_of):
     stage.waiting("a")
     stage.waiting("b")
-    stage.said(stage.waiting("c"), Answer.APPROVE)
+    stage.said(stage.waiting("c"), Choice.APPROVE)
     stage.waiting("d", run="replay-1")
     answer = browser_of(stage.world, queue_age_s=lambda: 1.25).get("/metrics")
     said = answer.get_data(as_text=True)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.core.decision.decision import Answer, Channel
+from agent.core.decision.decision import Channel, Choice
 from agent.core.decision.policy import Approver, Mode, Policy, Rule
 from agent.entrypoints.console.identity import Person
 from agent.entrypoints.console.permission import may_not_approve, may_not_decide
@@ -66,13 +66,13 @@ def test_the_page_offers_to_approve_exactly_what_decide_takes(stage, asked_by, r
     assert says in objection
     assert may_not_decide(world, ADA, incident.plan) == ""
     word = DecisionRequest(
-        plan=incident.plan.id, answer=Answer.APPROVE, who=ADA.name, channel=Channel.CONSOLE, verified=True
+        plan=incident.plan.id, answer=Choice.APPROVE, who=ADA.name, channel=Channel.CONSOLE, verified=True
     )
     if says:
         with pytest.raises(PolicyRefused, match=says):
             plan_to_decision(world, word)
     else:
-        assert plan_to_decision(world, word).answer is Answer.APPROVE
+        assert plan_to_decision(world, word).answer is Choice.APPROVE
 
 
 def test_an_unproven_name_is_offered_nothing_where_it_does_not_count(stage):

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from agent.core.decision.decision import Answer
+from agent.core.decision.decision import Choice
 from agent.core.diagnosis.diagnosis import Evidence
 from agent.core.incident.phase import NEXT, Phase
 from agent.errors import DependencyFailed
@@ -61,28 +61,28 @@ def every_state(stage, scenes):
         "s-memory", make=scenes.memory_plan, diagnosis=scenes.memory_diagnosis(stage.clock.now())
     )
     states["person"] = stage.waiting("s-person", make=scenes.person_plan)
-    states["approved"] = stage.said(stage.waiting("s-approved"), Answer.APPROVE)
+    states["approved"] = stage.said(stage.waiting("s-approved"), Choice.APPROVE)
     states["refused"] = stage.move(
-        stage.said(stage.waiting("s-refused"), Answer.APPROVE), Phase.REFUSED, "changed since", ended_why="it changed"
+        stage.said(stage.waiting("s-refused"), Choice.APPROVE), Phase.REFUSED, "changed since", ended_why="it changed"
     )
-    states["rejected"] = stage.said(stage.waiting("s-rejected"), Answer.REJECT, why="no")
+    states["rejected"] = stage.said(stage.waiting("s-rejected"), Choice.REJECT, why="no")
     states["expired"] = stage.move(stage.waiting("s-expired"), Phase.EXPIRED, "unanswered")
     states["superseded"] = stage.move(stage.waiting("s-superseded"), Phase.SUPERSEDED, "more was learned")
     states["recovered"] = stage.move(stage.waiting("s-rec"), Phase.SELF_RECOVERED, "closed", ended_why="it closed")
-    states["applying"] = stage.applying(stage.said(stage.waiting("s-applying"), Answer.APPROVE))
-    states["verifying"] = stage.verifying(stage.applying(stage.said(stage.waiting("s-verifying"), Answer.APPROVE)))
+    states["applying"] = stage.applying(stage.said(stage.waiting("s-applying"), Choice.APPROVE))
+    states["verifying"] = stage.verifying(stage.applying(stage.said(stage.waiting("s-verifying"), Choice.APPROVE)))
     states["resolved"] = stage.resolved(
-        stage.verifying(stage.applying(stage.said(stage.waiting("s-resolved"), Answer.APPROVE)))
+        stage.verifying(stage.applying(stage.said(stage.waiting("s-resolved"), Choice.APPROVE)))
     )
-    bad = stage.verifying(stage.applying(stage.said(stage.waiting("s-bad"), Answer.APPROVE)), good=False)
+    bad = stage.verifying(stage.applying(stage.said(stage.waiting("s-bad"), Choice.APPROVE)), good=False)
     states["rolling"] = stage.move(bad, Phase.ROLLING_BACK, "rolling back: the answer was empty")
-    worse = stage.verifying(stage.applying(stage.said(stage.waiting("s-worse"), Answer.APPROVE)), good=False)
+    worse = stage.verifying(stage.applying(stage.said(stage.waiting("s-worse"), Choice.APPROVE)), good=False)
     states["rolled_back"] = stage.rolled_back(worse)
     last = stage.rolled_back(
-        stage.verifying(stage.applying(stage.said(stage.waiting("s-last"), Answer.APPROVE)), good=False)
+        stage.verifying(stage.applying(stage.said(stage.waiting("s-last"), Choice.APPROVE)), good=False)
     )
     second = stage.asked(last, scenes.memory_plan)
-    states["escalated"] = stage.escalated(stage.said(second, Answer.REJECT, why="2 tokens/s is of no use"))
+    states["escalated"] = stage.escalated(stage.said(second, Choice.REJECT, why="2 tokens/s is of no use"))
     return states
 
 
@@ -217,7 +217,7 @@ def test_text_from_outside_is_never_alive(stage, browser, scenes, evil):
     )
     plan = {"why": evil, "risk_reasons": (evil,), "notes": (evil,), "undo": evil, "silence": evil}
     incident = stage.waiting(f"svc {evil}"[:253], diagnosis=diagnosis, plan=plan)
-    incident = stage.said(incident, Answer.REJECT, who=evil, why=evil)
+    incident = stage.said(incident, Choice.REJECT, who=evil, why=evil)
     clean = stage.waiting("clean")
     shape = [t for t, _ in outline(text(browser, f"/incidents/{clean.id}")).tags]
     for path in ("/", f"/incidents/{incident.id}", f"/plans/{incident.plan.id}", f"/plans/{incident.plan.id}/answer"):
@@ -296,7 +296,7 @@ def test_an_empty_list_says_what_to_do(browser):
 def test_older_incidents_are_one_page_further(stage, browser):
     for n in range(53):
         stage.clock.step(60)
-        stage.resolved(stage.verifying(stage.applying(stage.said(stage.waiting(f"svc-{n}"), Answer.APPROVE))))
+        stage.resolved(stage.verifying(stage.applying(stage.said(stage.waiting(f"svc-{n}"), Choice.APPROVE))))
     first = text(browser, "/")
     older = re.search(r'href="(/\?before=[^"]+)"', first)[1].replace("&amp;", "&")
     second = text(browser, older)
@@ -373,7 +373,7 @@ def test_a_kill_switch_that_was_turned_is_said_on_every_page(stage, browser):
 def test_an_earlier_plan_has_its_own_page_and_cannot_be_answered(stage, browser, scenes):
     incident = stage.waiting()
     first = incident.plan
-    again = stage.asked(stage.said(incident, Answer.REJECT, why="no"), scenes.memory_plan)
+    again = stage.asked(stage.said(incident, Choice.REJECT, why="no"), scenes.memory_plan)
     page = text(browser, f"/plans/{first.id}")
     assert "Rejected" in page
     assert "<form" not in page

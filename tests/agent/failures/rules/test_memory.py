@@ -6,12 +6,12 @@ import pytest
 
 from agent.failures.finding import Value
 from agent.failures.rules.memory import cache_blocks, gpu_oom, hbm, occupied, offload_buffer, one_request
-from agent.failures.rules.rule_input import Case
+from agent.failures.rules.rule_input import RuleInput
 from agent.failures.signature import FailureClass, Phase
 
 
-def case(phase: Phase = Phase.UNKNOWN, text: str = "", **fields: Value) -> Case:
-    return Case(line=text, text=text, fields=fields, phase=phase)
+def case(phase: Phase = Phase.UNKNOWN, text: str = "", **fields: Value) -> RuleInput:
+    return RuleInput(line=text, text=text, fields=fields, phase=phase)
 
 
 def test_memory_that_somebody_else_holds_is_not_ours_to_shrink() -> None:
@@ -66,7 +66,9 @@ def test_programs_that_do_not_fit_want_a_lower_share_weights_another_topology() 
 def test_offload_buffers_of_all_workers_tell_only_where_the_log_ends_with_them() -> None:
     said = "(vllmworker rank={} pid=2) lmcache info: {{'chunk_size': 256, 'max_local_cpu_size': '{} gb'}}"
     four = "\n".join(said.format(rank, 30.0) for rank in range(4))
-    asked = Case(line=four, text=four, fields={}, phase=Phase.UNKNOWN, also=frozenset({"offload_buffer_unfinished"}))
+    asked = RuleInput(
+        line=four, text=four, fields={}, phase=Phase.UNKNOWN, also=frozenset({"offload_buffer_unfinished"})
+    )
     assert offload_buffer(asked).class_ is None
     assert offload_buffer(replace(asked, text=said.format(0, 30.0))).class_ is FailureClass.UNKNOWN
     assert offload_buffer(replace(asked, progress_after=True)).class_ is FailureClass.UNKNOWN

@@ -5,13 +5,13 @@ import pytest
 from agent.failures.text.log_text import (
     MAX_LINE_CHARS,
     clean,
-    is_alarm,
-    looks_loud,
-    only_notes,
-    outcries,
+    failure_candidates,
+    is_error_line,
+    looks_like_failure,
+    most_informative_lines,
+    only_info,
     records_of,
     split_lines,
-    telling_lines,
 )
 
 
@@ -27,13 +27,13 @@ def test_a_long_line_is_cut_and_a_carriage_return_ends_a_line() -> None:
 
 def test_an_exception_tells_more_than_a_loud_line_and_a_frame_least() -> None:
     lines = ["INFO fine", '  File "/x.py", line 3', "failed to do it", "ValueError: no such lamp", ""]
-    assert telling_lines(lines, most=2) == [3, 2]
+    assert most_informative_lines(lines, most=2) == [3, 2]
 
 
 def test_warnings_and_notes_are_not_loud() -> None:
-    assert not looks_loud("WARNING 06-06 [a.py:1] Failed to import from vllm._C")
-    assert not looks_loud("Ignore import error when loading x")
-    assert looks_loud("RuntimeError: no lamp")
+    assert not looks_like_failure("WARNING 06-06 [a.py:1] Failed to import from vllm._C")
+    assert not looks_like_failure("Ignore import error when loading x")
+    assert looks_like_failure("RuntimeError: no lamp")
 
 
 def test_records_on_one_line_come_apart_and_a_line_of_one_record_stays() -> None:
@@ -52,8 +52,8 @@ def test_records_on_one_line_come_apart_and_a_line_of_one_record_stays() -> None
         "builtins.OddError",
     ],
 )
-def test_an_outcry_is_found_among_many_lines(line: str) -> None:
-    assert list(outcries(["INFO all is well", line, "so it is", line])) == [1, 3]
+def test_a_failure_candidate_is_found_among_many_lines(line: str) -> None:
+    assert list(failure_candidates(["INFO all is well", line, "so it is", line])) == [1, 3]
 
 
 @pytest.mark.parametrize(
@@ -64,8 +64,8 @@ def test_an_outcry_is_found_among_many_lines(line: str) -> None:
         '    raise LampError("out")',
     ],
 )
-def test_notes_and_source_lines_are_no_outcry(line: str) -> None:
-    assert list(outcries([line])) == []
+def test_notes_and_source_lines_are_no_failure_candidates(line: str) -> None:
+    assert list(failure_candidates([line])) == []
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_notes_and_source_lines_are_no_outcry(line: str) -> None:
     ],
 )
 def test_an_alarm_is_a_line_that_calls_itself_an_error_and_no_line_inside_a_traceback(line: str, alarm: bool) -> None:
-    assert is_alarm(line) is alarm
+    assert is_error_line(line) is alarm
 
 
 @pytest.mark.parametrize(
@@ -91,5 +91,5 @@ def test_an_alarm_is_a_line_that_calls_itself_an_error_and_no_line_inside_a_trac
     ["backend is not healthy", "replica 2 is down", "the engine has died", "prepare to quit the process"],
 )
 def test_a_note_that_something_is_down_is_no_mere_note(said: str) -> None:
-    assert only_notes([f"INFO 05-06 07:08:09 {said}"]) is False
-    assert only_notes(["INFO 05-06 07:08:09 backend is healthy, shutting nothing down"]) is True
+    assert only_info([f"INFO 05-06 07:08:09 {said}"]) is False
+    assert only_info(["INFO 05-06 07:08:09 backend is healthy, shutting nothing down"]) is True

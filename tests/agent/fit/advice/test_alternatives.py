@@ -2,7 +2,7 @@
 
 from agent.catalogue.load_fit import load_fit_catalogue
 from agent.catalogue.load_platforms import load_platform_catalogue
-from agent.fit.advice.alternatives import Market, fitted, other_checkpoints, other_hardware
+from agent.fit.advice.alternatives import Market, flags_for_devices, other_checkpoints, other_hardware
 from agent.fit.advice.cost import parameters
 from agent.fit.assessment import Setup
 from agent.fit.flags.flags import parse_flags
@@ -61,5 +61,5 @@ def test_several_devices_are_all_used():
 
 def test_an_fp8_cache_is_left_behind_where_it_does_not_run():
     flags = parse_flags("--kv-cache-dtype fp8 --max-model-len 8192")
-    assert fitted(flags, FIT.accelerator("nvidia-a100-80gb"), 1).kv_cache_dtype is None
-    assert fitted(flags, FIT.accelerator("nvidia-l40s"), 1).kv_cache_dtype == "fp8"
+    assert flags_for_devices(flags, FIT.accelerator("nvidia-a100-80gb"), 1).kv_cache_dtype is None
+    assert flags_for_devices(flags, FIT.accelerator("nvidia-l40s"), 1).kv_cache_dtype == "fp8"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.fit.flags.flag_text import flag_line, flag_settings, flag_words
+from agent.fit.flags.flag_text import flag_args, flag_line, flag_settings
 from agent.fit.flags.flags import AUTO, Flags, OtherFlag, SpeculativeFlags, parse_flags
 
 LINES = [
@@ -30,12 +30,12 @@ def test_what_was_read_is_written_so_that_it_reads_equal(line):
     flags = parse_flags(line)
     if not any(" " in (other.value or "") for other in flags.others):
         assert parse_flags(flag_line(flags)) == flags
-    assert parse_flags(list(flag_words(flags))).max_model_len == flags.max_model_len
+    assert parse_flags(list(flag_args(flags))).max_model_len == flags.max_model_len
 
 
 @pytest.mark.parametrize("line", LINES)
 def test_a_flag_is_written_once_for_of_two_json_flags_vllm_takes_the_last(line):
-    names = [word for word in flag_words(parse_flags(line)) if word.startswith("--")]
+    names = [word for word in flag_args(parse_flags(line)) if word.startswith("--")]
     assert len(names) == len(set(names))
 
 
@@ -58,7 +58,7 @@ def test_a_flag_is_written_once_for_of_two_json_flags_vllm_takes_the_last(line):
 )
 def test_any_flags_read_back_equal(flags):
     assert parse_flags(flag_line(flags)) == flags
-    assert parse_flags(list(flag_words(flags))) == flags
+    assert parse_flags(list(flag_args(flags))) == flags
 
 
 @pytest.mark.parametrize(
