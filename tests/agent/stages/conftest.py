@@ -182,7 +182,7 @@ class Bench:
         fields = {
             "id": "p-a-1", "incident": "inc-a", "run": "live", "ordinal": 1, "cause": "latency", "why": "-",
             "actions": ACTIONS, "difference": difference(live.config, applied(live.config, ACTIONS)),
-            "target": live.target, "rollout": Rollout.IN_PLACE, "risk": Risk.LOW, "undo": "-", "silence": "-",
+            "target": live.target, "rollout": Rollout.IN_PLACE, "risk": Risk.LOW, "undo": "-", "if_unanswered": "-",
             "proof": Proof.NOT_NEEDED, "policy": self.executor.rules.policy.digest, "made_at": self.clock.now(),
             "expires_at": self.clock.now() + timedelta(minutes=30),
         }  # fmt: skip
