@@ -34,7 +34,7 @@ def fit_sentence(report: FitReport) -> str:
 
 def _verdict(report: FitReport) -> str:
     if report.fits:
-        return "Capacity"
+        return "Fits"
     if report.fits is None:
         return "May or may not fit"
     where = _STEPS.get(report.reason, "")

@@ -3,6 +3,9 @@
 import pytest
 
 from tests.agent.entrypoints.console import scenes as theatre
+from tests.agent.fit.conftest import ask, catalogue
+
+__all__ = ["ask", "catalogue"]
 
 
 @pytest.fixture(scope="session")

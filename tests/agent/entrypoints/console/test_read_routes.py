@@ -215,7 +215,7 @@ def test_text_from_outside_is_never_alive(stage, browser, scenes, evil):
         unknown=(evil,),
         model_word=diagnosis.model_word.with_(root_cause=evil, class_=evil, unknown=(evil,), model=evil, prompt=evil),
     )
-    plan = {"why": evil, "risk_reasons": (evil,), "notes": (evil,), "undo": evil, "silence": evil}
+    plan = {"why": evil, "risk_reasons": (evil,), "notes": (evil,), "undo": evil, "if_unanswered": evil}
     incident = stage.waiting(f"svc {evil}"[:253], diagnosis=diagnosis, plan=plan)
     incident = stage.said(incident, Choice.REJECT, who=evil, why=evil)
     clean = stage.waiting("clean")
