@@ -15,10 +15,10 @@ from typing import ClassVar
 
 
 class SreError(Exception):
-    """Says what happened, why, and how to mend it; cannot be built without all three.
+    """Says what failed, why, and what to do; cannot be built without all three. Prints ``WHAT: WHY. Hint: HINT``.
 
     Args:
-        what: The thing that did not happen, in one clause, values with ``!r``, never a secret.
+        what: What failed, in one clause, values with ``!r``, never a secret.
         why: The reason, as far as known.
         hint: What the reader can do now.
 
@@ -37,7 +37,12 @@ class SreError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        return f"{self.what}: {self.why.rstrip('.')}. {self.hint}"
+        return f"{self.cause}. Hint: {self.hint}"
+
+    @property
+    def cause(self) -> str:
+        """``WHAT: WHY`` without a full stop, for a text that shows the hint in a place of its own or not at all."""
+        return f"{self.what}: {self.why.rstrip('.')}"
 
 
 class InputRejected(SreError):

@@ -81,7 +81,7 @@ class ServiceCapacity:
             s = self.setting(service, config)
             report = predict(s.model, s.accelerator, s.count, s.flags, s.rules)
         except InputRejected as error:
-            return FitSummary(sentence=f"fit: not computed ({error.what}: {error.why})")
+            return FitSummary(sentence=f"fit: not computed ({error.cause})")
         return _with_speed(report, s, s.flags)
 
     def report(self, service: str, config: ServingConfig) -> FitReport:
@@ -134,7 +134,7 @@ class ServiceCapacity:
             setting = self.setting(service, config)
             need = host_need(_setup(setting), files_in_memory=self._in_memory(service, config, setting))
         except InputRejected as error:
-            return ContainerFit(sentence=f"container memory: not computed ({error.what}: {error.why})")
+            return ContainerFit(sentence=f"container memory: not computed ({error.cause})")
         return container_fit(need, config.memory_mib)
 
     def _in_memory(self, service: str, config: ServingConfig, setting: Setting) -> Bounds:

@@ -30,7 +30,7 @@ def test_a_full_message_reads_as_sentences() -> None:
     )
     assert str(error) == (
         "plan 'p7' was not applied: the approval covers digest '3fa1', the plan is now '9c20'. "
-        "look at the new plan and approve it: sre-agent approve p7"
+        "Hint: look at the new plan and approve it: sre-agent approve p7"
     )
 
 

@@ -147,7 +147,7 @@ def not_recorded(error: SreError) -> Result:
             status=503,
             label="Not known",
             title="Nobody knows whether your answer was recorded",
-            says=f"{error.what}: {error.why}.",
+            says=f"{error.cause}.",
             hint="Look at the plan, or press again; a plan takes one answer only, however often it is pressed.",
             tone=Tone.BAD,
         )
@@ -155,7 +155,7 @@ def not_recorded(error: SreError) -> Result:
         status=503,
         label="Not recorded",
         title="Your answer was not recorded",
-        says=f"{error.what}: {error.why}. Nothing follows from it.",
+        says=f"{error.cause}. Nothing follows from it.",
         hint="Press again in a moment; a plan takes one answer only, however often it is pressed.",
         tone=Tone.BAD,
     )

@@ -67,4 +67,4 @@ def looked(check: str, look: Callable[[], Iterable[Finding]]) -> Iterator[Findin
     try:
         yield from look()
     except SreError as error:
-        yield bad(check, f"{error.what}: {error.why}", error.hint)
+        yield bad(check, error.cause, error.hint)

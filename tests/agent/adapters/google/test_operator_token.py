@@ -72,7 +72,7 @@ def test_nobody_is_told_what_was_tried_and_what_to_do(nobody):
         operator_token(AUDIENCE)
     assert str(failed.value) == (
         "no ID token of yours was found: there are no application default credentials (DefaultCredentialsError); "
-        "gcloud is not installed. run: gcloud auth login; or set ID_TOKEN_COMMAND to what prints one (docs/security.md)"
+        "gcloud is not installed. Hint: run: gcloud auth login; or set ID_TOKEN_COMMAND to what prints one (docs/security.md)"
     )
 
 

@@ -65,7 +65,7 @@ def test_an_unknown_shape_is_refused_with_the_shapes_that_are_known():
     with pytest.raises(InputRejected) as refused:
         signals_from(b'{"hello":1}', Reading())
     assert str(refused.value) == (
-        "the body became no signal: its shape is unknown, its keys are ['hello']. send one of: "
+        "the body became no signal: its shape is unknown, its keys are ['hello']. Hint: send one of: "
         + ", ".join(name for name, _, _ in SHAPES)
     )
 

@@ -70,7 +70,7 @@ def test_a_refusal_is_shown_as_the_function_said_it(operator, desk):
     assert (code, desk.phase()) == (2, Phase.ASKED)
     assert err == (
         f"sre-agent approve: plan {desk.plan.id!r} was not decided: policy.toml names no approver with the e-mail "
-        "'eve@example.com'. ask somebody whom policy.toml names for this service\n"
+        "'eve@example.com'. Hint: ask somebody whom policy.toml names for this service\n"
     )
     operator.as_(aud="https://elsewhere.example")
     assert "which ID_TOKEN_AUDIENCES does not name" in operator("approve", desk.plan.id)[2]

@@ -90,7 +90,7 @@ def test_the_full_message_says_what_why_and_how_to_mend():
         iap().person(Headers())
     assert str(refused.value) == (
         "you are not signed in: the request carries no signed assertion of Identity-Aware Proxy. "
-        "open the console through its IAP address and sign in"
+        "Hint: open the console through its IAP address and sign in"
     )
 
 

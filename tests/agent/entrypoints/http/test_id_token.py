@@ -241,5 +241,5 @@ def test_the_full_message_says_what_why_and_how_to_mend(read, tokens):
         read(tokens.id_token(tokens.id_claims(aud="https://elsewhere.example")))
     assert str(refused.value) == (
         "the ID token was refused: the ID token is for 'https://elsewhere.example', which ID_TOKEN_AUDIENCES does not "
-        "name. get a fresh one: gcloud auth print-identity-token"
+        "name. Hint: get a fresh one: gcloud auth print-identity-token"
     )

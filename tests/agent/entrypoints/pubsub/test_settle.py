@@ -29,7 +29,7 @@ def test_what_no_delivery_can_help_is_quarantined_at_once(quarantine, kind):
     """With the whole reason, for a person."""
     assert settle(kind("no", **WHY), DELIVERY, quarantine) is Outcome.QUARANTINED
     (row,) = quarantine.rows()
-    assert row["reason"] == f"{kind.__name__}: no: because. look"
+    assert row["reason"] == f"{kind.__name__}: no: because. Hint: look"
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_one_full_message():
     error.sqlite_errorcode, error.sqlite_errorname = sqlite3.SQLITE_FULL, "SQLITE_FULL"
     assert str(translated(error, "s.db")) == (
         "the database 's.db' did not answer: SQLITE_FULL: database or disk is full. "
-        "free space on the disk, then it goes on by itself"
+        "Hint: free space on the disk, then it goes on by itself"
     )
 
 

@@ -60,7 +60,7 @@ def test_a_newer_file_is_refused_with_both_versions(tmp_path):
         prepared(tmp_path / "s.db", OLD)
     assert str(caught.value) == (
         f"the database {str(tmp_path / 's.db')!r} was not opened: its schema has version 2, this program knows 1. "
-        "run the newer program, or restore the copy that was made before the upgrade"
+        "Hint: run the newer program, or restore the copy that was made before the upgrade"
     )
 
 
