@@ -22,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agent.catalogue.load_failures import load_failures
-from agent.failures.match.match import Matcher, compile_catalogue
+from agent.failures.match.matcher import Matcher, compile_catalogue
 from agent.failures.match.phrase import parse_phrase, phrase_pattern
 from agent.failures.signature import Role
 

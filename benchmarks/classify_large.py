@@ -27,7 +27,7 @@ from benchmarks.classify import SHAPES, fault
 SCAN = """
 import sys, time
 from agent.catalogue.load_failures import load_failures
-from agent.failures.match.match import compile_catalogue
+from agent.failures.match.matcher import compile_catalogue
 lines = open(sys.argv[1], encoding="utf-8").read().split("\\n")
 matcher = compile_catalogue(load_failures().signatures)
 start = time.perf_counter()

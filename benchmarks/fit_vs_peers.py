@@ -21,9 +21,9 @@ from pathlib import Path
 
 from agent.catalogue.load_fit import load_fit_catalogue
 from agent.fit.bounds import GIB
-from agent.fit.facts import AttentionKind
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.weights import device_tensors
+from agent.fit.model_and_hardware import AttentionKind
 
 ROOT = Path(__file__).parents[1]
 

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from agent.catalogue.load_bundled import load_healthy
 from agent.catalogue.load_failures import load_failures
 from agent.catalogue.load_fit import load_fit_catalogue
-from agent.catalogue.load_healthy import load_healthy
 from agent.core.intake.sink_filter import sink_filters
 from agent.core.service.services import Services, parse_services
 from agent.errors import InputRejected, SreError

@@ -7,24 +7,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agent.app.key_file import own_key
+from agent.catalogue.load_bundled import load_default_policy
 from agent.catalogue.load_failures import FailureCatalogue, load_failures
-from agent.catalogue.load_policy import load_default_policy
 from agent.catalogue.load_secrets import load_secrets
 from agent.core.decision.policy import Policy, parse_policy
 from agent.core.incident.incident import Times
-from agent.core.intake.origin import Reading, watch_everything
-from agent.core.intake.watching import watching
+from agent.core.intake.origin import Reading, watch_everything, watching
 from agent.core.plan.capacity import Capacity
-from agent.core.redaction.body import body_without_secrets
+from agent.core.redaction.redacted_json import body_without_secrets
 from agent.core.redaction.redactor import Redactor
 from agent.core.service.services import Services, parse_services
 from agent.errors import SettingsRejected
-from agent.failures.match.match import MEMO_CHARS, MEMO_TEXTS, Matcher, compile_catalogue
+from agent.failures.match.matcher import MEMO_CHARS, MEMO_TEXTS, Matcher, compile_catalogue
 from agent.ports.stage_context import Rules
 from agent.settings import Settings
 
 if TYPE_CHECKING:
-    from agent.catalogue.service_fits import ServiceCapacity
+    from agent.catalogue.service_capacity import ServiceCapacity
 
 HOST_SERVICES: Final = "services.toml"
 LEASE_FLOOR_S: Final = 5.0  # calls take as long in a rehearsal as anywhere; a lease must outlive the longest
@@ -93,7 +92,7 @@ def read_capacity(services: Services, settings: Settings | None = None) -> "Serv
     """Return the arithmetic, bound to the watched services and to the profiles that were added beside the store."""
     from agent.catalogue.load_fit import load_fit_catalogue
     from agent.catalogue.load_platforms import load_platform_catalogue
-    from agent.catalogue.service_fits import ServiceCapacity
+    from agent.catalogue.service_capacity import ServiceCapacity
 
     catalogue, platforms = load_fit_catalogue(), load_platform_catalogue()
     if settings is None or not settings.embedded:

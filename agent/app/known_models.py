@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from agent.catalogue.load_fit import ModelCatalogue
 from agent.errors import InputRejected, SreError
 from agent.fit.checkpoint.checkpoint import ModelProfile
-from agent.fit.facts import ModelFacts
+from agent.fit.model_and_hardware import ModelFacts
 from agent.ports.profiles import ProfileStore
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from agent.app.models import model_of, model_use
 from agent.core.diagnosis.diagnosing import LogText, diagnose, story
 from agent.core.diagnosis.diagnosis import Diagnosis
 from agent.core.diagnosis.evidence_pack import Line, ModelInput
-from agent.core.diagnosis.model_joining import combine
-from agent.core.diagnosis.model_request import ROUND_CAP, Spend, When, start_request
-from agent.core.diagnosis.model_use import ModelUse
+from agent.core.diagnosis.model_request import ROUND_CAP, ModelUse, Spend, When, start_request
+from agent.core.diagnosis.rules_and_model import combine
 from agent.errors import DependencyFailed
 from agent.failures.finding import EvidenceLine, Finding
 from agent.failures.signature import FailureClass

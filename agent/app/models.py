@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
+from agent.catalogue.load_bundled import load_prompt
 from agent.catalogue.load_failures import load_failures
-from agent.catalogue.load_prompts import load_prompt
-from agent.core.diagnosis.model_request import When
-from agent.core.diagnosis.model_use import ModelUse
+from agent.core.diagnosis.model_request import ModelUse, When
 from agent.failures.signature import FailureClass
 from agent.ports.model import Model
 from agent.settings import Settings

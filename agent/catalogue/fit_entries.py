@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from agent.fit.bounds import GIB, Bounds
-from agent.fit.facts import (
+from agent.fit.model_and_hardware import (
     AcceleratorFacts,
     AcceleratorKind,
     AttentionKind,

@@ -10,8 +10,8 @@ from typing import Final
 
 from agent.errors import InputRejected
 from agent.fit.bounds import MIB, Bounds
-from agent.fit.facts import LayerGroup, ModelFacts, TensorGroup
 from agent.fit.flags.flags import Flags
+from agent.fit.model_and_hardware import LayerGroup, ModelFacts, TensorGroup
 
 _UNITS: Final = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _PRINTED: Final = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*([KMGT]?i?B|bytes)")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from agent.fit.facts import AcceleratorFacts, ModelFacts, VersionRules
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.predict import predict
+from agent.fit.model_and_hardware import AcceleratorFacts, ModelFacts, VersionRules
 from agent.fit.needs import Needs
 from agent.fit.report import FitReport
 from agent.fit.speed.speed import decode_speed

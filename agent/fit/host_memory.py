@@ -8,8 +8,8 @@ from typing import Final
 
 from agent.fit.assessment import Setup
 from agent.fit.bounds import GIB, Bounds
-from agent.fit.facts import AcceleratorKind
 from agent.fit.flags.flags import Flags
+from agent.fit.model_and_hardware import AcceleratorKind
 
 _LAZY: Final = frozenset({None, "auto", "safetensors", "dummy", "hf"})
 """Load formats that map the file and copy tensor by tensor. What is mapped is page cache, which the kernel gives back.

@@ -8,13 +8,13 @@ from typing import Final, Protocol
 
 from agent.core.decision.decision import HmacReceiptSigner, ReceiptSigner
 from agent.core.decision.policy import Policy
-from agent.core.diagnosis.model_use import ModelUse
+from agent.core.diagnosis.model_request import ModelUse
 from agent.core.incident.incident import Incident, Times
 from agent.core.incident.step import Step
 from agent.core.plan.capacity import Capacity
 from agent.core.service.services import Services
 from agent.core.service.serving import Live
-from agent.failures.match.match import Matcher
+from agent.failures.match.matcher import Matcher
 from agent.ports.bus import Bus, Topic
 from agent.ports.clock import Clock
 from agent.ports.control import ControlStore

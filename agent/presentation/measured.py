@@ -1,6 +1,6 @@
 """What was measured, in sentences: what each measurement is worth, and whether anything real was asked."""
 
-from agent.core.change.observed import Figure
+from agent.core.change.startup_figures import Figure
 from agent.core.change.verification import TOLD_ONLY, Check, Measurement, Verdict, Verification
 
 COMPUTED = "computed, not recorded"

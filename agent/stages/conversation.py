@@ -6,13 +6,12 @@ from dataclasses import dataclass, replace
 from agent.core.diagnosis.diagnosis import Evidence, ModelWord
 from agent.core.diagnosis.evidence_pack import EvidencePack, Line, ModelInput, build_pack, fence_mark, rules_summary
 from agent.core.diagnosis.model_answer import EarlierLog, FitOf, LinesAround, ModelAnswer, answer_schema, read_answer
-from agent.core.diagnosis.model_joining import prose
-from agent.core.diagnosis.model_request import Spend
-from agent.core.diagnosis.model_use import ModelUse
+from agent.core.diagnosis.model_request import ModelUse, Spend
+from agent.core.diagnosis.rules_and_model import prose
 from agent.core.text.safe_text import plain
 from agent.core.value import canonical
 from agent.errors import ModelMisbehaved
-from agent.failures.match.match import Matcher
+from agent.failures.match.matcher import Matcher
 from agent.ports.model import Model, NoAnswer, Question, Reply
 
 EVIDENCE_BYTES = 3_000  # of the first question

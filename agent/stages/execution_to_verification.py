@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
-from agent.core.change.expectation import compare_with_prediction, judge_by_need
-from agent.core.change.observed import with_speed
+from agent.core.change.expected_speed import compare_with_prediction, judge_by_need
+from agent.core.change.startup_figures import with_speed
 from agent.core.change.verification import NEEDED, Check, Measurement, Verdict, Verification, judge
 from agent.core.incident.correlation import Meaning, meaning
 from agent.core.incident.incident import Incident

@@ -5,8 +5,8 @@ from datetime import datetime
 from agent.core.diagnosis.diagnosing import story
 from agent.core.diagnosis.evidence_pack import Line, ModelInput
 from agent.core.diagnosis.model_answer import FitOf
-from agent.core.diagnosis.model_joining import add_explanation, combine
 from agent.core.diagnosis.model_request import Explanation, ModelRequest, Spend, round_cap
+from agent.core.diagnosis.rules_and_model import add_explanation, combine
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import BEFORE_DECISION, Phase
 from agent.core.intake.signal import in_order

@@ -4,12 +4,12 @@ from datetime import datetime
 
 from agent.core.diagnosis.diagnosing import LogText, diagnose
 from agent.core.diagnosis.diagnosis import Diagnosis
-from agent.core.diagnosis.model_joining import combine
 from agent.core.diagnosis.model_request import start_request
-from agent.core.incident.asked_ends import asked_by_stop
+from agent.core.diagnosis.rules_and_model import combine
 from agent.core.incident.correlation import Meaning, correlate, meaning
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
+from agent.core.incident.requested_ends import asked_by_stop
 from agent.core.intake.signal import AlertState, Signal, in_order
 from agent.core.plan.printed_memory import Printed, printed
 from agent.core.service.logged_config import args_from_log

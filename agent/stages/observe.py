@@ -2,7 +2,7 @@
 
 import shlex
 
-from agent.core.change.observed import Observed, compare_figures
+from agent.core.change.startup_figures import Observed, compare_figures
 from agent.core.change.verification import Check, Verification
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agent.core.incident.asked_ends import asked_by_stop, asked_by_us, stop_scopes
 from agent.core.incident.correlation import Meaning, accepts, first_line, is_linked, meaning
 from agent.core.incident.incident import KEPT_SIGNALS, CorrelatedSignal, Incident, incident_id
 from agent.core.incident.phase import BEFORE_DECISION
+from agent.core.incident.requested_ends import asked_by_stop, asked_by_us, stop_scopes
 from agent.core.intake.signal import AlertState, Signal, Source, alert_key
 from agent.core.value import digest
 from agent.errors import StateConflict

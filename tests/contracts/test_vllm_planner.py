@@ -12,10 +12,10 @@ import pytest
 
 from agent.catalogue.load_fit import load_fit_catalogue
 from agent.fit.bounds import Bounds
-from agent.fit.facts import AcceleratorKind, AttentionKind
 from agent.fit.flags.flags import parse_flags
 from agent.fit.memory.batch import batches_in_flight
 from agent.fit.memory.predict import predict
+from agent.fit.model_and_hardware import AcceleratorKind, AttentionKind
 
 NAMES = (
     "google/gemma-4-E2B-it", "google/gemma-4-E4B-it", "google/gemma-4-12B-it", "google/gemma-4-26B-A4B-it",

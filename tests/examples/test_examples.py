@@ -11,7 +11,7 @@ from agent.adapters.platform.rehearsal.conditions import facts
 from agent.adapters.platform.rehearsal.scenario import Basis, LiveStart, Outcome, Result, Scenario, load_scenario, moment
 from agent.core.intake.origin import Reading
 from agent.core.intake.read import signals_of
-from agent.core.intake.watching import watching
+from agent.core.intake.origin import watching
 from agent.core.service.services import Service, parse_services
 from agent.core.change.verification import Check
 from agent.failures.signature import FailureClass

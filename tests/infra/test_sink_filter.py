@@ -7,7 +7,7 @@ import pytest
 
 from agent.app.catalogues import matcher
 from agent.catalogue.load_failures import load_failures
-from agent.catalogue.load_healthy import load_healthy
+from agent.catalogue.load_bundled import load_healthy
 from agent.core.service.services import parse_services
 from agent.core.intake.sink_filter import LIMIT, sink_filters
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.app.catalogues import matcher, read_capacity, titles
-from agent.catalogue.load_policy import load_default_policy
+from agent.catalogue.load_bundled import load_default_policy
 from agent.core.diagnosis.diagnosing import LogText, diagnose
 from agent.core.incident.incident import Incident
 from agent.core.plan.plan import Rollout

@@ -10,8 +10,8 @@ import pytest
 
 from agent.core.decision.policy import NEVER_FLAGS, Mode, Policy, Rule
 from agent.core.diagnosis.evidence_pack import Line, ModelInput
-from agent.core.diagnosis.model_joining import combine
 from agent.core.diagnosis.model_request import ROUND_CAP, When, start_request
+from agent.core.diagnosis.rules_and_model import combine
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import ForPerson
 from agent.core.plan.plan import Risk

@@ -14,7 +14,7 @@ from agent.adapters.logs.host import Follower
 from agent.app import build_app
 from agent.core.incident.phase import Phase
 from agent.core.intake.origin import Reading
-from agent.core.intake.plain import signals_of_text
+from agent.core.intake.plain_log import signals_of_text
 from agent.core.intake.read import signals_of
 from agent.core.intake.signal import AlertState, Signal, Source
 from agent.core.service.services import Services

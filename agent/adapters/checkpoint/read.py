@@ -11,7 +11,7 @@ from agent.errors import InputRejected
 from agent.fit.checkpoint.checkpoint import ModelProfile, profile_of
 from agent.fit.checkpoint.config_reader import MAX_CONFIG_BYTES
 from agent.fit.checkpoint.safetensors import PREFIX_BYTES, SafetensorsHeader, header_length, parse_header
-from agent.fit.facts import ModelFacts
+from agent.fit.model_and_hardware import ModelFacts
 from agent.ports.checkpoint import CheckpointFileMissing, CheckpointFiles
 from agent.strict_json import read_object
 

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from pydantic import AwareDatetime
 
-from agent.core.change.observed import Observed
+from agent.core.change.startup_figures import Observed
 from agent.core.value import Value
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from agent.core.diagnosis.diagnosis import Diagnosis, Evidence
 from agent.core.intake.signal import Signal, Source, in_order
 from agent.failures.finding import Finding
-from agent.failures.match.match import Matcher
+from agent.failures.match.matcher import Matcher
 from agent.failures.signature import FailureClass
 
 UNKNOWN_LOG = "the server's log from its start was not read"

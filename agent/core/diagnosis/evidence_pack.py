@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from agent.core.diagnosis.diagnosis import Diagnosis, Evidence
 from agent.core.text.safe_text import plain
 from agent.core.value import canonical, digest
-from agent.failures.match.match import Matcher
+from agent.failures.match.matcher import Matcher
 from agent.failures.signature import Role
 
 LINE_LIMIT = 280  # characters shown of one line

@@ -1,11 +1,14 @@
 """How far the model's word about an incident has come, what it may cost, and what it has cost."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from pydantic import AwareDatetime, Field
 
 from agent.core.diagnosis.diagnosis import Diagnosis, Evidence, ModelWord
+from agent.core.diagnosis.prompt import Prompt
 from agent.core.value import Value, digest
 
 
@@ -178,3 +181,23 @@ def start_request(
         plan_from=plan_from,
         spent=held.spent if held is not None else Spend(),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelUse:
+    """What was read once.
+
+    Attributes:
+        classes: The names that an answer may give, ``unknown`` among them.
+        fixes: The catalogue's fixes by class, best first.
+        when: For which diagnoses the model is asked.
+        wake: For which a sleeping endpoint is woken.
+        may_ask: Whether the model may ask for more evidence, once.
+    """
+
+    prompt: Prompt
+    classes: tuple[str, ...]
+    fixes: Mapping[str, tuple[str, ...]]
+    when: When = When.ALWAYS
+    wake: When = When.UNCERTAIN
+    may_ask: bool = True

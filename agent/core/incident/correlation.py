@@ -6,7 +6,7 @@ from enum import StrEnum
 from agent.core.incident.incident import KEPT_SIGNALS, CorrelatedSignal, Incident
 from agent.core.intake.signal import AlertState, Signal, Source, in_order
 from agent.failures.finding import Finding, LineMatch
-from agent.failures.match.match import Matcher
+from agent.failures.match.matcher import Matcher
 from agent.failures.signature import TROUBLE, FailureClass, Role
 
 LINE_LIMIT = 500

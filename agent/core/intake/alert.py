@@ -2,9 +2,9 @@
 
 from datetime import datetime
 
+from agent.core.intake.json_fields import facts
 from agent.core.intake.origin import Ignored, Origin, Reading, signal
 from agent.core.intake.signal import AlertState, Signal, Source, alert_key
-from agent.core.intake.wire import facts
 
 
 def alert(

@@ -6,9 +6,9 @@ from typing import Any
 
 from agent.core.intake.alert import alert
 from agent.core.intake.ends import container_apps_end, reports_sigterm
+from agent.core.intake.json_fields import facts, first_time, missing, name, names, part, rows, text
 from agent.core.intake.origin import CONTAINER_APPS, UNKNOWN, Ignored, Origin, Reading, signal
 from agent.core.intake.signal import AlertState, AskedBy, Signal, Source, Stop, log_key
-from agent.core.intake.wire import facts, first_time, missing, name, names, part, rows, text
 from agent.core.value import digest
 
 ALERT = "Azure common alert"

@@ -5,9 +5,9 @@ from typing import Any
 
 from agent.core.intake.alert import alert
 from agent.core.intake.ends import end_of
+from agent.core.intake.json_fields import facts, first_time, missing, name, names, part, rows, shown, text
 from agent.core.intake.origin import EC2, Ignored, IgnoredBecause, Origin, Reading, signal
 from agent.core.intake.signal import AlertState, AskedBy, Signal, Source, Stop, log_key
-from agent.core.intake.wire import facts, first_time, missing, name, names, part, rows, shown, text
 from agent.core.value import digest
 from agent.errors import InputRejected
 

@@ -7,7 +7,8 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from agent.core.intake.ends import cloud_run_end, reports_sigterm, systemd_end
-from agent.core.intake.kube import event_end, event_fields, event_text, replica_set, workload
+from agent.core.intake.json_fields import facts, first_time, name, names, part, text
+from agent.core.intake.kubernetes import event_end, event_fields, event_text, replica_set, workload
 from agent.core.intake.origin import (
     CANARY_LOG,
     CLOUD_RUN,
@@ -19,7 +20,6 @@ from agent.core.intake.origin import (
     signal,
 )
 from agent.core.intake.signal import AskedBy, End, Signal, Source, Stop, log_key
-from agent.core.intake.wire import facts, first_time, name, names, part, text
 from agent.core.value import digest
 from agent.failures.text.entry_text import entry_lines
 

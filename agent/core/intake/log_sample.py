@@ -5,7 +5,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from agent.failures.finding import LineMatch
-from agent.failures.match.match import Matcher
+from agent.failures.match.matcher import Matcher
 from agent.failures.signature import Proof, Role
 from agent.failures.text.log_text import MAX_LINE_CHARS, failure_candidates
 

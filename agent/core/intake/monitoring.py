@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent.core.intake.alert import alert
-from agent.core.intake.kube import replica_set, workload
+from agent.core.intake.json_fields import facts, first_time, missing, name, names, part, text
+from agent.core.intake.kubernetes import replica_set, workload
 from agent.core.intake.origin import CLOUD_RUN, Ignored, IgnoredBecause, Origin, Reading, platform_of
 from agent.core.intake.signal import AlertState, Signal
-from agent.core.intake.wire import facts, first_time, missing, name, names, part, text
 
 SHAPE = "Monitoring alert"
 

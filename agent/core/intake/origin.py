@@ -6,8 +6,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from agent.core.intake.json_fields import cut, missing
 from agent.core.intake.signal import LIVE, AlertState, End, Signal, Source, Stop
-from agent.core.intake.wire import cut, missing
+from agent.core.service.services import Services
 from agent.core.value import Value
 
 OWN_PREFIX = "sre-"
@@ -203,3 +204,22 @@ def signal(
         end=end,
         stop=stop,
     )
+
+
+def watching(services: Services) -> Watched:
+    """Return the lookup for what ``services.toml`` watches; project and location must agree where both are given.
+
+    Where nothing is listed, everything is watched under the name in the body.
+    """
+    if not services.services:
+        return watch_everything
+
+    def find(place: ResourceRef) -> str | None:
+        where = {"project_id": place.project, "location": place.location}
+        where = {key: value for key, value in where.items() if value}
+        found = services.by_labels({"service_name": place.service} | where) or services.by_labels(
+            {**place.labels, **where}
+        )
+        return found.name if found else None
+
+    return find

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from agent.core.redaction.chance import is_digest, is_fill_in, is_placeholder, is_uuid, looks_random
+from agent.core.redaction.randomness import is_digest, is_fill_in, is_placeholder, is_uuid, looks_random
 from agent.core.redaction.rules import SecretRules, ServiceName
 from agent.core.redaction.spans import WEAK, Span
 

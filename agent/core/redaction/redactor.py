@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from agent.core.redaction.chance import looks_random
 from agent.core.redaction.normalise import Normaliser, View, rows, unwrap_lines
+from agent.core.redaction.randomness import looks_random
 from agent.core.redaction.rules import SecretRules
 from agent.core.redaction.scan import Scanner, compiled
 from agent.core.redaction.spans import WEAK, Span, drop_marked, merge_spans, replace_spans, widen_to_characters

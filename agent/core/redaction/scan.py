@@ -9,7 +9,7 @@ import ahocorasick_rs
 import re2
 
 from agent.core.redaction.assignments import Assignments
-from agent.core.redaction.chance import is_fill_in, is_placeholder, looks_random
+from agent.core.redaction.randomness import is_fill_in, is_placeholder, looks_random
 from agent.core.redaction.rules import SecretRules, TokenFormat
 from agent.core.redaction.spans import Span, drop_marked, merge_spans, widen_to_characters
 

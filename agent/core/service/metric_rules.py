@@ -1,13 +1,14 @@
 """What the numbers of a vLLM server say: full, queueing, preempting, or standing still while requests run."""
 
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from enum import StrEnum
 from itertools import pairwise
 
 from pydantic import AwareDatetime
 
-from agent.core.service.exposition import samples as samples_of
 from agent.core.value import Value
 
 KV_FULL = 0.85  # share of the KV cache in use; above it vLLM soon preempts
@@ -180,3 +181,22 @@ def _stalled(samples: Sequence[Sample]) -> Breach | None:
         f"Running: {newest.running:.0f} reqs, Waiting: {newest.waiting or 0:.0f} reqs"
     )
     return Breach(rule=Rule.STALLED, trouble=True, since=since, says=says)
+
+
+# Labels hold quoted text, and that holds anything: braces, blanks, escaped quotes. Possessive, so that time is linear.
+_SAMPLE = re.compile(
+    r'([a-zA-Z_:][a-zA-Z0-9_:]*+)[ \t]*+(?:\{(?:[^"}]|"(?:[^"\\]|\\.)*+")*+\})?+[ \t]*+([0-9.eE+-]++)(?=[ \t\r]|$)'
+)
+"""https://prometheus.io/docs/instrumenting/exposition_formats (2026-11-21)"""
+
+
+def samples_of(text: str) -> Iterator[tuple[str, float]]:
+    """Return the samples whose value is a finite number, in order; lines that are none are passed over."""
+    for line in text.split("\n"):  # splitlines also splits at signs that a label may hold
+        match = _SAMPLE.match(line)
+        try:
+            value = float(match[2]) if match else math.nan
+        except ValueError:
+            continue
+        if match and math.isfinite(value):
+            yield match[1], value

@@ -11,7 +11,7 @@ from agent.app import App, build_app_in_memory
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.core.intake.log_sample import LogSample
-from agent.core.intake.plain import signals_of_text
+from agent.core.intake.plain_log import signals_of_text
 from agent.core.intake.signal import Signal
 from agent.core.service.services import Services
 from agent.entrypoints.cli.coalescing import Coalescing

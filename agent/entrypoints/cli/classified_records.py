@@ -8,11 +8,11 @@ from agent.core.intake.ends import PlainEnds
 from agent.core.intake.log_sample import LogSample
 from agent.entrypoints.cli.records import BadRecord, JsonRecord, Record, TextRecord
 from agent.failures.finding import EvidenceLine, Finding
-from agent.failures.match.match import Matcher
+from agent.failures.first_cause import MAX_EVIDENCE_CHARS as EVIDENCE_CHARS
+from agent.failures.first_cause import UNKNOWN_CONFIDENCE
+from agent.failures.match.matcher import Matcher
 from agent.failures.signature import FailureClass, Proof
 from agent.failures.text.entry_text import entry_lines, log_lines, stretch_lines
-from agent.failures.verdict import MAX_EVIDENCE_CHARS as EVIDENCE_CHARS
-from agent.failures.verdict import UNKNOWN_CONFIDENCE
 
 TEXT_LIMIT = 1_048_576  # bytes of one stretch of a plain log
 ROW_LIMIT = 16_777_216  # bytes of one JSON row, which may carry a whole log

@@ -8,7 +8,7 @@ from agent.core.incident.correlation import LOUD
 from agent.core.intake.ends import cloud_run_end, reports_sigterm
 from agent.core.intake.log_sample import LogSample, PowerOfTwoCounter
 from agent.entrypoints.cli.records import BadRecord, JsonRecord, Record, TextRecord
-from agent.failures.match.match import Matcher
+from agent.failures.match.matcher import Matcher
 from agent.failures.text.entry_text import entry_lines, stretch_lines
 
 BATCH = 4096

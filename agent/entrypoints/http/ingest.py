@@ -11,10 +11,10 @@ import structlog
 from flask import Flask, request
 
 from agent.app import App
+from agent.core.intake.json_fields import shown
 from agent.core.intake.origin import Reading
 from agent.core.intake.read import BODY_LIMIT, shape_of, signals_of
 from agent.core.intake.signal import LIVE
-from agent.core.intake.wire import shown
 from agent.core.value import short_id
 from agent.entrypoints.http.application import Door
 from agent.errors import DependencyFailed, InputRejected, SettingsRejected, SreError

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from agent.core.intake.wire import part, shown, text, time_of
+from agent.core.intake.json_fields import part, shown, text, time_of
 from agent.errors import InputRejected
 from agent.ports.bus import Delivery, Topic
 from agent.strict_json import read_object

@@ -13,9 +13,9 @@ from agent.fit.advice.obstacle import ruled_out
 from agent.fit.advice.search import Prober, SearchResult, search_flags, spare_bytes, with_longest_context
 from agent.fit.assessment import Setup
 from agent.fit.bounds import GIB
-from agent.fit.facts import AcceleratorKind, ModelFacts
 from agent.fit.flags.flags import AUTO, Flags
 from agent.fit.memory.batch import effective
+from agent.fit.model_and_hardware import AcceleratorKind, ModelFacts
 from agent.fit.report import FitReport
 from agent.fit.speed.price import find_shapes
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from agent.fit.advice.cost import parameters
 from agent.fit.assessment import Setup
-from agent.fit.facts import AcceleratorFacts, AcceleratorKind, ModelFacts
 from agent.fit.flags.flags import Flags
+from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, ModelFacts
 from agent.fit.speed.price import Shape
 
 

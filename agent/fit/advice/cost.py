@@ -9,9 +9,9 @@ from agent.fit.advice.advice import Concurrency, Cost, Demand
 from agent.fit.advice.tradeoff import Tradeoff
 from agent.fit.assessment import Setup
 from agent.fit.bounds import GIB
-from agent.fit.facts import ModelFacts, TensorGroup
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.weights import device_tensors, tower_is_built
+from agent.fit.model_and_hardware import ModelFacts, TensorGroup
 from agent.fit.report import FitReport
 from agent.fit.speed.price import Shape, find_shapes, usd_per_million_tokens
 

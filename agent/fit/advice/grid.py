@@ -8,10 +8,10 @@ from typing import Final
 from agent.fit.advice.advice import Demand, Setting
 from agent.fit.assessment import Setup
 from agent.fit.bounds import GIB
-from agent.fit.facts import AcceleratorFacts, AcceleratorKind, ModelFacts, TensorGroup
 from agent.fit.flags.flags import AUTO, Flags
 from agent.fit.memory.batch import Effective, effective
 from agent.fit.memory.weights import tower_is_built
+from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, ModelFacts, TensorGroup
 
 OFFLOAD_GIB: Final = (
     0.5,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from agent.fit.checkpoint.config_reader import ConfigReader
-from agent.fit.facts import AttentionKind, LayerGroup, RecurrentState
+from agent.fit.model_and_hardware import AttentionKind, LayerGroup, RecurrentState
 
 _MAX_LAYERS: Final = 4096
 _PERIODS: Final = {"gemma2": 2, "gemma3_text": 6}  # the models' own defaults where the config leaves the key out

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from agent.fit.checkpoint.config_reader import ConfigReader
-from agent.fit.facts import AttentionKind, LayerGroup
+from agent.fit.model_and_hardware import AttentionKind, LayerGroup
 
 _LAYER_TYPES: Final = {AttentionKind.FULL: "full_attention", AttentionKind.SLIDING: "sliding_attention"}
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Final
 
 from agent.fit.checkpoint.safetensors import StoredTensor
-from agent.fit.facts import TensorGroup
+from agent.fit.model_and_hardware import TensorGroup
 
 _BY_SEGMENT: Final = {
     "vision_tower": TensorGroup.VISION,

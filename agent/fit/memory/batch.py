@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agent.fit.bounds import GIB
-from agent.fit.facts import AcceleratorFacts, AcceleratorKind, ModelFacts, TensorGroup, VersionRules
 from agent.fit.flags.flags import AUTO, Flags
 from agent.fit.memory.weights import tower_is_built
+from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, ModelFacts, TensorGroup, VersionRules
 
 _OVERLAPPING_METHODS = frozenset({
     "mtp", "eagle", "eagle3", "extract_hidden_states", "dflash", "dspark", "draft_model", "ngram_gpu",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import ceil
 
-from agent.fit.facts import AttentionKind, LayerGroup, ModelFacts, VersionRules
 from agent.fit.flags.flags import Flags
+from agent.fit.model_and_hardware import AttentionKind, LayerGroup, ModelFacts, VersionRules
 
 BLOCK_TOKENS = 16
 CPU_BLOCK_TOKENS = 128

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from agent.fit.bounds import GIB, Bounds, independent_sum
-from agent.fit.facts import AcceleratorFacts, AcceleratorKind, ModelFacts, VersionRules
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective
+from agent.fit.memory.fit_verdict import Step, decide
 from agent.fit.memory.kv_cache import BLOCK_TOKENS, cache_bytes_per_element, plan_layout
+from agent.fit.memory.kv_pool import Pool, fill_pool
 from agent.fit.memory.overheads import (
     SOURCE,
     activation_peak,
@@ -20,10 +21,9 @@ from agent.fit.memory.overheads import (
     non_torch,
     sampler_warm_up,
 )
-from agent.fit.memory.pool import Pool, fill_pool
 from agent.fit.memory.support import Verdict, assumptions_of, is_assisted, is_counted
-from agent.fit.memory.verdict import Step, decide
 from agent.fit.memory.weights import plan_weights
+from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, ModelFacts, VersionRules
 from agent.fit.needs import Needs
 from agent.fit.report import FitReason, FitReport, Overheads
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from agent.fit.bounds import GIB, Bounds
-from agent.fit.facts import AcceleratorFacts, AcceleratorKind, ModelFacts, TensorGroup, TowerFacts
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective
 from agent.fit.memory.weights import tower_is_built, tower_share
+from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, ModelFacts, TensorGroup, TowerFacts
 
 SAMPLER_BYTES_PER_LOGIT = 14.5
 NATIVE_SAMPLER_BYTES_PER_LOGIT = 33.0

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from agent.fit.facts import AcceleratorFacts, AcceleratorKind, ModelFacts, VersionRules
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective, effective
 from agent.fit.memory.on_cpu import predict_on_cpu
 from agent.fit.memory.on_cuda import predict_on_cuda
 from agent.fit.memory.on_tpu import predict_on_tpu
 from agent.fit.memory.support import check_shape, judge
+from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, ModelFacts, VersionRules
 from agent.fit.needs import Needs
 from agent.fit.report import FitReport
 

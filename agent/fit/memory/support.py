@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from agent.errors import InputRejected
-from agent.fit.facts import AcceleratorFacts, AcceleratorKind, AttentionKind, ModelFacts, VersionRules
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective
 from agent.fit.memory.kv_cache import BYTE_CACHES, PLAIN_CACHES, own_mtp
+from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, AttentionKind, ModelFacts, VersionRules
 from agent.fit.needs import Needs
 
 _BF16 = (8, 0)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from agent.fit.bounds import MIB, Bounds
-from agent.fit.facts import AttentionKind, LayerGroup, ModelFacts, TensorGroup, TowerFacts, VersionRules
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.kv_cache import own_mtp, stage_layers
+from agent.fit.model_and_hardware import AttentionKind, LayerGroup, ModelFacts, TensorGroup, TowerFacts, VersionRules
 
 _REMEMBERED = 512
 """Sums kept in memory, each of one checkpoint with one set of flags that move weights; a search asks for some 100."""

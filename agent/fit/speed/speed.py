@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from agent.fit.facts import AcceleratorFacts, AcceleratorKind, ModelFacts, TensorGroup, VersionRules
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.weights import plan_weights
+from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, ModelFacts, TensorGroup, VersionRules
 
 _MEMORY_SHARE: Final = (0.50, 0.92)
 """Share of the data sheet's bandwidth that decoding reaches: worst, best. Seen: 26B-A4B QAT on an L4 0.66 at 61.7

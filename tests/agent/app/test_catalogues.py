@@ -4,7 +4,7 @@ import pytest
 
 from agent.app import catalogues
 from agent.app.catalogues import project_of, redact, redactor
-from agent.failures.match.match import MEMO_CHARS, MEMO_TEXTS
+from agent.failures.match.matcher import MEMO_CHARS, MEMO_TEXTS
 from agent.settings import Settings
 
 SECRET = "Authorization: Bearer ya29." + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY"

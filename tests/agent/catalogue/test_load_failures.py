@@ -8,7 +8,7 @@ import pytest
 
 from agent.catalogue import load_failures as module
 from agent.catalogue.load_failures import is_fix_action, load_failures
-from agent.core.change.observed import PREDICTED_AS
+from agent.core.change.startup_figures import PREDICTED_AS
 from agent.errors import SettingsRejected
 from agent.failures.measure import measure
 from agent.failures.signature import FailureClass, Role

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agent.catalogue.load_failures import FailureCatalogue, load_failures
-from agent.failures.match.match import Matcher, compile_catalogue
+from agent.failures.match.matcher import Matcher, compile_catalogue
 
 
 @pytest.fixture(scope="session")

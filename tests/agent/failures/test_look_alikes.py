@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent.catalogue.load_failures import FailureCatalogue
-from agent.failures.match.match import Matcher
+from agent.failures.match.matcher import Matcher
 from agent.failures.match.phrase import parse_phrase
 from agent.failures.signature import WILDCARD, Signature
 from agent.failures.text.entry_text import log_lines

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.failures.match.match import Matcher
+from agent.failures.match.matcher import Matcher
 from agent.failures.measure import measure
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from agent.catalogue.load_failures import FailureCatalogue
 from agent.failures.finding import Finding
-from agent.failures.match.match import Matcher, compile_catalogue
+from agent.failures.match.matcher import Matcher, compile_catalogue
 from agent.failures.signature import Role
 from agent.failures.text.entry_text import log_lines
 from agent.failures.text.streams import server_of

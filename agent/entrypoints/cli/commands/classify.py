@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
         InputRejected: A source does not exist.
     """
     from agent.catalogue.load_failures import load_failures
-    from agent.failures.match.match import compile_catalogue
+    from agent.failures.match.matcher import compile_catalogue
 
     files = [file for source in args.sources for file in files_of(source)]
     matcher = compile_catalogue(load_failures().signatures)

@@ -15,7 +15,7 @@ from agent.failures.finding import Finding
 from agent.strict_json import read_object
 
 if TYPE_CHECKING:
-    from agent.failures.match.match import Matcher
+    from agent.failures.match.matcher import Matcher
 
 Classify = Callable[[ClassifyInput], Finding]
 
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
         DependencyFailed: A model is asked for and none is configured.
     """
     from agent.catalogue.load_failures import load_failures
-    from agent.failures.match.match import compile_catalogue
+    from agent.failures.match.matcher import compile_catalogue
     from agent.failures.score import changes, report
 
     matcher = compile_catalogue(load_failures().signatures)

@@ -12,8 +12,8 @@ from typing import Any, cast
 
 from agent.catalogue.load_fit import FitCatalogue, load_fit_catalogue
 from agent.errors import InputRejected, SreError
-from agent.fit.facts import ModelFacts, VersionRules
 from agent.fit.memory.predict import predict
+from agent.fit.model_and_hardware import ModelFacts, VersionRules
 from agent.fit.question import KEYS, Question, question_from
 from agent.fit.report import FitReport
 from agent.fit.speed.price import Shape, find_shapes

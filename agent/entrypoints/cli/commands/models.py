@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from agent.app.known_models import KnownModels
     from agent.fit.checkpoint.checkpoint import ModelProfile
-    from agent.fit.facts import ModelFacts
+    from agent.fit.model_and_hardware import ModelFacts
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

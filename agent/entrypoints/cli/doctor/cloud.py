@@ -6,8 +6,8 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from agent.app.outgoing import ask
+from agent.catalogue.load_bundled import load_healthy
 from agent.catalogue.load_failures import load_failures
-from agent.catalogue.load_healthy import load_healthy
 from agent.core.intake.sink_filter import sink_filters
 from agent.core.service.services import Service, Services
 from agent.entrypoints.cli.doctor.finding import Finding, bad, good, looked, unknown

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.catalogue.load_policy import load_default_policy
+from agent.catalogue.load_bundled import load_default_policy
 from agent.core.decision.decision import Channel
 from agent.core.decision.policy import KINDS, NEVER_FLAGS, Approver, Mode, Policy, Rule, parse_policy, selects
 from agent.core.plan.action import (

@@ -7,7 +7,7 @@ import pytest
 from agent.catalogue.load_failures import load_failures
 from agent.core.diagnosis.diagnosing import LogText, diagnose
 from agent.core.intake.signal import Signal, Source
-from agent.failures.match.match import compile_catalogue
+from agent.failures.match.matcher import compile_catalogue
 
 NOW = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
 FAILED = "requests.exceptions.ConnectionError: MaxRetryError on huggingface.co"

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
+from agent.catalogue.load_bundled import load_healthy
 from agent.catalogue.load_failures import load_failures
-from agent.catalogue.load_healthy import load_healthy
 from agent.core.intake.sink_filter import ALARMS, HARMLESS, NEEDED, anchors, anchors_of, sink_filters
 from agent.core.service.services import parse_services
 from agent.errors import SettingsRejected

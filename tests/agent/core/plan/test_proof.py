@@ -4,8 +4,8 @@ from typing import get_args
 
 import pytest
 
+from agent.catalogue.load_bundled import load_default_policy
 from agent.catalogue.load_failures import load_failures
-from agent.catalogue.load_policy import load_default_policy
 from agent.core.plan.action import Action, ForPerson, Restart, SetEnv, SetFlag, SetResources, SetVolumeOptions
 from agent.core.plan.proof import FLAGS, KINDS, TASKS, VARIABLES, Memory, affected_memory
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent.catalogue.load_policy import load_default_policy
+from agent.catalogue.load_bundled import load_default_policy
 from agent.core.change.verification import Verdict
 from agent.core.decision.policy import Mode, Rule
 from agent.core.diagnosis.diagnosis import Diagnosis

@@ -9,7 +9,7 @@ from agent.adapters.store.memory.control import MemoryControlStore
 from agent.adapters.store.memory.store import MemoryCards, MemoryStore
 from agent.app.catalogues import read_rules
 from agent.core.change.execution import Effect, EffectKind, EffectState, Execution
-from agent.core.change.observed import Figure, Observed
+from agent.core.change.startup_figures import Figure, Observed
 from agent.core.change.verification import Check, Measurement, Verdict, Verification
 from agent.core.decision.decision import Channel, Choice
 from agent.core.decision.policy import Policy

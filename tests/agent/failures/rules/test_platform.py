@@ -3,7 +3,7 @@
 import pytest
 
 from agent.failures.finding import Finding
-from agent.failures.match.match import Matcher
+from agent.failures.match.matcher import Matcher
 
 
 def classify(matcher: Matcher, text: str) -> Finding:

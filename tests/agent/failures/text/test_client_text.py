@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from agent.failures.match.match import Matcher
+from agent.failures.match.matcher import Matcher
 from agent.failures.text.client_text import CLIENT_MARKS, known_route, without_client_words
 from agent.failures.text.entry_text import log_lines
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.failures.match.match import Matcher
+from agent.failures.match.matcher import Matcher
 from agent.failures.text.entry_text import entry_lines, log_lines
 
 

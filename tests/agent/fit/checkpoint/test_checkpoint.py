@@ -7,7 +7,7 @@ import pytest
 from agent.errors import InputRejected
 from agent.fit.checkpoint.checkpoint import contradictions, profile_of
 from agent.fit.checkpoint.safetensors import parse_header
-from agent.fit.facts import TensorGroup as G
+from agent.fit.model_and_hardware import TensorGroup as G
 
 CONFIG = {
     "architectures": ["Gemma4ForConditionalGeneration"],

@@ -7,7 +7,7 @@ import pytest
 from agent.errors import InputRejected
 from agent.fit.checkpoint.config_layers import decoder_of
 from agent.fit.checkpoint.config_reader import ConfigReader
-from agent.fit.facts import AttentionKind as K
+from agent.fit.model_and_hardware import AttentionKind as K
 from tests.outside import shared
 
 

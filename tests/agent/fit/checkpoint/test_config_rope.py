@@ -6,7 +6,7 @@ from agent.errors import InputRejected
 from agent.fit.bounds import MIB
 from agent.fit.checkpoint.config_reader import ConfigReader
 from agent.fit.checkpoint.config_rope import rope_cache_bytes
-from agent.fit.facts import AttentionKind, LayerGroup
+from agent.fit.model_and_hardware import AttentionKind, LayerGroup
 
 FULL = LayerGroup(count=8, kind=AttentionKind.FULL, heads=16, kv_heads=8, head_dim=256)
 SLIDING = LayerGroup(count=40, kind=AttentionKind.SLIDING, heads=16, kv_heads=8, head_dim=256, window_tokens=1024)

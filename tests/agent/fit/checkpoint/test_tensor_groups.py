@@ -4,7 +4,7 @@ import pytest
 
 from agent.fit.checkpoint.safetensors import StoredTensor
 from agent.fit.checkpoint.tensor_groups import count_tensors, group_of
-from agent.fit.facts import TensorGroup as G
+from agent.fit.model_and_hardware import TensorGroup as G
 
 NAMES = {
     "model.language_model.embed_tokens.weight": G.EMBEDDINGS,

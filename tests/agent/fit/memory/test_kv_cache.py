@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.fit.bounds import GIB, Bounds
-from agent.fit.facts import AttentionKind
 from agent.fit.flags.flags import parse_flags
 from agent.fit.memory.kv_cache import KvLayout, LayerCache, plan_layout
 from agent.fit.memory.predict import predict
+from agent.fit.model_and_hardware import AttentionKind
 
 
 def layout_of(catalogue, name, flags="", *, block=16, width=2, version="0.32"):

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from agent.catalogue.load_fit import load_fit_catalogue
 from agent.errors import InputRejected
 from agent.fit.bounds import GIB, Bounds
-from agent.fit.facts import AcceleratorFacts, AcceleratorKind
 from agent.fit.flags.flags import Flags, parse_flags
 from agent.fit.memory.predict import predict
 from agent.fit.memory.weights import plan_weights
+from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind
 from agent.fit.needs import Needs
 
 CATALOGUE = load_fit_catalogue()

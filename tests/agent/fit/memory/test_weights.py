@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from agent.catalogue.load_fit import load_fit_catalogue
 from agent.fit.bounds import GIB, MIB
-from agent.fit.facts import TensorGroup
 from agent.fit.flags.flags import Flags, parse_flags
 from agent.fit.memory.weights import _held, _weighing, device_tensors, head_bytes, plan_weights
+from agent.fit.model_and_hardware import TensorGroup
 
 CATALOGUE = load_fit_catalogue()
 NAMES = st.sampled_from(CATALOGUE.models.names)

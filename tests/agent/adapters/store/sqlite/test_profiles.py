@@ -9,7 +9,7 @@ from agent.adapters.store.sqlite.profiles import SqliteProfileShelf
 from agent.catalogue.load_fit import load_fit_catalogue
 from agent.errors import DependencyFailed
 from agent.fit.checkpoint.checkpoint import ModelProfile
-from agent.fit.facts import TensorGroup
+from agent.fit.model_and_hardware import TensorGroup
 
 
 @pytest.fixture

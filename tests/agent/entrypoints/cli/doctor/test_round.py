@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from agent.catalogue.load_bundled import load_healthy
 from agent.catalogue.load_failures import load_failures
-from agent.catalogue.load_healthy import load_healthy
 from agent.core.intake.sink_filter import sink_filters
 from agent.core.service.services import parse_services
 from agent.entrypoints.cli.doctor.finding import State

@@ -1,0 +1,253 @@
+"""Kubernetes: pod names, events and pod statuses (facts: v1 Event, v1 PodStatus)."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from agent.core.intake.ends import end_of
+from agent.core.intake.json_fields import facts, first_time, missing, name, names, part, rows, text
+from agent.core.intake.origin import KUBERNETES, Ignored, Origin, Reading, signal
+from agent.core.intake.signal import AskedBy, End, Signal, Source, log_key
+from agent.core.value import digest
+
+_SAFE = "bcdfghjklmnpqrstvwxz2456789"  # the alphabet of generated suffixes: k8s.io/apimachinery util/rand
+_DEPLOYED = re.compile(rf"^(?P<workload>.+)-(?P<hash>[{_SAFE}]{{6,10}})-[{_SAFE}]{{5}}$")
+_ORDINAL = re.compile(r"^(?P<workload>.+)-\d{1,5}$")
+MAX_GRACE_S = 86_400  # a longer grace is a sender's mistake: the deletion counts as asked for when it is over
+_POD_IN_WORDS = re.compile(r"\bpod=([a-z0-9][a-z0-9.-]{0,252})_([a-z0-9-]{1,63})\(")
+
+
+def workload(pod: str) -> str:
+    """Return the deployment or stateful set that a pod's name says it belongs to; the name itself otherwise."""
+    found = _DEPLOYED.match(pod) or _ORDINAL.match(pod)
+    return found["workload"] if found else pod
+
+
+def replica_set(pod: str) -> str | None:
+    """Return the replica set of a deployment's pod: what a revision is on Kubernetes."""
+    found = _DEPLOYED.match(pod)
+    return f"{found['workload']}-{found['hash']}" if found else None
+
+
+def read_event(event: Mapping[str, Any], reading: Reading) -> list[Signal | Ignored]:
+    """Return the signal of a v1 Event as an exporter posts it, outside a log entry."""
+    told = part(event, "involvedObject")
+    pod = name(told.get("name"))
+    origin = Origin(
+        shape="Kubernetes event",
+        platform=KUBERNETES,
+        names=names(pod and workload(pod)),
+        namespace=text(told, "namespace"),
+    )
+    at = first_time(event.get("lastTimestamp"), event.get("eventTime"), event.get("firstTimestamp"))
+    said = event_text(event)
+    if not said:
+        raise missing(origin.shape, "message")
+    uid = text(part(event, "metadata"), "uid") or digest(dict(event))
+    return [
+        signal(
+            origin,
+            reading,
+            key=log_key(
+                reading.run,
+                log_name="events",
+                insert_id=f"{uid}/{event.get('count')}",
+                timestamp=at.isoformat() if at else "",
+            ),
+            source=Source.PLATFORM_LOG,
+            at=at,
+            said=said,
+            revision=pod and replica_set(pod),
+            instance=pod,
+            severity="WARNING" if event.get("type") == "Warning" else "INFO",
+            fields=event_fields(event),
+            end=event_end(event),
+        )
+    ]
+
+
+def event_end(event: Mapping[str, Any]) -> End | None:
+    """Return the end of a pod that an event tells: the kubelet takes it from a node that has no more room."""
+    return end_of(reason="Evicted") if text(event, "reason") == "Evicted" else None
+
+
+def event_text(event: Mapping[str, Any]) -> str:
+    """Return reason and message on one line, so that a phrase that spans both is found."""
+    return ": ".join(word for word in (text(event, "reason"), text(event, "message")) if word)
+
+
+def event_fields(event: Mapping[str, Any]) -> dict[str, str]:
+    """Return the small facts of an event."""
+    return facts(
+        reason=event.get("reason"),
+        count=event.get("count"),
+        object=text(part(event, "involvedObject"), "fieldPath") or text(part(event, "involvedObject"), "kind"),
+        host=part(event, "source").get("host"),
+    )
+
+
+def read_pod(pod: Mapping[str, Any], reading: Reading) -> list[Signal | Ignored]:
+    """Return the signals of a pod, whole or its status alone: each end of a container, and how the pod stands now.
+
+    A killed container is no event, it stands only here. One end is one observation, however often the pod is told.
+    """
+    told = _Told.of(pod, reading)
+    gone = text(told.status, "reason") if told.status.get("phase") == "Failed" else ""
+    if not told.containers and not gone:
+        raise missing("pod status", "containerStatuses")
+    found = [told.ended(row, end) for row, init in told.containers for end in _ends(row, init=init)]
+    if gone:
+        found.append(told.gone(gone))
+    if told.lines or not found:
+        found.append(told.standing())
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Told:
+    """A pod that is told, and where it belongs.
+
+    Attributes:
+        containers: Their rows, each with whether it is an init container.
+        lines: What the containers wait for, or that they run.
+    """
+
+    pod: Mapping[str, Any]
+    reading: Reading
+    status: Mapping[str, Any]
+    containers: tuple[tuple[Mapping[str, Any], bool], ...]
+    lines: tuple[str, ...]
+    named: str | None
+
+    @classmethod
+    def of(cls, pod: Mapping[str, Any], reading: Reading) -> "_Told":
+        status = part(pod, "status") or pod
+        keys = (("initContainerStatuses", True), ("containerStatuses", False))
+        found = tuple((row, init) for key, init in keys for row in rows(status, key) if isinstance(row, Mapping))
+        lines = tuple(line for row, _ in found for line in _container_lines(row))
+        named = name(part(pod, "metadata").get("name")) or _pod_in(lines)
+        return cls(pod=pod, reading=reading, status=status, containers=found, lines=lines, named=named)
+
+    def ended(self, row: Mapping[str, Any], ended: Mapping[str, Any]) -> Signal | Ignored:
+        """Tell the end of a container."""
+        code, number = _whole(ended.get("exitCode")), _whole(ended.get("signal"))
+        who, reason, at = text(row, "name"), text(ended, "reason"), first_time(ended.get("finishedAt"))
+        end = end_of(code=code, signal=number, reason=reason)
+        words = f": {message}" if (message := text(ended, "message")) else ""
+        return self._signal(
+            key=_key(self.reading, "pod_end", [self.named, who, code, reason, ended.get("containerID")], at),
+            at=at,
+            said=f"{reason or 'Terminated'}: container {who} terminated with exit code "
+            f"{'?' if code is None else code}{words}",
+            fields=facts(
+                phase=self.status.get("phase"), container=who, restarts=row.get("restartCount"), reason=reason
+            ),
+            end=end.with_(asked_by=_asked_by(self.pod, at, oom=end.oom)),
+        )
+
+    def gone(self, reason: str) -> Signal | Ignored:
+        """Tell that the pod was taken from its node whole, such as an evicted one."""
+        message = text(self.status, "message")
+        return self._signal(
+            key=_key(self.reading, "pod_gone", [self.named, reason, message], None),
+            at=None,
+            said=": ".join(filter(None, (reason, message))),
+            fields=facts(phase=self.status.get("phase"), reason=reason),
+            end=end_of(reason=reason).with_(asked_by=_asked_by(self.pod, None, oom=False)),
+        )
+
+    def standing(self) -> Signal | Ignored:
+        """Tell how the pod stands now."""
+        at = max(filter(None, (_changed_at(row) for row, _ in self.containers)), default=None)
+        counts = (_whole(row.get("restartCount")) for row, _ in self.containers)
+        restarts = sum(count for count in counts if count is not None)
+        said = "\n".join(self.lines) or f"pod {text(self.status, 'phase') or 'without phase'}"
+        who = text(self.containers[0][0], "name") if self.containers else ""
+        return self._signal(
+            key=_key(self.reading, "pod_status", [self.named, said, restarts], at),
+            at=at,
+            said=said,
+            fields=facts(phase=self.status.get("phase"), restarts=restarts, container=who),
+            end=None,
+        )
+
+    def _signal(
+        self, *, key: str, at: datetime | None, said: str, fields: dict[str, str], end: End | None
+    ) -> Signal | Ignored:
+        origin = Origin(
+            shape="pod status",
+            platform=KUBERNETES,
+            names=names(self.named and workload(self.named)),
+            namespace=text(part(self.pod, "metadata"), "namespace"),
+        )
+        return signal(
+            origin,
+            self.reading,
+            key=key,
+            source=Source.PLATFORM_LOG,
+            at=at,
+            said=said,
+            revision=self.named and replica_set(self.named),
+            instance=self.named,
+            fields=fields,
+            end=end,
+        )
+
+
+def _ends(row: Mapping[str, Any], *, init: bool) -> Iterator[Mapping[str, Any]]:
+    """Yield what is told of a container's ends, the earlier first; an init container ends with 0 in health."""
+    for state in (part(row, "lastState"), part(row, "state")):
+        ended = part(state, "terminated")
+        if ended and not (init and ended.get("exitCode") == 0):
+            yield ended
+
+
+def _asked_by(pod: Mapping[str, Any], ended_at: datetime | None, *, oom: bool) -> AskedBy | None:
+    """Who asked a pod to end: deletionTimestamp is when its grace is over, so the deletion was asked for before that.
+
+    An end from before the deletion, and a kill for memory, were asked by nobody.
+    """
+    told = part(pod, "metadata")
+    over = first_time(told.get("deletionTimestamp"))
+    grace = told.get("deletionGracePeriodSeconds")
+    if over is None or oom:
+        return None
+    asked_at = over - timedelta(seconds=grace if isinstance(grace, int) and 0 <= grace <= MAX_GRACE_S else 0)
+    if ended_at is not None and ended_at < asked_at:
+        return None
+    for row in rows(part(pod, "status"), "conditions"):
+        if isinstance(row, Mapping) and text(row, "reason") == "EvictionByEvictionAPI":
+            return AskedBy.DRAIN
+    return AskedBy.DELETION
+
+
+def _key(reading: Reading, log: str, what: list[Any], at: datetime | None) -> str:
+    return log_key(reading.run, log_name=log, insert_id=digest(what), timestamp=at.isoformat() if at else "")
+
+
+def _container_lines(row: Mapping[str, Any]) -> Iterator[str]:
+    """Say what a container waits for, or that it runs."""
+    for state in (part(row, "lastState"), part(row, "state")):
+        waits = part(state, "waiting")
+        if waits:
+            yield ": ".join(filter(None, (text(waits, "reason") or "Waiting", text(waits, "message"))))
+        if part(state, "running"):
+            yield f"Running: container {text(row, 'name')} is {'ready' if row.get('ready') is True else 'not ready'}"
+
+
+def _changed_at(row: Mapping[str, Any]) -> Any:
+    states = (part(row, "state"), part(row, "lastState"))
+    return first_time(
+        *(part(state, "terminated").get("finishedAt") for state in states),
+        *(part(state, "running").get("startedAt") for state in states),
+    )
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _pod_in(lines: Iterable[str]) -> str | None:
+    return next((found[1] for line in lines if (found := _POD_IN_WORDS.search(line))), None)

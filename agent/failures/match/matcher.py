@@ -1,0 +1,108 @@
+"""The matcher: which signatures stand in a text, and which of them is the first cause."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Final
+
+from agent.failures.finding import Finding, LineMatch
+from agent.failures.first_cause import Sighting, judge
+from agent.failures.match.index import Compiled, Index, compile_entry
+from agent.failures.signature import Proof, Role, Signature
+from agent.failures.text.client_text import without_client_words
+from agent.failures.text.log_text import clean, split_lines
+
+MEMO_TEXTS: Final = 256
+"""Texts whose finding is remembered: a storm repeats one line."""
+
+MEMO_CHARS: Final = 2048
+"""Longer texts are read each time, so that the memory is bounded."""
+
+_TROUBLE = frozenset({Role.CAUSE, Role.CONSEQUENCE})
+
+
+class Matcher:
+    """The compiled catalogue; make it with :func:`compile_catalogue`.
+
+    It remembers what combinations of literals mean, and the findings of the last short texts; neither ever changes
+    an answer.
+
+    Args:
+        entries: Validated signatures with unique ids, at least one of them a cause or consequence.
+    """
+
+    def __init__(self, entries: Sequence[Signature]) -> None:
+        self.compiled = tuple(compile_entry(entry) for entry in entries)
+        claims = [compiled for compiled in self.compiled if compiled.entry.claims_line]
+        self._all = Index(self.compiled, claims=claims)
+        failing = [compiled for compiled in self.compiled if compiled.entry.role in _TROUBLE]
+        self._trouble = Index(failing, claims=claims)
+        self._lately = lru_cache(maxsize=MEMO_TEXTS)(self._classify)
+
+    def scan(self, lines: Iterable[str]) -> Iterator[tuple[int, LineMatch]]:
+        """Yield (index, what the line is) for every line that the catalogue knows, in order.
+
+        Linear in the input, memory bounded by one chunk of lines. Colours are not removed here. Signatures
+        that need other lines are reported by their own line alone, with ``certain`` False; those that conclude from
+        what other lines do not say are not reported.
+        """
+        return self._all.strongest(lines)
+
+    def troubles(self, lines: Iterable[str]) -> Iterator[tuple[int, LineMatch]]:
+        """Yield (index, match) for lines that are a cause or a consequence: :meth:`scan` without the rest, faster.
+
+        A line that :meth:`scan` calls cause or consequence is yielded with the same match; no other line is.
+        """
+        return self._trouble.strongest(lines)
+
+    def line(self, text: str) -> LineMatch | None:
+        """What one log line is by itself; None if the catalogue does not know it."""
+        return next((match for _, match in self.scan([clean(text).replace("\n", " ")])), None)
+
+    def proving(self, proof: Proof) -> frozenset[str]:
+        """Ids of the entries that carry the proof."""
+        return frozenset(compiled.entry.id for compiled in self.compiled if compiled.entry.proof is proof)
+
+    def classify(
+        self, text: str, *, whole_log: bool, platform: str | None, servers: tuple[str, ...] | None = None
+    ) -> Finding:
+        """The first cause in a text.
+
+        Args:
+            text: Log text already taken out of its envelope, one line or many.
+            whole_log: The text is the instance's own log from its start; without it a class that depends
+                on the phase stays provisional.
+            platform: cloud_run, kubernetes, tpu_vm, container_apps, ec2, host, or None if not known.
+            servers: Which instance, pod or container wrote each line, where the caller knows; empty for a line of
+                nobody. Besides it the names count that collectors write before a line.
+
+        Returns:
+            A finding; ``unknown`` with the most telling lines where the catalogue knows nothing. It may be shared
+            with others who asked the same.
+        """
+        return (self._lately if len(text) <= MEMO_CHARS else self._classify)(text, whole_log, platform, servers)
+
+    def _classify(
+        self,
+        text: str,
+        whole_log: bool,  # noqa: FBT001 - a memo's key
+        platform: str | None,
+        servers: tuple[str, ...] | None = None,
+    ) -> Finding:
+        lines = [without_client_words(line) for line in split_lines(text)]
+        found = list(self._all.sightings(lines))
+        lowered = "\n".join(lines).encode("utf-8", "surrogatepass").lower()
+        fits: dict[str, bool] = {}
+        for _, compiled in found:
+            if compiled.entry.id not in fits:
+                fits[compiled.entry.id] = compiled.fits_text(lowered)
+        sightings = [_sighting(index, compiled) for index, compiled in found if fits[compiled.entry.id]]
+        return judge(lines, sightings, whole_log=whole_log, platform=platform, servers=servers or ())
+
+
+def compile_catalogue(entries: Iterable[Signature]) -> Matcher:
+    """Build the matcher; takes some milliseconds, do it once per process."""
+    return Matcher(tuple(entries))
+
+
+def _sighting(index: int, compiled: Compiled) -> Sighting:
+    return Sighting(index=index, signature=compiled.entry)

@@ -1,0 +1,105 @@
+"""A KV pool of known bytes: blocks, tokens, concurrency, and whether one request finds room in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agent.fit.bounds import Bounds
+from agent.fit.flags.flags import Flags
+from agent.fit.memory.batch import Effective
+from agent.fit.memory.kv_cache import KvLayout
+from agent.fit.model_and_hardware import VersionRules
+from agent.fit.needs import Needs
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pool:
+    """The figures of one pool, as the version prints them.
+
+    Attributes:
+        kv_bytes: "Available KV cache memory", never under 0.
+        blocks: Blocks in it.
+        per_request: Blocks of one request of full length.
+        bytes_per_request: The same in bytes.
+        demand_bytes: What must find room: one request of full length, or the user's needs if they are more.
+        usable: Bytes the one-request check counts with.
+        tokens: Printed "KV cache size".
+        capacity: Distinct tokens that can be held.
+        concurrency: Requests of full length, (low, best, high).
+        longest: Longest context one request may have, at the best estimate.
+        length: Context used (shortened when automatic).
+    """
+
+    kv_bytes: Bounds
+    blocks: Bounds
+    per_request: int
+    bytes_per_request: int
+    demand_bytes: int
+    usable: Bounds
+    tokens: Bounds
+    capacity: Bounds
+    concurrency: tuple[float, float, float]
+    longest: int
+    length: int
+
+
+def fill_pool(
+    layout: KvLayout, kv_bytes: Bounds, flags: Flags, rules: VersionRules, *, run: Effective, needs: Needs
+) -> Pool:
+    """Cut a pool into blocks and ask what it holds.
+
+    Args:
+        layout: How a block is laid out.
+        kv_bytes: Bytes for the cache; below 0 counts as 0.
+        flags: For the override of blocks, speculative tokens and scheduling.
+        rules: For the printed size and the held-back block.
+        run: Context and batch.
+        needs: Context and users the server must hold.
+
+    Source: get_kv_cache_config_from_groups, get_max_concurrency_for_kv_cache_config and
+    _check_enough_kv_cache_memory in vllm/v1/core/kv_cache_utils.py, version 0.32.0, read 2026-11-21.
+    """
+    one = layout.bytes_per_block
+    given = flags.num_gpu_blocks_override
+    held = Bounds.exactly(given * one) if given else kv_bytes.at_least(0)
+    blocks = Bounds(low=held.low // one, best=held.best // one, high=held.high // one)
+    reserved = one if rules.reserves_null_block else 0
+    flight = run.batches_in_flight * run.max_num_batched_tokens
+    spare = spare_states(flags, rules)
+    longest = layout.longest(max(0, held.best - reserved) // one, run.max_model_len, flight, spare_states=spare)
+    length = max(1, longest) if run.auto_length else run.max_model_len
+    need = layout.blocks_per_request(length, flight, spare_states=spare)
+
+    wanted = layout.blocks_per_request(needs.context_tokens or length, flight, spare_states=spare) * needs.users
+
+    def tokens(count: int) -> int:
+        if rules.tokens_from_concurrency:
+            return int(count / need * length)
+        return count // layout.groups * layout.min_block_tokens
+
+    def capacity(count: int) -> int:
+        return layout.distinct_tokens(count, length, flight, spare_states=spare)
+
+    return Pool(
+        kv_bytes=held,
+        blocks=blocks,
+        per_request=need,
+        bytes_per_request=need * one,
+        demand_bytes=max(need, wanted) * one,
+        usable=held - Bounds.exactly(reserved),
+        tokens=Bounds(low=tokens(blocks.low), best=tokens(blocks.best), high=tokens(blocks.high)),
+        capacity=Bounds(low=capacity(blocks.low), best=capacity(blocks.best), high=capacity(blocks.high)),
+        concurrency=(blocks.low / need, blocks.best / need, blocks.high / need),
+        longest=longest,
+        length=length,
+    )
+
+
+def spare_states(flags: Flags, rules: VersionRules) -> int:
+    """Further state blocks of recurrent layers: one to align prefixes when they are cached, one per guessed token.
+
+    Source: vllm/v1/kv_cache_interface.py MambaSpec.max_memory_usage_bytes, version 0.32.0, read 2026-11-21.
+    """
+    guessed = flags.speculative_config.tokens if flags.speculative_config else 0
+    asked = rules.caches_recurrent_prefixes if flags.enable_prefix_caching is None else flags.enable_prefix_caching
+    return int(asked and rules.aligns_recurrent_prefixes) + guessed

@@ -1,0 +1,242 @@
+"""The arithmetic, bound to watched services."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agent.app.catalogues import read_capacity
+from agent.catalogue.load_fit import load_fit_catalogue
+from agent.catalogue.load_platforms import load_platform_catalogue
+from agent.catalogue.service_capacity import ServiceCapacity
+from agent.core.plan.capacity import StartUp
+from agent.core.service.services import Services, parse_services
+from agent.core.service.serving import ServingConfig, Volume
+from agent.fit.checkpoint.checkpoint import ModelProfile
+
+ROOT = Path(__file__).resolve().parents[3]
+MODEL = "google/gemma-4-31B-it-qat-w4a16-ct"
+PATH = "/mnt/models/gemma-4-31B-it-qat-w4a16-ct"
+TEXT = f"""
+[[service]]
+name = "s"
+platform = "cloud_run"
+project = "p"
+location = "us-east4"
+model = "{MODEL}"
+checkpoint = "{PATH}"
+mounts = {{ "/mnt/models" = "gs://bucket" }}
+accelerator = "nvidia-l4"
+vllm = "0.23"
+owner = "console"
+
+[service.needs]
+context = 4096
+users = 1
+"""
+
+
+@pytest.fixture(scope="module")
+def services() -> Services:
+    return parse_services(TEXT)
+
+
+def config(*flags: str, model: str = PATH) -> ServingConfig:
+    return ServingConfig(
+        args=("serve", model, *flags),
+        accelerator="nvidia-l4",
+        memory_mib=16384,
+        volumes=(Volume(name="v", mount_path="/mnt/models", bucket="bucket"),),
+    )
+
+
+def test_a_mounted_path_is_the_watched_model(services: Services) -> None:
+    """The path that is served means what services.toml names; the load peak of the output head is seen."""
+    word = read_capacity(services).word("s", config("--max-model-len", "4096", "--gpu-memory-utilization", "0.95"))
+    assert word.fits is False
+    assert word.reason == "load_peak"
+
+
+def test_a_profile_read_from_the_checkpoint_wins(services: Services) -> None:
+    """The place where it was read is the mounted one: its exact figures replace the bundled entry's."""
+    catalogue = load_fit_catalogue()
+    smaller = replace(catalogue.models.find("google/gemma-4-12B-it-qat-w4a16-ct"), name="own")
+    source = "gs://bucket/gemma-4-31B-it-qat-w4a16-ct"
+    profile = ModelProfile(
+        name="own", source=source, read_at="2026-11-21", facts=smaller, dtype_bytes=(), tensors=1, shards=1
+    )
+    fits = ServiceCapacity(services, catalogue, load_platform_catalogue(), profiles=lambda: (profile,))
+    plain = read_capacity(services).report("s", config("--max-model-len", "4096"))
+    exact = fits.report("s", config("--max-model-len", "4096"))
+    assert plain.weights_bytes is not None
+    assert exact.weights_bytes is not None
+    assert exact.weights_bytes.best < plain.weights_bytes.best / 2
+    other = config(model="google/gemma-4-E2B-it")
+    assert fits.report("s", other).weights_bytes == read_capacity(services).report("s", other).weights_bytes
+
+
+def test_an_unknown_model_is_not_computed_and_says_why(services: Services) -> None:
+    """Never a guess."""
+    word = read_capacity(services).word("s", config(model="nobody/knows-this-9B"))
+    assert word.fits is None
+    assert word.report is None
+    assert "not computed" in word.sentence
+    assert "nobody/knows-this-9B" in word.sentence
+
+
+def test_options_keep_what_the_owner_needs(services: Services) -> None:
+    """Each option fits, serves the needed context, and says what it costs."""
+    options = read_capacity(services).options(
+        "s", config("--max-model-len", "4096", "--gpu-memory-utilization", "0.95")
+    )
+    assert options
+    assert all(o.word.fits is True for o in options)
+    here = [o for o in options if o.elsewhere is None]
+    assert here
+    assert all("max-model-len" not in o.flags for o in here)
+    assert all(o.note for o in here)
+
+
+def test_a_failed_size_is_named(services: Services) -> None:
+    """2.62 GiB of a 31B is the output head; a size that is nothing is not named."""
+    fits = read_capacity(services)
+    assert "262144 x 5376" in (fits.allocation("s", None, 2.62) or "")
+    assert fits.allocation("s", None, 0.77) is None
+
+
+def test_the_start_takes_the_longer_of_seen_and_computed(services: Services) -> None:
+    """A slow start that was seen is never shortened by arithmetic."""
+    fits = read_capacity(services)
+    computed = fits.start_up("s", config(), seen_s=None)
+    assert computed is not None
+    assert fits.start_up("s", config(), seen_s=computed.seconds + 500) == StartUp(seconds=computed.seconds + 500)
+    assert fits.start_up("s", config(), seen_s=1) == computed
+
+
+def test_the_parts_that_are_told_add_up_to_the_start(services: Services) -> None:
+    """Loading, compiling and the rest are the whole."""
+    computed = read_capacity(services).start_up("s", config(), seen_s=None)
+    assert computed is not None
+    parts = [float(part.replace(",", "")) for part in re.findall(r": ([\d,]+) s", computed.says)]
+    assert len(parts) == 3
+    assert sum(parts) == computed.seconds
+
+
+def test_the_price_of_an_unknown_shape_is_unknown(services: Services) -> None:
+    """Unknown is unknown."""
+    fits = read_capacity(services)
+    assert fits.cost_usd_per_h(config()) == pytest.approx(1.42, abs=0.01)
+    assert fits.cost_usd_per_h(ServingConfig()) is None
+    assert fits.cost_usd_per_h(ServingConfig(accelerator="nvidia-b300")) is None
+
+
+@pytest.mark.parametrize("command", [(), ("vllm",)], ids=["entry point", "program"])
+def test_flags_in_the_command_count(services: Services, command: tuple[str, ...]) -> None:
+    """Words are the server's wherever they stand: the same answer, and the same refusal of what does not fit."""
+    flags = ("--max-model-len", "4096", "--gpu-memory-utilization", "0.95")
+    apart = config(*flags)
+    whole = apart.with_(command=("vllm", *apart.args), args=())
+    fits = read_capacity(services)
+    assert fits.word("s", whole) == fits.word("s", apart.with_(command=command))
+    assert fits.word("s", whole).fits is False
+
+
+@pytest.mark.parametrize(
+    ("command", "args", "says"),
+    [
+        (("sh", "-c"), (f"vllm serve {PATH} --max-model-len 9000000",), "a shell line starts the server"),
+        (("/start.sh",), (), "'/start.sh' starts the server"),
+        ((), ("serve", PATH, "--kv-cache-dtype", "$(KV)"), "the platform fills in '$(KV)'"),
+    ],
+    ids=["shell", "script", "expansion"],
+)
+def test_flags_that_nobody_can_read_are_not_taken_for_absent(
+    services: Services, command: tuple[str, ...], args: tuple[str, ...], says: str
+) -> None:
+    """Nothing is computed with defaults that may not hold, and nothing is proposed on such a ground."""
+    hidden = config().with_(command=command, args=args)
+    word = read_capacity(services).word("s", hidden)
+    assert word.fits is None
+    assert says in word.sentence
+    assert read_capacity(services).options("s", hidden) == ()
+
+
+def test_a_move_is_typed_where_the_platform_rents_it_in_one_piece(services: Services) -> None:
+    """Another card comes with the CPU and memory of its shape here; what runs already is left out."""
+    options = read_capacity(services).options("s", config("--max-model-len", "4096"))
+    moves = [o.move for o in options if o.elsewhere is not None and o.move is not None]
+    cards = {m.accelerator: (m.cpu, m.memory_mib) for m in moves if m.accelerator is not None}
+    assert cards == {"nvidia-rtx-pro-6000": (20.0, 80 * 1024)}
+    assert all(m.model != MODEL for m in moves)
+    assert all(o.move is None for o in options if o.elsewhere is None)
+
+
+class TestContainerMemory:
+    """The load against the container's limit; where a part is not known it is not computed."""
+
+    def test_a_mounted_checkpoint_larger_than_the_container_suffices(self, services: Services) -> None:
+        """What is mapped is page cache; recorded for a checkpoint of 16.44 GB in 16,384 MiB."""
+        found = read_capacity(services).container("s", config())
+        assert found.fits is True
+        assert found.figures[0].value == "16.0 GiB"
+
+    def test_pinned_offload_counts_at_its_pessimistic_end(self, services: Services) -> None:
+        fits = read_capacity(services)
+        assert fits.container("s", config("--cpu-offload-gb", "8")).fits is None
+        more = config("--cpu-offload-gb", "8").with_(memory_mib=32_768)
+        assert fits.container("s", more).fits is True
+
+    def test_a_download_on_cloud_run_lies_in_memory(self, services: Services) -> None:
+        """Its file system is the container's memory."""
+        found = read_capacity(services).container("s", config(model=MODEL))
+        assert found.fits is False
+        assert any(figure.name == "Checkpoint files in memory" for figure in found.figures)
+
+    def test_a_limit_that_nobody_knows_proves_nothing(self, services: Services) -> None:
+        found = read_capacity(services).container("s", config().with_(memory_mib=None))
+        assert found.fits is None
+        assert "not known" in found.sentence
+
+    def test_flags_in_a_shell_line_prove_nothing(self, services: Services) -> None:
+        hidden = config().with_(command=("sh", "-c"), args=("vllm serve m",))
+        assert read_capacity(services).container("s", hidden).fits is None
+
+
+@pytest.mark.parametrize("name", ["a100", "h100", "nvidia-a100"])
+def test_a_name_that_covers_several_sizes_proves_nothing(services: Services, name: str) -> None:
+    """A doubtful accelerator is not computed, so a plan that takes memory has no proof."""
+    word = read_capacity(services).word("s", config("--max-model-len", "4096").with_(accelerator=name))
+    assert word.fits is None
+    assert "not computed" in word.sentence.lower()
+
+
+def test_what_a_change_takes_away_names_losses_speed_and_the_given_prices(services: Services) -> None:
+    """The context shrinks and offload slows it down; the prices are the caller's, who knows how many run."""
+    fits = read_capacity(services)
+    after = config("--max-model-len", "4096", "--cpu-offload-gb", "8", "--language-model-only")
+    line = fits.takes_away("s", config("--max-model-len", "8192"), after, usd_per_h=(1.42, 2.84))
+    assert line.startswith("loses images; 8,192 -> 4,096 tokens of context; ")
+    assert line.endswith(" tokens/s; 1.42 -> 2.84 USD/h")
+
+
+def test_of_an_unknown_model_context_and_price_are_known(services: Services) -> None:
+    """Nothing is made up."""
+    before, after = (config("--max-model-len", n, model="org/unknown") for n in ("131072", "32640"))
+    line = read_capacity(services).takes_away("s", before, after, usd_per_h=(None, None))
+    assert line == "131,072 -> 32,640 tokens of context"
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        (("--max-model-len", "2048"), "2,048 tokens of context, 4,096 are needed"),
+        (("--max-model-len", "4096", "--cpu-offload-gb", "14"), "tokens/s, 5 are needed"),
+        (("--max-model-len", "4096"), ""),
+    ],
+)
+def test_a_need_that_is_missed_is_named(services: Services, flags: tuple[str, ...], says: str) -> None:
+    """Five tokens per second are needed where nobody stated a need."""
+    found = read_capacity(services).misses("s", config(*flags))
+    assert found.endswith(says)
+    assert bool(found) == bool(says)

@@ -1,0 +1,111 @@
+"""Pods: what their names say, what their events say, and what only their status says."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from agent.core.intake.kubernetes import read_event, read_pod, replica_set, workload
+from agent.core.intake.origin import Reading
+from agent.core.intake.signal import AskedBy, End, Source
+from agent.errors import InputRejected
+
+
+@pytest.mark.parametrize(
+    ("pod", "owner", "revision"),
+    [
+        ("vllm-gemma4-56494768b7-544n6", "vllm-gemma4", "vllm-gemma4-56494768b7"),
+        ("vllm-0", "vllm", None),
+        ("vllm-gemma4", "vllm-gemma4", None),
+        ("just-a-plain-words", "just-a-plain-words", None),
+    ],
+)
+def test_a_pods_name_says_its_workload(pod, owner, revision):
+    """Generated suffixes use an alphabet without vowels, so words stay."""
+    assert (workload(pod), replica_set(pod)) == (owner, revision)
+
+
+def test_an_event_outside_a_log_entry_is_read_alike(sample):
+    """An exporter that posts bare events tells the same."""
+    event = sample("gke_event_unhealthy")["jsonPayload"]
+    (found,) = read_event(event, Reading())
+    assert (found.service, found.source) == ("vllm-gemma4", Source.PLATFORM_LOG)
+    assert found.text.startswith("Unhealthy: Startup probe failed")
+    assert found.at.isoformat() == "2026-11-20T10:15:32+00:00"
+
+
+def test_a_whole_pod_is_named_by_its_metadata(sample):
+    """Name, namespace and the killed container: its end, and how the pod stands; told again they are the same."""
+    status = sample("k8s_pod_status_oomkilled")
+    pod = {"kind": "Pod", "metadata": {"name": "vllm-56494768b7-544n6", "namespace": "inference"}, "status": status}
+    (end, found), again = read_pod(pod, Reading()), read_pod(pod, Reading())
+    assert (found.service, found.instance) == (end.service, end.instance) == ("vllm", "vllm-56494768b7-544n6")
+    assert end.text == "OOMKilled: container vllm terminated with exit code 137"
+    assert end.end == End(exit_code=137, oom=True, reason="OOMKilled")
+    assert found.text.startswith("CrashLoopBackOff: ")
+    assert found.fields["restarts"] == "4"
+    assert [end.key, found.key] == [s.key for s in again]
+    status["containerStatuses"][0]["restartCount"] = 5
+    same_end, restarted = read_pod(pod, Reading())
+    assert same_end.key == end.key
+    assert restarted.key != found.key
+
+
+DELETED = {"deletionTimestamp": "2026-11-20T10:15:29Z", "deletionGracePeriodSeconds": 30}  # asked for at 10:14:59
+
+
+@pytest.mark.parametrize(
+    ("finished", "reason", "conditions", "asked_by"),
+    [
+        ("2026-11-20T10:15:05Z", "Error", [], AskedBy.DELETION),
+        ("2026-11-20T10:14:59Z", "Completed", [], AskedBy.DELETION),
+        ("2026-11-20T10:15:05Z", "Error", [{"reason": "EvictionByEvictionAPI"}], AskedBy.DRAIN),
+        ("2026-11-20T10:14:58Z", "Error", [], None),
+        ("2026-11-20T10:15:05Z", "OOMKilled", [], None),
+    ],
+    ids=["deleted", "in the same second", "drained", "ended before it was deleted", "killed for memory all the same"],
+)
+def test_a_deletion_asks_for_the_ends_after_it_and_for_no_other(finished, reason, conditions, asked_by):
+    """DeletionTimestamp is when the grace is over: what ended before its begin ended by itself."""
+    ended = {"exitCode": 143, "reason": reason, "finishedAt": finished}
+    status = {"containerStatuses": [{"name": "vllm", "state": {"terminated": ended}}], "conditions": conditions}
+    pod = {"kind": "Pod", "metadata": {"name": "vllm-56494768b7-544n6", **DELETED}, "status": status}
+    (end,) = read_pod(pod, Reading())
+    assert end.end.asked_by is asked_by
+
+
+def test_an_init_container_ends_well_with_0():
+    """What prepares a pod is to end; only a failure of it is one."""
+    done = {"name": "download", "state": {"terminated": {"exitCode": 0, "finishedAt": "2026-11-20T10:15:05Z"}}}
+    (standing,) = read_pod({"initContainerStatuses": [done], "phase": "Pending"}, Reading(service="vllm"))
+    assert standing.end is None
+    done["state"]["terminated"]["exitCode"] = 1
+    (end,) = read_pod({"initContainerStatuses": [done], "phase": "Pending"}, Reading(service="vllm"))
+    assert end.ends_unasked
+
+
+def test_a_pod_that_is_taken_from_its_node_whole_is_an_end():
+    """An evicted pod has no container status left; its own reason says it."""
+    status = {"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."}
+    pod = {"kind": "Pod", "metadata": {"name": "vllm-56494768b7-544n6"}, "status": status}
+    end = read_pod(pod, Reading(clock=lambda: datetime(2026, 11, 20, tzinfo=UTC)))[0]
+    assert end.ends_unasked
+    assert end.text == "Evicted: The node was low on resource: memory."
+
+
+def test_a_status_without_a_name_takes_the_readings():
+    """A bare status is about the service that the reading names, or refused."""
+    status = {
+        "containerStatuses": [
+            {"name": "vllm", "state": {"running": {"startedAt": "2026-11-20T10:15:32Z"}}, "ready": True}
+        ]
+    }
+    (found,) = read_pod(status, Reading(service="gemma"))
+    assert (found.service, found.text) == ("gemma", "Running: container vllm is ready")
+    with pytest.raises(InputRejected, match="service name is missing"):
+        read_pod(status, Reading())
+
+
+def test_a_pod_without_containers_is_refused():
+    """Nothing has happened in it yet."""
+    with pytest.raises(InputRejected, match="containerStatuses is missing"):
+        read_pod({"kind": "Pod", "status": {"phase": "Pending"}}, Reading())

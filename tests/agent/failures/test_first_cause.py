@@ -1,0 +1,293 @@
+"""The verdict: silence on healthy logs, doubt where the text leaves doubt."""
+
+import pytest
+
+from agent.failures.finding import Finding
+from agent.failures.match.matcher import Matcher
+
+STAMP = "2031-05-06 07:08:09"
+HEALTHY = [
+    'vllm:num_requests_waiting{engine="0",model_name="m"} 0.0',
+    "# If the pod is OOMKilled, give it a larger memory limit",
+    "# If you see CUDA out of memory, serve a shorter context",
+    f"{STAMP} INFO  [worker-3] storage.BlockKeeper - block 7781 written to 10.9.8.7:5010, size 4096",
+    f"{STAMP} INFO scheduler.TaskSet: finished task 3.0 in stage 0.0 (TID 3) in 41 ms",
+    f"{STAMP} DEBUG cache.Pool: notification time out 3200, retry in 5 s",
+    "May  6 07:08:09 host-a sshd[1993]: session opened for user deploy by (uid=501)",
+    "May  6 07:08:09 host-a systemd[1]: Started vllm.service - LLM server.",
+    "kernel: [    1.234567] nvidia: loading out-of-tree module taints kernel.",
+    '10.1.2.3 - - [06/May/2031:07:08:09 +0000] "GET /healthz HTTP/1.1" 200 2 "-" "kube-probe/1.44"',
+    '{"level":"info","ts":1936000000.1,"caller":"ctl.go:11","msg":"reconciled","quota":"ok","timeout":"30s"}',
+    "I0506 07:08:09.123456       1 lease.go:25] attempting to acquire leader lease",
+    "Normal  Scheduled  10s  default-scheduler  Successfully assigned default/llm-0 to node-a",
+    "INFO 05-06 07:08:09 [gpu_model_runner.py:2602] Starting to load model example/model...",
+    "(APIServer pid=1) INFO 05-06 07:08:09 [utils.py:233] non-default args: {'tool_call_parser': 'gemma4', 'limit_mm_per_prompt': {'image': 2}}",
+    "INFO 05-06 07:08:09 [kv_cache_utils.py:1087] GPU KV cache size: 164,032 tokens",
+    "WARNING 05-06 07:08:09 [model.py:1389] Default sampling parameters have been overridden by the model's Hugging Face generation config",
+    "llm-0:1:1 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.3<0>",
+    "Downloading shards: 100%|##########| 12/12 [03:12<00:00, 16.0s/it]",
+    "(APIServer pid=1) INFO 05-06 07:08:09 [loggers.py:257] Engine 000: Avg prompt throughput: 12.0 tokens/s, Avg generation throughput: 31.2 tokens/s, Running: 3 reqs, Waiting: 0 reqs, GPU KV cache usage: 12.4%, Prefix cache hit rate: 0.0%",
+]
+
+
+def test_a_healthy_log_holds_no_trouble_line(matcher: Matcher) -> None:
+    assert [HEALTHY[index] for index, _ in matcher.troubles(HEALTHY * 3)] == []
+
+
+def test_a_healthy_log_as_a_whole_is_benign(matcher: Matcher) -> None:
+    assert matcher.classify("\n".join(HEALTHY), whole_log=True, platform=None).benign
+
+
+@pytest.mark.parametrize("line", HEALTHY)
+def test_a_healthy_line_alone_is_benign_or_unknown_and_never_an_incident(matcher: Matcher, line: str) -> None:
+    found = matcher.classify(line, whole_log=False, platform=None)
+    assert found.benign or found.class_ == "unknown"
+
+
+def test_two_causes_of_the_same_rank_leave_doubt(matcher: Matcher) -> None:
+    text = "RuntimeError: operator torchvision::nms does not exist\nImportError: cannot import name 'x'"
+    assert not matcher.classify(text, whole_log=True, platform=None).certain
+
+
+def test_a_consequence_alone_is_said_to_be_one(matcher: Matcher) -> None:
+    found = matcher.classify(
+        "RuntimeError: Engine core initialization failed. See root cause above.", whole_log=False, platform=None
+    )
+    assert found.consequence
+    assert not found.certain
+    assert found.confidence <= 0.6
+
+
+def test_evidence_points_at_lines_that_exist_and_stays_short(matcher: Matcher) -> None:
+    text = "\n".join(["noise"] * 50 + ["OOMKilled " + "x" * 5000] + ["noise"] * 50)
+    found = matcher.classify(text, whole_log=True, platform=None)
+    assert found.evidence[0].index == 50
+    assert all(len(line.text) <= 500 for line in found.evidence)
+
+
+PROBE_LINES = [
+    'STARTUP HTTP probe failed 10 times for container "v" on port 8000. Connection failed with status ERROR_CONNECTION_FAILED',
+    "Warning  Unhealthy  1s (x60 over 10m)  kubelet  Startup probe failed: dial tcp 10.0.0.7:8000: connect: connection refused",
+    "Probe of StartUp failed with status code: 1",
+]
+LOADING = [
+    "INFO 05-06 07:00:00 [gpu_model_runner.py:2602] Starting to load model example/model...",
+    "INFO 05-06 07:00:01 [weight_utils.py:1071] Prefetching checkpoint files into page cache started (in background)",
+    "Loading safetensors checkpoint shards:  20% Completed | 1/5 [04:01<16:04, 241.00s/it]",
+]
+LOADED = [
+    *LOADING,
+    "INFO 05-06 07:11:04 [default_loader.py:502] Loading weights took 664.24 seconds",
+    "INFO 05-06 07:11:05 [gpu_model_runner.py:5150] Model loading took 15.62 GiB memory and 664.500000 seconds",
+]
+
+
+@pytest.mark.parametrize("probe", PROBE_LINES)
+@pytest.mark.parametrize("log", [LOADING, LOADED])
+def test_a_probe_that_ends_a_healthy_load_is_the_cause_itself(matcher: Matcher, log: list[str], probe: str) -> None:
+    found = matcher.classify("\n".join([*log, probe]), whole_log=True, platform=None)
+    assert (found.class_, found.certain, found.consequence) == ("startup_probe_failed", True, False)
+    assert found.fix_actions[0] == "increase_startup_probe"
+    assert found.fields.get("weights_load_s") == (664.24 if log is LOADED else None)
+
+
+@pytest.mark.parametrize("probe", PROBE_LINES)
+def test_the_same_probe_without_the_log_stays_uncertain(matcher: Matcher, probe: str) -> None:
+    for text in (probe, "\n".join([*LOADED, probe])):
+        assert not matcher.classify(text, whole_log=False, platform=None).certain
+
+
+@pytest.mark.parametrize("probe", PROBE_LINES)
+@pytest.mark.parametrize(
+    "crash",
+    [
+        "ValueError: No available memory for the cache blocks.",
+        "ERROR 05-06 07:11:06 [core.py:700] frobnicator gave up: nobody has written this before",
+        "thread main panicked: nobody has written this before",
+        "Container called exit(1).",
+    ],
+)
+def test_the_same_probe_after_a_crash_is_no_cause(matcher: Matcher, probe: str, crash: str) -> None:
+    found = matcher.classify("\n".join([*LOADED, crash, probe]), whole_log=True, platform=None)
+    assert found.signature != "healthy_start_outlasts_probe"
+    assert not (found.certain and found.class_ == "startup_probe_failed")
+
+
+def test_a_server_that_is_up_was_not_too_slow_for_its_probe(matcher: Matcher) -> None:
+    text = "\n".join([*LOADED, "INFO: Uvicorn running on http://0.0.0.0:9000 (Press CTRL+C to quit)", PROBE_LINES[0]])
+    assert matcher.classify(text, whole_log=True, platform=None).class_ == "port_not_listening"
+
+
+def test_prefetching_is_loading_and_no_retry_of_the_hub(matcher: Matcher) -> None:
+    found = matcher.line(LOADING[1])
+    assert found is not None
+    assert found.signature == "phase_loading"
+
+
+def of(matcher: Matcher, text: str, platform: str | None = None) -> Finding:
+    return matcher.classify(text, whole_log="\n" in text, platform=platform)
+
+
+SHM = "(EngineCore pid=7) INFO 05-06 07:0{}:00 [shm_broadcast.py:466] No available shared memory broadcast block found in 60 seconds."
+
+
+def test_a_warning_of_the_c_runtime_is_no_ground_for_a_guess(matcher: Matcher) -> None:
+    """The device library grumbles once, then nothing moves for minutes: that is a hang, not a missing feature."""
+    grumble = "[rank0]:[W506 07:00:01.123456789 lazy_init.ts:9] Warning: Firmware: is not supported yet. (function f)"
+    found = of(matcher, "\n".join([grumble, *(SHM.format(n) for n in range(1, 5))]))
+    assert found.class_ == "engine_hang"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[W506 07:00:01.12 TCPStore.cpp:12] [c10d] recvValue failed on SocketImpl(fd=4): failed to recv, got 0 bytes",
+        "[rank1]:[W506 07:00:01.12 socket.cpp:6] [c10d] The client socket has failed to connect to [ip6]:1 (errno: 99)",
+        "WARNING 05-06 07:08:09 [worker.py:12] Methods open,close are left to the base class of <vllm.worker.Worker>",
+    ],
+)
+def test_a_text_of_warnings_alone_is_no_trouble_and_no_certainty(matcher: Matcher, text: str) -> None:
+    found = of(matcher, text)
+    assert (found.class_, found.certain) == ("benign", False)
+    assert list(matcher.troubles([text])) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[E506 07:00:01.12 TCPStore.cpp:12] [c10d] The client socket has timed out after 600000ms",
+        "torch.distributed.DistNetworkError: failed to recv, got 0 bytes",
+        "[W506 07:00:01.1 TCPStore.cpp:1] [c10d] failed to recv, got 0 bytes\nRuntimeError: NCCL error: unhandled system error",
+    ],
+)
+def test_ranks_that_cannot_talk_are_still_heard(matcher: Matcher, text: str) -> None:
+    assert of(matcher, text).class_ == "nccl_failure"
+
+
+@pytest.mark.parametrize("word", ["failed to open the gate", "is refused", "timed out", "OddError: x"])
+def test_a_warning_that_speaks_of_failure_is_not_called_harmless(matcher: Matcher, word: str) -> None:
+    assert not of(matcher, f"WARNING 05-06 07:08:09 [gate.py:1] the gate {word}").benign
+
+
+STARTING = [
+    "INFO 05-06 07:08:09 [gpu_model_runner.py:1] Starting to load model me/model...",
+    "INFO 05-06 07:09:09 [loader.py:2] Loading weights took 60.02 seconds",
+]
+STOPPED = ['    raise KeyboardInterrupt("terminated")', "KeyboardInterrupt: terminated"]
+
+
+def test_the_end_of_a_process_alone_is_no_trouble_line(matcher: Matcher) -> None:
+    """What others do not say cannot be heard in one line."""
+    assert list(matcher.troubles(STOPPED)) == []
+    assert of(matcher, STOPPED[1]).class_ == "unknown"
+
+
+def test_a_start_that_is_ended_from_outside_without_a_fault_was_too_slow_for_its_platform(matcher: Matcher) -> None:
+    found = of(matcher, "\n".join([*STARTING, *STOPPED]), "kubernetes")
+    assert (found.class_, found.fix_actions[0]) == ("startup_probe_failed", "increase_startup_probe")
+    assert not found.certain
+
+
+@pytest.mark.parametrize(
+    ("lines", "platform", "class_"),
+    [
+        ([*STARTING, "INFO:     Application startup complete.", *STOPPED], "kubernetes", "benign"),
+        ([*STARTING, *STOPPED], "host", "benign"),
+        (
+            [*STARTING, "ERROR torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", *STOPPED],
+            "kubernetes",
+            "gpu_oom_weights",
+        ),
+        ([*STARTING, "ZorkError: the grue has eaten the lamp", *STOPPED], "kubernetes", "unknown"),
+    ],
+    ids=["after it was ready", "by somebody at this machine", "after a cause", "after words that nobody knows"],
+)
+def test_a_stop_is_no_slow_start_where_something_else_explains_it(
+    matcher: Matcher, lines: list[str], platform: str, class_: str
+) -> None:
+    found = of(matcher, "\n".join(lines), platform)
+    assert found.class_ != "startup_probe_failed"
+    assert found.class_ == class_
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "ERROR worker.py:9] Error executing method 'open_gate'. This might cause deadlock in distributed execution.",
+        "library: the process was forked after threads were used. Disabling threads to avoid deadlocks...",
+    ],
+)
+def test_a_deadlock_that_is_only_feared_is_none(matcher: Matcher, said: str) -> None:
+    assert of(matcher, said).class_ != "engine_hang"
+    assert of(matcher, f"{said}\nOSError: [Errno 13] Permission denied: '/models/x'").class_ == "weights_unreadable"
+    assert of(matcher, "worker 3: Deadlock detected between rank 0 and rank 1").class_ == "engine_hang"
+
+
+@pytest.mark.parametrize(
+    ("text", "class_"),
+    [
+        ("[77.1] llm-engine invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0", "host_oom"),
+        ("[77.2] Out of memory: Killed process 41 (llm-engine) total-vm:9kB, UID:0 oom_score_adj:0", "host_oom"),
+        ("Loading shards:  50%|#####     | 2/4 [00:07<00:08,  4.11s/it]Killed", "host_oom"),
+        ("Fetching files:  50%|#####     | 2/4 [00:07<00:08,  4.11it/s]Killed", "host_oom"),
+        ("docker: Error response from daemon: unknown or invalid runtime name: nvidia", "no_gpu_visible"),
+        ("RuntimeError: FlashInfer requires GPUs with sm75 or higher", "cuda_driver_mismatch"),
+    ],
+)
+def test_words_of_the_machine_are_heard(matcher: Matcher, text: str, class_: str) -> None:
+    assert of(matcher, text, "host").class_ == class_
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "runc: setting oom_score_adj to -997 for the shim",
+        "NVRM: nvCheckOkFailedNoLog: Check failed: Out of memory [NV_ERR_NO_MEMORY] (0x51) returned from _take(p) @ mem.c:1",
+    ],
+)
+def test_what_the_machine_only_mentions_is_no_trouble(matcher: Matcher, text: str) -> None:
+    assert of(matcher, text, "host").class_ in {"benign", "unknown"}
+    assert list(matcher.troubles([text])) == []
+
+
+SERVING = 'INFO:     10.0.0.9:1 - "POST /v1/chat/completions HTTP/1.1" 200 OK'
+HEALTH = 'INFO:     10.0.0.9:1 - "GET /health HTTP/1.1" 200 OK'
+
+
+@pytest.mark.parametrize("after", [SERVING, HEALTH, ""])
+@pytest.mark.parametrize(
+    "error",
+    [
+        "RuntimeError: the lamp is out",
+        "(EngineCore pid=7) ERROR 05-06 07:08:09 [lamp.py:3] the lamp is out",
+        "FATAL: the lamp is out",
+        "E0506 07:08:09.123456       1 lamp.go:25] the lamp is out",
+        'Traceback (most recent call last):\n  File "/srv/lamp.py", line 3, in light\n    raise LampOut()\nlamp.LampOutError',
+        'Traceback (most recent call last):\n  File "/srv/lamp.py", line 3, in light',
+    ],
+)
+def test_an_error_that_no_rule_knows_is_never_benign_whatever_was_served_around_it(
+    matcher: Matcher, error: str, after: str
+) -> None:
+    found = matcher.classify(f"{SERVING}\n{HEALTH}\n{error}\n{after}", whole_log=True, platform=None)
+    assert not found.benign
+    assert not found.certain
+
+
+def test_an_unknown_error_of_a_start_that_completed_is_over(matcher: Matcher) -> None:
+    """R12: vLLM logs errors of features that it then does without."""
+    text = [
+        *STARTING,
+        "ERROR 05-06 07:08:09 [fa_utils.py:57] the lamp is out",
+        "INFO:     Application startup complete.",
+    ]
+    found = of(matcher, "\n".join(text))
+    assert (found.benign, found.certain) == (True, False)
+    assert not of(matcher, "\n".join(text[:-1])).benign
+
+
+def test_a_loud_word_that_is_no_error_is_over_when_it_serves_on(matcher: Matcher) -> None:
+    found = matcher.classify(f"{SERVING}\nthe lamp was refused\n{SERVING}", whole_log=False, platform=None)
+    assert (found.benign, found.certain) == (True, False)
+    assert matcher.classify(f"{SERVING}\n{SERVING}", whole_log=False, platform=None).certain
+    assert not matcher.classify(f"{SERVING}\nthe lamp was refused\n{HEALTH}", whole_log=False, platform=None).benign
