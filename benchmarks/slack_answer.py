@@ -37,6 +37,7 @@ from agent.core.incident.incident import Incident, Times
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import Restart
 from agent.core.plan.plan import Plan, Risk, Rollout
+from agent.core.plan.proof import Proof
 from agent.core.service.services import Services
 from agent.core.service.serving import Target
 from agent.entrypoints.http.decide import beside
@@ -97,7 +98,7 @@ def plan_of(name):
         id=f"p-{name}-1", incident=f"inc-{name}", run="live", ordinal=1, cause="engine_dead", why="a fresh start",
         actions=(Restart(),), difference=(), target=Target(service="gemma", uid="u", generation=1, digest="d"),
         rollout=Rollout.IN_PLACE, risk=Risk.LOW, undo="prior template", if_unanswered="nothing", policy=POLICY.digest,
-        made_at=now, expires_at=now + timedelta(minutes=30),
+        proof=Proof.NOT_NEEDED, made_at=now, expires_at=now + timedelta(minutes=30),
     )  # fmt: skip
 
 

@@ -21,8 +21,6 @@ def proof_lines(plan: Plan) -> tuple[tuple[str, str], ...]:
 
 def proof_text(plan: Plan) -> list[str]:
     """Return the proof for a terminal: how it is known, the engine's figures with their line, or what is missing."""
-    if plan.proof is None:
-        return []
     said = [f"    proof    {PROOFS[plan.proof]}"]
     said += [f"    figure   {terminal(f.name)}: {terminal(f.value)}" for f in plan.proof_figures if f.line is not None]
     said += [f"    line     [{place}] {terminal(line)}" for place, line in proof_lines(plan)]

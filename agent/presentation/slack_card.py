@@ -128,10 +128,9 @@ def _plan(plan: Plan, prose: Callable[[str, int], str], code: Callable[[str, int
     blocks.append(_section(f"*Cost:* {cost}\n*Risk:* {plan.risk}{reasons}\n*Undo:* {prose(plan.undo, 600)}"))
     if plan.takes_away:
         blocks.append(_section(f"*Takes away:* {prose(plan.takes_away, 300)}"))
-    if plan.proof is not None:
-        missing = f": {prose('; '.join(plan.proof_missing), 600)}" if plan.proof_missing else ""
-        blocks.append(_section(f"*Proof of memory:* {PROOFS[plan.proof]}{missing}"))
-        blocks += [_section(code(line, 600)) for _, line in proof_lines(plan)[:1]]
+    missing = f": {prose('; '.join(plan.proof_missing), 600)}" if plan.proof_missing else ""
+    blocks.append(_section(f"*Proof of memory:* {PROOFS[plan.proof]}{missing}"))
+    blocks += [_section(code(line, 600)) for _, line in proof_lines(plan)[:1]]
     if plan.notes:
         blocks.append(_section("\n".join(f"• {prose(note, 400)}" for note in plan.notes[:6])))
     return blocks

@@ -85,7 +85,7 @@ def test_an_unproved_change_cannot_be_approved_whoever_wrote_it(journey) -> None
     """The plan in the store is exchanged for one without a proof; its digest is honest, and it is refused all the same."""
     told, found = asked(journey)
     bare = found.plan.with_(proof=Proof.NONE, proof_figures=(), proof_missing=("whether it fits",))
-    for plan in (bare, bare.with_(proof=None, proof_missing=())):
+    for plan in (bare, bare.with_(proof_missing=())):
         store: Any = told.installation.store
         store._plans[plan.id] = plan.model_dump_json()
         store._incidents[found.id] = found.with_(plan=plan).model_dump_json()

@@ -1,6 +1,7 @@
 """A plan is a proposal that can be checked: typed actions, the exact difference, the proof, the price, the way back."""
 
 from enum import StrEnum
+from typing import Final, Literal
 
 from pydantic import AwareDatetime, Field
 
@@ -47,7 +48,8 @@ class Plan(Value):
     """What would be done; never changed after it was made.
 
     Attributes:
-        proof: How it is known that the memory suffices; None in plans of versions that did not ask, which is no proof.
+        rules: The version of the rules by which it was made; they say what its digest is taken over.
+        proof: How it is known that the memory suffices.
         proof_figures: What proves it, as it was when the plan was made.
         takes_away: What it takes away from what runs now, in one line: losses, speed and price.
         proof_missing: What would have to be known; empty unless ``proof`` is ``none``.
@@ -61,6 +63,7 @@ class Plan(Value):
         asked_by: Who started a live replay or asked for advice; may not approve.
     """
 
+    rules: Literal["0.1.0"] = "0.1.0"
     id: str
     incident: str
     run: str
@@ -82,7 +85,7 @@ class Plan(Value):
     undo: str
     if_unanswered: str
     notes: tuple[str, ...] = ()
-    proof: Proof | None = None
+    proof: Proof
     proof_figures: tuple[ProofFigure, ...] = ()
     proof_missing: tuple[str, ...] = ()
     takes_away: str = ""
@@ -93,20 +96,18 @@ class Plan(Value):
 
     @property
     def digest(self) -> str:
-        """What an approval covers: every byte of the plan.
+        """What an approval covers: every field of the rules by which the plan was made.
 
-        A plan from before there were proofs has none of their fields, so that what was said of it still holds.
+        A later version that adds a field adds rules, so that a stored plan, and what was approved of it, still holds.
         """
         data = self.model_dump(mode="json")
-        return digest(data if self.proof is not None else {k: v for k, v in data.items() if k not in _SINCE_PROOFS})
+        return digest({name: data[name] for name in DIGESTED[self.rules]})
 
     @property
     def unproved(self) -> str:
         """Why nobody may be asked to approve this change, or nothing; a task for a person is no change of ours."""
         if self.by_person or self.proof in OFFERED:
             return ""
-        if self.proof is None:
-            return "it was made before plans carried a proof that their memory suffices"
         return f"nothing proves that its memory suffices: {'; '.join(self.proof_missing) or 'it carries no proof'}"
 
     @property
@@ -137,4 +138,12 @@ class Plan(Value):
         return all(isinstance(action, ForPerson) for action in self.actions)
 
 
-_SINCE_PROOFS = frozenset({"proof", "proof_figures", "proof_missing", "takes_away"})
+DIGESTED: Final[dict[str, tuple[str, ...]]] = {
+    "0.1.0": (
+        *("rules", "id", "incident", "run", "ordinal", "cause", "why", "actions", "difference", "target"),
+        *("prior_template", "rollout", "fit_before", "fit_after", "cost_before_usd_per_h", "cost_after_usd_per_h"),
+        *("decode_tokens_per_s", "risk", "risk_reasons", "undo", "if_unanswered", "notes"),
+        *("proof", "proof_figures", "proof_missing", "takes_away", "policy", "asked_by", "made_at", "expires_at"),
+    ),
+}
+"""Over which fields the digest of a plan is taken, by the version of its rules; an entry is never changed."""

@@ -36,6 +36,5 @@ def test_a_line_stands_once_however_many_figures_it_proves():
 
 
 def test_what_is_missing_is_said():
-    """And an old plan says nothing of a proof."""
+    """Nobody is asked to approve it; they learn what would have to be known."""
     assert "missing  the size" in "\n".join(proof_text(plan(proof=Proof.NONE, proof_missing=("the size",))))
-    assert proof_text(plan()) == []

@@ -13,6 +13,7 @@ from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import Restart
 from agent.core.plan.plan import Plan, Risk, Rollout
+from agent.core.plan.proof import Proof
 from agent.core.service.serving import Target
 from agent.entrypoints.cli.analysis import SteppedClock
 from agent.errors import InputRejected, StateConflict
@@ -27,7 +28,7 @@ T0 = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 PLAN = Plan(
     id="p-a-1", incident="inc-a", run="live", ordinal=1, cause="engine_dead", why="-", actions=(Restart(),),
     difference=(), target=Target(service="s", uid="u", generation=1, digest="d"), rollout=Rollout.IN_PLACE,
-    risk=Risk.LOW, undo="-", if_unanswered="-", made_at=T0, expires_at=T0 + timedelta(minutes=30),
+    risk=Risk.LOW, undo="-", if_unanswered="-", proof=Proof.NOT_NEEDED, made_at=T0, expires_at=T0 + timedelta(minutes=30),
 )  # fmt: skip
 
 

@@ -103,7 +103,6 @@ def _is_proved(plan: Plan) -> None:
     if not plan.by_person:
         proved = {Proof.COMPUTED, Proof.MEASURED} if affected_memory(plan.actions) else OFFERED
         assert plan.proof in proved, f"{plan.id} is offered with the proof {plan.proof}: {plan.proof_missing}"
-    assert plan.proof is not None, "a plan without a proof"
     assert bool(plan.proof_missing) == (plan.proof is Proof.NONE), f"{plan.id}: {plan.proof_missing}"
 
 

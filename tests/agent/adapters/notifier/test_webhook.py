@@ -13,6 +13,7 @@ from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import Difference, Restart
 from agent.core.plan.plan import FitSummary, Plan, Risk, Rollout
+from agent.core.plan.proof import Proof
 from agent.core.service.serving import Target
 from agent.errors import DependencyFailed, PolicyRefused
 
@@ -140,7 +141,7 @@ def plan(number, text):
         target=Target(service="gemma", uid="u", generation=1, digest="d"), rollout=Rollout.IN_PLACE,
         fit_before=FitSummary(fits=None, sentence="-"), fit_after=FitSummary(fits=True, sentence="-"),
         cost_before_usd_per_h=None, cost_after_usd_per_h=float(number), risk=Risk.LOW, undo=text, if_unanswered="-",
-        made_at=NOW, expires_at=NOW + timedelta(minutes=number),
+        proof=Proof.NOT_NEEDED, made_at=NOW, expires_at=NOW + timedelta(minutes=number),
     )  # fmt: skip
 
 

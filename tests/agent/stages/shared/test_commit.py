@@ -9,6 +9,7 @@ from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import Restart
 from agent.core.plan.plan import Plan, Risk, Rollout
+from agent.core.plan.proof import Proof
 from agent.core.service.serving import Target
 from agent.entrypoints.cli.analysis import SteppedClock
 from agent.ports.stage_context import Owner
@@ -23,7 +24,8 @@ def plan(number: int) -> Plan:
     return Plan(
         id=f"p-a-{number}", incident="inc-a", run="live", ordinal=number, cause="engine_dead", why=f"reason {number}",
         actions=(Restart(),), difference=(), target=Target(service="s", uid="u", generation=1, digest="d"),
-        rollout=Rollout.IN_PLACE, risk=Risk.LOW, undo="-", if_unanswered="-", made_at=T0, expires_at=T0 + timedelta(hours=1),
+        rollout=Rollout.IN_PLACE, risk=Risk.LOW, undo="-", if_unanswered="-", proof=Proof.NOT_NEEDED,
+        made_at=T0, expires_at=T0 + timedelta(hours=1),
     )  # fmt: skip
 
 
