@@ -384,4 +384,4 @@ def test_a_replay_counts_the_ends_of_many_instances_apart(tmp_path):
     with analysis(settings, run="replay-1", now=T0, services=Services(services=())) as replayed:
         assert replayed.feed_all(records, service="many") == ()
         (incident,) = replayed.settle()
-        assert [s.instance for s in replayed.installation.store.signals(incident.id)] == ["i9"]
+        assert [s.instance for s in replayed.app.store.signals(incident.id)] == ["i9"]

@@ -138,7 +138,7 @@ class Race:
     rounds: int
 
     def run(self):
-        self.plans = [asked(self.contexts[0].store, n) for n in range(self.rounds)]
+        self.plans = [asked(self.worlds[0].store, n) for n in range(self.rounds)]
         chance = random.Random(4)
         self.answers = [[chance.choice(list(Choice)) for _ in range(self.racers)] for _ in self.plans]
         self.told = [[None] * self.racers for _ in self.plans]
@@ -161,7 +161,7 @@ class Race:
                 plan_digest=plan.digest,
             )
             try:
-                self.told[number][racer] = plan_to_decision(self.contexts[racer % len(self.contexts)], word)
+                self.told[number][racer] = plan_to_decision(self.worlds[racer % len(self.worlds)], word)
             except (StateConflict, PolicyRefused) as error:
                 self.told[number][racer] = error
 
@@ -170,7 +170,7 @@ class Race:
         for number, plan in enumerate(self.plans):
             won = [t for t in self.told[number] if isinstance(t, Decision)]
             assert len(won) == 1, (plan.id, self.told[number])
-            held = self.contexts[0].store.load(plan.incident)
+            held = self.worlds[0].store.load(plan.incident)
             assert held.decision == won[0]
             assert held.phase is (Phase.APPROVED if won[0].answer is Choice.APPROVE else Phase.REJECTED)
             check_receipt(held.decision, plan, KEY)
@@ -181,7 +181,7 @@ class Race:
                 asker = racer == 0 and self.answers[number][0] is Choice.APPROVE
                 named = f"{won[0].shown} said {won[0].answer}" in str(lost)
                 assert named or (asker and "who asks does not approve" in str(lost)), str(lost)
-        rows = self.contexts[0].control.audit(10**6)
+        rows = self.worlds[0].control.audit(10**6)
         assert verify(rows).soundness is Soundness.SOUND
         assert sorted(r.incident for r in rows) == sorted(plan.incident for plan in self.plans)
 
