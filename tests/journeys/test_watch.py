@@ -188,7 +188,7 @@ def test_who_ends_the_watching_is_said_and_what_becomes_of_the_server(watched, n
     own.until(own.serving, "a serving server")
     assert own.kill_watcher(number) == 0
     assert f"{number.name}" in own.said.read_text().splitlines()[-1]
-    assert "the server runs on" in own.said.read_text().splitlines()[-1]
+    assert "the server keeps running" in own.said.read_text().splitlines()[-1]
     assert len(own.processes()) == 2
     assert own.incidents() == ()
 

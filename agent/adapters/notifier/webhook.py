@@ -13,6 +13,7 @@ from agent.core.text.safe_text import plain
 from agent.core.value import digest
 from agent.errors import DependencyFailed, PolicyRefused
 from agent.ports.clock import Clock
+from agent.presentation.event_text import event_text
 
 TYPE_OF: Final = {
     Phase.DIAGNOSED: "incident.opened",
@@ -35,8 +36,8 @@ GONE: Final = "gone"
 class WebhookNotifier:
     """Tells one address; its reference is how many lines of the timeline were told.
 
-    An event may be sent long after its moment: what it says comes from its own line of the timeline and from the plan
-    of that moment, and what stands by now is marked as ``current``.
+    An event may be sent long after its moment: what it says is made from its phase and from the plan of its own
+    moment, and what stands by now is marked as ``current``.
 
     Args:
         url: Where to.
@@ -93,27 +94,31 @@ class WebhookNotifier:
         return True
 
     def _payload(self, incident: Incident, event: Event, kind: str) -> dict[str, Any]:
+        plan = self._plan_then(event)
         data: dict[str, Any] = {
             "incident": incident.id,
             "service": incident.service,
             "run": incident.run,
             "phase": event.phase,
-            "what": self._safe(event.what),
+            "what": self._safe(event_text(event, incident, plan)),
             "by": self._safe(event.by),
             "cause": event.cause or None,
             "plan": event.plan,
             "plan_digest": event.plan_digest,
         }
         if kind.startswith("plan."):
-            data |= self._plan(event)
+            data |= self._plan(plan)
         if kind == "plan.decided":
             data["decision"] = self._decision(incident, event)
         return {"type": kind, "timestamp": event.at.isoformat(), "data": data | {"current": self._current(incident)}}
 
-    def _plan(self, event: Event) -> dict[str, Any]:
-        """Return what the event's own plan says; nothing of another one."""
+    def _plan_then(self, event: Event) -> Plan | None:
+        """Return the event's own plan; never another one."""
         plan = self._plan_of(event.plan) if event.plan is not None else None
-        if plan is None or plan.digest != event.plan_digest:
+        return plan if plan is not None and plan.digest == event.plan_digest else None
+
+    def _plan(self, plan: Plan | None) -> dict[str, Any]:
+        if plan is None:
             return {}
         rows = [d.model_dump() for d in plan.difference[:20]]
         return {

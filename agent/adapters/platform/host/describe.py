@@ -42,7 +42,7 @@ def config_of(
     if len(words) < 2:
         raise InputRejected(
             "nothing is watched",
-            why="no server's command stands behind --",
+            why="no server command follows --",
             hint="say: sre-agent watch -- vllm serve MODEL",
         )
     split = _program_words(words)

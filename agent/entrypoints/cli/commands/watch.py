@@ -41,7 +41,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--auto", action="store_true", help="apply what policy.toml calls automatic without asking")
     parser.add_argument("--console", metavar="PORT", type=int, help="show the console page on 127.0.0.1 as well")
-    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- vllm serve ...", help="the server's own words")
+    parser.add_argument(
+        "command", nargs=argparse.REMAINDER, metavar="-- vllm serve ...", help="the command that starts the server"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -107,8 +109,8 @@ def _from_log(log: Path | None) -> "ServingConfig":
     if log is None:
         raise InputRejected(
             "nothing is watched",
-            why="no server's command stands behind --",
-            hint="say: sre-agent watch -- vllm serve MODEL",
+            why="no server command follows --",
+            hint="run: sre-agent watch -- vllm serve MODEL",
         )
     with log.open("rb") as file:
         told = args_from_log(tuple(file.read(FIRST_BYTES).decode("utf-8", "replace").splitlines()))
@@ -116,7 +118,7 @@ def _from_log(log: Path | None) -> "ServingConfig":
         raise InputRejected(
             f"the log {str(log)!r} is not followed",
             why="it does not tell what the server was started with",
-            hint="give the server's words as well: sre-agent watch --log FILE -- vllm serve MODEL ...",
+            hint="give the server's command as well: sre-agent watch --log FILE -- vllm serve MODEL ...",
         )
     return with_machine_memory(told)
 
@@ -156,6 +158,7 @@ class _Watch:
         self._interrupt = False
         self._ended_by = ""
         self._told: dict[str, int] = {}
+        self._said: dict[str, str] = {}
         self._began = app.clock.now()
         self._view: View = view()
         self._watchman: HostMonitor = HostMonitor(
@@ -211,8 +214,8 @@ class _Watch:
         try:
             self._view.close()
             if self._ended_by:
-                again = f"the same command takes it over again: --name {self._service}"
-                self._view.say(f"{self._ended_by}: the watching ends, the server runs on; {again}")
+                again = f"to watch it again, run the same command with --name {self._service}"
+                self._view.say(f"{self._ended_by}: watching stops, the server keeps running; {again}")
         except (OSError, ValueError):  # what is printed at the end of the process would fail once more
             nowhere = os.open(os.devnull, os.O_WRONLY)
             for stream in (1, 2):
@@ -244,12 +247,17 @@ class _Watch:
         return tuple(sorted(fresh, key=lambda i: (i.opened_at, i.id)))
 
     def _tell(self, incident: "Incident") -> None:
-        """Say what is new in the timeline."""
+        """Say what is new: a sentence for each step, and none twice in a row."""
         from agent.entrypoints.cli.output import for_people
+        from agent.presentation.event_text import event_text
 
         events = self._app.store.timeline(incident.id)
         for event in events[self._told.get(incident.id, 0) :]:
-            self._view.say(f"{event.at:%H:%M:%S}  {event.phase:<13} {for_people(event.what, lines=False)}")
+            plan = self._app.store.plan(event.plan) if event.plan is not None else None
+            says = for_people(event_text(event, incident, plan), lines=False)
+            if says != self._said.get(incident.id):
+                self._view.say(f"{event.at:%H:%M:%S}  {event.phase:<13} {says}")
+            self._said[incident.id] = says
         self._told[incident.id] = len(events)
 
     def _ask(self, incident: "Incident") -> None:
@@ -266,7 +274,7 @@ class _Watch:
         self._view.say(without_secrets("\n".join(lines(incident, now=self._app.clock.now()))))
         self._bar(incident)
         if plan.by_person:
-            self._view.say("  this is yours to do; say yes when it is done, and the server is started again")
+            self._view.say("  this is a task for you; answer yes when it is done, and the server is restarted")
         question = f"{'is it done' if plan.by_person else 'apply'} ({plan.id})? [y]es [n]o [l]ater"
         word = self._view.ask(question, "ynl", lambda: self._still(incident.id, plan.id))
         if word is None and self._interrupt:
@@ -364,14 +372,16 @@ class _Watch:
             self._stopping.set()
             return
         self._interrupt = False
-        question = "stop the [s]erver too, only the [w]atching, or [g]o on?"
+        question = "stop the [s]erver too, stop only [w]atching, or [g]o on?"
         word = self._view.ask(question, "swg", lambda: not self._stopping.is_set() and not self._interrupt)
         if word == "g":
             return
         if word == "s":
             self._stop_server()
         else:
-            self._view.say(f"the server runs on; the same command takes it over again: --name {self._service}")
+            self._view.say(
+                f"the server keeps running; to watch it again, run the same command with --name {self._service}"
+            )
         self._stopping.set()
 
     def _stop_server(self) -> None:
@@ -383,7 +393,7 @@ class _Watch:
         while time.monotonic() < until:
             newest = self._platform.settled(self._service).newest
             if newest is None or newest.stage is Stage.ENDED:
-                self._view.say("the server has ended")
+                self._view.say("the server has stopped")
                 return
             time.sleep(0.1)
-        self._view.say("the server has not ended yet; the next watcher goes on with it")
+        self._view.say("the server has not stopped yet; run the command again to keep watching it")

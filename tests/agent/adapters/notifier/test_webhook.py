@@ -123,8 +123,12 @@ def test_an_address_that_may_not_be_reached_is_a_failure_of_telling(error):
 
 def test_secrets_and_escapes_do_not_leave():
     post = Post()
-    told = timeline(*WHOLE, what="key hf_secret \x1b[31m \u202e https://evil.example")
-    notifier(post, redact=lambda t: t.replace("hf_secret", "[secret]")).tell(incident(), told, reference=None)
+    hostile = "key hf_secret \x1b[31m \u202e https://evil.example"
+    told = tuple(event.with_(by=hostile) for event in timeline(*WHOLE[:-1], Phase.ESCALATED, what=hostile))
+    notifier(post, redact=lambda t: t.replace("hf_secret", "[secret]")).tell(incident(hostile), told, reference=None)
+    assert (
+        sum("[secret]" in json.loads(body)["data"]["what"] for _, body, _ in post.got) == 2
+    )  # who answered, and why it ended
     for _, body, _ in post.got:
         text = body.decode()
         assert "hf_secret" not in text

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 import structlog
 
+from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import Phase
 from agent.entrypoints.cli.commands.watch import _Watch
 from agent.entrypoints.cli.main import main
@@ -104,8 +105,8 @@ def test_what_a_server_prints_cannot_speak_to_the_terminal(through):
     view = Said()
     now = datetime(2026, 11, 22, 3, tzinfo=UTC)
     watch = object.__new__(_Watch)
-    event = SimpleNamespace(at=now, phase=Phase.OPEN, what=HOSTILE)
-    watch.__dict__ |= {"_view": view, "_interrupt": False, "_service": "gemma", "_told": {}}
+    event = Event(at=now, phase=Phase.ESCALATED, what=HOSTILE)
+    watch.__dict__ |= {"_view": view, "_interrupt": False, "_service": "gemma", "_told": {}, "_said": {}}
     watch._watchman = SimpleNamespace(page=None, checkup=None, last_line="")
     store = SimpleNamespace(timeline=lambda _id: (event,))
     watch._app = SimpleNamespace(clock=SimpleNamespace(now=lambda: now), store=store)
@@ -117,7 +118,8 @@ def test_what_a_server_prints_cannot_speak_to_the_terminal(through):
         watch._incidents = fails
         watch._turn()
     elif through == "an event":
-        watch._tell(SimpleNamespace(id="i"))
+        about = {"id": "i", "service": "gemma", "platform": "host", "ended_why": HOSTILE, "phase": Phase.ESCALATED}
+        watch._tell(Incident(**about, opened_at=now, phase_at=now, quiet_since=now))
     else:
         start = SimpleNamespace(ready_at=now, began_at=now, sick="", stage="ready", revision="r1", mark="m")
         view.say(state_line("gemma", SimpleNamespace(newest=start), None, now=now, last=HOSTILE))

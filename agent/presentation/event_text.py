@@ -1,0 +1,85 @@
+"""One step of an incident in a sentence, made from state: what webhooks send and what a watcher prints."""
+
+from agent.core.incident.incident import Event, Incident
+from agent.core.incident.phase import ENDS, Phase
+from agent.core.plan.plan import Plan
+from agent.presentation.plan_title import as_sentence
+from agent.presentation.standing import class_words, standing
+
+_P = Phase
+_PLAIN: dict[Phase, str] = {
+    _P.OPEN: "Signals have arrived; the cause is not known yet.",
+    _P.PLANNED: "{plan} was made.",
+    _P.ASKED: "{plan} needs approval.",
+    _P.APPROVED: "{by} approved {name}.",
+    _P.APPLYING: "{plan} was approved, and its change was ordered.",
+    _P.VERIFYING: "The rollout of {name} ended; whether the service works is being measured.",
+    _P.ROLLING_BACK: "{plan} was not verified as a success; whatever it changed is to be put back.",
+    _P.ROLLED_BACK: "Whatever {name} changed was put back.",
+    _P.REFUSED: "{plan} was approved and then refused at the final check, so it was not applied.",
+    _P.REJECTED: "{by} rejected {name}; it was not applied.",
+    _P.EXPIRED: "Nobody answered {name} in time; it was not applied.",
+    _P.SUPERSEDED: "More became known, so {name} was withdrawn; it was not applied.",
+}
+_BY_PERSON: dict[Phase, str] = {
+    _P.ASKED: "{plan} is a task for a person.",
+    _P.APPROVED: "{by} took {name} on.",
+    _P.APPLYING: "A person carries out {name}.",
+    _P.VERIFYING: "A person carries out {name}; the agent changes nothing and watches for a healthy signal.",
+    _P.ROLLING_BACK: "No healthy signal came in time for {name}. The agent changed nothing.",
+    _P.ROLLED_BACK: "No healthy signal came in time for {name}. The agent changed nothing.",
+    _P.REFUSED: "{plan} was taken on and then refused at the final check.",
+    _P.REJECTED: "{by} rejected {name}.",
+    _P.EXPIRED: "Nobody took {name} on in time.",
+    _P.SUPERSEDED: "More became known, so {name} was withdrawn.",
+}
+
+
+def event_text(event: Event, incident: Incident, plan: Plan | None) -> str:
+    """Return what a line of the timeline stands for, true also when it is read long after its moment.
+
+    The words that a stage wrote are not repeated: they may quote what was believed at the time.
+
+    Args:
+        event: The line.
+        incident: The incident as it is now; its end, reason and answer are read from it.
+        plan: The plan that the event names, as it was made; None where there is none or it is gone.
+    """
+    if event.phase in ENDS:
+        return _end(event, incident)
+    if event.phase is Phase.DIAGNOSED:
+        return _diagnosis(event, incident)
+    by_person = plan is not None and plan.by_person
+    form = (_BY_PERSON if by_person and event.phase in _BY_PERSON else _PLAIN)[event.phase]
+    name = f"plan {event.plan}" if event.plan else "the plan"
+    said = form.format(plan=name[:1].upper() + name[1:], name=name, by=event.by)
+    return said + _reason(event, incident)
+
+
+def _end(event: Event, incident: Incident) -> str:
+    """An end is final, so the present state is the state of then."""
+    says = standing(incident.with_(phase=event.phase), event.at).says
+    if event.phase is Phase.RESOLVED or not incident.ended_why:
+        return says
+    return f"{says} Reason: {as_sentence(incident.ended_why)}"
+
+
+def _diagnosis(event: Event, incident: Incident) -> str:
+    diagnosis = incident.diagnosis
+    if diagnosis is not None and event.cause == diagnosis.class_:
+        return f"Diagnosis: {as_sentence(diagnosis.root_cause)}"
+    if event.cause in {"", "unknown"}:
+        return "The cause is not known yet."
+    return f"Diagnosis: {class_words(event.cause)}."
+
+
+def _reason(event: Event, incident: Incident) -> str:
+    """Why, as long as the incident still holds it: the words of a rejection, or the reason of its present phase."""
+    decision = incident.decision
+    if event.phase is Phase.REJECTED and decision is not None and decision.plan == event.plan:
+        why = decision.why
+    elif event.phase is Phase.REFUSED and incident.phase is Phase.REFUSED:
+        why = incident.ended_why
+    else:
+        why = ""
+    return f" Reason: {as_sentence(why)}" if why else ""

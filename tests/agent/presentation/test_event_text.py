@@ -1,0 +1,88 @@
+"""A step in a sentence: made from state in every phase, true when read late, and never the words of a stage."""
+
+import re
+
+import pytest
+
+from agent.core.change.verification import Verdict
+from agent.core.decision.decision import Choice
+from agent.core.incident.phase import ENDS, Phase
+from agent.presentation.event_text import event_text
+from agent.presentation.standing import standing
+
+RAW = re.compile(r"[A-Z]+_[A-Z]+|\bintends\b|[a-z]+_[a-z_]+|\.\.|None|\{")
+
+
+def told(stage, incident):
+    """Every line of the timeline with its sentence."""
+    store = stage.world.store
+    events = store.timeline(incident.id)
+    return [(e.phase, event_text(e, incident, store.plan(e.plan) if e.plan else None)) for e in events]
+
+
+def lives(stage, scenes):
+    applying = stage.applying(stage.said(stage.waiting("s-a"), Choice.APPROVE))
+    back = stage.rolled_back(
+        stage.verifying(stage.applying(stage.said(stage.waiting("s-b"), Choice.APPROVE)), good=False)
+    )
+    return {
+        "open": stage.open("s-open"),
+        "resolved": stage.resolved(stage.verifying(applying)),
+        "rolled back": stage.escalated(back),
+        "rejected": stage.said(stage.waiting("s-no"), Choice.REJECT, why="too dear"),
+        "refused": stage.move(stage.said(stage.waiting("s-ref"), Choice.APPROVE), Phase.REFUSED, "differs"),
+        "expired": stage.move(stage.waiting("s-exp"), Phase.EXPIRED, "unanswered"),
+        "superseded": stage.move(stage.waiting("s-sup"), Phase.SUPERSEDED, "more"),
+        "recovered": stage.move(stage.waiting("s-rec"), Phase.SELF_RECOVERED, "healthy"),
+        "task": stage.said(stage.waiting("s-task", make=scenes.person_plan), Choice.APPROVE),
+    }
+
+
+def test_every_phase_of_every_life_has_a_sentence_of_its_own(stage, scenes):
+    seen = set()
+    for name, incident in lives(stage, scenes).items():
+        for phase, said in told(stage, incident):
+            seen.add(phase)
+            assert said.endswith("."), (name, phase, said)
+            assert not RAW.search(said.partition(" Reason: ")[0]), (name, phase, said)
+    assert seen == set(Phase)
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_a_phase_has_a_sentence_with_and_without_a_plan(stage, scenes, phase):
+    """Also where the plan is gone from the store."""
+    for make in (scenes.a_plan, scenes.person_plan):
+        incident = stage.waiting(f"s-{make.__name__}-{phase}", make=make)
+        event = stage.world.store.timeline(incident.id)[-1].with_(phase=phase)
+        for plan in (incident.plan, None):
+            said = event_text(event, incident, plan)
+            assert said.endswith(".")
+            if phase not in {*ENDS, Phase.OPEN, Phase.DIAGNOSED}:
+                assert incident.plan.id in said
+
+
+def test_an_end_says_what_the_page_says(stage):
+    incident = stage.move(stage.waiting("s-rec"), Phase.SELF_RECOVERED, "healthy")
+    assert told(stage, incident)[-1][1].startswith(standing(incident, stage.clock.now()).says)
+
+
+def test_who_answered_and_why_is_told(stage):
+    rejected = stage.said(stage.waiting("s-no"), Choice.REJECT, why="too dear")
+    phase, said = told(stage, rejected)[-1]
+    assert phase is Phase.REJECTED
+    assert said.endswith(f"rejected plan {rejected.plan.id}; it was not applied. Reason: Too dear.")
+
+
+def test_a_task_of_a_person_is_never_called_a_change_of_ours(stage, scenes):
+    incident = stage.said(stage.waiting("s-task", make=scenes.person_plan), Choice.APPROVE)
+    event = stage.world.store.timeline(incident.id)[-1]
+    for phase in set(Phase) - ENDS:
+        said = event_text(event.with_(phase=phase), incident, incident.plan)
+        assert not re.search(r"was ordered|rollout|put back|was not applied", said), (phase, said)
+
+
+def test_a_verdict_is_not_claimed_before_it_stands(stage):
+    verifying = stage.verifying(stage.applying(stage.said(stage.waiting("s-v"), Choice.APPROVE)))
+    said = dict(told(stage, verifying))[Phase.VERIFYING]
+    assert "is being measured" in said
+    assert not any(str(verdict) in said for verdict in Verdict)
