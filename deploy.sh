@@ -302,7 +302,7 @@ for word in "$@"; do
     --yes) yes=yes ;;
     -h | --help) usage; exit 0 ;;
     plan | apply | smoke | destroy) action=$word ;;
-    *) usage >&2; fail "no word $word is known" ;;
+    *) usage >&2; fail "unknown argument: $word" ;;
   esac
 done
 if [[ -z $action && $dry == yes ]]; then action=apply; fi

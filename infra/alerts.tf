@@ -104,7 +104,7 @@ resource "google_monitoring_alert_policy" "deaf" {
   }
 
   documentation {
-    content   = "Log entries do not reach the agent: look at the sink, sre-log-events-push, on_log_event and the job sre-canary (docs/operate.md, 'The agent is deaf')."
+    content   = "Log entries do not reach the agent: look at the sink, sre-log-events-push, on_log_event and the job sre-canary (docs/operate.md, 'The agent receives no events')."
     mime_type = "text/markdown"
   }
 

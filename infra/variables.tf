@@ -110,7 +110,7 @@ variable "people" {
 
   validation {
     condition     = length(var.people) > 0 && alltrue([for address in var.people : can(regex("^[^@ ]+@[^@ ]+$", address))])
-    error_message = "Somebody must hear when the agent is deaf: at least one e-mail address."
+    error_message = "At least one e-mail address is needed: it is told when the agent receives no events."
   }
 }
 

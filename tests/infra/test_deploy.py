@@ -228,7 +228,7 @@ def test_nobody_logged_in_is_found_before_anything_is_changed(tree, missing):
 @pytest.mark.parametrize(
     ("words", "more", "says"),
     [
-        (["aply"], {}, "no word aply is known"),
+        (["aply"], {}, "unknown argument: aply"),
         ([], {}, "usage: ./deploy.sh"),
         (["plan"], {}, "PROJECT"),
         (["plan"], {"PROJECT": "p-1234567"}, "REGION"),

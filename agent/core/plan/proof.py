@@ -25,7 +25,7 @@ class Proof(StrEnum):
     """How it is known that the memory suffices."""
 
     NOT_NEEDED = "not_needed"  # nothing that the plan changes takes memory
-    COMPUTED = "computed"  # the arithmetic says that it fits, at the pessimistic end of every term
+    COMPUTED = "computed"  # it fits, at the pessimistic end of every term
     MEASURED = "measured"  # the engine printed what it needs and what it has, at the same start with the same flags
     NONE = "none"  # nobody knows; a task for a person, never offered for approval
 

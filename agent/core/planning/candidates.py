@@ -165,7 +165,7 @@ def _by_hand(service: str, told: LoggedConfig, flags: Mapping[str, str | None], 
     for name, value in flags.items():
         args = with_flag(args, name, value)
     how = change_commands(told.platform, service, told.config.args, args)
-    says = ", ".join(f"--{n} {'(take it away)' if v is None else v}".strip() for n, v in flags.items())
+    says = ", ".join(f"--{n} {'(removed)' if v is None else v}".strip() for n, v in flags.items())
     return ForPerson(
         action=fix,
         instruction=f"Start the server with {says}. {how.note}".strip(),

@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:  # noqa: PLR0911 - one retur
         argv: The words after the program's name; the process's own when None.
 
     Returns:
-        The exit code of the contract: 0 done, 1 a negative answer, 2 bad input, 3 a dependency failed.
+        The exit code of the contract: 0 done, 1 the check failed, 2 bad input, 3 a dependency failed.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     if not words or words[0] in {"-h", "--help"}:

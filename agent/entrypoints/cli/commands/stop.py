@@ -6,7 +6,7 @@ import argparse
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the words."""
     parser.add_argument("--why", metavar="TEXT", help="stop every change from now on, and say why")
-    parser.add_argument("--off", action="store_true", help="let changes go on")
+    parser.add_argument("--off", action="store_true", help="allow changes again")
     parser.add_argument("--by", metavar="NAME", help="who does it (local mode only; shown as not verified)")
 
 
@@ -35,5 +35,5 @@ def _said(by: str, why: str) -> str:
     from agent.core.text.safe_text import terminal
 
     said = f"the kill switch is on (by {by or 'somebody'}: {why or 'no reason given'})"
-    more = "nothing is changed, roll-backs included; to let changes go on: sre-agent stop --off"
+    more = "nothing is changed, roll-backs included; to allow changes again: sre-agent stop --off"
     return terminal(f"{said}: {more}", lines=False)

@@ -74,7 +74,7 @@ def _queue(settings: Settings) -> Iterator[Finding]:
     if rows:
         newest = rows[0]
         says = f"{len(rows)} messages were given up, the newest because {newest.get('reason', '?')[:80]!r}"
-        yield bad("dead-letters", says, "read them: docs/operate.md, 'Messages that were given up'")
+        yield bad("dead-letters", says, "read them: docs/operate.md, 'Dead letters'")
     else:
         yield good("dead-letters", "none")
 
