@@ -117,7 +117,7 @@ def _body(option: Option) -> Iterator[str]:
     yield f"   serve: {option.model} on {option.count} x {option.accelerator}"
     yield f"   flags: {flag_line(option.flags) or '(none)'}"
     yield f"   costs: {_cost(option.cost)}"
-    yield f"   takes away: {option.tradeoff.line}"
+    yield f"   trade-off: {option.tradeoff.line}"
     yield (
         f"   requests: at most {option.concurrency.container} per instance; "
         f"from {option.concurrency.queues_from + 1} of full length on they queue"

@@ -102,7 +102,7 @@ def _trouble(incident: Incident, prose: Callable[[str, int], str], code: Callabl
         where = prose(place_of(diagnosis.decisive.signal, incident.platform), 200)
         blocks += [_section(f"*Key log line* ({where})"), _section(code(diagnosis.decisive.line, 900))]
     if diagnosis.unknown:
-        blocks.append(_section(f"*Not known:* {prose('; '.join(diagnosis.unknown), 800)}"))
+        blocks.append(_section(f"*Unknown:* {prose('; '.join(diagnosis.unknown), 800)}"))
     return blocks
 
 
@@ -127,7 +127,7 @@ def _plan(plan: Plan, prose: Callable[[str, int], str], code: Callable[[str, int
     reasons = f" ({prose('; '.join(plan.risk_reasons), 600)})" if plan.risk_reasons else ""
     blocks.append(_section(f"*Cost:* {cost}\n*Risk:* {plan.risk}{reasons}\n*Undo:* {prose(plan.undo, 600)}"))
     if plan.takes_away:
-        blocks.append(_section(f"*Takes away:* {prose(plan.takes_away, 300)}"))
+        blocks.append(_section(f"*Trade-off:* {prose(plan.takes_away, 300)}"))
     missing = f": {prose('; '.join(plan.proof_missing), 600)}" if plan.proof_missing else ""
     blocks.append(_section(f"*Proof of memory:* {PROOFS[plan.proof]}{missing}"))
     blocks += [_section(code(line, 600)) for _, line in proof_lines(plan)[:1]]
@@ -160,7 +160,7 @@ def _asking(incident: Incident, plan: Plan, console_url: str) -> list[Block]:
     may_apply = incident.may_change or plan.by_person
     elements: list[Block] = []
     if may_apply:
-        approve = _button("Take it on" if plan.by_person else "Approve", APPROVE, value=value, style="primary")
+        approve = _button("Assign to me" if plan.by_person else "Approve", APPROVE, value=value, style="primary")
         if plan.risk is Risk.HIGH and not plan.by_person:
             approve["confirm"] = _CONFIRM
         elements.append(approve)
@@ -190,8 +190,8 @@ def reason_block(plan_id: str) -> str:
 def _reason(plan: Plan) -> Block:
     """Where a reason may be typed; it comes with the press, and typing alone sends nothing."""
     element = {"type": "plain_text_input", "action_id": REASON, "multiline": False, "max_length": REASON_CHARS}
-    element["placeholder"] = _plain("What should be tried or known instead")
-    label = _plain("Reason, if you reject (may stay empty)")
+    element["placeholder"] = _plain("What should be tried instead")
+    label = _plain("Reason, if you reject (optional)")
     return {"type": "input", "block_id": reason_block(plan.id), "optional": True, "label": label, "element": element}
 
 

@@ -80,7 +80,7 @@ def memory_bar(report: Mapping[str, object] | None) -> Bar | None:
 
 def _placed(sizes: list[tuple[str, str, int]], whole: int, total: int, *, free: int) -> tuple[Part, ...]:
     parts, at = [], 0
-    for kind, label, size in [*sizes, *([("free", "left free", free)] if free else [])]:
+    for kind, label, size in [*sizes, *([("free", "free", free)] if free else [])]:
         parts.append(Part(kind=kind, label=label, gib=size / GIB, x=at / whole * _WIDTH, width=size / whole * _WIDTH))
         at += size
     assert at <= max(whole, total) + 1

@@ -199,7 +199,7 @@ def test_a_replay_that_changes_nothing_offers_no_approval():
 def test_a_task_for_a_person_is_taken_on_not_applied():
     task = plan(actions=(ForPerson(action="fix_quota", instruction="Ask for quota.", commands=("gcloud x",)),))
     found = shown(plan=task)
-    assert buttons(found)[APPROVE]["text"]["text"] == "Take it on"
+    assert buttons(found)[APPROVE]["text"]["text"] == "Assign to me"
     assert "gcloud x" in json.dumps(list(found.blocks))
 
 

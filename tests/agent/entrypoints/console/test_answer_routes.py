@@ -313,7 +313,7 @@ def test_where_decide_is_another_service_this_one_writes_nothing(stage, browser_
 
 def test_a_plan_for_a_person_is_taken_on(stage, browser, scenes):
     incident = stage.waiting(make=scenes.person_plan)
-    assert "I take this on" in text(browser.get(f"/plans/{incident.plan.id}"))
+    assert "Assign to me" in text(browser.get(f"/plans/{incident.plan.id}"))
     answered = browser.answer(incident.plan, "approve")
     assert "took the task on; the agent begins to watch" in text(browser.get(answered.headers["Location"]))
 

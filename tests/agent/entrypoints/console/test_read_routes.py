@@ -182,7 +182,7 @@ def test_measurements_say_what_could_not_be_measured(stage, browser, scenes):
 def test_what_the_start_printed_stands_beside_what_was_predicted(stage, browser, scenes):
     incident = every_state(stage, scenes)["resolved"]
     page = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", text(browser, f"/incidents/{incident.id}")))
-    assert "(vLLM 0.22.1), beside what the plan predicted Figure Predicted Observed" in page
+    assert "(vLLM 0.22.1), compared with the plan's prediction Figure Predicted Observed" in page
     assert "weights (GiB) 15.7 (+0.5%) 15.62 kv tokens 75,000 (-34.0%) 113,552 outside the predicted range" in page
     assert "num gpu blocks nothing 7,097" in page
     assert "deviates prediction : slower than predicted" in page
@@ -288,7 +288,7 @@ def test_the_list_is_filtered_by_service_and_by_open(stage, browser, scenes):
 
 def test_an_empty_list_says_what_to_do(browser):
     page = text(browser, "/")
-    assert "Nothing has broken yet" in page
+    assert "No incidents yet" in page
     assert "sre-agent replay examples/" in page
     assert "sre-agent doctor" in page
 
