@@ -12,7 +12,7 @@ from agent.catalogue.load_failures import FailureCatalogue, load_failures
 from agent.catalogue.load_secrets import load_secrets
 from agent.core.decision.policy import Policy, parse_policy
 from agent.core.incident.incident import Times
-from agent.core.intake.origin import Reading, watch_everything, watching
+from agent.core.intake.origin import Reading, watch_everything, watched_by
 from agent.core.plan.capacity import Capacity
 from agent.core.redaction.redacted_json import body_without_secrets
 from agent.core.redaction.redactor import Redactor
@@ -170,7 +170,7 @@ def reading_of(services: Services, *, run: str, clock: Callable[[], datetime]) -
     """Return what intake must know: which services are watched, and which are our own."""
     return Reading(
         run=run,
-        watched=watching(services) if services.services else watch_everything,
+        watched=watched_by(services) if services.services else watch_everything,
         own_services=frozenset(services.own),
         clock=clock,
         service=services.services[0].name if len(services.services) == 1 else None,

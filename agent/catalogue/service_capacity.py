@@ -75,7 +75,7 @@ class ServiceCapacity:
         self._fit = fit
         self._platforms = platforms
 
-    def word(self, service: str, config: ServingConfig) -> FitSummary:
+    def assess(self, service: str, config: ServingConfig) -> FitSummary:
         """Return what the arithmetic says of a configuration."""
         try:
             s = self.setting(service, config)
@@ -301,7 +301,7 @@ def _option(setting: Setting, option: Option, move: Move | None) -> FitOption:
     moved = option.reach is not Reach.FLAGS
     return FitOption(
         flags=flag_settings(setting.flags, option.flags),
-        word=fit_summary(option.fit) if moved else _with_speed(option.fit, setting, option.flags),
+        fit=fit_summary(option.fit) if moved else _with_speed(option.fit, setting, option.flags),
         note="; ".join((*option.cost.quality, option.note)),
         cost_usd_per_h=option.cost.usd_per_h,
         decode_tokens_per_s=(speed[0] * speed[1]) ** 0.5 if speed is not None else None,

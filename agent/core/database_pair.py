@@ -3,7 +3,7 @@
 from agent.core.value import Value
 
 
-class Mark(Value):
+class InstallationMark(Value):
     """What one of the two databases says of the installation.
 
     Attributes:
@@ -18,12 +18,12 @@ class Mark(Value):
     reached: int = 0
 
 
-def advanced(mark: Mark, reached: int) -> Mark:
+def advanced(mark: InstallationMark, reached: int) -> InstallationMark:
     """Return the mark of a database that has seen the other one come that far; it never goes back."""
     return mark.with_(reached=max(mark.reached, reached))
 
 
-def pair_fault(incidents: Mark | None, control: Mark | None, *, recorded: int) -> str:
+def pair_fault(incidents: InstallationMark | None, control: InstallationMark | None, *, recorded: int) -> str:
     """Return why nothing may be changed on the word of these two databases, or nothing.
 
     Args:

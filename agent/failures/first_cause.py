@@ -19,7 +19,7 @@ from agent.failures.text.log_text import (
     most_informative_lines,
     only_info,
 )
-from agent.failures.text.phases import LOOK_AHEAD_LINES, STARTING, Mark, Timeline
+from agent.failures.text.phases import LOOK_AHEAD_LINES, STARTING, PhaseMark, Timeline
 from agent.failures.text.streams import body_of, pods_of
 
 UNKNOWN_CONFIDENCE = 0.2
@@ -111,9 +111,9 @@ def _is_end(entry: Signature) -> bool:
     return entry.role is not Role.HINT and entry.failure_class in NEVER and not entry.passing
 
 
-def _mark(sighting: Sighting) -> Mark:
+def _mark(sighting: Sighting) -> PhaseMark:
     entry = sighting.signature
-    return Mark(index=sighting.index, phase=entry.phase, near=entry.near, proof=entry.proof)
+    return PhaseMark(index=sighting.index, phase=entry.phase, near=entry.near, proof=entry.proof)
 
 
 def _mild(line: str, known: bool) -> bool:  # noqa: FBT001 - one of three reasons

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from pydantic import AwareDatetime, Field
 
-from agent.core.database_pair import Mark
+from agent.core.database_pair import InstallationMark
 from agent.core.incident.incident import Event, Incident
 from agent.core.intake.signal import Signal
 from agent.core.plan.plan import Plan
@@ -61,15 +61,15 @@ class Query(Value):
 class MarkStore(Protocol):
     """The mark of the installation that each of the two databases carries."""
 
-    def mark(self) -> Mark | None:
+    def mark(self) -> InstallationMark | None:
         """Return the mark; None where the database was never stamped, or was emptied."""
         ...
 
-    def first_mark(self, mark: Mark) -> Mark:
+    def first_mark(self, mark: InstallationMark) -> InstallationMark:
         """Set the mark where there is none; return the one that stands."""
         ...
 
-    def set_mark(self, mark: Mark) -> None:
+    def set_mark(self, mark: InstallationMark) -> None:
         """Set the mark, whatever stood there."""
         ...
 

@@ -13,7 +13,7 @@ VERDICTS: dict[Verdict, str] = {
 }
 
 
-def worth(measurement: Measurement) -> str:
+def judgement_text(measurement: Measurement) -> str:
     """Return what a measurement is worth, in words: also that it was made and nothing judges it."""
     if measurement.good is None:
         return "not measured" if measurement.value is None else "not judged"

@@ -11,7 +11,7 @@ from agent.core.plan.plan import DIGEST_SHOWN, Plan
 from agent.core.text.field_labels import field_text
 from agent.core.text.safe_text import shortened, terminal
 from agent.presentation.evidence import field_source, place_of
-from agent.presentation.measured import figure_words, worth
+from agent.presentation.measured import figure_words, judgement_text
 from agent.presentation.plan_title import as_sentence, plan_title
 from agent.presentation.proof_text import proof_text
 from agent.presentation.standing import SOURCES, moment, standing
@@ -63,7 +63,7 @@ def _answers(incident: Incident, plan: Plan) -> list[str]:
 
 def _measured(verification: Verification) -> list[str]:
     newest = {m.check: m for m in verification.measurements}
-    said = [f"  measured   {m.check}: {worth(m)} - {terminal(m.says)}" for m in newest.values()]
+    said = [f"  measured   {m.check}: {judgement_text(m)} - {terminal(m.says)}" for m in newest.values()]
     if verification.observed is not None:
         said += [f"  start-up   {figure_words(f)}" for f in verification.observed.figures]
     if verification.verdict is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from agent.core.diagnosis.diagnosis import Evidence, ModelWord
+from agent.core.diagnosis.diagnosis import Evidence, ModelExplanation
 from agent.core.diagnosis.evidence_pack import EvidencePack, Line, ModelInput, build_pack, fence_mark, rules_summary
 from agent.core.diagnosis.model_answer import EarlierLog, FitOf, LinesAround, ModelAnswer, answer_schema, read_answer
 from agent.core.diagnosis.model_request import ModelUse, Spend
@@ -29,7 +29,7 @@ _MAY_NOT_ASK = "There is no more evidence than this."
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reach:
+class Lookups:
     """What a model may be shown on request; every one only reads.
 
     Attributes:
@@ -42,7 +42,7 @@ class Reach:
 
 
 NOTHING = Spend()
-NOTHING_MORE = Reach(fit=lambda _: "", earlier=tuple)
+NOTHING_MORE = Lookups(fit=lambda _: "", earlier=tuple)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class Subject:
     patient: str
     may_wake: bool
     cap: Spend
-    reach: Reach = NOTHING_MORE
+    reach: Lookups = NOTHING_MORE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +72,7 @@ class ModelReply:
         misbehaved: Answers that could not be used.
     """
 
-    word: ModelWord | None
+    word: ModelExplanation | None
     lines: tuple[Evidence, ...] = ()
     spent: Spend = NOTHING
     why: str = ""
@@ -208,7 +208,7 @@ class Conversation:
 
     def _heard(self, said: _Said) -> ModelReply:
         lines = said.pack.cited(said.answer.cited)
-        word = ModelWord(
+        word = ModelExplanation(
             class_=said.answer.class_,
             root_cause=prose(self._redact(said.answer.root_cause)),
             cited=tuple(line.signal for line in lines),

@@ -14,7 +14,7 @@ from agent.core.service.container_args import with_flag
 from agent.core.service.serving import Live
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, StateConflict
 from agent.ports.stage_context import StageContext
-from agent.stages.conversation import Conversation, ModelReply, Reach, Subject
+from agent.stages.conversation import Conversation, Lookups, ModelReply, Subject
 from agent.stages.incident_to_diagnosis import read_log, withdraw, without_secrets
 from agent.stages.shared.commit import save
 from agent.stages.shared.outcome import StageOutcome
@@ -125,7 +125,7 @@ def _subject(context: StageContext, incident: Incident, model_request: ModelRequ
         patient=incident.service,
         may_wake=model_request.may_wake,
         cap=cap,
-        reach=Reach(fit=lambda asked: _fit(context, live, asked), earlier=lambda: _earlier(context, incident, live)),
+        reach=Lookups(fit=lambda asked: _fit(context, live, asked), earlier=lambda: _earlier(context, incident, live)),
     )
 
 
@@ -142,7 +142,7 @@ def _facts(context: StageContext, incident: Incident, live: Live | None) -> tupl
         words = " ".join([*live.config.command, *live.config.args])
         card = f"{live.config.accelerator_count} x {live.config.accelerator}" if live.config.accelerator else "no card"
         facts.append(("configuration now", f"{card}, container memory {live.config.memory_mib} MiB: {words}"))
-        facts.append(("fit of it", context.rules.fits.word(incident.service, live.config).sentence))
+        facts.append(("fit of it", context.rules.fits.assess(incident.service, live.config).sentence))
         serving = live.latest_ready_revision or "none"
         facts.append(("revisions", f"in trouble {incident.revision}, last that served {serving}"))
         facts.append(("platform says", live.message))
@@ -161,7 +161,7 @@ def _fit(context: StageContext, live: Live | None, asked: FitOf) -> str:
         args = with_flag(args, "max-model-len", str(asked.max_model_len))
     if asked.gpu_memory_utilization is not None:
         args = with_flag(args, "gpu-memory-utilization", f"{asked.gpu_memory_utilization:.2f}")
-    return context.rules.fits.word(live.service, live.config.with_(args=args)).sentence
+    return context.rules.fits.assess(live.service, live.config.with_(args=args)).sentence
 
 
 def _earlier(context: StageContext, incident: Incident, live: Live | None) -> tuple[str, ...]:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from agent.core.database_pair import Mark
+from agent.core.database_pair import InstallationMark
 
-MARK = Mark(installation="installation-a")
+MARK = InstallationMark(installation="installation-a")
 
 
 class Marks:
@@ -13,7 +13,7 @@ class Marks:
     def test_a_new_database_has_none_and_the_first_one_stays(self, opened):
         assert opened().mark() is None
         assert opened().first_mark(MARK) == MARK
-        assert opened().first_mark(Mark(installation="installation-b", paired=True)) == MARK
+        assert opened().first_mark(InstallationMark(installation="installation-b", paired=True)) == MARK
         assert opened().mark() == MARK
 
     def test_it_grows_and_never_goes_back(self, opened):
@@ -28,13 +28,15 @@ class Marks:
     def test_it_can_be_set_anew(self, opened):
         store = opened()
         store.first_mark(MARK.with_(reached=9))
-        anew = Mark(installation="installation-b", paired=True, reached=2)
+        anew = InstallationMark(installation="installation-b", paired=True, reached=2)
         store.set_mark(anew)
         assert opened().mark() == anew
 
     def test_racers_who_set_the_first_one_agree(self, opened, make):
         handles = [opened() for _ in range(4)]
-        marks = make.together(8, lambda n: handles[n % 4].first_mark(Mark(installation=f"installation-{n}")))
+        marks = make.together(
+            8, lambda n: handles[n % 4].first_mark(InstallationMark(installation=f"installation-{n}"))
+        )
         assert len(set(marks)) == 1
 
 

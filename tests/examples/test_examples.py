@@ -11,7 +11,7 @@ from agent.adapters.platform.rehearsal.conditions import facts
 from agent.adapters.platform.rehearsal.scenario import Basis, LiveStart, Outcome, Result, Scenario, load_scenario, moment
 from agent.core.intake.origin import Reading
 from agent.core.intake.read import signals_of
-from agent.core.intake.origin import watching
+from agent.core.intake.origin import watched_by
 from agent.core.service.services import Service, parse_services
 from agent.core.change.verification import Check
 from agent.failures.signature import FailureClass
@@ -120,7 +120,7 @@ def test_every_event_becomes_a_signal_of_the_watched_service(folder: Path, scena
     lines = (folder / "events.jsonl").read_text().splitlines()
     assert lines
     for line in lines:
-        taken = signals_of(json.loads(line), Reading(watched=watching(services)))
+        taken = signals_of(json.loads(line), Reading(watched=watched_by(services)))
         assert taken.ignored == ()
         assert [(s.service, s.platform) for s in taken.signals] == [(scenario.service, scenario.platform)]
 

@@ -204,13 +204,13 @@ def test_a_new_installation_starts_by_itself_and_both_carry_one_id(service):
 @pytest.mark.parametrize("stopped_after", ["control", "both"])
 def test_a_first_start_that_died_halfway_goes_on(service, stopped_after):
     """The control database is stamped first; what only it carries is no loss."""
-    from agent.core.database_pair import Mark
+    from agent.core.database_pair import InstallationMark
 
-    service.here.control.first_mark(Mark(installation="installation-a"))
+    service.here.control.first_mark(InstallationMark(installation="installation-a"))
     if stopped_after == "both":
-        service.here.store.first_mark(Mark(installation="installation-a", paired=True))
+        service.here.store.first_mark(InstallationMark(installation="installation-a", paired=True))
     assert pairing_fault(service.here.contexts[Owner.DECIDE]) == ""
-    assert service.here.control.mark() == Mark(installation="installation-a", paired=True)
+    assert service.here.control.mark() == InstallationMark(installation="installation-a", paired=True)
 
 
 def test_state_from_before_this_rule_is_stamped_once(service):

@@ -3,7 +3,7 @@
 import random
 from datetime import UTC, datetime, timedelta
 
-from agent.core.diagnosis.diagnosis import Diagnosis, ModelWord
+from agent.core.diagnosis.diagnosis import Diagnosis, ModelExplanation
 from agent.core.diagnosis.model_request import (
     GIVE_UP_S,
     INCIDENT_CAP,
@@ -32,7 +32,7 @@ def one_incident(chance):
     Returns what a server counted, which knows nothing of reservations.
     """
     now, held, used = START, None, Spend()
-    word = ModelWord(class_="host_oom", root_cause="r", prompt="p", model="m")
+    word = ModelExplanation(class_="host_oom", root_cause="r", prompt="p", model="m")
     for _ in range(chance.randint(1, 60)):
         now += timedelta(seconds=chance.randint(1, 90))
         if held is None or chance.random() < 0.15:

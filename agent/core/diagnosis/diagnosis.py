@@ -24,7 +24,7 @@ class Evidence(Value):
     decisive: bool = False
 
 
-class ModelWord(Value):
+class ModelExplanation(Value):
     """What Gemma added: never an action, never a number about memory."""
 
     class_: str
@@ -65,7 +65,7 @@ class Diagnosis(Value):
     field_signals: dict[str, str] = Field(default_factory=dict)
     fix_actions: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
-    model_word: ModelWord | None = None
+    model_word: ModelExplanation | None = None
     unasked_end: bool = False
     made_at: AwareDatetime
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from pydantic import AwareDatetime, Field
 
-from agent.core.diagnosis.diagnosis import Diagnosis, Evidence, ModelWord
+from agent.core.diagnosis.diagnosis import Diagnosis, Evidence, ModelExplanation
 from agent.core.diagnosis.prompt import Prompt
 from agent.core.value import Value, digest
 
@@ -91,7 +91,7 @@ class ModelRequest(Value):
     give_up_at: AwareDatetime
     plan_from: AwareDatetime
     spent: Spend = Spend()
-    word: ModelWord | None = None
+    word: ModelExplanation | None = None
     lines: tuple[Evidence, ...] = ()
     why: str = ""
 
@@ -132,7 +132,7 @@ class ModelRequest(Value):
         """Return it given up; the rules stand alone."""
         return self.with_(state=Explanation.DROPPED, why=why)
 
-    def said(self, word: ModelWord, lines: tuple[Evidence, ...]) -> "ModelRequest":
+    def said(self, word: ModelExplanation, lines: tuple[Evidence, ...]) -> "ModelRequest":
         """Return it with the model's word."""
         return self.with_(state=Explanation.SAID, word=word, lines=lines, why="")
 

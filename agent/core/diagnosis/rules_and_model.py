@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from agent.core.diagnosis.diagnosis import Diagnosis, DiagnosisSource, Evidence, ModelWord
+from agent.core.diagnosis.diagnosis import Diagnosis, DiagnosisSource, Evidence, ModelExplanation
 from agent.core.diagnosis.model_request import ModelRequest, about
 from agent.core.text.safe_text import plain
 from agent.failures.first_cause import CERTAIN_FROM
@@ -58,7 +58,7 @@ def combine(rules: Diagnosis, model_request: ModelRequest | None, fixes: Mapping
     return _led(rules, word, model_request.lines, tuple(fixes.get(word.class_, ())))
 
 
-def add_explanation(diagnosis: Diagnosis, word: ModelWord) -> Diagnosis:
+def add_explanation(diagnosis: Diagnosis, word: ModelExplanation) -> Diagnosis:
     """Return a diagnosis that was acted upon already with a word that only explains: its class does not move."""
     if word.class_ == UNKNOWN:
         return _explained(diagnosis, word, diagnosis.voice)
@@ -67,11 +67,11 @@ def add_explanation(diagnosis: Diagnosis, word: ModelWord) -> Diagnosis:
     )
 
 
-def _explained(rules: Diagnosis, word: ModelWord, voice: DiagnosisSource) -> Diagnosis:
+def _explained(rules: Diagnosis, word: ModelExplanation, voice: DiagnosisSource) -> Diagnosis:
     return rules.with_(model_word=word, voice=voice)
 
 
-def _led(rules: Diagnosis, word: ModelWord, lines: tuple[Evidence, ...], fixes: tuple[str, ...]) -> Diagnosis:
+def _led(rules: Diagnosis, word: ModelExplanation, lines: tuple[Evidence, ...], fixes: tuple[str, ...]) -> Diagnosis:
     """The model's class leads to a plan of high risk: never certain; fixes of the catalogue, numbers of the log."""
     known = rules.class_ != UNKNOWN
     doubt = (f"whether it is {rules.class_}, as the rules suspect",) if known else ()

@@ -206,7 +206,7 @@ def signal(
     )
 
 
-def watching(services: Services) -> Watched:
+def watched_by(services: Services) -> Watched:
     """Return the lookup for what ``services.toml`` watches; project and location must agree where both are given.
 
     Where nothing is listed, everything is watched under the name in the body.

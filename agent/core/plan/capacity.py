@@ -54,7 +54,7 @@ class FitOption:
     """
 
     flags: Mapping[str, str | None]
-    word: FitSummary
+    fit: FitSummary
     note: str
     cost_usd_per_h: float | None = None
     decode_tokens_per_s: float | None = None
@@ -81,7 +81,7 @@ class StartUp:
 class Capacity(Protocol):
     """The arithmetic, bound to the catalogues and to what is known of the watched services."""
 
-    def word(self, service: str, config: ServingConfig) -> FitSummary:
+    def assess(self, service: str, config: ServingConfig) -> FitSummary:
         """Return what the arithmetic says of a configuration; ``fit: not computed`` where it cannot."""
         ...
 

@@ -47,12 +47,12 @@ class Candidate:
     """Something that could be done.
 
     Attributes:
-        word: The arithmetic's word, where the candidate came from it; None to compute it.
+        fit: What the arithmetic says, where the candidate came from it; None to compute it.
     """
 
     actions: tuple[Action, ...]
     why: str
-    word: FitSummary | None = None
+    fit: FitSummary | None = None
     notes: tuple[str, ...] = ()
     cost_usd_per_h: float | None = None
     decode_tokens_per_s: float | None = None
@@ -112,7 +112,7 @@ def _by_fit(service: str, config: ServingConfig, fits: Capacity) -> Iterator[Can
             instruction=f"Serve {best.elsewhere} with: {best.line}",
             undo="serve the former checkpoint on the former hardware again",
         )
-        others = tuple(f"or {o.elsewhere}: {o.word.sentence}" for o in elsewhere[1:3])
+        others = tuple(f"or {o.elsewhere}: {o.fit.sentence}" for o in elsewhere[1:3])
         yield replace(_fitting((move,), best), notes=(best.note, *others))
 
 
@@ -153,7 +153,7 @@ def _printed_to_a_person(service: str, told: LoggedConfig, printed: Printed, fit
     flags = {printed.flag: str(printed.most)}
     after = told.config.with_(args=with_flag(told.config.args, printed.flag, str(printed.most)))
     hand = _by_hand(service, told, flags, manual_task(printed))
-    return Candidate(actions=(hand,), why=_engine_said(printed), word=fits.word(service, after))
+    return Candidate(actions=(hand,), why=_engine_said(printed), fit=fits.assess(service, after))
 
 
 def _engine_said(printed: Printed) -> str:
@@ -177,8 +177,8 @@ def _by_hand(service: str, told: LoggedConfig, flags: Mapping[str, str | None], 
 def _fitting(actions: tuple[Action, ...], option: FitOption) -> Candidate:
     return Candidate(
         actions=actions,
-        why=option.word.sentence,
-        word=option.word,
+        why=option.fit.sentence,
+        fit=option.fit,
         notes=(option.note,) if option.note else (),
         cost_usd_per_h=option.cost_usd_per_h,
         decode_tokens_per_s=option.decode_tokens_per_s,

@@ -131,22 +131,22 @@ def _proposal(about: _Known, candidate: Candidate) -> Proposal | None:
     changed = difference(live.config, after)
     if not _may_be_made(about, live, candidate, changed):
         return None
-    word = candidate.word or fits.word(incident.service, after)
+    fit = candidate.fit or fits.assess(incident.service, after)
     staged = bool(live.spare_accelerator) and live.ready is not False
-    if word.fits is False or (not staged and live.pinned_to is not None):
+    if fit.fits is False or (not staged and live.pinned_to is not None):
         return None
-    before = fits.word(incident.service, live.config)
-    proven = proof_of(incident, live, candidate.actions, fits, word=word)
+    before = fits.assess(incident.service, live.config)
+    proven = proof_of(incident, live, candidate.actions, fits, fit=fit)
     misses = fits.misses(incident.service, after) if affected_memory(candidate.actions) else ""
     prices = _prices(fits, live.config, after, candidate)
-    risk, reasons = _risk(incident, live, word, before, proven, computed=candidate.word is not None)
+    risk, reasons = _risk(incident, live, fit, before, proven, computed=candidate.fit is not None)
     return Proposal(
         actions=candidate.actions,
         difference=changed,
         why=candidate.why,
         rollout=Rollout.STAGED if staged else Rollout.IN_PLACE,
         fit_before=before,
-        fit_after=word,
+        fit_after=fit,
         cost_before_usd_per_h=prices[0],
         cost_after_usd_per_h=prices[1],
         decode_tokens_per_s=candidate.decode_tokens_per_s or fits.decode_tokens_per_s(incident.service, after),
@@ -179,9 +179,7 @@ def _may_be_made(about: _Known, live: Live, candidate: Candidate, changed: tuple
     return True
 
 
-def proof_of(
-    incident: Incident, live: Live, actions: tuple[Action, ...], fits: Capacity, *, word: FitSummary
-) -> Proven:
+def proof_of(incident: Incident, live: Live, actions: tuple[Action, ...], fits: Capacity, *, fit: FitSummary) -> Proven:
     """Prove actions from the live configuration; asked when a plan is made, and again before its effect.
 
     Args:
@@ -189,12 +187,10 @@ def proof_of(
         live: The service as it is.
         actions: What would be done.
         fits: The arithmetic.
-        word: What it says of the device's memory after the actions.
+        fit: What it says of the device's memory after the actions.
     """
     after = applied(live.config, actions)
-    return prove(
-        actions, word=word, container=_container(incident, live, after, fits), printed=_printed(incident, live)
-    )
+    return prove(actions, fit=fit, container=_container(incident, live, after, fits), printed=_printed(incident, live))
 
 
 def _container(incident: Incident, live: Live, after: ServingConfig, fits: Capacity) -> ContainerFit:
@@ -225,7 +221,7 @@ def _for_person(about: _Known, candidate: Candidate) -> Proposal | None:
     if not isinstance(candidate.actions[0], ForPerson):
         return None
     config = about.live.config if about.live is not None else about.incident.told
-    before = about.fits.word(about.incident.service, config) if config is not None else FitSummary()
+    before = about.fits.assess(about.incident.service, config) if config is not None else FitSummary()
     proven = _task_proven(candidate, about.printed)
     cost = about.fits.cost_usd_per_h(config) if config is not None else None
     return Proposal(
@@ -234,9 +230,9 @@ def _for_person(about: _Known, candidate: Candidate) -> Proposal | None:
         why=candidate.why,
         rollout=Rollout.BY_PERSON,
         fit_before=before,
-        fit_after=candidate.word or before,
+        fit_after=candidate.fit or before,
         cost_before_usd_per_h=cost,
-        cost_after_usd_per_h=candidate.cost_usd_per_h if candidate.word is not None else cost,
+        cost_after_usd_per_h=candidate.cost_usd_per_h if candidate.fit is not None else cost,
         decode_tokens_per_s=candidate.decode_tokens_per_s,
         risk=Risk.MEDIUM,
         risk_reasons=("a person does it",),
@@ -254,10 +250,10 @@ def _task_proven(candidate: Candidate, printed: Printed | None) -> Proven:
 
     A runbook of the catalogue names no value, so nothing proves it.
     """
-    if candidate.word is None:
-        word = FitSummary(sentence="which values fit: neither the log nor the catalogue has the figures for it")
-        return prove(candidate.actions, word=word, container=ContainerFit())
-    return prove(candidate.actions, word=candidate.word, container=ContainerFit(fits=True), printed=printed)
+    if candidate.fit is None:
+        fit = FitSummary(sentence="which values fit: neither the log nor the catalogue has the figures for it")
+        return prove(candidate.actions, fit=fit, container=ContainerFit())
+    return prove(candidate.actions, fit=candidate.fit, container=ContainerFit(fits=True), printed=printed)
 
 
 def _unpinned(proposal: Proposal, live: Live | None) -> Proposal:
@@ -280,15 +276,15 @@ def _doubted(proposal: Proposal, diagnosis: Diagnosis | None) -> Proposal:
 
 
 def _risk(
-    incident: Incident, live: Live, word: FitSummary, before: FitSummary, proven: Proven, *, computed: bool
+    incident: Incident, live: Live, fit: FitSummary, before: FitSummary, proven: Proven, *, computed: bool
 ) -> tuple[Risk, tuple[str, ...]]:
     reasons = []
     diagnosis = incident.diagnosis
     assert diagnosis is not None
     measured = proven.proof is Proof.MEASURED
-    unsure = not measured and word.fits is None and (before.fits is not True or word.report is None)
+    unsure = not measured and fit.fits is None and (before.fits is not True or fit.report is None)
     if unsure:
-        reasons.append(word.sentence)
+        reasons.append(fit.sentence)
     if measured:
         reasons.append("proved by a line of the log alone, which whoever writes to the log can forge")
     if not diagnosis.certain:

@@ -36,13 +36,13 @@ class Proven:
 
 
 def prove(
-    actions: tuple[Action, ...], *, word: FitSummary, container: ContainerFit, printed: Printed | None = None
+    actions: tuple[Action, ...], *, fit: FitSummary, container: ContainerFit, printed: Printed | None = None
 ) -> Proven:
     """Prove that the memory suffices after some actions.
 
     Args:
         actions: What would be done.
-        word: What the arithmetic says of the device's memory after it; its ``false`` is never overridden.
+        fit: What the arithmetic says of the device's memory after it; its ``false`` is never overridden.
         container: What it says of the container's memory after it.
         printed: What the engine printed at the start of this very configuration; None where it did not.
 
@@ -56,13 +56,13 @@ def prove(
     missing: list[str] = []
     measured = False
     if Memory.DEVICE in need:
-        if word.fits is True:
-            figures += _device_figures(word)
-        elif word.fits is None and printed is not None and _within(actions, printed):
+        if fit.fits is True:
+            figures += _device_figures(fit)
+        elif fit.fits is None and printed is not None and _within(actions, printed):
             measured = True
             figures += _printed_figures(printed)
         else:
-            missing.append(word.sentence)
+            missing.append(fit.sentence)
     if Memory.CONTAINER in need:
         if container.fits is True:
             figures += container.figures
@@ -102,14 +102,14 @@ def _printed_figures(printed: Printed) -> tuple[ProofFigure, ...]:
     return tuple(ProofFigure(name=n, value=v, line=printed.line, place=printed.place) for n, v in rows)
 
 
-def _device_figures(word: FitSummary) -> tuple[ProofFigure, ...]:
-    """The figures of the report; a word without one (a test's) has its sentence alone."""
-    report = word.report or {}
+def _device_figures(fit: FitSummary) -> tuple[ProofFigure, ...]:
+    """The figures of the report; a summary without one (a test's) has its sentence alone."""
+    report = fit.report or {}
     sources = report.get("sources")
     source = "; ".join(map(str, sources[:2])) if isinstance(sources, list) else "computed"
     rows = ((name, _gib(report, key)) for name, key in _SHOWN)
     found = tuple(ProofFigure(name=name, value=value, source=source) for name, value in rows if value)
-    return found or (ProofFigure(name="Device memory", value=word.sentence, source="computed"),)
+    return found or (ProofFigure(name="Device memory", value=fit.sentence, source="computed"),)
 
 
 def _gib(report: Mapping[str, object], key: str) -> str:

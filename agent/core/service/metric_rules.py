@@ -90,7 +90,7 @@ def metric_values(text: str) -> dict[str, float]:
     """Return the numbers of one exposition by the fields of ``ALIASES``; those that it does not say are not there."""
     wanted = {name: field for field, names in ALIASES.items() for name in names}
     found: dict[str, dict[str, list[float]]] = {}
-    for name, value in samples_of(text):
+    for name, value in read_samples(text):
         if name in wanted:
             found.setdefault(wanted[name], {}).setdefault(name, []).append(value)
     numbers: dict[str, float] = {}
@@ -190,7 +190,7 @@ _SAMPLE = re.compile(
 """https://prometheus.io/docs/instrumenting/exposition_formats (2026-11-21)"""
 
 
-def samples_of(text: str) -> Iterator[tuple[str, float]]:
+def read_samples(text: str) -> Iterator[tuple[str, float]]:
     """Return the samples whose value is a finite number, in order; lines that are none are passed over."""
     for line in text.split("\n"):  # splitlines also splits at signs that a label may hold
         match = _SAMPLE.match(line)

@@ -14,7 +14,7 @@ from agent.app.catalogues import redact
 from agent.core.text.field_labels import field_label
 from agent.core.text.safe_text import plain
 from agent.presentation.evidence import place_of
-from agent.presentation.measured import worth
+from agent.presentation.measured import judgement_text
 from agent.presentation.plan_title import as_sentence
 from agent.presentation.proof_text import PROOFS, proof_lines
 from agent.presentation.standing import ROLLOUTS, SOURCES, class_words, label_of, moment, tone_of
@@ -44,7 +44,7 @@ def make_pages() -> Environment:
         "tone": tone_of,
         "known_name": known_name,
         "class_words": class_words,
-        "worth": worth,
+        "judgement": judgement_text,
         "field_label": field_label,
         "sentence": as_sentence,
     }

@@ -26,7 +26,7 @@ _FIRST = -1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Mark:
+class PhaseMark:
     """A line that proves a phase; ``near`` for a traceback frame."""
 
     index: int
@@ -53,7 +53,7 @@ class _Start:
     complete_at: list[int] = field(default_factory=list)
     tokens_at: list[int] = field(default_factory=list)
 
-    def add(self, mark: Mark) -> None:
+    def add(self, mark: PhaseMark) -> None:
         if mark.proof is Proof.NEW_START:
             self.banner_at = mark.index
         else:
@@ -88,7 +88,11 @@ class Timeline:
     """
 
     def __init__(
-        self, marks: Sequence[Mark], lines: Sequence[str], troubled: Sequence[int] = (), servers: Sequence[str] = ()
+        self,
+        marks: Sequence[PhaseMark],
+        lines: Sequence[str],
+        troubled: Sequence[int] = (),
+        servers: Sequence[str] = (),
     ) -> None:
         self._lines = lines
         self._told = servers
@@ -207,7 +211,7 @@ class Timeline:
         )
         return Phase.UNKNOWN if last is None else _marker(last, last.at[-1])
 
-    def _start_for(self, mark: Mark) -> _Start:
+    def _start_for(self, mark: PhaseMark) -> _Start:
         server = self.server(mark.index)
         starts = self._starts.setdefault(server, [_Start(server=server, begins=_FIRST, banner_at=_FIRST)])
         process = api_server_of(self._lines[mark.index])
@@ -219,7 +223,7 @@ class Timeline:
             start.pids[process[0]] = process[1]
         return start
 
-    def _begins_anew(self, mark: Mark, start: _Start, process: tuple[str, str] | None) -> bool:
+    def _begins_anew(self, mark: PhaseMark, start: _Start, process: tuple[str, str] | None) -> bool:
         if _another(start, process):
             return True
         if mark.near or mark.phase is not Phase.CONFIG:

@@ -57,11 +57,11 @@ def check_as_shown(context: StageContext, incident: Incident, plan: Plan, live: 
         raise refused(
             plan, "it does not show what it would change", "look at the new plan, and at who writes to the store"
         )
-    proof, shown = context.rules.fits.word(plan.target.service, after), plan.fit_after
+    proof, shown = context.rules.fits.assess(plan.target.service, after), plan.fit_after
     if (proof.fits, proof.reason, proof.sentence) != (shown.fits, shown.reason, shown.sentence):
         why = f"it shows {shown.sentence!r}, and the arithmetic says {proof.sentence!r}"
         raise refused(plan, why, "look at the new plan, and at who writes to the store")
-    proven = proof_of(incident, live, plan.actions, context.rules.fits, word=proof)
+    proven = proof_of(incident, live, plan.actions, context.rules.fits, fit=proof)
     if (proven.proof, proven.figures) != (plan.proof, plan.proof_figures):
         why = f"it shows the proof {plan.proof!s}, and from the live configuration it is {proven.proof!s}"
         why += " with other figures" if proven.proof is plan.proof else ""

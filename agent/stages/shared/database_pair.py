@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from agent.core.database_pair import Mark, pair_fault
+from agent.core.database_pair import InstallationMark, pair_fault
 from agent.core.value import short_id
 from agent.ports.control import ControlStore, KillSwitch
 from agent.ports.stage_context import StageContext
@@ -23,15 +23,15 @@ def pairing_fault(context: StageContext) -> str:
     mine, theirs = store.mark(), control.mark()
     if mine is None and (theirs is None or not theirs.paired):
         seed = {"holder": context.holder, "at": context.clock.now().isoformat()}
-        theirs = control.first_mark(Mark(installation=short_id("installation", seed)))
-        mine = store.first_mark(Mark(installation=theirs.installation, paired=True))
+        theirs = control.first_mark(InstallationMark(installation=short_id("installation", seed)))
+        mine = store.first_mark(InstallationMark(installation=theirs.installation, paired=True))
     fault = pair_fault(mine, theirs, recorded=_recorded(control, mine, theirs))
     if not fault and theirs is not None and not theirs.paired:
         control.set_mark(theirs.with_(paired=True))
     return fault
 
 
-def _recorded(control: ControlStore, mine: Mark | None, theirs: Mark | None) -> int:
+def _recorded(control: ControlStore, mine: InstallationMark | None, theirs: InstallationMark | None) -> int:
     """Return the number of the newest row; it is read only where the marks alone do not settle it."""
     if mine is None or theirs is None or mine.reached <= theirs.reached:
         return 0
@@ -63,6 +63,6 @@ def pair_again(context: StageContext, *, by: str, why: str, at: datetime) -> Non
     control.set_kill_switch(KillSwitch(on=True, by=by, why="the databases were paired anew", at=at))
     row = control.append(at=at, kind="databases.paired", incident="", who=by, body=why)
     seed = {"holder": context.holder, "at": at.isoformat()}
-    mark = Mark(installation=short_id("installation", seed), paired=True, reached=row.number)
+    mark = InstallationMark(installation=short_id("installation", seed), paired=True, reached=row.number)
     context.store.set_mark(mark)
     control.set_mark(mark)

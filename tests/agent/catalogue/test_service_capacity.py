@@ -53,7 +53,7 @@ def config(*flags: str, model: str = PATH) -> ServingConfig:
 
 def test_a_mounted_path_is_the_watched_model(services: Services) -> None:
     """The path that is served means what services.toml names; the load peak of the output head is seen."""
-    word = read_capacity(services).word("s", config("--max-model-len", "4096", "--gpu-memory-utilization", "0.95"))
+    word = read_capacity(services).assess("s", config("--max-model-len", "4096", "--gpu-memory-utilization", "0.95"))
     assert word.fits is False
     assert word.reason == "load_peak"
 
@@ -78,7 +78,7 @@ def test_a_profile_read_from_the_checkpoint_wins(services: Services) -> None:
 
 def test_an_unknown_model_is_not_computed_and_says_why(services: Services) -> None:
     """Never a guess."""
-    word = read_capacity(services).word("s", config(model="nobody/knows-this-9B"))
+    word = read_capacity(services).assess("s", config(model="nobody/knows-this-9B"))
     assert word.fits is None
     assert word.report is None
     assert "not computed" in word.sentence
@@ -91,7 +91,7 @@ def test_options_keep_what_the_owner_needs(services: Services) -> None:
         "s", config("--max-model-len", "4096", "--gpu-memory-utilization", "0.95")
     )
     assert options
-    assert all(o.word.fits is True for o in options)
+    assert all(o.fit.fits is True for o in options)
     here = [o for o in options if o.elsewhere is None]
     assert here
     assert all("max-model-len" not in o.flags for o in here)
@@ -138,8 +138,8 @@ def test_flags_in_the_command_count(services: Services, command: tuple[str, ...]
     apart = config(*flags)
     whole = apart.with_(command=("vllm", *apart.args), args=())
     fits = read_capacity(services)
-    assert fits.word("s", whole) == fits.word("s", apart.with_(command=command))
-    assert fits.word("s", whole).fits is False
+    assert fits.assess("s", whole) == fits.assess("s", apart.with_(command=command))
+    assert fits.assess("s", whole).fits is False
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_flags_that_nobody_can_read_are_not_taken_for_absent(
 ) -> None:
     """Nothing is computed with defaults that may not hold, and nothing is proposed on such a ground."""
     hidden = config().with_(command=command, args=args)
-    word = read_capacity(services).word("s", hidden)
+    word = read_capacity(services).assess("s", hidden)
     assert word.fits is None
     assert says in word.sentence
     assert read_capacity(services).options("s", hidden) == ()
@@ -206,7 +206,7 @@ class TestContainerMemory:
 @pytest.mark.parametrize("name", ["a100", "h100", "nvidia-a100"])
 def test_a_name_that_covers_several_sizes_proves_nothing(services: Services, name: str) -> None:
     """A doubtful accelerator is not computed, so a plan that takes memory has no proof."""
-    word = read_capacity(services).word("s", config("--max-model-len", "4096").with_(accelerator=name))
+    word = read_capacity(services).assess("s", config("--max-model-len", "4096").with_(accelerator=name))
     assert word.fits is None
     assert "not computed" in word.sentence.lower()
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from agent.core.database_pair import Mark, advanced, pair_fault
+from agent.core.database_pair import InstallationMark, advanced, pair_fault
 
-HERE = Mark(installation="installation-a", paired=True, reached=7)
+HERE = InstallationMark(installation="installation-a", paired=True, reached=7)
 
 
 @pytest.mark.parametrize(
@@ -12,7 +12,9 @@ HERE = Mark(installation="installation-a", paired=True, reached=7)
     [(None, None, 0), (HERE, HERE, 7), (HERE, HERE.with_(reached=5), 7), (HERE, HERE.with_(reached=5), 9)],
     ids=["new", "settled", "stopped before the control database was told", "further rows since"],
 )
-def test_what_belongs_together_has_no_fault(incidents: Mark | None, control: Mark | None, recorded: int) -> None:
+def test_what_belongs_together_has_no_fault(
+    incidents: InstallationMark | None, control: InstallationMark | None, recorded: int
+) -> None:
     assert pair_fault(incidents, control, recorded=recorded) == ""
 
 
@@ -27,7 +29,9 @@ def test_what_belongs_together_has_no_fault(incidents: Mark | None, control: Mar
     ],
     ids=["incidents lost", "control lost", "of two installations", "control older", "incidents older"],
 )
-def test_what_does_not_says_why(incidents: Mark | None, control: Mark | None, recorded: int, says: str) -> None:
+def test_what_does_not_says_why(
+    incidents: InstallationMark | None, control: InstallationMark | None, recorded: int, says: str
+) -> None:
     fault = pair_fault(incidents, control, recorded=recorded)
     assert fault.startswith("the two databases do not belong together: ")
     assert says in fault

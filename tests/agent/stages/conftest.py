@@ -49,7 +49,7 @@ class Clock:
 class Arithmetic:
     """An arithmetic that has computed nothing; the plan touches no memory."""
 
-    def word(self, _service, _config):
+    def assess(self, _service, _config):
         return FitSummary()
 
     def container(self, _service, _config):

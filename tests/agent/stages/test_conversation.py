@@ -13,7 +13,7 @@ from agent.core.diagnosis.evidence_pack import Line, ModelInput
 from agent.core.diagnosis.model_request import ROUND_CAP, Spend
 from agent.core.value import canonical
 from agent.settings import Settings
-from agent.stages.conversation import ALL_BYTES, Conversation, Reach, Subject
+from agent.stages.conversation import ALL_BYTES, Conversation, Lookups, Subject
 from tests import model_words
 
 TESTS = Path(__file__).resolve().parents[2]
@@ -28,7 +28,7 @@ def subject(*, cap=ROUND_CAP, reach=None, lines=400):
     story = tuple(
         Line(ref=f"log:{n}", text=f"ERROR part {chr(65 + n % 26)}{'x' * (n % 200)} gave way") for n in range(lines)
     )
-    read = Reach(
+    read = Lookups(
         fit=lambda asked: f"with {asked.max_model_len} it fits", earlier=lambda: ("INFO it served well", "bye")
     )
     return Subject(

@@ -15,7 +15,7 @@ def by_fit(fits: Capacity) -> Compute:
     """
 
     def compute(service: str, platform: str, config: ServingConfig) -> Computed:
-        word = fits.word(service, config)
+        word = fits.assess(service, config)
         if word.fits is None:
             return Computed(came_up=None, says=word.sentence)
         start_up = fits.start_up(service, config, seen_s=None)

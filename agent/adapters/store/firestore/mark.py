@@ -4,7 +4,7 @@ from typing import Final
 
 from agent.adapters.store.firestore.documents import Data, Documents, Found, Write
 from agent.adapters.store.firestore.errors import Rival
-from agent.core.database_pair import Mark, advanced
+from agent.core.database_pair import InstallationMark, advanced
 
 PATH: Final = "installation/this"
 ATTEMPTS: Final = 8  # of letting it grow; whoever wrote in between let it grow too
@@ -20,19 +20,19 @@ class FirestoreMark:
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
 
-    def mark(self) -> Mark | None:
+    def mark(self) -> InstallationMark | None:
         """Return the mark; see the port."""
         found = self._documents.get(PATH)
         return None if found is None else _mark(found)
 
-    def first_mark(self, mark: Mark) -> Mark:
+    def first_mark(self, mark: InstallationMark) -> InstallationMark:
         """Set the mark where there is none; see the port."""
         self._documents.create(PATH, _data(mark))
         found = self._documents.get(PATH)
         assert found is not None, "marks are never deleted by us"
         return _mark(found)
 
-    def set_mark(self, mark: Mark) -> None:
+    def set_mark(self, mark: InstallationMark) -> None:
         """Set the mark; see the port."""
         self._documents.put(PATH, _data(mark))
 
@@ -50,9 +50,9 @@ class FirestoreMark:
             return
 
 
-def _data(mark: Mark) -> Data:
+def _data(mark: InstallationMark) -> Data:
     return {"id": mark.installation, "paired": mark.paired, "reached": mark.reached}
 
 
-def _mark(found: Found) -> Mark:
-    return Mark(installation=found.data["id"], paired=found.data["paired"], reached=found.data["reached"])
+def _mark(found: Found) -> InstallationMark:
+    return InstallationMark(installation=found.data["id"], paired=found.data["paired"], reached=found.data["reached"])

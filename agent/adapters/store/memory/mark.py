@@ -2,7 +2,7 @@
 
 import threading
 
-from agent.core.database_pair import Mark, advanced
+from agent.core.database_pair import InstallationMark, advanced
 
 
 class MemoryMark:
@@ -10,20 +10,20 @@ class MemoryMark:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._mark: Mark | None = None
+        self._mark: InstallationMark | None = None
 
-    def mark(self) -> Mark | None:
+    def mark(self) -> InstallationMark | None:
         """Return the mark; see the port."""
         with self._lock:
             return self._mark
 
-    def first_mark(self, mark: Mark) -> Mark:
+    def first_mark(self, mark: InstallationMark) -> InstallationMark:
         """Set the mark where there is none; see the port."""
         with self._lock:
             self._mark = self._mark or mark
             return self._mark
 
-    def set_mark(self, mark: Mark) -> None:
+    def set_mark(self, mark: InstallationMark) -> None:
         """Set the mark; see the port."""
         with self._lock:
             self._mark = mark

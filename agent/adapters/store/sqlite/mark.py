@@ -5,7 +5,7 @@ from typing import Final
 
 from agent.adapters.store.named_sql import queries
 from agent.adapters.store.sqlite.database import SqliteDatabase
-from agent.core.database_pair import Mark
+from agent.core.database_pair import InstallationMark
 
 SQL: Final = queries("installation")
 
@@ -20,18 +20,18 @@ class SqliteMark:
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
-    def mark(self) -> Mark | None:
+    def mark(self) -> InstallationMark | None:
         """Return the mark; see the port."""
         rows = self._database.ask(SQL["mark"])
         return _mark(rows[0]) if rows else None
 
-    def first_mark(self, mark: Mark) -> Mark:
+    def first_mark(self, mark: InstallationMark) -> InstallationMark:
         """Set the mark where there is none; see the port."""
         with self._database.writing() as db:
             db.execute(SQL["mark_first"], _row(mark))
             return _mark(db.execute(SQL["mark"]).fetchone())
 
-    def set_mark(self, mark: Mark) -> None:
+    def set_mark(self, mark: InstallationMark) -> None:
         """Set the mark; see the port."""
         with self._database.writing() as db:
             db.execute(SQL["mark_set"], _row(mark))
@@ -42,9 +42,9 @@ class SqliteMark:
             db.execute(SQL["mark_reached"], {"reached": number})
 
 
-def _row(mark: Mark) -> dict[str, object]:
+def _row(mark: InstallationMark) -> dict[str, object]:
     return {"id": mark.installation, "paired": int(mark.paired), "reached": mark.reached}
 
 
-def _mark(row: sqlite3.Row | tuple[str, int, int]) -> Mark:
-    return Mark(installation=row[0], paired=bool(row[1]), reached=row[2])
+def _mark(row: sqlite3.Row | tuple[str, int, int]) -> InstallationMark:
+    return InstallationMark(installation=row[0], paired=bool(row[1]), reached=row[2])

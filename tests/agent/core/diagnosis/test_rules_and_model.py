@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agent.core.diagnosis.diagnosis import Diagnosis, DiagnosisSource, Evidence, ModelWord
+from agent.core.diagnosis.diagnosis import Diagnosis, DiagnosisSource, Evidence, ModelExplanation
 from agent.core.diagnosis.model_request import When, start_request
 from agent.core.diagnosis.rules_and_model import add_explanation, combine, prose, without_amounts
 
@@ -22,7 +22,7 @@ def rules(class_="kv_cache_insufficient", *, certain=True, provisional=False, co
 
 
 def said(diagnosis, class_, root_cause="Because."):
-    word = ModelWord(class_=class_, root_cause=root_cause, cited=("log:7",), prompt="diagnose.v1 x", model="m")
+    word = ModelExplanation(class_=class_, root_cause=root_cause, cited=("log:7",), prompt="diagnose.v1 x", model="m")
     held = start_request(None, diagnosis, when=When.ALWAYS, wake=When.ALWAYS, plan_from=NOW, now=NOW)
     return held.said(word, (Evidence(signal="log:7", line="a cited line", decisive=True),))
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agent.core.intake.origin import Ignored, IgnoredBecause, Reading, ResourceRef, watching
+from agent.core.intake.origin import Ignored, IgnoredBecause, Reading, ResourceRef, watched_by
 from agent.core.intake.read import signals_of
 from agent.core.service.services import parse_services
 
@@ -126,4 +126,4 @@ SERVICES = parse_services(
 )
 def test_a_place_is_a_watched_service_by_name_or_by_mark(place, found):
     """Project and location must agree where both sides name them."""
-    assert watching(SERVICES)(place) == found
+    assert watched_by(SERVICES)(place) == found

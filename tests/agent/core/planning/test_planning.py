@@ -54,8 +54,8 @@ class Arithmetic:
         self._enough_mib = enough_mib
         self._words = words or {}
 
-    def word(self, service: str, config: ServingConfig) -> FitSummary:
-        return next((word for flag, word in self._words.items() if flag in config.args), FITS)
+    def assess(self, service: str, config: ServingConfig) -> FitSummary:
+        return next((fit for flag, fit in self._words.items() if flag in config.args), FITS)
 
     def misses(self, service: str, config: ServingConfig) -> str:
         return next((need for flag, need in self._misses.items() if flag in config.args), "")
@@ -140,7 +140,7 @@ def remedy(actions: tuple[Any, ...], cause: str, ended: str) -> Remedy:
 
 def test_what_fits_is_proposed_before_what_the_catalogue_says() -> None:
     """A memory failure takes the search's first option, with its proof and price."""
-    option = FitOption(flags={"max-num-seqs": "2"}, word=FITS, note="fewer at once", decode_tokens_per_s=5.0)
+    option = FitOption(flags={"max-num-seqs": "2"}, fit=FITS, note="fewer at once", decode_tokens_per_s=5.0)
     found = propose(
         incident("gpu_oom_weights", "restart"), live(), Arithmetic(options=(option,)), load_default_policy()
     )
@@ -171,7 +171,7 @@ def test_the_estimate_of_vllm_itself_is_taken_where_it_fits() -> None:
 def test_what_nothing_proves_is_never_offered() -> None:
     """What is sure comes; after it a person, who is told what would have to be known."""
     asked = incident("kv_cache_insufficient", "set_flag max_model_len lower", estimated_max_model_len=16000)
-    sure = FitOption(flags={"kv-cache-dtype": "fp8"}, word=FITS, note="")
+    sure = FitOption(flags={"kv-cache-dtype": "fp8"}, fit=FITS, note="")
     unsure = Arithmetic(options=(sure,), words={"16000": UNSURE, "32768": UNSURE})
     first = propose(asked, live(), unsure, load_default_policy())
     assert first is not None
@@ -203,10 +203,10 @@ PRINTED = Printed(
 class TestWhatTheEnginePrinted:
     """Its own figure proves a lower value of the flag that it spoke of, where the arithmetic cannot tell."""
 
-    def found(self, word: FitSummary, printed: Printed = PRINTED, **changes: Any) -> Any:
+    def found(self, fit: FitSummary, printed: Printed = PRINTED, **changes: Any) -> Any:
         asked = incident("kv_cache_insufficient", "set_flag kv_cache_dtype fp8").with_(printed=printed)
         there = live(latest_created_revision="s-00005", **changes)
-        return propose(asked, there, Arithmetic(words={"serve": word}), load_default_policy())
+        return propose(asked, there, Arithmetic(words={"serve": fit}), load_default_policy())
 
     def test_it_is_offered_with_its_line(self) -> None:
         found = self.found(UNSURE)
@@ -268,9 +268,9 @@ def test_two_instances_cost_twice_and_the_line_says_so() -> None:
 
 def test_what_misses_a_need_comes_after_a_persons_proved_task() -> None:
     """1.2 tokens/s is no answer while another checkpoint serves at 36."""
-    slow = FitOption(flags={"max-num-seqs": "2"}, word=FITS, note="")
-    fast = FitOption(flags={"max-num-seqs": "4"}, word=FITS, note="")
-    moved = FitOption(flags={}, word=FITS, note="", elsewhere="m2 on 1 x nvidia-l4", line="", takes_away="m2 not m")
+    slow = FitOption(flags={"max-num-seqs": "2"}, fit=FITS, note="")
+    fast = FitOption(flags={"max-num-seqs": "4"}, fit=FITS, note="")
+    moved = FitOption(flags={}, fit=FITS, note="", elsewhere="m2 on 1 x nvidia-l4", line="", takes_away="m2 not m")
     needy = {"2": "1.2 tokens/s, 5 are needed"}
     asked = incident("gpu_oom_weights")
 
@@ -463,7 +463,7 @@ def test_an_uncertain_cause_is_a_high_risk() -> None:
 
 def test_a_flag_outside_the_allow_list_is_never_proposed() -> None:
     """Even where the search would like it."""
-    option = FitOption(flags={"trust-remote-code": ""}, word=FITS, note="")
+    option = FitOption(flags={"trust-remote-code": ""}, fit=FITS, note="")
     found = propose(incident("gpu_oom_weights"), live(), Arithmetic(options=(option,)), load_default_policy())
     assert found is not None
     assert isinstance(found.actions[0], ForPerson)
@@ -471,7 +471,7 @@ def test_a_flag_outside_the_allow_list_is_never_proposed() -> None:
 
 def test_a_flag_inside_a_shell_line_is_for_a_person() -> None:
     """Nobody is asked to approve a change that cannot be made."""
-    option = FitOption(flags={"max-num-seqs": "2"}, word=FITS, note="")
+    option = FitOption(flags={"max-num-seqs": "2"}, fit=FITS, note="")
     shell = live(config=live().config.with_(command=("sh", "-c"), args=("vllm serve m --max-num-seqs 8",)))
     found = propose(incident("gpu_oom_weights"), shell, Arithmetic(options=(option,)), load_default_policy())
     assert found is not None
@@ -480,7 +480,7 @@ def test_a_flag_inside_a_shell_line_is_for_a_person() -> None:
 
 def test_the_difference_shows_what_a_flag_in_the_command_was() -> None:
     """The person who approves sees the value that is replaced, not an empty place."""
-    option = FitOption(flags={"max-num-seqs": "2"}, word=FITS, note="")
+    option = FitOption(flags={"max-num-seqs": "2"}, fit=FITS, note="")
     there = live(config=live().config.with_(command=("vllm", "serve", "m", "--max-num-seqs", "8"), args=()))
     found = propose(incident("gpu_oom_weights"), there, Arithmetic(options=(option,)), load_default_policy())
     assert found is not None
@@ -488,7 +488,7 @@ def test_the_difference_shows_what_a_flag_in_the_command_was() -> None:
 
 
 MOVE = Move(model="org/m2", accelerator="nvidia-rtx-pro-6000", cpu=20, memory_mib=81920)
-ELSEWHERE = FitOption(flags={"max-num-seqs": "2"}, word=FITS, note="", elsewhere="there", line="x", move=MOVE)
+ELSEWHERE = FitOption(flags={"max-num-seqs": "2"}, fit=FITS, note="", elsewhere="there", line="x", move=MOVE)
 
 
 def test_a_card_and_a_checkpoint_that_policy_names_are_moved_to() -> None:
@@ -529,9 +529,7 @@ def test_a_checkpoint_in_a_mounted_folder_is_moved_by_people() -> None:
 
 def test_another_checkpoint_is_for_a_person() -> None:
     """We do not change images or checkpoints by ourselves; the instruction says which and how."""
-    option = FitOption(
-        flags={}, word=FITS, note="smaller", elsewhere="m2 on 1 x nvidia-l4", line="--max-model-len 4096"
-    )
+    option = FitOption(flags={}, fit=FITS, note="smaller", elsewhere="m2 on 1 x nvidia-l4", line="--max-model-len 4096")
     found = propose(incident("gpu_oom_weights"), live(), Arithmetic(options=(replace(option),)), load_default_policy())
     assert found is not None
     assert found.actions[0].instruction == "Serve m2 on 1 x nvidia-l4 with: --max-model-len 4096"

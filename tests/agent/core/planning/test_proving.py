@@ -24,19 +24,19 @@ SEQUENCES = LENGTH.with_(flag="max-num-seqs", asked=256, most=100, need="256", p
 
 
 def proven(
-    *actions: Action, word: FitSummary = UNSURE, room: ContainerFit = NO_ROOM, said: Printed | None = None
+    *actions: Action, fit: FitSummary = UNSURE, room: ContainerFit = NO_ROOM, said: Printed | None = None
 ) -> Proven:
-    return prove(actions, word=word, container=room, printed=said)
+    return prove(actions, fit=fit, container=room, printed=said)
 
 
 def test_what_takes_no_memory_needs_no_proof() -> None:
     """Whatever the arithmetic says."""
-    assert proven(Restart(), word=NOT) == Proven(proof=Proof.NOT_NEEDED)
+    assert proven(Restart(), fit=NOT) == Proven(proof=Proof.NOT_NEEDED)
 
 
 def test_the_arithmetic_proves_with_its_figures() -> None:
     """Peak and size, each with what it rests on."""
-    found = proven(SetFlag(name="max-num-seqs", value="2"), word=FITS)
+    found = proven(SetFlag(name="max-num-seqs", value="2"), fit=FITS)
     assert found.proof is Proof.COMPUTED
     assert [(f.name, f.value) for f in found.figures] == [
         ("Peak memory of one device", "21.00 GiB"),
@@ -45,20 +45,20 @@ def test_the_arithmetic_proves_with_its_figures() -> None:
     assert all(f.source for f in found.figures)
 
 
-@pytest.mark.parametrize("word", [NOT, UNSURE])
-def test_what_is_not_computed_to_fit_is_not_proved(word: FitSummary) -> None:
+@pytest.mark.parametrize("fit", [NOT, UNSURE])
+def test_what_is_not_computed_to_fit_is_not_proved(fit: FitSummary) -> None:
     """And what would have to be known is said."""
-    found = proven(SetFlag(name="max-num-seqs", value="2"), word=word, room=ROOM)
+    found = proven(SetFlag(name="max-num-seqs", value="2"), fit=fit, room=ROOM)
     assert found.proof is Proof.NONE
-    assert found.missing == (word.sentence,)
+    assert found.missing == (fit.sentence,)
 
 
 def test_a_change_of_both_memories_needs_both() -> None:
     """Offload frees the device and pins the host."""
     offload = SetFlag(name="cpu-offload-gb", value="8")
-    assert proven(offload, word=FITS).missing == (NO_ROOM.sentence,)
-    assert proven(offload, word=UNSURE, room=ROOM).missing == (UNSURE.sentence,)
-    both = proven(offload, word=FITS, room=ROOM)
+    assert proven(offload, fit=FITS).missing == (NO_ROOM.sentence,)
+    assert proven(offload, fit=UNSURE, room=ROOM).missing == (UNSURE.sentence,)
+    both = proven(offload, fit=FITS, room=ROOM)
     assert both.proof is Proof.COMPUTED
     assert both.figures[-1].name == "Container memory"
 
@@ -103,4 +103,4 @@ def test_the_engine_proves_one_change_not_two() -> None:
 
 def test_the_engine_never_overrides_a_computed_false() -> None:
     """Log text can be forged; the arithmetic cannot."""
-    assert proven(SetFlag(name="max-model-len", value="1024"), word=NOT, said=LENGTH).proof is Proof.NONE
+    assert proven(SetFlag(name="max-model-len", value="1024"), fit=NOT, said=LENGTH).proof is Proof.NONE

@@ -13,7 +13,7 @@ from agent.core.change.startup_figures import Figure, Observed
 from agent.core.change.verification import Check, Measurement, Verdict, Verification
 from agent.core.decision.decision import Channel, Choice
 from agent.core.decision.policy import Policy
-from agent.core.diagnosis.diagnosis import Diagnosis, DiagnosisSource, Evidence, ModelWord
+from agent.core.diagnosis.diagnosis import Diagnosis, DiagnosisSource, Evidence, ModelExplanation
 from agent.core.incident.incident import CorrelatedSignal, Incident, Times, incident_id, plan_id
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import ForPerson, SetEnv, SetFlag, SetStartupProbe, applied, difference
@@ -167,7 +167,7 @@ def memory_diagnosis(at: datetime) -> Diagnosis:
         fields={"tried_gib": 2.62, "free_gib": 2.15, "total_gib": 21.96},
         fix_actions=("change_model_or_quantization",),
         unknown=("the instance's own log from its start was not read",),
-        model_word=ModelWord(
+        model_word=ModelExplanation(
             class_="kv_cache_insufficient",
             root_cause="The KV cache does not fit beside the weights.",
             unknown=("which vLLM version runs",),

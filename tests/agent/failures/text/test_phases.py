@@ -3,7 +3,7 @@
 import pytest
 
 from agent.failures.signature import Phase, Proof
-from agent.failures.text.phases import BANNER_LINES, LOOK_BACK_LINES, Mark, Timeline
+from agent.failures.text.phases import BANNER_LINES, LOOK_BACK_LINES, PhaseMark, Timeline
 
 LINES = 400
 BANNER = (Phase.CONFIG, Proof.NEW_START)
@@ -13,12 +13,12 @@ HEALTH = (Phase.SERVING, Proof.ANSWERS)
 
 
 def timeline(*marks: tuple[int, Phase, bool]) -> Timeline:
-    return Timeline([Mark(index=i, phase=phase, near=near) for i, phase, near in marks], [""] * LINES)
+    return Timeline([PhaseMark(index=i, phase=phase, near=near) for i, phase, near in marks], [""] * LINES)
 
 
 def proofs(*marks: tuple[int, tuple[Phase, Proof]], lines: dict[int, str] | None = None, troubled=()) -> Timeline:
     text = [(lines or {}).get(index, "") for index in range(LINES)]
-    return Timeline([Mark(index=i, phase=p, near=False, proof=q) for i, (p, q) in marks], text, troubled)
+    return Timeline([PhaseMark(index=i, phase=p, near=False, proof=q) for i, (p, q) in marks], text, troubled)
 
 
 def test_the_traceback_decides_before_the_marker_above() -> None:
