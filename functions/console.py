@@ -4,7 +4,7 @@ import functions_framework
 from flask import Request
 from werkzeug.wrappers import Response
 
-from agent.entrypoints.loading import loading
+from agent.entrypoints.cold_start import loading
 
 with loading():
     from agent.app import Role

@@ -3,7 +3,7 @@
 import functions_framework
 from flask import Request
 
-from agent.entrypoints.loading import loading
+from agent.entrypoints.cold_start import loading
 
 with loading():
     from agent.entrypoints.function_app import Answer, warm

@@ -9,14 +9,14 @@ from functools import partial
 from pathlib import Path
 
 from agent.adapters.logs.host import Follower, HostLogs, StartLog
-from agent.adapters.platform.host.checkup import Doctor
 from agent.adapters.platform.host.describe import cards_here, config_of, name_of, version_of
 from agent.adapters.platform.host.fixed_server import FixedServer, check_restart
+from agent.adapters.platform.host.health_check import Doctor
 from agent.adapters.platform.host.platform import HostPlatform
 from agent.adapters.platform.host.process import memory_mib
 from agent.adapters.platform.host.server import HostServer
 from agent.app.catalogues import HOST_SERVICES, host_folder, host_services, read_services
-from agent.app.known_models import known_models
+from agent.app.model_profiles import known_models
 from agent.core.service.container_args import served_model
 from agent.core.service.services import Service, parse_services
 from agent.core.service.serving import ServingConfig

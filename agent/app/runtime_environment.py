@@ -18,7 +18,7 @@ from agent.ports.platform import Platform
 from agent.settings import Settings
 
 if TYPE_CHECKING:
-    from agent.adapters.logs.kept import KeptLogs
+    from agent.adapters.logs.replay_logs import KeptLogs
     from agent.adapters.platform.rehearsal.outcome import Compute
     from agent.adapters.platform.rehearsal.platform import RehearsalPlatform
 
@@ -145,7 +145,7 @@ def _host(settings: Settings, clock: Clock) -> RuntimeEnvironment:
 def _logs_only() -> RuntimeEnvironment:
     """A replay of logs whose service we do not know: nothing to describe, nothing to change."""
     from agent.adapters.logs.file import FileLogs
-    from agent.adapters.logs.kept import KeptLogs
+    from agent.adapters.logs.replay_logs import KeptLogs
 
     kept = KeptLogs()
     return RuntimeEnvironment(platform_of=lambda _: None, logs=FileLogs(kept.recordings), kept=kept)

@@ -7,7 +7,7 @@ import structlog
 
 from agent.app import App, Role, build_app
 from agent.app.catalogues import matcher, redactor
-from agent.entrypoints.loading import loading
+from agent.entrypoints.cold_start import loading
 from agent.entrypoints.telemetry import configure_log, current_trace
 from agent.errors import SreError
 from agent.settings import Settings, read_settings

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.adapters.model.breaker import OPENS_AFTER
 from agent.adapters.model.endpoint import parse_endpoint
-from agent.adapters.model.openai_chat import OpenAiChat
+from agent.adapters.model.openai_chat import OPENS_AFTER, OpenAiChat
 from agent.adapters.model.recorded import RecordedModel
 from agent.core.diagnosis.model_answer import read_answer
 from agent.errors import ModelMisbehaved

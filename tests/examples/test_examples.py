@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.adapters.logs.file import FileLogs
-from agent.adapters.platform.rehearsal.conditions import facts
+from agent.adapters.platform.rehearsal.scenario import facts
 from agent.adapters.platform.rehearsal.scenario import Basis, LiveStart, Outcome, Result, Scenario, load_scenario, moment
 from agent.core.intake.origin import Reading
 from agent.core.intake.read import signals_of

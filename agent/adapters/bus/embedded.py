@@ -9,8 +9,8 @@ from typing import Final
 from agent.adapters.bus.pulling import LeasedDelivery, Subscription, by_name, checked, dead_letter_attributes
 from agent.adapters.bus.wake_up import WakeUp
 from agent.adapters.store.named_sql import queries
+from agent.adapters.store.row_json import from_us, to_us
 from agent.adapters.store.sqlite.database import SqliteDatabase
-from agent.adapters.store.sqlite.time_text import from_us, to_us
 from agent.ports.bus import Delivery, Message, Topic
 from agent.ports.clock import Clock
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +11,9 @@ from typing import Final
 from urllib.parse import quote
 
 from agent.adapters.checkpoint.http import HttpCheckpoint
-from agent.adapters.checkpoint.local import LocalCheckpoint
-from agent.errors import InputRejected
-from agent.ports.checkpoint import CheckpointFiles
+from agent.adapters.checkpoint.read import plain
+from agent.errors import DependencyFailed, InputRejected
+from agent.ports.checkpoint import CheckpointFileMissing, CheckpointFiles, Piece
 
 _BUCKET: Final = re.compile(r"gs://([a-z0-9][a-z0-9._-]{1,220}[a-z0-9])(?:/(.*))?")
 _REPO: Final = re.compile(r"hf:([\w.-]{1,96}(?:/[\w.-]{1,96})?)(?:@([\w./-]{1,128}))?", re.ASCII)
@@ -92,3 +93,39 @@ class Locator:
 
 def _unreadable(source: str, want: str) -> InputRejected:
     return InputRejected(f"the place {source[:200]!r} was not read", why=f"want {want}", hint="write it like that")
+
+
+class LocalCheckpoint:
+    """Reads ranges of the files of one folder; links are followed, as the hub's own cache is made of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @property
+    def source(self) -> str:
+        """The folder."""
+        return str(self._folder)
+
+    def read(self, name: str, *, start: int, length: int) -> Piece:
+        """Read part of a file; see the port."""
+        path = self._folder / plain(name)
+        try:
+            status = path.stat()
+            if not stat.S_ISREG(status.st_mode):
+                raise InputRejected(f"{str(path)!r} was not read", why="it is no regular file", hint="name the folder")
+            with path.open("rb") as file:
+                file.seek(start)
+                return Piece(data=file.read(length), file_bytes=status.st_size)
+        except FileNotFoundError as error:
+            raise CheckpointFileMissing(
+                f"{str(path)!r} was not read", why="there is no such file", hint="name the checkpoint's folder"
+            ) from error
+        except OSError as error:
+            raise DependencyFailed(
+                f"{str(path)!r} was not read",
+                why=error.strerror or type(error).__name__,
+                hint="check the disk or mount",
+            ) from error
+
+    def close(self) -> None:
+        """Nothing is held open."""

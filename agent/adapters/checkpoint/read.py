@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from agent.adapters.checkpoint.names import plain
 from agent.errors import InputRejected
 from agent.fit.checkpoint.checkpoint import ModelProfile, profile_of
 from agent.fit.checkpoint.config_reader import MAX_CONFIG_BYTES
@@ -112,3 +111,24 @@ def _headers(files: CheckpointFiles, shards: Iterable[str]) -> Iterator[Safetens
             why = f"its header ends after {len(piece.data)} of {length} bytes"
             raise InputRejected(f"{shard!r} of {files.source!r} was refused", why=why, hint="download it again")
         yield parse_header(piece.data, file=shard, file_bytes=first.file_bytes)
+
+
+_PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
+
+
+def plain(name: str) -> str:
+    """Return a file name that stays in its folder.
+
+    Args:
+        name: From an index or from us.
+
+    Raises:
+        InputRejected: It has a folder, a control character, a leading dot, or more than 255 characters.
+    """
+    if _PLAIN.fullmatch(name) and ".." not in name:
+        return name
+    raise InputRejected(
+        f"the checkpoint file {name[:80]!r} was not read",
+        why="it is not a plain file name",
+        hint="look at model.safetensors.index.json: it must name files beside it",
+    )

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urljoin
 
-from agent.adapters.http.deadline import Deadline
 from agent.adapters.http.public_address import Address, is_public
 from agent.adapters.http.target import PlainHttp, Target, TargetRefused, parse_target
+from agent.adapters.http.wire import Deadline
 
 if TYPE_CHECKING:
     from agent.adapters.http.wire import Response, Wire

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from agent.adapters.http.deadline import Deadline
+from agent.adapters.http.wire import Deadline
 from agent.adapters.model.endpoint import Endpoint
 from agent.errors import InputRejected
 from agent.strict_json import read_object

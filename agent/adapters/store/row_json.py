@@ -1,6 +1,7 @@
-"""A value as the JSON text that stores keep, and back."""
+"""JSON of rows, and times of rows: whole microseconds since 1970 UTC, so that they sort and compare exactly."""
 
-from typing import TypeVar
+from datetime import UTC, datetime, timedelta
+from typing import Final, TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
@@ -43,3 +44,17 @@ def from_text(kind: type[V], text: str) -> V:
             why=f"{where or 'the whole'}: {first['msg']}",
             hint="run the program that wrote it, or a newer one; if none can read it, restore the last backup",
         ) from error
+
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+def to_us(at: datetime) -> int:
+    """Return microseconds since 1970 UTC of an aware time."""
+    return (at - _EPOCH) // _MICROSECOND
+
+
+def from_us(us: int) -> datetime:
+    """Return the aware UTC time of ``us`` microseconds since 1970."""
+    return _EPOCH + timedelta(microseconds=us)

@@ -88,7 +88,7 @@ def open_operator_client() -> OperatorClient:
 
 
 def _cloud(settings: Settings) -> OperatorClient:
-    from agent.app.outgoing import decide_client
+    from agent.app.http_clients import decide_client
     from agent.entrypoints.cli.remote_client import RemoteClient
 
     if settings.decide_url is None:

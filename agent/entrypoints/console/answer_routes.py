@@ -7,8 +7,9 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from agent.core.decision.decision import Channel, Choice
 from agent.core.plan.plan import Plan
-from agent.entrypoints.console import answering, forms, guard
-from agent.entrypoints.console.answering import Result
+from agent.entrypoints.console import answer_result as answering
+from agent.entrypoints.console import forms, guard
+from agent.entrypoints.console.answer_result import Result
 from agent.entrypoints.console.console import Console, answer_page, who_asks
 from agent.entrypoints.console.identity import Person
 from agent.entrypoints.console.permission import may_not_decide

@@ -12,7 +12,7 @@ from agent.app.stores import machine_clock
 from agent.core.incident.incident import Incident
 from agent.core.plan.plan import Plan
 from agent.entrypoints.console import forms, guard
-from agent.entrypoints.console.answering import Result
+from agent.entrypoints.console.answer_result import Result
 from agent.entrypoints.console.identity import Identity, Person
 from agent.entrypoints.console.incident_page import Viewer, is_asked
 from agent.entrypoints.console.render import render

@@ -5,7 +5,7 @@ from typing import Final
 
 from flask import request
 
-from agent.app.outgoing import decide_client
+from agent.app.http_clients import decide_client
 from agent.entrypoints.console.identity import ASSERTION
 from agent.errors import PolicyRefused
 from agent.settings import Settings

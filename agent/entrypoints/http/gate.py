@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from agent.app.channels import decider_secrets, slack_reply, slack_secret
-from agent.app.outgoing import google_keys, proxy_keys
+from agent.app.http_clients import google_keys, proxy_keys
 from agent.app.stores import machine_clock
 from agent.entrypoints.http.authenticator import Authenticator
 from agent.errors import DependencyFailed, PolicyRefused

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from agent.adapters.bus.quarantine.key import FAILURES_KEPT, as_text, key_of, topic_of
+from agent.adapters.bus.quarantine.message_key import FAILURES_KEPT, as_text, key_of, topic_of
 from agent.adapters.store.firestore.documents import Data, Documents, Write, place
 from agent.adapters.store.firestore.errors import FirestoreTimeout, Rival
 from agent.ports.bus import Delivery

@@ -4,7 +4,7 @@ import json
 import threading
 from collections.abc import Callable, Mapping
 
-from agent.adapters.bus.quarantine.key import as_text, key_of, topic_of
+from agent.adapters.bus.quarantine.message_key import as_text, key_of, topic_of
 from agent.ports.bus import Delivery
 from agent.ports.clock import Clock
 

@@ -4,10 +4,10 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from agent.adapters.bus.quarantine.key import FAILURES_KEPT, as_text, key_of, topic_of
+from agent.adapters.bus.quarantine.message_key import FAILURES_KEPT, as_text, key_of, topic_of
 from agent.adapters.store.named_sql import queries
+from agent.adapters.store.row_json import from_us, to_us
 from agent.adapters.store.sqlite.database import SqliteDatabase
-from agent.adapters.store.sqlite.time_text import from_us, to_us
 from agent.ports.bus import Delivery
 from agent.ports.clock import Clock
 

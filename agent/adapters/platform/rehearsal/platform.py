@@ -6,10 +6,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from agent.adapters.platform.rehearsal.limits import complaints
-from agent.adapters.platform.rehearsal.manual_changes import persons_entries
+from agent.adapters.platform.rehearsal.cloud_run_limits import complaints
 from agent.adapters.platform.rehearsal.outcome import Compute, crashed, fate_of, fate_of_live, measurements, rehearsed
-from agent.adapters.platform.rehearsal.replay import entries_of, log_of
+from agent.adapters.platform.rehearsal.replay import entries_of, log_of, persons_entries
 from agent.adapters.platform.rehearsal.scenario import Result, Scenario
 from agent.adapters.platform.rehearsal.state_file import OperationRow, RevisionRow, ServiceRow, State, StateFile
 from agent.adapters.platform.rehearsal.template import bare, parsed_traffic, stamped, template_of, wanted

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from agent.adapters.store.firestore.documents import Data, Documents, Write, place
 from agent.adapters.store.firestore.errors import Rival
-from agent.adapters.store.sqlite.time_text import to_us
+from agent.adapters.store.row_json import to_us
 
 
 class FirestoreCards:

@@ -11,8 +11,7 @@ from typing import Final, TypeVar
 from agent.adapters.store.firestore.documents import Data, Found, Write, place
 from agent.adapters.store.firestore.errors import FirestoreTimeout, Rival
 from agent.adapters.store.firestore.mark import FirestoreMark
-from agent.adapters.store.row_json import from_text, to_text
-from agent.adapters.store.sqlite.time_text import from_us, to_us
+from agent.adapters.store.row_json import from_text, from_us, to_text, to_us
 from agent.core.change.execution import EffectKind, Intent
 from agent.core.decision.audit import REPEATS, AuditRow, existing_row, next_row
 from agent.ports.control import BeginResult, KillSwitch, Lease, Limits, RateLimit, ReceiptUse

@@ -15,8 +15,7 @@ from agent.adapters.store.conflict import head_moved, missing, plan_stored, sign
 from agent.adapters.store.firestore.documents import Data, Documents, Found, Write, place
 from agent.adapters.store.firestore.errors import Rival
 from agent.adapters.store.firestore.mark import FirestoreMark
-from agent.adapters.store.row_json import from_text, to_text
-from agent.adapters.store.sqlite.time_text import from_us, to_us
+from agent.adapters.store.row_json import from_text, from_us, to_text, to_us
 from agent.core.incident.incident import Event, Incident
 from agent.core.intake.signal import Signal, in_order
 from agent.core.plan.plan import Plan

@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from agent.adapters.store.named_sql import queries
+from agent.adapters.store.row_json import to_us
 from agent.adapters.store.sqlite.database import SqliteDatabase
-from agent.adapters.store.sqlite.time_text import to_us
 
 SQL: Final = queries("state")
 

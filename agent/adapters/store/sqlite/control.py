@@ -5,9 +5,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from agent.adapters.store.named_sql import queries
-from agent.adapters.store.row_json import from_text, to_text
+from agent.adapters.store.row_json import from_text, from_us, to_text, to_us
 from agent.adapters.store.sqlite.mark import SqliteMark
-from agent.adapters.store.sqlite.time_text import from_us, to_us
 from agent.core.change.execution import Intent
 from agent.core.decision.audit import REPEATS, AuditRow, existing_row, next_row
 from agent.ports.control import BeginResult, KillSwitch, Lease, Limits, RateLimit, ReceiptUse

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from pydantic import TypeAdapter, ValidationError
+
 from agent.errors import DependencyFailed
 from agent.fit.checkpoint.checkpoint import ModelProfile
 
@@ -27,8 +29,6 @@ class SqliteProfileShelf:
 
     def put(self, profile: ModelProfile) -> None:
         """Keep a profile; see the port."""
-        from agent.adapters.store.profile_json import to_json
-
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -59,7 +59,6 @@ class SqliteProfileShelf:
             rows = database.execute(query, values).fetchall()
         if not rows:
             return ()
-        from agent.adapters.store.profile_json import from_json
 
         return tuple(from_json(body, where=f"profile {name!r} in {str(self._path)!r}") for name, body in rows)
 
@@ -83,3 +82,31 @@ class SqliteProfileShelf:
             why=str(error),
             hint="check the file and its folder",
         )
+
+
+_PROFILE: Final = TypeAdapter(ModelProfile)
+
+
+def to_json(profile: ModelProfile) -> bytes:
+    """A profile as JSON, fields by name."""
+    return _PROFILE.dump_json(profile)
+
+
+def from_json(body: bytes, *, where: str) -> ModelProfile:
+    """Read what :func:`to_json` wrote.
+
+    Args:
+        body: JSON.
+        where: Names it in the error.
+
+    Raises:
+        DependencyFailed: It is no profile: damaged, or written by another version.
+    """
+    try:
+        return _PROFILE.validate_json(body)
+    except ValidationError as error:
+        raise DependencyFailed(
+            f"the {where} was not read",
+            why=f"{error.error_count()} fields are wrong, {error.errors()[0]['loc']!r} first",
+            hint="read the checkpoint again: sre-agent models add SOURCE",
+        ) from error

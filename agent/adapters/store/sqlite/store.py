@@ -7,9 +7,8 @@ from typing import Final
 
 from agent.adapters.store.conflict import head_moved, missing, plan_stored, signal_stored, stale
 from agent.adapters.store.named_sql import queries
-from agent.adapters.store.row_json import from_text, to_text
+from agent.adapters.store.row_json import from_text, from_us, to_text, to_us
 from agent.adapters.store.sqlite.mark import SqliteMark
-from agent.adapters.store.sqlite.time_text import from_us, to_us
 from agent.core.incident.incident import Event, Incident
 from agent.core.intake.signal import Signal
 from agent.core.plan.plan import Plan

@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
         InputRejected: A name, number or flag cannot be read, or the setup is impossible.
         DependencyFailed: A checkpoint or the profiles cannot be read.
     """
-    from agent.app.known_models import known_models
+    from agent.app.model_profiles import known_models
     from agent.catalogue.load_fit import load_fit_catalogue
     from agent.catalogue.load_platforms import load_platform_catalogue
     from agent.fit.advice.advice import Demand

@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Approve the plan."""
-    from agent.entrypoints.cli.deciding import decide
+    from agent.entrypoints.cli.decide import decide
 
     return decide(args.plan, Choice.APPROVE, by=args.by, plan_digest=args.digest)
 

@@ -26,8 +26,8 @@ def run(args: argparse.Namespace) -> int:
         0: nothing is wrong; 2: a setting or a file that one names is, whatever else is; 3: a dependency failed. What
         could not be looked at is told and changes none of this.
     """
+    from agent.entrypoints.cli.doctor.all_checks import findings
     from agent.entrypoints.cli.doctor.finding import State
-    from agent.entrypoints.cli.doctor.round import findings
 
     environ = dict(os.environ)  # noqa: TID251 - the doctor reads the settings again without those that are wrong
     found: Counter[tuple[State, bool]] = Counter()

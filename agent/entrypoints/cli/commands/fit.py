@@ -82,7 +82,7 @@ class Desk:
     @classmethod
     def open(cls) -> Desk:
         """Read the bundled data and find the installation's profiles; a store in the cloud keeps none."""
-        from agent.app.known_models import known_models
+        from agent.app.model_profiles import known_models
         from agent.catalogue.load_platforms import load_platform_catalogue
         from agent.settings import read_settings
 

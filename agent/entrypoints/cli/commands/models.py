@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agent.app.known_models import KnownModels
+    from agent.app.model_profiles import KnownModels
     from agent.fit.checkpoint.checkpoint import ModelProfile
     from agent.fit.model_and_hardware import ModelFacts
 
@@ -38,14 +38,14 @@ def run(args: argparse.Namespace) -> int:
         InputRejected: No such model or place, or its files are hostile or incomplete.
         DependencyFailed: The place or the store does not answer.
     """
-    from agent.app.known_models import known_models
+    from agent.app.model_profiles import known_models
     from agent.catalogue.load_fit import load_fit_catalogue
     from agent.settings import read_settings
 
     bundled = load_fit_catalogue().models
     known = known_models(bundled, read_settings())
     if args.verb == "add":
-        from agent.app.known_models import name_of
+        from agent.app.model_profiles import name_of
 
         profile = known.add(args.source, as_name=args.name or name_of(args.source))
         _say(_described(profile.facts, profile), as_json=args.json)

@@ -14,6 +14,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Reject the plan."""
-    from agent.entrypoints.cli.deciding import decide
+    from agent.entrypoints.cli.decide import decide
 
     return decide(args.plan, Choice.REJECT, by=args.by, why=args.why)

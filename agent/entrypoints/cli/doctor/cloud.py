@@ -5,13 +5,13 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from agent.app.outgoing import ask
+from agent.app.http_clients import ask
 from agent.catalogue.load_bundled import load_healthy
 from agent.catalogue.load_failures import load_failures
 from agent.core.intake.sink_filter import sink_filters
 from agent.core.service.services import Service, Services
+from agent.entrypoints.cli.doctor.external_services import Clocks
 from agent.entrypoints.cli.doctor.finding import Finding, bad, good, looked, unknown
-from agent.entrypoints.cli.doctor.outside import Clocks
 from agent.ports.bus import Topic
 from agent.ports.json_probe import ProbeReply
 

@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from agent.adapters.checkpoint.local import LocalCheckpoint
+from agent.adapters.checkpoint.locate import LocalCheckpoint
 from agent.adapters.checkpoint.read import read_profile
 from agent.errors import InputRejected
 from agent.ports.checkpoint import CheckpointFileMissing

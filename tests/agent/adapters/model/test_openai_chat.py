@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from agent.adapters.model.breaker import RESTS_S
+from agent.adapters.model.openai_chat import OPENS_AFTER, RESTS_S, Breaker
 from agent.errors import DependencyFailed
 from agent.ports.model import NoAnswer
 from tests.model_server import FAULTS
@@ -228,3 +228,35 @@ def test_without_an_identity_nobody_is_asked(servers, chat, question):
         chat(server.url, headers=none).ask(question())
     assert "no identity here" in failed.value.why
     assert server.requests == []
+
+
+def test_it_opens_after_failures_in_a_row_only(ticks):
+    """A good call in between starts the count anew."""
+    breaker = Breaker(ticks)
+    for _ in range(OPENS_AFTER - 1):
+        breaker.heard(good=False)
+    breaker.heard(good=True)
+    for _ in range(OPENS_AFTER - 1):
+        breaker.heard(good=False)
+    assert breaker.admits()
+    breaker.heard(good=False)
+    assert not breaker.admits()
+    assert OPENS_AFTER <= 5
+
+
+def test_one_probe_goes_through_for_each_rest(ticks):
+    """Half open: one call; a second one at the same moment waits, even if the first never reports."""
+    breaker = Breaker(ticks)
+    for _ in range(OPENS_AFTER):
+        breaker.heard(good=False)
+    ticks.now += RESTS_S
+    assert [breaker.admits() for _ in range(4)] == [True, False, False, False]
+    ticks.now += RESTS_S
+    assert breaker.admits()
+    breaker.heard(good=False)
+    assert not breaker.admits()
+    ticks.now += RESTS_S
+    assert breaker.admits()
+    breaker.heard(good=True)
+    assert [breaker.admits() for _ in range(4)] == [True] * 4
+    assert breaker.opened == 1

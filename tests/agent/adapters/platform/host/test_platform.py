@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agent.adapters.clock import SystemClock
-from agent.adapters.platform.host.checkup import Doctor
+from agent.adapters.platform.host.health_check import Doctor
 from agent.adapters.platform.host.platform import HostPlatform
 from agent.adapters.platform.host.process import of_start
 from agent.adapters.platform.host.server import HostServer

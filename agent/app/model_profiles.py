@@ -187,9 +187,9 @@ def reader(settings: Settings) -> ReadCheckpoint:
     """Reads checkpoints with the caller's own tokens, mounted paths through the watched services."""
 
     def read(source: str, name: str, bundled: Sequence[ModelFacts]) -> ModelProfile:
+        from agent.adapters.checkpoint.http import google_token
         from agent.adapters.checkpoint.locate import Locator
         from agent.adapters.checkpoint.read import read_profile
-        from agent.adapters.checkpoint.tokens import google_token
         from agent.adapters.clock import SystemClock
 
         hub_token = settings.hub_token.get_secret_value() if settings.hub_token is not None else None

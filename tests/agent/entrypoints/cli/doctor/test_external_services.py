@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from agent.entrypoints.cli.doctor.deciding import deciding
+from agent.entrypoints.cli.doctor.external_services import deciding
 from agent.entrypoints.cli.doctor.finding import State
 from agent.errors import DependencyFailed
 from agent.settings import Settings

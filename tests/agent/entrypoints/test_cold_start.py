@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from agent.entrypoints.loading import loading
+from agent.entrypoints.cold_start import loading
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.adapters.platform.rehearsal.limits import complaints
+from agent.adapters.platform.rehearsal.cloud_run_limits import complaints
 from agent.core.service.serving import Probe, ServingConfig
 
 

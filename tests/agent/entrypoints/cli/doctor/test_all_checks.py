@@ -13,8 +13,8 @@ from agent.catalogue.load_bundled import load_healthy
 from agent.catalogue.load_failures import load_failures
 from agent.core.intake.sink_filter import sink_filters
 from agent.core.service.services import parse_services
+from agent.entrypoints.cli.doctor.all_checks import findings
 from agent.entrypoints.cli.doctor.finding import State
-from agent.entrypoints.cli.doctor.round import findings
 from agent.entrypoints.http.authenticator import TOKEN_HEADER
 
 ROOT = Path(__file__).resolve().parents[5]

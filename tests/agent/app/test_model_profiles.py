@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from agent.adapters.checkpoint.locate import Locator
-from agent.app.known_models import HUB_S, KnownModels, known_models, mounts, name_of, reader
+from agent.app.model_profiles import HUB_S, KnownModels, known_models, mounts, name_of, reader
 from agent.catalogue.load_fit import load_fit_catalogue
 from agent.errors import InputRejected
 from agent.fit.checkpoint.checkpoint import ModelProfile

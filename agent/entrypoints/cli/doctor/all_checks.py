@@ -1,4 +1,4 @@
-"""The round of the doctor: here, outside, and in the cloud where the settings name one."""
+"""The doctor: settings and files of this machine, other services, and Google Cloud where the settings name it."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -7,11 +7,10 @@ from pathlib import Path
 from agent.app.catalogues import project_of
 from agent.app.stores import open_stores
 from agent.core.service.services import Services
-from agent.entrypoints.cli.doctor import here
+from agent.entrypoints.cli.doctor import local_machine as here
 from agent.entrypoints.cli.doctor.cloud import Base, Cloud, Token, google
-from agent.entrypoints.cli.doctor.deciding import deciding
+from agent.entrypoints.cli.doctor.external_services import SLACK, Clocks, deciding, model_endpoints, slack
 from agent.entrypoints.cli.doctor.finding import Finding, bad, given, good, looked, off, unknown
-from agent.entrypoints.cli.doctor.outside import SLACK, Clocks, model_endpoints, slack
 from agent.errors import DependencyFailed
 from agent.settings import Settings
 

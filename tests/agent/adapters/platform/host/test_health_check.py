@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from agent.adapters.clock import SystemClock
-from agent.adapters.platform.host.checkup import Doctor
+from agent.adapters.platform.host.health_check import Doctor
 from agent.adapters.platform.host.probe import Address
 from agent.ports.host import Stage, Start, State
 

@@ -1,1 +1,0 @@
-"""What signs receipts outside of this process, one module per service."""
