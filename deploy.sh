@@ -248,7 +248,7 @@ smoke() {
   run gcloud logging write sre-canary "smoke test: does the agent hear this?" "--project=$PROJECT"
   local heard='' try
   for try in 1 2 3 4 5 6 7 8 9 10 11 12; do
-    heard=$(ask heard gcloud logging read 'resource.labels.service_name="sre-on-log-event" AND jsonPayload.message="canary.heard"' \
+    heard=$(ask heard gcloud logging read 'resource.labels.service_name="sre-on-log-event" AND jsonPayload.message="canary.received"' \
       "--project=$PROJECT" --freshness=3m --limit=1 "--format=value(timestamp)")
     if [[ -n $heard ]]; then break; fi
     say "  not yet heard ($try of 12)"

@@ -23,9 +23,7 @@ _.log_request
 
 # tests hold Terraform equal to them
 _.INDEXES
-_.UNINDEXED
 _.CONTROL_INDEXES
-_.CONTROL_UNINDEXED
 
 # options of re2
 _.max_mem
@@ -33,6 +31,8 @@ _.log_errors
 
 # the web server and the templates read them
 _.strict_slashes
+_.merge_slashes
+_.databases
 _.may_reject
 _.end_x
 _.budget_x
@@ -66,13 +66,11 @@ _.has_bias
 _.kv_block_tokens
 _.kv_blocks_per_request
 _.region
-_.idle_adjusted_usd_per_h
 _.data_bytes
 _.enable_expert_parallel
 _.disable_chunked_mm_input
 _.storage
 _.wanted_s
-_.measured_rate
 
 # called by http.server and tokenizers
 _.do_GET
@@ -80,6 +78,4 @@ _.do_POST
 _.log_message
 _.pre_tokenizer
 
-# a port: adapters satisfy it by shape
-_.JsonProbe
 _.x  # of a part of the memory bar, for its template

@@ -41,7 +41,7 @@ from agent.core.plan.proof import Proof
 from agent.core.service.services import Services
 from agent.core.service.serving import Target
 from agent.entrypoints.http.decide import beside
-from agent.entrypoints.http.gate import Gate
+from agent.entrypoints.http.decide_service import DecideService
 from agent.entrypoints.pubsub.handlers import on_order
 from agent.entrypoints.telemetry import configure_log
 from agent.errors import SreError
@@ -206,7 +206,7 @@ def main():
             True: world_of(folder, Owner.INCIDENT, notifiers={"slack": Hanging()}),
             False: world_of(folder, Owner.INCIDENT, notifiers={"slack": Well()}),
         }
-        gate = Gate(world=world, clock=SystemClock(), slack_secret=SECRET)
+        gate = DecideService(world=world, clock=SystemClock(), slack_secret=SECRET)
         server = make_server("127.0.0.1", 0, beside(None, gate), threaded=True, request_handler=Quiet)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         took = {True: [], False: []}
@@ -219,7 +219,9 @@ def main():
                 assert all(status == 200 for _, status in answered), {status for _, status in answered}
                 took[hanging] += [seconds for seconds, _ in answered]
         store = type("Store", (), {"plan": lambda *_: NEVER.wait()})()
-        stuck = Gate(world=world_of(folder, Owner.DECIDE, store=store), clock=SystemClock(), slack_secret=SECRET)
+        stuck = DecideService(
+            world=world_of(folder, Owner.DECIDE, store=store), clock=SystemClock(), slack_secret=SECRET
+        )
         second = make_server("127.0.0.1", 0, beside(None, stuck), threaded=True, request_handler=Quiet)
         threading.Thread(target=second.serve_forever, daemon=True).start()
         refused = together(second.server_port, [plan_of(f"x{n}") for n in range(CLIENTS)])

@@ -6,7 +6,7 @@ from flask import Request
 from agent.entrypoints.cold_start import loading
 
 with loading():
-    from agent.entrypoints.function_app import Answer, warm
+    from agent.entrypoints.function_app import StatusReply, warm
     from agent.entrypoints.pubsub.push import push
     from agent.ports.bus import Topic
 
@@ -14,6 +14,6 @@ with loading():
 
 
 @functions_framework.http
-def on_log_event(request: Request) -> Answer:
+def on_log_event(request: Request) -> StatusReply:
     """Take a log entry in."""
     return push(request, Topic.LOG_EVENTS)

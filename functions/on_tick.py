@@ -6,13 +6,13 @@ from flask import Request
 from agent.entrypoints.cold_start import loading
 
 with loading():
-    from agent.entrypoints.function_app import Answer, warm
+    from agent.entrypoints.function_app import StatusReply, warm
     from agent.entrypoints.pubsub.push import tick
 
     warm()
 
 
 @functions_framework.http
-def on_tick(request: Request) -> Answer:
+def on_tick(request: Request) -> StatusReply:
     """Run what time has made due."""
     return tick(request)

@@ -89,10 +89,10 @@ resource "google_monitoring_alert_policy" "deaf" {
   severity     = "CRITICAL"
 
   conditions {
-    display_name = "no canary heard for 15 minutes"
+    display_name = "no canary received for 15 minutes"
 
     condition_absent {
-      filter   = "resource.type = \"cloud_run_revision\" AND metric.type = \"logging.googleapis.com/user/${google_logging_metric.this["sre_canary_heard"].name}\""
+      filter   = "resource.type = \"cloud_run_revision\" AND metric.type = \"logging.googleapis.com/user/${google_logging_metric.this["sre_canary_received"].name}\""
       duration = "900s"
 
       aggregations {

@@ -27,7 +27,6 @@ locals {
     STORE    = "firestore:${var.project}"
     BUS      = "pubsub:${var.project}"
     SERVICES = "/workspace/services.toml"
-    LOG_JSON = "on"
   }
 
   decide_url = "https://sre-decide-${local.number}.${var.region}.run.app"

@@ -5,22 +5,22 @@ locals {
   live    = "jsonPayload.run=\"live\""
 
   counters = {
-    sre_canary_heard        = { filter = "jsonPayload.message=\"canary.heard\"", labels = {} }
-    sre_stages              = { filter = "jsonPayload.message=\"stage.finished\"", labels = { stage = "stage", reason = "reason" } }
-    sre_stage_failures      = { filter = "jsonPayload.message=\"stage.failed\"", labels = { stage = "stage", error = "error" } }
-    sre_delivery_failures   = { filter = "jsonPayload.message=\"delivery.failed\"", labels = { topic = "topic", outcome = "outcome" } }
-    sre_model_errors        = { filter = "jsonPayload.message=\"model.failed\"", labels = { reason = "reason" } }
-    sre_incidents           = { filter = "jsonPayload.message=\"incident.moved\" AND ${local.live}", labels = { phase = "phase", class = "cause" } }
-    sre_roll_backs          = { filter = "jsonPayload.message=\"incident.moved\" AND ${local.live} AND jsonPayload.phase=\"ROLLED_BACK\"", labels = { class = "cause" } }
-    sre_function_not_opened = { filter = "jsonPayload.message=\"function.init_failed\"", labels = {} }
+    sre_canary_received      = { filter = "jsonPayload.message=\"canary.received\"", labels = {} }
+    sre_stages               = { filter = "jsonPayload.message=\"stage.finished\"", labels = { stage = "stage", reason = "reason" } }
+    sre_stage_failures       = { filter = "jsonPayload.message=\"stage.failed\"", labels = { stage = "stage", error = "error" } }
+    sre_delivery_failures    = { filter = "jsonPayload.message=\"delivery.failed\"", labels = { topic = "topic", outcome = "outcome" } }
+    sre_model_errors         = { filter = "jsonPayload.message=\"model.failed\"", labels = { reason = "reason" } }
+    sre_incidents            = { filter = "jsonPayload.message=\"incident.moved\" AND ${local.live}", labels = { phase = "phase", class = "cause" } }
+    sre_roll_backs           = { filter = "jsonPayload.message=\"incident.moved\" AND ${local.live} AND jsonPayload.phase=\"ROLLED_BACK\"", labels = { class = "cause" } }
+    sre_function_init_failed = { filter = "jsonPayload.message=\"function.init_failed\"", labels = {} }
   }
 
   # Seconds, as distributions: the field of the event that holds them.
   durations = {
-    sre_stage_seconds      = { filter = "jsonPayload.message=\"stage.finished\"", value = "took_s", labels = { stage = "stage" } }
-    sre_first_word_seconds = { filter = "jsonPayload.message=\"incident.moved\" AND ${local.live} AND jsonPayload.phase=\"DIAGNOSED\"", value = "since_open_s", labels = { class = "cause" } }
-    sre_decision_seconds   = { filter = "jsonPayload.message=\"incident.moved\" AND ${local.live} AND jsonPayload.phase=(\"APPROVED\" OR \"REJECTED\")", value = "since_plan_s", labels = { class = "cause" } }
-    sre_recovery_seconds   = { filter = "jsonPayload.message=\"incident.moved\" AND ${local.live} AND jsonPayload.phase=\"RESOLVED\"", value = "since_open_s", labels = { class = "cause" } }
+    sre_stage_seconds           = { filter = "jsonPayload.message=\"stage.finished\"", value = "took_s", labels = { stage = "stage" } }
+    sre_first_diagnosis_seconds = { filter = "jsonPayload.message=\"incident.moved\" AND ${local.live} AND jsonPayload.phase=\"DIAGNOSED\"", value = "since_open_s", labels = { class = "cause" } }
+    sre_decision_seconds        = { filter = "jsonPayload.message=\"incident.moved\" AND ${local.live} AND jsonPayload.phase=(\"APPROVED\" OR \"REJECTED\")", value = "since_plan_s", labels = { class = "cause" } }
+    sre_recovery_seconds        = { filter = "jsonPayload.message=\"incident.moved\" AND ${local.live} AND jsonPayload.phase=\"RESOLVED\"", value = "since_open_s", labels = { class = "cause" } }
   }
 }
 

@@ -82,4 +82,4 @@ def lie(question):
 
 def nobody(_question, *, again=True):
     """Nobody is there."""
-    return NoAnswer("the model was not heard", why="asleep", hint="wait", spent=Spend(seconds=30), again=again)
+    return NoAnswer("the model did not answer", why="asleep", hint="wait", spent=Spend(seconds=30), again=again)

@@ -149,7 +149,7 @@ class App:
             clock=self.clock,
             rules=self.rules,
             receipt_key=self.receipt_key if decides else None,
-            seal=self.receipt_signer if decides else None,
+            signer=self.receipt_signer if decides else None,
             local=self.settings.embedded,
             halted=self.settings.kill_switch,
             holder=self.holder,

@@ -11,7 +11,7 @@ from pathlib import Path
 from agent.adapters.logs.host import Follower, HostLogs, StartLog
 from agent.adapters.platform.host.describe import cards_here, config_of, name_of, version_of
 from agent.adapters.platform.host.fixed_server import FixedServer, check_restart
-from agent.adapters.platform.host.health_check import Doctor
+from agent.adapters.platform.host.health_check import HealthCheck
 from agent.adapters.platform.host.platform import HostPlatform
 from agent.adapters.platform.host.process import memory_mib
 from agent.adapters.platform.host.server import HostServer
@@ -66,7 +66,7 @@ def open_follower(path: Path, *, offset: int, ours: bool) -> LogFollower:
 
 def open_check(platform: HostPlatform, clock: Clock) -> HostCheck:
     """Return what checks a server of this machine while it serves."""
-    return Doctor(platform, clock)
+    return HealthCheck(platform, clock)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from agent.ports.platform import Platform
 from agent.settings import Settings
 
 if TYPE_CHECKING:
-    from agent.adapters.logs.replay_logs import KeptLogs
+    from agent.adapters.logs.replay_logs import ReplayLogs
     from agent.adapters.platform.rehearsal.outcome import Compute
     from agent.adapters.platform.rehearsal.platform import RehearsalPlatform
 
@@ -36,7 +36,7 @@ class RuntimeEnvironment:
     platform_of: Callable[[str], Platform | None]
     logs: Logs
     rehearsal: "RehearsalPlatform | None" = None
-    kept: "KeptLogs | None" = None
+    replay_logs: "ReplayLogs | None" = None
     wait_factor: float = 1.0
 
 
@@ -145,10 +145,12 @@ def _host(settings: Settings, clock: Clock) -> RuntimeEnvironment:
 def _logs_only() -> RuntimeEnvironment:
     """A replay of logs whose service we do not know: nothing to describe, nothing to change."""
     from agent.adapters.logs.file import FileLogs
-    from agent.adapters.logs.replay_logs import KeptLogs
+    from agent.adapters.logs.replay_logs import ReplayLogs
 
-    kept = KeptLogs()
-    return RuntimeEnvironment(platform_of=lambda _: None, logs=FileLogs(kept.recordings), kept=kept)
+    replay_logs = ReplayLogs()
+    return RuntimeEnvironment(
+        platform_of=lambda _: None, logs=FileLogs(replay_logs.recordings), replay_logs=replay_logs
+    )
 
 
 def _rehearsal(settings: Settings, services: Services, clock: Clock) -> RuntimeEnvironment:

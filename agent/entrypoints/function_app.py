@@ -12,14 +12,14 @@ from agent.entrypoints.telemetry import configure_log, current_trace
 from agent.errors import SreError
 from agent.settings import Settings, read_settings
 
-Answer = tuple[str, int]
+StatusReply = tuple[str, int]
 
 log = structlog.get_logger(__name__)
 
 _opening = threading.Lock()
 
 
-def unavailable(error: SreError) -> Answer:
+def unavailable(error: SreError) -> StatusReply:
     """Answer while store or settings cannot be used: nothing was done, and everything may be sent again."""
     log.error("function.init_failed", error=str(error))
     return "not available, try again\n", 503

@@ -60,11 +60,11 @@ def _web(role: Role) -> Flask:
         return make_http_app(alerts(app))
     if role is Role.DECIDE:
         from agent.entrypoints.http.decide import decisions
-        from agent.entrypoints.http.gate import gate_of
+        from agent.entrypoints.http.decide_service import open_decide_service
         from agent.entrypoints.http.operators import operators
 
-        gate = gate_of(app.settings, app.contexts[Owner.DECIDE])
-        return make_http_app(decisions(gate), operators(gate))
+        service = open_decide_service(app.settings, app.contexts[Owner.DECIDE])
+        return make_http_app(decisions(service), operators(service))
     from agent.entrypoints.console.app import make_app
     from agent.entrypoints.console.forwarding import forward_of
 

@@ -18,7 +18,7 @@ class Stage(StrEnum):
     """How far a start is; the comment says what is true on the machine."""
 
     WAITING = "waiting"  # intended; the server before it may still have to end
-    STARTING = "starting"  # its keeper was called; it does not serve yet
+    STARTING = "starting"  # its supervisor was called; it does not serve yet
     READY = "ready"  # it served at least once, and its processes live
     ENDED = "ended"  # its server has ended; nothing of it is left, or is being ended
 
@@ -32,7 +32,7 @@ class Start(Value):
         template: The configuration it was started with, canonical JSON.
         asked_at: When it was first asked to end, None while nobody has.
         sick: Why it counts as not serving though it runs; empty while it is well.
-        exit_code: As the keeper noted it, negative for a signal; None while it runs or where nobody knows.
+        exit_code: As the supervisor noted it, negative for a signal; None while it runs or where nobody knows.
         says: How it ended, or why it was never begun; nothing of its log stands in it.
         last_line: The last line of its log, for people; untrusted text.
     """

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from agent.core.value import Value
 
@@ -22,17 +22,3 @@ class ProbeReply(Value):
     headers: Mapping[str, str]
     body: dict[str, Any]
     at: datetime | None = None
-
-
-class JsonProbe(Protocol):
-    """Asks an address of the operator's own settings; call it."""
-
-    def __call__(
-        self, url: str, *, headers: Mapping[str, str] | None = None, data: Mapping[str, Any] | None = None
-    ) -> ProbeReply:
-        """Send GET, or POST where there are data, and return whatever is answered, errors too.
-
-        Raises:
-            DependencyFailed: Nothing answered.
-        """
-        ...

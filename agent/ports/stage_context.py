@@ -143,7 +143,7 @@ class StageContext:
         platform_of: The platform of a watched service; None where we have no adapter for it.
         model: None without an endpoint.
         receipt_key: Held by `decide` and `on_decision` only.
-        seal: Signs in place of the key, where another service holds it.
+        signer: Signs in place of the key, where another service holds it.
         local: Whether this is one machine's own installation, in which its operator's word counts unproven.
         halted: Whether the environment says that nothing may be changed.
         holder: Names this process among all that may hold a lease; another one after every start.
@@ -161,15 +161,15 @@ class StageContext:
     clock: Clock
     rules: Rules
     receipt_key: bytes | None = None
-    seal: ReceiptSigner | None = None
+    signer: ReceiptSigner | None = None
     local: bool = False
     halted: bool = False
     holder: str = "this process"
 
     def receipts(self) -> ReceiptSigner:
         """Return what signs and checks receipts, of an owner that may."""
-        assert self.seal is not None or self.receipt_key is not None, f"{self.owner} holds no key"
-        return self.seal or HmacReceiptSigner(self.receipt_key or b"")
+        assert self.signer is not None or self.receipt_key is not None, f"{self.owner} holds no key"
+        return self.signer or HmacReceiptSigner(self.receipt_key or b"")
 
     def control_store(self) -> ControlStore:
         """Return the control store of an owner that has one."""

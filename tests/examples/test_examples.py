@@ -7,13 +7,21 @@ from pathlib import Path
 import pytest
 
 from agent.adapters.logs.file import FileLogs
-from agent.adapters.platform.rehearsal.scenario import facts
-from agent.adapters.platform.rehearsal.scenario import Basis, LiveStart, Outcome, Result, Scenario, load_scenario, moment
+from agent.adapters.platform.rehearsal.scenario import (
+    Basis,
+    LiveStart,
+    Outcome,
+    Result,
+    Scenario,
+    facts,
+    load_scenario,
+    moment,
+)
+from agent.core.change.verification import Check
 from agent.core.intake.origin import Reading
 from agent.core.intake.read import signals_of
 from agent.core.intake.origin import watched_by
 from agent.core.service.services import Service, parse_services
-from agent.core.change.verification import Check
 from agent.failures.signature import FailureClass
 from agent.ports.logs import InstanceLog
 

@@ -11,7 +11,7 @@ from agent.ports.stage_context import Owner
 from agent.settings import WORDS, Settings
 
 # Settings that an installation in the cloud does not choose: of machines, or made by Terraform itself.
-MADE = {"STORE", "BUS", "PLATFORM", "SERVICES", "POLICY", "LOG_JSON", "IAP_AUDIENCE", "RECEIPT_KMS", "DECIDE_URL"}
+MADE = {"STORE", "BUS", "PLATFORM", "SERVICES", "POLICY", "IAP_AUDIENCE", "RECEIPT_KMS", "DECIDE_URL"}
 ELSEWHERE = {
     "PUBSUB_EMULATOR_HOST", "CLOUD_RUN_EMULATOR_HOST", "CLOUD_LOGGING_EMULATOR_HOST", "REHEARSAL_COMPRESSION",
     "REHEARSE_BY_FIT", "RESTART_COMMAND", "ID_TOKEN_COMMAND",

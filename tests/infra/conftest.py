@@ -1,16 +1,13 @@
 """What the tests of the cloud installation share: the repository, its parsed Terraform, filters, and outside data."""
 
-import importlib.util
-import os
 from pathlib import Path
 
 import pytest
+
 from tests import outside
 from tests.infra.logging_query import Query
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
 
 
 @pytest.fixture(scope="session")

@@ -4,10 +4,10 @@ from datetime import datetime
 from pathlib import Path
 
 from agent.adapters.bus.quarantine.firestore import FirestoreQuarantine
-from agent.adapters.store.firestore.store import INDEXES, FirestoreStore
 from agent.adapters.store.firestore.control import CONTROL_INDEXES, FirestoreControlStore
-from agent.ports.bus import Delivery
+from agent.adapters.store.firestore.store import INDEXES, FirestoreStore
 from agent.app.stores import CONTROL_DATABASE, STATE_DATABASE
+from agent.ports.bus import Delivery
 from tests.contracts import values
 
 ROOT = Path(__file__).resolve().parents[2]

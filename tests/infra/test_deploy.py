@@ -1,6 +1,5 @@
 """deploy.sh: clean, harmless when dry, understood by the real gcloud, and refusing before anything is changed."""
 
-import importlib.util
 import json
 import os
 import re
@@ -18,9 +17,6 @@ from agent.core.decision.policy import parse_policy
 from agent.core.service.services import parse_services
 from agent.entrypoints.cli.doctor import cloud
 from tests.infra import terraform_text
-
-
-
 
 ACTIONS = ("plan", "apply", "smoke", "destroy")
 

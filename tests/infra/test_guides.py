@@ -1,17 +1,14 @@
 """The guides name what there is, and nothing that is not."""
 
-import importlib.util
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
 from agent.core.incident.phase import Phase
 from agent.settings import WORDS
-from tests.infra import security_page, terraform_text, test_deploy as deploying
-
-
+from tests.infra import security_page, terraform_text
+from tests.infra import test_deploy as deploying
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ import pytest
 from agent.app.catalogues import matcher
 from agent.catalogue.load_failures import load_failures
 from agent.catalogue.load_bundled import load_healthy
-from agent.core.service.services import parse_services
 from agent.core.intake.sink_filter import LIMIT, sink_filters
+from agent.core.service.services import parse_services
 
 HEALTHY = (
     "01_ready_llama_dummy",

@@ -33,7 +33,7 @@ def test_no_registry_is_named(root, name):
 
 
 def test_everything_is_installed_by_its_checksums(root):
-    """make install, make audit and the test of the staged functions; Google's build reads the file's own hashes."""
+    """Make install, make audit and the test of the staged functions; Google's build reads the file's own hashes."""
     installs = re.findall(r"pip install [^\n]*(?:\\\n[^\n]*)*-r requirements[^\n]*", (root / "Makefile").read_text())
     assert len(installs) == 2
     assert all("--require-hashes" in each for each in installs)

@@ -14,13 +14,9 @@ import yaml
 from agent.app.catalogues import matcher
 from agent.core.service import metric_rules
 from agent.core.service.services import parse_services
+from tests.infra import agreement, terraform_text
 from tools.cloud_values import cloud_values
 from tools.endpoint_values import EXAMPLE, endpoint_values
-from tests.infra import agreement, terraform_text
-
-
-
-
 
 
 def findings_of(infra, code):
@@ -151,9 +147,7 @@ def test_the_endpoints_flags_and_probe_are_those_that_were_computed(root, cloud)
     """gemma.example.tfvars.json holds what fit, advise and the probe's budget say, and nothing that was typed."""
     shown = json.loads((root / "infra" / "gemma.example.tfvars.json").read_text())
     made = endpoint_values(EXAMPLE)
-    assert shown == {"gemma_endpoint": made}, (
-        "run: python -m tools.endpoint_values > infra/gemma.example.tfvars.json"
-    )
+    assert shown == {"gemma_endpoint": made}, "run: python -m tools.endpoint_values > infra/gemma.example.tfvars.json"
     declared = str(cloud.variables["gemma_endpoint"]["type"])
     assert all(key in declared for key in made)
     assert made["probe_period"] * made["probe_count"] <= 1800

@@ -7,7 +7,7 @@ import pytest
 
 from agent.adapters.clock import StoredClock
 from agent.core.incident.phase import Phase
-from agent.entrypoints.console.console import _banners
+from agent.entrypoints.console.page_context import _banners
 from agent.entrypoints.service import handlers
 
 PROBE = "gemma4-26b-l4-startup-probe"

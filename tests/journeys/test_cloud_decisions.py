@@ -22,7 +22,7 @@ from agent.entrypoints.console.identity import ASSERTION, IapPerson
 from agent.entrypoints.http.application import make_http_app
 from agent.entrypoints.http.authenticator import Authenticator
 from agent.entrypoints.http.decide import decisions
-from agent.entrypoints.http.gate import Gate
+from agent.entrypoints.http.decide_service import DecideService
 from agent.entrypoints.http.operators import operators
 from agent.entrypoints.service import handlers
 from agent.ports.stage_context import Owner
@@ -54,7 +54,7 @@ class Cloud:
 
     def decide(self):
         clock = self.told.clock
-        proofs = Authenticator(
+        authenticator = Authenticator(
             clock=clock,
             google=KeySet(clock, url=f"{self.keys.url}/certs", holder="Google's accounts"),
             iap=KeySet(clock, url=f"{self.keys.url}/iap", holder="Identity-Aware Proxy"),
@@ -62,7 +62,9 @@ class Cloud:
             own=google_tokens.OURS,
             iap_audience=google_tokens.IAP,
         )
-        gate = Gate(world=self.told.installation.contexts[Owner.DECIDE], clock=clock, proofs=proofs)
+        gate = DecideService(
+            world=self.told.installation.contexts[Owner.DECIDE], clock=clock, authenticator=authenticator
+        )
         return make_http_app(decisions(gate), operators(gate))
 
     def console(self):

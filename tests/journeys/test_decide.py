@@ -14,7 +14,7 @@ import pytest
 from agent.core.decision.policy import Approver
 from agent.core.decision.signed_request import standard_headers, webhook_secret
 from agent.core.incident.phase import Phase
-from agent.entrypoints.http.gate import NOT_RECORDED, Gate, Workers
+from agent.entrypoints.http.decide_service import NOT_RECORDED, DecideService, Workers
 from agent.entrypoints.service import handlers
 from agent.errors import DependencyFailed, StateConflict
 from agent.ports.stage_context import Owner
@@ -51,7 +51,7 @@ class Desk:
             "webhook_secrets": {"pager": (HOOK,)},
             "reply": lambda url, text: self.replies.append((url, text)),
         }
-        return Gate(**(whole | changes))
+        return DecideService(**(whole | changes))
 
     def press(self, *, user="U0ADA", action=APPROVE, value=None, secret=SECRET, at=None, **more):
         """Headers and body of a press as Slack sends it."""

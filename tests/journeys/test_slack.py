@@ -14,7 +14,7 @@ from agent.app.catalogues import redact
 from agent.core.decision.policy import Approver
 from agent.core.incident.phase import Phase
 from agent.entrypoints.http.decide import beside
-from agent.entrypoints.http.gate import Gate
+from agent.entrypoints.http.decide_service import DecideService
 from agent.entrypoints.service import handlers
 from agent.ports.stage_context import Owner
 from agent.presentation.slack_card import APPROVE, REJECT
@@ -38,7 +38,7 @@ class Team:
             changes = {"rules": known, "notifiers": {"slack": self.notifier}}
             told.installation.contexts[owner] = type(world)(**(vars(world) | changes))
         told.work = told.installation.worker(handlers(told.installation), threads=1).run_due
-        gate = Gate(
+        gate = DecideService(
             world=told.installation.contexts[Owner.DECIDE],
             clock=told.clock,
             slack_secret=SECRET,

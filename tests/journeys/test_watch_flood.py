@@ -54,7 +54,7 @@ def test_a_flood_of_output_is_watched_in_bounded_memory_and_its_end_is_told(own,
     assert (end.at - page.newest.ended_at).total_seconds() <= TELLS_ITS_END_S
     assert end.end.exit_code == 3
     log = own.folder / "host" / "gemma" / "starts" / page.newest.mark / "server.log"
-    told = own.folder / "host" / "gemma" / "told.json"
+    told = own.folder / "host" / "gemma" / "reported.json"
     size = log.stat().st_size
     assert size > size_mb * MB
     own.until(lambda: json.loads(told.read_text())[page.newest.mark]["offset"] == size, "the last byte")

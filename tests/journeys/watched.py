@@ -13,7 +13,7 @@ from pathlib import Path
 
 from agent.adapters.clock import SystemClock
 from agent.adapters.platform.host.platform import HostPlatform
-from agent.adapters.platform.host.process import of_start
+from agent.adapters.platform.host.process import processes_of_start
 from agent.adapters.platform.host.server import HostServer
 from agent.adapters.platform.host.state_file import StateFile
 from agent.adapters.store.sqlite.database import SqliteDatabase
@@ -100,17 +100,17 @@ class Watched:
         return page is not None and page.newest is not None and page.newest.stage is Stage.READY
 
     def processes(self) -> tuple[int, ...]:
-        """Every living process of any start of this server, keepers left out."""
+        """Every living process of any start of this server, supervisors left out."""
         page = self.page()
         server = HostServer(self.folder / "host" / NAME, self.environ)
         starts = page.starts if page is not None else ()
-        return tuple(p.pid for s in starts for p in of_start(s.mark, server.kept(s).keeper))
+        return tuple(p.pid for s in starts for p in processes_of_start(s.mark, server.record_of(s).supervisor))
 
     def server(self) -> int:
         """The process of the newest server itself."""
         page = self.page()
         assert page is not None
-        found = HostServer(self.folder / "host" / NAME, self.environ).kept(page.newest).server
+        found = HostServer(self.folder / "host" / NAME, self.environ).record_of(page.newest).server
         assert found is not None
         return found
 

@@ -44,15 +44,15 @@ def test_a_storm_of_entries_is_one_incident_and_few_are_passed_on() -> None:
     """100,000 LogEntries: one incident, and only the powers of two went through the whole path."""
     told, incidents, bad = replayed(entries())
     assert (len(incidents), bad) == (1, ())
-    assert told.coalescing.read == COUNT
-    assert told.coalescing.passed <= 20
+    assert told.record_filter.read == COUNT
+    assert told.record_filter.passed <= 20
 
 
 def test_a_storm_of_raw_lines_is_one_incident() -> None:
     """100,000 lines of a plain log: one incident; the log is kept in bounded size."""
     told, incidents, bad = replayed(lines())
     assert (len(incidents), bad) == (1, ())
-    (digest,) = told.coalescing.digests.values()
+    (digest,) = told.record_filter.digests.values()
     assert digest.total == COUNT
     assert len(digest.lines()) < 3000
 
@@ -63,5 +63,5 @@ def test_hostile_distinct_lines_open_at_most_one_incident() -> None:
     records = (TextRecord(origin="h.log", line=n, text=line, part=n, last=False) for n, line in enumerate(text, 1))
     told, incidents, _ = replayed(iter(records))
     assert len(incidents) <= 1
-    (digest,) = told.coalescing.digests.values()
+    (digest,) = told.record_filter.digests.values()
     assert len(digest.lines()) < 3000

@@ -49,7 +49,7 @@ class EmbeddedBus:
         self._subscriptions = by_name(subscriptions)
         self._retention = retention
         self._hide = hide
-        self._bell = WakeUp()
+        self._wake_up = WakeUp()
         with database.writing() as db:
             rows = [{"name": s.name, "topic": s.topic} for s in self._subscriptions.values()]
             db.executemany(SQL["subscribe"], rows)
@@ -67,7 +67,7 @@ class EmbeddedBus:
             db.execute(SQL["seen_add"], {"id": message.id, "number": number, "at": now})
             before = now - _us(self._retention.total_seconds())
             db.execute(SQL["seen_prune"], {"before": before, "limit": _PRUNED_AT_ONCE})
-        self._bell.ring()
+        self._wake_up.notify()
         return str(number)
 
     def pull(self, subscription: str, limit: int = 1) -> tuple[LeasedDelivery, ...]:
@@ -103,7 +103,7 @@ class EmbeddedBus:
         who = self._subscriptions[arrival.delivery.subscription]
         wait_s = who.backoff_s(arrival.delivery.attempt) if delay_s is None else delay_s
         ours = self._show(arrival, in_s=wait_s)
-        self._bell.ring()
+        self._wake_up.notify()
         return ours
 
     def extend(self, arrival: LeasedDelivery) -> bool:
@@ -112,7 +112,7 @@ class EmbeddedBus:
 
     def wait(self, timeout_s: float) -> None:
         """Return when something happened in this process, or after ``timeout_s``."""
-        self._bell.wait(timeout_s)
+        self._wake_up.wait(timeout_s)
 
     def waiting(self) -> dict[str, int]:
         """Return how many deliveries are not acknowledged, by subscription."""

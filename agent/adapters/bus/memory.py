@@ -37,7 +37,7 @@ class MemoryBus:
         self._clock = clock
         self._subscriptions = by_name(subscriptions)
         self._lock = threading.Lock()
-        self._bell = WakeUp()
+        self._wake_up = WakeUp()
         self._numbers = itertools.count(1)
         self._seen: dict[str, int] = {}
         self._queues: dict[str, dict[int, _Waiting]] = {name: {} for name in self._subscriptions}
@@ -51,7 +51,7 @@ class MemoryBus:
             if number is None:
                 number = self._add(message.topic, message.data, message.attributes, now)
                 self._seen[message.id] = number
-        self._bell.ring()
+        self._wake_up.notify()
         return str(number)
 
     def pull(self, subscription: str, limit: int = 1) -> tuple[LeasedDelivery, ...]:
@@ -87,7 +87,7 @@ class MemoryBus:
         who = self._subscriptions[arrival.delivery.subscription]
         wait_s = who.backoff_s(arrival.delivery.attempt) if delay_s is None else delay_s
         ours = self._show(arrival, in_s=wait_s)
-        self._bell.ring()
+        self._wake_up.notify()
         return ours
 
     def extend(self, arrival: LeasedDelivery) -> bool:
@@ -96,7 +96,7 @@ class MemoryBus:
 
     def wait(self, timeout_s: float) -> None:
         """Return when something happened, or after ``timeout_s``."""
-        self._bell.wait(timeout_s)
+        self._wake_up.wait(timeout_s)
 
     def waiting(self) -> dict[str, int]:
         """Return how many deliveries are not acknowledged, by subscription."""

@@ -4,23 +4,23 @@ import threading
 
 
 class WakeUp:
-    """A bell that is never missed: whoever looked before it rang does not wait."""
+    """A notification that is never missed: a thread that looked before it came does not wait."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
-        self._rung = 0
-        self._heard = threading.local()
+        self._count = 0
+        self._seen = threading.local()
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         """Wake everybody who waits."""
         with self._condition:
-            self._rung += 1
+            self._count += 1
             self._condition.notify_all()
 
     def wait(self, timeout_s: float) -> None:
-        """Return when the bell rang since this thread last waited, or after ``timeout_s``."""
+        """Return when somebody notified since this thread last waited, or after ``timeout_s``."""
         with self._condition:
-            before = getattr(self._heard, "rung", 0)
-            if self._rung == before:
+            before = getattr(self._seen, "count", 0)
+            if self._count == before:
                 self._condition.wait(timeout_s)
-            self._heard.rung = self._rung
+            self._seen.count = self._count

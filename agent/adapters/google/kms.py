@@ -37,7 +37,7 @@ class KmsReceiptSigner:
     def __init__(self, version: str, session: Any, *, endpoint: str = ENDPOINT) -> None:
         self._version, self._session, self._endpoint = version, session, endpoint
 
-    def mac(self, body: bytes) -> str:
+    def sign(self, body: bytes) -> str:
         """Return the code, hex; see the protocol."""
         answer = self._ask("macSign", {"data": _digest(body)})
         try:
@@ -48,7 +48,7 @@ class KmsReceiptSigner:
             raise _failed("it signed with another key")
         return mac.hex()
 
-    def holds(self, body: bytes, mac: str) -> bool:
+    def verify(self, body: bytes, mac: str) -> bool:
         """Whether the service says so, and says it of this key; see the protocol."""
         try:
             code = bytes.fromhex(mac)

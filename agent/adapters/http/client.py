@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urljoin
 
+from agent.adapters.http.deadline import Deadline
 from agent.adapters.http.public_address import Address, is_public
 from agent.adapters.http.target import PlainHttp, Target, TargetRefused, parse_target
-from agent.adapters.http.wire import Deadline
 
 if TYPE_CHECKING:
     from agent.adapters.http.wire import Response, Wire
@@ -21,7 +21,7 @@ _KEEP_THE_BODY: Final = frozenset({307, 308})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class HttpResponse:
     """A whole answer; the names of its headers are in lower case."""
 
     status: int
@@ -106,10 +106,10 @@ class HttpClient:
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
         timeout_s: float | None = None,
-    ) -> Answer:
+    ) -> HttpResponse:
         """Send a request and return the whole answer; errors as in :meth:`stream`."""
         with self.stream(method, url, headers=headers, body=body, timeout_s=timeout_s) as response:
-            return Answer(status=response.status, headers=response.headers, body=response.read())
+            return HttpResponse(status=response.status, headers=response.headers, body=response.read())
 
     def send(self, method: str, url: str, *, headers: Mapping[str, str], body: bytes) -> int:
         """Send a request and return its status; nothing of the answer's body is read. Errors as in :meth:`stream`."""

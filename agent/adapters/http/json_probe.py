@@ -14,7 +14,14 @@ from agent.strict_json import read_object
 
 
 def ask(url: str, *, headers: Mapping[str, str] | None = None, data: Mapping[str, Any] | None = None) -> ProbeReply:
-    """Ask once; see the port."""
+    """Send GET, or POST where there are data, to an address of the operator's own settings.
+
+    Returns:
+        Whatever is answered, errors too.
+
+    Raises:
+        DependencyFailed: Nothing answered.
+    """
     client = HttpClient(timeout_s=LIMIT_S, plain_http=PlainHttp.ALWAYS)  # the operator's own settings name it
     sent = {"Content-Type": "application/json", **(headers or {})}
     raw = json.dumps(data).encode() if data is not None else None

@@ -3,7 +3,8 @@
 import httpcore2
 import httpx2
 
-from agent.adapters.http.wire import Backend, Deadline, Limits, system_tls
+from agent.adapters.http.deadline import Deadline
+from agent.adapters.http.wire import Backend, Limits, system_tls
 
 LIMIT_BYTES = 2_097_152  # received for one question; an answer of 700 tokens in pieces has a tenth of it
 

@@ -5,7 +5,6 @@ import queue
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -13,27 +12,10 @@ from typing import Any, Final
 
 import httpcore2
 
+from agent.adapters.http.deadline import Deadline
 from agent.adapters.http.failure import Failure, HttpFailed
 from agent.adapters.http.public_address import Address
 from agent.adapters.http.target import Target, TargetRefused
-
-
-class Deadline:
-    """A moment that does not move.
-
-    Args:
-        seconds: From now on.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        self._until = time.monotonic() + seconds
-
-    @property
-    def left_s(self) -> float:
-        """Seconds that are left, never below zero."""
-        return max(0.0, self._until - time.monotonic())
-
 
 CONNECT_S: Final = 10.0  # for one address of a host
 _AT_ONCE: Final = 65_536  # bytes

@@ -8,7 +8,7 @@ from agent.ports.logs import InstanceLog, LogLine
 HALF = 1000  # lines kept of either end; together what a diagnosis reads at most
 
 
-class KeptLogs:
+class ReplayLogs:
     """Keeps the two ends of a log for each service; give its ``recordings`` to FileLogs."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from agent.adapters.http.wire import Deadline
+from agent.adapters.http.deadline import Deadline
 from agent.adapters.model.endpoint import Endpoint
 from agent.errors import InputRejected
 from agent.strict_json import read_object
@@ -186,11 +186,11 @@ class _Reading:
         self.length = 0
         self.reason: str | None = None
         self.counted: tuple[int | None, int | None] = (None, None)
-        self.heard = False
+        self.received = False
 
     def take(self, chunk: Any) -> bool:
         """Take a piece; return whether more is wanted."""
-        self.heard = True
+        self.received = True
         usage = getattr(chunk, "usage", None)
         if usage is not None:
             self.counted = (_count(usage, "prompt_tokens"), _count(usage, "completion_tokens"))
@@ -216,7 +216,7 @@ def _read(stream: Any) -> Answered:
     except (httpx2.HTTPError, openai.APIConnectionError):
         if reading.reason is None:
             raise  # after its last word a server may be as slow to close as it likes
-    if not reading.heard:
+    if not reading.received:
         raise CallFailed(Failure.GARBAGE, "it answered with something else than a stream of events", sent=True)
     text = "".join(reading.pieces)[: TEXT_LIMIT + 1]
     tokens_in, tokens_out = reading.counted

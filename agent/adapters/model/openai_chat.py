@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import structlog
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
-from agent.adapters.http.wire import Deadline
+from agent.adapters.http.deadline import Deadline
 from agent.adapters.model.endpoint import Endpoint
 from agent.core.diagnosis.model_request import Spend
 from agent.core.value import canonical
@@ -101,7 +101,7 @@ class OpenAiChat:
         """Count an answer that could not be used as a failure of its endpoint."""
         for line in self._lines:
             if line.endpoint.base_url == reply.endpoint:
-                line.breaker.heard(good=usable)
+                line.breaker.record(good=usable)
 
     def figures(self) -> dict[str, dict[str, object]]:
         """Return what the breakers stand at, by endpoint."""
@@ -130,7 +130,7 @@ class OpenAiChat:
             try:
                 return self._tried(line, question, account)
             except CallFailed as failed:
-                line.breaker.heard(good=False)
+                line.breaker.record(good=False)
                 line.awake_until = float("-inf")
                 again = again or failed.failure in {Failure.UNREACHABLE, Failure.BUSY}
                 why.append(f"{url}: {failed.failure} ({failed.why})")
@@ -258,7 +258,7 @@ class OpenAiChat:
 
 def _nobody(why: list[str], account: _Account, *, again: bool) -> NoAnswer:
     return NoAnswer(
-        "the model was not heard",
+        "the model did not answer",
         why="; ".join(why)[:500],
         hint="nothing to do: the rules have spoken" + (", and it is asked again" if again else ""),
         spent=account.spent,
@@ -304,7 +304,7 @@ class Breaker:
             self._closed_until_probe = now + self._rests_s
             return True
 
-    def heard(self, *, good: bool) -> None:
+    def record(self, *, good: bool) -> None:
         """Count how a call ended."""
         with self._lock:
             if good:

@@ -35,7 +35,7 @@ class RecordedModel:
             return kept
         if self._inner is None:
             raise NoAnswer(
-                "the model was not heard",
+                "the model did not answer",
                 why="this question is not among the recorded ones",
                 hint="record it: name an endpoint beside the file",
                 spent=Spend(),

@@ -1,4 +1,4 @@
-"""JSON of rows, and times of rows: whole microseconds since 1970 UTC, so that they sort and compare exactly."""
+"""JSON and times of stored rows; times are whole microseconds since 1970 UTC, so that they sort and compare exactly."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Final, TypeVar

@@ -36,7 +36,7 @@ class Channel(StrEnum):
 class ReceiptSigner(Protocol):
     """Signs what only the deciding and the executing function may say."""
 
-    def mac(self, body: bytes) -> str:
+    def sign(self, body: bytes) -> str:
         """Return the code over a body, hex.
 
         Raises:
@@ -44,7 +44,7 @@ class ReceiptSigner(Protocol):
         """
         ...
 
-    def holds(self, body: bytes, mac: str) -> bool:
+    def verify(self, body: bytes, mac: str) -> bool:
         """Whether ``mac`` was made over ``body`` with this key; anything else than a clear yes is no.
 
         Raises:
@@ -59,13 +59,13 @@ class HmacReceiptSigner:
     def __init__(self, key: bytes) -> None:
         self._key = key
 
-    def mac(self, body: bytes) -> str:
+    def sign(self, body: bytes) -> str:
         """Return the code, 64 hex digits."""
         return hmac.new(self._key, body, hashlib.sha256).hexdigest()
 
-    def holds(self, body: bytes, mac: str) -> bool:
+    def verify(self, body: bytes, mac: str) -> bool:
         """Compare in constant time; see the protocol."""
-        return hmac.compare_digest(mac.encode("utf-8", "replace"), self.mac(body).encode())
+        return hmac.compare_digest(mac.encode("utf-8", "replace"), self.sign(body).encode())
 
 
 class Decision(Value):
@@ -112,7 +112,7 @@ def sign(decision: Decision, key: bytes | ReceiptSigner) -> Decision:
     Raises:
         DependencyFailed: The holder of the key did not answer.
     """
-    return decision.with_(receipt=_seal(key).mac(_body(decision)))
+    return decision.with_(receipt=_signer(key).sign(_body(decision)))
 
 
 def check_receipt(decision: Decision, plan: Plan, key: bytes | ReceiptSigner) -> None:
@@ -122,7 +122,7 @@ def check_receipt(decision: Decision, plan: Plan, key: bytes | ReceiptSigner) ->
         PolicyRefused: The receipt is forged, or the plan is not the one that was approved.
         DependencyFailed: The holder of the key did not answer; nothing may follow.
     """
-    if not decision.receipt or not _seal(key).holds(_body(decision), decision.receipt):
+    if not decision.receipt or not _signer(key).verify(_body(decision), decision.receipt):
         raise PolicyRefused(
             f"plan {plan.id!r} was not applied",
             why="the approval's receipt is not signed by the deciding function",
@@ -142,5 +142,5 @@ def _body(decision: Decision) -> bytes:
     return canonical(decision.with_(receipt="").model_dump(mode="json"))
 
 
-def _seal(key: bytes | ReceiptSigner) -> ReceiptSigner:
+def _signer(key: bytes | ReceiptSigner) -> ReceiptSigner:
     return HmacReceiptSigner(key) if isinstance(key, bytes) else key

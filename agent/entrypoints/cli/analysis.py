@@ -34,7 +34,7 @@ APP_LOGS = ("%2Fstdout", "%2Fstderr", "/stdout", "/stderr")
 
 
 @dataclass(kw_only=True)
-class Coalescing:
+class RecordFilter:
     """Passes on what tells something new.
 
     Attributes:
@@ -138,7 +138,7 @@ class Analysis:
     app: App
     clock: SteppedClock
     drive: Callable[[], int] = field(repr=False)
-    coalescing: Coalescing
+    record_filter: RecordFilter
 
     def feed_all(self, records: Iterable[Record], *, service: str) -> tuple[InputRejected, ...]:
         """Take records in; return those that could not be read, the others went on.
@@ -148,20 +148,20 @@ class Analysis:
             service: The service of plain logs.
         """
         bad: list[InputRejected] = []
-        for record in self.coalescing.records(records):
+        for record in self.record_filter.records(records):
             try:
                 self._feed(record)
             except InputRejected as error:
                 bad.append(error)
-        for name, digest in self.coalescing.digests.items():
+        for name, digest in self.record_filter.digests.items():
             self._feed_log(service, name, digest)
         return (*bad, *(self._quarantined()))
 
     def _feed_log(self, service: str, name: str, digest: LogSample) -> None:
         """Take a plain log in: as the instance's own log, and as what it says."""
         text = "\n".join(digest.lines())
-        if self.app.environment.kept is not None:
-            self.app.environment.kept.add(service, text, self.clock.now())
+        if self.app.environment.replay_logs is not None:
+            self.app.environment.replay_logs.add(service, text, self.clock.now())
         reading = self.app.reading(self.run)
         named = reading if reading.service else replace(reading, service=service)
         found = signals_of_text(text, named=name, reading=named, at=self.clock.now())
@@ -243,4 +243,4 @@ def analysis(settings: Settings, *, run: str, now: datetime, services: Services 
         app = build_app_in_memory(settings, clock=clock, state=Path(folder), services=services)
         known = app.rules.matcher
         driver = app.worker(handlers(app), threads=1)
-        yield Analysis(run=run, app=app, clock=clock, drive=driver.run_due, coalescing=Coalescing(matcher=known))
+        yield Analysis(run=run, app=app, clock=clock, drive=driver.run_due, record_filter=RecordFilter(matcher=known))

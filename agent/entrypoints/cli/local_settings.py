@@ -4,7 +4,7 @@ from agent.errors import InputRejected
 from agent.settings import Settings
 
 
-def on_this_machine(settings: Settings, *, what: str, hint: str) -> None:
+def require_local_settings(settings: Settings, *, what: str, hint: str) -> None:
     """Refuse settings that lead elsewhere: an empty folder here would be taken for what stands there.
 
     Args:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from agent.core.service.services import Services
-from agent.entrypoints.cli.local_settings import on_this_machine
+from agent.entrypoints.cli.local_settings import require_local_settings
 from agent.entrypoints.cli.records import JsonRecord, Record, progress_on, records_of
 from agent.errors import InputRejected
 from agent.settings import EXAMPLES, Settings, read_settings
@@ -122,7 +122,7 @@ def _history(incident_id: str) -> Source:
     from agent.app import build_app
 
     settings = read_settings()
-    on_this_machine(
+    require_local_settings(
         settings,
         what=f"incident {incident_id!r} was not replayed",
         hint="in the cloud replay its log: sre-agent replay logging:'FILTER' --since 2h",

@@ -7,11 +7,10 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from agent.core.decision.decision import Channel, Choice
 from agent.core.plan.plan import Plan
-from agent.entrypoints.console import answer_result as answering
-from agent.entrypoints.console import forms, guard
+from agent.entrypoints.console import answer_result, forms, guard
 from agent.entrypoints.console.answer_result import Result
-from agent.entrypoints.console.console import Console, answer_page, who_asks
 from agent.entrypoints.console.identity import Person
+from agent.entrypoints.console.page_context import PageContext, answer_page, who_asks
 from agent.entrypoints.console.permission import may_not_decide
 from agent.errors import DependencyFailed, SreError
 from agent.presentation.plan_end import plan_end
@@ -20,7 +19,7 @@ from agent.stages.plan_to_decision import DecisionRequest
 WHY_LIMIT = 1000
 
 
-def add_answers(app: Flask, console: Console) -> None:
+def add_answers(app: Flask, console: PageContext) -> None:
     """Add the routes."""
 
     @app.post("/plans/<plan_id>/decision")
@@ -28,7 +27,7 @@ def add_answers(app: Flask, console: Console) -> None:
         person = who_asks(console)
         plan = console.world.store.plan(plan_id)
         if plan is None:
-            return answer_page(console, person, answering.missing("plan"))
+            return answer_page(console, person, answer_result.missing("plan"))
         refusal = _form_refusal(console, person, plan)
         if refusal is not None:
             return answer_page(console, person, refusal, plan=plan)
@@ -44,7 +43,7 @@ def add_answers(app: Flask, console: Console) -> None:
         """A link or a preview asks like this: it decides nothing and shows the plan."""
         who_asks(console)
         if console.world.store.plan(plan_id) is None:
-            return answer_page(console, who_asks(console), answering.missing("plan"))
+            return answer_page(console, who_asks(console), answer_result.missing("plan"))
         return redirect(f"{request.script_root}/plans/{plan_id}", HTTPStatus.SEE_OTHER)
 
     @app.get("/plans/<plan_id>/answer")
@@ -52,31 +51,31 @@ def add_answers(app: Flask, console: Console) -> None:
         person = who_asks(console)
         plan = console.world.store.plan(plan_id)
         if plan is None:
-            return answer_page(console, person, answering.missing("plan"))
+            return answer_page(console, person, answer_result.missing("plan"))
         incident = console.world.store.load(plan.incident)
         end = plan_end(plan, incident, console.world.store.timeline(incident.id))
-        result = answering.taken(plan, end, incident, console.world.clock.now())
+        result = answer_result.taken(plan, end, incident, console.world.clock.now())
         if result is None:
             return redirect(f"{request.script_root}/plans/{plan_id}", HTTPStatus.SEE_OTHER)
         return answer_page(console, person, result, plan=plan)
 
 
-def _form_refusal(console: Console, person: Person, plan: Plan) -> Result | None:
+def _form_refusal(console: PageContext, person: Person, plan: Plan) -> Result | None:
     """Whether this post is one of our own forms for exactly this plan, filled in by somebody whose word counts."""
     origin = guard.own_origin(request, local=console.identity.local, public_url=console.settings.public_url)
     foreign = forms.foreign_post(request.headers, origin)
     if foreign:
-        return answering.stale_form(foreign)
+        return answer_result.stale_form(foreign)
     digest, cookie = request.form.get("digest", ""), request.cookies.get(forms.COOKIE, "")
     wanted = forms.token(console.form_key, cookie=cookie, plan=plan.id, plan_digest=digest, who=person.name)
     if not cookie or not forms.same(request.form.get("token", ""), wanted):
-        return answering.stale_form("the page was made for another browser, person or plan, or is too old")
+        return answer_result.stale_form("the page was made for another browser, person or plan, or is too old")
     if request.form.get("answer") not in set(Choice):
-        return answering.stale_form("it says neither yes nor no")
+        return answer_result.stale_form("it says neither yes nor no")
     if request.form["answer"] == Choice.REJECT and not request.form.get("why", "").strip():
-        return answering.stale_form("a rejection needs a reason")
+        return answer_result.stale_form("a rejection needs a reason")
     barred = may_not_decide(console.world, person, plan)
-    return answering.wrong_person(f"{barred}.", hint="Ask somebody on that list.") if barred else None
+    return answer_result.wrong_person(f"{barred}.", hint="Ask somebody on that list.") if barred else None
 
 
 def _word(plan: Plan, person: Person) -> DecisionRequest:
@@ -92,13 +91,13 @@ def _word(plan: Plan, person: Person) -> DecisionRequest:
     )
 
 
-def _failed(console: Console, person: Person, plan: Plan, word: DecisionRequest, error: SreError) -> Response:
+def _failed(console: PageContext, person: Person, plan: Plan, word: DecisionRequest, error: SreError) -> Response:
     try:
         incident = console.world.store.load(plan.incident)
         timeline = console.world.store.timeline(incident.id)
     except DependencyFailed as second:
-        return answer_page(console, person, answering.not_recorded(second))
+        return answer_page(console, person, answer_result.not_recorded(second))
     now = max(console.world.clock.now(), incident.phase_at)
     barred = bool(may_not_decide(console.world, person, plan, answer=word.answer))
-    result = answering.failed(error, word, plan, incident=incident, timeline=timeline, now=now, barred=barred)
+    result = answer_result.failed(error, word, plan, incident=incident, timeline=timeline, now=now, barred=barred)
     return answer_page(console, person, result, plan=plan)

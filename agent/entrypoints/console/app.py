@@ -10,12 +10,11 @@ from werkzeug.exceptions import HTTPException
 
 from agent.app.http_clients import proxy_keys
 from agent.app.stores import machine_clock
-from agent.entrypoints.console import answer_result as answering
-from agent.entrypoints.console import forms, guard
+from agent.entrypoints.console import answer_result, forms, guard
 from agent.entrypoints.console.answer_result import Result
 from agent.entrypoints.console.answer_routes import add_answers
-from agent.entrypoints.console.console import Console, Decide, answer_page, who_asks
 from agent.entrypoints.console.identity import IapPerson, Identity, LocalOperator, Person
+from agent.entrypoints.console.page_context import Decide, PageContext, answer_page, who_asks
 from agent.entrypoints.console.read_routes import add_pages
 from agent.entrypoints.console.render import STYLE, STYLE_PATH, make_pages
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SettingsRejected, SreError
@@ -63,7 +62,7 @@ def make_app(
             why=f"PUBLIC_URL is {settings.public_url!r}, and answers count only when they come from that address",
             hint="set PUBLIC_URL to the https:// address under which people reach the console",
         )
-    console = Console(
+    console = PageContext(
         world=world,
         settings=settings,
         identity=asked_by,
@@ -117,7 +116,7 @@ def _user() -> str:
         return "operator"
 
 
-def _add_plain_routes(app: Flask, console: Console) -> None:
+def _add_plain_routes(app: Flask, console: PageContext) -> None:
     """What machines read: no identity for the health question, which says nothing about incidents."""
 
     @app.get("/healthz")
@@ -145,12 +144,12 @@ def _add_plain_routes(app: Flask, console: Console) -> None:
         return Response(status=HTTPStatus.NO_CONTENT)
 
 
-def _add_errors(app: Flask, console: Console) -> None:
+def _add_errors(app: Flask, console: PageContext) -> None:
     @app.errorhandler(SreError)
     def refused(error: SreError) -> Response:
         nobody = Person(name="", verified=True)
         if request.method == "POST" and isinstance(error, DependencyFailed):
-            return answer_page(console, nobody, answering.not_recorded(error))
+            return answer_page(console, nobody, answer_result.not_recorded(error))
         status = {InputRejected: 400, PolicyRefused: 403, DependencyFailed: 503}.get(type(error), 500)
         result = Result(
             status=status,
@@ -165,7 +164,7 @@ def _add_errors(app: Flask, console: Console) -> None:
     @app.errorhandler(HTTPException)
     def unusual(error: HTTPException) -> Response:
         status = error.code or 500
-        result = answering.missing("page") if status == 404 else None
+        result = answer_result.missing("page") if status == 404 else None
         result = result or Result(
             status=status,
             label=str(status),

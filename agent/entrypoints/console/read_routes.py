@@ -9,9 +9,9 @@ from pydantic import AwareDatetime, ValidationError
 
 from agent.core.incident.incident import Incident
 from agent.core.value import Value
-from agent.entrypoints.console import answer_result as answering
-from agent.entrypoints.console.console import Console, answer_page, load_or_none, page, viewer_of, who_asks
+from agent.entrypoints.console import answer_result
 from agent.entrypoints.console.incident_page import cause_of, incident_context, is_asked, plan_context
+from agent.entrypoints.console.page_context import PageContext, answer_page, load_or_none, page, viewer_of, who_asks
 from agent.errors import InputRejected
 from agent.ports.stage_context import StageContext
 from agent.ports.store import Query
@@ -96,7 +96,7 @@ def _older(asked: Asked, oldest: datetime) -> str:
     return urlencode({"before": oldest.isoformat()} | ({"service": asked.service} if asked.service else {}))
 
 
-def add_pages(app: Flask, console: Console) -> None:
+def add_pages(app: Flask, console: PageContext) -> None:
     """Add the routes."""
 
     @app.get("/")
@@ -111,7 +111,7 @@ def add_pages(app: Flask, console: Console) -> None:
         person = who_asks(console)
         found = load_or_none(console, incident_id)
         if found is None:
-            return answer_page(console, person, answering.missing("incident"))
+            return answer_page(console, person, answer_result.missing("incident"))
         now = max(console.world.clock.now(), found.phase_at)
         context = incident_context(console.world, found, viewer_of(console, person), now)
         return page(console, "incident.html", person, now, moving=moves(found, now), **context)
@@ -121,7 +121,7 @@ def add_pages(app: Flask, console: Console) -> None:
         person = who_asks(console)
         found = console.world.store.plan(plan_id)
         if found is None:
-            return answer_page(console, person, answering.missing("plan"))
+            return answer_page(console, person, answer_result.missing("plan"))
         incident = console.world.store.load(found.incident)
         now = max(console.world.clock.now(), incident.phase_at)
         context = plan_context(console.world, incident, found, viewer_of(console, person), now)

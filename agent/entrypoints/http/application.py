@@ -11,7 +11,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from agent.core.intake.read import BODY_LIMIT
 
-Answer = tuple[int, dict[str, str], bytes]
+RawResponse = tuple[int, dict[str, str], bytes]
 Door = Callable[[Flask], None]
 """Adds the routes of one part."""
 
@@ -38,13 +38,13 @@ def make_http_app(*doors: Door) -> Flask:
     return web
 
 
-def response(answer: Answer) -> Response:
+def response(answer: RawResponse) -> Response:
     """Return an answer as Flask sends it."""
     status, headers, body = answer
     return Response(body, status=status, headers=headers)
 
 
-def refusal(status: HTTPStatus, text: str) -> Answer:
+def refusal(status: HTTPStatus, text: str) -> RawResponse:
     """Return a refusal in one sentence."""
     return status.value, {"content-type": "application/json"}, json.dumps({"error": text}).encode()
 

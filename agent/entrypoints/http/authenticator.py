@@ -26,7 +26,7 @@ class Unauthenticated(InputRejected):
     """Nothing proves who sent the request."""
 
 
-class Proven(Value):
+class Principal(Value):
     """Somebody who is who they say.
 
     Attributes:
@@ -68,7 +68,7 @@ class Authenticator:
     own: str | None = None
     iap_audience: str | None = None
 
-    def operator(self, headers: Mapping[str, str]) -> Proven:
+    def operator(self, headers: Mapping[str, str]) -> Principal:
         """Return whose ID token came with a request.
 
         Raises:
@@ -93,9 +93,9 @@ class Authenticator:
         if shared and now.timestamp() - said.issued_s > SHARED_FRESH_S:
             why = f"the ID token is more than {SHARED_FRESH_S} s old, and its audience is not ours alone"
             raise _unproven(why, hint="get a fresh one: gcloud auth print-identity-token")
-        return _proven(given[0], said.email, said.expires_s, Channel.COMMAND_LINE, shared=shared)
+        return _principal(given[0], said.email, said.expires_s, Channel.COMMAND_LINE, shared=shared)
 
-    def visitor(self, assertion: str) -> Proven:
+    def visitor(self, assertion: str) -> Principal:
         """Return the person of an assertion that the console hands on.
 
         Raises:
@@ -110,14 +110,14 @@ class Authenticator:
             said = verified_claims(assertion, audience=self.iap_audience, keys=self.iap, now=self.clock.now())
         except InputRejected as error:
             raise _unproven(error.why, hint=error.hint) from error
-        return _proven(assertion, said.email, said.expires_s, Channel.CONSOLE)
+        return _principal(assertion, said.email, said.expires_s, Channel.CONSOLE)
 
 
-def _proven(raw: str, who: str, expires_s: float, channel: Channel, *, shared: bool = False) -> Proven:
+def _principal(raw: str, who: str, expires_s: float, channel: Channel, *, shared: bool = False) -> Principal:
     """A token has one form only (the reader takes no other), so its digest names it."""
     mark = hashlib.sha256(raw.encode()).hexdigest()
     until = datetime.fromtimestamp(expires_s + 60, UTC)
-    return Proven(who=who, channel=channel, mark=mark, until=until, shared=shared)
+    return Principal(who=who, channel=channel, mark=mark, until=until, shared=shared)
 
 
 def _unproven(why: str, *, hint: str = "see docs/security.md, 'Deciding from the command line'") -> Unauthenticated:

@@ -11,10 +11,10 @@ from flask import Flask, Response, request
 from agent.core.decision.decision import Channel, Decision
 from agent.core.decision.signed_request import Signed, Unsigned
 from agent.core.text.safe_text import slack_mrkdwn
-from agent.entrypoints.http.application import Answer, Door, Wsgi, make_http_app, refusal, response
-from agent.entrypoints.http.gate import NOT_RECORDED, Gate, Replayed, until
+from agent.entrypoints.http.application import Door, RawResponse, Wsgi, make_http_app, refusal, response
+from agent.entrypoints.http.decide_service import NOT_RECORDED, DecideService, Replayed, until
 from agent.entrypoints.http.slack_request import Press, press_of
-from agent.entrypoints.http.webhook_request import Said, said_by
+from agent.entrypoints.http.webhook_request import WebhookDecision, read_webhook_decision
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
 from agent.stages.plan_to_decision import DecisionRequest, NotRecorded, plan_to_decision
 
@@ -24,11 +24,11 @@ WEBHOOK_PATH = "/webhooks/"
 log = structlog.get_logger(__name__)
 
 
-def decisions(gate: Gate) -> Door:
+def decisions(service: DecideService) -> Door:
     """Return the door of Slack and of signed webhooks.
 
     ``POST /slack/actions`` and ``POST /webhooks/NAME``; a prefix before them does not matter. No header says who
-    somebody is; a signature proves it. 200 heard, 400 not understood, 401 not signed, 403 refused, 409 replayed or
+    somebody is; a signature proves it. 200 received, 400 not understood, 401 not signed, 403 refused, 409 replayed or
     somebody was faster, 503 not recorded. Slack gets 200 for whatever it signed and the store could say; the person
     reads a refusal in Slack.
     """
@@ -37,17 +37,17 @@ def decisions(gate: Gate) -> Door:
         @web.post(SLACK_PATH)
         @web.post(f"/<path:_>{SLACK_PATH}")
         def press(_: str = "") -> Response:
-            return _answered(lambda: _slack(dict(request.headers), request.get_data(), gate))
+            return _answered(lambda: _slack(dict(request.headers), request.get_data(), service))
 
         @web.post(f"{WEBHOOK_PATH}<path:sender>")
         @web.post(f"/<path:_>{WEBHOOK_PATH}<path:sender>")
         def webhook(sender: str, _: str = "") -> Response:
-            return _answered(lambda: _webhook(sender, dict(request.headers), request.get_data(), gate))
+            return _answered(lambda: _webhook(sender, dict(request.headers), request.get_data(), service))
 
     return add
 
 
-def _answered(work: Callable[[], Answer]) -> Response:
+def _answered(work: Callable[[], RawResponse]) -> Response:
     try:
         return response(work())
     except SreError as error:
@@ -57,28 +57,28 @@ def _answered(work: Callable[[], Answer]) -> Response:
         return response(refusal(HTTPStatus.SERVICE_UNAVAILABLE, NOT_RECORDED))
 
 
-def _slack(headers: Mapping[str, str], body: bytes, gate: Gate) -> Answer:
-    if gate.slack_secret is None:
+def _slack(headers: Mapping[str, str], body: bytes, service: DecideService) -> RawResponse:
+    if service.slack_secret is None:
         raise Unsigned("the press was not taken", why="no Slack app is set up", hint="see docs/slack.md")
-    press = press_of(headers, body, secret=gate.slack_secret, now=gate.clock.now())
+    press = press_of(headers, body, secret=service.slack_secret, now=service.clock.now())
     if press.answer is None:
         return 200, {}, b""
-    word = _word_of(press, gate.answer_s)
+    word = _word_of(press, service.answer_s)
     try:
-        gate.workers.within(gate.answer_s, lambda: _record(gate, press.signed, word))
+        service.workers.within(service.answer_s, lambda: _record(service, press.signed, word))
     except SreError as error:
         log.info("press.refused", plan=press.plan, error=type(error).__name__, says=str(error))
         lost = isinstance(error, DependencyFailed | NotRecorded)
         if press.reply_to is not None:
-            gate.reply(press.reply_to, NOT_RECORDED if lost else slack_mrkdwn(str(error), limit=1500))
+            service.reply(press.reply_to, NOT_RECORDED if lost else slack_mrkdwn(str(error), limit=1500))
         return refusal(HTTPStatus.SERVICE_UNAVAILABLE, NOT_RECORDED) if lost else (200, {}, b"")
     return 200, {}, b""
 
 
-def _webhook(sender: str, headers: Mapping[str, str], body: bytes, gate: Gate) -> Answer:
-    heard = said_by(sender, headers, body, secrets=gate.webhook_secrets, now=gate.clock.now())
-    word = _word_said(heard, gate.answer_s)
-    decision = gate.workers.within(gate.answer_s, lambda: _record(gate, heard.signed, word))
+def _webhook(sender: str, headers: Mapping[str, str], body: bytes, service: DecideService) -> RawResponse:
+    received = read_webhook_decision(sender, headers, body, secrets=service.webhook_secrets, now=service.clock.now())
+    word = _decision_request(received, service.answer_s)
+    decision = service.workers.within(service.answer_s, lambda: _record(service, received.signed, word))
     shown = {"plan": decision.plan, "answer": decision.answer, "who": decision.shown, "at": decision.at.isoformat()}
     return 200, {"content-type": "application/json"}, json.dumps(shown).encode()
 
@@ -97,32 +97,32 @@ def _word_of(press: Press, answer_s: float) -> DecisionRequest:
     )
 
 
-def _word_said(heard: Said, answer_s: float) -> DecisionRequest:
+def _decision_request(received: WebhookDecision, answer_s: float) -> DecisionRequest:
     return DecisionRequest(
-        plan=heard.data.plan,
-        answer=heard.data.answer,
-        who=heard.sender,
+        plan=received.data.plan,
+        answer=received.data.answer,
+        who=received.sender,
         channel=Channel.WEBHOOK,
         verified=True,
-        why=heard.data.why,
-        plan_digest=heard.data.plan_digest,
+        why=received.data.why,
+        plan_digest=received.data.plan_digest,
         is_awaited=until(answer_s),
     )
 
 
-def _record(gate: Gate, signed: Signed, word: DecisionRequest) -> Decision:
+def _record(service: DecideService, signed: Signed, word: DecisionRequest) -> Decision:
     """Use the request up, then decide; where the stores fail in between, the request may be sent again."""
-    control = gate.world.control_store()
-    if not control.use_once(signed.once, at=gate.clock.now(), until=signed.until):
+    control = service.world.control_store()
+    if not control.use_once(signed.once, at=service.clock.now(), until=signed.until):
         raise Replayed("the request was not taken", why="it was used before", hint="send a new one, with a new id")
     try:
-        return plan_to_decision(gate.world, word)
+        return plan_to_decision(service.world, word)
     except (DependencyFailed, NotRecorded):
         control.give_back(signed.once)
         raise
 
 
-def _refused(error: SreError) -> Answer:
+def _refused(error: SreError) -> RawResponse:
     if isinstance(error, Unsigned):
         return refusal(HTTPStatus.UNAUTHORIZED, error.what)
     if isinstance(error, Replayed | StateConflict) and not isinstance(error, NotRecorded):
@@ -134,9 +134,9 @@ def _refused(error: SreError) -> Answer:
     return refusal(HTTPStatus.SERVICE_UNAVAILABLE, NOT_RECORDED)
 
 
-def beside(app: Wsgi, gate: Gate) -> Wsgi:
+def beside(app: Wsgi, service: DecideService) -> Wsgi:
     """Return a web application that lets Slack and webhooks in by their own paths, and everybody else to ``app``."""
-    door = make_http_app(decisions(gate))
+    door = make_http_app(decisions(service))
 
     def both(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         path = str(environ.get("PATH_INFO", ""))

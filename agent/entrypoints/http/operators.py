@@ -17,9 +17,9 @@ from agent.core.decision.decision import Choice as YesNo
 from agent.core.incident.incident import Incident
 from agent.core.plan.plan import DIGEST_GIVEN
 from agent.core.value import Value
-from agent.entrypoints.http.application import Answer, Door, refusal, response
-from agent.entrypoints.http.authenticator import Authenticator, Proven, Unauthenticated
-from agent.entrypoints.http.gate import NOT_RECORDED, Gate, Replayed, until
+from agent.entrypoints.http.application import Door, RawResponse, refusal, response
+from agent.entrypoints.http.authenticator import Authenticator, Principal, Unauthenticated
+from agent.entrypoints.http.decide_service import NOT_RECORDED, DecideService, Replayed, until
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
 from agent.ports.control import KillSwitch
 from agent.ports.store import Query
@@ -83,43 +83,43 @@ class _Piece(Value):
     before: int | None = Field(default=None, ge=1, le=2**62)
 
 
-def operators(gate: Gate) -> Door:
+def operators(service: DecideService) -> Door:
     """Return the door of people who prove who they are by a token: decide, turn the kill switch, and look.
 
-    200 done, 400 not understood, 401 not proven, 403 refused, 404 nothing there, 409 replayed or somebody was faster,
+    200 done, 400 not understood, 401 not authenticated, 403 refused, 404 nothing there, 409 replayed or too late,
     503 not recorded. Refusals say ``what``, ``why`` and ``hint``. Whoever looks must be an approver.
     """
-    proofs = gate.proofs
+    authenticator = service.authenticator
 
     def add(web: Flask) -> None:
-        if proofs is None:
+        if authenticator is None:
             return
 
         def look(read: Callable[[], Any]) -> Response:
-            def work() -> Answer:
-                _approver(gate, proofs.operator(dict(request.headers)))
-                return _json(gate.readers.within(gate.read_s, read, what="nothing was read"))
+            def work() -> RawResponse:
+                _approver(service, authenticator.operator(dict(request.headers)))
+                return _json(service.readers.within(service.read_s, read, what="nothing was read"))
 
             return _answered(work)
 
-        _add_decisions(web, gate, proofs)
-        _add_lists(web, gate, look)
+        _add_decisions(web, service, authenticator)
+        _add_lists(web, service, look)
 
     return add
 
 
-def _add_decisions(web: Flask, gate: Gate, proofs: Authenticator) -> None:
+def _add_decisions(web: Flask, service: DecideService, authenticator: Authenticator) -> None:
     @web.post("/decisions")
     def decide() -> Response:
-        return _answered(lambda: _decide(dict(request.headers), request.get_data(), gate, proofs))
+        return _answered(lambda: _decide(dict(request.headers), request.get_data(), service, authenticator))
 
     @web.post("/kill-switch")
     def turn() -> Response:
-        return _answered(lambda: _turn(dict(request.headers), request.get_data(), gate, proofs))
+        return _answered(lambda: _turn(dict(request.headers), request.get_data(), service, authenticator))
 
 
-def _add_lists(web: Flask, gate: Gate, look: Callable[[Callable[[], Any]], Response]) -> None:
-    context = gate.world
+def _add_lists(web: Flask, service: DecideService, look: Callable[[Callable[[], Any]], Response]) -> None:
+    context = service.world
 
     @web.get("/kill-switch")
     def kill_switch() -> Response:
@@ -132,12 +132,12 @@ def _add_lists(web: Flask, gate: Gate, look: Callable[[Callable[[], Any]], Respo
     @web.get("/audit")
     def audit() -> Response:
         query = request.query_string
-        return look(lambda: [row.model_dump(mode="json") for row in _record(gate, _asked(_Piece, query))])
+        return look(lambda: [row.model_dump(mode="json") for row in _record(service, _asked(_Piece, query))])
 
     @web.get("/incidents")
     def incidents() -> Response:
         query = request.query_string
-        return look(lambda: [i.model_dump(mode="json") for i in _incidents(gate, _asked(_Asked, query))])
+        return look(lambda: [i.model_dump(mode="json") for i in _incidents(service, _asked(_Asked, query))])
 
     @web.get("/incidents/<incident_id>")
     def incident(incident_id: str) -> Response:
@@ -159,7 +159,7 @@ def _id(given: str) -> str:
     return given
 
 
-def _answered(work: Callable[[], Answer]) -> Response:
+def _answered(work: Callable[[], RawResponse]) -> Response:
     try:
         return response(work())
     except SreError as error:
@@ -170,50 +170,52 @@ def _answered(work: Callable[[], Answer]) -> Response:
         return response(refusal(HTTPStatus.SERVICE_UNAVAILABLE, NOT_RECORDED))
 
 
-def _decide(headers: Mapping[str, str], body: bytes, gate: Gate, proofs: Authenticator) -> Answer:
+def _decide(
+    headers: Mapping[str, str], body: bytes, service: DecideService, authenticator: Authenticator
+) -> RawResponse:
     told = _read(Body, headers, body)
-    proven = proofs.operator(headers) if told.assertion is None else proofs.visitor(told.assertion)
-    if proven.channel is Channel.CONSOLE and told.plan_digest is None:
+    principal = authenticator.operator(headers) if told.assertion is None else authenticator.visitor(told.assertion)
+    if principal.channel is Channel.CONSOLE and told.plan_digest is None:
         raise InputRejected("the answer was not read", why="it does not say which plan was shown", hint=_HINT)
     word = DecisionRequest(
         plan=told.plan,
         answer=told.answer,
-        who=proven.who,
-        channel=proven.channel,
+        who=principal.who,
+        channel=principal.channel,
         verified=True,
         why=told.why,
         plan_digest=told.plan_digest,
-        is_awaited=until(gate.answer_s),
+        is_awaited=until(service.answer_s),
     )
-    decision = gate.workers.within(
-        gate.answer_s, lambda: _once(gate, proven, word.plan, lambda: plan_to_decision(gate.world, word))
+    decision = service.workers.within(
+        service.answer_s, lambda: _once(service, principal, word.plan, lambda: plan_to_decision(service.world, word))
     )
     return _json(_shown(decision))
 
 
-def _turn(headers: Mapping[str, str], body: bytes, gate: Gate, proofs: Authenticator) -> Answer:
+def _turn(headers: Mapping[str, str], body: bytes, service: DecideService, authenticator: Authenticator) -> RawResponse:
     told = _read(Turn, headers, body)
-    proven = proofs.operator(headers)
-    _approver(gate, proven)
-    store, control = gate.world.store, gate.world.control_store()
+    principal = authenticator.operator(headers)
+    _approver(service, principal)
+    store, control = service.world.store, service.world.control_store()
 
     def turn() -> KillSwitch:
-        return set_kill_switch(store, control, on=told.on, by=proven.who, why=told.why, at=gate.clock.now())
+        return set_kill_switch(store, control, on=told.on, by=principal.who, why=told.why, at=service.clock.now())
 
     def work() -> KillSwitch:
         # who was given a shared token may send it on; to stop is always safe, so that needs no fresh one
-        return _once(gate, proven, "kill-switch", turn) if proven.shared and not told.on else turn()
+        return _once(service, principal, "kill-switch", turn) if principal.shared and not told.on else turn()
 
-    return _json(gate.workers.within(gate.answer_s, work).model_dump(mode="json"))
+    return _json(service.workers.within(service.answer_s, work).model_dump(mode="json"))
 
 
-def _once(gate: Gate, proven: Proven, act: str, work: Callable[[], T]) -> T:
+def _once(service: DecideService, principal: Principal, act: str, work: Callable[[], T]) -> T:
     """Use the token up for this act, then do it; what came to nothing may be tried again with the same token."""
-    use, control = proven.use(act), gate.world.control_store()
-    if not control.use_once(use.once, at=gate.clock.now(), until=use.until):
+    use, control = principal.use(act), service.world.control_store()
+    if not control.use_once(use.once, at=service.clock.now(), until=use.until):
         raise Replayed(
             "the request was not taken",
-            why="this token was used for it before" if not proven.shared else "this token was used before",
+            why="this token was used for it before" if not principal.shared else "this token was used before",
             hint="look at what was recorded: sre-agent incidents; a fresh token may ask again",
         )
     try:
@@ -223,14 +225,14 @@ def _once(gate: Gate, proven: Proven, act: str, work: Callable[[], T]) -> T:
         raise
 
 
-def _incidents(gate: Gate, asked: _Asked) -> tuple[Incident, ...]:
+def _incidents(service: DecideService, asked: _Asked) -> tuple[Incident, ...]:
     limit = min(asked.limit, SHOWN)
     query = Query(run=asked.run, service=asked.service, open_only=asked.open_only, limit=limit)
-    return gate.world.store.incidents(query)
+    return service.world.store.incidents(query)
 
 
-def _record(gate: Gate, piece: _Piece) -> tuple[AuditRow, ...]:
-    return gate.world.control_store().audit(piece.limit, before=piece.before)
+def _record(service: DecideService, piece: _Piece) -> tuple[AuditRow, ...]:
+    return service.world.control_store().audit(piece.limit, before=piece.before)
 
 
 def _asked(form: type[F], query: bytes) -> F:
@@ -243,12 +245,12 @@ def _asked(form: type[F], query: bytes) -> F:
         raise InputRejected("the list was not read", why=_rows(error), hint=f"ask with some of: {words}") from error
 
 
-def _approver(gate: Gate, proven: Proven) -> None:
+def _approver(service: DecideService, principal: Principal) -> None:
     """Refuse whom the policy names for nothing."""
-    if gate.world.rules.policy.approver(proven.channel, proven.who) is None:
+    if service.world.rules.policy.approver(principal.channel, principal.who) is None:
         raise PolicyRefused(
             "the request was refused",
-            why=f"policy.toml names no approver with the e-mail {proven.who!r}",
+            why=f"policy.toml names no approver with the e-mail {principal.who!r}",
             hint="ask an approver, or have yourself named; see docs/policy.md",
         )
 
@@ -281,7 +283,7 @@ def _shown(decision: Decision) -> dict[str, Any]:
     }
 
 
-def _refusal(error: SreError) -> Answer:
+def _refusal(error: SreError) -> RawResponse:
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), HTTPStatus.SERVICE_UNAVAILABLE)
     told = {"error": str(error), "what": error.what, "why": error.why, "hint": error.hint}
     return status.value, {"content-type": "application/json"}, json.dumps(told).encode()
@@ -298,5 +300,5 @@ _STATUS: Final = (
 )
 
 
-def _json(value: Any) -> Answer:
+def _json(value: Any) -> RawResponse:
     return 200, {"content-type": "application/json"}, json.dumps(value).encode()

@@ -33,7 +33,7 @@ class _Envelope(Value):
     data: Data
 
 
-class Said(Value):
+class WebhookDecision(Value):
     """What a sender said, and who it is."""
 
     signed: Signed
@@ -41,9 +41,9 @@ class Said(Value):
     data: Data
 
 
-def said_by(
+def read_webhook_decision(
     sender: str, headers: Mapping[str, str], body: bytes, *, secrets: Mapping[str, tuple[bytes, ...]], now: datetime
-) -> Said:
+) -> WebhookDecision:
     """Read a decision.
 
     Args:
@@ -70,7 +70,7 @@ def said_by(
     except ValidationError as error:
         rows = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
         raise InputRejected("the decision was not read", why=rows[:500], hint=_HINT) from error
-    return Said(signed=signed, sender=sender, data=envelope.data)
+    return WebhookDecision(signed=signed, sender=sender, data=envelope.data)
 
 
 _HINT = "send the body that docs/webhooks.md shows"

@@ -30,7 +30,7 @@ KEPT_MARKS = 50
 CONTEXT = 3  # lines told together with a sight: a traceback stands above its message
 
 
-class Memory:
+class ReportedState:
     """What was told already, kept beside the server's record so that a successor does not tell it anew.
 
     What is lost by a kill is told twice at most, and the second time is noticed by its key.
@@ -90,7 +90,7 @@ class HostMonitor:
         self._service = service
         self._platform = platform
         self._doctor = doctor
-        self._memory = Memory(folder / "told.json")
+        self._reported = ReportedState(folder / "reported.json")
         self._ours = ours
         self._check_s = check_s
         self._followers: dict[str, LogFollower] = {}
@@ -130,9 +130,9 @@ class HostMonitor:
                 log.warning("watch.log_not_read", error=str(error))
         for start in page.starts:
             over = start.stage is Stage.ENDED and not start.on_purpose
-            if over and not self._memory.get(start.mark, "end"):
+            if over and not self._reported.get(start.mark, "end"):
                 self._tell([self._ended(start)])
-                self._memory.keep(start.mark, end=True)
+                self._reported.keep(start.mark, end=True)
         self._again_for_people(page)
 
     def check(self) -> None:
@@ -154,13 +154,13 @@ class HostMonitor:
             except SreError as error:
                 log.warning("watch.failed", error=str(error))
             except Exception:
-                log.exception("watch.broke")
+                log.exception("watch.failed")
             self._stopping.wait(pause())
 
     def _follow(self, start: Start, *, over: bool) -> None:
         follower = self._followers.get(start.mark)
         if follower is None:
-            kept = self._memory.get(start.mark, "offset")
+            kept = self._reported.get(start.mark, "offset")
             offset = kept if isinstance(kept, int) else self._platform.first_byte(self._service, start)
             path = self._platform.log_path(self._service, start)
             follower = self._followers[start.mark] = open_follower(path, offset=offset, ours=self._ours)
@@ -170,7 +170,7 @@ class HostMonitor:
             self._tell(self._sights(start, lines, offset))
             self.last_line = next((line for line in reversed(lines) if line.strip()), self.last_line)
             offset = follower.offset
-            self._memory.keep(start.mark, offset=offset)
+            self._reported.keep(start.mark, offset=offset)
             if self._stopping.is_set() or time.monotonic() >= until:
                 break
 
@@ -262,7 +262,7 @@ class HostMonitor:
         for incident in self._app.store.incidents(Query(run=LIVE, service=self._service, open_only=True)):
             plan = incident.plan
             done = incident.phase is Phase.VERIFYING and plan is not None and plan.by_person
-            if done and plan is not None and not self._memory.get("again", plan.id):
-                self._memory.keep("again", **{plan.id: True})
+            if done and plan is not None and not self._reported.get("again", plan.id):
+                self._reported.keep("again", **{plan.id: True})
                 self._platform.again(self._service)
                 return

@@ -11,7 +11,7 @@ import structlog
 
 from agent.app import Role
 from agent.app.catalogues import project_of
-from agent.entrypoints.function_app import Answer, app_of, settings, unavailable
+from agent.entrypoints.function_app import StatusReply, app_of, settings, unavailable
 from agent.entrypoints.pubsub.delivery import PUSH_LIMIT, delivery_from, unreadable
 from agent.entrypoints.pubsub.handlers import handle, on_tick
 from agent.entrypoints.pubsub.settle import settle
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 
-def push(request: "Request", topic: Topic) -> Answer:
+def push(request: "Request", topic: Topic) -> StatusReply:
     """Handle one pushed message.
 
     Args:
@@ -54,12 +54,12 @@ def push(request: "Request", topic: Topic) -> Answer:
         return answer(handle(app, delivery))
 
 
-def answer(outcome: Outcome) -> Answer:
+def answer(outcome: Outcome) -> StatusReply:
     """Return body and HTTP status: 200 acknowledges, 503 asks for another delivery."""
     return outcome.value, 503 if outcome is Outcome.RETRY else 200
 
 
-def tick(request: "Request") -> Answer:
+def tick(request: "Request") -> StatusReply:
     """Run what time has made due; 503 where an incident failed, the others went on."""
     if request.method != "POST":
         return "POST a tick\n", 405

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agent.errors import InputRejected
-
 HOUR_S = 3600
-DAY_S = 86_400
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,31 +37,6 @@ class Shape:
     region: str
     as_of: str
     source: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Usage:
-    """How a service is used.
-
-    Attributes:
-        busy_share: Share of the day in which requests run, 0..1.
-        wakes_per_day: Cold starts a day.
-        startup_s: Seconds of one cold start, paid for.
-        idle_tail_s: Seconds an idle instance is kept, and paid for, before it is stopped.
-    """
-
-    busy_share: float
-    wakes_per_day: float = 0.0
-    startup_s: float = 0.0
-    idle_tail_s: float = 0.0
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.busy_share <= 1 or min(self.wakes_per_day, self.startup_s, self.idle_tail_s) < 0:
-            raise InputRejected(
-                f"the usage {self} was refused",
-                why="a share is 0..1, times are not negative",
-                hint="give hours a day / 24",
-            )
 
 
 def find_shapes(
@@ -102,21 +74,3 @@ def usd_per_million_tokens(usd_per_h: float | None, tokens_per_s: float | None) 
     if usd_per_h is None or not tokens_per_s:
         return None
     return usd_per_h / (tokens_per_s * HOUR_S) * 1_000_000
-
-
-def idle_adjusted_usd_per_h(shape: Shape, usage: Usage) -> float | None:
-    """Average price of an hour, asleep or not.
-
-    Args:
-        shape: A shape that never sleeps costs its full price whatever its use.
-        usage: Busy share, cold starts, and what each costs.
-
-    Returns:
-        Dollars; None if the price is unknown.
-    """
-    if shape.usd_per_h is None:
-        return None
-    if not shape.sleeps:
-        return shape.usd_per_h
-    awake = usage.busy_share + usage.wakes_per_day * (usage.startup_s + usage.idle_tail_s) / DAY_S
-    return shape.usd_per_h * min(1.0, awake)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
-from agent.errors import InputRejected
 from agent.fit.bounds import Bounds
 
 ENGINE_READY_DEFAULT_S: Final = 600
@@ -111,28 +110,6 @@ class ProbePlan:
     wanted_s: int
     enough: bool
     note: str
-
-
-def measured_rate(checkpoint_bytes: int, load_s: float) -> Bounds:
-    """The rate of one measured load, with a fifth either way for the next.
-
-    Args:
-        checkpoint_bytes: Size of the files that were read.
-        load_s: Seconds, as vLLM prints for loading weights.
-
-    Returns:
-        Bytes per second.
-
-    Raises:
-        InputRejected: A time or size that measures nothing.
-    """
-    if load_s <= 0 or checkpoint_bytes <= 0:
-        raise InputRejected(
-            f"no load rate was made of {checkpoint_bytes} bytes in {load_s} s",
-            why="both must be above 0",
-            hint="take them from one start's log",
-        )
-    return Bounds.around(int(checkpoint_bytes / load_s), below=0.2, above=0.2)
 
 
 def startup_time(

@@ -11,7 +11,7 @@ from werkzeug.wrappers import Request
 from agent.adapters.google.key_set import KeySet
 from agent.core.decision.policy import Approver, Policy
 from agent.entrypoints.http.authenticator import TOKEN_HEADER, Authenticator
-from agent.entrypoints.http.gate import Gate
+from agent.entrypoints.http.decide_service import DecideService
 from tests.http_door import asked, web_of
 
 JSON = {"Content-Type": "application/json"}
@@ -36,7 +36,7 @@ class Desk:
         return self.stage.clock.at
 
     def gate(self, **changes):
-        proofs = Authenticator(
+        authenticator = Authenticator(
             clock=self.stage.clock,
             google={"g1": self.tokens.rsa_jwk()}.get,
             iap={"i1": self.tokens.ec_jwk()}.get,
@@ -44,7 +44,9 @@ class Desk:
             own=self.tokens.OURS,
             iap_audience=self.tokens.IAP,
         )
-        return Gate(**({"world": self.stage.world, "clock": self.stage.clock, "proofs": proofs} | changes))
+        return DecideService(
+            **({"world": self.stage.world, "clock": self.stage.clock, "authenticator": authenticator} | changes)
+        )
 
     def token(self, **claims):
         return self.tokens.id_token(self.tokens.id_claims(self.now(), **claims))
@@ -75,7 +77,7 @@ class Served:
         google = KeySet(desk.stage.clock, url=f"{key_server.url}/certs", holder="Google's accounts")
         iap = KeySet(desk.stage.clock, url=f"{key_server.url}/iap", holder="Identity-Aware Proxy")
         self.asked = []
-        self.gate = replace(gate, proofs=replace(gate.proofs, google=google, iap=iap))
+        self.gate = replace(gate, authenticator=replace(gate.authenticator, google=google, iap=iap))
         self._server = make_server("127.0.0.1", 0, self._answer, threaded=True)
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
         self.url = f"http://127.0.0.1:{self._server.server_port}"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from agent.adapters.bus.quarantine.message_key import FAILURES_KEPT, as_text, key_of, topic_of
-from agent.adapters.store.firestore.documents import Data, Documents, Write, place
+from agent.adapters.store.firestore.documents import Data, Documents, Write, document_path
 from agent.adapters.store.firestore.errors import FirestoreTimeout, Rival
 from agent.ports.bus import Delivery
 from agent.ports.clock import Clock
@@ -35,7 +35,7 @@ class FirestoreQuarantine:
 
     def failed(self, delivery: Delivery, reason: str) -> int:
         """Count a handled failure; see the port. Older ones than a message can live are forgotten by the TTL."""
-        path = place("failures", key_of(delivery))
+        path = document_path("failures", key_of(delivery))
         for _ in range(ATTEMPTS):
             found = self._documents.get(path)
             count = 1 + (found.data["count"] if found is not None else 0)
@@ -66,8 +66,8 @@ class FirestoreQuarantine:
             "encoding": encoding,
             "attributes": self._redact(json.dumps(delivery.attributes)),
         }
-        self._documents.create(place("quarantine", key_of(delivery)), row)
-        self._documents.write([Write(path=place("failures", key_of(delivery)), data=None)])
+        self._documents.create(document_path("quarantine", key_of(delivery)), row)
+        self._documents.write([Write(path=document_path("failures", key_of(delivery)), data=None)])
 
     def rows(self, limit: int = 100) -> tuple[Mapping[str, str], ...]:
         """Return what is kept, newest first; see the port."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agent.adapters.platform.host.process import Process, somebody_listens
-from agent.adapters.platform.host.server import HostServer, Kept, command_line
+from agent.adapters.platform.host.server import HostServer, SupervisorRecord, command_line
 from agent.adapters.platform.host.supervisor import note
 from agent.core.service.serving import ServingConfig
 from agent.errors import DependencyFailed, PolicyRefused
@@ -86,12 +86,12 @@ class FixedServer(HostServer):
         if done.returncode != 0:
             self._failed(place, f"exit code {done.returncode}: {done.stderr[-300:].decode('utf-8', 'replace').strip()}")
 
-    def kept(self, start: Start) -> Kept:
+    def record_of(self, start: Start) -> SupervisorRecord:
         """Return what is known: nothing of processes, and whether the restart command failed."""
         with contextlib.suppress(OSError, ValueError):
             end = json.loads((self.place(start) / "end.json").read_text())  # not strict: a file of ours
-            return Kept(ended=True, says=str(end.get("says", "")))
-        return Kept(held=True)
+            return SupervisorRecord(ended=True, says=str(end.get("says", "")))
+        return SupervisorRecord(held=True)
 
     def left(self, start: Start) -> tuple[Process, ...]:  # noqa: ARG002
         """Return nothing: no process of it is ours to end."""

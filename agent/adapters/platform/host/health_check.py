@@ -1,7 +1,7 @@
 """The check of a running server: /health, its numbers, and a real completion where no token comes by itself."""
 
 from agent.adapters.platform.host.platform import HostPlatform
-from agent.adapters.platform.host.probe import ANSWER_S, Address, Answer, completes, healthy, metrics
+from agent.adapters.platform.host.probe import ANSWER_S, Address, HealthReply, completes, healthy, metrics
 from agent.core.service.metric_rules import Sample, breaches, read_sample, recent_samples
 from agent.ports.clock import Clock
 from agent.ports.host import Checkup, Stage, Start, State
@@ -9,7 +9,7 @@ from agent.ports.host import Checkup, Stage, Start, State
 MISSES = 2  # checks in a row that /health may miss before the server counts as sick
 
 
-class Doctor:
+class HealthCheck:
     """Checks one server and remembers the last minutes of its numbers.
 
     A completion is asked for only where the counters do not move: a busy server proves by its tokens that it works,
@@ -64,7 +64,7 @@ class Doctor:
             breaches=found,
         )
 
-    def _sick(self, health: Answer, answer: Answer | None, *, moving: bool) -> str:
+    def _sick(self, health: HealthReply, answer: HealthReply | None, *, moving: bool) -> str:
         if health.good and answer is not None and answer.good is False and not moving:
             return f"Engine is hanging: {answer.says} and no token was made meanwhile, while {health.says}"
         if self._missed >= MISSES:

@@ -24,7 +24,7 @@ POSSIBLE = (SetFlag, SetEnv, SetModel, SetStartupProbe, Restart, ForPerson)
 
 
 class HostPlatform:
-    """Servers of this machine, each in a folder with its record, its logs and what its keepers wrote down.
+    """Servers of this machine, each in a folder with its record, its logs and what its supervisors wrote down.
 
     Nothing here waits: every call first lets happen what is due (end what is to end, start what is to start, see what
     has ended or come up), so that any process that knows the folder can go on where another one was killed.
@@ -255,8 +255,8 @@ class HostPlatform:
         server, before = self._server(page.service), page.starts[-2]
         if server.gone(before):
             return True
-        if not server.kept(before).held:
-            server.end_by_force(before)  # its keeper, who would have done it, was ended by force
+        if not server.record_of(before).held:
+            server.end_by_force(before)  # its supervisor, who would have done it, was ended by force
         return False
 
     def _onward(self, page: State, start: Start) -> State:
@@ -266,7 +266,7 @@ class HostPlatform:
         if start.stage is Stage.WAITING:
             return page
         server = self._server(page.service)
-        kept = server.kept(start)
+        kept = server.record_of(start)
         if kept.ended or (not kept.held and not kept.process):
             if not kept.held:
                 server.end_by_force(start)  # nobody else would: an engine without its server holds the memory
@@ -303,7 +303,7 @@ class HostPlatform:
             server.ask_to_end(start)
             return page.put(start.with_(asked_at=now))
         if server.gone(start):
-            kept = server.kept(start)
+            kept = server.record_of(start)
             said = f"it was asked to end: {kept.says or 'ended by force'}"
             return page.put(start.with_(stage=Stage.ENDED, ended_at=now, exit_code=kept.code, says=said))
         if now - start.asked_at >= self._grace:

@@ -35,7 +35,7 @@ class Address(Value):
         return f"http://{host}:{self.port}"
 
 
-class Answer(Value):
+class HealthReply(Value):
     """What one question brought.
 
     Attributes:
@@ -56,13 +56,13 @@ def address_of(config: ServingConfig, environ: dict[str, str]) -> Address:
     return Address(host="127.0.0.1" if host in ANYWHERE else host, port=number, api_key=key or None)
 
 
-def healthy(address: Address) -> Answer:
+def healthy(address: Address) -> HealthReply:
     """Ask /health once."""
     try:
         status = _ask(address, "GET", "/health", timeout_s=HEALTH_S).status
     except HttpFailed as error:
-        return Answer(good=False, says=f"/health did not answer: {error.why}")
-    return Answer(good=status == 200, says=f"/health answered {status}")
+        return HealthReply(good=False, says=f"/health did not answer: {error.why}")
+    return HealthReply(good=status == 200, says=f"/health answered {status}")
 
 
 def metrics(address: Address) -> str | None:
@@ -84,28 +84,28 @@ def served_name(address: Address) -> str | None:
         return None
 
 
-def completes(address: Address, *, timeout_s: float = ANSWER_S) -> Answer:
+def completes(address: Address, *, timeout_s: float = ANSWER_S) -> HealthReply:
     """Ask for a completion of a few tokens and wait for its end."""
     name = served_name(address)
     if name is None:
-        return Answer(good=False, says="/v1/models names no model")
+        return HealthReply(good=False, says="/v1/models names no model")
     body = {"model": name, "prompt": "Hello", "max_tokens": FEW_TOKENS, "temperature": 0}
     try:
         answer = _ask(address, "POST", "/v1/completions", timeout_s=timeout_s, body=body)
     except HttpFailed as error:
         late = f"a completion of {FEW_TOKENS} tokens did not finish within {timeout_s:g} s"
         says = late if error.reason is Failure.TIMED_OUT else f"the connection failed during a completion: {error.why}"
-        return Answer(good=False, says=says)
+        return HealthReply(good=False, says=says)
     status, said = answer.status, answer.body
     if status in {401, 403, 404, 429}:
-        return Answer(good=None, says=f"the completion was refused with {status}")
+        return HealthReply(good=None, says=f"the completion was refused with {status}")
     if status != 200:
-        return Answer(good=False, says=f"a completion answered {status}: {said[:200].decode('utf-8', 'replace')}")
+        return HealthReply(good=False, says=f"a completion answered {status}: {said[:200].decode('utf-8', 'replace')}")
     try:
         reason = _object(said)["choices"][0]["finish_reason"]
     except (InputRejected, KeyError, TypeError, IndexError):
-        return Answer(good=False, says="the completion's answer has no choice in it")
-    return Answer(good=True, says=f"a completion finished ({reason})")
+        return HealthReply(good=False, says="the completion's answer has no choice in it")
+    return HealthReply(good=True, says=f"a completion finished ({reason})")
 
 
 def _object(body: bytes) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def _object(body: bytes) -> dict[str, Any]:
 
 def _ask(
     address: Address, method: str, path: str, *, timeout_s: float, body: dict[str, Any] | None = None
-) -> http.Answer:
+) -> http.HttpResponse:
     """Ask once; raises HttpFailed where there is no answer."""
     headers = {"content-type": "application/json"} if body is not None else {}
     if address.api_key is not None:

@@ -27,12 +27,12 @@ def alive(pid: int | None, ticks: int | None) -> bool:
     return pid is not None and ticks is not None and started(pid) == ticks and _state(pid) not in {"Z", "X", ""}
 
 
-def of_start(mark: str, keeper: int | None) -> tuple[Process, ...]:
-    """Return the living processes of a start, whatever group or session they are in; the keeper is left out.
+def processes_of_start(mark: str, supervisor: int | None) -> tuple[Process, ...]:
+    """Return the living processes of a start, whatever group or session they are in; the supervisor is left out.
 
     Args:
         mark: Of the start.
-        keeper: The pid of its keeper where that one lives: what descends from it belongs to the start as well.
+        supervisor: The pid of its supervisor where that one lives: what descends from it belongs to the start as well.
     """
     parents: dict[int, int] = {}
     ours: set[int] = set()
@@ -48,8 +48,8 @@ def of_start(mark: str, keeper: int | None) -> tuple[Process, ...]:
             parents[pid] = int(words[1])
             if wanted in (entry / "environ").read_bytes().split(b"\0"):
                 ours.add(pid)
-    ours |= _below(keeper, parents) if keeper is not None else set()
-    found = ((pid, started(pid)) for pid in sorted(ours - {keeper}))
+    ours |= _below(supervisor, parents) if supervisor is not None else set()
+    found = ((pid, started(pid)) for pid in sorted(ours - {supervisor}))
     return tuple(Process(pid=pid, ticks=ticks) for pid, ticks in found if ticks is not None)
 
 

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from agent.adapters.platform.host import supervisor as host_keeper
-from agent.adapters.platform.host.process import MARK, Process, alive, listens, of_start, send
+from agent.adapters.platform.host import supervisor as host_supervisor
+from agent.adapters.platform.host.process import MARK, Process, alive, listens, processes_of_start, send
 from agent.core.service.serving import ServingConfig
 from agent.core.value import Value
 from agent.errors import DependencyFailed
@@ -21,21 +21,21 @@ from agent.ports.host import Start
 LOG = "server.log"
 
 
-class Kept(Value):
-    """What the keeper wrote down of a start.
+class SupervisorRecord(Value):
+    """What the supervisor wrote down of a start.
 
     Attributes:
-        held: Whether a keeper lives, or is being born.
-        keeper: Its pid while it lives and has said it, else None.
+        held: Whether a supervisor lives, or is being born.
+        supervisor: Its pid while it lives and has said it, else None.
         server: The server itself while it lives, else None.
         ticks: When the server began, by the kernel's clock; with its pid that is one process and no other.
-        code: Exit code, None while the server runs or where the keeper was ended by force.
-        says: What the keeper said of the end.
-        ended: Whether the keeper saw the end.
+        code: Exit code, None while the server runs or where the supervisor was ended by force.
+        says: What the supervisor said of the end.
+        ended: Whether the supervisor saw the end.
     """
 
     held: bool = False
-    keeper: int | None = None
+    supervisor: int | None = None
     server: int | None = None
     ticks: int | None = None
     code: int | None = None
@@ -54,7 +54,7 @@ class HostServer:
     """The processes of one service's starts.
 
     Args:
-        folder: One folder below it for each start, with its log and what its keeper wrote down.
+        folder: One folder below it for each start, with its log and what its supervisor wrote down.
         environ: Our own environment, which a server inherits.
     """
 
@@ -75,21 +75,21 @@ class HostServer:
         return 0
 
     def launch(self, start: Start, config: ServingConfig) -> None:
-        """Call the keeper of a start; calling again finds that it was called.
+        """Call the supervisor of a start; calling again finds that it was called.
 
-        Server and keeper write to a file and hold none of our pipes, so that our own end touches neither.
+        Server and supervisor write to a file and hold none of our pipes, so that our own end touches neither.
 
         Raises:
             DependencyFailed: No process could be made.
         """
         place = self.place(start)
         place.mkdir(parents=True, exist_ok=True, mode=0o700)
-        lock = os.open(place / "keeper.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        lock = os.open(place / "supervisor.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                return  # its keeper lives, or is being born
+                return  # its supervisor lives, or is being born
             if (place / "server.json").exists():
                 return
             self._call(start, config, lock)
@@ -104,7 +104,7 @@ class HostServer:
         words = (*config.command, *config.args)
         with self.log(start).open("ab", buffering=0) as log:
             subprocess.run(  # noqa: S603 - the operator's own words, and never a shell
-                [sys.executable, "-I", "-S", host_keeper.__file__, str(self.place(start)), str(lock), *words],
+                [sys.executable, "-I", "-S", host_supervisor.__file__, str(self.place(start)), str(lock), *words],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -124,15 +124,15 @@ class HostServer:
         ours = {"PYTHONUNBUFFERED": "1", "SPT_NOENV": "1", MARK: start.mark}
         return self._environ | ours | own | {MARK: start.mark}
 
-    def kept(self, start: Start) -> Kept:
+    def record_of(self, start: Start) -> SupervisorRecord:
         """Return what is known of a start's processes now."""
         place = self.place(start)
         born, end = _read(place / "server.json"), _read(place / "end.json")
-        keeper, server, ticks = born.get("keeper"), born.get("server"), born.get("started")
-        held = _locked(place / "keeper.lock")
-        return Kept(
+        supervisor, server, ticks = born.get("supervisor"), born.get("server"), born.get("started")
+        held = _locked(place / "supervisor.lock")
+        return SupervisorRecord(
             held=held,
-            keeper=keeper if held and isinstance(keeper, int) else None,
+            supervisor=supervisor if held and isinstance(supervisor, int) else None,
             server=server if isinstance(server, int) else None,
             ticks=ticks if isinstance(ticks, int) else None,
             code=end.get("code") if isinstance(end.get("code"), int) else None,
@@ -141,12 +141,12 @@ class HostServer:
         )
 
     def left(self, start: Start) -> tuple[Process, ...]:
-        """Return everything of a start that lives, its keeper left out."""
-        return of_start(start.mark, self.kept(start).keeper)
+        """Return everything of a start that lives, its supervisor left out."""
+        return processes_of_start(start.mark, self.record_of(start).supervisor)
 
     def ask_to_end(self, start: Start) -> None:
         """Ask the server itself to end; what it started is its own to end."""
-        send(self.kept(start).process, signal.SIGTERM)
+        send(self.record_of(start).process, signal.SIGTERM)
 
     def end_by_force(self, start: Start) -> None:
         """End everything of a start that is left."""
@@ -157,8 +157,8 @@ class HostServer:
         return listens(self.left(start), port)
 
     def gone(self, start: Start) -> bool:
-        """Whether nothing of a start is left, its keeper included."""
-        return not self.kept(start).held and not self.left(start)
+        """Whether nothing of a start is left, its supervisor included."""
+        return not self.record_of(start).held and not self.left(start)
 
 
 def command_line(config: ServingConfig) -> str:
@@ -185,7 +185,7 @@ def _read(path: Path) -> dict[str, object]:
 
 
 def _locked(path: Path) -> bool:
-    """Whether a keeper holds its lock; the kernel gives it back whichever way the keeper ends."""
+    """Whether a supervisor holds its lock; the kernel gives it back whichever way the supervisor ends."""
     try:
         handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError:

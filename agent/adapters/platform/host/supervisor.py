@@ -1,11 +1,11 @@
-"""The keeper of a server outlives the watcher, notes how the server ended, and leaves no orphan.
+"""The supervisor of a server outlives the watcher, notes how the server ended, and leaves no orphan.
 
 It runs as a script of its own (standard library only, ``python -I -S``) and is the leader of the server's session, so
 that nothing which happens to the watcher reaches the server.
 
-Usage: ``host_keeper.py FOLDER LOCK_FD COMMAND...``. It writes two files into FOLDER, each at once and whole:
+Usage: ``supervisor.py FOLDER LOCK_FD COMMAND...``. It writes two files into FOLDER, each at once and whole:
 
-* ``server.json``: ``{"keeper": PID, "server": PID, "started": TICKS}`` when the server was started,
+* ``server.json``: ``{"supervisor": PID, "server": PID, "started": TICKS}`` when the server was started,
 * ``end.json``: ``{"code": CODE, "signal": NUMBER | null, "says": TEXT}`` when it has ended.
 """
 
@@ -27,8 +27,8 @@ CANNOT_START = 127
 def main(argv: list[str]) -> int:
     """Start the command, wait for it, note its end, and end what it left behind.
 
-    The process that was called returns at once: its child is the keeper and nobody's child, so that nobody has to wait
-    for it.
+    The process that was called returns at once: its child, the supervisor, is nobody's child, and nobody has to
+    wait for it.
     """
     folder, lock, command = Path(argv[0]), int(argv[1]), argv[2:]
     if os.fork():
@@ -39,7 +39,7 @@ def main(argv: list[str]) -> int:
     child = os.fork()
     if child == 0:
         _become(command)
-    note(folder / "server.json", {"keeper": os.getpid(), "server": child, "started": started(child)})
+    note(folder / "server.json", {"supervisor": os.getpid(), "server": child, "started": started(child)})
     told: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda n, _: told.append(n))
@@ -54,7 +54,7 @@ def _adopt_orphans() -> None:
     with contextlib.suppress(OSError, AttributeError):
         libc = ctypes.CDLL(None, use_errno=True)
         libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        libc.prctl(PR_SET_NAME, b"sre-keeper", 0, 0, 0)
+        libc.prctl(PR_SET_NAME, b"sre-supervisor", 0, 0, 0)
 
 
 def _become(command: list[str]) -> None:

@@ -3,7 +3,7 @@
 from contextlib import suppress
 from datetime import datetime, timedelta
 
-from agent.adapters.store.firestore.documents import Data, Documents, Write, place
+from agent.adapters.store.firestore.documents import Data, Documents, Write, document_path
 from agent.adapters.store.firestore.errors import Rival
 from agent.adapters.store.row_json import to_us
 
@@ -58,4 +58,4 @@ class FirestoreCards:
 
 
 def _path(incident_id: str, notifier: str) -> str:
-    return place(f"{place('incidents', incident_id)}/cards", notifier)
+    return document_path(f"{document_path('incidents', incident_id)}/cards", notifier)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
-from agent.adapters.store.firestore.documents import Data, Found, Write, place
+from agent.adapters.store.firestore.documents import Data, Found, Write, document_path
 from agent.adapters.store.firestore.errors import FirestoreTimeout, Rival
 from agent.adapters.store.firestore.mark import FirestoreMark
 from agent.adapters.store.row_json import from_text, from_us, to_text, to_us
@@ -19,7 +19,6 @@ from agent.ports.control import BeginResult, KillSwitch, Lease, Limits, RateLimi
 CONTROL_INDEXES: Final = (("receipts", (("service", "ASCENDING"), ("at", "ASCENDING"))),)
 """Composite indexes of the control database that Terraform makes."""
 
-CONTROL_UNINDEXED: Final = ("decision", "template", "traffic", "body")
 CONTROL_TTL_FIELD: Final = "kept_until"
 """Of ``used``; a name that still stands counts as used, whether its time is over or not."""
 
@@ -38,7 +37,7 @@ class FirestoreControlStore(FirestoreMark):
 
     def claim(self, incident: str, plan: str, decision: str) -> str:
         """Record the first decision of a plan; see the port."""
-        path = place("claims", plan)
+        path = document_path("claims", plan)
         if self._documents.create(path, {"incident": incident, "decision": decision}):
             return decision
         held = self._documents.get(path)
@@ -51,8 +50,12 @@ class FirestoreControlStore(FirestoreMark):
         Who looks for room holds the stamp of one lock document, and every use writes it: of two who saw the same room
         one finds the stamp changed, and looks again.
         """
-        path, lock, own = place("receipts", intent.decision), "locks/receipts", place("intents", intent.key)
-        closed = place("closed", intent.key)
+        path, lock, own = (
+            document_path("receipts", intent.decision),
+            "locks/receipts",
+            document_path("intents", intent.key),
+        )
+        closed = document_path("closed", intent.key)
 
         def attempt() -> BeginResult:
             found = self._documents.get_all([path, lock, own, closed])
@@ -81,13 +84,13 @@ class FirestoreControlStore(FirestoreMark):
 
     def add_intent(self, intent: Intent) -> Intent | None:
         """Store the intent of a further effect; see the port."""
-        self._documents.create(place("intents", intent.key), {"body": to_text(intent)})
+        self._documents.create(document_path("intents", intent.key), {"body": to_text(intent)})
         stored = self.intent(intent.key)
         return stored if stored is not None and not stored.closed else None
 
     def intent(self, key: str) -> Intent | None:
         """Return the stored intent of an effect; see the port."""
-        own, closed, prior = (place(name, key) for name in ("intents", "closed", "priors"))
+        own, closed, prior = (document_path(name, key) for name in ("intents", "closed", "priors"))
         found = self._documents.get_all([own, closed, prior])
         stored, ended, before = found[own], found[closed], found[prior]
         intent = None
@@ -101,15 +104,15 @@ class FirestoreControlStore(FirestoreMark):
 
     def close_intent(self, key: str, why: str) -> None:
         """Close an effect for good; see the port."""
-        self._documents.create(place("closed", key), {"why": why})
+        self._documents.create(document_path("closed", key), {"why": why})
 
     def use_once(self, name: str, *, at: datetime, until: datetime) -> bool:  # noqa: ARG002 - the TTL forgets, not we
         """Record that something happens once; see the port."""
-        return self._documents.create(place("used", name), {CONTROL_TTL_FIELD: until + FORGOTTEN_AFTER})
+        return self._documents.create(document_path("used", name), {CONTROL_TTL_FIELD: until + FORGOTTEN_AFTER})
 
     def give_back(self, name: str) -> None:
         """Forget a use; see the port."""
-        self._documents.write([Write(path=place("used", name), data=None)])
+        self._documents.write([Write(path=document_path("used", name), data=None)])
 
     def limits(self, service: str, since: datetime) -> Limits:
         """Return the changes since a time, oldest first; see the port."""
@@ -139,7 +142,7 @@ class FirestoreControlStore(FirestoreMark):
 
     def acquire(self, name: str, holder: str, *, for_s: float, now: datetime) -> Lease | None:
         """Take or renew a lease; see the port."""
-        path = place("leases", name)
+        path = document_path("leases", name)
 
         def attempt() -> Lease | None:
             found = self._documents.get(path)
@@ -159,14 +162,14 @@ class FirestoreControlStore(FirestoreMark):
 
     def holds(self, lease: Lease, now: datetime) -> bool:
         """Whether the lease is still the newest one and not over; see the port."""
-        found = self._documents.get(place("leases", lease.name))
+        found = self._documents.get(document_path("leases", lease.name))
         if found is None or (found.data["holder"], found.data["token"]) != (lease.holder, lease.token):
             return False
         return bool(max(to_us(now), self._highest()) < found.data["ends_at"])
 
     def release(self, lease: Lease) -> None:
         """Give it back early; a lease that somebody else took meanwhile stays theirs."""
-        path = place("leases", lease.name)
+        path = document_path("leases", lease.name)
 
         def attempt() -> None:
             found = self._documents.get(path)

@@ -227,7 +227,7 @@ class Documents:
             self.operations.calls[kind] = self.operations.calls.get(kind, 0) + 1
 
 
-def place(collection: str, name: str) -> str:
+def document_path(collection: str, name: str) -> str:
     """Return the path of a document whose name may hold any characters."""
     from agent.core.value import digest
 

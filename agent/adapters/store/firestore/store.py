@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from agent.adapters.store.conflict import head_moved, missing, plan_stored, signal_stored, stale
-from agent.adapters.store.firestore.documents import Data, Documents, Found, Write, place
+from agent.adapters.store.firestore.documents import Data, Documents, Found, Write, document_path
 from agent.adapters.store.firestore.errors import Rival
 from agent.adapters.store.firestore.mark import FirestoreMark
 from agent.adapters.store.row_json import from_text, from_us, to_text, to_us
@@ -33,9 +33,6 @@ INDEXES: Final = (
     ("incidents", (("is_open", "ASCENDING"), ("opened_at", "DESCENDING"))),
 )
 """Composite indexes that Terraform makes; queries of several equal fields are joined from them."""
-
-UNINDEXED: Final = ("body", "events")
-"""Fields of every collection that Terraform exempts from indexes: long, and never asked by."""
 
 TTL_FIELD: Final = "kept_until"
 """Of ``signals``; Terraform sets the policy. Nothing relies on its working: what stands, counts."""
@@ -67,23 +64,23 @@ class FirestoreStore(FirestoreMark):
 
     def accept(self, signal: Signal, incident_id: str) -> Accepted:
         """Store a signal once; see the port. The count is a lower bound, given now and then."""
-        if not self._documents.create(place("signals", signal.key), self._signal_data(signal, incident_id)):
+        if not self._documents.create(document_path("signals", signal.key), self._signal_data(signal, incident_id)):
             return Accepted(new=False, count=None)
         return Accepted(new=True, count=self._counted(signal.key, incident_id))
 
     def knows(self, signal_key: str) -> str | None:
         """Return where a signal is stored; see the port."""
-        found = self._documents.get(place("signals", signal_key))
+        found = self._documents.get(document_path("signals", signal_key))
         return None if found is None else str(found.data["incident"])
 
     def head(self, key: str) -> str | None:
         """Return the newest incident for a head key; see the port."""
-        found = self._documents.get(place("heads", key))
+        found = self._documents.get(document_path("heads", key))
         return None if found is None else found.data["incident"]
 
     def load(self, incident_id: str) -> Incident:
         """Return the incident as last committed; see the port."""
-        found = self._documents.get(place("incidents", incident_id))
+        found = self._documents.get(document_path("incidents", incident_id))
         if found is None:
             raise missing(incident_id)
         self._remember(incident_id, found)
@@ -113,7 +110,7 @@ class FirestoreStore(FirestoreMark):
             data = _incident_data(incident, change, before)
             writes = [
                 Write(
-                    path=place("incidents", incident.id),
+                    path=document_path("incidents", incident.id),
                     data=data,
                     absent=before is None,
                     stamp=before.stamp if before is not None else None,
@@ -123,7 +120,7 @@ class FirestoreStore(FirestoreMark):
             ]
             if plan is not None:
                 body: Data = {"incident": plan.incident, "body": to_text(plan)}
-                writes.append(Write(path=place("plans", plan.id), data=body, absent=True))
+                writes.append(Write(path=document_path("plans", plan.id), data=body, absent=True))
             try:
                 self._documents.write(writes)
             except Rival:
@@ -147,7 +144,9 @@ class FirestoreStore(FirestoreMark):
     def sent(self, message_ids: tuple[str, ...]) -> None:
         """Forget messages that were published; see the port."""
         if message_ids:
-            self._documents.write([Write(path=place("outbox", m), data=None) for m in dict.fromkeys(message_ids)])
+            self._documents.write(
+                [Write(path=document_path("outbox", m), data=None) for m in dict.fromkeys(message_ids)]
+            )
 
     def unsent(self, limit: int = 100) -> tuple[str, ...]:
         """Return incidents whose outbox is not empty; see the port."""
@@ -198,12 +197,12 @@ class FirestoreStore(FirestoreMark):
 
     def timeline(self, incident_id: str) -> tuple[Event, ...]:
         """Return the timeline in the order it was committed; see the port."""
-        found = self._documents.select(f"{place('incidents', incident_id)}/timeline")
+        found = self._documents.select(f"{document_path('incidents', incident_id)}/timeline")
         return tuple(from_text(Event, body) for f in found for body in f.data["events"])
 
     def plan(self, plan_id: str) -> Plan | None:
         """Return a plan as it was made; see the port."""
-        found = self._documents.get(place("plans", plan_id))
+        found = self._documents.get(document_path("plans", plan_id))
         return None if found is None else from_text(Plan, found.data["body"])
 
     def _counted(self, key: str, incident_id: str) -> int | None:
@@ -224,7 +223,7 @@ class FirestoreStore(FirestoreMark):
         with self._lock:
             known = self._read.get(incident.id)
         if known is None or known.data["version"] != incident.version:
-            known = self._documents.get(place("incidents", incident.id)) if incident.version else None
+            known = self._documents.get(document_path("incidents", incident.id)) if incident.version else None
             if incident.version == 0:
                 return None  # the precondition tells whether there is one
         stored = known.data["version"] if known is not None else None
@@ -240,31 +239,31 @@ class FirestoreStore(FirestoreMark):
         """
         incident = change.incident.id
         writes = [
-            Write(path=place("heads", key), data={"incident": incident})
+            Write(path=document_path("heads", key), data={"incident": incident})
             for key in dict.fromkeys(change.heads)
             if key not in change.seen
         ]
-        held = self._documents.get_all([place("heads", key) for key in change.seen])
+        held = self._documents.get_all([document_path("heads", key) for key in change.seen])
         for key, before in change.seen.items():
-            found = held[place("heads", key)]
+            found = held[document_path("heads", key)]
             if (found.data["incident"] if found is not None else None) != before:
                 raise head_moved(key, incident)
             data: Data = {"incident": incident if key in change.heads else before}
             stamp = found.stamp if found is not None else None
-            writes.append(Write(path=place("heads", key), data=data, absent=found is None, stamp=stamp))
+            writes.append(Write(path=document_path("heads", key), data=data, absent=found is None, stamp=stamp))
         return writes
 
     def _belongings(self, change: Change, incident: Incident) -> list[Write]:
-        home = place("incidents", incident.id)
+        home = document_path("incidents", incident.id)
         writes = [
-            Write(path=place("signals", s.key), data=self._signal_data(s, incident.id), absent=True)
+            Write(path=document_path("signals", s.key), data=self._signal_data(s, incident.id), absent=True)
             for s in change.signals
         ]
         if change.events:
             events: Data = {"events": [to_text(event) for event in change.events]}
             writes.append(Write(path=f"{home}/timeline/{incident.version:010d}", data=events))
         for number, message in enumerate(change.messages):
-            writes.append(Write(path=place("outbox", message.id), data=_outbox_data(message, incident, number)))
+            writes.append(Write(path=document_path("outbox", message.id), data=_outbox_data(message, incident, number)))
         return writes
 
     def _who_was_first(self, change: Change) -> Plan | None:
@@ -274,9 +273,9 @@ class FirestoreStore(FirestoreMark):
             StateConflict: Somebody else wrote first.
         """
         self._refuse_version(change)
-        signals = self._documents.get_all([place("signals", s.key) for s in change.signals])
+        signals = self._documents.get_all([document_path("signals", s.key) for s in change.signals])
         for signal in change.signals:
-            if signals[place("signals", signal.key)] is not None:
+            if signals[document_path("signals", signal.key)] is not None:
                 raise signal_stored(signal.key, change.incident.id)
         plan = change.plan
         kept = self.plan(plan.id) if plan is not None else None
@@ -287,7 +286,7 @@ class FirestoreStore(FirestoreMark):
         return None
 
     def _refuse_version(self, change: Change) -> None:
-        found = self._documents.get(place("incidents", change.incident.id))
+        found = self._documents.get(document_path("incidents", change.incident.id))
         stored = found.data["version"] if found is not None else None
         if (stored or 0) != change.incident.version:
             raise stale(change.incident.id, read=change.incident.version, stored=stored)

@@ -53,21 +53,21 @@ class Handle:
             self.connection.close()
 
 
-class _Place:
-    """One transaction in the queue; rung when its turn comes, and when its commit is over."""
+class _Waiter:
+    """One transaction in the queue; notified when its turn comes, and when its commit is over."""
 
     def __init__(self, *, durable: bool) -> None:
         self.durable = durable
         self.called = False
         self.lost: BaseException | None = None
-        self._bell = threading.Lock()
-        self._bell.acquire()
+        self._wake_up = threading.Lock()
+        self._wake_up.acquire()
 
-    def ring(self) -> None:
-        self._bell.release()
+    def notify(self) -> None:
+        self._wake_up.release()
 
-    def hears(self, timeout_s: float) -> bool:
-        return self._bell.acquire(timeout=timeout_s)
+    def wait(self, timeout_s: float) -> bool:
+        return self._wake_up.acquire(timeout=timeout_s)
 
 
 class Turns:
@@ -96,10 +96,10 @@ class Turns:
         self._wait_s = wait_s
         self._lock = threading.Lock()
         self._taken = False
-        self._queue: deque[_Place] = deque()
+        self._queue: deque[_Waiter] = deque()
         # These belong to whoever has the turn.
         self._handle: Handle | None = None
-        self._members: list[_Place] = []
+        self._members: list[_Waiter] = []
         self._durable = True
         self._began = 0.0
 
@@ -121,37 +121,37 @@ class Turns:
                 commit: it may have been written.
             Exception: One of ``FOREIGN``, as SQLite says.
         """
-        place = _Place(durable=durable)
-        self._enter(place)
+        waiter = _Waiter(durable=durable)
+        self._enter(waiter)
         try:
             connection = self._begin(handle, durable=durable)
             yield connection
             if self._members:
                 connection.execute(_RELEASE)
-            self._members.append(place)
+            self._members.append(waiter)
         except BaseException as error:
             lost = self._take_back() or self._commit()
             if lost is not None and isinstance(error, Exception):
                 raise lost from None
             raise
         through = self._handle
-        lost = self._outcome(place, through) if self._hands_on() else self._commit()
+        lost = self._outcome(waiter, through) if self._hands_on() else self._commit()
         if lost is not None:
             raise lost
 
-    def _enter(self, place: _Place) -> None:
+    def _enter(self, waiter: _Waiter) -> None:
         with self._lock:
             if not self._taken:
                 self._taken = True
                 return
-            self._queue.append(place)
-        if place.hears(self._wait_s):
+            self._queue.append(waiter)
+        if waiter.wait(self._wait_s):
             return
         with self._lock:
-            if not place.called:
-                self._queue.remove(place)
+            if not waiter.called:
+                self._queue.remove(waiter)
                 raise self._timeout(f"other threads of this process have been writing for {self._wait_s:g} s")
-        place.hears(0)  # it was called in the last moment
+        waiter.wait(0)  # it was called in the last moment
 
     def _begin(self, handle_of_thread: Callable[[], Handle], *, durable: bool) -> sqlite3.Connection:
         if self._members and self._handle is not None:
@@ -182,14 +182,14 @@ class Turns:
                 self._taken = False
 
     def _call(self) -> None:
-        place = self._queue.popleft()
-        place.called = True
-        place.ring()
+        waiter = self._queue.popleft()
+        waiter.called = True
+        waiter.notify()
 
-    def _outcome(self, place: _Place, handle: Handle | None) -> BaseException | None:
+    def _outcome(self, waiter: _Waiter, handle: Handle | None) -> BaseException | None:
         """Wait for the commit that another one makes."""
-        if place.hears(COMMIT_S):
-            return place.lost
+        if waiter.wait(COMMIT_S):
+            return waiter.lost
         if handle is not None:
             handle.usable = False  # others still write through it
         raise self._timeout(f"a commit of several threads has lasted for {COMMIT_S:g} s")
@@ -235,7 +235,7 @@ class Turns:
         self._handle = None
         for member in members:
             member.lost = lost
-            member.ring()
+            member.notify()
         self._leave()
         return lost
 

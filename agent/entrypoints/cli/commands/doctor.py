@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     found: Counter[tuple[State, bool]] = Counter()
     unseen: list[str] = []
     for finding in findings(environ, now=datetime.now(UTC), token=google_token):  # noqa: TID251 - a process of its own
-        found[finding.state, finding.given] += 1
+        found[finding.state, finding.from_operator] += 1
         unseen += [finding.check] if finding.state is State.UNKNOWN else []
         print(for_programs(finding.model_dump(mode="json")) if args.json else message(finding.line))
         sys.stdout.flush()

@@ -40,11 +40,11 @@ def run(args: argparse.Namespace) -> int:
         DependencyFailed: The state cannot be opened.
     """
     from agent.app.state_lock import state_lock
-    from agent.entrypoints.cli.local_settings import on_this_machine
+    from agent.entrypoints.cli.local_settings import require_local_settings
     from agent.entrypoints.console.serve import claim
     from agent.settings import read_settings
 
-    on_this_machine(
+    require_local_settings(
         read_settings(),
         what="nothing was started",
         hint="unset them for a service on this machine; the cloud's is deployed with ./deploy.sh apply",
@@ -123,7 +123,7 @@ def console_server(app: "App", held: socket.socket) -> "ConsoleServer":
     from agent.entrypoints.console.app import make_app
     from agent.entrypoints.console.serve import local_server
     from agent.entrypoints.http.decide import beside
-    from agent.entrypoints.http.gate import gate_of
+    from agent.entrypoints.http.decide_service import open_decide_service
     from agent.ports.stage_context import Owner
 
     pages = make_app(
@@ -133,7 +133,7 @@ def console_server(app: "App", held: socket.socket) -> "ConsoleServer":
         wait_factor=app.environment.wait_factor,
     )
     server = local_server(pages, at=held)
-    server.app = beside(pages, gate_of(app.settings, app.contexts[Owner.DECIDE]))
+    server.app = beside(pages, open_decide_service(app.settings, app.contexts[Owner.DECIDE]))
     return server
 
 

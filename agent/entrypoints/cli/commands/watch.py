@@ -86,7 +86,7 @@ def _claimed(port: int | None) -> "contextlib.AbstractContextManager[socket.sock
 
 
 def _settings(args: argparse.Namespace) -> "Settings":
-    from agent.entrypoints.cli.local_settings import on_this_machine
+    from agent.entrypoints.cli.local_settings import require_local_settings
     from agent.settings import read_settings
 
     if args.log is not None and not args.log.is_file():
@@ -97,7 +97,7 @@ def _settings(args: argparse.Namespace) -> "Settings":
     if args.console is not None:
         found["public_url"] = f"http://127.0.0.1:{args.console}"
     settings = read_settings(**found)
-    on_this_machine(settings, what="nothing is watched", hint="use STORE=sqlite:<folder> and BUS=embedded")
+    require_local_settings(settings, what="nothing is watched", hint="use STORE=sqlite:<folder> and BUS=embedded")
     return settings
 
 

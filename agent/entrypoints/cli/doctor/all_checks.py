@@ -7,10 +7,10 @@ from pathlib import Path
 from agent.app.catalogues import project_of
 from agent.app.stores import open_stores
 from agent.core.service.services import Services
-from agent.entrypoints.cli.doctor import local_machine as here
+from agent.entrypoints.cli.doctor import local_machine
 from agent.entrypoints.cli.doctor.cloud import Base, Cloud, Token, google
-from agent.entrypoints.cli.doctor.external_services import SLACK, Clocks, deciding, model_endpoints, slack
-from agent.entrypoints.cli.doctor.finding import Finding, bad, given, good, looked, off, unknown
+from agent.entrypoints.cli.doctor.external_services import SLACK, Clocks, decide_function, model_endpoints, slack
+from agent.entrypoints.cli.doctor.finding import Finding, bad, good, mark_from_operator, off, run_check, unknown
 from agent.errors import DependencyFailed
 from agent.settings import Settings
 
@@ -27,21 +27,21 @@ def findings(
         slack_base: Address of Slack's interface.
         base: Address of Google's interfaces by name.
     """
-    settings, first = here.read_what_can_be(environ)
-    services, about = here.services_file(settings)
-    yield from given(first)
-    yield from given(about)
-    yield from given(here.policy_file(settings))
-    yield from given(here.state_folder(settings))
-    yield from given(here.receipt_key(settings))
-    yield from given(here.channels(settings))
-    yield from given(here.kill_switch(settings))
-    yield from given(_platform(settings))
-    yield from looked("queue", lambda: _queue(settings))
+    settings, first = local_machine.read_what_can_be(environ)
+    services, about = local_machine.services_file(settings)
+    yield from mark_from_operator(first)
+    yield from mark_from_operator(about)
+    yield from mark_from_operator(local_machine.policy_file(settings))
+    yield from mark_from_operator(local_machine.state_folder(settings))
+    yield from mark_from_operator(local_machine.receipt_key(settings))
+    yield from mark_from_operator(local_machine.channels(settings))
+    yield from mark_from_operator(local_machine.kill_switch(settings))
+    yield from mark_from_operator(_platform(settings))
+    yield from run_check("queue", lambda: _queue(settings))
     clocks = Clocks(now)
-    yield from looked("model", lambda: model_endpoints(settings, clocks))
-    yield from looked("slack", lambda: slack(settings, clocks, base=slack_base))
-    yield from looked("decide", lambda: deciding(settings))
+    yield from run_check("model", lambda: model_endpoints(settings, clocks))
+    yield from run_check("slack", lambda: slack(settings, clocks, base=slack_base))
+    yield from run_check("decide", lambda: decide_function(settings))
     yield from _cloud(settings, services, token, clocks, now=now, base=base)
     yield from clocks.findings()
 

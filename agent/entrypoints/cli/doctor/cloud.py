@@ -11,7 +11,7 @@ from agent.catalogue.load_failures import load_failures
 from agent.core.intake.sink_filter import sink_filters
 from agent.core.service.services import Service, Services
 from agent.entrypoints.cli.doctor.external_services import Clocks
-from agent.entrypoints.cli.doctor.finding import Finding, bad, good, looked, unknown
+from agent.entrypoints.cli.doctor.finding import Finding, bad, good, run_check, unknown
 from agent.ports.bus import Topic
 from agent.ports.json_probe import ProbeReply
 
@@ -36,7 +36,7 @@ def google(service: str) -> str:
 
 
 class Cloud:
-    """The installation of one project, looked at as the operator.
+    """The installation of one project, as the operator sees it.
 
     Args:
         token: Returns an access token of the operator.
@@ -55,18 +55,18 @@ class Cloud:
         """Look at everything; what cannot be looked at does not hide the rest."""
         for service in services.services:
             if service.platform == "cloud_run":
-                yield from looked(f"service:{service.name}", lambda s=service: self._service(s))  # type: ignore[misc]
+                yield from run_check(f"service:{service.name}", lambda s=service: self._service(s))  # type: ignore[misc]
         for topic in PUSHED:
-            yield from looked(f"subscription:{topic}", lambda t=topic: self._subscription(t))  # type: ignore[misc]
-        yield from looked("sink", lambda: self._sinks(services))
-        yield from looked("sink-lag", self._lag)
-        yield from looked("dead-letters", self._dead_letters)
+            yield from run_check(f"subscription:{topic}", lambda t=topic: self._subscription(t))  # type: ignore[misc]
+        yield from run_check("sink", lambda: self._sinks(services))
+        yield from run_check("sink-lag", self._lag)
+        yield from run_check("dead-letters", self._dead_letters)
         for name in DATABASES:
-            yield from looked(f"database:{name}", lambda n=name: self._database(n))  # type: ignore[misc]
+            yield from run_check(f"database:{name}", lambda n=name: self._database(n))  # type: ignore[misc]
 
     def _get(self, service: str, path: str, data: dict[str, Any] | None = None) -> ProbeReply:
         headers = {"Authorization": f"Bearer {self._token()}"}
-        return self._clocks.heard("Google", ask(f"{self._base(service)}/{path}", headers=headers, data=data))
+        return self._clocks.note_time("Google", ask(f"{self._base(service)}/{path}", headers=headers, data=data))
 
     def _service(self, service: Service) -> Iterator[Finding]:
         check = f"service:{service.name}"

@@ -22,26 +22,26 @@ class Clocks:
     def __init__(self, now: datetime) -> None:
         self._now = now
         self._worst = 0.0
-        self._heard: str | None = None
+        self._source: str | None = None
 
-    def heard(self, name: str, reply: ProbeReply) -> ProbeReply:
+    def note_time(self, name: str, reply: ProbeReply) -> ProbeReply:
         """Take the time of a reply."""
         if reply.at is not None:
             skew = (self._now - reply.at.astimezone(UTC)).total_seconds()
-            if self._heard is None or abs(skew) > abs(self._worst):
-                self._worst, self._heard = skew, name
+            if self._source is None or abs(skew) > abs(self._worst):
+                self._worst, self._source = skew, name
         return reply
 
     def findings(self) -> Iterator[Finding]:
         """Say how far this machine's clock is off."""
-        if self._heard is None:
+        if self._source is None:
             yield unknown("clock", "nobody told the time", "set up Slack, a model endpoint or the cloud; or trust NTP")
         elif abs(self._worst) > SKEW_S:
             way = "ahead of" if self._worst > 0 else "behind"
-            says = f"{abs(self._worst):.0f} s {way} {self._heard}"
+            says = f"{abs(self._worst):.0f} s {way} {self._source}"
             yield bad("clock", says, "set the clock (NTP): signatures older than 300 s are refused")
         else:
-            yield good("clock", f"within {abs(self._worst):.0f} s of {self._heard}")
+            yield good("clock", f"within {abs(self._worst):.0f} s of {self._source}")
 
 
 def model_endpoints(settings: Settings, clocks: Clocks) -> Iterator[Finding]:
@@ -57,7 +57,7 @@ def _endpoint(settings: Settings, url: str, clocks: Clocks) -> Finding:
     key = settings.model_api_key
     headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
     try:
-        reply = clocks.heard(url, ask(f"{url}/models", headers=headers))
+        reply = clocks.note_time(url, ask(f"{url}/models", headers=headers))
     except DependencyFailed as error:
         return bad(check, error.why, "start it, or correct MODEL_ENDPOINTS; until then rules diagnose alone")
     if reply.status in {401, 403}:
@@ -80,7 +80,7 @@ def slack(settings: Settings, clocks: Clocks, *, base: str = SLACK) -> Iterator[
         says = "SLACK_SIGNING_SECRET is unset: presses of buttons are refused"
         yield bad("slack-signing", says, "take it from the app's page, Basic Information")
     token = settings.slack_token.get_secret_value()
-    reply = clocks.heard("slack", ask(f"{base}/auth.test", headers={"Authorization": f"Bearer {token}"}, data={}))
+    reply = clocks.note_time("slack", ask(f"{base}/auth.test", headers={"Authorization": f"Bearer {token}"}, data={}))
     if not reply.body.get("ok"):
         yield bad("slack", f"it refuses the token: {reply.body.get('error', reply.status)}", "set SLACK_TOKEN anew")
         return
@@ -92,10 +92,10 @@ def slack(settings: Settings, clocks: Clocks, *, base: str = SLACK) -> Iterator[
         yield good("slack", f"team {reply.body.get('team', '?')}, may write")
 
 
-PLACE = "/kill-switch"  # the smallest thing that only approvers may read
+KILL_SWITCH_PATH = "/kill-switch"  # the smallest thing that only approvers may read
 
 
-def deciding(settings: Settings) -> Iterator[Finding]:
+def decide_function(settings: Settings) -> Iterator[Finding]:
     """Ask how the kill switch stands: first as nobody, then as the operator; nothing is changed.
 
     Raises:
@@ -108,7 +108,7 @@ def deciding(settings: Settings) -> Iterator[Finding]:
             says = "DECIDE_URL is unset: approve, reject, stop, incidents and audit have nowhere to go"
             yield unknown("decide", says, "set it to the output decide_url of infra/")
         return
-    status = ask(f"{settings.decide_url}{PLACE}").status
+    status = ask(f"{settings.decide_url}{KILL_SWITCH_PATH}").status
     if status == 401:
         yield good("decide", "answers, and wants to know who asks")
     else:
@@ -120,7 +120,7 @@ def deciding(settings: Settings) -> Iterator[Finding]:
         yield unknown("decide-as-you", error.why, error.hint)
         return
     try:
-        decide_client(settings.decide_url, timeout_s=LIMIT_S).get(PLACE, headers={TOKEN_HEADER: token})
+        decide_client(settings.decide_url, timeout_s=LIMIT_S).get(KILL_SWITCH_PATH, headers={TOKEN_HEADER: token})
     except SreError as error:
         yield bad("decide-as-you", error.why, error.hint)
     else:

@@ -22,14 +22,14 @@ class Finding(Value):
     Attributes:
         check: What was looked at, such as ``slack`` or ``service:gemma``.
         hint: What to do; empty where it is good.
-        given: It was given by the operator: a setting, or a file that one names. All else is a dependency.
+        from_operator: It was given by the operator: a setting, or a file that one names. All else is a dependency.
     """
 
     check: str
     state: State
     says: str
     hint: str = ""
-    given: bool = False
+    from_operator: bool = False
 
     @property
     def line(self) -> str:
@@ -57,12 +57,12 @@ def off(check: str, says: str) -> Finding:
     return Finding(check=check, state=State.OFF, says=says)
 
 
-def given(found: Iterable[Finding]) -> Iterator[Finding]:
+def mark_from_operator(found: Iterable[Finding]) -> Iterator[Finding]:
     """Mark what the operator gave."""
-    return (finding.with_(given=True) for finding in found)
+    return (finding.with_(from_operator=True) for finding in found)
 
 
-def looked(check: str, look: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
+def run_check(check: str, look: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
     """Run one check; a dependency that fails is a finding, never the end of the round."""
     try:
         yield from look()

@@ -49,18 +49,18 @@ class Broken:
 
 
 def test_what_it_signed_holds_and_nothing_else():
-    seal = KmsReceiptSigner(VERSION, Kms())
-    mac = seal.mac(b"body")
-    assert seal.holds(b"body", mac)
-    assert not seal.holds(b"other", mac)
-    assert not KmsReceiptSigner(VERSION, Kms(b"x" * 32)).holds(b"body", mac)
+    signer = KmsReceiptSigner(VERSION, Kms())
+    mac = signer.sign(b"body")
+    assert signer.verify(b"body", mac)
+    assert not signer.verify(b"other", mac)
+    assert not KmsReceiptSigner(VERSION, Kms(b"x" * 32)).verify(b"body", mac)
     for other in ("", "zz", mac.upper(), mac[:-2], mac + " ", "é" * 64):
-        assert not seal.holds(b"body", other)
+        assert not signer.verify(b"body", other)
 
 
 def test_long_bodies_are_sent_as_their_digest():
     kms = Kms()
-    KmsReceiptSigner(VERSION, kms).mac(b"x" * 10**6)
+    KmsReceiptSigner(VERSION, kms).sign(b"x" * 10**6)
     assert len(kms.asked[0][1]["data"]) == 44
     assert kms.asked[0][2] < 2
 
@@ -80,8 +80,8 @@ def test_long_bodies_are_sent_as_their_digest():
     ids=["no connection", "late", "system", "denied", "broken", "a list", "nothing", "not JSON"],
 )
 def test_no_clear_answer_is_no_signature_and_no_yes(answer):
-    seal = KmsReceiptSigner(VERSION, Broken(answer))
-    for ask in (lambda: seal.mac(b"x"), lambda: seal.holds(b"x", "00" * 32)):
+    signer = KmsReceiptSigner(VERSION, Broken(answer))
+    for ask in (lambda: signer.sign(b"x"), lambda: signer.verify(b"x", "00" * 32)):
         with pytest.raises(DependencyFailed):
             ask()
 
@@ -89,10 +89,10 @@ def test_no_clear_answer_is_no_signature_and_no_yes(answer):
 @pytest.mark.parametrize("said", [{"name": "another"}, {"mac": "AAAA"}, {"mac": "!"}, {"mac": None}])
 def test_a_code_of_another_key_or_no_code_is_none(said):
     with pytest.raises(DependencyFailed):
-        KmsReceiptSigner(VERSION, Kms(**said)).mac(b"x")
+        KmsReceiptSigner(VERSION, Kms(**said)).sign(b"x")
 
 
 @pytest.mark.parametrize("said", [{"success": "true"}, {"success": 1}, {"success": None}, {"name": "another"}])
 def test_only_a_clear_yes_of_this_key_is_one(said):
-    mac = KmsReceiptSigner(VERSION, Kms()).mac(b"x")
-    assert not KmsReceiptSigner(VERSION, Kms(**said)).holds(b"x", mac)
+    mac = KmsReceiptSigner(VERSION, Kms()).sign(b"x")
+    assert not KmsReceiptSigner(VERSION, Kms(**said)).verify(b"x", mac)

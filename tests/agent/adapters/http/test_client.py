@@ -13,10 +13,11 @@ import httpcore2
 import pytest
 
 from agent.adapters.http.client import HttpClient, public_client
+from agent.adapters.http.deadline import Deadline
 from agent.adapters.http.failure import Failure, HttpFailed
 from agent.adapters.http.public_address import is_public
 from agent.adapters.http.target import PlainHttp, TargetRefused
-from agent.adapters.http.wire import Deadline, Limits, translated
+from agent.adapters.http.wire import Limits, translated
 from agent.errors import DependencyFailed, PolicyRefused
 
 PRIVATE = [

@@ -13,7 +13,7 @@ from agent.core.decision.decision import Channel, check_receipt
 from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import Phase
 from agent.entrypoints.http.authenticator import TOKEN_HEADER
-from agent.entrypoints.http.gate import Workers
+from agent.entrypoints.http.decide_service import Workers
 from agent.entrypoints.http.operators import BODY_LIMIT
 from agent.errors import DependencyFailed
 
@@ -183,7 +183,7 @@ class TestTokens:
 
     def test_without_audiences_nobody_is_heard_and_is_told_which_setting(self, desk):
         gate = desk.gate()
-        gate = replace(gate, proofs=replace(gate.proofs, audiences=()))
+        gate = replace(gate, authenticator=replace(gate.authenticator, audiences=()))
         status, said = desk.say(gate=gate)
         assert (status, "ID_TOKEN_AUDIENCES" in said["hint"]) == (401, True)
 
@@ -192,7 +192,7 @@ class TestTokens:
             raise DependencyFailed("the keys were not read", why="HTTP 500", hint="try again")
 
         gate = desk.gate()
-        assert desk.say(gate=replace(gate, proofs=replace(gate.proofs, google=down)))[0] == 503
+        assert desk.say(gate=replace(gate, authenticator=replace(gate.authenticator, google=down)))[0] == 503
         assert desk.phase() is Phase.ASKED
 
     def test_a_store_that_hangs_is_not_waited_for(self, desk):
@@ -250,7 +250,7 @@ class TestConsole:
 
     def test_without_the_proxys_audience_no_assertion_counts(self, desk):
         gate = desk.gate()
-        gate = replace(gate, proofs=replace(gate.proofs, iap_audience=None))
+        gate = replace(gate, authenticator=replace(gate.authenticator, iap_audience=None))
         body = {"plan_digest": desk.plan.digest, "assertion": desk.tokens.assertion(desk.now())}
         assert desk.say(body=body, token="", gate=gate)[0] == 401
 
@@ -377,7 +377,10 @@ class TestLooking:
 
 def test_beside_the_local_console_there_is_no_such_place(desk):
     """Without proofs the deciding function knows Slack and webhooks alone."""
-    assert desk.ask("POST", "/decisions", {"plan": "p-1", "answer": "approve"}, gate=desk.gate(proofs=None))[0] == 404
+    assert (
+        desk.ask("POST", "/decisions", {"plan": "p-1", "answer": "approve"}, gate=desk.gate(authenticator=None))[0]
+        == 404
+    )
 
 
 def _other_key():

@@ -1,12 +1,9 @@
 """Dollars per hour, per million tokens, and asleep."""
 
-from dataclasses import replace
-
 import pytest
 
 from agent.catalogue.load_platforms import load_platform_catalogue
-from agent.errors import InputRejected
-from agent.fit.speed.price import Usage, find_shapes, idle_adjusted_usd_per_h, usd_per_million_tokens
+from agent.fit.speed.price import find_shapes, usd_per_million_tokens
 
 SHAPES = load_platform_catalogue().shapes
 BY_NAME = {shape.name: shape for shape in SHAPES}
@@ -43,23 +40,3 @@ def test_a_million_tokens_cost_what_the_hours_cost_that_make_them():
 @pytest.mark.parametrize(("price", "rate"), [(None, 10.0), (1.0, None), (1.0, 0.0)])
 def test_an_unknown_price_or_rate_stays_unknown(price, rate):
     assert usd_per_million_tokens(price, rate) is None
-
-
-def test_a_sleeping_shape_costs_its_busy_hours_its_starts_and_its_tails():
-    two_hours = Usage(busy_share=2 / 24, wakes_per_day=4, startup_s=800, idle_tail_s=600)
-    awake_h = 2 + 4 * 1400 / 3600
-    assert idle_adjusted_usd_per_h(BY_NAME["cloud-run-l4"], two_hours) == pytest.approx(1.42 * awake_h / 24, abs=0.001)
-    assert idle_adjusted_usd_per_h(BY_NAME["ec2-g6.2xlarge"], two_hours) == 0.9776
-    assert idle_adjusted_usd_per_h(replace(BY_NAME["cloud-run-l4"], usd_per_h=None), two_hours) is None
-
-
-def test_many_wakes_never_cost_more_than_staying_awake():
-    restless = Usage(busy_share=0.9, wakes_per_day=500, startup_s=800)
-    shape = BY_NAME["cloud-run-l4"]
-    assert idle_adjusted_usd_per_h(shape, restless) == shape.usd_per_h
-
-
-@pytest.mark.parametrize("usage", [{"busy_share": 1.5}, {"busy_share": -0.1}, {"busy_share": 0.5, "startup_s": -1}])
-def test_an_impossible_usage_is_refused(usage):
-    with pytest.raises(InputRejected):
-        Usage(**usage)

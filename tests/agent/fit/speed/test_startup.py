@@ -1,22 +1,21 @@
 """Start-up times and the probes that wait for them."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.catalogue.load_platforms import load_platform_catalogue
-from agent.errors import InputRejected
 from agent.fit.bounds import Bounds
-from agent.fit.speed.startup import measured_rate, probe_budget, startup_time
+from agent.fit.speed.startup import probe_budget, startup_time
 
 DATA = load_platform_catalogue()
 LIMITS = DATA.probe_limits
 CHECKPOINT_26B = 16_440_000_000
+LOAD_RATE = Bounds.around(int(CHECKPOINT_26B / 664.24), below=0.2, above=0.2)  # one measured load, a fifth either way
 
 
 def test_the_26b_on_an_l4_gets_a_probe_that_would_have_let_it_start():
     """664 s of load and 99 s of compilation, as recorded; the default TCP probe gave it 240 s."""
-    start = startup_time(CHECKPOINT_26B, measured_rate(CHECKPOINT_26B, 664.24), DATA.warm_up)
+    start = startup_time(CHECKPOINT_26B, LOAD_RATE, DATA.warm_up)
     assert start.low <= 664 + 99 + 4 <= start.high
     probe = probe_budget(start, LIMITS["cloud_run_gpu"])
     assert probe.enough
@@ -32,7 +31,7 @@ def test_an_unmeasured_cold_start_over_fuse_is_still_covered():
 
 
 def test_a_start_longer_than_the_platform_waits_is_said_not_hidden():
-    start = startup_time(62_545_905_784, measured_rate(CHECKPOINT_26B, 664.24), DATA.warm_up)
+    start = startup_time(62_545_905_784, LOAD_RATE, DATA.warm_up)
     probe = probe_budget(start, LIMITS["cloud_run_gpu"])
     assert not probe.enough
     assert probe.budget_s == 240 + 1800
@@ -49,12 +48,6 @@ def test_eager_mode_compiles_nothing():
     lazy = startup_time(10**10, rate, DATA.warm_up)
     eager = startup_time(10**10, rate, DATA.warm_up, eager=True)
     assert lazy.best - eager.best == DATA.warm_up.compile_s.best
-
-
-@pytest.mark.parametrize(("size", "seconds"), [(0, 10.0), (10, 0.0), (10, -1.0)])
-def test_a_measurement_of_nothing_is_refused(size, seconds):
-    with pytest.raises(InputRejected):
-        measured_rate(size, seconds)
 
 
 @given(start=st.integers(1, 6000), platform=st.sampled_from(sorted(LIMITS)))

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from agent.adapters.clock import SystemClock
-from agent.adapters.platform.host.health_check import Doctor
+from agent.adapters.platform.host.health_check import HealthCheck
 from agent.adapters.platform.host.probe import Address
 from agent.ports.host import Stage, Start, State
 
@@ -79,7 +79,7 @@ def server() -> Iterator[Server]:
 def test_an_engine_that_dies_during_the_check_is_no_hang(server: Server) -> None:
     """/health was well before the completion failed and is not after it: dead, as its log will say; nothing hangs."""
     server.dies = True
-    doctor = Doctor(server, SystemClock(), answer_s=0.3)
+    doctor = HealthCheck(server, SystemClock(), answer_s=0.3)
     found = doctor.check("gemma", PAGE)
     assert found is not None
     assert found.sick == ""
@@ -92,13 +92,13 @@ def test_an_engine_that_dies_during_the_check_is_no_hang(server: Server) -> None
 def test_a_completion_that_never_ends_while_health_is_well_is_a_hang(server: Server) -> None:
     """Asked before and after, /health says 200, and no token was made."""
     server.hangs = True
-    found = Doctor(server, SystemClock(), answer_s=0.3).check("gemma", PAGE)
+    found = HealthCheck(server, SystemClock(), answer_s=0.3).check("gemma", PAGE)
     assert found is not None
     assert found.sick.startswith("Engine is hanging: a completion of 4 tokens did not finish")
 
 
 def test_a_server_that_answers_is_well(server: Server) -> None:
     """And nothing is judged."""
-    found = Doctor(server, SystemClock(), answer_s=5).check("gemma", PAGE)
+    found = HealthCheck(server, SystemClock(), answer_s=5).check("gemma", PAGE)
     assert found is not None
     assert (found.sick, found.health, server.sick) == ("", "/health answered 200", [])

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from agent.adapters.clock import SystemClock
-from agent.adapters.platform.host.health_check import Doctor
+from agent.adapters.platform.host.health_check import HealthCheck
 from agent.adapters.platform.host.platform import HostPlatform
-from agent.adapters.platform.host.process import of_start
+from agent.adapters.platform.host.process import processes_of_start
 from agent.adapters.platform.host.server import HostServer
 from agent.core.change.verification import Check
 from agent.core.service.serving import ServingConfig
@@ -66,15 +66,17 @@ class Machine:
     def processes(self) -> tuple[int, ...]:
         page = self.platform.settled(SERVICE)
         server = HostServer(self.folder / SERVICE, self.environ)
-        return tuple(p.pid for start in page.starts for p in of_start(start.mark, server.kept(start).keeper))
+        return tuple(
+            p.pid for start in page.starts for p in processes_of_start(start.mark, server.record_of(start).supervisor)
+        )
 
-    def keeper(self) -> int:
-        kept = HostServer(self.folder / SERVICE, self.environ).kept(self.newest)
-        assert kept.keeper is not None
-        return kept.keeper
+    def supervisor(self) -> int:
+        kept = HostServer(self.folder / SERVICE, self.environ).record_of(self.newest)
+        assert kept.supervisor is not None
+        return kept.supervisor
 
     def server(self) -> int:
-        kept = HostServer(self.folder / SERVICE, self.environ).kept(self.newest)
+        kept = HostServer(self.folder / SERVICE, self.environ).record_of(self.newest)
         assert kept.server is not None
         return kept.server
 
@@ -144,11 +146,11 @@ def test_a_stopped_engine_and_a_deaf_server_are_ended_by_force(machine) -> None:
     assert own.newest.on_purpose
 
 
-def test_a_killed_keeper_is_noticed_and_nothing_stays(machine) -> None:
+def test_a_killed_supervisor_is_noticed_and_nothing_stays(machine) -> None:
     """The one who would tell how it ended is gone: the server is still known by its mark, and can be ended."""
     own = machine()
     own.start()
-    os.kill(own.keeper(), signal.SIGKILL)
+    os.kill(own.supervisor(), signal.SIGKILL)
     assert own.newest.stage is Stage.READY
     os.kill(own.server(), signal.SIGKILL)
     until("it ended", lambda: own.newest.stage is Stage.ENDED)
@@ -224,7 +226,7 @@ def test_a_hang_is_noticed_while_health_still_answers(machine) -> None:
     """SIGSTOP on the engine: /health says 200, a completion does not finish, no token is made."""
     own = machine()
     own.start()
-    doctor = Doctor(own.platform, SystemClock(), answer_s=0.5)
+    doctor = HealthCheck(own.platform, SystemClock(), answer_s=0.5)
     well = doctor.check(SERVICE, own.platform.settled(SERVICE))
     assert well is not None
     assert (well.sick, well.answer) == ("", "a completion finished (length)")

@@ -3,7 +3,7 @@
 import pytest
 
 from agent.adapters.store.firestore.control import FirestoreControlStore
-from agent.adapters.store.firestore.documents import Documents, place
+from agent.adapters.store.firestore.documents import Documents, document_path
 from agent.adapters.store.firestore.store import COUNTED_FROM_BITS, FirestoreStore, _zero_bits
 from agent.core.value import digest
 from agent.errors import StateConflict
@@ -66,7 +66,7 @@ def test_a_stamp_that_was_kept_too_long_is_noticed(documents, clock, make):
 
 @pytest.mark.parametrize("name", [".", "..", "__id__", "a/b/c", "%2F", "x" * 1500, "\u202e \x00", "a b"], ids=repr)
 def test_any_name_is_a_document(store, make, name):
-    assert place("heads", name) != place("heads", f"{name} ")
+    assert document_path("heads", name) != document_path("heads", f"{name} ")
     store.commit(make.change(heads=(name,)))
     store.accept(make.signal(name), "inc-a")
     assert store.head(name) == "inc-a"

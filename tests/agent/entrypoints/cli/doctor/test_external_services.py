@@ -1,4 +1,4 @@
-"""Could I approve at three in the morning? The real deciding function says, and nothing is changed by the question."""
+"""Could I approve at three in the morning? The real decide_function function says, and nothing is changed by the question."""
 
 import shlex
 import socket
@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from agent.entrypoints.cli.doctor.external_services import deciding
+from agent.entrypoints.cli.doctor.external_services import decide_function
 from agent.entrypoints.cli.doctor.finding import State
 from agent.errors import DependencyFailed
 from agent.settings import Settings
@@ -17,7 +17,7 @@ def look(served, desk):
     def looking(*, url=None, **claims):
         command = (sys.executable, "-c", f"print({desk.token(**claims)!r})")
         settings = Settings(store="firestore:p", bus="pubsub:p", decide_url=url or served.url, id_token_command=command)
-        return {finding.check: finding for finding in deciding(settings)}
+        return {finding.check: finding for finding in decide_function(settings)}
 
     return looking
 
@@ -42,7 +42,7 @@ def test_whose_word_is_not_taken_is_told_why(look, claims, says):
 
 def test_without_a_token_it_is_not_known(served):
     settings = Settings(store="firestore:p", decide_url=served.url, id_token_command=tuple(shlex.split("/nowhere x")))
-    states = {finding.check: finding.state for finding in deciding(settings)}
+    states = {finding.check: finding.state for finding in decide_function(settings)}
     assert states == {"decide": State.GOOD, "decide-as-you": State.UNKNOWN}
 
 
@@ -51,9 +51,9 @@ def test_another_service_at_that_address_is_found(look, key_server):
 
 
 def test_without_an_address_it_says_what_does_not_work():
-    (finding,) = deciding(Settings(store="firestore:p"))
+    (finding,) = decide_function(Settings(store="firestore:p"))
     assert (finding.state, "DECIDE_URL is unset" in finding.says) == (State.UNKNOWN, True)
-    (finding,) = deciding(Settings())
+    (finding,) = decide_function(Settings())
     assert finding.state is State.OFF
 
 
@@ -62,4 +62,4 @@ def test_nobody_there_is_a_failed_dependency():
         taken.bind(("127.0.0.1", 0))
         settings = Settings(store="firestore:p", decide_url=f"http://127.0.0.1:{taken.getsockname()[1]}")
         with pytest.raises(DependencyFailed, match="did not answer"):
-            list(deciding(settings))
+            list(decide_function(settings))

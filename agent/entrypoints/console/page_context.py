@@ -31,7 +31,7 @@ REFRESH_S = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Console:
+class PageContext:
     """What every page is made with."""
 
     world: StageContext
@@ -44,7 +44,7 @@ class Console:
     wait_factor: float = 1.0
 
 
-def who_asks(console: Console) -> Person:
+def who_asks(console: PageContext) -> Person:
     """Return who sent the request at hand.
 
     Raises:
@@ -55,7 +55,7 @@ def who_asks(console: Console) -> Person:
     return console.identity.person(request.headers)
 
 
-def viewer_of(console: Console, person: Person) -> Viewer:
+def viewer_of(console: PageContext, person: Person) -> Viewer:
     """The browser's cookie, given one if it has none; a form is good only together with it."""
     cookie = request.cookies.get(forms.COOKIE, "")
     if not 16 <= len(cookie) <= 64:
@@ -64,7 +64,7 @@ def viewer_of(console: Console, person: Person) -> Viewer:
     return Viewer(person=person, cookie=cookie, form_key=console.form_key)
 
 
-def answer_page(console: Console, person: Person, result: Result, *, plan: Plan | None = None) -> Response:
+def answer_page(console: PageContext, person: Person, result: Result, *, plan: Plan | None = None) -> Response:
     """Answer with the page of one result, and with the plan that is offered now where it is a newer one."""
     incident = load_or_none(console, plan.incident) if plan is not None else None
     now = time_of(console)
@@ -75,7 +75,7 @@ def answer_page(console: Console, person: Person, result: Result, *, plan: Plan 
     return response
 
 
-def time_of(console: Console) -> datetime:
+def time_of(console: PageContext) -> datetime:
     """Return the time for a page that says what is wrong, also where it is the store, which time is asked of."""
     try:
         return console.world.clock.now()
@@ -83,7 +83,7 @@ def time_of(console: Console) -> datetime:
         return machine_clock().now()
 
 
-def load_or_none(console: Console, incident_id: str) -> Incident | None:
+def load_or_none(console: PageContext, incident_id: str) -> Incident | None:
     """Return an incident, or None where there is none with that id."""
     try:
         return console.world.store.load(incident_id)
@@ -92,7 +92,7 @@ def load_or_none(console: Console, incident_id: str) -> Incident | None:
 
 
 def page(
-    console: Console, name: str, person: Person, now: datetime, *, moving: bool = False, **context: Any
+    console: PageContext, name: str, person: Person, now: datetime, *, moving: bool = False, **context: Any
 ) -> Response:
     """Answer with one page; ``moving`` makes it read itself anew until the reader holds it still."""
     still = request.args.get("still") == "1"

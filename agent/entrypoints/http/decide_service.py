@@ -74,7 +74,7 @@ class Workers:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gate:
+class DecideService:
     """What the deciding function is made of.
 
     Attributes:
@@ -84,7 +84,7 @@ class Gate:
         webhook_secrets: By identity.
         reply: Says something to one person at the place Slack named; returns at once.
         answer_s: How long a request waits for the store, seconds.
-        proofs: What the command line and the console are known by; None has no such place.
+        authenticator: What the command line and the console are known by; None has no such place.
         readers: Threads of those who only look, so that nobody who decides waits for them.
         read_s: How long they wait for the store, seconds.
     """
@@ -96,7 +96,7 @@ class Gate:
     reply: Callable[[str, str], None] = lambda _url, _text: None
     workers: Workers = field(default_factory=Workers)
     answer_s: float = ANSWER_S
-    proofs: Authenticator | None = None
+    authenticator: Authenticator | None = None
     readers: Workers = field(default_factory=lambda: Workers(READERS))
     read_s: float = READ_S
 
@@ -107,19 +107,19 @@ def until(answer_s: float) -> Callable[[], bool]:
     return lambda: time.monotonic() < ends
 
 
-def gate_of(settings: Settings, world: StageContext) -> Gate:
-    """Return the gate of an installation; without secrets in the settings it refuses everything."""
-    return Gate(
+def open_decide_service(settings: Settings, world: StageContext) -> DecideService:
+    """Return the service of an installation; without secrets in the settings it refuses everything."""
+    return DecideService(
         world=world,
         clock=machine_clock(),
         slack_secret=slack_secret(settings),
         webhook_secrets=decider_secrets(settings),
         reply=slack_reply(),
-        proofs=proofs_of(settings),
+        authenticator=make_authenticator(settings),
     )
 
 
-def proofs_of(settings: Settings) -> Authenticator:
+def make_authenticator(settings: Settings) -> Authenticator:
     """Return what people of the command line and the console are known by; nothing is fetched before it is needed."""
     clock = machine_clock()
     return Authenticator(
