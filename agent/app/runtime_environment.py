@@ -29,7 +29,7 @@ class RuntimeEnvironment:
 
     Attributes:
         rehearsal: The simulated platform, where this is a rehearsal.
-        kept: Where plain logs of a replay are kept, where nothing else has them.
+        replay_logs: Where plain logs of a replay are kept, where nothing else has them.
         wait_factor: What waits are divided by; screens say so when it is above 1.
     """
 

@@ -18,7 +18,7 @@ from agent.adapters.platform.rehearsal.scenario import (
     moment,
 )
 from agent.core.change.verification import Check
-from agent.core.intake.origin import Reading
+from agent.core.intake.origin import Reading, watching
 from agent.core.intake.read import signals_of
 from agent.core.intake.origin import watched_by
 from agent.core.service.services import Service, parse_services

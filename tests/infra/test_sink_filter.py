@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 
 from agent.app.catalogues import matcher
-from agent.catalogue.load_failures import load_failures
 from agent.catalogue.load_bundled import load_healthy
+from agent.catalogue.load_failures import load_failures
 from agent.core.intake.sink_filter import LIMIT, sink_filters
 from agent.core.service.services import parse_services
 
