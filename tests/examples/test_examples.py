@@ -18,9 +18,8 @@ from agent.adapters.platform.rehearsal.scenario import (
     moment,
 )
 from agent.core.change.verification import Check
-from agent.core.intake.origin import Reading, watching
+from agent.core.intake.origin import Reading, watched_by
 from agent.core.intake.read import signals_of
-from agent.core.intake.origin import watched_by
 from agent.core.service.services import Service, parse_services
 from agent.failures.signature import FailureClass
 from agent.ports.logs import InstanceLog

@@ -14,7 +14,7 @@ from agent.settings import WORDS, Settings
 MADE = {"STORE", "BUS", "PLATFORM", "SERVICES", "POLICY", "IAP_AUDIENCE", "RECEIPT_KMS", "DECIDE_URL"}
 ELSEWHERE = {
     "PUBSUB_EMULATOR_HOST", "CLOUD_RUN_EMULATOR_HOST", "CLOUD_LOGGING_EMULATOR_HOST", "REHEARSAL_COMPRESSION",
-    "REHEARSE_BY_FIT", "RESTART_COMMAND", "ID_TOKEN_COMMAND",
+    "REHEARSE_BY_FIT", "RESTART_COMMAND", "ID_TOKEN_COMMAND", "LOG_JSON",
 }  # fmt: skip
 READS_UNTRUSTED = {"on_log_event", "on_alert", "on_incident", "ingest", "console"}
 PROOFS = {
@@ -58,7 +58,7 @@ def code_of(root):
         topic = re.search(r"push\(request, Topic\.(\w+)\)", path.read_text())
         entries[path.stem] = Topic[topic.group(1)].value if topic else None
     text = "\n".join(p.read_text() for p in sorted((root / "agent").rglob("*.py")))
-    metrics = (root / "agent" / "entrypoints" / "console" / "metrics.py").read_text()
+    metrics = (root / "agent" / "entrypoints" / "console" / "app.py").read_text()
     return Code(
         entry_points=entries,
         topics=frozenset(t.value for t in Topic),
