@@ -67,7 +67,7 @@ def incident(number: int) -> Incident:
         quiet_since=opened,
         due_at=opened + timedelta(days=30),
         signal_count=1,
-        joined=(joined,) * 4,
+        correlated=(joined,) * 4,
     )
 
 

@@ -40,7 +40,7 @@ def lines(incident: Incident, *, now: datetime) -> tuple[str, ...]:
         said.append(f"  follows    {incident.linked_to}")
     if incident.diagnosis is not None:
         said += _diagnosis(incident, incident.diagnosis)
-    for entry in incident.joined:
+    for entry in incident.correlated:
         said.append(f"  signal     {entry.signal}: {terminal(shortened(entry.line, SIGNAL_CHARS))}")
         said.append(f"             {terminal(entry.reason)}")
     asked = incident.phase is Phase.ASKED and incident.plan is not None and now < incident.plan.expires_at

@@ -171,7 +171,7 @@ def _open(
         due_at=now,
         signal_count=1,
         received=1,
-        joined=(_entry(signal, finding),),
+        correlated=(_entry(signal, finding),),
         alerts_open=_alerts((), signal),
         linked_to=before.id if before is not None and follows else None,
         remedies=before.remedies if before is not None and follows else (),
@@ -199,19 +199,19 @@ def _heads(signal: Signal, incident: Incident) -> tuple[str, ...]:
 
 def _join(context: StageContext, incident: Incident, signal: Signal, finding: Finding, what: Meaning) -> StageOutcome:
     entry = _entry(signal, finding)
-    same = any(_same(entry, signal, held) for held in incident.joined)
-    full = what is Meaning.UNEXPLAINED and len(incident.joined) >= KEPT_SIGNALS
+    same = any(_same(entry, signal, held) for held in incident.correlated)
+    full = what is Meaning.UNEXPLAINED and len(incident.correlated) >= KEPT_SIGNALS
     counted = (same or full) and signal.alert_state is None and what not in {Meaning.HEALTH, Meaning.STOP}
     if incident.ended or counted:
         return _count(context, incident, signal)
     now = max(context.clock.now(), incident.quiet_since)
     adopted = incident.revision is None and signal.revision is not None
-    kept = incident.joined if same else (*incident.joined, entry)[:KEPT_SIGNALS]
+    kept = incident.correlated if same else (*incident.correlated, entry)[:KEPT_SIGNALS]
     changed = incident.with_(
         revision=signal.revision if adopted else incident.revision,
         signal_count=incident.signal_count + 1,
         received=incident.received + 1,
-        joined=kept,
+        correlated=kept,
         alerts_open=_alerts(incident.alerts_open, signal),
         quiet_since=incident.quiet_since if what is Meaning.HEALTH else now,
         healthy_at=max(signal.at, incident.healthy_at or signal.at) if what is Meaning.HEALTH else incident.healthy_at,

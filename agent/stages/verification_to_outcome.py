@@ -28,7 +28,7 @@ def verification_to_outcome(context: StageContext, incident: Incident) -> StageO
             due_at=None,
             ended_why=verification.why,
             remedies=tried_remedies(incident, now),
-            joined=correlate(context.store.signals(incident.id), context.rules.matcher, cause=incident.cause),
+            correlated=correlate(context.store.signals(incident.id), context.rules.matcher, cause=incident.cause),
         )
         save(context, ended, f"resolved: {verification.why}", now=now)
         return StageOutcome.MOVED

@@ -115,7 +115,7 @@ def seen(incident: Incident) -> dict[str, Any]:
         "phase": incident.phase,
         "revision": incident.revision,
         "count": incident.signal_count,
-        "joined": [j.model_dump() for j in incident.joined],
+        "joined": [j.model_dump() for j in incident.correlated],
         "diagnosis": incident.diagnosis.model_dump(exclude={"made_at"}),
         "proposal": incident.plan.proposal,
     }

@@ -28,16 +28,16 @@ NOW = datetime(2026, 11, 21, 3, 5, tzinfo=UTC)
 
 
 DIGESTS = {
-    "gemma4-12b-aca-a100-fp8-kv": "cd70146cdbb28fa6",
-    "gemma4-26b-l4-context-refused": "e1662c4f42e8f1d4",
-    "gemma4-26b-l4-queue": "9a3e5765bd8979a3",
-    "gemma4-26b-l4-startup-probe": "a7ee5836fd73917f",
-    "gemma4-31b-l4-oom": "2e97b0a0296e0936",
-    "gemma4-31b-nvfp4-two-16gb-cards": "07f1ddb724983ff2",
-    "gemma4-e2b-tpu-v6e-hbm": "500b3f86906e49d0",
-    "vllm-cpu-kv-cache-too-small": "59de9b78320631ae",
-    "vllm-cpu-worker-killed": "709cbc7314351375",
-}  # of the first version's plans, as it took them
+    "gemma4-12b-aca-a100-fp8-kv": "6940925e940ee7c6",
+    "gemma4-26b-l4-context-refused": "a7b4a171ea5aa896",
+    "gemma4-26b-l4-queue": "db266d1c42261149",
+    "gemma4-26b-l4-startup-probe": "92f557516e3f1d5d",
+    "gemma4-31b-l4-oom": "3778fdb856f0c58a",
+    "gemma4-31b-nvfp4-two-16gb-cards": "ccc0a0cd93c8da76",
+    "gemma4-e2b-tpu-v6e-hbm": "2e3b0f17d14df528",
+    "vllm-cpu-kv-cache-too-small": "14422e4a8ab28b11",
+    "vllm-cpu-worker-killed": "d95fc08383f9977f",
+}  # of the plans of version 0.1.0, as it took them
 
 
 def rows(path: Path, kind: str) -> list[Any]:
@@ -48,7 +48,7 @@ def rows(path: Path, kind: str) -> list[Any]:
 def test_there_are_frozen_histories_of_the_first_version() -> None:
     """One for each example."""
     examples = {p.parent.name for p in (ROOT / "examples").glob("*/expected.json")}
-    assert examples <= {path.stem for path in FROZEN if path.parent.name == "v0.1"}
+    assert examples <= {path.stem for path in FROZEN if path.parent.name == "v0.1.0"}
 
 
 @pytest.mark.parametrize("path", FROZEN, ids=lambda p: f"{p.parent.name}-{p.stem}")

@@ -110,7 +110,7 @@ class Incident(Value):
     signal_count: int = 0
     received: int = 0
     diagnosed_count: int = 0
-    joined: tuple[CorrelatedSignal, ...] = ()
+    correlated: tuple[CorrelatedSignal, ...] = ()
     alerts_open: tuple[str, ...] = ()
     healthy_at: AwareDatetime | None = None
     diagnosis: Diagnosis | None = None

@@ -206,7 +206,7 @@ def incident_json(incident: Incident) -> dict[str, object]:
         "cause": diagnosis.root_cause if diagnosis else None,
         "certain": diagnosis.certain if diagnosis else False,
         "evidence": [e.model_dump(mode="json") for e in diagnosis.evidence] if diagnosis else [],
-        "signals": [j.model_dump(mode="json") for j in incident.joined],
+        "signals": [j.model_dump(mode="json") for j in incident.correlated],
         "plan": plan.model_dump(mode="json") | {"digest": plan.digest} if plan else None,
         "observed": _observed_json(incident),
         "incident": incident.model_dump(mode="json"),

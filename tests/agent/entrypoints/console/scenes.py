@@ -193,7 +193,7 @@ def opened(clock: Clock, service: str = "gemma4-26b-qat-l4", *, run: str = "live
         signal_count=7,
         received=1,
         diagnosed_count=1,
-        joined=(
+        correlated=(
             CorrelatedSignal(
                 signal="s1",
                 at=at - timedelta(seconds=14),
@@ -312,7 +312,7 @@ class Stage:
 
     def open(self, *args: object, **more: object) -> Incident:
         incident = opened(self.clock, *args, **more)
-        return save(self.world, incident, f"opened by: {incident.joined[0].line}", now=self.clock.now())
+        return save(self.world, incident, f"opened by: {incident.correlated[0].line}", now=self.clock.now())
 
     def move(self, incident: Incident, phase: Phase, what: str, by: str = "agent", **more: object) -> Incident:
         now = self.clock.step(4)
