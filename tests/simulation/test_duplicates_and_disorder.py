@@ -155,8 +155,8 @@ def final(shaken):
             "why": i.ended_why,
             "diagnosis": (i.diagnosis.class_, i.diagnosis.signature, i.diagnosis.certain, i.diagnosis.root_cause),
             "signals": sorted((s.source, s.severity, told(s.text)) for s in shaken.installation.store.signals(i.id)),
-            "joined": sorted(
-                (j.class_, told(j.line), told(j.reason) if i.phase is Phase.RESOLVED else "") for j in i.joined
+            "correlated": sorted(
+                (j.class_, told(j.line), told(j.reason) if i.phase is Phase.RESOLVED else "") for j in i.correlated
             ),
             "remedies": [(r.cause, r.ended) for r in i.remedies],
             "plan": i.plan and (i.plan.actions, i.plan.by_person, i.plan.risk),
