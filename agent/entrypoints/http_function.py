@@ -27,6 +27,10 @@ from agent.ports.stage_context import Owner
 if TYPE_CHECKING:
     from flask import Flask, Request
 
+    from agent.entrypoints.http.decide_service import DecideService
+
+SIGNED = ("/slack/actions", "/webhooks/")  # in the paths of senders who sign their bodies and bring no token
+
 log = structlog.get_logger(__name__)
 
 
@@ -39,7 +43,7 @@ def serve(request: Request, role: Role) -> Response:
     """
     with traced(dict(request.headers), project=project_of(settings())):
         try:
-            web = _web(role)
+            web = _web(role, signed=any(part in request.path for part in SIGNED))
             body = _bodies().read(request, ALERT_LIMIT if role is Role.INGEST else PRESS_LIMIT)
         except BodyRefused as error:
             log.warning("request.refused", status=error.status, error=str(error))
@@ -52,7 +56,8 @@ def serve(request: Request, role: Role) -> Response:
 
 
 @cache
-def _web(role: Role) -> Flask:
+def _web(role: Role, *, signed: bool) -> Flask:
+    """Return what answers a role's requests; who presses a button in Slack waits for no code that reads tokens."""
     app = app_of(role)
     if role is Role.INGEST:
         from agent.entrypoints.http.ingest import alerts
@@ -60,10 +65,12 @@ def _web(role: Role) -> Flask:
         return make_http_app(alerts(app))
     if role is Role.DECIDE:
         from agent.entrypoints.http.decide import decisions
-        from agent.entrypoints.http.decide_service import open_decide_service
+
+        service = _decide_service()
+        if signed:
+            return make_http_app(decisions(service))
         from agent.entrypoints.http.operators import operators
 
-        service = open_decide_service(app.settings, app.contexts[Owner.DECIDE])
         return make_http_app(decisions(service), operators(service))
     from agent.entrypoints.console.app import make_app
     from agent.entrypoints.console.forwarding import forward_of
@@ -71,6 +78,14 @@ def _web(role: Role) -> Flask:
     decide = None if app.settings.embedded else forward_of(app.settings)  # in the cloud `decide` alone can sign
     (context,) = app.contexts.values()
     return make_app(context, settings=app.settings, decide=decide)
+
+
+@cache
+def _decide_service() -> DecideService:
+    from agent.entrypoints.http.decide_service import open_decide_service
+
+    app = app_of(Role.DECIDE)
+    return open_decide_service(app.settings, app.contexts[Owner.DECIDE])
 
 
 @cache

@@ -17,6 +17,7 @@ CACHED = (
     function_app.settings,
     function_app._app,
     http_function._web,
+    http_function._decide_service,
 )
 
 

@@ -27,6 +27,7 @@ CACHED = (
     function_app.settings,
     function_app._app,
     http_function._web,
+    http_function._decide_service,
     http_function._bodies,
 )
 TRACE = "0af7651916cd43dd8448eb211c80319c"
