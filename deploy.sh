@@ -151,10 +151,10 @@ prepare_state() {
 write_variables() {
   "$python" - "$PROJECT" "$REGION" "$ALERT_EMAILS" "$@" <<'PY'
 import json, pathlib, sys
-project, region, people, *versions = sys.argv[1:]
+project, region, emails, *versions = sys.argv[1:]
 rows = [line.split("\t") for line in pathlib.Path("build/accounts").read_text().splitlines()]
 pathlib.Path("build/installation.tfvars.json").write_text(json.dumps({
-    "project": project, "region": region, "people": [p.strip() for p in people.split(",") if p.strip()],
+    "project": project, "region": region, "alert_emails": [e.strip() for e in emails.split(",") if e.strip()],
     "runtime_accounts": dict(rows), "secret_versions": dict(v.split("=", 1) for v in versions),
     "sources": str(pathlib.Path("build/functions").resolve()),
 }, indent=2))

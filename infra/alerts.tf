@@ -5,16 +5,16 @@ resource "google_monitoring_notification_channel" "agent" {
 }
 
 # People, never the agent: these say that the agent itself is in trouble.
-resource "google_monitoring_notification_channel" "people" {
-  for_each     = toset(var.people)
+resource "google_monitoring_notification_channel" "alert_emails" {
+  for_each     = toset(var.alert_emails)
   display_name = each.key
   type         = "email"
   labels       = { email_address = each.key }
 }
 
 locals {
-  people = [for channel in google_monitoring_notification_channel.people : channel.id]
-  rules  = { for rule in yamldecode(file("${path.module}/vllm_rules.yaml")).groups[0].rules : rule.alert => rule }
+  alert_emails = [for channel in google_monitoring_notification_channel.alert_emails : channel.id]
+  rules        = { for rule in yamldecode(file("${path.module}/vllm_rules.yaml")).groups[0].rules : rule.alert => rule }
 }
 
 resource "google_monitoring_alert_policy" "vllm" {
@@ -82,9 +82,9 @@ resource "google_monitoring_alert_policy" "errors" {
   }
 }
 
-# The agent cannot say that it is deaf: Monitoring says so when the canary was not heard.
+# The agent cannot report that it receives no events: Monitoring does, when the canary does not arrive.
 resource "google_monitoring_alert_policy" "deaf" {
-  display_name = "SRE agent: deaf"
+  display_name = "SRE agent: receives no events"
   combiner     = "OR"
   severity     = "CRITICAL"
 
@@ -108,7 +108,7 @@ resource "google_monitoring_alert_policy" "deaf" {
     mime_type = "text/markdown"
   }
 
-  notification_channels = local.people
+  notification_channels = local.alert_emails
 }
 
 locals {
@@ -156,7 +156,7 @@ resource "google_monitoring_alert_policy" "own" {
     }
   }
 
-  notification_channels = local.people
+  notification_channels = local.alert_emails
 
   alert_strategy {
     auto_close = "86400s"

@@ -30,7 +30,7 @@ variable "watched" {
 
   validation {
     condition     = length(var.watched) > 0
-    error_message = "Nothing is watched: an empty list selects nothing, and would make a deaf agent."
+    error_message = "Nothing is watched: an empty list selects no log entries."
   }
   validation {
     condition     = alltrue([for name, s in var.watched : s.platform != "cloud_run" || (s.project != "" && s.location != "")])
@@ -104,13 +104,13 @@ variable "receipt_key_version" {
   default     = 1
 }
 
-variable "people" {
-  description = "E-mail addresses of people who hear when the agent itself is in trouble: deaf, stuck, or losing messages."
+variable "alert_emails" {
+  description = "E-mail addresses that are notified when the agent itself fails: it receives no events, is stuck, or loses messages."
   type        = list(string)
 
   validation {
-    condition     = length(var.people) > 0 && alltrue([for address in var.people : can(regex("^[^@ ]+@[^@ ]+$", address))])
-    error_message = "At least one e-mail address is needed: it is told when the agent receives no events."
+    condition     = length(var.alert_emails) > 0 && alltrue([for address in var.alert_emails : can(regex("^[^@ ]+@[^@ ]+$", address))])
+    error_message = "Give at least one e-mail address: it is notified when the agent receives no events."
   }
 }
 

@@ -61,7 +61,7 @@ class DecideClient:
             raise NoResponse(
                 "`decide` did not answer",
                 why=f"{self._url}: {error.why}",
-                hint="it may have done what it was asked for; look before you ask again",
+                hint="the request may have been carried out; check before you send it again",
             ) from error
         return self._understood(answer.status, answer.body)
 
@@ -80,7 +80,7 @@ class DecideClient:
         raise kind(str(what), why=str(why), hint=str(hint))
 
     def _strange(self, status: int) -> DependencyFailed:
-        return self._failed("`decide` did not answer as it does", f"{self._url} said HTTP {status}")
+        return self._failed("the answer of `decide` was not understood", f"{self._url} said HTTP {status}")
 
     def _failed(self, what: str, why: str) -> DependencyFailed:
-        return DependencyFailed(what, why=why, hint="is DECIDE_URL the address of `decide`, of this version?")
+        return DependencyFailed(what, why=why, hint="check that DECIDE_URL is the address of `decide` in this version")

@@ -144,7 +144,7 @@ def read_services(settings: Settings) -> Services:
         text = path.read_text()
     except OSError as error:
         raise SettingsRejected(
-            f"services file {str(path)!r} was not read", why=str(error), hint="name another with SERVICES"
+            f"services file {str(path)!r} was not read", why=str(error), hint="set SERVICES to a file that can be read"
         ) from error
     return parse_services(text)
 

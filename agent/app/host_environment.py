@@ -85,7 +85,7 @@ def only_watcher(settings: Settings, service: str) -> Iterator[None]:
             raise StateConflict(
                 f"the server {service!r} is not watched twice",
                 why="another watcher holds it",
-                hint="use that one, or choose another name: sre-agent watch --name NAME -- ...",
+                hint="use that watcher, or choose another name: sre-agent watch --name NAME -- ...",
             ) from error
         yield
 

@@ -37,7 +37,7 @@ def own_key(path: Path) -> bytes:
         raise SettingsRejected(
             f"the key file {str(path)!r} was not used",
             why=f"it has {len(found)} bytes, a key has {KEY_BYTES}",
-            hint="put the whole file back; or remove it, and give open approvals again; or set RECEIPT_KEY",
+            hint="restore the file; or delete it and approve open plans again; or set RECEIPT_KEY",
         )
     return found
 

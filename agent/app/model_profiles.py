@@ -176,7 +176,7 @@ def known_models(bundled: ModelCatalogue, settings: Settings) -> KnownModels:
     if not settings.embedded:
         raise InputRejected(
             "no profiles were looked up",
-            why=f"the store {settings.store!r} keeps none",
+            why=f"the store {settings.store!r} does not keep profiles",
             hint="use STORE=sqlite:<folder>",
         )
     shelf = SqliteProfileShelf(settings.state / "profiles.sqlite")
@@ -246,6 +246,8 @@ def name_of(source: str) -> str:
         parts.pop()
     if not parts:
         raise InputRejected(
-            f"the profile of {source[:200]!r} has no name", why="its place has no folder", hint="give one: --name NAME"
+            f"the profile of {source[:200]!r} has no name",
+            why="its path has no folder name",
+            hint="give a name: --name NAME",
         )
     return parts[-1]

@@ -57,7 +57,7 @@ def open_environment(settings: Settings, services: Services, clock: Clock) -> Ru
         return _logs_only()
     raise SettingsRejected(
         f"PLATFORM {settings.platform!r} is not available here",
-        why="this installation has no adapter for it",
+        why="there is no adapter for it",
         hint="use rehearsal:<folder>, cloud_run:<project> or host",
     )
 
@@ -164,7 +164,7 @@ def _rehearsal(settings: Settings, services: Services, clock: Clock) -> RuntimeE
         raise InputRejected(
             f"{str(folder)!r} is no rehearsal",
             why="no service of its services.toml names a scenario",
-            hint="take a folder of examples/",
+            hint="use a folder of examples/",
         )
     factor = settings.compression if settings.compression > 1 else None
     compute = _by_fit(services) if settings.rehearse_by_fit else None

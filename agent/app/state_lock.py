@@ -30,7 +30,9 @@ def state_lock(settings: Settings, *, shared: bool = False) -> Iterator[None]:
         lock = path.open("a")
     except OSError as error:
         raise DependencyFailed(
-            "nothing was started", why=str(error), hint="let the process write the state folder, or set STORE"
+            "nothing was started",
+            why=str(error),
+            hint="give the process write access to the state folder, or set STORE",
         ) from error
     with lock:
         try:

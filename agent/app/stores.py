@@ -135,7 +135,7 @@ def open_bus(settings: Settings, stores: Stores, *, wait_factor: float, trace: C
     if stores.open_queue is None:
         raise SettingsRejected(
             "BUS 'embedded' is not available here",
-            why="the store is no file of this machine",
+            why="the store is not a file on this machine",
             hint="set BUS=pubsub:<project>",
         )
     from agent.adapters.bus.pulling import default_subscriptions

@@ -253,7 +253,7 @@ def _document(root: Any, name: str) -> dict[str, Any]:
         text = (root / name).read_text(encoding="utf-8")
         return cast("dict[str, Any]", json.loads(text))  # not strict: our own catalogue
     except (OSError, ValueError) as error:
-        raise InputRejected(f"catalogue {name!r} was not read", why=str(error), hint="Restore the file.") from error
+        raise InputRejected(f"catalogue {name!r} was not read", why=str(error), hint="restore the file") from error
 
 
 def _load_models(document: dict[str, Any]) -> ModelCatalogue:
@@ -356,7 +356,7 @@ class _Gathering:
 
 def _refuse(mistakes: Iterable[str], name: str) -> None:
     if told := list(mistakes):
-        raise InputRejected(f"catalogue {name!r} was refused", why="; ".join(told), hint="Mend these entries.")
+        raise InputRejected(f"catalogue {name!r} was refused", why="; ".join(told), hint="correct these entries")
 
 
 def _numbers(version: str) -> tuple[int, int, int]:

@@ -91,7 +91,7 @@ def _entries(
     if not found and not mistakes:
         mistakes.append(f"it has no {key}")
     if mistakes:
-        raise InputRejected(f"catalogue {file!r} was refused", why="; ".join(mistakes), hint="mend these entries")
+        raise InputRejected(f"catalogue {file!r} was refused", why="; ".join(mistakes), hint="correct these entries")
     return found
 
 

@@ -47,7 +47,7 @@ def question_from(row: Mapping[str, Any]) -> Question:
     """
     flags = row.get("flags") or ""
     if not isinstance(flags, (str, list)) or (isinstance(flags, list) and not all(isinstance(w, str) for w in flags)):
-        raise InputRejected(f"flags {flags!r} were not read", why="they are no text", hint=_HINT)
+        raise InputRejected(f"flags {flags!r} were not read", why="they are not text", hint=_HINT)
     parsed = parse_flags(flags)
     count = _whole(row, "count", parsed.devices)
     assert count is not None
@@ -61,7 +61,7 @@ def question_from(row: Mapping[str, Any]) -> Question:
             raise InputRejected(f"{name} is {value}", why="it must be 1 or more", hint="Leave it out or raise it.")
     version = row.get("vllm")
     if version is not None and not isinstance(version, (str, int, float)):
-        raise InputRejected(f"vllm {version!r} was not read", why="it is no version", hint=_HINT)
+        raise InputRejected(f"vllm {version!r} was not read", why="it is not a version", hint=_HINT)
     model = _text(row, "model")
     return Question(
         model=model,
@@ -82,7 +82,7 @@ def _served(model: str, served: str | None) -> tuple[str, ...]:
         return (f"the flags serve {served}: taken to be {model}",)
     raise InputRejected(
         f"the flags serve {served!r}, the question is about {model!r}",
-        why="an answer about one of them would say nothing of the other",
+        why="an answer about one of them does not hold for the other",
         hint=f"Ask with --model {served}, or take the model out of the flags.",
     )
 
@@ -104,5 +104,5 @@ def _whole(row: Mapping[str, Any], key: str, default: int | None) -> int | None:
     except (TypeError, ValueError, OverflowError):
         number = None
     if number is None:
-        raise InputRejected(f"{key} {value!r} was not read", why="it is no whole number", hint=_HINT)
+        raise InputRejected(f"{key} {value!r} was not read", why="it is not a whole number", hint=_HINT)
     return number

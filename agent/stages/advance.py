@@ -111,7 +111,7 @@ def _run(context: StageContext, incident: Incident, step: Step, stage: Stage) ->
         raise InputRejected(
             f"incident {incident.id!r} cannot go on",
             why=f"its stored row says {incident.phase} and lacks what every incident there has",
-            hint="look at who writes to the incident database; nothing more is done for it",
+            hint="check who writes to the incident database; the agent does nothing more for this incident",
         ) from error
     except Exception as error:
         took_s = round(time.perf_counter() - began, 3)

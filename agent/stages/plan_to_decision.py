@@ -76,7 +76,7 @@ def plan_to_decision(context: StageContext, word: DecisionRequest) -> Decision:
     signed = _signed(context, plan, word, now)
     if not word.is_awaited():
         raise NotRecorded(
-            f"plan {plan.id!r} was not decided", why="it took so long that nobody waits for it", hint="say it again"
+            f"plan {plan.id!r} was not decided", why="it took longer than the caller waits", hint="send it again"
         )
     decision, row = _first(context, signed)
     try:
@@ -155,7 +155,7 @@ def _record_again(context: StageContext, decision: Decision) -> None:
             raise PolicyRefused(
                 f"plan {decision.plan!r} was not decided",
                 why=f"the plan was withdrawn at that moment, the incident is {incident.phase}",
-                hint=f"look at what came instead: sre-agent incidents show {incident.id}",
+                hint=f"see what replaced it: sre-agent incidents show {incident.id}",
             )
         try:
             _record(context, incident, decision)
@@ -164,8 +164,8 @@ def _record_again(context: StageContext, decision: Decision) -> None:
         return
     raise NotRecorded(
         f"plan {decision.plan!r} is not recorded yet",
-        why="others write to its incident at this moment",
-        hint=f"say it again: sre-agent approve {decision.plan}",
+        why="other workers are writing to its incident",
+        hint=f"try again: sre-agent approve {decision.plan}",
     )
 
 
@@ -239,7 +239,7 @@ def _repeated(decision: Decision, word: DecisionRequest) -> Decision:
     raise StateConflict(
         f"plan {decision.plan!r} was not decided again",
         why=f"{decision.shown} said {decision.answer} through {decision.channel} at {decision.at:%H:%M:%S} UTC",
-        hint=f"see what follows: sre-agent incidents show {decision.incident}",
+        hint=f"see what happens next: sre-agent incidents show {decision.incident}",
     )
 
 

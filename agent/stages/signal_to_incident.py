@@ -54,8 +54,8 @@ def signal_to_incident(context: StageContext, signal: Signal, opening: Opening |
             continue
     raise StateConflict(
         f"signal {signal.key[:12]!r} was not stored",
-        why=f"others wrote to the incidents of {signal.service!r} {RIVALS} times in a row",
-        hint="nothing to do: it is delivered again",
+        why=f"other workers wrote to the incidents of {signal.service!r} {RIVALS} times in a row",
+        hint="no action needed: it is delivered again",
     )
 
 

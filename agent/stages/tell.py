@@ -83,6 +83,6 @@ def _give_back(context: StageContext, incident_id: str, name: str, claimed_by: s
 def _being_told(incident_id: str) -> NotifyInProgress:
     return NotifyInProgress(
         f"{incident_id!r} was not shown",
-        why="another worker shows it for the first time at this moment",
-        hint="nothing to do: it is tried again, and then changed in place",
+        why="another worker is posting it for the first time",
+        hint="no action needed: it is tried again, and the message is then updated in place",
     )

@@ -131,7 +131,7 @@ def test_variables_and_outputs_explain_themselves(root):
         for name, body in {**found.variables, **found.outputs}.items():
             assert body.get("description", "").endswith((".", ")")), f"{folder.name}: {name} says nothing"
     checked = {n for n, b in terraform_text.read_configuration(root / "infra").variables.items() if "validation" in b}
-    assert {"project", "region", "watched", "sink_filters", "settings", "secret_versions", "people"} <= checked
+    assert {"project", "region", "watched", "sink_filters", "settings", "secret_versions", "alert_emails"} <= checked
 
 
 def test_generated_values_are_the_variables_terraform_takes(root, cloud):

@@ -100,7 +100,7 @@ def translated(error: Exception, message: Message) -> SreError:
     why = (str(error).split("\n", 1)[0] or type(error).__name__)[:500]
     if isinstance(error, api.InvalidArgument):
         return InputRejected(f"message {message.id!r} was not published", why=why, hint="send less in one message")
-    hint = "nothing to do: it is sent again"
+    hint = "no action needed: it is sent again"
     if isinstance(error, api.NotFound):
         hint = "create the topics: ./deploy.sh apply"
     elif isinstance(error, api.Forbidden | api.Unauthorized | auth.GoogleAuthError):

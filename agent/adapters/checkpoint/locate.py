@@ -71,7 +71,7 @@ class Locator:
             return self._bucket(volume)
         raise InputRejected(
             f"no checkpoint was found at {source!r}",
-            why="it is no folder here, and no service mounts a volume there",
+            why="it is not a folder on this machine, and no service mounts a volume there",
             hint="give a folder, gs://bucket/folder, hf:owner/name or an https address",
         )
 

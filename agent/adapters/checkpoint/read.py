@@ -73,7 +73,9 @@ def _shards(files: CheckpointFiles) -> tuple[list[str], frozenset[str]]:
     index = read_object(raw, what=f"{_INDEX} of {files.source!r}", limit=MAX_INDEX_BYTES, hint="download it again")
     weights = index.get("weight_map")
     if not isinstance(weights, dict) or not all(isinstance(shard, str) for shard in weights.values()):
-        raise InputRejected(f"the {_INDEX} was refused", why="its weight_map is no map of names", hint="download again")
+        raise InputRejected(
+            f"the {_INDEX} was refused", why="its weight_map is not a map of names", hint="download it again"
+        )
     shards = sorted({plain(shard) for shard in weights.values()})
     if not 1 <= len(shards) <= MAX_SHARDS or not all(shard.endswith(".safetensors") for shard in shards):
         why = f"it names {len(shards)} files, want 1..{MAX_SHARDS} that end in .safetensors"
@@ -92,7 +94,7 @@ def _refuse_gaps(shards: Iterable[str]) -> None:
         if missing := sorted(set(range(1, min(int(total), MAX_SHARDS) + 1)) - seen):
             lacks = f"{', '.join(map(str, missing[:8]))} {'is' if len(missing) == 1 else 'are'} missing"
             why = f"it names {len(seen)} of {int(total)} numbered files, {lacks}"
-            raise InputRejected(f"the {_INDEX} was refused", why=why, hint="download index and files again")
+            raise InputRejected(f"the {_INDEX} was refused", why=why, hint="download the index and the files again")
 
 
 def _headers(files: CheckpointFiles, shards: Iterable[str]) -> Iterator[SafetensorsHeader]:
@@ -104,7 +106,7 @@ def _headers(files: CheckpointFiles, shards: Iterable[str]) -> Iterator[Safetens
         if read > MAX_ALL_HEADERS_BYTES:
             why = f"its headers are larger than {MAX_ALL_HEADERS_BYTES} bytes together"
             raise InputRejected(
-                f"the checkpoint at {files.source!r} was refused", why=why, hint="look at its publisher"
+                f"the checkpoint at {files.source!r} was refused", why=why, hint="check where it was published"
             )
         piece = files.read(shard, start=PREFIX_BYTES, length=length)
         if len(piece.data) != length:
@@ -130,5 +132,5 @@ def plain(name: str) -> str:
     raise InputRejected(
         f"the checkpoint file {name[:80]!r} was not read",
         why="it is not a plain file name",
-        hint="look at model.safetensors.index.json: it must name files beside it",
+        hint="check model.safetensors.index.json: it must name files beside it",
     )

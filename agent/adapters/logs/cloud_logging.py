@@ -140,7 +140,7 @@ class CloudLogs:
             raise DependencyFailed(
                 f"the log of {log_filter[:120]!r} was not read",
                 why=f"{self._budget} calls were made within a minute",
-                hint="nothing to do: it is read when the incident is weighed again",
+                hint="no action needed: it is read at the next diagnosis of the incident",
             )
 
     def _wait_for_a_call(self) -> None:
@@ -198,7 +198,7 @@ def translated(error: Exception) -> SreError:
         return PolicyRefused(
             "the log was not read", why=why, hint="give this identity roles/logging.viewer, or log in again"
         )
-    return DependencyFailed("the log was not read", why=why, hint="nothing to do: it is tried again")
+    return DependencyFailed("the log was not read", why=why, hint="no action needed: it is tried again")
 
 
 def _as_json(entry: Any) -> dict[str, Any]:

@@ -127,7 +127,7 @@ class Follower:
             return b""
         except OSError as error:
             raise DependencyFailed(
-                f"the log {str(self._path)!r} was not read", why=str(error), hint="nothing to do: it is tried again"
+                f"the log {str(self._path)!r} was not read", why=str(error), hint="no action needed: it is tried again"
             ) from error
 
     def _give_back(self) -> None:
@@ -179,7 +179,7 @@ def _ends(path: Path, first: int, limit: int) -> tuple[list[str], bool]:
         return [], False
     except OSError as error:
         raise DependencyFailed(
-            f"the log {str(path)!r} was not read", why=str(error), hint="nothing to do: it is tried again"
+            f"the log {str(path)!r} was not read", why=str(error), hint="no action needed: it is tried again"
         ) from error
     begin = head.rpartition(b"\n")[0].split(b"\n", limit)[:limit]
     end = tail.partition(b"\n")[2].rsplit(b"\n", limit)[-limit:]

@@ -260,7 +260,7 @@ def _nobody(why: list[str], account: _Account, *, again: bool) -> NoAnswer:
     return NoAnswer(
         "the model did not answer",
         why="; ".join(why)[:500],
-        hint="nothing to do: the rules have spoken" + (", and it is asked again" if again else ""),
+        hint="no action needed: the rule-based diagnosis stands" + (", and it is asked again" if again else ""),
         spent=account.spent,
         again=again,
     )

@@ -126,7 +126,7 @@ def check_receipt(decision: Decision, plan: Plan, key: bytes | ReceiptSigner) ->
         raise PolicyRefused(
             f"plan {plan.id!r} was not applied",
             why="the approval's receipt is not signed by the deciding function",
-            hint="approve it again through Slack, the console or the command line; look at who writes to the store",
+            hint="approve it again through Slack, the console or the command line; check who writes to the store",
         )
     covered = (decision.plan, decision.incident, decision.target, decision.policy, decision.prior_template)
     asked = (plan.id, plan.incident, plan.target, plan.policy, plan.prior_template)

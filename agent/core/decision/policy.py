@@ -217,7 +217,9 @@ class Policy(Value):
             why = self._objection(action)
             if why:
                 raise PolicyRefused(
-                    f"action {action.kind!r} is not allowed", why=why, hint="change policy.toml, or do it by hand"
+                    f"action {action.kind!r} is not allowed",
+                    why=why,
+                    hint="change policy.toml, or make the change manually",
                 )
 
     def _objection(self, action: Action) -> str | None:  # noqa: C901, PLR0911 - one answer for each kind of action
@@ -293,7 +295,7 @@ def parse_policy(text: str, *, default: Policy | None = None) -> Policy:
         raw: dict[str, Any] = tomllib.loads(text)
         return Policy.model_validate((default.model_dump() if default else {}) | raw)
     except tomllib.TOMLDecodeError as error:
-        raise SettingsRejected("policy.toml was not read", why=str(error), hint="mend the TOML") from error
+        raise SettingsRejected("policy.toml was not read", why=str(error), hint="correct the TOML syntax") from error
     except ValidationError as error:
         rows = "; ".join(f"{'.'.join(map(str, e['loc']))}: {_says(e['msg'])}" for e in error.errors())
         raise SettingsRejected(

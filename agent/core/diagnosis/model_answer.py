@@ -12,7 +12,7 @@ from agent.strict_json import read_object
 ANSWER_LIMIT = 65_536  # bytes; a longer answer is none
 PROSE_LIMIT = 400  # characters that a grammar lets through; a small model that repeats itself ends before its tokens do
 ITEM_LIMIT = 120
-_RULES_ALONE = "nothing to do: the rules decide alone"
+_RULES_ALONE = "no action needed: the rule-based diagnosis stands"
 
 Sentence = Annotated[str, StringConstraints(max_length=240)]
 LineId = Annotated[str, StringConstraints(max_length=8)]

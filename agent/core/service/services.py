@@ -235,5 +235,5 @@ def _rejected(mistakes: list[str]) -> SettingsRejected:
     return SettingsRejected(
         f"services.toml was not read: {count}",
         why="; ".join(mistakes),
-        hint="mend them all; examples/ holds files that are right",
+        hint="correct them all; examples/ has valid files",
     )

@@ -206,8 +206,8 @@ class Analysis:
         if left:
             raise DependencyFailed(
                 f"{left} events of the replay were not taken",
-                why="a part that the replay needs failed; its warnings stand above",
-                hint="mend that part, then replay again",
+                why="a dependency of the replay failed; see the warnings above",
+                hint="fix what the warnings name, then replay again",
             )
 
     def incidents(self) -> tuple[Incident, ...]:

@@ -104,7 +104,7 @@ class _Source(io.RawIOBase):
             raise InputRejected(
                 "the packed source was not read to its end",
                 why=f"its gzip data are broken: {error}",
-                hint="pack it again",
+                hint="compress it again",
             ) from error
         buffer[: len(found)] = found
         self._read += len(found)

@@ -5,26 +5,31 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Protocol, cast
+from typing import NoReturn, Protocol, cast
 
 from agent.errors import SreError
 
 COMMANDS = {
-    "up": "the whole service in this process, with its console",
-    "replay": "take recorded events through the whole path",
-    "classify": "what broke, record by record",
-    "fit": "does this model fit this accelerator with these flags",
-    "advise": "ranked changes that fit, each with fit report and cost",
-    "models": "model profiles: add one from its checkpoint, list, show",
-    "incidents": "incidents: list, show, timeline",
-    "approve": "approve a plan",
-    "reject": "reject a plan, and say why",
-    "eval": "accuracy by class against a labelled corpus",
-    "watch": "supervise a local vLLM server",
-    "stop": "the kill switch: stop every change, or let them go on",
-    "audit": "the record of decisions and effects: show, verify",
-    "doctor": "check every setting, permission and dependency",
+    "up": "Run the whole service in this process, with its console.",
+    "replay": "Send recorded events through the whole pipeline.",
+    "classify": "Classify log records: what broke, one result per record.",
+    "fit": "Check whether a model fits an accelerator with the given vLLM flags.",
+    "advise": "Rank the configuration changes that make a model fit, each with its cost.",
+    "models": "Add, list and show model profiles.",
+    "incidents": "List incidents, show one, or show its timeline.",
+    "approve": "Approve a plan.",
+    "reject": "Reject a plan and give the reason.",
+    "eval": "Measure accuracy by failure class against a labelled corpus.",
+    "watch": "Start or attach to a vLLM server on this machine and watch it.",
+    "stop": "Show, turn on or turn off the kill switch, which stops every change.",
+    "audit": "Show or verify the record of decisions and effects.",
+    "doctor": "Check every setting, permission and dependency.",
 }
+EXIT_CODES = """exit codes:
+  0  success
+  1  the check failed, such as: the model does not fit, or an incident is still open
+  2  invalid input or settings, or the policy refuses the action
+  3  a dependency failed"""
 
 
 class Command(Protocol):
@@ -34,14 +39,21 @@ class Command(Protocol):
     run: Callable[[argparse.Namespace], int]
 
 
+class _Parser(argparse.ArgumentParser):
+    """Reports a mistake in the arguments in our words."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(message.replace("unrecognized arguments:", "unknown argument:"))
+
+
 def main(argv: Sequence[str] | None = None) -> int:  # noqa: PLR0911 - one return for each way a command ends
     """Run one command.
 
     Args:
-        argv: The words after the program's name; the process's own when None.
+        argv: The arguments after the program's name; those of the process when None.
 
     Returns:
-        The exit code of the contract: 0 done, 1 the check failed, 2 bad input, 3 a dependency failed.
+        The exit code of the contract: 0 success, 1 the check failed, 2 bad input, 3 a dependency failed.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     if not words or words[0] in {"-h", "--help"}:
@@ -54,11 +66,12 @@ def main(argv: Sequence[str] | None = None) -> int:  # noqa: PLR0911 - one retur
         return 0
     name = words[0]
     if name not in COMMANDS:
-        print(f"sre-agent: no command {name!r}\n\n{usage()}", file=sys.stderr)
+        print(f"sre-agent: unknown command: {name}\n\n{usage()}", file=sys.stderr)
         return 2
     command = cast("Command", importlib.import_module(f"agent.entrypoints.cli.commands.{name}"))
-    parser = argparse.ArgumentParser(prog=f"sre-agent {name}", description=COMMANDS[name])
+    parser = _Parser(prog=f"sre-agent {name}", description=COMMANDS[name])
     command.configure(parser)
+    _add_exit_codes(parser)
     try:
         return command.run(parser.parse_args(words[1:]))
     except SreError as error:
@@ -74,11 +87,18 @@ def main(argv: Sequence[str] | None = None) -> int:  # noqa: PLR0911 - one retur
         return 0
 
 
+def _add_exit_codes(parser: argparse.ArgumentParser) -> None:
+    """Put the exit codes below the command's own examples."""
+    parser.epilog = f"{parser.epilog}\n\n{EXIT_CODES}" if parser.epilog else EXIT_CODES
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+
+
 def usage() -> str:
     """The help page: every command with one line."""
     width = max(map(len, COMMANDS))
     rows = "\n".join(f"  {name:<{width}}  {line}" for name, line in COMMANDS.items())
-    return f"usage: sre-agent COMMAND [...]\n\n{rows}\n\nsre-agent COMMAND --help tells more."
+    more = "Run 'sre-agent COMMAND --help' for the arguments of a command."
+    return f"usage: sre-agent COMMAND [ARGUMENT ...]\n\ncommands:\n{rows}\n\n{EXIT_CODES}\n\n{more}"
 
 
 if __name__ == "__main__":

@@ -242,7 +242,7 @@ def _asked(form: type[F], query: bytes) -> F:
         return form.model_validate(dict(pairs))
     except ValueError as error:  # pydantic's error is one too
         words = ", ".join(field.alias or name for name, field in form.model_fields.items())
-        raise InputRejected("the list was not read", why=_rows(error), hint=f"ask with some of: {words}") from error
+        raise InputRejected("the list was not read", why=_rows(error), hint=f"use some of: {words}") from error
 
 
 def _approver(service: DecideService, principal: Principal) -> None:
@@ -251,7 +251,7 @@ def _approver(service: DecideService, principal: Principal) -> None:
         raise PolicyRefused(
             "the request was refused",
             why=f"policy.toml names no approver with the e-mail {principal.who!r}",
-            hint="ask an approver, or have yourself named; see docs/policy.md",
+            hint="ask an approver, or have yourself added to policy.toml; see docs/policy.md",
         )
 
 

@@ -64,7 +64,9 @@ def read_webhook_decision(
     known = secrets.get(sender, ()) if _NAME.fullmatch(sender) else ()
     signed = check_standard(headers, body, secrets=known or (b"\0" * 32,), sender=sender, now=now)
     if not known:
-        raise Unsigned("the request was not taken", why="nobody has that name", hint="use the name that was set")
+        raise Unsigned(
+            "the request was not taken", why="no sender has that name", hint="use a name of WEBHOOK_DECIDERS"
+        )
     try:
         envelope = _Envelope.model_validate(read_object(body, what="decision", limit=BODY_LIMIT))
     except ValidationError as error:

@@ -130,7 +130,7 @@ def on_order(context: StageContext, delivery: Delivery) -> tuple[StageOutcome, .
             raise NotifyFailed(
                 f"people were not told of {order.incident!r}",
                 why="; ".join(f"{name}: {error}" for name, error in failed.items())[:500],
-                hint="nothing to do: it is tried again, and the incident goes on",
+                hint="no action needed: it is tried again, and the incident goes on",
             )
         return (StageOutcome.NOTED,)
     if order.kind == "observe":
@@ -193,8 +193,8 @@ def _order(delivery: Delivery) -> Order:
     except ValueError as error:
         raise InputRejected(
             f"message {delivery.message_id!r} was not read",
-            why="it is no order between our functions",
-            hint="look at who may publish to this topic",
+            why="it is not an order of this agent",
+            hint="check who may publish to this topic",
         ) from error
 
 

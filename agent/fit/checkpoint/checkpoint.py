@@ -185,7 +185,7 @@ def _all_layers(config: ConfigReader, count: TensorCount, *, source: str) -> tup
         raise InputRejected(
             f"no profile was made of {source!r}",
             why=f"of {wanted} layers it holds nothing of {which}",
-            hint="download it again, all files; a part of a model has no size of its own",
+            hint="download all files again; the size of a part of a model cannot be computed",
         )
     return ()
 

@@ -61,9 +61,7 @@ def check_shape(model: ModelFacts, accelerator: AcceleratorFacts, count: int, fl
         InputRejected: No device, fewer devices than ranks, or a tensor-parallel size that does not divide the heads.
     """
     if count < 1:
-        raise InputRejected(
-            f"count is {count}", why="a model needs at least one device", hint="Give --count 1 or more."
-        )
+        raise InputRejected(f"count is {count}", why="a model needs at least one device", hint="give --count 1 or more")
     if count < flags.world:
         raise InputRejected(
             f"{count} x {accelerator.name} cannot run tensor x pipeline parallel {flags.tp} x {flags.pp}",

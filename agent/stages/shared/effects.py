@@ -104,9 +104,7 @@ def _called(platform: Platform, intent: Intent, call: Callable[[Platform, Intent
 
 def effect_refused(incident: Incident, why: str) -> PolicyRefused:
     """Return the refusal of an effect."""
-    return PolicyRefused(
-        f"{incident.service!r} was not changed", why=why, hint="look at the service and decide by hand"
-    )
+    return PolicyRefused(f"{incident.service!r} was not changed", why=why, hint="check the service and decide manually")
 
 
 def key_of(incident: Incident, kind: EffectKind) -> str:

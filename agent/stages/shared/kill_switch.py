@@ -52,7 +52,7 @@ def read_kill_switch(control: ControlStore) -> KillSwitch:
 
 def _unread(why: str) -> DependencyFailed:
     return DependencyFailed(
-        "the kill switch could not be read", why=why, hint="it is tried again; until then no change"
+        "the kill switch could not be read", why=why, hint="it is tried again; until then nothing is changed"
     )
 
 

@@ -53,7 +53,7 @@ def final_preflight(context: StageContext, lease: Lease) -> str:
         raise StateConflict(
             f"nothing was done to {lease.name!r}",
             why="the lease was over before the call, or the last look took too long; another worker may have gone on",
-            hint="nothing to do: whoever is next looks at what stands",
+            hint="no action needed: the next worker checks the live state",
         )
     return stopped
 
@@ -70,5 +70,5 @@ def require_unchanged(context: StageContext, incident: Incident) -> None:
         raise StateConflict(
             f"nothing was done to {incident.service!r}",
             why=f"incident {incident.id!r} was written since this worker loaded it",
-            hint="nothing to do: it is loaded again",
+            hint="no action needed: it is loaded again",
         )

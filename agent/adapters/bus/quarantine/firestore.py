@@ -48,7 +48,7 @@ class FirestoreQuarantine:
                 continue
             return count
         raise FirestoreTimeout(
-            "a failure was not counted", why="others count the same message", hint="it is delivered again"
+            "a failure was not counted", why="other workers are counting the same message", hint="it is delivered again"
         )
 
     def put(self, delivery: Delivery, reason: str) -> None:

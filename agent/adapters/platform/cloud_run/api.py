@@ -225,7 +225,7 @@ def _hint(kind: type[SreError], error: Exception) -> str:
         StateConflict: "look at the service and plan again",
         PolicyRefused: "give this identity run.services.get and run.services.update on the service, "
         "run.revisions.get and list, run.operations.get and list, and iam.serviceAccountUser on its runtime account",
-        DependencyFailed: "nothing to do: it is tried again",
+        DependencyFailed: "no action needed: it is tried again",
     }
     if type(error).__name__ == "NotFound":
         return "look for its name, location and project in services.toml"

@@ -114,7 +114,7 @@ class HostPlatform:
         raise InputRejected(
             f"traffic of {service!r} was not shifted to {revision!r}",
             why=f"a host runs one server, and nothing was brought up beside it ({effect_key} at {etag})",
-            hint="nothing to do: the newest start has the traffic",
+            hint="no action needed: the newest start has the traffic",
         )
 
     def find(self, service: str, effect_key: str) -> Operation | None:

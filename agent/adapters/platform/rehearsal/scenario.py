@@ -300,4 +300,6 @@ def _text(path: Path) -> str:
 
 
 def _rejected(path: Path, why: str) -> InputRejected:
-    return InputRejected(f"scenario {path.name!r} was not read", why=why, hint="mend the file; examples/ holds others")
+    return InputRejected(
+        f"scenario {path.name!r} was not read", why=why, hint="correct the file; examples/ holds others"
+    )

@@ -169,7 +169,7 @@ class SqliteDatabase:
             raise DependencyFailed(
                 f"the database {str(self._path)!r} was not opened",
                 why=str(error),
-                hint="let the process write the file and its folder",
+                hint="give the process write access to the file and its folder",
             ) from error
 
 

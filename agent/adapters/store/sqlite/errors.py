@@ -54,7 +54,7 @@ def translated(error: BaseException, path: str) -> SreError:
     return kind(
         f"the database {path!r} did not answer",
         why=f"{name}: {_words(error)}",
-        hint=_HINT.get(primary or -1, "look at the file and the log of the service"),
+        hint=_HINT.get(primary or -1, "check the file and the log of the service"),
     )
 
 

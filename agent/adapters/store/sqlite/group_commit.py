@@ -243,5 +243,5 @@ class Turns:
         return DatabaseTimeout(
             f"the database {self._path!r} did not answer",
             why=why,
-            hint="it is tried again; if it stays, look at the disk",
+            hint="it is tried again; if it persists, check the disk",
         )

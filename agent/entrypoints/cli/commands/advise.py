@@ -11,19 +11,23 @@ from agent.errors import InputRejected
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the contract's flags."""
-    parser.add_argument("--model", required=True, metavar="M", help="Hugging Face id, path, or a name of `models add`")
-    parser.add_argument("--accelerator", required=True, metavar="A", help="nvidia-l4, tpu-v6e, cpu ...")
-    parser.add_argument("--flags", metavar="TEXT", default="", help="vLLM flags, one shell-quoted string")
-    parser.add_argument("--count", metavar="N", help="devices (default: what the flags need)")
+    parser.add_argument(
+        "--model", required=True, metavar="M", help="Hugging Face id, path, or a name added with `sre-agent models add`"
+    )
+    parser.add_argument(
+        "--accelerator", required=True, metavar="A", help="accelerator, such as nvidia-l4, tpu-v6e or cpu"
+    )
+    parser.add_argument("--flags", metavar="TEXT", default="", help="vLLM flags as one shell-quoted string")
+    parser.add_argument("--count", metavar="N", help="number of devices (default: as many as the flags need)")
     parser.add_argument("--vllm", metavar="V", help="vLLM version (default: the newest known)")
-    parser.add_argument("--need-context", metavar="N", help="tokens that one request must have")
-    parser.add_argument("--need-users", metavar="N", help="requests of that context at once")
-    parser.add_argument("--need-tokens-per-s", type=float, metavar="X", help="slowest decode rate that serves")
-    parser.add_argument("--need-images", action="store_true", help="image input is used, text-only is no option")
-    parser.add_argument("--max-usd-per-h", type=float, metavar="X", help="most that a running hour may cost")
-    parser.add_argument("--platform", metavar="P", help="cloud_run, gke, ec2 ...: where it runs, for prices")
-    parser.add_argument("--top", type=int, metavar="N", help="only the best N proposals")
-    parser.add_argument("--json", action="store_true", help="JSON alone on standard output")
+    parser.add_argument("--need-context", metavar="N", help="context length in tokens that one request needs")
+    parser.add_argument("--need-users", metavar="N", help="concurrent requests of that context")
+    parser.add_argument("--need-tokens-per-s", type=float, metavar="X", help="lowest acceptable decode rate")
+    parser.add_argument("--need-images", action="store_true", help="keep image input: do not propose text-only")
+    parser.add_argument("--max-usd-per-h", type=float, metavar="X", help="highest acceptable cost per running hour")
+    parser.add_argument("--platform", metavar="P", help="platform for the prices, such as cloud_run, gke or ec2")
+    parser.add_argument("--top", type=int, metavar="N", help="show only the best N proposals")
+    parser.add_argument("--json", action="store_true", help="print JSON only")
 
 
 def run(args: argparse.Namespace) -> int:

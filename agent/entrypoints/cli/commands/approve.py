@@ -9,14 +9,14 @@ from agent.core.plan.plan import DIGEST_GIVEN, DIGEST_SHOWN
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the contract's words."""
-    parser.add_argument("plan", metavar="PLAN", help="the plan's id, as shown by: sre-agent incidents")
+    parser.add_argument("plan", metavar="PLAN", help="id of the plan, as shown by: sre-agent incidents")
     parser.add_argument(
         "--digest",
         metavar="HEX",
         type=_digest,
-        help="the digest shown with the plan: approve that very plan and no other",
+        help="digest shown with the plan: refuse if the plan has changed since",
     )
-    parser.add_argument("--by", metavar="NAME", help="who decides (local mode only; shown as not verified)")
+    parser.add_argument("--by", metavar="NAME", help="your name (local mode only; shown as not verified)")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -19,9 +19,9 @@ SAYS = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the contract's words."""
-    parser.add_argument("what", choices=["show", "verify"], help="list the rows, or check the chain over them")
-    parser.add_argument("--limit", type=int, default=50, help="how many rows to show, the newest (default 50)")
-    parser.add_argument("--chain", metavar="HEX", help="the last chain as you noted it elsewhere; verify compares it")
+    parser.add_argument("what", choices=["show", "verify"], help="list the rows, or verify the hash chain over them")
+    parser.add_argument("--limit", type=int, default=50, help="number of newest rows to show (default 50)")
+    parser.add_argument("--chain", metavar="HEX", help="last chain value that you stored elsewhere; verify compares it")
     parser.add_argument("--json", action="store_true", help="print JSON Lines")
 
 

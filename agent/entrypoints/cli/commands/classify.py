@@ -26,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         help="files, folders, globs, or - for standard input: JSON lines, a JSON array, or a plain log; gzip is read",
     )
-    parser.add_argument("--json", action="store_true", help="JSON Lines on standard output")
+    parser.add_argument("--json", action="store_true", help="print JSON Lines")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -16,7 +16,7 @@ SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the contract's flag."""
-    parser.add_argument("--json", action="store_true", help="JSON Lines alone on standard output")
+    parser.add_argument("--json", action="store_true", help="print JSON Lines only")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -22,10 +22,18 @@ Classify = Callable[[ClassifyInput], Finding]
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Name the arguments of the contract."""
-    parser.add_argument("corpus", help="JSON lines with id, log, class and fix_action: a file, a folder, or -")
-    parser.add_argument("--with", dest="which", choices=("rules", "model", "both"), default="rules")
-    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
-    parser.add_argument("--diff", metavar="PREVIOUS.json", help="the --json output of an earlier run")
+    parser.add_argument(
+        "corpus", help="JSON Lines with id, log, class and fix_action: a file, a folder, or - for standard input"
+    )
+    parser.add_argument(
+        "--with",
+        dest="which",
+        choices=("rules", "model", "both"),
+        default="rules",
+        help="what classifies (default: rules)",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--diff", metavar="PREVIOUS.json", help="compare with the --json output of an earlier run")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -26,16 +26,20 @@ _LONGEST_ROW = 1_000_000
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the contract's flags."""
-    parser.add_argument("--model", metavar="M", help="Hugging Face id, path, or a name given by `models add`")
-    parser.add_argument("--accelerator", metavar="A", help="nvidia-l4, tpu-v6e, cpu ...")
-    parser.add_argument("--count", metavar="N", help="devices (default: what the flags need)")
-    parser.add_argument("--flags", metavar="TEXT", default="", help="vLLM flags, one shell-quoted string")
+    parser.add_argument(
+        "--model", metavar="M", help="Hugging Face id, path, or a name added with `sre-agent models add`"
+    )
+    parser.add_argument("--accelerator", metavar="A", help="accelerator, such as nvidia-l4, tpu-v6e or cpu")
+    parser.add_argument("--count", metavar="N", help="number of devices (default: as many as the flags need)")
+    parser.add_argument("--flags", metavar="TEXT", default="", help="vLLM flags as one shell-quoted string")
     parser.add_argument("--vllm", metavar="V", help="vLLM version (default: the newest known)")
-    parser.add_argument("--need-context", metavar="N", help="tokens that one request must have")
-    parser.add_argument("--need-users", metavar="N", help="requests of that context at once")
-    parser.add_argument("--batch", metavar="ROWS.jsonl", help="answer every row of a file (- for standard input)")
+    parser.add_argument("--need-context", metavar="N", help="context length in tokens that one request needs")
+    parser.add_argument("--need-users", metavar="N", help="concurrent requests of that context")
+    parser.add_argument(
+        "--batch", metavar="ROWS.jsonl", help="check every row of a JSON Lines file (- for standard input)"
+    )
     parser.add_argument("--svg", metavar="FILE", help="write the memory bar as SVG")
-    parser.add_argument("--json", action="store_true", help="JSON alone on standard output")
+    parser.add_argument("--json", action="store_true", help="print JSON only")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -51,7 +55,9 @@ def run(args: argparse.Namespace) -> int:
         return _run_batch(args.batch)
     if not args.model or not args.accelerator:
         raise InputRejected(
-            "there is no question", why="--model and --accelerator are needed", hint="Or give --batch ROWS.jsonl"
+            "fit checked nothing",
+            why="--model and --accelerator are missing",
+            hint="give both, or give --batch ROWS.jsonl",
         )
     from agent.presentation.memory_bar import svg_bar, text_report
 
@@ -124,7 +130,7 @@ def _run_batch(source: str) -> int:
     for number, line in _lines(source):
         row: object = None
         try:
-            row = read_json(line.encode(), what=f"row {number}", limit=None, hint="Give one JSON object a line.")
+            row = read_json(line.encode(), what=f"row {number}", limit=None, hint="give one JSON object per line")
             if not isinstance(row, dict):
                 raise InputRejected(f"row {number} was not read", why="it is no JSON object", hint=f"Keys: {KEYS}")
             found = desk.answer(question_from(cast("Mapping[str, Any]", row))).to_contract()
@@ -141,7 +147,7 @@ def _lines(source: str) -> Iterator[tuple[int, str]]:
     try:
         raw = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
     except (OSError, ValueError) as error:
-        raise InputRejected(f"rows {source!r} were not read", why=str(error), hint="Give a JSON Lines file.") from error
+        raise InputRejected(f"rows {source!r} were not read", why=str(error), hint="give a JSON Lines file") from error
     text = raw.decode("utf-8", "replace").removeprefix("\ufeff")  # a byte that is no UTF-8 spoils its own row at most
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
@@ -153,5 +159,5 @@ def _write(path: str, text: str) -> None:
         Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputRejected(
-            f"the picture {path!r} was not written", why=str(error), hint="Give another file."
+            f"the SVG file {path!r} was not written", why=str(error), hint="give another path"
         ) from error

@@ -14,12 +14,14 @@ if TYPE_CHECKING:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the contract's words."""
-    parser.add_argument("what", nargs="?", choices=["list", "show", "timeline"], default="list")
-    parser.add_argument("id", nargs="?", metavar="ID", help="the incident's id, for show and timeline")
-    parser.add_argument("--open", action="store_true", help="only those that have not ended")
-    parser.add_argument("--service", metavar="NAME", help="only those of one service")
-    parser.add_argument("--run", metavar="RUN", help="only those of one run: live, or a replay's id")
-    parser.add_argument("--json", action="store_true", help="JSON Lines on standard output")
+    parser.add_argument(
+        "what", nargs="?", choices=["list", "show", "timeline"], default="list", help="what to print (default: list)"
+    )
+    parser.add_argument("id", nargs="?", metavar="ID", help="id of the incident, for show and timeline")
+    parser.add_argument("--open", action="store_true", help="only open incidents")
+    parser.add_argument("--service", metavar="NAME", help="only incidents of this service")
+    parser.add_argument("--run", metavar="RUN", help="only incidents of this run: live, or the id of a replay")
+    parser.add_argument("--json", action="store_true", help="print JSON Lines")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -32,7 +34,9 @@ def run(args: argparse.Namespace) -> int:
 
     if args.what != "list" and not args.id:
         raise InputRejected(
-            f"incidents {args.what} shows nothing", why="no incident is named", hint="see: sre-agent incidents list"
+            f"incidents {args.what} shows nothing",
+            why="the incident's id is missing",
+            hint="see: sre-agent incidents list",
         )
     client = open_operator_client()
     if args.what == "list":

@@ -21,11 +21,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add.add_argument("source", help="a folder, gs://bucket/folder, hf:owner/name[@revision], an https address, a mount")
     add.add_argument("--name", metavar="NAME", help="name of the profile (default: repository or folder)")
-    every = verbs.add_parser("list", help="bundled models and added profiles")
-    show = verbs.add_parser("show", help="what is known of one model")
+    every = verbs.add_parser("list", help="list bundled models and added profiles")
+    show = verbs.add_parser("show", help="show the profile of one model")
     show.add_argument("model", help="a name, a path or an address")
     for verb in (add, every, show):
-        verb.add_argument("--json", action="store_true", help="JSON alone on standard output")
+        verb.add_argument("--json", action="store_true", help="print JSON only")
 
 
 def run(args: argparse.Namespace) -> int:

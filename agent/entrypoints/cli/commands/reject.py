@@ -7,9 +7,9 @@ from agent.core.decision.decision import Choice
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the contract's words."""
-    parser.add_argument("plan", metavar="PLAN", help="the plan's id, as shown by: sre-agent incidents")
-    parser.add_argument("--why", metavar="TEXT", required=True, help="the reason; the next plan will know it")
-    parser.add_argument("--by", metavar="NAME", help="who decides (local mode only; shown as not verified)")
+    parser.add_argument("plan", metavar="PLAN", help="id of the plan, as shown by: sre-agent incidents")
+    parser.add_argument("--why", metavar="TEXT", required=True, help="the reason; the next plan takes it into account")
+    parser.add_argument("--by", metavar="NAME", help="your name (local mode only; shown as not verified)")
 
 
 def run(args: argparse.Namespace) -> int:

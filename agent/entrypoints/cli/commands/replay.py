@@ -38,13 +38,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source", metavar="SOURCE", help="file | folder | glob | example | - | logging:FILTER | incident:ID"
     )
-    parser.add_argument("--since", metavar="2h", help="how far back logging: reads (30m, 2h, 1d; default 1h)")
-    parser.add_argument("--publish", action="store_true", help="send to the running service, under a run of its own")
+    parser.add_argument("--since", metavar="2h", help="how far back logging:FILTER reads: 30m, 2h, 1d (default 1h)")
     parser.add_argument(
-        "--live", action="store_true", help="let the replay change services, asking as always; publishes"
+        "--publish", action="store_true", help="send the events to the running service, under a run id of their own"
     )
-    parser.add_argument("--notify", action="store_true", help="let the replay tell people; publishes")
-    parser.add_argument("--json", action="store_true", help="JSON Lines on standard output, one incident each")
+    parser.add_argument(
+        "--live", action="store_true", help="allow the replay to change services after approval; implies --publish"
+    )
+    parser.add_argument("--notify", action="store_true", help="allow the replay to notify people; implies --publish")
+    parser.add_argument("--json", action="store_true", help="print JSON Lines, one incident per line")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -141,7 +143,7 @@ def _running_service(*, live: bool) -> "tuple[Bus, str]":
     if settings.decide_url is not None:
         raise InputRejected(
             "nothing was sent",
-            why="DECIDE_URL leads to a service in the cloud, and BUS to the files of this machine",
+            why="DECIDE_URL is a service in the cloud, but BUS is a file on this machine",
             hint="set BUS=pubsub:<project> to send it there, or unset DECIDE_URL",
         )
     return build_app(settings).bus, _operator()
@@ -164,7 +166,7 @@ def _refuse_unread(source: str, *, records: int, bad: int) -> None:
     if records and bad >= records:
         raise InputRejected(
             f"{source!r} was not replayed",
-            why=f"not one of its {records} records is an event that we know",
+            why=f"not one of its {records} records is a known event",
             hint="see docs/intake.md for what is read; sre-agent classify takes records of other shapes",
         )
 

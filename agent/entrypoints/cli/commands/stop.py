@@ -5,9 +5,11 @@ import argparse
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the words."""
-    parser.add_argument("--why", metavar="TEXT", help="stop every change from now on, and say why")
-    parser.add_argument("--off", action="store_true", help="allow changes again")
-    parser.add_argument("--by", metavar="NAME", help="who does it (local mode only; shown as not verified)")
+    parser.add_argument(
+        "--why", metavar="TEXT", help="turn the kill switch on, with the reason: no change is made, roll-backs included"
+    )
+    parser.add_argument("--off", action="store_true", help="turn the kill switch off: allow changes again")
+    parser.add_argument("--by", metavar="NAME", help="your name (local mode only; shown as not verified)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -21,11 +23,13 @@ def run(args: argparse.Namespace) -> int:
     from agent.errors import InputRejected
 
     if args.off and args.why is not None:
-        raise InputRejected("the kill switch was not turned", why="--off and --why say both", hint="give one of them")
+        raise InputRejected(
+            "the kill switch was not changed", why="--off and --why contradict each other", hint="give one of them"
+        )
     client = open_operator_client()
     turned = args.off or args.why is not None  # whoever gives an empty reason means to stop
     stands = client.turn(on=not args.off, by=args.by, why=args.why or "") if turned else client.kill_switch()
-    off = "the kill switch is off: what is approved is applied"
+    off = "the kill switch is off: approved plans are applied"
     hint = "" if turned else "; to stop every change: sre-agent stop --why TEXT"
     print(_said(stands.by, stands.why) if stands.on else off + hint)
     return 0
@@ -35,5 +39,5 @@ def _said(by: str, why: str) -> str:
     from agent.core.text.safe_text import terminal
 
     said = f"the kill switch is on (by {by or 'somebody'}: {why or 'no reason given'})"
-    more = "nothing is changed, roll-backs included; to allow changes again: sre-agent stop --off"
+    more = "no change is made, roll-backs included; to allow changes again: sre-agent stop --off"
     return terminal(f"{said}: {more}", lines=False)

@@ -18,15 +18,15 @@ THREADS = 4
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the contract's words."""
-    parser.add_argument("--port", type=int, default=8080, help="where the console listens on 127.0.0.1 (default 8080)")
+    parser.add_argument("--port", type=int, default=8080, help="port of the console on 127.0.0.1 (default 8080)")
     parser.add_argument("--example", metavar="FOLDER", help="rehearse this recorded incident (a folder of examples/)")
     parser.add_argument(
         "--pair-databases",
         action="store_true",
-        help="after a loss: take both databases as they are for one installation; the kill switch is turned on",
+        help="after a database was lost: pair the two databases as they are; turns the kill switch on",
     )
     parser.add_argument(
-        "--rehearse-by-fit", action="store_true", help="answer by the arithmetic what was not recorded (the default)"
+        "--rehearse-by-fit", action="store_true", help="compute outcomes that were not recorded (the default)"
     )
 
 

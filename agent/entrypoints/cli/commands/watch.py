@@ -35,12 +35,12 @@ GONE = frozenset({errno.EIO, errno.EPIPE, errno.ENXIO})  # what a terminal or a 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the contract's words."""
-    parser.add_argument("--name", metavar="N", help="the service's name (default: the served name, or the model's)")
+    parser.add_argument("--name", metavar="N", help="name of the service (default: the served model name)")
+    parser.add_argument("--log", metavar="FILE", type=Path, help="follow the log of a server that you start yourself")
     parser.add_argument(
-        "--log", metavar="FILE", type=Path, help="follow this log of a server that somebody else starts"
+        "--auto", action="store_true", help="apply what policy.toml calls automatic without asking for approval"
     )
-    parser.add_argument("--auto", action="store_true", help="apply what policy.toml calls automatic without asking")
-    parser.add_argument("--console", metavar="PORT", type=int, help="show the console page on 127.0.0.1 as well")
+    parser.add_argument("--console", metavar="PORT", type=int, help="also serve the console on this port of 127.0.0.1")
     parser.add_argument(
         "command", nargs=argparse.REMAINDER, metavar="-- vllm serve ...", help="the command that starts the server"
     )

@@ -48,7 +48,7 @@ def policy_file(settings: Settings) -> Iterator[Finding]:
     try:
         policy = read_policy(settings)
     except (SettingsRejected, OSError) as error:
-        yield bad("policy", getattr(error, "why", str(error)), "mend the file that POLICY names")
+        yield bad("policy", getattr(error, "why", str(error)), "correct the file that POLICY names")
         return
     if settings.policy is None:
         yield off("policy", "none is named: nothing is automatic, and a person is asked about everything")
