@@ -112,4 +112,4 @@ def test_a_cloud_store_says_that_it_keeps_no_profiles(capsys, monkeypatch, tmp_p
     monkeypatch.setenv("SERVICES", str(services))
     code, _, err = said(capsys, "list")
     assert code == 2
-    assert "keeps none" in err
+    assert "does not keep profiles" in err
