@@ -1,7 +1,8 @@
 """The command line over `decide` in the cloud, with the operator's own ID token; never over the database."""
 
+import re
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
@@ -17,6 +18,8 @@ from agent.ports.decide import Decide, NoResponse
 from agent.ports.store import Query
 
 PIECE = 1000  # rows of the record in one answer; each holds a whole decision
+
+_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 V = TypeVar("V", bound=Value)
 
@@ -112,9 +115,16 @@ class _Databases(Value):
 
 
 def _named(incident_id: str) -> str:
-    from urllib.parse import quote
+    """Return an id that can stand in a path.
 
-    return quote(incident_id, safe="")
+    Raises:
+        InputRejected: It is none.
+    """
+    if _ID.fullmatch(incident_id) is None:
+        raise InputRejected(
+            "nothing was found", why=f"{incident_id[:80]!r} is not an incident ID", hint="see: sre-agent incidents list"
+        )
+    return incident_id
 
 
 def _rows(form: type[V], told: Any) -> tuple[V, ...]:

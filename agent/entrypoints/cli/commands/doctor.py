@@ -33,13 +33,13 @@ def run(args: argparse.Namespace) -> int:
     found: Counter[tuple[State, bool]] = Counter()
     unseen: list[str] = []
     for finding in findings(environ, now=datetime.now(UTC), token=google_token):  # noqa: TID251 - a process of its own
-        found[finding.state, finding.from_operator] += 1
+        found[finding.state, finding.given] += 1
         unseen += [finding.check] if finding.state is State.UNKNOWN else []
         print(for_programs(finding.model_dump(mode="json")) if args.json else message(finding.line))
         sys.stdout.flush()
     given, failed = found[State.BAD, True], found[State.BAD, False]
-    told = f"{given + failed} to mend" if given + failed else "all well"
-    print(f"{told}; not looked at: {', '.join(unseen)}" if unseen else told, file=sys.stderr)
+    summary = f"{given + failed} to fix" if given + failed else "all well"
+    print(f"{summary}; not checked: {', '.join(unseen)}" if unseen else summary, file=sys.stderr)
     return 2 if given else 3 if failed else 0
 
 

@@ -22,14 +22,14 @@ class Finding(Value):
     Attributes:
         check: What was looked at, such as ``slack`` or ``service:gemma``.
         hint: What to do; empty where it is good.
-        from_operator: It was given by the operator: a setting, or a file that one names. All else is a dependency.
+        given: It was given by the operator: a setting, or a file that one names. All else is a dependency.
     """
 
     check: str
     state: State
     says: str
     hint: str = ""
-    from_operator: bool = False
+    given: bool = False
 
     @property
     def line(self) -> str:
@@ -59,7 +59,7 @@ def off(check: str, says: str) -> Finding:
 
 def mark_from_operator(found: Iterable[Finding]) -> Iterator[Finding]:
     """Mark what the operator gave."""
-    return (finding.with_(from_operator=True) for finding in found)
+    return (finding.with_(given=True) for finding in found)
 
 
 def run_check(check: str, look: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:

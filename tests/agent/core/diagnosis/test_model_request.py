@@ -120,5 +120,5 @@ def test_older_incidents_still_load():
         id="inc-1", service="s", platform="host", opened_at=NOW, phase_at=NOW, quiet_since=NOW, diagnosis=rules()
     )
     old = incident.model_dump(mode="json")
-    del old["explaining"]
+    del old["model_request"]
     assert Incident.model_validate(old) == incident

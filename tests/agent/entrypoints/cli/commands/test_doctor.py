@@ -53,7 +53,7 @@ def test_what_was_given_ends_with_2_and_what_failed_with_3(environ, code, check,
     ended, out, err = looked(capsys, "--json")
     rows = [json.loads(line) for line in out.splitlines()]
     assert ended == code
-    assert "to mend" in err
+    assert "to fix" in err
     assert all(set(row) == {"check", "state", "says", "hint", "given"} for row in rows)
     (named,) = [row for row in rows if row["check"].startswith(check) and row["state"] == "bad"]
     assert named["hint"]
