@@ -59,9 +59,9 @@ class Kept:
     def __init__(self):
         self.sent = ""
 
-    def post(self, _url, body, _headers):
+    def send(self, _method, _url, *, headers, body):
         self.sent += body.decode()
-        return SimpleNamespace(status=200)
+        return 200
 
 
 def tables(folder: Path):
@@ -128,7 +128,7 @@ def test_what_an_earlier_version_stored_is_redacted_where_it_leaves(journey, cap
     kept = Kept()
     clock = told.installation.clock
     webhook = WebhookNotifier(
-        "https://h.example/x", secrets=[b"0" * 24], post=kept, clock=clock, redact=redact, plan_of=lambda _: old.plan
+        "https://h.example/x", secrets=[b"0" * 24], client=kept, clock=clock, redact=redact, plan_of=lambda _: old.plan
     )
     webhook.tell(old, world.store.timeline(old.id), reference=None)
     sinks = {

@@ -2,12 +2,14 @@
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.journeys.watched import Watched
+from tests.journeys.test_large_sources import LAUNCH
+from tests.journeys.watched import AGENT, NAME, Watched
 
 MB = 1_000_000
 LIMIT_MIB = 256
@@ -82,9 +84,12 @@ def test_a_log_of_one_endless_line_does_not_fill_the_memory_before_the_watching_
     log = tmp_path / "vllm.log"
     with log.open("wb") as file:
         file.truncate(SIZE_MB * MB * 10)
-    own.follow(log)
-    _, status, used = os.wait4(own.watcher.pid, 0)
-    own.watcher.returncode = os.waitstatus_to_exitcode(status)
-    assert own.watcher.returncode == 2
-    assert used.ru_maxrss / 1024 <= LIMIT_MIB
-    assert "it does not tell what the server was started with" in own.said.read_text()
+    command = [str(AGENT), "watch", "--name", NAME, "--log", str(log)]
+    shell = ["sh", "-c", 'exec "$@" 2>&1', "sh", *command]
+    launched = [sys.executable, "-c", LAUNCH, str(tmp_path / "said"), *shell]
+    done = subprocess.run(launched, capture_output=True, env=own.environ, check=True, cwd=own.folder)
+    code, peak_mib = json.loads(done.stdout)
+    said = (tmp_path / "said").read_text()
+    assert code == 2
+    assert peak_mib <= LIMIT_MIB
+    assert "it does not tell what the server was started with" in said

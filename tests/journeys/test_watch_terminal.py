@@ -89,7 +89,8 @@ def test_no_at_the_prompt_changes_nothing(terminal) -> None:
     own, screen = terminal("--max-model-len", "131072")
     own.until(lambda: "[l]ater" in screen.text, "the question")
     screen.type(b"n\n")
-    own.until(lambda: "rejected by" in re.sub(r"\s+", " ", screen.text), "the rejection")
+    own.until(lambda: "rejected plan" in re.sub(r"\s+", " ", screen.text), "the rejection")
+    assert "it was not applied" in re.sub(r"\s+", " ", screen.text)
     assert len(own.page().starts) == 1
 
 
