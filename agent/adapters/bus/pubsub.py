@@ -89,7 +89,7 @@ class PubSubBus:
 def translated(error: Exception, message: Message) -> SreError:
     """Return our word for an error of the client library; whatever it is, the message may or may not have arrived.
 
-    A missing topic or permission is no fault of the message: it is sent again until a person has mended it.
+    A missing topic or permission is no fault of the message: it is sent again until a person has fixed it.
     """
     from google.api_core import exceptions as api
     from google.auth import exceptions as auth

@@ -23,7 +23,7 @@ class Worker:
     """Handles deliveries, one in a thread at a time, as the cloud's push would.
 
     A handler decides by its outcome. What escapes from it is a failure of ours: it is counted, and the message is put
-    aside at the fifth; errors that another delivery can mend are only tried again, as often as the bus does.
+    aside at the fifth; errors that another delivery can fix are only tried again, as often as the bus does.
 
     Args:
         bus: Where deliveries come from.

@@ -1,4 +1,4 @@
-"""A body from outside becomes signals, or a refusal that says what is wrong and who can mend it."""
+"""A body from outside becomes signals, or a refusal that says what is wrong and who can fix it."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -122,7 +122,7 @@ def _banners(world: StageContext, settings: Settings, factor: float) -> tuple[st
         faster = f", {factor:g} times faster" if factor > 1 else ""
         said.append(f"Rehearsal: a simulated platform replays recorded outcomes{faster}. No real service is changed.")
     if rehearsal and settings.rehearse_by_fit:
-        said.append(f"What was not recorded is answered by the arithmetic and labelled: {COMPUTED}.")
+        said.append(f"Outcomes that were not recorded are computed, and labelled: {COMPUTED}.")
     stopped = kill_switch_message(world)
     if stopped:
         said.append(f"{stopped[:1].upper()}{stopped[1:]}. No change is made while it is on, whatever is approved.")

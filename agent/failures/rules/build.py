@@ -132,7 +132,7 @@ def flag(case: RuleInput) -> Ruling:
 
 
 def context(case: RuleInput) -> Ruling:
-    """Where the client asks for more than the model can ever take, only the client can mend it."""
+    """Where the client asks for more than the model can ever take, only the client can fix it."""
     limit, asked = case.number("max_model_len"), case.number("prompt_tokens")
     if limit and asked and limit >= 131_072:
         return Ruling(fixes=("none_client_side", "set_flag max_model_len up"))

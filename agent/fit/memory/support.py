@@ -48,7 +48,7 @@ class _Told:
     """What was found so far; lists that the checks below add to."""
 
     refusals: list[str] = field(default_factory=list)
-    mended: list[str] = field(default_factory=list)
+    flag_refusals: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -122,7 +122,7 @@ def judge(
         )
     return Verdict(
         refusals=tuple(told.refusals),
-        flag_refusals=tuple(told.mended),
+        flag_refusals=tuple(told.flag_refusals),
         doubts=tuple(told.doubts),
         left_out=tuple(told.left_out),
         notes=tuple(told.notes),
@@ -153,7 +153,7 @@ def _judge_dated(
     if not rules.equalises_pages and AttentionKind.SLIDING in kinds and len(pages) > 1:
         told.refusals.append(f"layers whose caches differ in size need vLLM 0.12, not {version}")
     if not rules.takes_pool_size and flags.kv_cache_memory_bytes is not None:
-        told.mended.append(f"vLLM {version} has no --kv-cache-memory-bytes; 0.10.2 has")
+        told.flag_refusals.append(f"vLLM {version} has no --kv-cache-memory-bytes; 0.10.2 has")
     if not rules.has_v0_engine:
         return
     reasons = {
@@ -193,7 +193,7 @@ def _judge_item(rules: VersionRules, run: Effective, told: _Told) -> None:
     if not rules.tokens_from_concurrency:
         told.notes.append(f"{sentence}; start-ups of vLLM {rules.version} with such a batch were seen")
     elif run.batch_given or not rules.assumptions:
-        told.mended.append(sentence)
+        told.flag_refusals.append(sentence)
     else:
         told.doubts.append(f"{sentence}, unless this version raises the batch")
 

@@ -124,5 +124,5 @@ def check_restart(restart: tuple[str, ...]) -> None:
     """
     if restart and shutil.which(restart[0]) is None and not os.access(restart[0], os.X_OK):
         raise DependencyFailed(
-            "the restart command cannot be run", why=f"{restart[0]!r} is no program", hint="mend RESTART_COMMAND"
+            "the restart command cannot be run", why=f"{restart[0]!r} is no program", hint="correct RESTART_COMMAND"
         )

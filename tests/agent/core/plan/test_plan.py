@@ -3,9 +3,24 @@
 import pytest
 from pydantic import ValidationError
 
-from agent.core.plan.plan import DIGESTED, Plan
-from agent.core.value import digest
-from tests.contracts.values import plan
+from agent.core.plan.action import Restart
+from agent.core.plan.plan import DIGESTED, FitSummary, Plan, Risk, Rollout
+from agent.core.plan.proof import Proof
+from agent.core.service.serving import Target
+from tests.contracts.values import at, plan
+
+
+def another() -> Plan:
+    """A plan that has no value in common with the usual one."""
+    return plan(
+        "p-b-2", incident="inc-b", run="again", ordinal=2, cause="engine_dead", why="a fresh start", actions=(Restart(),),
+        difference=(), target=Target(service="qwen", uid="u2", generation=4, digest="e" * 64), prior_template="f" * 64,
+        rollout=Rollout.STAGED, fit_before=FitSummary(fits=False), fit_after=FitSummary(fits=None),
+        cost_before_usd_per_h=1.0, cost_after_usd_per_h=2.0, decode_tokens_per_s=3.0, risk=Risk.HIGH,
+        risk_reasons=("untried",), undo="restart", if_unanswered="it stays down", notes=("a note",), proof=Proof.NOT_NEEDED,
+        proof_figures=(), proof_missing=("a figure",), takes_away="images", policy="p" * 64, asked_by="ada",
+        made_at=at(1), expires_at=at(2),
+    )  # fmt: skip
 
 
 def test_the_newest_rules_cover_every_field():
@@ -16,12 +31,11 @@ def test_the_newest_rules_cover_every_field():
 
 
 def test_the_digest_changes_with_every_field():
-    """Each field exchanged alone gives another digest."""
-    made = plan("p-a-1")
-    data = made.model_dump(mode="json")
-    for name in DIGESTED[made.rules]:
-        other = data | {name: "exchanged"}
-        assert digest({field: other[field] for field in DIGESTED[made.rules]}) != made.digest, name
+    """Each field alone, exchanged for that of a plan that differs in all of them, gives another digest."""
+    made, other = plan("p-a-1"), another()
+    for name in set(Plan.model_fields) - {"rules"}:
+        assert getattr(made, name) != getattr(other, name), name
+        assert made.with_(**{name: getattr(other, name)}).digest != made.digest, name
 
 
 def test_a_field_of_later_rules_leaves_an_earlier_digest_alone():
