@@ -5,6 +5,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -55,6 +56,7 @@ class Settings(Value):
         id_token_audiences: For whom an operator's ID token may have been made; none refuses every one.
         id_token_command: The operator's fixed words that print an ID token; nothing is ever put into them.
         form_key: Signs the console's forms, the same in every instance of it.
+        bind: The address that ``up`` listens on. Elsewhere than on loopback nobody is trusted for being there.
     """
 
     store: str = "sqlite:state"
@@ -98,12 +100,18 @@ class Settings(Value):
     id_token_audiences: tuple[str, ...] = ()
     id_token_command: tuple[str, ...] = ()
     form_key: SecretStr | None = None
+    bind: str = "127.0.0.1"
     log_json: bool = False
 
     @property
     def embedded(self) -> bool:
         """Whether state lives in files of this machine."""
         return self.store.startswith("sqlite:")
+
+    @property
+    def trusts_this_machine(self) -> bool:
+        """Whether whoever sits here counts as the operator: nobody else can reach an embedded service on loopback."""
+        return self.embedded and self.bind in {"127.0.0.1", "::1"}
 
     @property
     def state(self) -> Path:
@@ -120,18 +128,16 @@ class _Word:
     want: str
 
 
-def _seconds(raw: str) -> float:
-    value = float(raw)
-    if not 0 < value < 1e9:
-        raise ValueError(raw)
-    return value
+def _number(least: float, most: float) -> Callable[[str], float]:
+    def read(raw: str) -> float:
+        if not least <= (value := float(raw)) <= most:
+            raise ValueError(raw)
+        return value
+
+    return read
 
 
-def _factor(raw: str) -> float:
-    value = float(raw)
-    if not 1 <= value <= 1e6:
-        raise ValueError(raw)
-    return value
+_seconds = _number(1e-6, 1e9)
 
 
 def _one_of(*words: str) -> Callable[[str], str]:
@@ -247,6 +253,7 @@ def _pairs(raw: str) -> dict[str, SecretStr]:
     return {name: SecretStr(secret) for name, secret in pairs}
 
 
+_WHEN = ("always", "uncertain", "never")
 _STAND_IN = "127.0.0.1:port of a stand-in on this machine, for tests and rehearsals"
 
 WORDS: dict[str, _Word] = {
@@ -265,7 +272,7 @@ WORDS: dict[str, _Word] = {
     "RECEIPT_KMS": _Word(field="receipt_kms", read=_kms, want="projects/.../cryptoKeyVersions/N, a MAC key"),
     "RECEIPT_KEY": _Word(field="receipt_key", read=_secret, want="a secret of 32 bytes or more"),
     "KILL_SWITCH": _Word(field="kill_switch", read=_switch, want="on | off"),
-    "REHEARSAL_COMPRESSION": _Word(field="compression", read=_factor, want="a factor >= 1"),
+    "REHEARSAL_COMPRESSION": _Word(field="compression", read=_number(1, 1e6), want="a factor >= 1"),
     "REHEARSE_BY_FIT": _Word(field="rehearse_by_fit", read=_switch, want="on | off"),
     "APPROVAL_TTL_S": _Word(field="times.approval_s", read=_seconds, want="seconds > 0"),
     "COOL_OFF_S": _Word(field="times.cool_off_s", read=_seconds, want="seconds > 0"),
@@ -281,12 +288,8 @@ WORDS: dict[str, _Word] = {
     ),
     "MODEL_NAME": _Word(field="model_name", read=str, want="a model name"),
     "MODEL_API_KEY": _Word(field="model_api_key", read=_secret, want="a secret"),
-    "MODEL_ASK_WHEN": _Word(
-        field="model_ask_when", read=_one_of("always", "uncertain", "never"), want="always | uncertain | never"
-    ),
-    "MODEL_WAKE_WHEN": _Word(
-        field="model_wake_when", read=_one_of("always", "uncertain", "never"), want="always | uncertain | never"
-    ),
+    "MODEL_ASK_WHEN": _Word(field="model_ask_when", read=_one_of(*_WHEN), want=" | ".join(_WHEN)),
+    "MODEL_WAKE_WHEN": _Word(field="model_wake_when", read=_one_of(*_WHEN), want=" | ".join(_WHEN)),
     "MODEL_FOLLOW_UP": _Word(field="model_may_ask", read=_switch, want="on | off"),
     "SLACK_TOKEN": _Word(field="slack_token", read=_secret, want="a bot token"),
     "SLACK_SIGNING_SECRET": _Word(field="slack_signing_secret", read=_secret, want="the app's signing secret"),
@@ -319,6 +322,7 @@ WORDS: dict[str, _Word] = {
         field="id_token_command", read=_words, want="a command that prints an ID token, quoted as for a shell"
     ),
     "FORM_KEY": _Word(field="form_key", read=_secret, want="a secret of 32 bytes or more"),
+    "BIND": _Word(field="bind", read=lambda raw: str(ip_address(raw)), want="an IP address of this machine"),
     "LOG_JSON": _Word(field="log_json", read=_switch, want="on | off"),
 }
 
@@ -349,11 +353,8 @@ def read_settings(environ: Mapping[str, str] | None = None, **overrides: Any) ->
         try:
             value = word.read(raw)
         except ValueError:
-            shown = (
-                "set to something else"
-                if word.read is _secret or "SECRET" in name or "KEY" in name or "TOKEN" in name
-                else repr(raw)
-            )
+            secret = word.read is _secret or any(part in name for part in ("SECRET", "KEY", "TOKEN"))
+            shown = "set to something else" if secret else repr(raw)
             mistakes.append(f"{name} is {shown}, want {word.want}")
             continue
         if word.field.startswith("times."):
@@ -378,10 +379,9 @@ def _together(settings: Settings) -> list[str]:
         mistakes.append("SERVICES is unset, want the path of services.toml")
     if not settings.embedded and settings.bus == "embedded":
         mistakes.append("BUS is 'embedded' with a cloud store, want pubsub:<project>")
-    if settings.receipt_key is not None and len(settings.receipt_key.get_secret_value()) < 32:
-        mistakes.append("RECEIPT_KEY is too short, want a secret of 32 bytes or more")
-    if settings.form_key is not None and len(settings.form_key.get_secret_value()) < 32:
-        mistakes.append("FORM_KEY is too short, want a secret of 32 bytes or more")
+    for name, key in (("RECEIPT_KEY", settings.receipt_key), ("FORM_KEY", settings.form_key)):
+        if key is not None and len(key.get_secret_value()) < 32:
+            mistakes.append(f"{name} is too short, want a secret of 32 bytes or more")
     if bool(settings.slack_token) != bool(settings.slack_channel):
         mistakes.append("SLACK_TOKEN and SLACK_CHANNEL go together, one of them is unset")
     if settings.webhook_urls and not settings.webhook_secrets:

@@ -150,7 +150,7 @@ class App:
             rules=self.rules,
             receipt_key=self.receipt_key if decides else None,
             signer=self.receipt_signer if decides else None,
-            local=self.settings.embedded,
+            local=self.settings.trusts_this_machine,
             halted=self.settings.kill_switch,
             holder=self.holder,
         )

@@ -15,6 +15,7 @@ from agent.errors import InputRejected, SettingsRejected
 from agent.ports.clock import Clock
 from agent.ports.logs import Logs
 from agent.ports.platform import Platform
+from agent.ports.token_review import TokenReview
 from agent.settings import Settings
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class RuntimeEnvironment:
         rehearsal: The simulated platform, where this is a rehearsal.
         replay_logs: Where plain logs of a replay are kept, where nothing else has them.
         wait_factor: What waits are divided by; screens say so when it is above 1.
+        token_review: Asks the cluster about its own tokens, where services run in one.
     """
 
     platform_of: Callable[[str], Platform | None]
@@ -38,6 +40,7 @@ class RuntimeEnvironment:
     rehearsal: "RehearsalPlatform | None" = None
     replay_logs: "ReplayLogs | None" = None
     wait_factor: float = 1.0
+    token_review: TokenReview | None = None
 
 
 def open_environment(settings: Settings, services: Services, clock: Clock) -> RuntimeEnvironment:

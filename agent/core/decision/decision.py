@@ -30,6 +30,7 @@ class Channel(StrEnum):
     CONSOLE = "console"
     SLACK = "slack"
     WEBHOOK = "webhook"
+    KUBERNETES = "kubernetes"
     POLICY = "policy"
 
 

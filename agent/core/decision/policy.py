@@ -50,8 +50,14 @@ _IDENTITY = {
     Channel.WEBHOOK: "webhook",
     Channel.CONSOLE: "email",
     Channel.COMMAND_LINE: "email",
+    Channel.KUBERNETES: "kubernetes",
 }
 
+_SHOWN = {
+    Channel.SLACK: "Slack user id",
+    Channel.WEBHOOK: "webhook identity",
+    Channel.KUBERNETES: "Kubernetes username",
+}
 
 _CLASS = re.compile(r"\[!?\]?[^\]]*\]")
 _NO_SELECTOR: Final = "an empty selector and '*' select nothing, want names or patterns such as 'gemma4-*'"
@@ -90,12 +96,20 @@ class Rule(Value):
 
 
 class Approver(Value):
-    """Someone whose yes counts, named as the channel proves it (Slack user id, webhook identity, e-mail)."""
+    """Someone whose yes counts, named as the channel proves it.
+
+    Attributes:
+        slack: User id.
+        webhook: Identity of a sender.
+        email: Address of an ID token or of an assertion of Identity-Aware Proxy.
+        kubernetes: Username as TokenReview gives it, such as ``system:serviceaccount:sre-agent:ada``.
+    """
 
     name: str = Field(min_length=1, max_length=80)
     slack: str | None = Field(default=None, pattern=r"^[UW][A-Z0-9]{2,20}$")
     webhook: str | None = Field(default=None, pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")
     email: str | None = Field(default=None, pattern=r"^[^@\s]+@[^@\s]+$")
+    kubernetes: str | None = Field(default=None, pattern=r"^\S{1,253}$")
     services: tuple[str, ...] = ()
 
     @field_validator("services")
@@ -107,7 +121,8 @@ class Approver(Value):
     @property
     def identities(self) -> frozenset[str]:
         """Every word under which this person may appear, in lower case."""
-        return frozenset(w.casefold() for w in (self.name, self.slack, self.webhook, self.email) if w)
+        words = (self.name, self.slack, self.webhook, self.email, self.kubernetes)
+        return frozenset(w.casefold() for w in words if w)
 
 
 class Policy(Value):
@@ -157,7 +172,7 @@ class Policy(Value):
         seen: set[str] = set()
         for approver in approvers:
             if len(approver.identities) < 2:
-                raise ValueError(f"{approver.name!r} has no identity, want slack, webhook or email")
+                raise ValueError(f"{approver.name!r} has no identity, want slack, webhook, email or kubernetes")
             if seen & approver.identities:
                 raise ValueError(f"{min(seen & approver.identities)!r} stands in two entries")
             seen |= approver.identities
@@ -193,14 +208,15 @@ class Policy(Value):
         field = _IDENTITY.get(channel)
         if field is None or not who:
             return None
-        same = (a for a in self.approvers if (a_is := getattr(a, field)) and a_is.casefold() == who.casefold())
+        fold = str if channel is Channel.KUBERNETES else str.casefold  # the API server tells "Ada" from "ada"
+        same = (a for a in self.approvers if (a_is := getattr(a, field)) and fold(a_is) == fold(who))
         return next(same, None)
 
     def bars(self, channel: Channel, who: str, service: str) -> str:
         """Return why the word of somebody whom a channel proved does not count for a service, or nothing."""
         approver = self.approver(channel, who)
         if approver is None:
-            kind = {"slack": "Slack user id", "webhook": "webhook identity"}.get(_IDENTITY.get(channel, ""), "e-mail")
+            kind = _SHOWN.get(channel, "e-mail")
             more = "; being in the channel is not enough" if channel is Channel.SLACK else ""
             return f"policy.toml names no approver with the {kind} {who!r}{more}"
         if not selects(approver.services, service):

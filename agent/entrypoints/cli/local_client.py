@@ -9,7 +9,7 @@ from agent.core.decision.decision import Channel, Choice
 from agent.core.incident.incident import Event, Incident
 from agent.entrypoints.cli.operator_client import OperatorClient, RecordedDecision, now
 from agent.entrypoints.telemetry import configure_log
-from agent.errors import SettingsRejected
+from agent.errors import PolicyRefused, SettingsRejected
 from agent.ports.control import KillSwitch
 from agent.ports.stage_context import Owner
 from agent.ports.store import Query
@@ -44,8 +44,18 @@ class LocalClient:
         )
 
     def turn(self, *, on: bool, by: str | None, why: str) -> KillSwitch:
-        """Write the control store of this machine."""
+        """Write the control store of this machine.
+
+        Raises:
+            PolicyRefused: Changes are to go on, and nothing proves whose word that is; to stop them needs no proof.
+        """
         app = self._app
+        if not on and not app.settings.trusts_this_machine:
+            raise PolicyRefused(
+                "the kill switch stays on",
+                why=f"this service is bound to {app.settings.bind}, where being on its machine proves nothing",
+                hint="turn it off with a token: sre-agent stop --off, with DECIDE_URL set to the service's address",
+            )
         return set_kill_switch(app.store, app.control, on=on, by=by or getpass.getuser(), why=why, at=now())
 
     def kill_switch(self) -> KillSwitch:

@@ -5,14 +5,14 @@ from http import HTTPStatus
 from flask import Flask, Response, redirect, request
 from werkzeug.wrappers import Response as AnyResponse
 
-from agent.core.decision.decision import Channel, Choice
+from agent.core.decision.decision import Choice
 from agent.core.plan.plan import Plan
 from agent.entrypoints.console import answer_result, forms, guard
 from agent.entrypoints.console.answer_result import Result
 from agent.entrypoints.console.identity import Person
 from agent.entrypoints.console.page_context import PageContext, answer_page, who_asks
-from agent.entrypoints.console.permission import may_not_decide
-from agent.errors import DependencyFailed, SreError
+from agent.entrypoints.console.permission import READ_ONLY, may_not_decide
+from agent.errors import DependencyFailed, InputRejected, SreError
 from agent.presentation.plan_end import plan_end
 from agent.stages.plan_to_decision import DecisionRequest
 
@@ -28,7 +28,7 @@ def add_answers(app: Flask, console: PageContext) -> None:
         plan = console.world.store.plan(plan_id)
         if plan is None:
             return answer_page(console, person, answer_result.missing("plan"))
-        refusal = _form_refusal(console, person, plan)
+        person, refusal = _checked(console, person, plan)
         if refusal is not None:
             return answer_page(console, person, refusal, plan=plan)
         word = _word(plan, person)
@@ -60,10 +60,15 @@ def add_answers(app: Flask, console: PageContext) -> None:
         return answer_page(console, person, result, plan=plan)
 
 
+def _checked(console: PageContext, person: Person, plan: Plan) -> tuple[Person, Result | None]:
+    """Return who answers, and why the answer is not taken: the form first, so that no other page can try tokens."""
+    refusal = _form_refusal(console, person, plan)
+    return (person, refusal) if refusal is not None else _named(console, person, plan)
+
+
 def _form_refusal(console: PageContext, person: Person, plan: Plan) -> Result | None:
-    """Whether this post is one of our own forms for exactly this plan, filled in by somebody whose word counts."""
-    origin = guard.own_origin(request, local=console.identity.local, public_url=console.settings.public_url)
-    foreign = forms.foreign_post(request.headers, origin)
+    """Whether this post is one of our own forms for exactly this plan."""
+    foreign = forms.foreign_post(request.headers, console.origin)
     if foreign:
         return answer_result.stale_form(foreign)
     digest, cookie = request.form.get("digest", ""), request.cookies.get(forms.COOKIE, "")
@@ -74,8 +79,20 @@ def _form_refusal(console: PageContext, person: Person, plan: Plan) -> Result | 
         return answer_result.stale_form("it says neither yes nor no")
     if request.form["answer"] == Choice.REJECT and not request.form.get("why", "").strip():
         return answer_result.stale_form("a rejection needs a reason")
+    return None
+
+
+def _named(console: PageContext, person: Person, plan: Plan) -> tuple[Person, Result | None]:
+    """Return who answers: who asks, or whom the token in the form belongs to; and why their word does not count."""
+    if not person.name:
+        if console.name_of is None or not guard.is_private(console.origin):
+            return person, answer_result.wrong_person(READ_ONLY)
+        try:
+            person = console.name_of(request.form.get("kubernetes_token", "").strip())
+        except InputRejected as error:
+            return person, answer_result.wrong_person(f"{error.why}.", hint=f"{error.hint}.")
     barred = may_not_decide(console.world, person, plan)
-    return answer_result.wrong_person(f"{barred}.", hint="Ask somebody on that list.") if barred else None
+    return person, answer_result.wrong_person(f"{barred}.", hint="Ask somebody on that list.") if barred else None
 
 
 def _word(plan: Plan, person: Person) -> DecisionRequest:
@@ -84,7 +101,7 @@ def _word(plan: Plan, person: Person) -> DecisionRequest:
         plan=plan.id,
         answer=answer,
         who=person.name,
-        channel=Channel.CONSOLE,
+        channel=person.channel,
         verified=person.verified,
         why=request.form.get("why", "").strip()[:WHY_LIMIT] if answer is Choice.REJECT else "",
         plan_digest=request.form["digest"],

@@ -13,8 +13,8 @@ from agent.app.stores import machine_clock
 from agent.entrypoints.console import answer_result, forms, guard
 from agent.entrypoints.console.answer_result import Result
 from agent.entrypoints.console.answer_routes import add_answers
-from agent.entrypoints.console.identity import IapPerson, Identity, LocalOperator, Person
-from agent.entrypoints.console.page_context import Decide, PageContext, answer_page, who_asks
+from agent.entrypoints.console.identity import AnyReader, IapPerson, Identity, LocalOperator, Person
+from agent.entrypoints.console.page_context import Decide, NameOf, PageContext, answer_page, who_asks
 from agent.entrypoints.console.read_routes import add_pages
 from agent.entrypoints.console.render import STYLE, STYLE_PATH, make_pages
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SettingsRejected, SreError
@@ -37,26 +37,30 @@ def make_app(
     operator: str | None = None,
     queue_age_s: Callable[[], float | None] | None = None,
     wait_factor: float = 1.0,
+    name_of: NameOf | None = None,
 ) -> Flask:
     """Return the console.
 
     Args:
         world: The ports; the store is read. Only where ``decide`` is None is anything written.
         settings: The installation.
-        identity: Who asks; None takes IAP where ``settings.iap_audience`` is set, else the operator of this machine.
+        identity: Who asks; None takes IAP where ``settings.iap_audience`` is set, else the operator of this machine,
+            or where the service is bound elsewhere whoever comes, to read.
         decide: Records an answer; None runs the stage here, for which the world must hold the receipt key.
         form_key: Signs forms and links; None takes the settings' one, in an embedded installation what is derived from
             the receipt key.
         operator: The operator's name in local mode; None takes the name under which this process runs.
         queue_age_s: Age of the oldest waiting message, where the bus says.
         wait_factor: What a rehearsal's waits are divided by, where its scenario says more than the settings.
+        name_of: Says whom a token of the cluster belongs to; None where no cluster can be asked.
 
     Raises:
         SettingsRejected: A cloud store without IAP, which would show and decide for everybody; behind IAP no public
             address to know our own forms by; in the cloud no key that all instances sign forms with.
     """
     asked_by = identity or _identity(settings, operator or _user())
-    if not asked_by.local and not settings.public_url.startswith("https://"):
+    proxied = not asked_by.local and not isinstance(asked_by, AnyReader)
+    if proxied and not settings.public_url.startswith("https://"):
         raise SettingsRejected(
             "the console was not started",
             why=f"PUBLIC_URL is {settings.public_url!r}, and answers count only when they come from that address",
@@ -71,6 +75,7 @@ def make_app(
         pages=make_pages(),
         queue_age_s=queue_age_s or (lambda: None),
         wait_factor=wait_factor,
+        name_of=None if asked_by.local else name_of,
     )
     app = Flask("agent.entrypoints.console", static_folder=None, template_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = BODY_LIMIT
@@ -94,7 +99,7 @@ def _identity(settings: Settings, operator: str) -> Identity:
             why="IAP_AUDIENCE is unset, and a console without it would be open to everybody",
             hint="put the console behind Identity-Aware Proxy and set IAP_AUDIENCE",
         )
-    return LocalOperator(operator)
+    return LocalOperator(operator) if settings.trusts_this_machine else AnyReader()
 
 
 def _form_key(world: StageContext, settings: Settings) -> bytes:

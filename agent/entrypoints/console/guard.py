@@ -44,12 +44,7 @@ def check_local(request: Request) -> None:
     Raises:
         PolicyRefused: The host name or the sender is not this machine.
     """
-    host = urlsplit(f"//{request.headers.get('Host', '')}")
-    try:
-        name = host.hostname or ""
-        _ = host.port
-    except ValueError:
-        name = ""
+    name = _host_name(request)
     if name not in LOCAL_NAMES:
         raise _not_here(f"it was asked for under the name {name[:60]!r}")
     carrier = next((n for n in request.headers.keys() if n.title() in CARRIERS or _forwarded(n)), None)  # noqa: SIM118 - werkzeug's headers iterate over pairs
@@ -68,15 +63,52 @@ def _forwarded(header: str) -> bool:
     return header.lower().startswith("x-forwarded-")
 
 
-def own_origin(request: Request, *, local: bool, public_url: str) -> str:
+def check_name(request: Request, public_url: str) -> None:
+    """Refuse a name that an attacker may have pointed here; addresses, this machine's names and our own are taken.
+
+    Raises:
+        PolicyRefused: It is another name.
+    """
+    name = _host_name(request)
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        if name not in LOCAL_NAMES and name != urlsplit(public_url).hostname:
+            raise PolicyRefused(
+                "the page was not shown",
+                why=f"it was asked for under the name {name[:60]!r}, which is not ours",
+                hint="set PUBLIC_URL to the address under which people reach the console, or use kubectl port-forward",
+            ) from None
+
+
+def own_origin(request: Request, *, by_host: bool, public_url: str) -> str:
     """Return ``scheme://host[:port]`` as people's browsers see us.
 
-    Behind a proxy the request's own host is what the proxy made of it, so the setting decides.
+    Args:
+        request: The request at hand.
+        by_host: Whether the request's own host is what the browser asked for; behind a proxy it is what the proxy
+            made of it, so the setting decides.
+        public_url: The setting.
     """
-    if local:
-        return f"http://{request.headers.get('Host', '')}"
     parts = urlsplit(public_url)
-    return f"{parts.scheme}://{parts.netloc}"
+    host = request.headers.get("Host", "")
+    return f"http://{host}" if by_host and host != parts.netloc else f"{parts.scheme}://{parts.netloc}"
+
+
+def is_private(origin: str) -> bool:
+    """Whether nobody between the browser and us can read what is sent: encrypted, or this machine's own address."""
+    parts = urlsplit(origin)
+    return parts.scheme == "https" or (parts.hostname or "") in LOCAL_NAMES
+
+
+def _host_name(request: Request) -> str:
+    host = urlsplit(f"//{request.headers.get('Host', '')}")
+    try:
+        name = host.hostname or ""
+        _ = host.port
+    except ValueError:
+        return ""
+    return name
 
 
 def _not_here(why: str) -> PolicyRefused:

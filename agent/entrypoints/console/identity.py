@@ -1,11 +1,14 @@
-"""Who looks at the page: the operator of this machine, or the person a verified IAP assertion names; no header else."""
+"""Who looks at the page: the operator of this machine, whom an IAP assertion names, or anybody who may only read."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 from werkzeug.datastructures import Headers
 
+from agent.core.decision.decision import Channel
 from agent.core.value import Value
 from agent.entrypoints.http.assertion import verified_claims
+from agent.entrypoints.http.decide_service import DecideService
 from agent.entrypoints.http.signed_token import Keys
 from agent.errors import InputRejected, PolicyRefused
 from agent.ports.clock import Clock
@@ -14,10 +17,16 @@ ASSERTION = "X-Goog-IAP-JWT-Assertion"
 
 
 class Person(Value):
-    """A person as we know them; ``verified`` says whether anything but their word proves the name."""
+    """A person as we know them; ``verified`` says whether anything but their word proves the name.
+
+    Attributes:
+        name: Empty where nothing says who it is: such a person may read.
+        channel: Through what a decision of theirs comes.
+    """
 
     name: str
     verified: bool
+    channel: Channel = Channel.CONSOLE
 
 
 class Identity(Protocol):
@@ -53,6 +62,30 @@ class LocalOperator:
     def person(self, headers: Headers) -> Person:  # noqa: ARG002 - no header says who sits here
         """Return the operator, whatever the headers claim."""
         return self._person
+
+
+def name_of(service: DecideService) -> Callable[[str], Person]:
+    """Return what tells whom a token of the cluster belongs to, within the time that a page may take."""
+
+    def named(token: str) -> Person:
+        authenticator = service.authenticator
+        assert authenticator is not None
+        found = service.workers.within(
+            service.answer_s, lambda: authenticator.cluster_user(token), what="the token was not checked"
+        )
+        return Person(name=found.who, verified=True, channel=found.channel)
+
+    return named
+
+
+class AnyReader:
+    """Whoever reaches a console that is bound outside this machine: being there proves nothing, so they may read."""
+
+    local = False
+
+    def person(self, headers: Headers) -> Person:  # noqa: ARG002 - no header of a reader proves anything
+        """Return somebody without a name, whatever the headers claim."""
+        return Person(name="", verified=False)
 
 
 class IapPerson:

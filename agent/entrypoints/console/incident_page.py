@@ -15,7 +15,7 @@ from agent.core.value import Value
 from agent.entrypoints.console.forms import token
 from agent.entrypoints.console.identity import Person
 from agent.entrypoints.console.memory_bar import Bar, memory_bar
-from agent.entrypoints.console.permission import may_not_approve, may_not_decide
+from agent.entrypoints.console.permission import may_not_approve, may_not_decide, nobody_may_approve
 from agent.ports.stage_context import StageContext
 from agent.presentation.evidence import field_source, log_of, place_of
 from agent.presentation.measured import VERDICTS
@@ -40,15 +40,24 @@ STATE_WORDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Viewer:
-    """Who looks, with what a form of theirs is signed with."""
+    """Who looks, with what a form of theirs is signed with.
+
+    Attributes:
+        by_token: Whether somebody without a name may say who they are with a token of the cluster.
+    """
 
     person: Person
     cookie: str
     form_key: bytes
+    by_token: bool = False
 
 
 class Form(Value):
-    """What this person may answer; ``objection`` says why not all of it."""
+    """What this person may answer; ``objection`` says why not all of it.
+
+    Attributes:
+        by_token: Whether the form asks for a token of the cluster, which says who answers.
+    """
 
     shown: bool = False
     may_approve: bool = False
@@ -58,6 +67,7 @@ class Form(Value):
     who: str = ""
     verified: bool = False
     open: bool = False
+    by_token: bool = False
 
 
 class Bars(Value):
@@ -144,8 +154,12 @@ def form_for(world: StageContext, incident: Incident, plan: Plan, viewer: Viewer
     if not is_asked(incident, plan, now):
         return Form()
     person = viewer.person
-    barred = may_not_decide(world, person, plan)
-    half = barred or may_not_approve(world, person, incident, plan)
+    if person.name:
+        barred = may_not_decide(world, person, plan)
+        half = barred or may_not_approve(world, person, incident, plan)
+    else:
+        half = nobody_may_approve(incident, plan, by_token=viewer.by_token)
+        barred = half if not viewer.by_token else ""
     return Form(
         shown=True,
         may_approve=not half,
@@ -155,6 +169,7 @@ def form_for(world: StageContext, incident: Incident, plan: Plan, viewer: Viewer
         who=person.name,
         verified=person.verified,
         open=bool(half) and not barred,
+        by_token=viewer.by_token,
     )
 
 

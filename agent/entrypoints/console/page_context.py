@@ -13,7 +13,7 @@ from agent.core.incident.incident import Incident
 from agent.core.plan.plan import Plan
 from agent.entrypoints.console import forms, guard
 from agent.entrypoints.console.answer_result import Result
-from agent.entrypoints.console.identity import Identity, Person
+from agent.entrypoints.console.identity import AnyReader, Identity, Person
 from agent.entrypoints.console.incident_page import Viewer, is_asked
 from agent.entrypoints.console.render import render
 from agent.errors import DependencyFailed, InputRejected
@@ -26,6 +26,9 @@ from agent.stages.shared.kill_switch import kill_switch_message
 
 Decide = Callable[[DecisionRequest], object]
 """Records an answer; what it returns is not looked at, the store is."""
+
+NameOf = Callable[[str], Person]
+"""Returns whom a token that was typed into the form belongs to; raises InputRejected or DependencyFailed."""
 
 REFRESH_S = 5
 
@@ -42,6 +45,17 @@ class PageContext:
     pages: Environment
     queue_age_s: Callable[[], float | None]
     wait_factor: float = 1.0
+    name_of: NameOf | None = None
+
+    @property
+    def by_host(self) -> bool:
+        """Whether browsers reach us without a proxy that we know, so that the address they asked for is ours."""
+        return self.identity.local or isinstance(self.identity, AnyReader)
+
+    @property
+    def origin(self) -> str:
+        """The origin of our own pages, as the browser of the request at hand sees it."""
+        return guard.own_origin(request, by_host=self.by_host, public_url=self.settings.public_url)
 
 
 def who_asks(console: PageContext) -> Person:
@@ -52,6 +66,8 @@ def who_asks(console: PageContext) -> Person:
     """
     if console.identity.local:
         guard.check_local(request)
+    elif console.by_host:
+        guard.check_name(request, console.settings.public_url)
     return console.identity.person(request.headers)
 
 
@@ -61,7 +77,8 @@ def viewer_of(console: PageContext, person: Person) -> Viewer:
     if not 16 <= len(cookie) <= 64:
         cookie = forms.new_cookie()
         g.new_cookie = cookie
-    return Viewer(person=person, cookie=cookie, form_key=console.form_key)
+    by_token = console.name_of is not None and guard.is_private(console.origin)
+    return Viewer(person=person, cookie=cookie, form_key=console.form_key, by_token=by_token)
 
 
 def answer_page(console: PageContext, person: Person, result: Result, *, plan: Plan | None = None) -> Response:
@@ -110,7 +127,7 @@ def page(
     response = Response(html, content_type="text/html; charset=utf-8")
     cookie = g.pop("new_cookie", None)
     if cookie is not None:
-        secure = not console.identity.local
+        secure = console.origin.startswith("https://")
         response.set_cookie(forms.COOKIE, cookie, httponly=True, samesite="Lax", secure=secure, path="/")
     return response
 

@@ -1,5 +1,6 @@
-"""Where the console listens: a port of this machine."""
+"""Where the console listens: a port of this machine, or of an address that the operator names."""
 
+import ipaddress
 import socket
 
 from agent.entrypoints.console.server import BACKLOG, ConsoleServer, Wsgi
@@ -8,32 +9,41 @@ from agent.errors import InputRejected
 ADDRESS = "127.0.0.1"
 
 
-def claim(port: int) -> socket.socket:
-    """Take a port of this machine, before anything is made that would need it.
+def claim(port: int, address: str = ADDRESS) -> socket.socket:
+    """Take a port, before anything is made that would need it.
 
     Args:
         port: 0 takes a free one; ``getsockname()`` tells which.
+        address: An address of this machine; ``0.0.0.0`` and ``::`` are all of them.
 
     Raises:
-        InputRejected: The port is none, taken, or not ours to take.
+        InputRejected: The port is none, taken, or not ours to take; or the address is no address of this machine.
     """
-    held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        family = socket.AF_INET6 if ipaddress.ip_address(address).version == 6 else socket.AF_INET
+    except ValueError as error:
+        raise InputRejected(
+            f"the console was not started on {address[:80]!r}",
+            why="it is no IP address",
+            hint="name an address of this machine, such as: sre-agent up --bind 0.0.0.0",
+        ) from error
+    held = socket.socket(family, socket.SOCK_STREAM)
     try:
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        held.bind((ADDRESS, port))
+        held.bind((address, port))
         held.listen(BACKLOG)
     except (OSError, OverflowError) as error:
         held.close()
         raise InputRejected(
             f"the console was not started on port {port}",
-            why="something else listens there, or the port is not allowed",
+            why=f"something else listens there, or the port or the address {address!r} is not allowed",
             hint="stop it, or choose another: sre-agent up --port 8081",
         ) from error
     return held
 
 
 def local_server(app: Wsgi, *, at: socket.socket) -> ConsoleServer:
-    """Return a server bound to this machine alone; ``serve_forever()`` runs it, ``shutdown()`` ends it.
+    """Return a server; ``serve_forever()`` runs it, ``shutdown()`` ends it.
 
     Args:
         app: The console.

@@ -1,4 +1,4 @@
-"""What proves to the deciding function who somebody is: a Google account's ID token, or an assertion of IAP."""
+"""What proves to the deciding function who somebody is: a Google ID token, an IAP assertion, a cluster token."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -11,6 +11,7 @@ from agent.core.decision.signed_request import Signed
 from agent.core.value import Value
 from agent.errors import InputRejected
 from agent.ports.clock import Clock
+from agent.ports.token_review import TokenReview
 
 TOKEN_HEADER = "X-Sre-Id-Token"  # noqa: S105 - a header's name
 """A header of our own: Cloud Run may take the signature off a token in ``Authorization`` that it has checked itself,
@@ -30,7 +31,7 @@ class Principal(Value):
     """Somebody who is who they say.
 
     Attributes:
-        who: The e-mail address.
+        who: The identity as the channel proves it: an e-mail address, or a Kubernetes username.
         channel: Through what they speak.
         mark: A name of the very token, without its content.
         until: When it stops being accepted.
@@ -59,6 +60,7 @@ class Authenticator:
         google: Public keys of Google's accounts.
         iap_audience: The audience of the console behind Identity-Aware Proxy; None refuses every assertion.
         iap: Public keys of the proxy.
+        review: Asks the cluster about its own tokens; None refuses them.
     """
 
     clock: Clock
@@ -67,17 +69,20 @@ class Authenticator:
     audiences: tuple[str, ...] = ()
     own: str | None = None
     iap_audience: str | None = None
+    review: TokenReview | None = None
 
     def operator(self, headers: Mapping[str, str]) -> Principal:
-        """Return whose ID token came with a request.
+        """Return whose token came with a request: an ID token of Google, or one of the cluster.
 
         Raises:
             Unproven: None came, or there is any doubt about it.
-            DependencyFailed: Google's keys could not be had.
+            DependencyFailed: Google's keys could not be had, or the cluster did not answer.
         """
         given = [value for name, value in headers.items() if name.lower() == TOKEN_HEADER.lower()]
         if len(given) != 1 or not given[0]:
             raise _unproven(f"the request carries no ID token in {TOKEN_HEADER}")
+        if self.review is not None and not _is_of_google(given[0]):
+            return self.cluster_user(given[0])
         if not any(self.audiences):
             raise _unproven(
                 "this installation accepts no audience", hint="set ID_TOKEN_AUDIENCES; see docs/security.md"
@@ -95,6 +100,23 @@ class Authenticator:
             raise _unproven(why, hint="get a fresh one: gcloud auth print-identity-token")
         return _principal(given[0], said.email, said.expires_s, Channel.COMMAND_LINE, shared=shared)
 
+    def cluster_user(self, token: str) -> Principal:
+        """Return the bearer of a cluster's token.
+
+        Raises:
+            Unproven: Any doubt, or the agent is not in a cluster.
+            DependencyFailed: The API server could not be asked.
+        """
+        if self.review is None:
+            raise _unproven("this installation asks no cluster about tokens", hint="see docs/kubernetes.md")
+        from agent.entrypoints.http.kubernetes_token import reviewed_token
+
+        try:
+            said = reviewed_token(token, review=self.review, now=self.clock.now())
+        except InputRejected as error:
+            raise _unproven(error.why, hint=error.hint) from error
+        return _principal(token, said.username, said.expires_at.timestamp(), Channel.KUBERNETES)
+
     def visitor(self, assertion: str) -> Principal:
         """Return the person of an assertion that the console hands on.
 
@@ -111,6 +133,17 @@ class Authenticator:
         except InputRejected as error:
             raise _unproven(error.why, hint=error.hint) from error
         return _principal(assertion, said.email, said.expires_s, Channel.CONSOLE)
+
+
+def _is_of_google(raw: str) -> bool:
+    """Whether a token names Google as its issuer: such a one is never shown to the cluster, and proves nothing yet."""
+    from agent.entrypoints.http.id_token import ID_TOKEN, ISSUERS
+    from agent.entrypoints.http.signed_token import read_claims
+
+    try:
+        return read_claims(raw, ID_TOKEN).get("iss") in ISSUERS
+    except InputRejected as error:
+        raise _unproven(error.why, hint=error.hint) from error
 
 
 def _principal(raw: str, who: str, expires_s: float, channel: Channel, *, shared: bool = False) -> Principal:

@@ -134,12 +134,21 @@ def _refused(error: SreError) -> RawResponse:
     return refusal(HTTPStatus.SERVICE_UNAVAILABLE, NOT_RECORDED)
 
 
-def beside(app: Wsgi, service: DecideService) -> Wsgi:
-    """Return a web application that lets Slack and webhooks in by their own paths, and everybody else to ``app``."""
-    door = make_http_app(decisions(service))
+def beside(app: Wsgi, service: DecideService, *others: Door, by_header: str | None = None) -> Wsgi:
+    """Return a web application that lets Slack and webhooks in by their own paths, and everybody else to ``app``.
+
+    Args:
+        app: The console.
+        service: What Slack and webhooks are answered with.
+        others: Further doors, for requests that carry ``by_header``.
+        by_header: The header that tells a program with a token from a browser.
+    """
+    door = make_http_app(decisions(service), *others)
+    marked = f"HTTP_{by_header.upper().replace('-', '_')}" if by_header else None
 
     def both(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         path = str(environ.get("PATH_INFO", ""))
-        return (door if path == SLACK_PATH or path.startswith(WEBHOOK_PATH) else app)(environ, start)
+        machine = path == SLACK_PATH or path.startswith(WEBHOOK_PATH) or (marked is not None and marked in environ)
+        return (door if machine else app)(environ, start)
 
     return both

@@ -14,6 +14,7 @@ from agent.entrypoints.http.authenticator import Authenticator
 from agent.errors import DependencyFailed, PolicyRefused
 from agent.ports.clock import Clock
 from agent.ports.stage_context import StageContext
+from agent.ports.token_review import TokenReview
 from agent.settings import Settings
 
 ANSWER_S = 2.0  # of the three seconds that Slack waits
@@ -107,19 +108,25 @@ def until(answer_s: float) -> Callable[[], bool]:
     return lambda: time.monotonic() < ends
 
 
-def open_decide_service(settings: Settings, world: StageContext) -> DecideService:
-    """Return the service of an installation; without secrets in the settings it refuses everything."""
+def open_decide_service(settings: Settings, world: StageContext, *, review: TokenReview | None = None) -> DecideService:
+    """Return the service of an installation; without secrets in the settings it refuses everything.
+
+    Args:
+        settings: The installation.
+        world: Of the owner `decide`.
+        review: Asks the cluster about its own tokens, where the agent lives in one.
+    """
     return DecideService(
         world=world,
         clock=machine_clock(),
         slack_secret=slack_secret(settings),
         webhook_secrets=decider_secrets(settings),
         reply=slack_reply(),
-        authenticator=make_authenticator(settings),
+        authenticator=make_authenticator(settings, review=review),
     )
 
 
-def make_authenticator(settings: Settings) -> Authenticator:
+def make_authenticator(settings: Settings, *, review: TokenReview | None = None) -> Authenticator:
     """Return what people of the command line and the console are known by; nothing is fetched before it is needed."""
     clock = machine_clock()
     return Authenticator(
@@ -129,4 +136,5 @@ def make_authenticator(settings: Settings) -> Authenticator:
         audiences=settings.id_token_audiences,
         own=settings.decide_url,
         iap_audience=settings.iap_audience,
+        review=review,
     )

@@ -247,10 +247,11 @@ def _asked(form: type[F], query: bytes) -> F:
 
 def _approver(service: DecideService, principal: Principal) -> None:
     """Refuse whom the policy names for nothing."""
-    if service.world.rules.policy.approver(principal.channel, principal.who) is None:
+    policy = service.world.rules.policy
+    if policy.approver(principal.channel, principal.who) is None:
         raise PolicyRefused(
             "the request was refused",
-            why=f"policy.toml names no approver with the e-mail {principal.who!r}",
+            why=policy.bars(principal.channel, principal.who, ""),
             hint="ask an approver, or have yourself added to policy.toml; see docs/policy.md",
         )
 

@@ -14,11 +14,17 @@ if TYPE_CHECKING:
     from agent.settings import Settings
 
 THREADS = 4
+LOOPBACK = "127.0.0.1"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the contract's words."""
-    parser.add_argument("--port", type=int, default=8080, help="port of the console on 127.0.0.1 (default 8080)")
+    parser.add_argument("--port", type=int, default=8080, help="port of the console (default 8080)")
+    parser.add_argument(
+        "--bind",
+        metavar="ADDRESS",
+        help="address of the console (default: BIND, else 127.0.0.1); elsewhere a decision needs a proof of identity",
+    )
     parser.add_argument("--example", metavar="FOLDER", help="rehearse this recorded incident (a folder of examples/)")
     parser.add_argument(
         "--pair-databases",
@@ -44,12 +50,14 @@ def run(args: argparse.Namespace) -> int:
     from agent.entrypoints.console.serve import claim
     from agent.settings import read_settings
 
+    given = read_settings()
     require_local_settings(
-        read_settings(),
+        given,
         what="nothing was started",
         hint="unset them for a service on this machine; the cloud's is deployed with ./deploy.sh apply",
     )
-    with claim(args.port) as held:
+    args.bind = args.bind or given.bind
+    with claim(args.port, args.bind) as held:
         settings = read_settings(**_overrides(args, held.getsockname()[1]))
         with state_lock(settings):
             return _serve(args, settings, held)
@@ -60,7 +68,6 @@ def _serve(args: argparse.Namespace, settings: "Settings", held: socket.socket) 
     from agent.entrypoints.service import Ticker, handlers, publish_example
     from agent.entrypoints.telemetry import configure_log
 
-    port = held.getsockname()[1]
     configure_log(as_json=settings.log_json)
     app = build_app(settings)
     _check_databases(app, anew=args.pair_databases)
@@ -73,7 +80,7 @@ def _serve(args: argparse.Namespace, settings: "Settings", held: socket.socket) 
     if args.example:
         publish_example(app, Path(args.example))
     threading.Thread(target=server.serve_forever, name="console", daemon=True).start()
-    _greet(port, app)  # before the workers, whose log would run into its lines
+    _greet(held.getsockname()[:2], app)  # before the workers, whose log would run into its lines
     pool.start()
     ticker.tick()
     ticker.start()
@@ -110,7 +117,9 @@ def _check_databases(app: "App", *, anew: bool) -> None:
 
 
 def _overrides(args: argparse.Namespace, port: int) -> dict[str, Any]:
-    found: dict[str, Any] = {"public_url": f"http://127.0.0.1:{port}"}
+    found: dict[str, Any] = {"bind": args.bind}
+    if args.bind == LOOPBACK:  # elsewhere people reach it under an address that only the operator knows
+        found["public_url"] = f"http://{LOOPBACK}:{port}"
     if args.example:
         found["platform"] = f"rehearsal:{args.example}"
     if args.rehearse_by_fit:
@@ -121,25 +130,41 @@ def _overrides(args: argparse.Namespace, port: int) -> dict[str, Any]:
 def console_server(app: "App", held: socket.socket) -> "ConsoleServer":
     """Return the console of an installation, on a port that was claimed."""
     from agent.entrypoints.console.app import make_app
+    from agent.entrypoints.console.identity import name_of
     from agent.entrypoints.console.serve import local_server
+    from agent.entrypoints.http.authenticator import TOKEN_HEADER
     from agent.entrypoints.http.decide import beside
     from agent.entrypoints.http.decide_service import open_decide_service
+    from agent.entrypoints.http.operators import operators
     from agent.ports.stage_context import Owner
 
+    review = app.environment.token_review
+    service = open_decide_service(app.settings, app.contexts[Owner.DECIDE], review=review)
     pages = make_app(
         app.contexts[Owner.DECIDE],
         settings=app.settings,
         queue_age_s=app.queue.oldest_s,
         wait_factor=app.environment.wait_factor,
+        name_of=name_of(service) if review is not None else None,
     )
     server = local_server(pages, at=held)
-    server.app = beside(pages, open_decide_service(app.settings, app.contexts[Owner.DECIDE]))
+    if app.settings.trusts_this_machine:
+        server.app = beside(pages, service)
+    else:
+        server.app = beside(pages, service, operators(service), by_header=TOKEN_HEADER)
     return server
 
 
-def _greet(port: int, app: "App") -> None:
-    print(f"console:  http://127.0.0.1:{port}/", file=sys.stderr)
+def _greet(at: tuple[str, int], app: "App") -> None:
+    address, port = at
+    host = f"[{address}]" if ":" in address else address
+    print(f"console:  http://{host}:{port}/", file=sys.stderr)
     print(f"watching: {', '.join(s.name for s in app.services.services) or 'nothing'}", file=sys.stderr)
     if app.environment.wait_factor > 1:
         print(f"rehearsal: a recorded incident; waits are divided by {app.environment.wait_factor:g}", file=sys.stderr)
-    print("decide there, or with: sre-agent approve PLAN | reject PLAN --why TEXT   (Ctrl-C stops)", file=sys.stderr)
+    if not app.settings.trusts_this_machine:
+        print("bound outside this machine: the console reads, a decision needs a proof of identity", file=sys.stderr)
+    else:
+        print(
+            "decide there, or with: sre-agent approve PLAN | reject PLAN --why TEXT   (Ctrl-C stops)", file=sys.stderr
+        )

@@ -92,6 +92,39 @@ def test_it_tells_the_port_that_it_took_answers_there_and_ends_when_told(tmp_pat
             process.kill()
 
 
+@pytest.mark.parametrize("address", ["here", "192.0.2.300", "example.com", "192.0.2.1"])
+def test_an_address_that_is_not_this_machines_starts_nothing(tmp_path, monkeypatch, capsys, address):
+    monkeypatch.setenv("STORE", f"sqlite:{tmp_path / 'state'}")
+    assert main(["up", "--port", "0", "--bind", address]) == 2
+    assert address in capsys.readouterr().err
+    assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.slow
+def test_bound_elsewhere_being_there_decides_nothing(tmp_path):
+    """The page is read, a decision without a proof is refused at its door and on the command line beside it."""
+    words = [sys.executable, "-m", "agent.entrypoints.cli.main", "up", "--port", "0", "--example", str(EXAMPLE)]
+    environ = {**os.environ, "STORE": f"sqlite:{tmp_path / 'state'}", "BIND": "0.0.0.0"}
+    with subprocess.Popen(words, env=environ, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            told = next(line for line in process.stderr if line.startswith("console:"))
+            assert "http://0.0.0.0:" in told
+            url = told.split()[1].replace("0.0.0.0", "127.0.0.1")
+            assert requests.get(f"{url}healthz", timeout=30).text == "ok\n"
+            page = requests.get(url, timeout=30)
+            assert (page.status_code, "reading only" in page.text) == (200, True)
+            body = {"plan": "p-1", "answer": "approve"}
+            refused = requests.post(f"{url}decisions", json=body, headers={"X-Sre-Id-Token": "a.b.c"}, timeout=30)
+            assert refused.status_code == 401
+            stop = [sys.executable, "-m", "agent.entrypoints.cli.main", "stop", "--off"]
+            said = subprocess.run(stop, env=environ, capture_output=True, text=True, timeout=60, check=False)
+            assert said.returncode != 0
+            assert "bound to 0.0.0.0" in said.stderr
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(timeout=60)
+
+
 @pytest.mark.parametrize(
     ("store", "bus", "says"),
     [
