@@ -37,7 +37,7 @@ class Settings(Value):
         store: ``sqlite:FOLDER`` (embedded: state, control and queue stand in that folder) or ``firestore:PROJECT``.
         bus: ``embedded`` or ``pubsub:PROJECT``.
         pubsub_emulator: ``HOST:PORT`` of Google's Pub/Sub emulator; None is the real service.
-        platform: ``rehearsal:FOLDER`` (a folder of examples/), ``cloud_run:PROJECT`` or ``host``.
+        platform: ``rehearsal:FOLDER`` (of examples/), ``cloud_run:PROJECT``, ``kubernetes[:CONTEXT]`` or ``host``.
         cloud_run_emulator: ``HOST:PORT`` of a stand-in for Cloud Run's Admin API on this machine, for tests and
             rehearsals: it is spoken to in the clear and without credentials. None is the real service.
         logging_emulator: The same for Cloud Logging.
@@ -262,8 +262,8 @@ WORDS: dict[str, _Word] = {
     "PUBSUB_EMULATOR_HOST": _Word(field="pubsub_emulator", read=_address, want="host:port of an emulator"),
     "PLATFORM": _Word(
         field="platform",
-        read=_scheme("rehearsal:", "cloud_run:", "host"),
-        want="rehearsal:<folder> | cloud_run:<project> | host",
+        read=_scheme("rehearsal:", "cloud_run:", "kubernetes", "kubernetes:", "host"),
+        want="rehearsal:<folder> | cloud_run:<project> | kubernetes[:<context>] | host",
     ),
     "CLOUD_RUN_EMULATOR_HOST": _Word(field="cloud_run_emulator", read=_loopback, want=_STAND_IN),
     "CLOUD_LOGGING_EMULATOR_HOST": _Word(field="logging_emulator", read=_loopback, want=_STAND_IN),

@@ -30,8 +30,9 @@ def normal(name: str) -> str:
 
 @cache
 def declared() -> frozenset[str]:
-    """Distributions that requirements.in names."""
-    rows = (line.partition("#")[0].strip() for line in (ROOT / "requirements.in").read_text().splitlines())
+    """Distributions that requirements.in and the extras name."""
+    files = sorted(p for p in ROOT.glob("requirements*.in") if p.stem not in {"requirements-dev", "requirements-audit"})
+    rows = (line.partition("#")[0].strip() for file in files for line in file.read_text().splitlines())
     return frozenset(normal(re.split(r"[\[<>=~! ;]", row)[0]) for row in rows if row)
 
 
@@ -68,6 +69,17 @@ def test_what_is_declared_is_imported_or_says_why() -> None:
     used = {distribution(name) for path in CODE for name in imported(path.read_text())}
     assert declared() - used == set(NOT_IMPORTED)
     assert all((ROOT / reason).is_file() for reason in NOT_IMPORTED.values())
+
+
+def test_an_extra_is_imported_late_and_by_its_own_adapters() -> None:
+    """Who does not install the extra can import everything but what speaks to that platform."""
+    for path in CODE:
+        top = {n for node in ast.parse(path.read_text()).body for n in _names(node)}
+        assert not {name for name in top if name.partition(".")[0] == "kubernetes"}, f"{path}: import it late"
+
+
+def _names(node: ast.stmt) -> set[str]:
+    return imported(ast.unparse(node)) if isinstance(node, ast.Import | ast.ImportFrom) else set()
 
 
 def test_an_undeclared_import_is_found() -> None:

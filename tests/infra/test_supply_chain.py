@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-LOCKED = ("requirements.txt", "requirements-dev.txt", "requirements-audit.txt")
+LOCKED = ("requirements.txt", "requirements-kubernetes.txt", "requirements-dev.txt", "requirements-audit.txt")
 
 
 def pinned(root, name):

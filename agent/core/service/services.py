@@ -12,6 +12,7 @@ from agent.errors import InputRejected, SettingsRejected
 
 Platform = Literal["cloud_run", "host", "kubernetes", "container_apps", "tpu_vm", "ec2"]
 
+_DNS_LABEL = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 _KEY_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")  # short and plain: a key itself is no such name
 
 # Where a resource's labels carry the name of the service; the first that is there counts.
@@ -56,6 +57,10 @@ class Service(Value):
             the setting SERVICE_API_KEYS it is, never the key. None where it wants none.
         spare_accelerators: Accelerators of this kind that are free beside the running instances, so that a new
             revision can come up beside the old one; None where nobody said, which counts as none.
+        namespace: Kubernetes: the namespace of the workload.
+        workload: Kubernetes: ``deployment/NAME`` or ``statefulset/NAME``; None is the Deployment of the service's name.
+        container: Kubernetes: the container that serves the model; None where it is plain from its GPU or port.
+        context: Kubernetes: a context of the kubeconfig; None is the one of PLATFORM, or the cluster around us.
         scenario: A rehearsal: path of the scenario file, relative to this file. None in earnest.
     """
 
@@ -74,6 +79,10 @@ class Service(Value):
     labels: dict[str, str] = Field(default_factory=dict)
     api_key: str | None = None
     spare_accelerators: int | None = Field(default=None, ge=0, le=1024)
+    namespace: str | None = Field(default=None, pattern=_DNS_LABEL)
+    workload: str | None = Field(default=None, pattern=r"^(deployment|statefulset)/[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")
+    container: str | None = Field(default=None, pattern=_DNS_LABEL)
+    context: str | None = Field(default=None, min_length=1)
     scenario: str | None = None
 
     @field_validator("mounts")
@@ -97,6 +106,8 @@ class Service(Value):
     def _readable(self) -> Self:
         if self.platform == "cloud_run" and not (self.project and self.location):
             raise ValueError("a cloud_run service needs project and location")
+        if self.platform != "kubernetes" and (self.workload or self.container or self.context):
+            raise ValueError("workload, container and context belong to a kubernetes service")
         mounted = self.checkpoint is not None and self.checkpoint.startswith("/")
         if mounted and self.platform != "host" and self._resolved(self.checkpoint or "") is None:
             raise ValueError(f"checkpoint {self.checkpoint!r} lies under none of mounts {sorted(self.mounts)}")
