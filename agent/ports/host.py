@@ -28,6 +28,7 @@ class Start(Value):
 
     Attributes:
         effect_key: The stamp of a change of ours; None where a person started it.
+        ended_by: The stamp of the stop or deletion of ours that ended it; empty where none did.
         mark: Stands in the environment of every process of this start.
         template: The configuration it was started with, canonical JSON.
         asked_at: When it was first asked to end, None while nobody has.
@@ -39,6 +40,7 @@ class Start(Value):
 
     revision: str
     effect_key: str | None = None
+    ended_by: str = ""
     mark: str
     template: str
     stage: Stage = Stage.WAITING
@@ -59,7 +61,7 @@ class Start(Value):
     @property
     def on_purpose(self) -> bool:
         """Whether it ended, or is to end, because we said so."""
-        return self.asked_at is not None
+        return self.asked_at is not None or bool(self.ended_by)
 
 
 class State(Value):
@@ -71,6 +73,7 @@ class State(Value):
         good_template: What last served; kept for a person, a roll-back has its own.
         by_hand: What a person last asked for, so that the same words find the running server again.
         starts: The newest last.
+        deleted: Whether the service was deleted; it is gone once the newest start has ended.
     """
 
     service: str
@@ -82,11 +85,17 @@ class State(Value):
     good_template: str | None = None
     by_hand: str = ""
     starts: tuple[Start, ...] = Field(default=())
+    deleted: bool = False
 
     @property
     def newest(self) -> Start | None:
         """The start that counts."""
         return self.starts[-1] if self.starts else None
+
+    @property
+    def gone(self) -> bool:
+        """Whether the service was deleted and nothing of it runs any more."""
+        return self.deleted and (self.newest is None or self.newest.stage is Stage.ENDED)
 
     @property
     def etag(self) -> str:
@@ -98,8 +107,8 @@ class State(Value):
         return next((s for s in reversed(self.starts) if s.revision == revision), None)
 
     def effect(self, key: str) -> Start | None:
-        """Return the start that an effect made."""
-        return next((s for s in reversed(self.starts) if s.effect_key == key), None)
+        """Return the start that an effect made, or ended."""
+        return next((s for s in reversed(self.starts) if key in {s.effect_key, s.ended_by}), None)
 
     def put(self, start: Start) -> "State":
         """Return the page with a start replaced, or added behind the others."""

@@ -6,6 +6,11 @@ from agent.core.change.verification import Measurement
 from agent.core.plan.action import Action
 from agent.core.service.serving import Live
 from agent.core.value import Value
+from agent.errors import InputRejected
+
+
+class NotDeployed(InputRejected):
+    """The service is configured here, and the platform does not have it: not created yet, or deleted."""
 
 
 class Order(Value):
@@ -16,6 +21,11 @@ class Order(Value):
         revision: The name of the revision to make; a second try with it finds the first.
         effect_key: Stamped on the revision.
         staged: New revision without traffic first.
+
+    A lifecycle is an order with one :class:`agent.core.plan.action.Lifecycle` alone; scaling to zero is a stop too. An
+    adapter that cannot do one refuses it with InputRejected in ``validate`` and ``apply``, and its hint says how a
+    person does it. A creation brings ``absent(...)``'s etag, and a service that stands without this effect's stamp is a
+    conflict. A stop and a start keep the template. A deletion is done when ``describe`` raises NotDeployed.
     """
 
     service: str
@@ -28,7 +38,10 @@ class Order(Value):
 
 
 class Restore(Value):
-    """A prior template and traffic to put back byte by byte."""
+    """A prior template and traffic to put back byte by byte.
+
+    An empty template stands for a service that was not there: what the change created is removed again.
+    """
 
     service: str
     incident: str
@@ -61,7 +74,11 @@ class Platform(Protocol):
     """
 
     def describe(self, service: str) -> Live:
-        """Return the service as it is now."""
+        """Return the service as it is now.
+
+        Raises:
+            NotDeployed: It is configured and not there.
+        """
         ...
 
     def validate(self, order: Order) -> None:
@@ -83,7 +100,11 @@ class Platform(Protocol):
         ...
 
     def find(self, service: str, effect_key: str) -> Operation | None:
-        """Return the operation of an effect read back by its stamp, or None where there is no trace of it."""
+        """Return the operation of an effect read back by its stamp, or None where there is no trace of it.
+
+        Raises:
+            NotDeployed: The service is not there, so nothing can be read back; of a deletion it may tell all the same.
+        """
         ...
 
     def operation(self, name: str) -> Operation:

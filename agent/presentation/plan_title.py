@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 
 from agent.core.plan.action import Difference, ForPerson, Restart, SetLivenessProbe, SetStartupProbe
+from agent.core.plan.action import LifecycleOperation as Operation
+from agent.core.plan.lifecycle import lifecycle_of
 from agent.core.plan.plan import Plan
 from agent.core.text.safe_text import shortened
 
@@ -28,6 +30,10 @@ def plan_title(plan: Plan) -> str:
 
 
 def _parts(plan: Plan) -> Iterator[str]:
+    operation = lifecycle_of(plan.actions)
+    if operation is not None:
+        yield _lifecycle(plan, operation)
+        return
     for action in plan.actions:
         if isinstance(action, ForPerson):
             yield _FIRST_SENTENCE.split(action.instruction, maxsplit=1)[0]
@@ -40,6 +46,20 @@ def _parts(plan: Plan) -> Iterator[str]:
     for row in plan.difference:
         if not row.path.startswith(_PROBES):
             yield _row(row)
+
+
+def _lifecycle(plan: Plan, operation: Operation) -> str:
+    service, after = plan.target.service, {row.path: row.after for row in plan.difference}
+    match operation:
+        case Operation.CREATE:
+            what = after.get("model") or after.get("flag --model") or after.get("image")
+            return f"Create {service} on {after.get('accelerator') or 'CPU'}: {what}"
+        case Operation.START:
+            return f"Start {service}"
+        case Operation.STOP:
+            return f"Stop {service} (scale to zero)"
+        case Operation.DELETE:
+            return f"Delete {service}; this cannot be undone"
 
 
 def _row(row: Difference) -> str:

@@ -4,13 +4,24 @@ from datetime import datetime
 
 from agent.core.change.expected_speed import compare_with_prediction, judge_by_need
 from agent.core.change.startup_figures import with_speed
-from agent.core.change.verification import NEEDED, Check, Measurement, Verdict, Verification, judge
+from agent.core.change.verification import (
+    NEEDED,
+    NEEDED_TO_END,
+    Check,
+    Measurement,
+    Verdict,
+    Verification,
+    judge,
+)
 from agent.core.incident.correlation import Meaning, meaning
 from agent.core.incident.incident import Incident
 from agent.core.intake.signal import Signal
+from agent.core.plan.action import LifecycleOperation
+from agent.core.plan.lifecycle import ends_service, lifecycle_of
 from agent.core.text.safe_text import shortened
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused
 from agent.ports.bus import Message, Topic
+from agent.ports.platform import NotDeployed
 from agent.ports.stage_context import StageContext
 from agent.stages.observe import needs_log
 from agent.stages.shared.commit import message_for, poll_again, save
@@ -28,13 +39,16 @@ def execution_to_verification(context: StageContext, incident: Incident) -> Stag
     """
     now = context.now_for(incident)
     verification, plan = incident.require_verification(), incident.require_plan()
-    fresh = _by_person(context, incident, now) if plan.by_person else _measured(context, incident, now)
+    ends = any(map(ends_service, plan.actions))
+    fresh = _fresh(context, incident, now, ends=ends)
     kept = (*verification.measurements, *fresh)[-KEPT_MEASUREMENTS:]
     seen = verification.with_(measurements=kept)
     if plan.by_person:
         verdict, why = _judge_person(seen, over=now >= seen.until)
     else:
-        verdict, why = judge(seen, over=now >= seen.until, needed=_needed(context, incident.service))
+        good = (ended := seen.latest(Check.ENDED)) is not None and ended.good is True
+        needed = NEEDED_TO_END if ends else _needed(context, incident.service)
+        verdict, why = judge(seen, over=good or now >= seen.until, needed=needed)
     if verdict is None:
         patient_s = (now - seen.since).total_seconds() / PATIENCE if plan.by_person else 0
         return _look_again(context, incident, seen, now, in_s=min(patient_s, PATIENT_S))
@@ -43,6 +57,31 @@ def execution_to_verification(context: StageContext, incident: Incident) -> Stag
     judged = incident.with_(verification=seen.with_(verdict=verdict, why=why, observed=known), due_at=now)
     save(context, judged, f"verdict {verdict}: {shortened(why, 300)}", now=now)
     return StageOutcome.NOTED
+
+
+def _fresh(context: StageContext, incident: Incident, now: datetime, *, ends: bool) -> tuple[Measurement, ...]:
+    if incident.require_plan().by_person:
+        return _by_person(context, incident, now)
+    if not ends:
+        return _measured(context, incident, now)
+    failed = (newest := incident.require_verification().latest(Check.READY)) is not None and newest.good is False
+    return () if failed else (_ended(context, incident, now),)
+
+
+def _ended(context: StageContext, incident: Incident, now: datetime) -> Measurement:
+    """Whether nothing serves any more; a deletion is over when the platform does not have the service."""
+    service, over = incident.service, now >= incident.require_verification().until
+    stop = lifecycle_of(incident.require_plan().actions) is LifecycleOperation.STOP
+    try:
+        live = context.require_platform(service).describe(service)
+    except NotDeployed:
+        return Measurement(check=Check.ENDED, good=True, says=f"the platform does not have {service} any more", at=now)
+    except (DependencyFailed, InputRejected, PolicyRefused) as error:
+        return Measurement(check=Check.ENDED, good=None, says=str(error)[:2000], at=now)
+    if stop and live.config.max_instances == 0 and not live.reconciling and live.ready is not True:
+        return Measurement(check=Check.ENDED, good=True, says=f"no instance of {service} serves", at=now)
+    says = f"{service} is still there" if not stop else f"{service} still serves"
+    return Measurement(check=Check.ENDED, good=False if over else None, says=says, at=now)
 
 
 def _look_again(

@@ -5,6 +5,8 @@ from datetime import datetime
 from agent.core.change.drift import drift_since
 from agent.core.change.execution import Effect, EffectKind, Intent, revision_name
 from agent.core.incident.incident import Incident
+from agent.core.plan.action import LifecycleOperation
+from agent.core.plan.lifecycle import lifecycle_of
 from agent.core.service.serving import Live
 from agent.ports.platform import Operation, Platform, Restore
 from agent.ports.stage_context import StageContext
@@ -14,6 +16,7 @@ from agent.stages.shared.effects import (
     REFUSALS,
     close_effect,
     effect_refused,
+    find_effect,
     key_of,
     note_started,
     perform,
@@ -37,7 +40,11 @@ def undo(context: StageContext, incident: Incident) -> StageOutcome:
     if incident.effect(EffectKind.APPLY) is None or platform is None:
         return rolled_back(context, incident, "nothing was changed by us", now)
     try:
-        if platform.find(incident.service, key_of(incident, EffectKind.APPLY)) is None:
+        made = find_effect(context, platform, incident, EffectKind.APPLY)
+        removing = stored_intent(context, incident, EffectKind.ROLL_BACK) is not None
+        if made is not None and lifecycle_of(incident.require_plan().actions) is LifecycleOperation.DELETE:
+            raise effect_refused(incident, "a deletion cannot be undone")
+        if made is None and not removing:
             close_effect(context, incident, EffectKind.APPLY, "it was rolled back before it was made")
             return rolled_back(context, incident, "the change was never made", now)
         intent = stored_intent(context, incident, EffectKind.ROLL_BACK) or _intend(context, incident, platform, now)

@@ -38,6 +38,8 @@ def watch_undo(context: StageContext, incident: Incident) -> StageOutcome:
 
 
 def _is_back(execution: Execution) -> str:
+    if not execution.prior_template:
+        return "what the change created is removed again"
     if execution.prior_ready is not False:
         return "the prior template serves again"
     older = execution.served_by_older

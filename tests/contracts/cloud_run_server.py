@@ -84,6 +84,9 @@ class StandIn:
         self.port = 0
         self.calls: list[tuple[str, Any]] = []
         self.updates: list[Any] = []
+        self.creations: list[Any] = []
+        self.deletions: list[Any] = []
+        self.uri = ""  # of a service that is created
         self.denied: set[str] = set()  # methods this identity may not call
 
     def put(self, body: dict[str, Any]) -> str:
@@ -109,6 +112,8 @@ class StandIn:
                     {
                         "GetService": self._method("GetService", run_v2.GetServiceRequest, self._get),
                         "UpdateService": self._method("UpdateService", run_v2.UpdateServiceRequest, self._update),
+                        "CreateService": self._method("CreateService", run_v2.CreateServiceRequest, self._create),
+                        "DeleteService": self._method("DeleteService", run_v2.DeleteServiceRequest, self._delete),
                     },
                 ),
                 grpc.method_handlers_generic_handler(
@@ -158,7 +163,7 @@ class StandIn:
                 fault = next((f for f in self._faults if f[0] == name), None)
                 if name in self.denied:
                     context.abort(grpc.StatusCode.PERMISSION_DENIED, f"Permission denied to call {name}")
-                if fault is not None and not (name == "UpdateService" and req.validate_only):
+                if fault is not None and not getattr(req, "validate_only", False):
                     self._faults.remove(fault)
                     if fault[3]:
                         handle(req, context)
@@ -227,8 +232,46 @@ class StandIn:
         self.updates.append(req)
         return self._write(kept, wanted, new=new)
 
+    def _create(self, req: Any, context: Any) -> Any:
+        name = f"{req.parent}/services/{req.service_id}"
+        if name in self._kept:
+            context.abort(grpc.StatusCode.ALREADY_EXISTS, f"Resource '{req.service_id}' already exists.")
+        made = run_v2.Service.pb(run_v2.Service())
+        wanted = _merged(made, run_v2.UpdateServiceRequest.pb(run_v2.UpdateServiceRequest(service=req.service)))
+        wanted.name, wanted.uri = name, self.uri
+        wrong = limits.complaints(wanted, frozenset(), gpus_allowed=self.gpus_allowed)
+        if wrong:
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, "\n".join(wrong))
+        if req.validate_only:
+            return operations_pb2.Operation(name=f"{req.parent}/operations/dry-run", done=True)
+        made.name, made.uri = name, self.uri
+        made.uid = hashlib.sha256(f"{name} {len(self.creations)}".encode()).hexdigest()[:32]
+        self.creations.append(req)
+        self._kept[name] = Kept(pb=made)
+        return self._write(self._kept[name], wanted, new=True)
+
+    def _delete(self, req: Any, context: Any) -> Any:
+        """A deletion takes its time; until then the service is there, with the time of its deletion on it."""
+        kept = self._find(req.name, context)
+        if req.etag and req.etag != kept.pb.etag:
+            context.abort(grpc.StatusCode.ABORTED, f"Conflict for resource '{_short(req.name)}': version {req.etag!r}")
+        operation = operations_pb2.Operation(name=f"{_location(req.name)}/operations/delete-{kept.writes}")
+        if req.validate_only:
+            return operation
+        if kept.pb.HasField("delete_time"):
+            context.abort(grpc.StatusCode.FAILED_PRECONDITION, f"Resource '{_short(req.name)}' is being deleted.")
+        self.deletions.append(req)
+        kept.pb.delete_time.FromDatetime(self._now() + _s(60))
+        self._touch(kept, spec=False)
+        operation.metadata.Pack(kept.pb)
+        kept.operations.append(operation)
+        return operation
+
     def _write(self, kept: Kept, wanted: Any, *, new: bool) -> Any:
         kept.pb.template.CopyFrom(wanted.template)
+        kept.pb.scaling.CopyFrom(wanted.scaling)
+        kept.pb.annotations.clear()
+        kept.pb.annotations.update(wanted.annotations)
         del kept.pb.traffic[:]
         kept.pb.traffic.extend(wanted.traffic)
         self._touch(kept, spec=True)
@@ -259,6 +302,10 @@ class StandIn:
         return answer
 
     def _settle(self) -> None:
+        due = [n for n, k in self._kept.items() if k.pb.HasField("delete_time")]
+        for name in due:
+            if self._now() >= self._kept[name].pb.delete_time.ToDatetime(self._now().tzinfo):
+                del self._kept[name]
         for kept in self._kept.values():
             for name, made in list(kept.revisions.items()):
                 if made.ends_at is None or self._now() < made.ends_at:

@@ -58,6 +58,7 @@ class CloudRunWorld:
         body = dict(recorded) if recorded is not None else body_of(service, config)
         body["uri"] = self.vllm.url
         self.name = self.stand_in.put(body)
+        self.stand_in.uri = self.vllm.url
         self.stand_in.start()
         self.timeout_s = timeout_s
         self.key, self.key_name, self.spare = key, key_name, spare

@@ -12,7 +12,10 @@ from agent.adapters.platform.rehearsal.platform import RehearsalPlatform
 from agent.adapters.platform.rehearsal.scenario import Scenario
 from agent.core.change.verification import Check
 from agent.core.plan.action import (
+    NO_SERVICE,
     Action,
+    Lifecycle,
+    LifecycleOperation,
     Restart,
     SetConcurrency,
     SetEnv,
@@ -21,10 +24,11 @@ from agent.core.plan.action import (
     SetStartupProbe,
     applied,
 )
+from agent.core.plan.lifecycle import NOT_THERE, absent
 from agent.core.service.serving import EnvVar, Probe, ServingConfig
 from agent.core.value import canonical
 from agent.errors import InputRejected, StateConflict
-from agent.ports.platform import Operation, Order, Platform, Restore
+from agent.ports.platform import NotDeployed, Operation, Order, Platform, Restore
 from tests.contracts.cloud_run_world import CloudRunWorld
 from tests.contracts.host_world import HostWorld
 
@@ -47,6 +51,10 @@ BAD = SetFlag(name="max-model-len", value="65536")
 TOO_LONG = SetStartupProbe(
     probe=Probe(kind="http", path="/health", port=8080, initial_delay_s=900, period_s=60, timeout_s=5)
 )
+
+
+STOP = Lifecycle(operation=LifecycleOperation.STOP)
+DELETE = Lifecycle(operation=LifecycleOperation.DELETE, confirmed=SERVICE)
 
 
 class Watch:
@@ -91,6 +99,14 @@ def rehearsal(tmp_path: Path) -> World:
                     "result": "came_up",
                     "after_s": 300,
                     "when": {"flag max-model-len": "= 4096"},
+                    "source": "made",
+                    "measured": [{"check": "completion", "good": True, "says": "answered"}],
+                },
+                {
+                    "name": "without its key",
+                    "result": "came_up",
+                    "after_s": 300,
+                    "when": {"env VLLM_API_KEY": "absent"},
                     "source": "made",
                     "measured": [{"check": "completion", "good": True, "says": "answered"}],
                 },
@@ -364,3 +380,146 @@ def test_an_unknown_service_is_refused(world: World) -> None:
     """A service that the platform does not have is the caller's mistake."""
     with pytest.raises(InputRejected):
         world.platform.describe("somebody-else")
+
+
+def start_again(world: World) -> Lifecycle:
+    """The start that a stopped service is given, with the instances that it had."""
+    resumes = world.platform.describe(SERVICE).resumes_with
+    assert resumes is not None
+    return Lifecycle(operation=LifecycleOperation.START, min_instances=resumes[0], max_instances=resumes[1])
+
+
+def create(world: World) -> Lifecycle:
+    """A creation of what the world runs, but for its secrets."""
+    plain = tuple(e for e in world.config.env if e.secret is None)
+    return Lifecycle(operation=LifecycleOperation.CREATE, config=world.config.with_(env=plain))
+
+
+def restore_of(world: World, template: str, traffic: str) -> Restore:
+    return Restore(
+        service=SERVICE,
+        incident="inc-1",
+        effect_key="u1",
+        revision="gemma-sre-u1",
+        etag=world.platform.describe(SERVICE).etag,
+        template=template,
+        traffic=traffic,
+    )
+
+
+def is_gone(world: World) -> bool:
+    try:
+        world.platform.describe(SERVICE)
+    except NotDeployed:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("action", [STOP, SetScaling(min_instances=0, max_instances=0)], ids=lambda a: a.kind)
+def test_a_stopped_service_serves_nothing_and_is_stopped_once(world: World, action: Action) -> None:
+    """Nothing is asked for twice, the configuration stays but for its instances, and the stamp leads back."""
+    before = world.platform.describe(SERVICE)
+    one = order(world, action)
+    first = world.platform.apply(one)
+    finished = ended(world, first)
+    assert (finished.done, finished.ok) == (True, True)
+    live = world.platform.describe(SERVICE)
+    assert live.config == applied(before.config, (action,))
+    assert (live.ready, live.reconciling) == (False, False)
+    assert live.resumes_with == (before.config.min_instances, before.config.max_instances)
+    assert world.platform.apply(one).name == first.name
+    found = world.again().find(SERVICE, "k1")
+    assert found is not None
+    assert (found.name, found.ok) == (first.name, True)
+    assert world.platform.describe(SERVICE).generation == live.generation
+    assert before.uid == live.uid
+
+
+def test_a_stop_with_a_stale_etag_is_refused(world: World) -> None:
+    """A stop follows the same rule as any other change."""
+    stale = world.platform.describe(SERVICE).etag
+    world.platform.apply(order(world, key="k1"))
+    world.wait()
+    with pytest.raises(StateConflict):
+        world.platform.apply(order(world, STOP, key="k2", etag=stale))
+    assert world.platform.describe(SERVICE).config.max_instances != 0
+
+
+def test_a_start_gives_the_instances_back_and_is_a_revision_to_measure(world: World) -> None:
+    """What was stopped comes up again as it was, and carries the stamp of its start."""
+    before = world.platform.describe(SERVICE)
+    ended(world, world.platform.apply(order(world, STOP)))
+    assert ended(world, world.platform.apply(order(world, start_again(world), key="k2"))).ok is True
+    live = world.platform.describe(SERVICE)
+    assert (live.config, live.ready, live.resumes_with) == (before.config, True, None)
+    assert live.latest_ready_revision == "gemma-sre-k2"
+    assert live.stamps["gemma-sre-k2"] == "k2"
+    assert ready(world, "gemma-sre-k2") is True
+
+
+def test_a_stop_is_undone_and_a_start_too(world: World) -> None:
+    """The prior template stands again, with as many instances as before; of a start with none."""
+    before, traffic = world.platform.describe(SERVICE), traffic_json(world)
+    ended(world, world.platform.apply(order(world, STOP)))
+    stopped = world.platform.describe(SERVICE)
+    assert not world.platform.restored(SERVICE, template=before.template, traffic=traffic)
+    assert ended(world, world.platform.restore(restore_of(world, before.template, traffic))).ok is True
+    assert world.platform.restored(SERVICE, template=before.template, traffic=traffic)
+    assert world.platform.describe(SERVICE).config == before.config
+    again = restore_of(world, stopped.template, traffic).with_(effect_key="u2", revision="gemma-sre-u2")
+    first = world.platform.restore(again)
+    assert world.platform.restore(again).name == first.name
+    assert ended(world, first).ok is True
+    assert world.platform.restored(SERVICE, template=stopped.template, traffic=traffic)
+    assert world.platform.describe(SERVICE).config == stopped.config
+
+
+def test_a_deleted_service_is_not_found(world: World) -> None:
+    """A deletion of another state is refused; the one that was asked for is done when the platform has no service."""
+    stale = world.platform.describe(SERVICE).etag
+    ended(world, world.platform.apply(order(world, key="k1")))
+    with pytest.raises(StateConflict):
+        world.platform.apply(order(world, DELETE, key="k2", etag=stale))
+    assert not is_gone(world)
+    world.platform.validate(order(world, DELETE, key="k2"))
+    assert not is_gone(world)
+    finished = ended(world, world.platform.apply(order(world, DELETE, key="k2")))
+    assert (finished.done, finished.ok) == (True, True)
+    assert is_gone(world)
+    assert world.platform.restored(SERVICE, template="", traffic="[]")
+    with pytest.raises(NotDeployed):
+        world.platform.find(SERVICE, "somebody's")
+
+
+def test_a_service_is_created_once_with_the_stamp_of_its_effect(world: World) -> None:
+    """It comes up as it was asked for; a retry finds it, and another creation is a conflict."""
+    ended(world, world.platform.apply(order(world, DELETE)))
+    creation = create(world)
+    one = order(world, creation, key="k3", etag=NOT_THERE)
+    world.platform.validate(one)
+    assert is_gone(world)
+    first = world.platform.apply(one)
+    assert world.platform.apply(one).name == first.name
+    assert ended(world, first).ok is True
+    live = world.platform.describe(SERVICE)
+    assert live.config == applied(NO_SERVICE, (creation,))
+    assert (live.ready, live.latest_ready_revision) == (True, "gemma-sre-k3")
+    assert live.stamps["gemma-sre-k3"] == "k3"
+    assert live.etag != NOT_THERE
+    assert live.target != absent(SERVICE, live.platform).target
+    with pytest.raises(StateConflict):
+        world.platform.apply(order(world, creation, key="k4", etag=NOT_THERE))
+
+
+def test_what_a_creation_made_is_removed_again(world: World) -> None:
+    """The roll-back of a creation leaves nothing, once, and only in the state that it was ordered for."""
+    ended(world, world.platform.apply(order(world, DELETE)))
+    stale = ended(world, world.platform.apply(order(world, create(world), key="k3", etag=NOT_THERE)))
+    assert stale.ok is True
+    undo = restore_of(world, "", traffic_json(world))
+    with pytest.raises(StateConflict):
+        world.platform.restore(undo.with_(etag='"another"'))
+    assert not world.platform.restored(SERVICE, template="", traffic="[]")
+    assert ended(world, world.platform.restore(undo)).ok is True
+    assert is_gone(world)
+    assert world.platform.restored(SERVICE, template="", traffic="[]")

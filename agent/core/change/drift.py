@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from pydantic import TypeAdapter, ValidationError
 
 from agent.core.change.execution import Intent
-from agent.core.plan.action import applied
+from agent.core.plan.action import LifecycleOperation, applied
+from agent.core.plan.lifecycle import lifecycle_of
 from agent.core.service.serving import Live, Traffic
 from agent.core.value import digest
 
@@ -25,7 +26,10 @@ def drift_since(intent: Intent, live: Live, *, shifted: bool = False) -> str:
         shifted: Whether the traffic may have been given to our revision.
     """
     who = f"somebody changed {live.service!r} since: "
-    if intent.target is not None and live.uid != intent.target.uid:
+    created = lifecycle_of(intent.actions) is LifecycleOperation.CREATE
+    if created and intent.key not in live.stamps.values():
+        return f"{who}it was made by somebody else"
+    if intent.target is not None and not created and live.uid != intent.target.uid:
         return f"{who}it was deleted and made again"
     newest, ours = live.latest_created_revision, intent.revision
     prior = digest(live.template) == digest(intent.prior_template)

@@ -26,6 +26,7 @@ class Check(StrEnum):
     SPEED = "speed"  # tokens/s of one request, against what the owner needs
     PREDICTION = "prediction"  # first token and tokens/s, against what the approved plan computed
     HEALTHY_SIGNAL = "healthy_signal"  # for what a person does: a later sign of health
+    ENDED = "ended"  # of a stop: nothing serves; of a deletion: the platform does not have it
 
 
 class Measurement(Value):
@@ -45,6 +46,7 @@ class Measurement(Value):
     at: AwareDatetime
 
 
+NEEDED_TO_END = frozenset({Check.ENDED})
 NEEDED = frozenset({Check.READY, Check.COMPLETION, Check.SILENCE})
 TWICE = frozenset({Check.SPEED})  # bad only when it is bad again, or still is at the end of the window
 TOLD_ONLY = frozenset({Check.PREDICTION})  # a deviation is said beside the verdict and never makes one
@@ -89,6 +91,9 @@ def judge(verification: Verification, *, over: bool, needed: frozenset[Check] = 
     missing = sorted(c for c in needed if (m := verification.latest(c)) is None or m.good is None)
     if missing:
         return Verdict.INCONCLUSIVE, f"not measured: {_missing(verification, missing)}"
+    ended = verification.latest(Check.ENDED)
+    if ended is not None and needed == NEEDED_TO_END:
+        return Verdict.RECOVERED, ended.says
     answer = verification.latest(Check.COMPLETION)
     real = answer is None or answer.real
     said = "answers a real completion" if real else f"passed a simulated check ({answer.says if answer else ''})"

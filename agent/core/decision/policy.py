@@ -13,6 +13,8 @@ from agent.core.decision.decision import Channel
 from agent.core.plan.action import (
     Action,
     ForPerson,
+    Lifecycle,
+    LifecycleOperation,
     SetAccelerator,
     SetConcurrency,
     SetEnv,
@@ -24,6 +26,9 @@ from agent.core.plan.action import (
     SetStartupProbe,
     SetVolumeOptions,
 )
+from agent.core.plan.lifecycle import ends_service, lifecycle_of
+from agent.core.service.container_args import flag_map
+from agent.core.service.serving import ServingConfig
 from agent.core.value import Value, digest
 from agent.errors import PolicyRefused, SettingsRejected
 
@@ -59,6 +64,8 @@ _SHOWN = {
     Channel.KUBERNETES: "Kubernetes username",
 }
 
+_OF_A_CREATION: Final = frozenset({"host", "model", "port", "served-model-name"})  # what no service is without
+_SERVICE_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,62}")
 _CLASS = re.compile(r"\[!?\]?[^\]]*\]")
 _NO_SELECTOR: Final = "an empty selector and '*' select nothing, want names or patterns such as 'gemma4-*'"
 
@@ -133,6 +140,7 @@ class Policy(Value):
         env: The same by variable.
         change_window_s: At most one change of a service in so many seconds.
         volume_options: Mount options that a volume may be given, as patterns.
+        lifecycle: Names of the services that may be created, started, stopped and deleted; each in full, no pattern.
     """
 
     rules: tuple[Rule, ...] = ()
@@ -150,6 +158,15 @@ class Policy(Value):
     accelerators: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
     volume_options: tuple[str, ...] = ()
+    lifecycle: tuple[str, ...] = ()
+
+    @field_validator("lifecycle")
+    @classmethod
+    def _whole_names(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        patterns = [name for name in names if not _SERVICE_NAME.fullmatch(name)]
+        if patterns:
+            raise ValueError(f"{patterns[0]!r} is no name of a service, want each name in full, without '*'")
+        return names
 
     @field_validator("flags", "env")
     @classmethod
@@ -193,6 +210,8 @@ class Policy(Value):
         modes = [self._mode(service, action) for action in actions]
         if Mode.NEVER in modes:
             return Mode.NEVER
+        if any(isinstance(action, Lifecycle) or ends_service(action) for action in actions):
+            return Mode.PERSON  # whatever a rule says
         return Mode.AUTOMATIC if modes and all(m is Mode.AUTOMATIC for m in modes) else Mode.PERSON
 
     def _mode(self, service: str, action: Action) -> Mode:
@@ -223,14 +242,19 @@ class Policy(Value):
             return f"policy.toml does not let {approver.name!r} decide about {service!r}"
         return ""
 
-    def check(self, actions: tuple[Action, ...]) -> None:
+    def check(self, actions: tuple[Action, ...], service: str = "") -> None:
         """Refuse values that no approval can allow.
+
+        Args:
+            actions: What would be done.
+            service: To which service; what is allowed by name is refused without one.
 
         Raises:
             PolicyRefused: A flag, variable or value is outside the bounds, whatever the plan says.
         """
+        whole = len(actions) > 1 and lifecycle_of(actions) is not None
         for action in actions:
-            why = self._objection(action)
+            why = "it stands alone, without another change" if whole else self._objection(action, service)
             if why:
                 raise PolicyRefused(
                     f"action {action.kind!r} is not allowed",
@@ -238,7 +262,7 @@ class Policy(Value):
                     hint="change policy.toml, or make the change manually",
                 )
 
-    def _objection(self, action: Action) -> str | None:  # noqa: C901, PLR0911 - one answer for each kind of action
+    def _objection(self, action: Action, service: str) -> str | None:  # noqa: C901, PLR0911, PLR0912 - one answer for each kind
         match action:
             case SetFlag(name=name, value=value):
                 return _listed(self.flags, name.replace("_", "-"), value, f"flag --{name.replace('_', '-')}")
@@ -252,6 +276,8 @@ class Policy(Value):
                 return f"{most} instances are above the limit of {self.max_instances}"
             case SetScaling(min_instances=least, max_instances=most) if least > most:
                 return f"{least} instances at least and {most} at most cannot be"
+            case Lifecycle() | SetScaling(max_instances=0):
+                return self._lifecycle_objection(action, service)
             case SetAccelerator(accelerator=name) if name not in self.accelerators:
                 return f"accelerator {name!r} is not on the list of the policy"
             case SetModel(model=name) if name not in self.models:
@@ -266,6 +292,29 @@ class Policy(Value):
                 return None if small else f"{cpu:g} CPUs and {memory} MiB are outside the limits of the policy"
             case _:
                 return None
+
+    def _lifecycle_objection(self, action: Lifecycle | SetScaling, service: str) -> str | None:
+        if service not in self.lifecycle:
+            what = action.operation if isinstance(action, Lifecycle) else "scaling to zero stops it; a stop"
+            return f"{what} is allowed by name only: the list 'lifecycle' does not name {service!r}"
+        if isinstance(action, SetScaling):
+            return None if action.min_instances == 0 else "at least one instance and none at most cannot be"
+        most = action.config.max_instances or 1 if action.config is not None else action.max_instances
+        if action.operation is LifecycleOperation.DELETE and action.confirmed != service:
+            typed = f"{action.confirmed[:80]!r} was typed" if action.confirmed else "nothing was typed"
+            return f"a deletion wants the name of the service typed, {service!r}, and {typed}"
+        if action.operation is not LifecycleOperation.STOP and most > self.max_instances:
+            return f"{most} instances are above the limit of {self.max_instances}"
+        return self._creation_objection(action.config) if action.config is not None else None
+
+    def _creation_objection(self, config: ServingConfig) -> str | None:
+        """Hold what is new to the same lists as what is changed."""
+        if config.accelerator is not None and config.accelerator not in self.accelerators:
+            return f"accelerator {config.accelerator!r} is not on the list of the policy"
+        flags = flag_map((*config.command, *config.args))
+        checked = [_listed(self.flags, n, v, f"flag --{n}") for n, v in flags.items() if n not in _OF_A_CREATION]
+        checked += [_listed(self.env, e.name, e.value, f"environment variable {e.name!r}") for e in config.env]
+        return next((why for why in checked if why), None)
 
 
 def _never(name: str) -> bool:

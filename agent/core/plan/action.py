@@ -1,8 +1,9 @@
 """An action is one typed thing a plan may do; what is not in this file cannot be done."""
 
-from typing import Annotated, Literal
+from enum import StrEnum
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from agent.core.service.container_args import flag_map, served_model, with_flag
 from agent.core.service.serving import EnvVar, Probe, ServingConfig
@@ -48,11 +49,11 @@ class SetResources(Value):
 
 
 class SetScaling(Value):
-    """Change how many instances there may be."""
+    """Change how many instances there may be; none at most stops the service."""
 
     kind: Literal["set_scaling"] = "set_scaling"
     min_instances: int = Field(ge=0)
-    max_instances: int = Field(ge=1)
+    max_instances: int = Field(ge=0)
 
 
 class SetConcurrency(Value):
@@ -92,6 +93,43 @@ class Restart(Value):
     kind: Literal["restart"] = "restart"
 
 
+class LifecycleOperation(StrEnum):
+    """What may become of a service as a whole."""
+
+    CREATE = "create"
+    START = "start"
+    STOP = "stop"
+    DELETE = "delete"
+
+
+class Lifecycle(Value):
+    """Create, start, stop or delete a service.
+
+    Attributes:
+        config: What to run; of a creation only.
+        min_instances: How many instances a start returns to at least.
+        max_instances: The same at most.
+        confirmed: The name of the service as the person typed it; a deletion wants it.
+    """
+
+    kind: Literal["lifecycle"] = "lifecycle"
+    operation: LifecycleOperation
+    config: ServingConfig | None = None
+    min_instances: int = Field(default=0, ge=0)
+    max_instances: int = Field(default=1, ge=1)
+    confirmed: str = ""
+
+    @model_validator(mode="after")
+    def _creates_something(self) -> Self:
+        if (self.operation is LifecycleOperation.CREATE) != (self.config is not None):
+            raise ValueError("a creation needs the configuration to run, and nothing else has one")
+        if self.config is not None and (not self.config.image or self.config.max_instances == 0):
+            raise ValueError("a service is created from an image, with at least one instance at most")
+        if self.min_instances > self.max_instances:
+            raise ValueError(f"{self.min_instances} instances at least and {self.max_instances} at most cannot be")
+        return self
+
+
 class ForPerson(Value):
     """Something only a person may or can do; we say exactly what, and watch for its effect.
 
@@ -119,9 +157,14 @@ Action = Annotated[
     | SetModel
     | SetVolumeOptions
     | Restart
+    | Lifecycle
     | ForPerson,
     Field(discriminator="kind"),
 ]
+
+
+NO_SERVICE = ServingConfig()
+"""The configuration of a service that is not there: before its creation, and after its deletion."""
 
 
 class Difference(Value):
@@ -163,8 +206,22 @@ def _one(config: ServingConfig, action: Action) -> ServingConfig:  # noqa: C901,
             return config.with_(
                 volumes=tuple(v.with_(options=options) if v.name == volume else v for v in config.volumes)
             )
+        case Lifecycle():
+            return _lifecycle(config, action)
         case Restart() | ForPerson():
             return config
+
+
+def _lifecycle(config: ServingConfig, action: Lifecycle) -> ServingConfig:
+    match action.operation:
+        case LifecycleOperation.CREATE:
+            return action.config or config
+        case LifecycleOperation.START:
+            return config.with_(min_instances=action.min_instances, max_instances=action.max_instances)
+        case LifecycleOperation.STOP:
+            return config.with_(min_instances=0, max_instances=0)
+        case LifecycleOperation.DELETE:
+            return NO_SERVICE
 
 
 def _with_env(env: tuple[EnvVar, ...], name: str, value: str | None) -> tuple[EnvVar, ...]:
@@ -200,6 +257,8 @@ def difference(before: ServingConfig, after: ServingConfig) -> tuple[Difference,
 
 
 def _flat(config: ServingConfig) -> dict[str, str | None]:
+    if config == NO_SERVICE:
+        return {}
     flags = flag_map((*config.command, *config.args))
     flat: dict[str, str | None] = {f"flag --{name}": value for name, value in flags.items()}
     model = served_model(config.command, config.args)

@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from pydantic import AwareDatetime, Field
 
-from agent.core.plan.action import Action, Difference, ForPerson, SetScaling
+from agent.core.plan.action import Action, Difference, ForPerson, Lifecycle, SetScaling
 from agent.core.plan.proof import OFFERED, Proof, ProofFigure
 from agent.core.service.serving import Target
 from agent.core.value import Value, digest
@@ -130,7 +130,7 @@ class Plan(Value):
     @property
     def scales(self) -> bool:
         """Whether it changes how many instances run; the prices are then those of all of them together."""
-        return any(isinstance(action, SetScaling) for action in self.actions)
+        return any(isinstance(action, SetScaling | Lifecycle) for action in self.actions)
 
     @property
     def by_person(self) -> bool:

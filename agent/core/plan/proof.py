@@ -6,6 +6,8 @@ from typing import Final, assert_never
 from agent.core.plan.action import (
     Action,
     ForPerson,
+    Lifecycle,
+    LifecycleOperation,
     Restart,
     SetAccelerator,
     SetConcurrency,
@@ -75,6 +77,7 @@ KINDS: Final[dict[str, frozenset[Memory]]] = {
     "set_model": _BOTH,
     "set_volume_options": _CONTAINER,  # a file cache of a mount can lie in memory
     "restart": _NEITHER,
+    "lifecycle": _BOTH,  # a creation; a start, a stop or a deletion runs nothing that was not there before
     "for_person": _BOTH,  # unless the fix stands in TASKS
 }
 """The most that an action of each kind can touch; a kind that is missing here cannot be proved."""
@@ -121,7 +124,7 @@ def affected_memory(actions: tuple[Action, ...]) -> frozenset[Memory]:
     return frozenset().union(*map(_touched, actions))
 
 
-def _touched(action: Action) -> frozenset[Memory]:
+def _touched(action: Action) -> frozenset[Memory]:  # noqa: PLR0911 - one answer for each kind of action
     most = KINDS.get(action.kind, _BOTH)
     match action:
         case SetFlag(name=name):
@@ -134,8 +137,10 @@ def _touched(action: Action) -> frozenset[Memory]:
             return _fix_touches(fix, most)
         case SetStartupProbe() | SetLivenessProbe() | SetScaling() | SetConcurrency() | Restart():
             return most
-        case SetResources() | SetAccelerator() | SetModel():
+        case SetResources() | SetAccelerator() | SetModel() | Lifecycle(operation=LifecycleOperation.CREATE):
             return most
+        case Lifecycle():
+            return _NEITHER
     assert_never(action)
 
 

@@ -173,7 +173,7 @@ def _may_be_made(about: _Known, live: Live, candidate: Candidate, changed: tuple
     ):
         return False  # nobody can set a flag there safely; a person is told which
     try:
-        about.policy.check(candidate.actions)
+        about.policy.check(candidate.actions, about.incident.service)
     except PolicyRefused:
         return False
     return True
@@ -209,7 +209,7 @@ def _prices(
     new = own if own is not None else candidate.cost_usd_per_h
     if before.max_instances == after.max_instances:
         return was, new
-    counts = (before.max_instances or 1, after.max_instances or 1)
+    counts = [1 if c.max_instances is None else c.max_instances for c in (before, after)]
     return _all_of(was, counts[0]), _all_of(new, counts[1])
 
 

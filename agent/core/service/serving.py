@@ -1,6 +1,6 @@
 """A serving configuration is what runs a model: container words, environment, probes, resources, scaling, traffic."""
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from agent.core.value import Value, digest
 
@@ -90,6 +90,10 @@ class Live(Value):
         stamps: Effect keys by revision name, for revisions we made.
         ready: Whether the newest revision serves; None while it is not known.
         message: What the platform says about it; untrusted text.
+        resumes_with: The fewest and the most instances that a start gives back; None where it is not stopped.
+        url: Where it is asked; empty where the platform names none.
+        changed_by: Who changed its specification last, as the platform names them; empty where it does not.
+        changed_at: When that was.
         log_path: The file that holds the newest start's log, where the server runs on this machine.
     """
 
@@ -108,6 +112,10 @@ class Live(Value):
     reconciling: bool = False
     message: str = ""
     spare_accelerator: bool | None = None
+    resumes_with: tuple[int, int] | None = None
+    url: str = ""
+    changed_by: str = ""
+    changed_at: AwareDatetime | None = None
     log_path: str | None = None
 
     @property

@@ -71,7 +71,7 @@ def check_approval(context: StageContext, incident: Incident, plan: Plan, decisi
     )
     if barred:
         raise refused(plan, barred, "ask an approver of this service")
-    context.rules.policy.check(plan.actions)
+    context.rules.policy.check(plan.actions, plan.target.service)
 
 
 def check_covered(context: StageContext, incident: Incident, plan: Plan, decision: Decision) -> None:

@@ -4,11 +4,12 @@ from datetime import datetime
 
 from agent.core.change.execution import Intent
 from agent.core.incident.incident import Incident
-from agent.core.plan.action import applied, difference
+from agent.core.plan.action import LifecycleOperation, applied, difference
+from agent.core.plan.lifecycle import absent, lifecycle_of
 from agent.core.plan.plan import Plan
 from agent.core.planning.planning import proof_of
 from agent.core.service.serving import Live
-from agent.ports.platform import Order
+from agent.ports.platform import NotDeployed, Order
 from agent.ports.stage_context import StageContext
 from agent.stages.shared.approval import check_approval, refused
 
@@ -29,12 +30,19 @@ def check_allowed(context: StageContext, incident: Incident, plan: Plan, now: da
 
 
 def describe_service(context: StageContext, plan: Plan) -> Live:
-    """Describe the service of a plan.
+    """Describe the service of a plan; what it is to create starts from nothing.
 
     Raises:
+        NotDeployed: It is not there, and the plan does not create it.
         PolicyRefused: We have no adapter for its platform.
     """
-    live = context.live(plan.target.service)
+    service = plan.target.service
+    try:
+        live = context.live(service)
+    except NotDeployed:
+        if lifecycle_of(plan.actions) is not LifecycleOperation.CREATE:
+            raise
+        return absent(service, context.rules.services.service(service).platform)
     if live is None:
         raise refused(plan, "there is no adapter for its platform", "do it by hand")
     return live

@@ -6,15 +6,21 @@ from typing import Final
 
 from agent.core.change.execution import EffectKind, EffectState, Intent, effect_key, revision_name
 from agent.core.incident.incident import Incident
+from agent.core.plan.action import LifecycleOperation
+from agent.core.plan.lifecycle import lifecycle_of
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, StateConflict
 from agent.ports.control import Lease
-from agent.ports.platform import Operation, Platform
+from agent.ports.platform import NotDeployed, Operation, Platform
 from agent.ports.stage_context import StageContext
 from agent.stages.shared.commit import save
 from agent.stages.shared.outcome import StageOutcome
 from agent.stages.shared.service_lease import final_preflight, require_unchanged, service_lease
 
 REFUSALS: Final = (InputRejected, PolicyRefused)
+GONE: Final = "gone"  # names the operation of an effect that left nothing to read it back from
+_LEAVES_NOTHING: Final = frozenset(
+    {(LifecycleOperation.DELETE, EffectKind.APPLY), (LifecycleOperation.CREATE, EffectKind.ROLL_BACK)}
+)
 
 
 def perform(
@@ -44,7 +50,7 @@ def perform(
     """
     platform = context.require_platform(incident.service)
     try:
-        found = platform.find(incident.service, key_of(incident, kind))
+        found = find_effect(context, platform, incident, kind)
     except REFUSALS as error:
         return on_refused(str(error))
     if found is not None:
@@ -73,7 +79,7 @@ def _made(
     try:
         intent = check(platform)
     except REFUSALS:
-        found = platform.find(incident.service, key_of(incident, kind))  # a rival's call may have landed
+        found = find_effect(context, platform, incident, kind)  # a rival's call may have landed
         if found is None:
             raise
         return found
@@ -82,10 +88,37 @@ def _made(
     stopped = final_preflight(context, lease)
     if stopped:
         raise effect_refused(incident, stopped)
-    return _called(platform, intent, call)
+    return _called(context, incident, platform, intent, call)
 
 
-def _called(platform: Platform, intent: Intent, call: Callable[[Platform, Intent], Operation]) -> Operation:
+def find_effect(context: StageContext, platform: Platform, incident: Incident, kind: EffectKind) -> Operation | None:
+    """Return the operation of an effect of the present plan, or None where there is no trace of it.
+
+    Where the service is not there, a deletion whose intent is stored is done, and so is the roll-back of a creation:
+    nobody else's deletion would leave another state.
+
+    Raises:
+        NotDeployed: The service is gone, and the effect should have left it.
+        DependencyFailed: The platform or the control database did not answer.
+    """
+    try:
+        return platform.find(incident.service, key_of(incident, kind))
+    except NotDeployed:
+        operation = lifecycle_of(incident.require_plan().actions)
+        if (operation, kind) == (LifecycleOperation.CREATE, EffectKind.APPLY):
+            return None
+        if (operation, kind) not in _LEAVES_NOTHING or stored_intent(context, incident, kind) is None:
+            raise
+        return poll_operation(platform, GONE)
+
+
+def _called(
+    context: StageContext,
+    incident: Incident,
+    platform: Platform,
+    intent: Intent,
+    call: Callable[[Platform, Intent], Operation],
+) -> Operation:
     """Call the platform; where its answer was lost, find what it did.
 
     Raises:
@@ -94,7 +127,7 @@ def _called(platform: Platform, intent: Intent, call: Callable[[Platform, Intent
     try:
         return call(platform, intent)
     except (DependencyFailed, StateConflict) as error:
-        found = platform.find(intent.service, intent.key)
+        found = find_effect(context, platform, incident, intent.kind)
         if found is not None:
             return found
         if isinstance(error, DependencyFailed):
@@ -191,6 +224,8 @@ def poll_operation(platform: Platform, name: str | None) -> Operation:
         DependencyFailed: The platform did not answer; ask again.
     """
     assert name is not None, "an operation is polled once it was started"
+    if name == GONE:
+        return Operation(name=GONE, done=True, ok=True, says="the platform does not have the service any more")
     try:
         return platform.operation(name)
     except REFUSALS as error:  # a service that is gone or closed to us tells nothing, for good or bad

@@ -2,7 +2,18 @@
 
 import pytest
 
-from agent.core.plan.action import Difference, Restart, SetFlag
+from agent.core.plan.action import (
+    NO_SERVICE,
+    Difference,
+    Lifecycle,
+    LifecycleOperation,
+    Restart,
+    SetFlag,
+    SetScaling,
+    applied,
+    difference,
+)
+from agent.core.service.serving import ServingConfig
 from agent.presentation.plan_title import TITLE_CHARS, as_sentence, plan_title
 
 
@@ -33,6 +44,21 @@ def test_a_restart_a_probe_and_a_task_have_titles(stage, scenes):
         "Allow 1,185 s for the start (startup probe); "
     )
     assert plan_title(scenes.person_plan(incident, 1, stage.clock)).startswith("Give the service account read access")
+
+
+def test_a_lifecycle_has_a_title_that_says_what_is_lost(stage, scenes):
+    config = ServingConfig(image="vllm:v1", args=("--model", "google/gemma"), accelerator="nvidia-l4", max_instances=2)
+    incident = stage.open()
+    for action, title in [
+        (Lifecycle(operation=LifecycleOperation.CREATE, config=config), "Create {} on nvidia-l4: google/gemma"),
+        (Lifecycle(operation=LifecycleOperation.START), "Start {}"),
+        (SetScaling(min_instances=0, max_instances=0), "Stop {} (scale to zero)"),
+        (Lifecycle(operation=LifecycleOperation.DELETE, confirmed="x"), "Delete {}; this cannot be undone"),
+    ]:
+        before = NO_SERVICE if "Create" in title else config
+        rows = difference(before, applied(before, (action,)))
+        plan = scenes.a_plan(incident, 1, stage.clock, actions=(action,), difference=rows)
+        assert plan_title(plan) == title.format(plan.target.service)
 
 
 def test_a_task_is_titled_by_its_first_sentence(stage, scenes):

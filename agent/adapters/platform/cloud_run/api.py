@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
+from agent.ports.platform import NotDeployed
 
 READ_S = 20.0
 WRITE_S = 60.0
@@ -59,8 +60,19 @@ class CloudRunApi:
         self._clients: Clients | None = None
 
     def service(self, name: str) -> Any:
-        """Return a ``Service`` message."""
-        found = self._call(f"service {name!r} was not read", lambda c: c.services.get_service(name=name, **_READ))
+        """Return a ``Service`` message.
+
+        Raises:
+            NotDeployed: The platform does not have it.
+        """
+        from google.api_core.exceptions import NotFound
+
+        try:
+            found = self._call(f"service {name!r} was not read", lambda c: c.services.get_service(name=name, **_READ))
+        except InputRejected as error:
+            if isinstance(error.__cause__, NotFound):
+                raise NotDeployed(error.what, why=error.why, hint=error.hint) from error
+            raise
         return _message(found)
 
     def revision(self, name: str) -> Any | None:
@@ -95,6 +107,39 @@ class CloudRunApi:
         what = f"service {service.name.rsplit('/', 1)[-1]!r} was not changed"
         return self._call(
             what, lambda c: c.services.update_service(request=request, retry=None, timeout=WRITE_S).operation
+        )
+
+    def create(self, location: str, name: str, service: Any, *, dry_run: bool) -> Any:
+        """Send a ``CreateServiceRequest`` once and return its ``Operation`` message at once.
+
+        Args:
+            location: ``projects/P/locations/L``.
+            name: The service's short name.
+            service: A ``Service`` without a name.
+            dry_run: Only let the platform check it.
+        """
+        from google.cloud import run_v2
+
+        request = run_v2.CreateServiceRequest(parent=location, service_id=name, service=service, validate_only=dry_run)
+        return self._call(
+            f"service {name!r} was not created",
+            lambda c: c.services.create_service(request=request, retry=None, timeout=WRITE_S).operation,
+        )
+
+    def delete(self, name: str, *, etag: str, dry_run: bool) -> Any:
+        """Send a ``DeleteServiceRequest`` once and return its ``Operation`` message at once.
+
+        Args:
+            name: Full resource name.
+            etag: The state that is deleted; the platform refuses any other.
+            dry_run: Only let the platform check it.
+        """
+        from google.cloud import run_v2
+
+        request = run_v2.DeleteServiceRequest(name=name, etag=etag, validate_only=dry_run)
+        return self._call(
+            f"service {name.rsplit('/', 1)[-1]!r} was not deleted",
+            lambda c: c.services.delete_service(request=request, retry=None, timeout=WRITE_S).operation,
         )
 
     def operation(self, name: str) -> Any | None:

@@ -1,9 +1,10 @@
 """A Cloud Run service as our typed configuration: words verbatim and in order, secrets by name."""
 
 import re
+from datetime import UTC
 from typing import Any
 
-from agent.adapters.platform.cloud_run.template import effect_of, text_of, traffic_of
+from agent.adapters.platform.cloud_run.template import effect_of, service_text, traffic_of
 from agent.core.service.serving import EnvVar, Live, Probe, ServingConfig, Volume
 from agent.errors import InputRejected
 
@@ -19,23 +20,33 @@ def live_of(service: Any, revisions: list[Any], *, spare_accelerator: bool | Non
     Raises:
         InputRejected: It has several containers, and none of them is plainly the server.
     """
-    ready = readiness(service)
+    scaling, config = service.scaling, config_of(service.template)
+    ready, resumes = readiness(service), (config.min_instances, config.max_instances or 1)
+    says = "" if ready else condition_says(service.terminal_condition)
+    if scaling.HasField("manual_instance_count"):
+        count = scaling.manual_instance_count
+        config = config.with_(min_instances=count, max_instances=count)
+        ready, says = (ready, says) if count else (False, "it is stopped: its manual instance count is 0")
     return Live(
         service=short(service.name),
         platform="cloud_run",
-        config=config_of(service.template),
+        config=config,
         uid=service.uid,
         generation=service.generation,
         etag=service.etag,
-        template=text_of(service.template),
+        template=service_text(service),
         traffic=traffic_of(service.traffic),
         latest_ready_revision=short(service.latest_ready_revision) or None,
         latest_created_revision=short(service.latest_created_revision) or None,
         stamps={short(r.name): key for r in revisions if (key := effect_of(short(r.name), r.labels)) is not None},
         ready=ready,
         reconciling=service.reconciling,
-        message="" if ready else condition_says(service.terminal_condition),
+        message=says,
         spare_accelerator=spare_accelerator,
+        resumes_with=resumes if config.max_instances == 0 else None,
+        url=service.uri,
+        changed_by=service.last_modifier,
+        changed_at=service.update_time.ToDatetime(UTC) if service.HasField("update_time") else None,
     )
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from agent.adapters.platform.cloud_run.describe import GPU, config_of, server_of
+from agent.adapters.platform.cloud_run.lifecycle import write_probe
 from agent.core.plan.action import Action, SetFlag, SetModel, SetScaling, SetVolumeOptions, applied
 from agent.core.service.container_args import canonical_name, flag_map, served_model, starts_in_shell
 from agent.core.service.serving import Probe, ServingConfig
@@ -80,7 +81,7 @@ def _write(template: Any, before: ServingConfig, after: ServingConfig) -> None:
         if new is None:
             container.ClearField(name)
         else:
-            _write_probe(getattr(container, name), new)
+            write_probe(getattr(container, name), new)
     if after.volumes != before.volumes:
         _write_options(template, before, after)
 
@@ -111,22 +112,6 @@ def _write_env(container: Any, before: ServingConfig, after: ServingConfig) -> N
         if entry is None:
             entry = container.env.add(name=new.name)
         entry.value = new.value or ""
-
-
-def _write_probe(message: Any, probe: Probe) -> None:
-    """Headers of an HTTP probe stay where it stays one."""
-    message.initial_delay_seconds = probe.initial_delay_s
-    message.period_seconds = probe.period_s
-    message.timeout_seconds = probe.timeout_s
-    message.failure_threshold = probe.failure_threshold
-    if probe.kind == "http":
-        message.http_get.path = probe.path or ""
-        message.http_get.port = probe.port or 0
-    elif probe.kind == "grpc":
-        message.grpc.service = probe.path or ""
-        message.grpc.port = probe.port or 0
-    else:
-        message.tcp_socket.port = probe.port or 0
 
 
 def _write_options(template: Any, before: ServingConfig, after: ServingConfig) -> None:

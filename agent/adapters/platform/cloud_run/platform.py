@@ -6,6 +6,17 @@ from typing import Any
 from agent.adapters.platform.cloud_run.api import CloudRunApi
 from agent.adapters.platform.cloud_run.describe import config_of, live_of, short
 from agent.adapters.platform.cloud_run.edit import edited
+from agent.adapters.platform.cloud_run.lifecycle import (
+    deleted,
+    deleting,
+    is_stopped,
+    new_template,
+    resume,
+    stop,
+    stop_of,
+    stopping,
+    was_stopped,
+)
 from agent.adapters.platform.cloud_run.measure import Meter
 from agent.adapters.platform.cloud_run.rollout import Work, gives_all, rollout, shifting, work_of
 from agent.adapters.platform.cloud_run.template import (
@@ -13,6 +24,7 @@ from agent.adapters.platform.cloud_run.template import (
     bare,
     effect_of,
     parsed_traffic,
+    service_text,
     stamped,
     targets_of,
     template_of,
@@ -20,9 +32,11 @@ from agent.adapters.platform.cloud_run.template import (
     traffic_of,
 )
 from agent.core.change.verification import Measurement
+from agent.core.plan.action import NO_SERVICE, LifecycleOperation, applied
+from agent.core.plan.lifecycle import NOT_THERE, lifecycle_of
 from agent.core.service.serving import Live, Traffic
 from agent.errors import InputRejected, PolicyRefused, StateConflict
-from agent.ports.platform import Operation, Order, Restore
+from agent.ports.platform import NotDeployed, Operation, Order, Restore
 
 # Tags of a staged revision; which one it is tells what the traffic followed before. Short: they share a host name with
 # the service.
@@ -62,16 +76,28 @@ class CloudRunPlatform:
 
     def validate(self, order: Order) -> None:
         """Let Cloud Run check a change, etag and all, without making it."""
-        current = self._api.service(self._name(order.service))
+        operation, name = lifecycle_of(order.actions), self._name(order.service)
+        if operation is LifecycleOperation.CREATE:
+            self._api.create(*_place(name), _created(order), dry_run=True)
+            return
+        current = self._api.service(name)
+        if operation is LifecycleOperation.DELETE:
+            self._api.delete(name, etag=order.etag, dry_run=True)
+            return
         request, mask = self._change(current, order)
         self._api.update(request, mask=mask, dry_run=True)
 
     def apply(self, order: Order) -> Operation:
         """Start the change with the order's own etag, or return what this effect started before."""
+        operation = lifecycle_of(order.actions)
+        if operation is LifecycleOperation.CREATE:
+            return self._create(order)
         current = self._api.service(self._name(order.service))
         found = self._ours(current, order.effect_key)
         if found is not None:
             return found
+        if operation is LifecycleOperation.DELETE:
+            return self._delete(current, order)
         self._unchanged(current, order.etag)
         request, mask = self._change(current, order)
         return self._start(request, mask, order)
@@ -82,13 +108,24 @@ class CloudRunPlatform:
         found = self._ours(current, order.effect_key)
         if found is not None:
             return found
+        if not order.template:
+            return self._delete(current, order)
         self._unchanged(current, order.etag)
+        same = bare(text_of(current.template)) == bare(text_of(template_of(order.template)))
+        if same and was_stopped(order.template):
+            request = _request(current.name, order.etag)
+            return self._start(request, stop(request, current, order), order)
         template = stamped(
             template_of(order.template), revision=order.revision, effect_key=order.effect_key, incident=order.incident
         )
         traffic = parsed_traffic(order.traffic)
         request = _request(current.name, order.etag, template=template, traffic=traffic)
-        return self._start(request, ("template", "traffic"), order)
+        above: tuple[str, ...] = ()
+        if was_stopped(order.template):
+            above = stop(request, current, order)
+        elif is_stopped(current):
+            above = resume(request, current)
+        return self._start(request, ("template", "traffic", *above), order)
 
     def shift(self, service: str, *, revision: str, etag: str, effect_key: str) -> Operation:  # noqa: ARG002 - no revision is made, so none is stamped; the traffic itself tells that it was done
         """Give all traffic to a revision; where the policy before it was staged followed the latest, so again."""
@@ -111,16 +148,30 @@ class CloudRunPlatform:
         """Return how far an operation has come; its word counts only together with the revision's own state."""
         work = work_of(name)
         self._watched(work.service)
-        service = self._api.service(work.service)
+        native = self._api.operation(work.native) if work.native else None
+        try:
+            service = self._api.service(work.service)
+        except NotDeployed:
+            if not work.aim.startswith("deletion/"):
+                raise
+            return deleted(work)
+        if work.aim.startswith("deletion/"):
+            return deleting(work, native)
+        if work.aim.startswith("scaling/"):
+            return stopping(work, service)
         if work.aim.startswith("traffic/"):
             return shifting(work, service)
-        native = self._api.operation(work.native) if work.native else None
         return rollout(work, native, service, self._api.revision(f"{work.service}/{work.aim}"))
 
     def restored(self, service: str, *, template: str, traffic: str) -> bool:
         """Whether template and traffic equal the prior ones, but for revision name and stamp."""
-        current = self._api.service(self._name(service))
-        same = bare(text_of(current.template)) == bare(template)
+        try:
+            current = self._api.service(self._name(service))
+        except NotDeployed:
+            return not template
+        if not template:
+            return False
+        same = bare(service_text(current)) == bare(template)
         return same and traffic_of(current.traffic) == parsed_traffic(traffic)
 
     def measure(self, service: str, revision: str) -> tuple[Measurement, ...]:
@@ -138,11 +189,18 @@ class CloudRunPlatform:
 
     def _change(self, current: Any, order: Order) -> tuple[Any, tuple[str, ...]]:
         """Return the service to send and what of it is to be replaced."""
+        operation = lifecycle_of(order.actions)
+        if operation is LifecycleOperation.STOP:
+            request = _request(current.name, order.etag)
+            return request, stop(request, current, order)
         template = edited(current.template, order.actions, scaled_above=_scaled_above(current))
         template = stamped(template, revision=order.revision, effect_key=order.effect_key, incident=order.incident)
         if order.staged:
             traffic = _staged(current, order.revision)
             return _request(current.name, order.etag, template=template, traffic=traffic), ("template", "traffic")
+        if operation is LifecycleOperation.START:
+            request = _request(current.name, order.etag, template=template)
+            return request, ("template", *resume(request, current))
         pinned = [t.revision for t in traffic_of(current.traffic) if t.revision and t.percent]
         if pinned:
             raise InputRejected(
@@ -151,6 +209,38 @@ class CloudRunPlatform:
                 hint="let all of the traffic follow the latest revision first",
             )
         return _request(current.name, order.etag, template=template), ("template",)
+
+    def _create(self, order: Order) -> Operation:
+        """Create the service, or return what this effect created before; one that stands without its stamp stays."""
+        name = self._name(order.service)
+        try:
+            found = self._ours(self._api.service(name), order.effect_key)
+        except NotDeployed:
+            found = None
+            if order.etag == NOT_THERE:
+                return self._created(name, order)
+        if found is None:
+            raise StateConflict(
+                f"service {order.service!r} was not created",
+                why="it stands already, without this effect's stamp, or is gone since",
+                hint="look at the service and plan again",
+            )
+        return found
+
+    def _created(self, name: str, order: Order) -> Operation:
+        location, short_name = _place(name)
+        native = self._api.create(location, short_name, _created(order), dry_run=False)
+        work = Work(service=name, aim=f"revisions/{order.revision}", native=native.name)
+        return Operation(name=work.name, done=False, ok=None, says=f"{order.service} is being created")
+
+    def _delete(self, current: Any, order: Order | Restore) -> Operation:
+        """Delete exactly the state that the order was made for; a deletion under way is not ordered again."""
+        work = Work(service=current.name, aim=f"deletion/{order.revision}")
+        if current.HasField("delete_time"):
+            return deleting(work, None)
+        self._unchanged(current, order.etag)
+        native = self._api.delete(current.name, etag=order.etag, dry_run=False)
+        return deleting(work.with_(native=native.name), None)
 
     def _room(self, service: str, found: Any) -> bool | None:
         """Whether a second revision can come up beside the first: one instance of it, or as many as must be awake."""
@@ -170,11 +260,17 @@ class CloudRunPlatform:
             if found is None:
                 raise
             return found
+        if "template" not in mask:  # no revision comes up: the service alone tells how far a stop is
+            work = Work(service=request.name, aim=f"scaling/{order.revision}")
+            return Operation(name=work.name, done=False, ok=None, says=f"{order.service} is being stopped")
         work = Work(service=request.name, aim=f"revisions/{order.revision}", native=native.name)
         return Operation(name=work.name, done=False, ok=None, says=f"{order.revision} is starting")
 
     def _ours(self, current: Any, effect_key: str) -> Operation | None:
         """Look for the stamp: on the template at once, on revisions for as long as they are kept."""
+        stopped = stop_of(current, effect_key)
+        if stopped is not None:
+            return stopping(stopped, current)
         template = current.template
         if effect_of(template.revision, template.labels) == effect_key:
             revision = template.revision
@@ -227,6 +323,25 @@ class CloudRunPlatform:
             raise InputRejected(
                 f"operation on {name!r} was not read", why="that service is not watched", hint="add it to services.toml"
             )
+
+
+def _place(name: str) -> tuple[str, str]:
+    """Return location and short name of a full resource name."""
+    location, _, short_name = name.partition("/services/")
+    return location, short_name
+
+
+def _created(order: Order) -> Any:
+    """Return the ``Service`` that a creation sends."""
+    from google.cloud import run_v2
+
+    config = applied(NO_SERVICE, order.actions)
+    service = run_v2.Service(traffic=targets_of(LATEST))
+    template = stamped(
+        new_template(config), revision=order.revision, effect_key=order.effect_key, incident=order.incident
+    )
+    run_v2.Service.pb(service).template.CopyFrom(template)
+    return service
 
 
 def _request(name: str, etag: str, *, template: Any = None, traffic: tuple[Traffic, ...] = ()) -> Any:

@@ -1,6 +1,6 @@
 """How far a rollout is: the operation's word, held against the revision and the service it speaks of."""
 
-from typing import Any
+from typing import Any, Final
 
 from agent.adapters.platform.cloud_run.describe import condition_says, short, state_of
 from agent.adapters.platform.cloud_run.template import traffic_of
@@ -9,13 +9,16 @@ from agent.core.value import Value
 from agent.errors import InputRejected
 from agent.ports.platform import Operation
 
+_AIMS: Final = frozenset({"revisions", "traffic", "scaling", "deletion"})
+
 
 class Work(Value):
     """What an operation's name of ours holds: the platform's own name, and what to look at where that is gone.
 
     Attributes:
         service: Full resource name.
-        aim: ``revisions/NAME`` for a new revision, ``traffic/NAME`` for a shift.
+        aim: ``revisions/NAME`` for a new revision, ``traffic/NAME`` for a shift, ``scaling/NAME`` for a stop and
+            ``deletion/NAME`` for a deletion, with the name that the effect's revision would have.
         native: The platform's operation, None where its name was lost with the answer.
     """
 
@@ -37,7 +40,7 @@ def work_of(name: str) -> Work:
     """
     native, mark, rest = name.partition("#")
     parts = rest.rsplit("/", 2)
-    if not mark or len(parts) != 3 or parts[1] not in {"revisions", "traffic"}:
+    if not mark or len(parts) != 3 or parts[1] not in _AIMS:
         raise InputRejected(
             f"operation {name!r} is unknown", why="it is no name of ours", hint="read back the effect's stamp"
         )

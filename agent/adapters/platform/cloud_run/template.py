@@ -12,6 +12,9 @@ from agent.core.service.serving import EFFECT_LABEL, STAMP_LABELS, Traffic
 from agent.core.value import canonical
 from agent.errors import InputRejected
 
+MANUAL = "@manual"  # a count of instances that is set on the service, above its template, with the stamp of who set it
+REVISION_NOTE = "sre-agent-revision"
+SCALING_NOTE = "sre-agent-scaling-before"
 WIRE = "@wire"  # the bytes, beside the JSON, where the service has fields that this client does not know
 INCIDENT_LABEL = next(label for label in STAMP_LABELS if label != EFFECT_LABEL)
 LATEST = (Traffic(percent=100),)
@@ -31,6 +34,32 @@ def text_of(template: Any) -> str:
     return canonical(data).decode()
 
 
+def service_text(service: Any) -> str:
+    """Return the template of a ``Service`` message as ``text_of`` does, with a count of instances that stands above."""
+    text = text_of(service.template)
+    if not service.scaling.HasField("manual_instance_count"):
+        return text
+    noted = dict(service.annotations)
+    manual = {
+        "count": service.scaling.manual_instance_count,
+        "effect": noted.get(EFFECT_LABEL, ""),
+        "revision": noted.get(REVISION_NOTE, ""),
+        "before": noted.get(SCALING_NOTE, ""),
+    }
+    return _with_manual(text, manual)
+
+
+def _with_manual(text: str, manual: object) -> str:
+    data = json.loads(text)  # not strict: a template that we stored
+    return canonical(data | {MANUAL: manual}).decode()
+
+
+def manual_of(text: str) -> dict[str, Any] | None:
+    """Return what ``service_text`` noted above the template; None where the template alone counts."""
+    found = json.loads(text).get(MANUAL)  # not strict: a template that we stored
+    return found if isinstance(found, dict) else None
+
+
 def template_of(text: str) -> Any:
     """Return the ``RevisionTemplate`` message of a text that ``text_of`` made.
 
@@ -44,6 +73,7 @@ def template_of(text: str) -> Any:
     try:
         data = json.loads(text)  # not strict: a template that we stored
         wire = data.pop(WIRE, None)
+        data.pop(MANUAL, None)
         json_format.ParseDict(data, message)
         if wire is not None:
             whole = type(message).FromString(base64.b64decode(wire, validate=True))
@@ -87,7 +117,9 @@ def without_stamp(template: Any) -> Any:
 
 def bare(text: str) -> str:
     """Return a template's text without revision name and stamp, to compare byte by byte."""
-    return text_of(without_stamp(template_of(text)))
+    manual = manual_of(text)
+    found = text_of(without_stamp(template_of(text)))
+    return found if manual is None else _with_manual(found, manual.get("count"))
 
 
 def label_value(text: str) -> str:

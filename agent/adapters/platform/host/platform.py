@@ -4,13 +4,15 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 
+from agent.adapters.platform.host.lifecycle import deletes, free, possible, require_deployed, resumed, to_create, told
 from agent.adapters.platform.host.measure import measurements
 from agent.adapters.platform.host.probe import Address, address_of, healthy
 from agent.adapters.platform.host.server import HostServer, last_line
 from agent.adapters.platform.host.state_file import StateFile, Transaction
 from agent.adapters.platform.rehearsal.template import bare, parsed_traffic, stamped, template_of
 from agent.core.change.verification import Measurement
-from agent.core.plan.action import Action, ForPerson, Restart, SetEnv, SetFlag, SetModel, SetStartupProbe
+from agent.core.plan.action import LifecycleOperation
+from agent.core.plan.lifecycle import ends_service, lifecycle_of
 from agent.core.service.serving import Live, ServingConfig, Traffic
 from agent.core.value import digest
 from agent.errors import InputRejected, StateConflict
@@ -20,7 +22,6 @@ from agent.ports.platform import Operation, Order, Restore
 
 LATEST = (Traffic(percent=100),)
 GRACE_S = 10.0  # a server that was asked to end gets so long; vLLM takes one to five seconds
-POSSIBLE = (SetFlag, SetEnv, SetModel, SetStartupProbe, Restart, ForPerson)
 
 
 class HostPlatform:
@@ -58,14 +59,16 @@ class HostPlatform:
 
     def describe(self, service: str) -> Live:
         """Return the server as it is now."""
-        page = self.settled(service)
+        page = require_deployed(self.settled(service))
         newest = page.newest
+        ending = newest is not None and bool(newest.ended_by) and newest.stage is not Stage.ENDED
+        config = template_of(page.template).config
         up = newest is not None and newest.stage is Stage.READY and not newest.sick
         pending = newest is not None and newest.stage in {Stage.WAITING, Stage.STARTING}
         return Live(
             service=service,
             platform="host",
-            config=template_of(page.template).config,
+            config=config,
             uid=page.uid,
             generation=page.generation,
             etag=page.etag,
@@ -74,28 +77,33 @@ class HostPlatform:
             latest_ready_revision=page.latest_ready,
             latest_created_revision=newest.revision if newest is not None else None,
             stamps={s.revision: s.effect_key for s in page.starts if s.effect_key is not None},
-            ready=None if pending else up,
-            reconciling=pending,
+            ready=None if pending else up and not ending,
+            reconciling=pending or ending,
             message=newest.sick or newest.told if newest is not None else "",
             spare_accelerator=False,
+            resumes_with=(0, 1) if config.max_instances == 0 else None,
             log_path=str(self.log_path(service, newest).absolute()) if newest is not None else None,
         )
 
     def validate(self, order: Order) -> None:
         """Check a change without making it: on one machine there is no other hardware and no second instance."""
-        self._page(order.service)
-        self._possible(order.actions, staged=order.staged)
+        possible(order.actions, staged=order.staged)
+        if lifecycle_of(order.actions) is not LifecycleOperation.CREATE:
+            require_deployed(self._page(order.service))
 
     def apply(self, order: Order) -> Operation:
         """Begin a restart with the changed words, or return what this effect began before."""
         with self._book(order.service).writing() as hand:
+            possible(order.actions, staged=order.staged)
+            hand.page = to_create(hand.page, order, self._folder, self._clock.now())
             page = self._settle(hand, order.service)
             before = page.effect(order.effect_key)
             if before is not None:
-                return self._told(page, before)
-            self._possible(order.actions, staged=order.staged)
-            self._free(page, order.revision, order.etag)
+                return told(page, before, order.effect_key)
+            free(require_deployed(page), order)
             template = stamped(page.template, order.revision, order.effect_key, order.incident, actions=order.actions)
+            if any(map(ends_service, order.actions)):
+                return self._end(hand, page, order, template)
             return self._begin(hand, page, order, template)
 
     def restore(self, order: Restore) -> Operation:
@@ -104,9 +112,13 @@ class HostPlatform:
             page = self._settle(hand, order.service)
             before = page.effect(order.effect_key)
             if before is not None:
-                return self._told(page, before)
-            self._free(page, order.revision, order.etag)
+                return told(page, before, order.effect_key)
+            free(require_deployed(page), order)
+            if not order.template:
+                return self._end(hand, page, order, page.template)
             template = stamped(order.template, order.revision, order.effect_key, order.incident)
+            if template_of(template).config.max_instances == 0:
+                return self._end(hand, page, order, template)
             return self._begin(hand, page, order, template)
 
     def shift(self, service: str, *, revision: str, etag: str, effect_key: str) -> Operation:
@@ -121,7 +133,9 @@ class HostPlatform:
         """Return the operation of an effect, or None where there is no trace of it."""
         page = self.settled(service)
         start = page.effect(effect_key)
-        return self._told(page, start) if start is not None else None
+        if start is None:
+            require_deployed(page)
+        return told(page, start, effect_key) if start is not None else None
 
     def operation(self, name: str) -> Operation:
         """Return how far an operation has come."""
@@ -136,6 +150,8 @@ class HostPlatform:
     def restored(self, service: str, *, template: str, traffic: str) -> bool:
         """Whether template and traffic equal the prior ones, but for revision name and stamp."""
         page = self._page(service)
+        if page.gone or not template:
+            return page.gone and not template
         return bare(page.template) == bare(template) and parsed_traffic(traffic) == LATEST
 
     def measure(self, service: str, revision: str) -> tuple[Measurement, ...]:
@@ -318,12 +334,23 @@ class HostPlatform:
         page = page.put(made).with_(template=template, generation=page.generation + 1, writes=page.writes + 1)
         self._book(page.service).write(page)  # the intent first: a successor finds it, whatever becomes of us
         hand.page = page
-        return self._told(page, made)
+        return told(page, made, order.effect_key)
+
+    def _end(self, hand: Transaction, page: State, order: Order | Restore, template: str) -> Operation:
+        """Ask the server to end; where none runs, the start that ended last carries the stamp."""
+        newest = page.newest
+        assert newest is not None, "a service on record was started at least once"
+        ended = newest.with_(ended_by=order.effect_key)
+        page = page.put(ended).with_(template=template, generation=page.generation + 1, writes=page.writes + 1)
+        page = page.with_(deleted=deletes(order))
+        self._book(page.service).write(page)  # the intent first, as for a start
+        hand.page = page if ended.stage is Stage.ENDED else self._ending(page, ended)
+        return told(hand.page, hand.page.effect(order.effect_key) or ended, order.effect_key)
 
     def _by_hand(self, hand: Transaction, page: State, *, running: bool = False) -> None:
         page = page.with_(generation=page.generation + 1, writes=page.writes + 1)
         revision = f"{page.service}-{page.generation}"
-        template = stamped(page.template, revision, None, None)
+        template = stamped(page.template, revision, None, None, actions=resumed(page))
         made = self._made(page, revision, None, template)
         page = page.with_(template=template).put(made.with_(stage=Stage.STARTING) if running else made)
         self._book(page.service).write(page)
@@ -333,33 +360,6 @@ class HostPlatform:
     def _made(self, page: State, revision: str, effect_key: str | None, template: str) -> Start:
         mark = digest([page.uid, revision, page.writes])[:20]
         return Start(revision=revision, effect_key=effect_key, mark=mark, template=template, began_at=self._clock.now())
-
-    def _free(self, page: State, revision: str, etag: str) -> None:
-        why = ""
-        if page.etag != etag:
-            why = f"its etag is {page.etag}, the change was made for {etag}"
-        elif page.start(revision) is not None:
-            why = f"a start {revision!r} stands already, without this effect's stamp"
-        if why:
-            raise StateConflict(
-                f"server {page.service!r} was not changed", why=why, hint="look at the service and plan again"
-            )
-
-    def _possible(self, actions: tuple[Action, ...], *, staged: bool) -> None:
-        strange = [a.kind for a in actions if not isinstance(a, POSSIBLE)]
-        if strange or staged:
-            what = ", ".join(strange) or "a second server beside the first"
-            raise InputRejected(
-                "the change was refused", why=f"one machine cannot do that: {what}", hint="make another plan"
-            )
-
-    def _told(self, page: State, start: Start) -> Operation:
-        name = f"host/{page.service}/operations/{start.effect_key}"
-        if start.ready_at is not None:
-            return Operation(name=name, done=True, ok=True, says=f"{start.revision} came up")
-        if start.stage is Stage.ENDED:
-            return Operation(name=name, done=True, ok=False, says=start.told)
-        return Operation(name=name, done=False, ok=None, says=f"{start.revision} is {start.stage}")
 
     def _page(self, service: str) -> State:
         return self._held(self._book(service).read(), service)

@@ -20,7 +20,8 @@ def complaints(config: ServingConfig) -> tuple[str, ...]:
             found.append(f"cpu is {config.cpu:g}, {config.accelerator} asks for at least {cpu:g}")
         if config.memory_mib is not None and config.memory_mib < memory_mib:
             found.append(f"memory is {config.memory_mib} MiB, {config.accelerator} asks for at least {memory_mib}")
-    if config.max_instances is not None and config.max_instances < max(config.min_instances, 1):
+    stopped = (config.min_instances, config.max_instances) == (0, 0)
+    if config.max_instances is not None and not stopped and config.max_instances < max(config.min_instances, 1):
         found.append(f"max_instances is {config.max_instances}, min_instances is {config.min_instances}")
     return tuple(found)
 

@@ -7,20 +7,30 @@ from pathlib import Path
 from typing import Any
 
 from agent.adapters.platform.rehearsal.cloud_run_limits import complaints
+from agent.adapters.platform.rehearsal.lifecycle import (
+    LATEST,
+    deployed,
+    end,
+    etag_of,
+    found,
+    operation_name,
+    require_etag,
+    standing,
+)
 from agent.adapters.platform.rehearsal.outcome import Compute, crashed, fate_of, fate_of_live, measurements, rehearsed
 from agent.adapters.platform.rehearsal.replay import entries_of, log_of, persons_entries
 from agent.adapters.platform.rehearsal.scenario import Result, Scenario
 from agent.adapters.platform.rehearsal.state_file import OperationRow, RevisionRow, ServiceRow, State, StateFile
 from agent.adapters.platform.rehearsal.template import bare, parsed_traffic, stamped, template_of, wanted
 from agent.core.change.verification import Measurement
+from agent.core.plan.action import NO_SERVICE
+from agent.core.plan.lifecycle import ends_service
 from agent.core.service.serving import Live, Traffic
 from agent.core.value import Value, digest
 from agent.errors import InputRejected, StateConflict
 from agent.ports.clock import Clock
 from agent.ports.logs import InstanceLog
 from agent.ports.platform import Operation, Order, Restore
-
-LATEST = (Traffic(percent=100),)
 
 
 class SinkEntry(Value):
@@ -70,7 +80,7 @@ class RehearsalPlatform:
         scenario = self._scenario(service)
         with self._book.writing() as page:
             self._settle(page)
-            row = _found(page.service(service))
+            row = deployed(page, service)
             revisions = page.revisions(service)
             running = any(o.service == service for o in page.running())
         factor = self._factor(scenario)
@@ -84,7 +94,7 @@ class RehearsalPlatform:
             config=template_of(row.template).config,
             uid=row.uid,
             generation=row.generation,
-            etag=_etag(row),
+            etag=etag_of(row),
             template=row.template,
             traffic=row.traffic,
             latest_ready_revision=row.latest_ready,
@@ -94,15 +104,16 @@ class RehearsalPlatform:
             reconciling=running,
             message=f"{row.message} ({note})" if row.message else f"({note})",
             spare_accelerator=scenario.live.spare_accelerator,
+            resumes_with=row.resumes_with,
         )
 
     def validate(self, order: Order) -> None:
         """Check a change as Cloud Run would, without making it."""
         scenario = self._scenario(order.service)
         with self._book.writing() as page:
-            row = _found(page.service(order.service))
+            row = standing(page, order)
         config = wanted(row.template, order.actions)
-        wrong = complaints(config) if scenario.platform == "cloud_run" else ()
+        wrong = complaints(config) if scenario.platform == "cloud_run" and config != NO_SERVICE else ()
         if wrong:
             raise InputRejected(
                 f"the change of {order.service!r} was refused",
@@ -118,8 +129,11 @@ class RehearsalPlatform:
             before = page.effect(order.service, order.effect_key)
             if before is not None:
                 return self._told(before)
-            row = self._free(page, order.service, order.revision, order.etag)
+            row = standing(page, order)
+            self._free(page, row, order.revision, order.etag)
             template = stamped(row.template, order.revision, order.effect_key, order.incident, actions=order.actions)
+            if any(map(ends_service, order.actions)):
+                return self._told(end(page, row, order, template, now=self._clock.now()))
             pinned = row
             if order.staged:
                 pinned = row.with_(traffic=_pinned(row), follow=row.traffic)
@@ -133,9 +147,14 @@ class RehearsalPlatform:
             before = page.effect(order.service, order.effect_key)
             if before is not None:
                 return self._told(before)
-            row = self._free(page, order.service, order.revision, order.etag)
+            row = deployed(page, order.service)
+            self._free(page, row, order.revision, order.etag)
+            if not order.template:
+                return self._told(end(page, row.with_(deleted=True), order, row.template, now=self._clock.now()))
             template = stamped(order.template, order.revision, order.effect_key, order.incident)
             row = row.with_(traffic=parsed_traffic(order.traffic), follow=None)
+            if template_of(template).config.max_instances == 0:
+                return self._told(end(page, row, order, template, now=self._clock.now()))
             return self._told(self._begin(page, row, order, template))
 
     def shift(self, service: str, *, revision: str, etag: str, effect_key: str) -> Operation:
@@ -161,7 +180,7 @@ class RehearsalPlatform:
             )
             now = self._clock.now()
             done = OperationRow(
-                name=_operation_name(service, effect_key),
+                name=operation_name(service, effect_key),
                 service=service,
                 effect_key=effect_key,
                 revision=revision,
@@ -179,6 +198,8 @@ class RehearsalPlatform:
         with self._book.writing() as page:
             self._settle(page)
             row = page.effect(service, effect_key)
+            if row is None:
+                deployed(page, service)
         return self._told(row) if row is not None else None
 
     def operation(self, name: str) -> Operation:
@@ -198,7 +219,9 @@ class RehearsalPlatform:
         """Whether template and traffic equal the prior ones, but for revision name and stamp."""
         self._scenario(service)
         with self._book.writing() as page:
-            row = _found(page.service(service))
+            row = found(page.service(service))
+        if row.deleted or not template:
+            return row.deleted and not template
         return bare(row.template) == bare(template) and row.traffic == parsed_traffic(traffic)
 
     def measure(self, service: str, revision: str) -> tuple[Measurement, ...]:
@@ -285,7 +308,7 @@ class RehearsalPlatform:
             ends_at=now + timedelta(seconds=fate.after_s / factor),
         )
         operation = OperationRow(
-            name=_operation_name(row.name, order.effect_key),
+            name=operation_name(row.name, order.effect_key),
             service=row.name,
             effect_key=order.effect_key,
             revision=order.revision,
@@ -300,6 +323,7 @@ class RehearsalPlatform:
                 latest_created=order.revision,
                 ready=None,
                 message="",
+                resumes_with=None,
             )
         )
         page.add_revision(made)
@@ -325,24 +349,18 @@ class RehearsalPlatform:
                 row = row.with_(ready=ok, message=fate.word if ok is None else fate.message)
             page.keep_service(row)
 
-    def _free(self, page: State, service: str, revision: str, etag: str) -> ServiceRow:
-        row = self._unchanged(page, service, etag)
+    def _free(self, page: State, row: ServiceRow, revision: str, etag: str) -> None:
+        require_etag(row, etag)
         if page.revision(revision) is not None:
             raise StateConflict(
                 f"revision {revision!r} was not made",
                 why="one of that name stands already, without this effect's stamp",
                 hint="look at the service and plan again",
             )
-        return row
 
     def _unchanged(self, page: State, service: str, etag: str) -> ServiceRow:
-        row = _found(page.service(service))
-        if _etag(row) != etag:
-            raise StateConflict(
-                f"service {service!r} was not changed",
-                why=f"its etag is {_etag(row)}, the change was made for {etag}",
-                hint="look at the service and plan again",
-            )
+        row = deployed(page, service)
+        require_etag(row, etag)
         return row
 
     def _scenario(self, service: str) -> Scenario:
@@ -361,19 +379,6 @@ class RehearsalPlatform:
     def _told(self, row: OperationRow) -> Operation:
         note = rehearsed(self._factor(self._scenarios[row.service]))
         return Operation(name=row.name, done=row.done, ok=row.ok, says=f"{row.says} ({note})")
-
-
-def _found(row: ServiceRow | None) -> ServiceRow:
-    assert row is not None, "every scenario's service is written when the rehearsal opens"
-    return row
-
-
-def _etag(row: ServiceRow) -> str:
-    return f'"{digest([row.uid, row.writes])[:16]}"'
-
-
-def _operation_name(service: str, effect_key: str) -> str:
-    return f"rehearsal/{service}/operations/{effect_key}"
 
 
 def _pinned(row: ServiceRow) -> tuple[Traffic, ...]:

@@ -42,6 +42,8 @@ class ServiceRow(Value):
     latest_created: str
     ready: bool | None
     message: str = ""
+    deleted: bool = False
+    resumes_with: tuple[int, int] | None = None
 
 
 class Fate(Value):

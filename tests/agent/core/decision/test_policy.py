@@ -10,6 +10,8 @@ from agent.core.decision.decision import Channel
 from agent.core.decision.policy import KINDS, NEVER_FLAGS, Approver, Mode, Policy, Rule, parse_policy, selects
 from agent.core.plan.action import (
     ForPerson,
+    Lifecycle,
+    LifecycleOperation,
     Restart,
     SetAccelerator,
     SetConcurrency,
@@ -22,7 +24,7 @@ from agent.core.plan.action import (
     SetStartupProbe,
     SetVolumeOptions,
 )
-from agent.core.service.serving import Probe
+from agent.core.service.serving import EnvVar, Probe, ServingConfig
 from agent.errors import PolicyRefused, SettingsRejected
 
 DEFAULT = load_default_policy()
@@ -225,3 +227,58 @@ def test_the_page_names_every_key_and_kind_and_its_example_is_a_policy():
     policy = parse_policy(example, default=DEFAULT)
     assert policy.rules[0].mode is Mode.AUTOMATIC
     assert policy.approvers[0].name == "Ada"
+
+
+STOP = Lifecycle(operation=LifecycleOperation.STOP)
+DELETE = Lifecycle(operation=LifecycleOperation.DELETE, confirmed="gemma")
+
+
+@pytest.mark.parametrize("action", [STOP, DELETE, SetScaling(min_instances=0, max_instances=0)], ids=str)
+def test_a_service_is_stopped_or_deleted_only_where_the_policy_names_it(action):
+    """Off by default, by name, and never for a service that nobody named."""
+    named = Policy(lifecycle=("gemma",))
+    named.check((action,), "gemma")
+    for policy, service in [(Policy(), "gemma"), (named, "gemma-2"), (named, "")]:
+        with pytest.raises(PolicyRefused, match="does not name"):
+            policy.check((action,), service)
+
+
+def test_a_lifecycle_is_never_automatic_and_can_be_forbidden():
+    everything = Rule(services=("gemma*",), kinds=("set_*", "restart", "lifecycle"), mode=Mode.AUTOMATIC)
+    automatic = Policy(rules=(everything,), lifecycle=("gemma",))
+    assert automatic.mode("gemma", (Restart(),)) is Mode.AUTOMATIC
+    for action in (STOP, DELETE, SetScaling(min_instances=0, max_instances=0)):
+        assert automatic.mode("gemma", (Restart(), action)) is Mode.PERSON
+    never = Rule(services=("gemma*",), kinds=("lifecycle",), mode=Mode.NEVER)
+    assert Policy(rules=(never, everything), lifecycle=("gemma",)).mode("gemma", (STOP,)) is Mode.NEVER
+
+
+@pytest.mark.parametrize("typed", ["", "gemm", "gemma-2", "Gemma"])
+def test_a_deletion_wants_the_name_typed(typed):
+    policy = Policy(lifecycle=("gemma",))
+    with pytest.raises(PolicyRefused, match="wants the name of the service typed"):
+        policy.check((DELETE.with_(confirmed=typed),), "gemma")
+
+
+def test_a_creation_and_a_start_keep_the_bounds():
+    policy = Policy(lifecycle=("gemma",), max_instances=2, accelerators=("nvidia-l4",))
+    config = ServingConfig(image="vllm", accelerator="nvidia-l4", max_instances=2)
+    create = Lifecycle(operation=LifecycleOperation.CREATE, config=config)
+    policy.check((create,), "gemma")
+    wrongs = (
+        {"max_instances": 3},
+        {"accelerator": "nvidia-h100-80gb"},
+        {"args": ("--trust-remote-code",)},
+        {"env": (EnvVar(name="HF_TOKEN", secret="hf"),)},
+    )
+    for wrong in wrongs:
+        with pytest.raises(PolicyRefused):
+            policy.check((create.with_(config=config.with_(**wrong)),), "gemma")
+    with pytest.raises(PolicyRefused, match="above the limit"):
+        policy.check((Lifecycle(operation=LifecycleOperation.START, max_instances=3),), "gemma")
+
+
+@pytest.mark.parametrize("name", ["*", "gemma*", "", "GEMMA"])
+def test_a_pattern_names_no_service_for_lifecycle(name):
+    with pytest.raises(SettingsRejected, match="in full"):
+        parse_policy(f'lifecycle = ["{name}"]\n')

@@ -6,8 +6,19 @@ import pytest
 
 from agent.catalogue.load_bundled import load_default_policy
 from agent.catalogue.load_failures import load_failures
-from agent.core.plan.action import Action, ForPerson, Restart, SetEnv, SetFlag, SetResources, SetVolumeOptions
+from agent.core.plan.action import (
+    Action,
+    ForPerson,
+    Lifecycle,
+    LifecycleOperation,
+    Restart,
+    SetEnv,
+    SetFlag,
+    SetResources,
+    SetVolumeOptions,
+)
 from agent.core.plan.proof import FLAGS, KINDS, TASKS, VARIABLES, Memory, affected_memory
+from agent.core.service.serving import ServingConfig
 
 NEITHER: frozenset[Memory] = frozenset()
 BOTH = frozenset(Memory)
@@ -36,6 +47,10 @@ def test_every_task_is_a_fix_of_the_catalogue_or_of_the_vocabulary() -> None:
     ("action", "memory"),
     [
         (Restart(), NEITHER),
+        (Lifecycle(operation=LifecycleOperation.CREATE, config=ServingConfig(image="vllm")), BOTH),
+        (Lifecycle(operation=LifecycleOperation.START), NEITHER),
+        (Lifecycle(operation=LifecycleOperation.STOP), NEITHER),
+        (Lifecycle(operation=LifecycleOperation.DELETE, confirmed="gemma"), NEITHER),
         (SetFlag(name="max-model-len", value="1024"), {Memory.DEVICE}),
         (SetFlag(name="kv_cache_dtype", value="fp8"), {Memory.DEVICE}),
         (SetFlag(name="tool-call-parser", value="gemma4"), NEITHER),
