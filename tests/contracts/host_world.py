@@ -49,7 +49,7 @@ class HostWorld:
         while time.monotonic() < until:
             page = self.platform.settled(self.service)
             going = [s for s in page.starts[:-1] if s.stage is not Stage.ENDED]
-            going += [page.newest] if page.newest.on_purpose and page.newest.stage is not Stage.ENDED else []
+            going += [s for s in page.starts[-1:] if s.on_purpose and s.stage is not Stage.ENDED]
             if not going and page.newest.stage in {Stage.READY, Stage.ENDED}:
                 return
             time.sleep(0.02)
