@@ -2,7 +2,7 @@
 
 import inspect
 
-from agent.core.incident.phase import ENDS, NEXT, Phase
+from agent.core.incident.phase import NEXT, NEXT_OF_REQUEST, Phase
 from agent.core.incident.step import Step
 from agent.ports.bus import Topic
 from agent.ports.stage_context import OWNER_OF, TOPIC_OF, Owner
@@ -90,7 +90,12 @@ sequenceDiagram
 
 def page() -> str:
     """Return the page as Markdown."""
-    return HEAD + DIAGRAMS + _stages() + _functions() + _topics() + _life()
+    return HEAD + DIAGRAMS + _stages() + _functions() + _topics() + _lives()
+
+
+def _lives() -> str:
+    requests = _life("The life of a change request", NEXT_OF_REQUEST)
+    return _life("The life of an incident", NEXT) + "\n" + requests
 
 
 def _stages() -> str:
@@ -116,14 +121,14 @@ def _topics() -> str:
     return "## Topics\n\n" + _lines([f"- `{topic}`" for topic in Topic])
 
 
-def _life() -> str:
+def _life(title: str, table: dict[Phase, frozenset[Phase]]) -> str:
     rows = [
-        f"| {phase} | {', '.join(after for after in Phase if after in NEXT[phase]) or 'the end'} |"
-        for phase in Phase
-        if phase not in ENDS
+        f"| {phase} | {', '.join(after for after in Phase if after in table[phase])} |"
+        for phase in table
+        if table[phase]
     ]
-    ends = f"Ends: {', '.join(phase for phase in Phase if phase in ENDS)}.\n"
-    return "## The life of an incident\n\n| phase | may be followed by |\n|---|---|\n" + _lines(rows) + ends
+    ends = f"Ends: {', '.join(phase for phase in table if not table[phase])}.\n"
+    return f"## {title}\n\n| phase | may be followed by |\n|---|---|\n" + _lines(rows) + ends
 
 
 def _first(stage: object) -> str:

@@ -1,4 +1,4 @@
-"""The control database: kill switch, used receipts, limits, intents of effects, leases, and the record of it all."""
+"""The control database: requests, kill switch, used receipts, limits, intents of effects, leases, and the record."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -7,6 +7,7 @@ from typing import Protocol
 from pydantic import AwareDatetime
 
 from agent.core.change.execution import Intent
+from agent.core.change.request import ChangeRequest
 from agent.core.decision.audit import AuditRow
 from agent.core.value import Value
 from agent.ports.store import MarkStore
@@ -65,6 +66,14 @@ class ControlStore(MarkStore, Protocol):
 
     def claim(self, incident: str, plan: str, decision: str) -> str:
         """Record the first decision of a plan (its whole JSON); return the one that is held, ours or the winner's."""
+        ...
+
+    def add_request(self, request: ChangeRequest) -> ChangeRequest:
+        """Record a signed change request; return the one with that id that was recorded first, ours or an earlier."""
+        ...
+
+    def change_request(self, request_id: str) -> ChangeRequest | None:
+        """Return a recorded change request as it was signed; None where nobody asked for it."""
         ...
 
     def begin(self, intent: Intent, *, rate_limit: RateLimit | None = None) -> BeginResult:

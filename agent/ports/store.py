@@ -158,6 +158,21 @@ def head_key(run: str, service: str, revision: str | None) -> str:
     return f"{run}|{service}|{revision or ''}"
 
 
+def request_head(run: str, service: str) -> str:
+    """Return the key under which the newest change request of a service is found; no signal ever asks for it."""
+    return f"request|{run}|{service}"
+
+
+def repeat_head(run: str, key: str) -> str:
+    """Return the key under which the newest request with this asker, service, actions and target is found."""
+    return f"request-key|{run}|{key}"
+
+
+def change_head(run: str, service: str) -> str:
+    """Return the key under which the request that changed a service last is found; it may have asked for an end."""
+    return f"request-change|{run}|{service}"
+
+
 def committed_at(change: Change) -> datetime:
     """Return the latest time that our own clock gave to a change; the times of signals are their sources' own."""
     incident = change.incident

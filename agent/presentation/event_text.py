@@ -20,6 +20,7 @@ _PLAIN: dict[Phase, str] = {
     _P.REJECTED: "{by} rejected {name}; it was not applied.",
     _P.EXPIRED: "Nobody answered {name} in time; it was not applied.",
     _P.SUPERSEDED: "More became known, so {name} was withdrawn; it was not applied.",
+    _P.WITHDRAWN: "The request was taken back, and with it {name}.",
 }
 _BY_PERSON: dict[Phase, str] = {
     _P.ASKED: "{plan} is a task for a person.",

@@ -15,7 +15,9 @@ from agent.core.value import Value, digest
 from agent.presentation.evidence import place_of
 from agent.presentation.plan_title import as_sentence, plan_title
 from agent.presentation.proof_text import PROOFS, proof_lines
+from agent.presentation.request_text import request_reason
 from agent.presentation.standing import Tone, standing
+from agent.presentation.terminal_text import subject
 
 APPROVE: Final = "sre_plan_approve"
 REJECT: Final = "sre_plan_reject"
@@ -65,7 +67,7 @@ def card(incident: Incident, timeline: tuple[Event, ...], *, redact: Redact, con
         return slack_code(redact(text), limit=limit)
 
     now = standing(incident, incident.phase_at)
-    title = f"{redact(incident.service)}: {incident.cause if incident.diagnosis else 'not diagnosed yet'}"
+    title = f"{redact(incident.service)}: {redact(subject(incident))}"
     blocks: list[Block] = [
         {"type": "header", "text": {"type": "plain_text", "text": slack_plain(title, limit=150), "emoji": False}},
         _section(
@@ -90,11 +92,15 @@ def _sentence(incident: Incident) -> str:
         return incident.ended_why
     if incident.plan is not None and incident.phase is Phase.ASKED:
         return f"Plan {incident.plan.id}: {plan_title(incident.plan)}."
+    if incident.request is not None:
+        return as_sentence(request_reason(incident.request))
     return incident.diagnosis.root_cause if incident.diagnosis else ""
 
 
 def _trouble(incident: Incident, prose: Callable[[str, int], str], code: Callable[[str, int], str]) -> list[Block]:
     diagnosis = incident.diagnosis
+    if incident.request is not None:
+        return [_section(f"*Request:* {prose(request_reason(incident.request), 1500)}")]
     if diagnosis is None:
         return []
     blocks = [_section(f"*Diagnosis:* {prose(diagnosis.root_cause, 1500)}")]

@@ -12,6 +12,7 @@ from agent.core.plan.plan import Rollout
 from agent.core.value import Value
 from agent.presentation.changes import changed_so_far
 from agent.presentation.measured import how_checked
+from agent.presentation.request_text import REQUEST_LABELS, REQUEST_SENTENCES
 
 
 class Tone(StrEnum):
@@ -62,6 +63,8 @@ _LABELS: dict[Phase, tuple[str, Tone]] = {
     _P.SUPERSEDED: ("Withdrawn", Tone.QUIET),
     _P.ESCALATED: ("Escalated", Tone.BAD),
     _P.SELF_RECOVERED: ("Recovered", Tone.GOOD),
+    _P.WITHDRAWN: ("Taken back", Tone.QUIET),
+    _P.CLOSED: ("Closed", Tone.QUIET),
 }
 _PERSON_LABELS = {
     _P.ASKED: "Needs a person",
@@ -103,11 +106,12 @@ class WayStep(Value):
 _WAY: tuple[tuple[str, frozenset[Phase]], ...] = (
     ("Detected", frozenset({_P.OPEN})),
     ("Diagnosed", frozenset({_P.DIAGNOSED, _P.PLANNED})),
-    ("Asked", frozenset({_P.ASKED, _P.REJECTED, _P.EXPIRED, _P.SUPERSEDED})),
+    ("Asked", frozenset({_P.ASKED, _P.REJECTED, _P.EXPIRED, _P.SUPERSEDED, _P.WITHDRAWN})),
     ("Approved", frozenset({_P.APPROVED, _P.REFUSED})),
     ("Applied", frozenset({_P.APPLYING})),
     ("Verified", frozenset({_P.VERIFYING, _P.ROLLING_BACK, _P.ROLLED_BACK})),
 )
+_REQUEST_WAY = {"Detected": "Requested", "Diagnosed": "Planned"}
 _PERSON_WAY = {"Approved": "Assigned", "Applied": "Done by a person"}
 
 
@@ -117,6 +121,8 @@ def standing(incident: Incident, now: datetime) -> Standing:
     label, tone = _LABELS[phase]
     if _by_person(incident):
         label = _PERSON_LABELS.get(phase, label)
+    if incident.request is not None:
+        label = REQUEST_LABELS.get(phase, label)
     changed = "" if phase in _SAY_IT_THEMSELVES else changed_so_far(incident)
     return Standing(label=label, tone=tone, now=_now(incident, phase, now), changed=changed)
 
@@ -137,7 +143,7 @@ def way(incident: Incident) -> tuple[WayStep, ...]:
         return ()
     at = next(n for n, (_, phases) in enumerate(_WAY) if incident.phase in phases)
     states = [StepState.DONE if n < at else StepState.NOW if n == at else StepState.TODO for n in range(len(_WAY))]
-    renamed = _PERSON_WAY if _by_person(incident) else {}
+    renamed = _PERSON_WAY if _by_person(incident) else _REQUEST_WAY if incident.request is not None else {}
     return tuple(
         WayStep(label=renamed.get(label, label), state=state) for (label, _), state in zip(_WAY, states, strict=True)
     )
@@ -171,7 +177,8 @@ def _ran_out(incident: Incident, now: datetime) -> bool:
 
 
 def _now(incident: Incident, phase: Phase, now: datetime) -> str:
-    make = _SENTENCES.get(phase)
+    own = REQUEST_SENTENCES.get(phase) if incident.request is not None else None
+    make = own or _SENTENCES.get(phase)
     return make(incident) if make is not None else _approved(incident, now)
 
 
@@ -307,6 +314,8 @@ _SENTENCES = {
     _P.SUPERSEDED: _superseded,
     _P.ESCALATED: _escalated,
     _P.SELF_RECOVERED: _self_recovered,
+    _P.WITHDRAWN: REQUEST_SENTENCES[_P.WITHDRAWN],
+    _P.CLOSED: REQUEST_SENTENCES[_P.CLOSED],
 }
 
 

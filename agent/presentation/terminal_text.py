@@ -14,6 +14,7 @@ from agent.presentation.evidence import field_source, place_of
 from agent.presentation.measured import figure_words, judgement_text
 from agent.presentation.plan_title import as_sentence, plan_title
 from agent.presentation.proof_text import proof_text
+from agent.presentation.request_text import request_reason, request_title
 from agent.presentation.standing import SOURCES, moment, standing
 
 SIGNAL_CHARS = 160
@@ -21,8 +22,14 @@ SIGNAL_CHARS = 160
 
 def headline(incident: Incident, *, now: datetime) -> str:
     """Return one line: service, class, where it stands."""
-    cause = incident.cause if incident.diagnosis else "not diagnosed yet"
-    return f"{incident.service}: {cause} - {standing(incident, now).label}"
+    return f"{incident.service}: {subject(incident)} - {standing(incident, now).label}"
+
+
+def subject(incident: Incident) -> str:
+    """Return what an incident is about, in a few words: its class, or who asked for a change."""
+    if incident.request is not None:
+        return request_title(incident.request)
+    return incident.cause if incident.diagnosis else "not diagnosed yet"
 
 
 def lines(incident: Incident, *, now: datetime) -> tuple[str, ...]:
@@ -38,6 +45,8 @@ def lines(incident: Incident, *, now: datetime) -> tuple[str, ...]:
         said.append(f"  revision   {terminal(incident.revision)}")
     if incident.linked_to:
         said.append(f"  follows    {incident.linked_to}")
+    if incident.request is not None:
+        said.append(f"  asked      {terminal(request_reason(incident.request))}")
     if incident.diagnosis is not None:
         said += _diagnosis(incident, incident.diagnosis)
     for entry in incident.correlated:

@@ -11,12 +11,14 @@ from agent.errors import InputRejected, StateConflict
 from agent.ports.stage_context import OWNER_OF, StageContext
 from agent.stages.ask import ask, expire
 from agent.stages.call_platform import call_platform
+from agent.stages.close_request import close_request
 from agent.stages.decision_to_execution import begin_execution
 from agent.stages.diagnosis_to_plan import diagnosis_to_plan
 from agent.stages.execution_to_verification import execution_to_verification
 from agent.stages.explain import explain
 from agent.stages.incident_to_diagnosis import incident_to_diagnosis
 from agent.stages.outcome_to_plan import outcome_to_plan
+from agent.stages.plan_request import plan_request
 from agent.stages.shared.commit import send_outbox
 from agent.stages.shared.outcome import StageOutcome
 from agent.stages.shift_traffic import shift_traffic
@@ -33,6 +35,7 @@ STAGE_OF: dict[Step, Stage] = {
     Step.DIAGNOSE: incident_to_diagnosis,
     Step.EXPLAIN: explain,
     Step.PLAN: diagnosis_to_plan,
+    Step.PLAN_REQUEST: plan_request,
     Step.ASK: ask,
     Step.EXPIRE: expire,
     Step.BEGIN: begin_execution,
@@ -44,6 +47,7 @@ STAGE_OF: dict[Step, Stage] = {
     Step.UNDO: undo,
     Step.WATCH_UNDO: watch_undo,
     Step.REPLAN: outcome_to_plan,
+    Step.CLOSE: close_request,
 }
 
 STEPS = 20  # more in one call would be a loop that never rests

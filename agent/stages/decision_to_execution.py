@@ -11,7 +11,7 @@ from agent.core.service.serving import Live
 from agent.core.value import canonical
 from agent.ports.control import RateLimit, ReceiptUse
 from agent.ports.stage_context import StageContext
-from agent.ports.store import head_key
+from agent.ports.store import change_head, head_key
 from agent.stages.shared.approval import refused
 from agent.stages.shared.approved_plan import check_allowed, check_as_shown, describe_service, platform_order
 from agent.stages.shared.commit import save
@@ -118,6 +118,8 @@ def _not_valid(context: StageContext, incident: Incident, plan: Plan, live: Live
 
 def _refuse_for_good(context: StageContext, incident: Incident, plan: Plan, why: str, now: datetime) -> StageOutcome:
     """What the platform refuses it would refuse again: the same actions are not proposed any more."""
+    if incident.request is not None:
+        return _refuse(context, incident, why, now)
     invalid = Remedy(proposal=plan.proposal, cause=plan.cause, ended=INVALID, at=now, incident=incident.id)
     moved = incident.move(
         Phase.REFUSED, now=now, due_at=now, ended_why=why, remedies=(*incident.remedies, invalid)[-32:]
@@ -165,7 +167,8 @@ def _intend(context: StageContext, incident: Incident, intent: Intent, live: Liv
         served_by_older=live.served_by_older,
     )
     moved = incident.move(Phase.APPLYING, now=now, due_at=now, execution=execution)
-    heads = (head_key(incident.run, incident.service, intent.revision),)
+    requested = (change_head(incident.run, incident.service),) if incident.request is not None else ()
+    heads = (head_key(incident.run, incident.service, intent.revision), *requested)
     save(context, moved, f"intends revision {intent.revision}", now=now, heads=heads)
 
 

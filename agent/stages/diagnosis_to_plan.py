@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Final
 
 from agent.core.incident.incident import Incident, plan_id
 from agent.core.incident.phase import Phase
@@ -12,8 +13,12 @@ from agent.core.service.serving import Live, Target
 from agent.core.value import digest
 from agent.errors import InputRejected, PolicyRefused
 from agent.ports.stage_context import StageContext
-from agent.stages.shared.commit import save
+from agent.stages.shared.commit import poll_again, save
+from agent.stages.shared.other_changes import yields_to
 from agent.stages.shared.outcome import StageOutcome
+
+IF_UNANSWERED: Final = "If nobody answers, nothing is changed and the trouble goes on; you are told when it expires."
+REQUEST_UNANSWERED: Final = "If nobody answers, nothing is changed and the request is closed."
 
 
 def diagnosis_to_plan(context: StageContext, incident: Incident) -> StageOutcome:
@@ -29,6 +34,8 @@ def diagnosis_to_plan(context: StageContext, incident: Incident) -> StageOutcome
         if incident.due_at != due:
             save(context, incident.with_(due_at=due), "", now=now, tell=False, wake=False)
         return StageOutcome.WAITING
+    if yields_to(context, incident) is not None:
+        return poll_again(context, incident, now=now)
     plan = next_plan(context, incident, now)
     if plan is None:  # a recurrence: everything was tried or rejected in the incident before, the person's errand too
         why = "nothing is left that fits, is allowed and was not tried before"
@@ -45,11 +52,11 @@ def next_plan(context: StageContext, incident: Incident, now: datetime) -> Plan 
     proposal = propose(incident, live, rules.fits, rules.policy)
     if proposal is None:
         return None
-    more = tuple(note for note in (refused, _locked(context, live, proposal)) if note)
-    return _plan(context, incident, live, replace(proposal, notes=(*proposal.notes, *more)), now)
+    more = tuple(note for note in (refused, locked(context, live, proposal)) if note)
+    return plan_of(context, incident, live, replace(proposal, notes=(*proposal.notes, *more)), now)
 
 
-def _locked(context: StageContext, live: Live | None, proposal: Proposal) -> str:
+def locked(context: StageContext, live: Live | None, proposal: Proposal) -> str:
     """Say beforehand that a change could not be verified, because the server wants a key that nobody named to us."""
     if live is None or live.platform != "cloud_run" or proposal.rollout is Rollout.BY_PERSON:
         return ""
@@ -78,7 +85,8 @@ def store_plan(context: StageContext, incident: Incident, plan: Plan, now: datet
     return save(context, cleared, f"plan {plan.id}: {plan.why}", now=now, tell=False, plan=plan)
 
 
-def _plan(context: StageContext, incident: Incident, live: Live | None, proposal: Proposal, now: datetime) -> Plan:
+def plan_of(context: StageContext, incident: Incident, live: Live | None, proposal: Proposal, now: datetime) -> Plan:
+    """Return the next plan of an incident or a request, made from a proposal."""
     ordinal = incident.plans_made + 1
     none = Target(service=incident.service, uid="", generation=0, digest="")
     return Plan(
@@ -101,14 +109,14 @@ def _plan(context: StageContext, incident: Incident, live: Live | None, proposal
         risk=proposal.risk,
         risk_reasons=proposal.risk_reasons,
         undo=proposal.undo,
-        if_unanswered="If nobody answers, nothing is changed and the trouble goes on; you are told when it expires.",
+        if_unanswered=IF_UNANSWERED if incident.request is None else REQUEST_UNANSWERED,
         notes=proposal.notes,
         proof=proposal.proof,
         proof_figures=proposal.proof_figures,
         proof_missing=proposal.proof_missing,
         takes_away=proposal.takes_away,
         policy=context.rules.policy.digest,
-        asked_by=incident.started_by,
+        asked_by=incident.request.asker if incident.request is not None else incident.started_by,
         made_at=now,
         expires_at=now + timedelta(seconds=context.rules.times.approval_s),
     )

@@ -8,7 +8,8 @@ from agent.core.incident.phase import Phase
 from agent.ports.stage_context import StageContext
 from agent.stages.diagnosis_to_plan import next_plan, store_plan
 from agent.stages.incident_to_diagnosis import rediagnose
-from agent.stages.shared.commit import save
+from agent.stages.shared.commit import poll_again, save
+from agent.stages.shared.other_changes import yields_to
 from agent.stages.shared.outcome import StageOutcome
 from agent.stages.shared.remedies import tried_remedies
 
@@ -24,6 +25,8 @@ def outcome_to_plan(context: StageContext, incident: Incident) -> StageOutcome:
     Two failed remedies of one fingerprint are enough; so are two plans that nobody answered.
     """
     now = context.now_for(incident)
+    if yields_to(context, incident) is not None:
+        return poll_again(context, incident, now=now)
     weighed = rediagnose(context, incident, context.store.signals(incident.id), now)
     known = weighed.with_(remedies=tried_remedies(incident, now))
     why = _enough(known, context.rules.policy.remedies_per_fingerprint)

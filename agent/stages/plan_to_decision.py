@@ -16,6 +16,7 @@ from agent.stages.shared.commit import save
 from agent.stages.shared.database_pair import WAY_BACK, note_reached, pairing_fault
 from agent.stages.shared.kill_switch import kill_switch_message, kill_switch_reason
 from agent.stages.shared.outcome import StageOutcome
+from agent.stages.shared.recorded_request import check_requested
 
 RIVALS = 5
 POLICY_NAME = "policy"  # who decides where policy says automatic
@@ -189,8 +190,15 @@ def _check(context: StageContext, incident: Incident, plan: Plan, word: Decision
     if word.plan_digest is not None and not _is_digest(word.plan_digest, plan):
         why = f"what was shown had digest {word.plan_digest[:8]!r}, the plan has {plan.digest[:8]!r}: {_title(plan)}"
         raise _refused(plan, why, f"look at the plan again: sre-agent incidents show {incident.id}")
+    request = check_requested(context, incident, plan) if word.answer is Choice.APPROVE else incident.request
     barred = refusal_of_decider(
-        context, plan, answer=word.answer, channel=word.channel, who=word.who, verified=word.verified
+        context,
+        plan,
+        answer=word.answer,
+        channel=word.channel,
+        who=word.who,
+        verified=word.verified,
+        asked_through=request.channel if request is not None else None,
     )
     if barred:
         raise _refused(plan, barred, "ask somebody whom policy.toml names for this service")

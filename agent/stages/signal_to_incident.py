@@ -12,7 +12,7 @@ from agent.core.value import digest
 from agent.errors import StateConflict
 from agent.failures.finding import Finding
 from agent.ports.stage_context import StageContext
-from agent.ports.store import head_key
+from agent.ports.store import change_head, head_key
 from agent.stages.shared.commit import save, send_outbox
 from agent.stages.shared.outcome import StageOutcome
 
@@ -88,10 +88,17 @@ def _with_asker(context: StageContext, signal: Signal, newest: Incident | None) 
     """Say who asked for an end, where a stop that was told or a change of ours explains it."""
     if signal.end is None or not signal.ends_unasked:
         return signal
-    asked = asked_by_us(signal, newest) or asked_by_stop(
+    ours = asked_by_us(signal, newest) or asked_by_us(signal, _last_request(context, signal))
+    asked = ours or asked_by_stop(
         signal, (told for scope in stop_scopes(signal) for told in context.store.signals(scope, KEPT_SIGNALS))
     )
     return signal.with_(end=signal.end.with_(asked_by=asked)) if asked else signal
+
+
+def _last_request(context: StageContext, signal: Signal) -> Incident | None:
+    """Return the request that changed the service last: incidents stand under other keys."""
+    found = context.store.head(change_head(signal.run, signal.service))
+    return context.store.load(found) if found is not None else None
 
 
 def _harmless(context: StageContext, signal: Signal) -> StageOutcome:
@@ -123,12 +130,15 @@ def _seen(context: StageContext, signal: Signal) -> dict[str, str | None]:
 def _home(
     context: StageContext, signal: Signal, seen: dict[str, str | None]
 ) -> tuple[Incident | None, Incident | None]:
-    """Return the incident that the signal belongs to, and the one before it."""
+    """Return the incident that the signal belongs to, and the one before it; a request that is over is neither."""
     cool_off_s = context.rules.times.cool_off_s
     own = seen[head_key(signal.run, signal.service, signal.revision)]
     if own is not None:
         incident = context.store.load(own)
-        return (incident, None) if accepts(incident, signal, cool_off_s=cool_off_s) else (None, incident)
+        if accepts(incident, signal, cool_off_s=cool_off_s):
+            return incident, None
+        if incident.request is None:
+            return None, incident
     latest = seen[head_key(signal.run, signal.service, None)]
     if latest is None:
         return None, None
@@ -199,6 +209,8 @@ def _heads(signal: Signal, incident: Incident) -> tuple[str, ...]:
 
 def _join(context: StageContext, incident: Incident, signal: Signal, finding: Finding, what: Meaning) -> StageOutcome:
     entry = _entry(signal, finding)
+    if incident.request is not None:
+        entry = entry.with_(reason="told by the revision that this change made")
     same = any(_same(entry, signal, held) for held in incident.correlated)
     full = what is Meaning.UNEXPLAINED and len(incident.correlated) >= KEPT_SIGNALS
     counted = (same or full) and signal.alert_state is None and what not in {Meaning.HEALTH, Meaning.STOP}

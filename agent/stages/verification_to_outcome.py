@@ -5,7 +5,7 @@ from datetime import datetime
 from agent.core.change.execution import Effect, EffectKind, EffectState
 from agent.core.change.verification import Verdict
 from agent.core.incident.correlation import correlate
-from agent.core.incident.incident import Incident
+from agent.core.incident.incident import CorrelatedSignal, Incident
 from agent.core.incident.phase import Phase
 from agent.core.text.safe_text import shortened
 from agent.ports.stage_context import StageContext
@@ -28,13 +28,20 @@ def verification_to_outcome(context: StageContext, incident: Incident) -> StageO
             due_at=None,
             ended_why=verification.why,
             remedies=tried_remedies(incident, now),
-            correlated=correlate(context.store.signals(incident.id), context.rules.matcher, cause=incident.cause),
+            correlated=_correlated(context, incident),
         )
         save(context, ended, f"resolved: {verification.why}", now=now)
         return StageOutcome.MOVED
     moved = incident.move(Phase.ROLLING_BACK, now=now, due_at=now)
     save(context, moved, f"rolling back: {shortened(verification.why, 300)}", now=now)
     return StageOutcome.MOVED
+
+
+def _correlated(context: StageContext, incident: Incident) -> tuple[CorrelatedSignal, ...]:
+    """Weigh the signals of a trouble once more; a change that was asked for has no cause to weigh them against."""
+    if incident.request is not None:
+        return incident.correlated
+    return correlate(context.store.signals(incident.id), context.rules.matcher, cause=incident.cause)
 
 
 def _shifted(incident: Incident) -> bool:

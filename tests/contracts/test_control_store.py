@@ -24,6 +24,20 @@ class TestClaims:
             assert told[0] in {f"d-{n}" for n in range(10)}
 
 
+class TestRequests:
+    def test_the_first_request_of_an_id_stays(self, control, make):
+        first = make.request(why="first")
+        assert control.change_request(first.id) is None
+        assert control.add_request(first) == first
+        assert control.add_request(make.request(why="second")) == first
+        assert control.change_request(first.id) == first
+
+    def test_of_many_who_record_one_request_one_is_recorded(self, open_control, make):
+        handles = [open_control() for _ in range(4)]
+        told = make.together(8, lambda n: handles[n % 4].add_request(make.request(why=f"w-{n}")))
+        assert len({request.why for request in told}) == 1
+
+
 class TestReceipts:
     def test_a_receipt_starts_one_effect_however_often_it_is_tried(self, control, make):
         begun = [control.begin(make.intent(service="gemma", applied_at=make.at(n))) for n in range(3)]

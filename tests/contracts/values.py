@@ -4,6 +4,8 @@ import threading
 from datetime import UTC, datetime, timedelta
 
 from agent.core.change.execution import EffectKind, Intent
+from agent.core.change.request import ChangeRequest
+from agent.core.decision.decision import Channel
 from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import Phase
 from agent.core.intake.signal import Signal, Source
@@ -48,6 +50,20 @@ def incident(id_: str = "inc-a", **fields) -> Incident:
 
 def config() -> ServingConfig:
     return ServingConfig(args=("serve", "/m", "--max-model-len=8192"), env=(EnvVar(name="A", value="\u202e"),))
+
+
+def request(id_: str = "rq-00000000000a", **fields) -> ChangeRequest:
+    whole = {
+        "service": "gemma",
+        "actions": (SetFlag(name="max-model-len", value="4096"),),
+        "why": "\u202e longer",
+        "asker": "ada@example.com",
+        "channel": Channel.COMMAND_LINE,
+        "verified": True,
+        "made_at": T0,
+        "target": Target(service="gemma", uid="u", generation=5, digest="d"),
+    }
+    return ChangeRequest(id=id_, **(whole | fields))
 
 
 def intent(key: str = "e-1", decision: str = "d-1", **fields) -> Intent:

@@ -24,13 +24,14 @@ class Choice(StrEnum):
 
 
 class Channel(StrEnum):
-    """Through what it was said."""
+    """Through what it was said; through MCP changes are asked for, and nothing is decided."""
 
     COMMAND_LINE = "command_line"
     CONSOLE = "console"
     SLACK = "slack"
     WEBHOOK = "webhook"
     KUBERNETES = "kubernetes"
+    MCP = "mcp"
     POLICY = "policy"
 
 

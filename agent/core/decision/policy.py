@@ -231,6 +231,10 @@ class Policy(Value):
         same = (a for a in self.approvers if (a_is := getattr(a, field)) and fold(a_is) == fold(who))
         return next(same, None)
 
+    def approvers_of(self, service: str) -> tuple[Approver, ...]:
+        """Return everybody who may decide about a service."""
+        return tuple(approver for approver in self.approvers if selects(approver.services, service))
+
     def bars(self, channel: Channel, who: str, service: str) -> str:
         """Return why the word of somebody whom a channel proved does not count for a service, or nothing."""
         approver = self.approver(channel, who)

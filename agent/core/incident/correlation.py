@@ -138,12 +138,15 @@ def accepts(incident: Incident, signal: Signal, *, cool_off_s: float) -> bool:
     """Whether a signal belongs to an incident that its head key found.
 
     An incident that goes on takes every signal of its service or revision. One that has ended takes what
-    happened before its end, and what comes after an escalation within the cool-off: a person has it already.
+    happened before its end, and what comes after an escalation within the cool-off: a person has it already. A change
+    that was asked for takes nothing after its end: what its revision does then is a trouble of its own.
     """
     if not incident.ended:
         return True
     if signal.at <= incident.phase_at:
         return not (signal.ends_unasked and incident.phase == "SELF_RECOVERED")
+    if incident.request is not None:
+        return False
     recent = signal.at <= incident.phase_at + timedelta(seconds=cool_off_s)
     return incident.phase == "ESCALATED" and recent and signal.revision in {None, incident.revision}
 

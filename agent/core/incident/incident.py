@@ -1,4 +1,4 @@
-"""An incident is a trouble we are working on, and the rules of its life."""
+"""An incident is a trouble that we work on, or a change that a person asked for, and the rules of its life."""
 
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -6,11 +6,12 @@ from typing import Any, TypeVar
 from pydantic import AwareDatetime, Field
 
 from agent.core.change.execution import Effect, EffectKind, Execution
+from agent.core.change.request import CHANGE_REQUESTED, REQUEST_PREFIX, ChangeRequest
 from agent.core.change.verification import Verification
 from agent.core.decision.decision import Decision
 from agent.core.diagnosis.diagnosis import Diagnosis
 from agent.core.diagnosis.model_request import ModelRequest
-from agent.core.incident.phase import ENDS, NEXT, Phase
+from agent.core.incident.phase import ENDS, NEXT, NEXT_OF_REQUEST, Phase
 from agent.core.intake.signal import LIVE
 from agent.core.plan.plan import Plan
 from agent.core.plan.printed_memory import Printed
@@ -78,7 +79,7 @@ class Event(Value):
 
 
 class Incident(Value):
-    """One trouble of one service.
+    """One trouble of one service, or one change of it that a person asked for.
 
     Attributes:
         version: Counts the stored states; a writer names the one it read.
@@ -93,6 +94,7 @@ class Incident(Value):
         linked_to: The incident this one follows (recurrence, or the revision before).
         live_replay: Whether a replay may change services (``--live``); meaningless for the live run.
         notify: Whether people are told.
+        request: The change that a person asked for; None of a trouble. Its life is that of a request.
     """
 
     id: str
@@ -128,6 +130,7 @@ class Incident(Value):
     live_replay: bool = False
     notify: bool = True
     started_by: str | None = None
+    request: ChangeRequest | None = None
 
     def move(self, phase: Phase, *, now: datetime, **changes: Any) -> "Incident":
         """Return the incident in its next phase.
@@ -135,7 +138,8 @@ class Incident(Value):
         Raises:
             AssertionError: The table has no such edge; a bug, never a matter of input.
         """
-        assert phase in NEXT[self.phase], f"no edge {self.phase} -> {phase}"
+        table = NEXT if self.request is None else NEXT_OF_REQUEST
+        assert phase in table.get(self.phase, ()), f"no edge {self.phase} -> {phase}"
         return self.with_(phase=phase, phase_at=max(now, self.phase_at), **changes)
 
     @property
@@ -150,7 +154,9 @@ class Incident(Value):
 
     @property
     def cause(self) -> str:
-        """The failure class it is about."""
+        """The failure class it is about; of a request, that a change was asked for."""
+        if self.request is not None:
+            return CHANGE_REQUESTED
         return self.diagnosis.class_ if self.diagnosis else "unknown"
 
     def effect(self, kind: EffectKind) -> Effect | None:
@@ -194,6 +200,8 @@ def incident_id(run: str, service: str, revision: str | None, episode: int) -> s
 
 def plan_id(incident: str, ordinal: int) -> str:
     """Return the id of an incident's nth plan; a new plan has a new id."""
+    if incident.startswith(REQUEST_PREFIX):
+        return f"p-{incident}-{ordinal}"
     return f"{incident.replace('inc-', 'p-', 1)}-{ordinal}"
 
 

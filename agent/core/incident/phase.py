@@ -1,12 +1,12 @@
-"""The life of an incident as a table: which phase may follow which, and what is already true in each."""
+"""The lives of an incident and of a change request as tables: which phase may follow which, and what is true."""
 
 from enum import StrEnum
 
 
 class Phase(StrEnum):
-    """Where an incident stands; the comment says what is already true in the world."""
+    """Where an incident or a request stands; the comment says what is already true in the world."""
 
-    OPEN = "OPEN"  # at least one signal is stored; nobody has been told
+    OPEN = "OPEN"  # at least one signal, or the signed request, is stored; nobody has been told
     DIAGNOSED = "DIAGNOSED"  # people have the first word; it may be provisional
     PLANNED = "PLANNED"  # a plan is stored with its digest; nobody has been asked
     ASKED = "ASKED"  # people can see the plan and answer until it expires
@@ -22,6 +22,8 @@ class Phase(StrEnum):
     SUPERSEDED = "SUPERSEDED"  # a better diagnosis withdrew the plan before anybody answered
     ESCALATED = "ESCALATED"  # a person has it with everything known; we do no more; the end
     SELF_RECOVERED = "SELF_RECOVERED"  # healthy again or the alert closed before a decision; the end
+    WITHDRAWN = "WITHDRAWN"  # the asker took the request back, or a newer one took its place; nothing was changed
+    CLOSED = "CLOSED"  # the request ended without the change, and nothing of it stands in the world; the end
 
 
 _P = Phase
@@ -45,6 +47,26 @@ NEXT: dict[Phase, frozenset[Phase]] = {
     _P.SELF_RECOVERED: frozenset(),
 }
 
-ENDS = frozenset(phase for phase, after in NEXT.items() if not after)
+NEXT_OF_REQUEST: dict[Phase, frozenset[Phase]] = {
+    _P.OPEN: frozenset({_P.PLANNED, _P.REFUSED, _P.WITHDRAWN}),
+    _P.PLANNED: frozenset({_P.ASKED, _P.WITHDRAWN}),
+    _P.ASKED: frozenset({_P.APPROVED, _P.REJECTED, _P.EXPIRED, _P.WITHDRAWN}),
+    _P.APPROVED: frozenset({_P.APPLYING, _P.REFUSED}),
+    _P.APPLYING: frozenset({_P.VERIFYING}),
+    _P.VERIFYING: frozenset({_P.RESOLVED, _P.ROLLING_BACK}),
+    _P.ROLLING_BACK: frozenset({_P.ROLLED_BACK, _P.ESCALATED}),
+    _P.ROLLED_BACK: frozenset({_P.CLOSED}),
+    _P.REFUSED: frozenset({_P.CLOSED}),
+    _P.REJECTED: frozenset({_P.CLOSED}),
+    _P.EXPIRED: frozenset({_P.CLOSED}),
+    _P.WITHDRAWN: frozenset({_P.CLOSED}),
+    _P.RESOLVED: frozenset(),
+    _P.ESCALATED: frozenset(),
+    _P.CLOSED: frozenset(),
+}
+"""Of a change that a person asked for: what did not come about is closed, never planned anew by us."""
+
+ENDS = frozenset(phase for table in (NEXT, NEXT_OF_REQUEST) for phase, after in table.items() if not after)
 BEFORE_DECISION = frozenset({_P.OPEN, _P.DIAGNOSED, _P.PLANNED, _P.ASKED})
 CHANGED = frozenset({_P.APPLYING, _P.VERIFYING, _P.ROLLING_BACK})  # a change of ours may stand in the world
+UNDER_WAY = CHANGED | {_P.APPROVED}  # a newer request of the service waits until it is over

@@ -14,6 +14,7 @@ class Step(StrEnum):
     DIAGNOSE = "diagnose"
     EXPLAIN = "explain"  # the first word is out: ask the model, which may take a minute
     PLAN = "plan"
+    PLAN_REQUEST = "plan_request"  # a person asks for a change: make its plan, or refuse it
     ASK = "ask"
     EXPIRE = "expire"
     BEGIN = "begin"  # look for the last time, store the intent
@@ -25,6 +26,7 @@ class Step(StrEnum):
     UNDO = "undo"
     WATCH_UNDO = "watch_undo"
     REPLAN = "replan"
+    CLOSE = "close"  # the change that was asked for did not come about
 
 
 _PLAIN = {
@@ -39,11 +41,23 @@ _PLAIN = {
     Phase.ROLLED_BACK: Step.REPLAN,
 }
 
+_OF_REQUEST = {
+    Phase.OPEN: Step.PLAN_REQUEST,
+    Phase.PLANNED: Step.ASK,
+    Phase.APPROVED: Step.BEGIN,
+    Phase.REFUSED: Step.CLOSE,
+    Phase.REJECTED: Step.CLOSE,
+    Phase.EXPIRED: Step.CLOSE,
+    Phase.WITHDRAWN: Step.CLOSE,
+    Phase.ROLLED_BACK: Step.CLOSE,
+}
+
 
 def due_step(incident: Incident, now: datetime) -> Step | None:  # noqa: PLR0911 - one answer for each phase
     """Return what is to be done next, or None where only a signal, a person or time can bring it on."""
     phase = incident.phase
-    if phase in BEFORE_DECISION and incident.received > incident.diagnosed_count:
+    requested = incident.request is not None
+    if not requested and phase in BEFORE_DECISION and incident.received > incident.diagnosed_count:
         return Step.DIAGNOSE
     if phase is Phase.ASKED and incident.plan is not None and now >= incident.plan.expires_at:
         return Step.EXPIRE
@@ -55,7 +69,7 @@ def due_step(incident: Incident, now: datetime) -> Step | None:  # noqa: PLR0911
         return _verifying(incident)
     if phase is Phase.ROLLING_BACK:
         return Step.WATCH_UNDO if _state(incident, EffectKind.ROLL_BACK) is EffectState.STARTED else Step.UNDO
-    return _PLAIN.get(phase)
+    return (_OF_REQUEST if requested else _PLAIN).get(phase)
 
 
 def _verifying(incident: Incident) -> Step:

@@ -52,7 +52,7 @@ class Proposal:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Known:
+class Known:
     """What a proposal is made from; ``printed`` only where the engine printed it about this very configuration."""
 
     incident: Incident
@@ -76,7 +76,7 @@ def propose(incident: Incident, live: Live | None, fits: Capacity, policy: Polic
     last = {r.proposal for r in own if r.ended == Verdict.RECOVERED}
     kept: list[tuple[int, Proposal]] = []
     told = LoggedConfig(config=incident.told, platform=incident.platform) if incident.told is not None else None
-    about = _Known(incident=incident, live=live, fits=fits, policy=policy, printed=_printed(incident, live))
+    about = Known(incident=incident, live=live, fits=fits, policy=policy, printed=_printed(incident, live))
     unproved: list[str] = []
     known = candidates(
         incident.service, diagnosis, live, fits, told=told, platform=incident.platform, printed=about.printed
@@ -85,7 +85,7 @@ def propose(incident: Incident, live: Live | None, fits: Capacity, policy: Polic
         key = digest([a.model_dump(mode="json") for a in candidate.actions])
         if key in never:
             continue
-        proposal = _proposal(about, candidate)
+        proposal = proposal_of(about, candidate)
         if proposal is None:
             continue
         if proposal.for_approval and proposal.proof is Proof.NONE:
@@ -122,7 +122,8 @@ def _rank(proposal: Proposal, *, tried: bool) -> int:
     return 10 * tried + place
 
 
-def _proposal(about: _Known, candidate: Candidate) -> Proposal | None:
+def proposal_of(about: Known, candidate: Candidate) -> Proposal | None:
+    """Return a candidate with its proof, price and risk; None where it changes nothing, does not fit or may not be."""
     incident, live, fits = about.incident, about.live, about.fits
     if isinstance(candidate.actions[0], ForPerson) or live is None:
         by_person = _for_person(about, candidate)
@@ -162,7 +163,7 @@ def _proposal(about: _Known, candidate: Candidate) -> Proposal | None:
     )
 
 
-def _may_be_made(about: _Known, live: Live, candidate: Candidate, changed: tuple[Difference, ...]) -> bool:
+def _may_be_made(about: Known, live: Live, candidate: Candidate, changed: tuple[Difference, ...]) -> bool:
     """Whether it changes something, policy allows it, and the flags are words that can be set."""
     restart = any(isinstance(a, Restart) for a in candidate.actions)
     never = about.policy.mode(about.incident.service, candidate.actions) is Mode.NEVER
@@ -217,7 +218,7 @@ def _all_of(usd: float | None, count: int) -> float | None:
     return usd * count if usd is not None else None
 
 
-def _for_person(about: _Known, candidate: Candidate) -> Proposal | None:
+def _for_person(about: Known, candidate: Candidate) -> Proposal | None:
     if not isinstance(candidate.actions[0], ForPerson):
         return None
     config = about.live.config if about.live is not None else about.incident.told
@@ -280,21 +281,21 @@ def _risk(
 ) -> tuple[Risk, tuple[str, ...]]:
     reasons = []
     diagnosis = incident.diagnosis
-    assert diagnosis is not None
+    certain = diagnosis is None or diagnosis.certain  # what a person asks for has no cause to be wrong about
     measured = proven.proof is Proof.MEASURED
     unsure = not measured and fit.fits is None and (before.fits is not True or fit.report is None)
     if unsure:
         reasons.append(fit.sentence)
     if measured:
         reasons.append("proved by a line of the log alone, which whoever writes to the log can forge")
-    if not diagnosis.certain:
+    if not certain:
         reasons.append("the cause is not certain")
     if computed:
         reasons.append("computed, not tried on this hardware")
     if live.ready:
         reasons.append("the service answers now and is replaced in place" if not live.spare_accelerator else "")
     reasons = [r for r in reasons if r]
-    if unsure or not diagnosis.certain:
+    if unsure or not certain:
         return Risk.HIGH, tuple(reasons)
     return (Risk.MEDIUM if reasons else Risk.LOW), tuple(reasons)
 

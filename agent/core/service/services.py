@@ -1,5 +1,6 @@
 """What is watched: the services of ``services.toml``, what their owners need, and which names are our own."""
 
+import difflib
 import re
 import tomllib
 from collections.abc import Mapping
@@ -145,10 +146,12 @@ class Services(Value):
         """
         found = self.watched(name)
         if found is None:
+            known = [s.name for s in self.services]
+            close = difflib.get_close_matches(name, known, n=1)
             raise InputRejected(
                 f"service {name!r} is unknown",
-                why=f"services.toml watches {', '.join(s.name for s in self.services) or 'nothing'}",
-                hint="add it to services.toml, or name one of those",
+                why=f"services.toml watches {', '.join(known) or 'nothing'}",
+                hint=f"did you mean {close[0]!r}?" if close else "add it to services.toml, or name one of those",
             )
         return found
 

@@ -115,6 +115,7 @@ def _failed(console: PageContext, person: Person, plan: Plan, word: DecisionRequ
     except DependencyFailed as second:
         return answer_page(console, person, answer_result.not_recorded(second))
     now = max(console.world.clock.now(), incident.phase_at)
-    barred = bool(may_not_decide(console.world, person, plan, answer=word.answer))
+    asked_through = incident.request.channel if incident.request is not None else None
+    barred = bool(may_not_decide(console.world, person, plan, answer=word.answer, asked_through=asked_through))
     result = answer_result.failed(error, word, plan, incident=incident, timeline=timeline, now=now, barred=barred)
     return answer_page(console, person, result, plan=plan)

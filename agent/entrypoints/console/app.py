@@ -197,13 +197,20 @@ def metrics_text(world: StageContext, queue_age_s: float | None) -> str:
     still_open = world.store.incidents(Query(open_only=True, limit=COUNTED))
     every = world.store.incidents(Query(limit=COUNTED))
     known = {i.id: i for i in (*still_open, *every)}.values()
-    counts = Counter((i.phase.value, i.cause, "live" if i.run == "live" else "replay") for i in known)
+    troubles = [i for i in known if i.request is None]
+    counts = Counter((i.phase.value, i.cause, "live" if i.run == "live" else "replay") for i in troubles)
+    requests = Counter(i.phase.value for i in known if i.request is not None)
     lines = [
         f"# HELP sre_incidents Incidents by phase, class and run: open ones and the newest of all, {COUNTED} each.",
         "# TYPE sre_incidents gauge",
     ]
     for (phase, cause, run), count in sorted(counts.items()):
         lines.append(f'sre_incidents{{phase="{phase}",class="{_label(cause)}",run="{run}"}} {count}')
+    lines += [
+        "# HELP sre_change_requests Changes that people asked for, by phase: open ones and the newest of all.",
+        "# TYPE sre_change_requests gauge",
+    ]
+    lines += [f'sre_change_requests{{phase="{phase}"}} {count}' for phase, count in sorted(requests.items())]
     waiting = sum(1 for i in still_open if i.phase == "ASKED")
     lines += [
         "# HELP sre_plans_waiting Plans that wait for an answer.",

@@ -21,6 +21,7 @@ from agent.presentation.evidence import field_source, log_of, place_of
 from agent.presentation.measured import VERDICTS
 from agent.presentation.plan_end import outcome, plan_end, plan_standing
 from agent.presentation.plan_title import plan_title
+from agent.presentation.request_text import request_reason
 from agent.presentation.standing import label_of, standing, way
 
 EARLIER_LIMIT = 8
@@ -137,7 +138,9 @@ def plan_context(world: StageContext, incident: Incident, plan: Plan, viewer: Vi
 
 
 def cause_of(incident: Incident) -> str:
-    """Return the cause in a sentence, or that it is not known yet."""
+    """Return the cause in a sentence, or that it is not known yet; of a request who asks for it, and why."""
+    if incident.request is not None:
+        return request_reason(incident.request)
     if incident.diagnosis is None:
         return f"Something is wrong with {incident.service}; the cause is not known yet"
     return incident.diagnosis.root_cause

@@ -1,6 +1,6 @@
 """Whether this person may answer this plan, and if not, why: what the deciding stage itself says, asked beforehand."""
 
-from agent.core.decision.decision import Choice
+from agent.core.decision.decision import Channel, Choice
 from agent.core.incident.incident import Incident
 from agent.core.plan.plan import Plan
 from agent.entrypoints.console.identity import Person
@@ -8,14 +8,27 @@ from agent.ports.stage_context import StageContext
 from agent.stages.shared import approval
 
 
-def may_not_decide(world: StageContext, person: Person, plan: Plan, *, answer: Choice = Choice.REJECT) -> str:
+def may_not_decide(
+    world: StageContext,
+    person: Person,
+    plan: Plan,
+    *,
+    answer: Choice = Choice.REJECT,
+    asked_through: Channel | None = None,
+) -> str:
     """Return why this person's word does not count for this plan, or nothing.
 
     The operator of this machine is shown as not verified. A verified person must stand among the approvers of the
     policy, with this service; an empty list allows nobody.
     """
     return approval.refusal_of_decider(
-        world, plan, answer=answer, channel=person.channel, who=person.name, verified=person.verified
+        world,
+        plan,
+        answer=answer,
+        channel=person.channel,
+        who=person.name,
+        verified=person.verified,
+        asked_through=asked_through,
     )
 
 
@@ -23,7 +36,8 @@ def may_not_approve(world: StageContext, person: Person, incident: Incident, pla
     """Return why this person may reject but not approve, in sentences, or nothing."""
     if only_replayed := _only_replayed(incident, plan):
         return only_replayed
-    barred = may_not_decide(world, person, plan, answer=Choice.APPROVE)
+    asked_through = incident.request.channel if incident.request is not None else None
+    barred = may_not_decide(world, person, plan, answer=Choice.APPROVE, asked_through=asked_through)
     return f"{barred}. Ask somebody else." if barred else ""
 
 

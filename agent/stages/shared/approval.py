@@ -2,16 +2,25 @@
 
 from agent.core.decision.decision import Channel, Choice, Decision, check_receipt
 from agent.core.decision.policy import Mode
+from agent.core.decision.self_approval import may_approve_own
 from agent.core.incident.incident import Incident
 from agent.core.plan.plan import Plan
 from agent.errors import PolicyRefused
 from agent.ports.stage_context import Owner, StageContext
+from agent.stages.shared.recorded_request import check_requested
 
 _LOCAL = frozenset({Channel.COMMAND_LINE, Channel.CONSOLE})
 
 
 def refusal_of_decider(
-    context: StageContext, plan: Plan, *, answer: Choice, channel: Channel, who: str, verified: bool
+    context: StageContext,
+    plan: Plan,
+    *,
+    answer: Choice,
+    channel: Channel,
+    who: str,
+    verified: bool,
+    asked_through: Channel | None = None,
 ) -> str:
     """Return why this word does not count for this plan, or nothing.
 
@@ -22,6 +31,7 @@ def refusal_of_decider(
         channel: Through which it came.
         who: The identity as the channel names it.
         verified: Whether the channel proved it.
+        asked_through: The channel of the request that the plan carries out; None for any other plan.
     """
     policy, service = context.rules.policy, plan.target.service
     if answer is Choice.APPROVE and plan.unproved:
@@ -30,10 +40,10 @@ def refusal_of_decider(
     if mode is Mode.NEVER and answer is Choice.APPROVE:
         return f"policy.toml never allows this for {service!r}"
     if channel is Channel.POLICY:
-        own = context.owner is Owner.DECISION and mode is Mode.AUTOMATIC
+        own = context.owner is Owner.DECISION and mode is Mode.AUTOMATIC and asked_through is None
         return "" if own else "policy.toml asks for a person"
     if not verified:
-        return _unproven(context, plan, answer=answer, channel=channel, who=who)
+        return _unproven(context, plan, answer=answer, channel=channel, who=who, asked_through=asked_through)
     return _proven(context, plan, answer=answer, channel=channel, who=who)
 
 
@@ -45,12 +55,14 @@ def _proven(context: StageContext, plan: Plan, *, answer: Choice, channel: Chann
         return barred or "nobody is named"
     asker = (plan.asked_by or "").casefold()
     if answer is Choice.APPROVE and asker and asker in approver.identities:
-        return f"{approver.name!r} started this run, and who asks does not approve"
+        return f"{approver.name!r} asked for it, and who asks does not approve"
     return ""
 
 
 def is_automatic(context: StageContext, incident: Incident, plan: Plan) -> bool:
-    """Whether policy lets this plan go on without a person; what only a model says never does."""
+    """Whether policy lets this plan go on without a person: never what only a model says, or what a person asks for."""
+    if incident.request is not None:
+        return False
     mode = context.rules.policy.mode(plan.target.service, plan.actions)
     doubtful = incident.diagnosis is None or incident.diagnosis.led_by_model
     return mode is Mode.AUTOMATIC and incident.may_change and not plan.by_person and not plan.unproved and not doubtful
@@ -66,8 +78,15 @@ def check_approval(context: StageContext, incident: Incident, plan: Plan, decisi
     check_covered(context, incident, plan, decision)
     if plan.policy != context.rules.policy.digest:
         raise refused(plan, "the policy changed after the approval", "look at the new plan and approve it")
+    request = check_requested(context, incident, plan)
     barred = refusal_of_decider(
-        context, plan, answer=decision.answer, channel=decision.channel, who=decision.who, verified=decision.verified
+        context,
+        plan,
+        answer=decision.answer,
+        channel=decision.channel,
+        who=decision.who,
+        verified=decision.verified,
+        asked_through=request.channel if request is not None else None,
     )
     if barred:
         raise refused(plan, barred, "ask an approver of this service")
@@ -97,9 +116,12 @@ def refused(plan: Plan, why: str, hint: str) -> PolicyRefused:
     return PolicyRefused(f"plan {plan.id!r} was not applied", why=why, hint=hint)
 
 
-def _unproven(context: StageContext, plan: Plan, *, answer: Choice, channel: Channel, who: str) -> str:
+def _unproven(
+    context: StageContext, plan: Plan, *, answer: Choice, channel: Channel, who: str, asked_through: Channel | None
+) -> str:
     if not context.local or channel not in _LOCAL:
         return f"nothing proves that {who!r} is who it says; an unproven word counts on one machine's own service only"
-    if answer is Choice.APPROVE and plan.asked_by is not None and plan.asked_by == who:
-        return f"{who!r} started this run, and who asks does not approve"
+    own = answer is Choice.APPROVE and plan.asked_by is not None and plan.asked_by == who
+    if own and not may_approve_own(local=context.local, verified=False, asked_through=asked_through):
+        return f"{who!r} asked for it, and who asks does not approve"
     return ""

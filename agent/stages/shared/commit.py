@@ -94,9 +94,12 @@ def _line(incident: Incident, what: str, *, now: datetime, by: str) -> Event:
 
 
 def _moved(incident: Incident, now: datetime) -> None:
-    """Write the event from which incidents, first words, decisions, recoveries and roll-backs are counted."""
+    """Write the event from which incidents, first words, decisions, recoveries and roll-backs are counted.
+
+    A change that was asked for is counted apart: it is no trouble.
+    """
     log.info(
-        "incident.moved",
+        "incident.moved" if incident.request is None else "request.moved",
         incident=incident.id,
         service=incident.service,
         run=incident.run,

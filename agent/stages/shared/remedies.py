@@ -8,9 +8,12 @@ from agent.core.incident.phase import Phase
 
 
 def tried_remedies(incident: Incident, now: datetime) -> tuple[Remedy, ...]:
-    """Return the remedies with the present plan added, as it ended; one that was never applied was refused."""
+    """Return the remedies with the present plan added, as it ended; one that was never applied was refused.
+
+    A change that a person asked for is no remedy of anything.
+    """
     plan = incident.plan
-    if plan is None:
+    if plan is None or incident.request is not None:
         return incident.remedies
     verdict = incident.verification.verdict if incident.verification else None
     ended = verdict.value if verdict is not None else incident.phase.value

@@ -35,6 +35,9 @@ def life(stage, scenes):
         "expired": stage.move(stage.waiting("s-expired"), Phase.EXPIRED, "unanswered"),
         "superseded": stage.move(stage.waiting("s-superseded"), Phase.SUPERSEDED, "more"),
         "recovered": stage.move(stage.waiting("s-rec"), Phase.SELF_RECOVERED, "healthy"),
+        "requested": stage.requested("s-req"),
+        "withdrawn": stage.move(stage.requested("s-req-back"), Phase.WITHDRAWN, "taken back"),
+        "closed": stage.move(stage.move(stage.requested("s-req-no"), Phase.REFUSED, "no"), Phase.CLOSED, "closed"),
         "escalated untouched": stage.escalated(stage.move(stage.waiting("s-esc"), Phase.EXPIRED, "unanswered")),
     }
     applying = lambda name: stage.applying(stage.said(stage.waiting(name), Choice.APPROVE))  # noqa: E731
@@ -72,7 +75,7 @@ def surfaces(stage, incident: Incident):
 
 UNTOUCHED = {
     "open", "diagnosed", "planned", "asked", "approved", "rejected", "refused", "expired", "superseded", "recovered",
-    "escalated untouched",
+    "requested", "withdrawn", "closed", "escalated untouched",
 }  # fmt: skip
 TOUCHED = {
     "applying": "The change was made",

@@ -6,7 +6,7 @@ import pytest
 
 from agent.core.change.verification import Verdict
 from agent.core.decision.decision import Choice
-from agent.core.incident.phase import ENDS, Phase
+from agent.core.incident.phase import ENDS, NEXT, Phase
 from agent.presentation.event_text import event_text
 from agent.presentation.standing import standing
 
@@ -34,6 +34,8 @@ def lives(stage, scenes):
         "expired": stage.move(stage.waiting("s-exp"), Phase.EXPIRED, "unanswered"),
         "superseded": stage.move(stage.waiting("s-sup"), Phase.SUPERSEDED, "more"),
         "recovered": stage.move(stage.waiting("s-rec"), Phase.SELF_RECOVERED, "healthy"),
+        "withdrawn": stage.move(stage.planned(stage.requested("s-back")), Phase.WITHDRAWN, "taken back"),
+        "closed": stage.move(stage.move(stage.requested("s-req"), Phase.REFUSED, "no"), Phase.CLOSED, "closed"),
         "task": stage.said(stage.waiting("s-task", make=scenes.person_plan), Choice.APPROVE),
     }
 
@@ -76,7 +78,7 @@ def test_who_answered_and_why_is_told(stage):
 def test_a_task_of_a_person_is_never_called_a_change_of_ours(stage, scenes):
     incident = stage.said(stage.waiting("s-task", make=scenes.person_plan), Choice.APPROVE)
     event = stage.world.store.timeline(incident.id)[-1]
-    for phase in set(Phase) - ENDS:
+    for phase in set(NEXT) - ENDS:
         said = event_text(event.with_(phase=phase), incident, incident.plan)
         assert not re.search(r"was ordered|rollout|put back|was not applied", said), (phase, said)
 

@@ -55,6 +55,21 @@ class Arithmetic:
     def container(self, _service, _config):
         return ContainerFit()
 
+    def options(self, _service, _config):
+        return ()
+
+    def misses(self, _service, _config):
+        return ""
+
+    def takes_away(self, _service, _before, _after, **_prices):
+        return ""
+
+    def cost_usd_per_h(self, _config):
+        return None
+
+    def decode_tokens_per_s(self, _service, _config):
+        return None
+
 
 class OneService:
     """A platform with one service; it keeps what was called, and what came of it."""

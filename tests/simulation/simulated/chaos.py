@@ -50,7 +50,7 @@ WRITES = frozenset(
     {
         "store.commit", "store.accept", "store.sent", "bus.publish", "cards.keep_card",
         "cards.claim_card", "cards.release_card",
-        "control.claim", "control.begin", "control.add_intent", "control.close_intent", "control.use_once",
+        "control.claim", "control.add_request", "control.begin", "control.add_intent", "control.close_intent", "control.use_once",
         "control.append", "control.first_mark", "control.set_mark", "control.reach", "store.first_mark", "store.reach",
         "control.acquire", "control.release", "platform.apply", "platform.shift", "platform.restore", "notifier.tell",
         "model.ask",

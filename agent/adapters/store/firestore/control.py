@@ -1,7 +1,8 @@
 """The control database: a Firestore database of its own, that only the deciding and executing functions may write.
 
-Layout: ``claims/PLAN``, ``receipts/DECISION`` guarded by ``locks/receipts``, ``intents/EFFECT``, ``closed/EFFECT``,
-``used/NAME``, ``switch/kill``, ``leases/NAME``, ``audit/NUMBER``; ``priors/EFFECT`` of changes from before intents.
+Layout: ``requests/ID``, ``claims/PLAN``, ``receipts/DECISION`` guarded by ``locks/receipts``, ``intents/EFFECT``,
+``closed/EFFECT``, ``used/NAME``, ``switch/kill``, ``leases/NAME``, ``audit/NUMBER``; ``priors/EFFECT`` of changes from
+before intents.
 """
 
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from agent.adapters.store.firestore.errors import FirestoreTimeout, Rival
 from agent.adapters.store.firestore.mark import FirestoreMark
 from agent.adapters.store.row_json import from_text, from_us, to_text, to_us
 from agent.core.change.execution import EffectKind, Intent
+from agent.core.change.request import ChangeRequest
 from agent.core.decision.audit import REPEATS, AuditRow, existing_row, next_row
 from agent.ports.control import BeginResult, KillSwitch, Lease, Limits, RateLimit, ReceiptUse
 
@@ -43,6 +45,19 @@ class FirestoreControlStore(FirestoreMark):
         held = self._documents.get(path)
         assert held is not None, "claims are never deleted"
         return str(held.data["decision"])
+
+    def add_request(self, request: ChangeRequest) -> ChangeRequest:
+        """Record a change request; see the port."""
+        if self._documents.create(document_path("requests", request.id), {"body": to_text(request)}):
+            return request
+        held = self.change_request(request.id)
+        assert held is not None, "requests are never deleted"
+        return held
+
+    def change_request(self, request_id: str) -> ChangeRequest | None:
+        """Return a recorded change request; see the port."""
+        found = self._documents.get(document_path("requests", request_id))
+        return from_text(ChangeRequest, found.data["body"]) if found is not None else None
 
     def begin(self, intent: Intent, *, rate_limit: RateLimit | None = None) -> BeginResult:
         """Use a receipt and store the intent; see the port.

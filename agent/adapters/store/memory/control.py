@@ -5,6 +5,7 @@ from typing import Final
 
 from agent.adapters.store.memory.mark import MemoryMark
 from agent.core.change.execution import Intent
+from agent.core.change.request import ChangeRequest
 from agent.core.decision.audit import REPEATS, AuditRow, existing_row, next_row
 from agent.core.intake.signal import later
 from agent.ports.control import BeginResult, KillSwitch, Lease, Limits, RateLimit, ReceiptUse
@@ -19,6 +20,7 @@ class MemoryControlStore(MemoryMark):
     def __init__(self) -> None:
         super().__init__()
         self._claims: dict[str, str] = {}
+        self._requests: dict[str, ChangeRequest] = {}
         self._receipts: dict[str, tuple[str, str, datetime]] = {}  # effect, service, time by decision
         self._switch = KillSwitch(on=False)
         self._intents: dict[str, Intent] = {}
@@ -32,6 +34,16 @@ class MemoryControlStore(MemoryMark):
         """Record the first decision of a plan; see the port."""
         with self._lock:
             return self._claims.setdefault(plan, decision_id)
+
+    def add_request(self, request: ChangeRequest) -> ChangeRequest:
+        """Record a change request; see the port."""
+        with self._lock:
+            return self._requests.setdefault(request.id, request)
+
+    def change_request(self, request_id: str) -> ChangeRequest | None:
+        """Return a recorded change request; see the port."""
+        with self._lock:
+            return self._requests.get(request_id)
 
     def begin(self, intent: Intent, *, rate_limit: RateLimit | None = None) -> BeginResult:
         """Use a receipt and store the intent; see the port."""

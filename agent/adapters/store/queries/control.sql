@@ -4,6 +4,12 @@ INSERT INTO claims (plan, incident, decision) VALUES (:plan, :incident, :decisio
 -- name: claim
 SELECT decision FROM claims WHERE plan = :plan;
 
+-- name: request_add
+INSERT INTO requests (id, body) VALUES (:id, :body) ON CONFLICT (id) DO NOTHING;
+
+-- name: request
+SELECT body FROM requests WHERE id = :id;
+
 -- name: receipt_add
 INSERT INTO receipts (decision, effect, service, at) VALUES (:decision, :effect, :service, :at)
 ON CONFLICT (decision) DO NOTHING;

@@ -8,6 +8,7 @@ from agent.adapters.store.named_sql import queries
 from agent.adapters.store.row_json import from_text, from_us, to_text, to_us
 from agent.adapters.store.sqlite.mark import SqliteMark
 from agent.core.change.execution import Intent
+from agent.core.change.request import ChangeRequest
 from agent.core.decision.audit import REPEATS, AuditRow, existing_row, next_row
 from agent.ports.control import BeginResult, KillSwitch, Lease, Limits, RateLimit, ReceiptUse
 
@@ -28,6 +29,17 @@ class SqliteControlStore(SqliteMark):
         with self._database.writing() as db:
             db.execute(SQL["claim_add"], row)
             return str(db.execute(SQL["claim"], {"plan": plan}).fetchone()[0])
+
+    def add_request(self, request: ChangeRequest) -> ChangeRequest:
+        """Record a change request; see the port."""
+        with self._database.writing() as db:
+            db.execute(SQL["request_add"], {"id": request.id, "body": to_text(request)})
+            return from_text(ChangeRequest, db.execute(SQL["request"], {"id": request.id}).fetchone()[0])
+
+    def change_request(self, request_id: str) -> ChangeRequest | None:
+        """Return a recorded change request; see the port."""
+        rows = self._database.ask(SQL["request"], {"id": request_id})
+        return from_text(ChangeRequest, rows[0][0]) if rows else None
 
     def begin(self, intent: Intent, *, rate_limit: RateLimit | None = None) -> BeginResult:
         """Use a receipt and store the intent; see the port."""

@@ -9,6 +9,7 @@ from agent.adapters.store.memory.control import MemoryControlStore
 from agent.adapters.store.memory.store import MemoryCards, MemoryStore
 from agent.app.catalogues import read_rules
 from agent.core.change.execution import Effect, EffectKind, EffectState, Execution
+from agent.core.change.request import ChangeRequest, request_id, request_key
 from agent.core.change.startup_figures import Figure, Observed
 from agent.core.change.verification import Check, Measurement, Verdict, Verification
 from agent.core.decision.decision import Channel, Choice
@@ -23,6 +24,7 @@ from agent.core.service.services import Services
 from agent.core.service.serving import EnvVar, Probe, ServingConfig, Target
 from agent.ports.stage_context import Owner, StageContext
 from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
+from agent.stages.request_change import requested_incident
 from agent.stages.shared.commit import save
 from agent.stages.shared.remedies import tried_remedies
 
@@ -216,6 +218,14 @@ def opened(clock: Clock, service: str = "gemma4-26b-qat-l4", *, run: str = "live
     )
 
 
+def requested(clock: Clock, service: str = "gemma4-26b-qat-l4", **changes: object) -> Incident:
+    """A change that a person asked for."""
+    fields = {"why": "longer documents", "asker": "ada", "channel": Channel.CONSOLE, "verified": False}
+    key = request_key("ada", service, MEMORY_ACTIONS, None)
+    made = {"id": request_id(key, 1), "service": service, "actions": MEMORY_ACTIONS, "made_at": clock.now()}
+    return requested_incident(ChangeRequest.model_validate(fields | made | changes), "cloud_run", clock.now())
+
+
 def a_plan(incident: Incident, ordinal: int, clock: Clock, **changes: object) -> Plan:
     after = applied(CONFIG, PROBE_ACTIONS)
     made = Plan(
@@ -313,6 +323,10 @@ class Stage:
     def open(self, *args: object, **more: object) -> Incident:
         incident = opened(self.clock, *args, **more)
         return save(self.world, incident, f"opened by: {incident.correlated[0].line}", now=self.clock.now())
+
+    def requested(self, *args: object, **more: object) -> Incident:
+        incident = requested(self.clock, *args, **more)
+        return save(self.world, incident, "ada asks for a change: longer documents", now=self.clock.now())
 
     def move(self, incident: Incident, phase: Phase, what: str, by: str = "agent", **more: object) -> Incident:
         now = self.clock.step(4)

@@ -1,0 +1,77 @@
+"""A change that a person asked for gets its plan: the same difference, proof and price as any other, or a refusal."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import BEFORE_DECISION, Phase
+from agent.core.plan.plan import Plan
+from agent.core.planning.requested import propose_requested
+from agent.errors import SreError
+from agent.ports.stage_context import StageContext
+from agent.stages.diagnosis_to_plan import locked, plan_of, store_plan
+from agent.stages.shared.commit import poll_again, save
+from agent.stages.shared.effects import REFUSALS
+from agent.stages.shared.other_changes import open_on, under_way
+from agent.stages.shared.outcome import StageOutcome
+
+
+def plan_request(context: StageContext, incident: Incident) -> StageOutcome:
+    """Make the plan of a requested change, or refuse it with the nearest that could be done.
+
+    A change of the service that is under way comes first. A plan that the request takes the place of is taken back.
+
+    Raises:
+        DependencyFailed: The platform did not describe the service; it is tried again.
+    """
+    now = context.now_for(incident)
+    if under_way(open_on(context, incident.run, incident.service, but=incident.id)) is not None:
+        return poll_again(context, incident, now=now)
+    _supersede(context, incident)
+    try:
+        plan = requested_plan(context, incident, now)
+    except REFUSALS as refusal:
+        why = _sentence(refusal)
+        save(context, incident.move(Phase.REFUSED, now=now, due_at=now, ended_why=why), f"refused: {why}", now=now)
+        return StageOutcome.MOVED
+    store_plan(context, incident, plan, now)
+    return StageOutcome.MOVED
+
+
+def requested_plan(context: StageContext, incident: Incident, now: datetime) -> Plan:
+    """Return the plan of a request as the service stands now; nothing is stored.
+
+    Raises:
+        InputRejected: Nothing would change, or the platform does not have the service.
+        PolicyRefused: It is not allowed, does not fit, is not proved, or was asked for another state.
+        DependencyFailed: The platform did not describe the service.
+    """
+    rules = context.rules
+    live = context.live(incident.service)
+    proposal = propose_requested(incident, live, rules.fits, rules.policy)
+    note = locked(context, live, proposal)
+    noted = replace(proposal, notes=(*proposal.notes, note)) if note else proposal
+    return plan_of(context, incident, live, noted, now)
+
+
+def _sentence(refusal: SreError) -> str:
+    return f"{refusal.why.rstrip('.')}; {refusal.hint}"
+
+
+def _supersede(context: StageContext, incident: Incident) -> None:
+    """Take back the plans whose place the request takes, where nobody approved them yet."""
+    request = incident.request
+    assert request is not None, "only a request is planned here"
+    for superseded in request.superseded:
+        why = f"the change request {request.id} of {request.asker} took its place"
+        _take_back(context, context.store.load(superseded), why)
+
+
+def _take_back(context: StageContext, rival: Incident, why: str) -> None:
+    now = context.now_for(rival)
+    if rival.request is not None and rival.phase in BEFORE_DECISION:
+        save(context, rival.move(Phase.WITHDRAWN, now=now, due_at=now, ended_why=why), why, now=now)
+    elif rival.request is None and rival.phase in {Phase.PLANNED, Phase.ASKED}:
+        asked = rival if rival.phase is Phase.ASKED else rival.move(Phase.ASKED, now=now)
+        due = now + timedelta(seconds=context.rules.times.poll_s)
+        save(context, asked.move(Phase.SUPERSEDED, now=now, due_at=due), f"withdrawn: {why}", now=now)

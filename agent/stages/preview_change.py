@@ -1,0 +1,54 @@
+"""What a requested change would be: its plan, and who may approve it; nothing is stored."""
+
+from agent.core.change.request import ChangeRequest, request_id, request_key
+from agent.core.decision.self_approval import may_approve_own
+from agent.core.plan.plan import Plan
+from agent.core.value import Value
+from agent.ports.stage_context import StageContext
+from agent.stages.plan_request import requested_plan
+from agent.stages.request_change import ChangeAsked, requested_incident
+
+
+class ChangePreview(Value):
+    """The answer to a dry run.
+
+    Attributes:
+        plan: With difference, proof, cost, speed and undo; its id is none that could be approved.
+        approvers: Whom policy lets decide about the service, without who asks.
+        self_approval: Whether who asks may approve it too, because this is one machine whose names nobody proves.
+    """
+
+    plan: Plan
+    approvers: tuple[str, ...]
+    self_approval: bool
+
+
+def preview_change(context: StageContext, asked: ChangeAsked) -> ChangePreview:
+    """Work out what people would be asked, with the credentials of whoever runs this.
+
+    Args:
+        context: Of an owner that may look at services and has the arithmetic; its stores are not touched.
+        asked: What would be asked for.
+
+    Raises:
+        SreError: What :func:`agent.stages.plan_request.requested_plan` refuses, and a service that is not watched.
+    """
+    service, now = context.rules.services.service(asked.service), context.clock.now()
+    request = ChangeRequest(
+        id=request_id(request_key(asked.who, service.name, asked.actions, asked.target), 0),
+        service=service.name,
+        actions=asked.actions,
+        why=context.rules.redact(asked.why) or "no reason given",
+        asker=asked.who,
+        channel=asked.channel,
+        verified=asked.verified,
+        made_at=now,
+        target=asked.target,
+    )
+    plan = requested_plan(context, requested_incident(request, service.platform, now), now)
+    others = (a for a in context.rules.policy.approvers_of(service.name) if asked.who.casefold() not in a.identities)
+    return ChangePreview(
+        plan=plan,
+        approvers=tuple(a.name for a in others),
+        self_approval=may_approve_own(local=context.local, verified=False, asked_through=asked.channel),
+    )

@@ -1,0 +1,242 @@
+"""A person asks for a change: the request is checked, signed, recorded and put on its way; nothing is changed yet."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from agent.core.change.request import WHY_CHARS, ChangeRequest, request_id, request_key, sign_request
+from agent.core.decision.decision import Channel
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import Phase
+from agent.core.intake.signal import LIVE
+from agent.core.plan.action import Action
+from agent.core.planning.requested import check_policy
+from agent.core.service.serving import Target
+from agent.core.value import digest
+from agent.errors import InputRejected, PolicyRefused, StateConflict
+from agent.ports.stage_context import StageContext
+from agent.ports.store import repeat_head, request_head
+from agent.stages.shared.commit import save, send_outbox
+from agent.stages.shared.database_pair import note_reached
+from agent.stages.shared.other_changes import open_on, under_way
+
+PER_HOUR: Final = 12  # requests of one person in one hour of the clock
+RIVALS: Final = 5
+_LOCAL: Final = frozenset({Channel.COMMAND_LINE, Channel.CONSOLE, Channel.MCP})
+
+
+class RequestLimitReached(PolicyRefused):
+    """This person asked for too many changes lately."""
+
+
+class AlreadyOpen(StateConflict):
+    """Something else is open on the service, and the asker did not say that the request takes its place."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeAsked:
+    """What somebody asks for, as the channel heard it.
+
+    Attributes:
+        why: Their reason, untrusted; secrets are taken out of it before it is kept.
+        who: The person as the channel names them.
+        verified: Whether the channel proved who they are.
+        target: The state of the service that they saw; None where nobody could look.
+        supersede: Whether it may take the place of a plan that nobody approved yet.
+    """
+
+    service: str
+    actions: tuple[Action, ...]
+    why: str
+    who: str
+    channel: Channel
+    verified: bool
+    target: Target | None = None
+    supersede: bool = False
+
+
+def request_change(context: StageContext, asked: ChangeAsked) -> Incident:
+    """Record what a person asks for, and order its plan; the same request again returns the one that is open.
+
+    Args:
+        context: Of the owner `decide`, which signs.
+        asked: What is asked for.
+
+    Returns:
+        The life of the request: OPEN where it is new.
+
+    Raises:
+        InputRejected: There is no such service, or no reason was given.
+        PolicyRefused: Policy never allows it, or does not know who asks.
+        RequestLimitReached: This person asked for too much lately.
+        AlreadyOpen: Something else is open on the service.
+        StateConflict: Others wrote first several times in a row.
+        DependencyFailed: A store did not answer; the same may be asked again.
+    """
+    service = context.rules.services.service(asked.service).name
+    why = _reason(context, asked)
+    _check_asker(context, asked)
+    check_policy(service, asked.actions, context.rules.policy)
+    key = request_key(asked.who, service, asked.actions, asked.target)
+    for _ in range(RIVALS):
+        newest = context.store.head(repeat_head(LIVE, key))
+        earlier = context.store.load(newest) if newest is not None else None
+        if earlier is not None and not earlier.ended:
+            send_outbox(context, earlier.id)
+            return earlier
+        try:
+            return _record(context, asked, why, key, earlier)
+        except AlreadyOpen:
+            raise
+        except StateConflict:
+            continue
+    raise StateConflict(
+        f"the change of {service!r} was not recorded",
+        why=f"others wrote to its requests {RIVALS} times in a row",
+        hint="ask again",
+    )
+
+
+def withdraw_request(context: StageContext, request: str, *, who: str, verified: bool, why: str) -> Incident:
+    """Take a request back before anybody approves it; its asker may, and whoever may reject its plan rejects that.
+
+    Raises:
+        InputRejected: There is no request of that id.
+        PolicyRefused: Somebody else asked for it, or it was approved already.
+        StateConflict: It was written at this moment; look again.
+    """
+    incident = context.store.load(request)
+    asked = incident.request
+    if asked is None:
+        raise InputRejected(
+            f"{request!r} was not taken back", why="it is no change request", hint="see: sre-agent incidents list"
+        )
+    if (asked.asker.casefold(), asked.verified) != (who.casefold(), verified):
+        raise PolicyRefused(
+            f"request {request!r} was not taken back",
+            why=f"{asked.asker!r} asked for it, not {who!r}",
+            hint=f"reject its plan instead: sre-agent incidents show {request}",
+        )
+    if incident.phase not in {Phase.OPEN, Phase.PLANNED, Phase.ASKED}:
+        raise PolicyRefused(
+            f"request {request!r} was not taken back",
+            why=f"it is {incident.phase}",
+            hint=f"see: sre-agent incidents show {request}",
+        )
+    now = context.now_for(incident)
+    said = context.rules.redact(why)[:WHY_CHARS] or "no reason given"
+    context.control_store().append(at=now, kind="request.withdrawn", incident=request, who=who, body=said, once=True)
+    moved = incident.move(Phase.WITHDRAWN, now=now, due_at=now, ended_why=f"{who} took it back: {said}")
+    return save(context, moved, f"taken back by {who}: {said}", now=now, by=who)
+
+
+def _reason(context: StageContext, asked: ChangeAsked) -> str:
+    why = context.rules.redact(asked.why).strip()
+    if not why or len(asked.why) > WHY_CHARS:
+        raise InputRejected(
+            f"the change of {asked.service!r} was not recorded",
+            why=f"it needs a reason of 1 to {WHY_CHARS} characters",
+            hint="say why in a sentence: --why TEXT",
+        )
+    return why[:WHY_CHARS]
+
+
+def _check_asker(context: StageContext, asked: ChangeAsked) -> None:
+    """Refuse whom policy does not know; on one machine its operator is taken on trust."""
+    if asked.verified:
+        known = context.rules.policy.approver(asked.channel, asked.who) is not None
+        why = f"policy.toml does not name {asked.who!r}"
+    else:
+        known = context.local and asked.channel in _LOCAL
+        why = f"nothing proves that {asked.who!r} is who it says"
+    if not known:
+        raise PolicyRefused(
+            f"the change of {asked.service!r} was not recorded",
+            why=why,
+            hint="ask somebody whom policy.toml names, or have yourself added; see docs/policy.md",
+        )
+
+
+def _record(context: StageContext, asked: ChangeAsked, why: str, key: str, earlier: Incident | None) -> Incident:
+    rivals = open_on(context, LIVE, asked.service)
+    first = under_way(rivals)
+    superseded = _superseded(asked, tuple(r for r in rivals if first is None or r.id != first.id))
+    heads = (request_head(LIVE, asked.service), repeat_head(LIVE, key))
+    seen = {head: context.store.head(head) for head in heads}
+    ordinal = earlier.episode + 1 if earlier is not None else 1
+    control, now = context.control_store(), context.clock.now()
+    name = request_id(key, ordinal)
+    held = control.change_request(name)
+    if held is None:
+        _take_slot(context, asked.who, now)
+        made = ChangeRequest(
+            id=name,
+            service=asked.service,
+            actions=asked.actions,
+            why=why,
+            asker=asked.who,
+            channel=asked.channel,
+            verified=asked.verified,
+            made_at=now,
+            target=asked.target,
+            superseded=superseded,
+            waits_for=first.id if first is not None else None,
+        )
+        held = control.add_request(sign_request(made, context.receipts()))
+    row = control.append(
+        at=held.made_at, kind="request.made", incident=held.id, who=held.asker, body=held.model_dump_json(), once=True
+    )
+    incident = _life(context, held, ordinal, now)
+    said = f"{held.asker} asks for a change: {held.why}"
+    made_life = save(context, incident, said, now=now, by=held.asker, heads=heads, seen=seen)
+    note_reached(context.store, control, row.number)
+    return made_life
+
+
+def _superseded(asked: ChangeAsked, rivals: tuple[Incident, ...]) -> tuple[str, ...]:
+    """Return whose plans the request takes the place of: of all that is open and that nobody approved yet."""
+    if not rivals or asked.supersede:
+        return tuple(rival.id for rival in rivals)
+    rival = rivals[0]
+    what = "a change request" if rival.request is not None else "an incident"
+    by = f" of {rival.request.asker}" if rival.request is not None else ""
+    raise AlreadyOpen(
+        f"the change of {asked.service!r} was not recorded",
+        why=f"{what}{by} is open on it: {rival.id} is {rival.phase}",
+        hint=f"look at it: sre-agent incidents show {rival.id}; to let the new request take its place: --supersede",
+    )
+
+
+def _take_slot(context: StageContext, who: str, now: datetime) -> None:
+    """Count the request against its asker; a name is used up for each, so that no two workers count the same one."""
+    hour = now.replace(minute=0, second=0, microsecond=0)
+    person = digest(["request", who.casefold()])[:24]
+    for number in range(PER_HOUR):
+        name = f"request-{person}-{hour:%Y%m%d%H}-{number}"
+        if context.control_store().use_once(name, at=now, until=hour + timedelta(hours=1)):
+            return
+    raise RequestLimitReached(
+        "the change was not recorded",
+        why=f"{who!r} asked for {PER_HOUR} changes in this hour",
+        hint=f"ask again after {hour + timedelta(hours=1):%H:%M} UTC",
+    )
+
+
+def _life(context: StageContext, request: ChangeRequest, ordinal: int, now: datetime) -> Incident:
+    return requested_incident(request, context.rules.services.service(request.service).platform, now, episode=ordinal)
+
+
+def requested_incident(request: ChangeRequest, platform: str, now: datetime, *, episode: int = 1) -> Incident:
+    """Return the life of a request at its beginning; nothing is stored."""
+    return Incident(
+        id=request.id,
+        run=LIVE,
+        service=request.service,
+        platform=platform,
+        episode=episode,
+        opened_at=now,
+        phase_at=now,
+        quiet_since=now,
+        due_at=now,
+        request=request,
+    )

@@ -1,0 +1,54 @@
+"""What else is open on a service: an incident or a request whose change comes first, or whose plan is taken back."""
+
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import UNDER_WAY
+from agent.ports.stage_context import StageContext
+from agent.ports.store import head_key, request_head
+
+CHAIN = 8  # requests that wait for one another; a longer chain has ended at its other end
+
+
+def open_on(context: StageContext, run: str, service: str, *, but: str = "") -> tuple[Incident, ...]:
+    """Return what is open on a service: its newest request, what that waits for, and its newest incident.
+
+    Args:
+        context: The ports.
+        run: Of one run; runs never join.
+        service: Which service.
+        but: The id of one that does not count.
+    """
+    newest = context.store.head(head_key(run, service, None))
+    incident = context.store.load(newest) if newest is not None else None
+    found = {rival.id: rival for rival in _requests(context, run, service)}
+    if incident is not None:
+        found.setdefault(incident.id, incident)
+    return tuple(rival for rival in found.values() if not rival.ended and rival.id != but)
+
+
+def under_way(rivals: tuple[Incident, ...]) -> Incident | None:
+    """Return the one whose change is approved or being made: a newer one waits until it is over."""
+    return next((rival for rival in rivals if rival.phase in UNDER_WAY), None)
+
+
+def yields_to(context: StageContext, incident: Incident) -> Incident | None:
+    """Return the open request for which an incident makes no plan now, or None where nothing keeps it.
+
+    A request whose change is under way comes first, because a plan made now would be for a state that is about to go;
+    so does a request that took the place of this incident's plan.
+    """
+    for rival in _requests(context, incident.run, incident.service):
+        superseded = rival.request is not None and incident.id in rival.request.superseded
+        if not rival.ended and rival.request is not None and (rival.phase in UNDER_WAY or superseded):
+            return rival
+    return None
+
+
+def _requests(context: StageContext, run: str, service: str) -> tuple[Incident, ...]:
+    """Return the newest request of a service, and one after the other what it waits for."""
+    found: list[Incident] = []
+    head = context.store.head(request_head(run, service))
+    while head is not None and len(found) < CHAIN:
+        rival = context.store.load(head)
+        found.append(rival)
+        head = rival.request.waits_for if rival.request is not None and not rival.ended else None
+    return tuple(found)
