@@ -27,6 +27,8 @@ STOPS = [(name, phase) for name, setting in SETTINGS.items() for phase in settin
 NOT_LED = {
     Phase.SUPERSEDED,
     Phase.SELF_RECOVERED,
+    Phase.WITHDRAWN,
+    Phase.CLOSED,
 }  # no signal of these examples leads there; they are written as phases
 Case = tuple[tuple[Any, ...], str]
 
