@@ -10,6 +10,7 @@ from agent.core.planning.requested import propose_requested
 from agent.errors import SreError
 from agent.ports.stage_context import StageContext
 from agent.stages.diagnosis_to_plan import locked, plan_of, store_plan
+from agent.stages.shared.approved_plan import described
 from agent.stages.shared.commit import poll_again, save
 from agent.stages.shared.effects import REFUSALS
 from agent.stages.shared.other_changes import open_on, under_way
@@ -46,8 +47,9 @@ def requested_plan(context: StageContext, incident: Incident, now: datetime) -> 
         PolicyRefused: It is not allowed, does not fit, is not proved, or was asked for another state.
         DependencyFailed: The platform did not describe the service.
     """
-    rules = context.rules
-    live = context.live(incident.service)
+    rules, request = context.rules, incident.request
+    assert request is not None, "only a request is planned here"
+    live = described(context, incident.service, request.actions)
     proposal = propose_requested(incident, live, rules.fits, rules.policy)
     note = locked(context, live, proposal)
     noted = replace(proposal, notes=(*proposal.notes, note)) if note else proposal

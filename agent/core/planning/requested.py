@@ -7,6 +7,7 @@ from agent.core.decision.policy import Mode, Policy
 from agent.core.incident.incident import Incident
 from agent.core.plan.action import Action, Restart, SetFlag, SetModel, applied, difference
 from agent.core.plan.capacity import Capacity, FitOption
+from agent.core.plan.lifecycle import already_so, lifecycle_of
 from agent.core.plan.proof import Memory, Proof, affected_memory
 from agent.core.planning.candidates import Candidate
 from agent.core.planning.planning import Known, Proposal, proposal_of
@@ -95,7 +96,7 @@ def check_policy(service: str, actions: tuple[Action, ...], policy: Policy) -> N
     Raises:
         PolicyRefused: It is not allowed.
     """
-    policy.check(actions)
+    policy.check(actions, service)
     if policy.mode(service, actions) is Mode.NEVER:
         kinds = ", ".join(sorted({action.kind for action in actions}))
         raise _refused(service, f"policy.toml never allows {kinds} for it", "change policy.toml, or do it by hand")
@@ -110,11 +111,13 @@ def _check_changes(service: str, actions: tuple[Action, ...], live: Live, after:
             "start vLLM without a shell, or change the script by hand",
         )
     restart = any(isinstance(action, Restart) for action in actions)
-    if not restart and not difference(live.config, after):
+    operation = lifecycle_of(actions)
+    so = already_so(service, operation, live) if operation is not None else ""
+    if so or (not restart and not difference(live.config, after)):
         raise NothingToChange(
             f"nothing was asked of {service!r}",
-            why="the service is already as you want it",
-            hint=f"see: sre-agent incidents --service {service}",
+            why=so or "the service is already as you want it",
+            hint=f"see: sre-agent incidents list --service {service}",
         )
     if live.pinned_to is not None and not (live.spare_accelerator and live.ready is not False):
         raise _refused(

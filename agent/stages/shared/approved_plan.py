@@ -4,7 +4,7 @@ from datetime import datetime
 
 from agent.core.change.execution import Intent
 from agent.core.incident.incident import Incident
-from agent.core.plan.action import LifecycleOperation, applied, difference
+from agent.core.plan.action import Action, LifecycleOperation, applied, difference
 from agent.core.plan.lifecycle import absent, lifecycle_of
 from agent.core.plan.plan import Plan
 from agent.core.planning.planning import proof_of
@@ -36,16 +36,24 @@ def describe_service(context: StageContext, plan: Plan) -> Live:
         NotDeployed: It is not there, and the plan does not create it.
         PolicyRefused: We have no adapter for its platform.
     """
-    service = plan.target.service
-    try:
-        live = context.live(service)
-    except NotDeployed:
-        if lifecycle_of(plan.actions) is not LifecycleOperation.CREATE:
-            raise
-        return absent(service, context.rules.services.service(service).platform)
+    live = described(context, plan.target.service, plan.actions)
     if live is None:
         raise refused(plan, "there is no adapter for its platform", "do it by hand")
     return live
+
+
+def described(context: StageContext, service: str, actions: tuple[Action, ...]) -> Live | None:
+    """Describe a service as actions find it: what they are to create starts from nothing; None without an adapter.
+
+    Raises:
+        NotDeployed: It is not there, and the actions do not create it.
+    """
+    try:
+        return context.live(service)
+    except NotDeployed:
+        if lifecycle_of(actions) is not LifecycleOperation.CREATE:
+            raise
+        return absent(service, context.rules.services.service(service).platform)
 
 
 def check_as_shown(context: StageContext, incident: Incident, plan: Plan, live: Live) -> None:
