@@ -19,6 +19,8 @@ class InstanceLog(Value):
 
     Attributes:
         complete: Whether the start was reached; otherwise the phase may be unknown.
+        cut_after: How many of ``lines`` stand before the part that was left out; None where nothing was.
+        cut_lines: How many lines were left out there; None where nobody counted them.
     """
 
     service: str
@@ -26,6 +28,8 @@ class InstanceLog(Value):
     instance: str | None
     lines: tuple[LogLine, ...]
     complete: bool
+    cut_after: int | None = None
+    cut_lines: int | None = None
 
 
 class Logs(Protocol):

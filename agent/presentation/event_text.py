@@ -1,8 +1,13 @@
-"""One step of an incident in a sentence, made from state: what webhooks send and what a watcher prints."""
+"""The steps of an incident in sentences made from state, for every timeline and for webhooks."""
+
+from collections.abc import Iterator, Sequence
+
+from pydantic import AwareDatetime
 
 from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import ENDS, Phase
 from agent.core.plan.plan import Plan
+from agent.core.value import Value
 from agent.presentation.plan_title import as_sentence
 from agent.presentation.standing import class_words, standing
 
@@ -36,6 +41,46 @@ _BY_PERSON: dict[Phase, str] = {
 }
 
 
+class Step(Value):
+    """One line of a timeline as people read it.
+
+    Attributes:
+        says: The step in a sentence, made from state; further notes of the same step are told as they were written.
+        note: What was written down at the time, where it says more than ``says``; a quotation, which may be outdated.
+    """
+
+    at: AwareDatetime
+    phase: Phase
+    by: str
+    says: str
+    note: str = ""
+
+
+def steps(timeline: Sequence[Event], incident: Incident) -> Iterator[Step]:
+    """Yield the lines of a timeline as people read them, one for each event.
+
+    An answer is told as it was recorded: by whom, through which channel and why, which the incident forgets with the
+    next plan.
+
+    Args:
+        timeline: The whole timeline, in order.
+        incident: The incident as it is now.
+    """
+    plans = {} if incident.plan is None else {incident.plan.id: incident.plan}
+    before = ""
+    for event in timeline:
+        says = event_text(event, incident, plans.get(event.plan or ""))
+        noted = as_sentence(event.what)
+        again = says == before or event.phase in _ANSWERS
+        yield Step(
+            at=event.at, phase=event.phase, by=event.by, says=noted if again else says, note="" if again else noted
+        )
+        before = says
+
+
+_ANSWERS = frozenset({Phase.APPROVED, Phase.REJECTED})
+
+
 def event_text(event: Event, incident: Incident, plan: Plan | None) -> str:
     """Return what a line of the timeline stands for, true also when it is read long after its moment.
 
@@ -44,13 +89,13 @@ def event_text(event: Event, incident: Incident, plan: Plan | None) -> str:
     Args:
         event: The line.
         incident: The incident as it is now; its end, reason and answer are read from it.
-        plan: The plan that the event names, as it was made; None where there is none or it is gone.
+        plan: The plan that the event names, as it was made; None where there is none or it is not at hand.
     """
     if event.phase in ENDS:
         return _end(event, incident)
     if event.phase is Phase.DIAGNOSED:
         return _diagnosis(event, incident)
-    by_person = plan is not None and plan.by_person
+    by_person = event.by_person if event.by_person is not None else plan is not None and plan.by_person
     form = (_BY_PERSON if by_person and event.phase in _BY_PERSON else _PLAIN)[event.phase]
     name = f"plan {event.plan}" if event.plan else "the plan"
     said = form.format(plan=name[:1].upper() + name[1:], name=name, by=event.by)

@@ -5,7 +5,7 @@ from typing import Final
 
 from agent.core.diagnosis.diagnosis import Diagnosis
 
-_LOG_PLACE: Final = re.compile(r"log:(\d+)")
+_LOG_PLACE: Final = re.compile(r"log:(-?)(\d+)")
 _LOGS: Final = {
     "host": "the server's log",
     "kubernetes": "the container's log",
@@ -20,9 +20,16 @@ def log_of(platform: str) -> str:
 
 
 def place_of(signal: str, platform: str) -> str:
-    """Say where a line stands; ``signal`` is ``log:N`` for line N of the log, or a signal's id."""
+    """Say where a line stands.
+
+    Args:
+        signal: ``log:N`` for line N of the log, ``log:-N`` for line N from its end, or a signal's id.
+        platform: Where the service runs.
+    """
     found = _LOG_PLACE.fullmatch(signal)
-    return f"line {found[1]} of {log_of(platform)}" if found else f"signal {signal}"
+    if found is None:
+        return f"signal {signal}"
+    return f"line {found[2]} {'from the end ' if found[1] else ''}of {log_of(platform)}"
 
 
 def field_source(diagnosis: Diagnosis, name: str, platform: str) -> str:

@@ -12,6 +12,7 @@ from agent.core.plan.plan import Plan, Risk
 from agent.core.text.memory_text import memory_text
 from agent.core.text.safe_text import slack_code, slack_mrkdwn, slack_plain
 from agent.core.value import Value, digest
+from agent.presentation.event_text import steps
 from agent.presentation.evidence import place_of
 from agent.presentation.plan_title import as_sentence, plan_title
 from agent.presentation.proof_text import PROOFS, proof_lines
@@ -82,7 +83,8 @@ def card(incident: Incident, timeline: tuple[Event, ...], *, redact: Redact, con
             blocks += _asking(incident, incident.plan, console_url)
     if incident.ended_why:
         blocks.append(_section(f"*Reason:* {prose(incident.ended_why, 1500)}"))
-    blocks.append(_context([prose(_line(event), 1500) for event in timeline[-_SHOWN_EVENTS:]], incident))
+    newest = tuple(steps(timeline, incident))[-_SHOWN_EVENTS:]
+    blocks.append(_context([prose(f"{step.at:%H:%M:%S} {step.says}", 1500) for step in newest], incident))
     text = f"{title} - {now.label}. {redact(now.says)} {redact(_sentence(incident))}"
     return Card(text=slack_mrkdwn(text, limit=1000), blocks=tuple(blocks))
 
@@ -225,10 +227,6 @@ def _section(text: str) -> Block:
 def _context(lines: list[str], incident: Incident) -> Block:
     shown = [*lines, slack_mrkdwn(f"{incident.id} · {incident.revision or 'no revision'}", limit=300)]
     return {"type": "context", "elements": [{"type": "mrkdwn", "text": line, "verbatim": True} for line in shown]}
-
-
-def _line(event: Event) -> str:
-    return f"{event.at:%H:%M:%S} {event.what}"
 
 
 def _provisional(incident: Incident) -> str:

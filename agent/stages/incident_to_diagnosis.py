@@ -119,7 +119,9 @@ def _told(context: StageContext, log: InstanceLog | None, signals: tuple[Signal,
 
 def _printed(text: LogText | None, revision: str | None) -> Printed | None:
     """What the engine printed about its memory in the instance's own log; signals may be of several instances."""
-    return printed(tuple(line for _, line in text.lines), revision=revision) if text is not None else None
+    if text is None:
+        return None
+    return printed(tuple(line for _, line in text.lines), revision=revision, ref=text.ref)
 
 
 def _diagnosis(
@@ -141,7 +143,13 @@ def without_secrets(context: StageContext, log: InstanceLog) -> LogText:
     if len(clean) != len(log.lines):  # a secret of several lines became one word: its lines share the first one's time
         clean = (clean + [""] * len(log.lines))[: len(log.lines)]
     lines = tuple(zip((line.at for line in log.lines), clean, strict=True))
-    return LogText(lines=lines, complete=log.complete, instance=log.instance)
+    return LogText(
+        lines=lines,
+        complete=log.complete,
+        instance=log.instance,
+        cut_after=log.cut_after,
+        cut_lines=log.cut_lines,
+    )
 
 
 def _named(context: StageContext, incident: Incident, diagnosis: Diagnosis) -> Diagnosis:

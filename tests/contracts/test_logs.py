@@ -79,6 +79,7 @@ def test_an_instances_log_is_read_from_its_start_in_order(place):
     assert [line.text for line in found.lines] == [f"line {n}" for n in range(700)]
     assert found.lines[0].at == START
     assert found.complete
+    assert (found.cut_after, found.cut_lines) == (None, None)
 
 
 def test_another_instance_revision_or_service_is_not_read(place):
@@ -110,6 +111,8 @@ def test_no_more_lines_than_asked_for_and_both_ends_are_among_them(place):
     assert texts[0] == "line 0"
     assert texts[-1] == "line 2499"
     assert texts == sorted(texts, key=lambda text: int(text.split()[1]))
+    assert found.cut_after == 1000
+    assert found.cut_lines in {500, None}  # None where nobody counted them
 
 
 class TestCloudLogs:

@@ -144,6 +144,20 @@ def test_an_approval_that_nobody_carried_out_is_carried_out_by_the_next_watcher(
     changed_once(own, own.until(own.ended, "an end"))
 
 
+def test_the_command_typed_again_while_a_plan_needs_approval_starts_nothing(watched) -> None:
+    """A start by hand would make the offered plan worthless; the person is told, and the answer still counts."""
+    own = watched()
+    own.watch("--max-model-len", "131072")
+    asked = own.until(own.asked, "a plan")
+    own.kill_watcher()
+    own.watch("--max-model-len", "131072")
+    own.until(lambda: "is not started" in own.said.read_text(), "what is told")
+    assert f"plan {asked.plan.id} changes it" in own.said.read_text()
+    assert len(own.page().starts) == 1
+    own.approve(asked.plan.id)
+    changed_once(own, own.until(own.ended, "an end"))
+
+
 EFFECTS = ["before platform.apply", "after platform.apply"]
 if os.environ.get("SOAK"):
     EFFECTS += [f"{when} {effect}" for when in ("before", "after") for effect in ("control.begin", "store.commit")]

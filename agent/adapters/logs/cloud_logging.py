@@ -75,14 +75,21 @@ class CloudLogs:
         clauses += [f"resource.labels.revision_name={json.dumps(revision)}"] if revision else []
         clauses += [f"labels.instanceId={json.dumps(instance)}"] if instance else []
         try:
-            found = self._both_ends("\n".join(clauses), limit)
+            first, last = self._both_ends("\n".join(clauses), limit)
         except PolicyRefused as error:
             raise DependencyFailed(error.what, why=error.why, hint=error.hint) from error
-        lines = tuple(LogLine(at=_at(entry), text=_text(entry)) for entry in found)
+        lines = tuple(LogLine(at=_at(entry), text=_text(entry)) for entry in (*first, *last))
         if not lines:
             return None
         complete = instance is not None and lines[0].at - since > SILENT
-        return InstanceLog(service=service, revision=revision, instance=instance, lines=lines, complete=complete)
+        return InstanceLog(
+            service=service,
+            revision=revision,
+            instance=instance,
+            lines=lines,
+            complete=complete,
+            cut_after=len(first) if last else None,
+        )
 
     def entries(self, log_filter: str, *, limit: int | None = None) -> Iterator[dict[str, Any]]:
         """Yield log entries as the API's JSON, oldest first; each page is a call of the budget, which waits here.
@@ -105,15 +112,15 @@ class CloudLogs:
             if not token:
                 return
 
-    def _both_ends(self, log_filter: str, limit: int) -> list[dict[str, Any]]:
+    def _both_ends(self, log_filter: str, limit: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         self._take_a_call(log_filter)
         first, more = self._page(log_filter, "asc", min(limit - limit // 2, PAGE))
         if not more:
-            return first
+            return first, []
         self._take_a_call(log_filter)
         last, _ = self._page(log_filter, "desc", min(limit // 2, PAGE))
         known = {_identity(entry) for entry in first}
-        return first + [entry for entry in reversed(last) if _identity(entry) not in known]
+        return first, [entry for entry in reversed(last) if _identity(entry) not in known]
 
     def _page(self, log_filter: str, order: str, size: int, token: str = "") -> tuple[list[dict[str, Any]], str]:
         from google.api_core import exceptions as api

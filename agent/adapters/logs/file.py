@@ -38,9 +38,11 @@ class FileLogs:
             return None
         newest = max(fits, key=lambda log: log.lines[0].at)
         lines = tuple(line for line in newest.lines if line.at <= until)
-        if len(lines) > limit:
-            lines = (*lines[: limit - limit // 2], *lines[len(lines) - limit // 2 :])
-        return newest.with_(lines=lines)
+        if len(lines) <= limit:
+            return newest.with_(lines=lines)
+        head = limit - limit // 2
+        kept = (*lines[:head], *lines[len(lines) - limit // 2 :])
+        return newest.with_(lines=kept, cut_after=head, cut_lines=len(lines) - limit)
 
 
 def _same(recorded: str | None, wanted: str | None) -> bool:

@@ -5,8 +5,9 @@ import errno
 import os
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from agent.errors import DependencyFailed
 from agent.ports.logs import InstanceLog, LogLine
@@ -62,16 +63,17 @@ class HostLogs:
         if not fits:
             return None
         start = fits[-1]
-        lines, complete = _ends(start.path, start.first_byte, limit)
-        if len(lines) > limit:
-            lines = [*lines[: limit - limit // 2], *lines[len(lines) - limit // 2 :]]
+        begin, end, total = _ends(start.path, start.first_byte, limit)
+        lines = (*begin, *end)
         step = timedelta(microseconds=1)
         return InstanceLog(
             service=service,
             revision=start.revision,
             instance=start.instance,
             lines=tuple(LogLine(at=start.began_at + n * step, text=line) for n, line in enumerate(lines)),
-            complete=complete,
+            complete=bool(lines),
+            cut_after=len(begin) if end else None,
+            cut_lines=total - len(lines) if end and total is not None else None,
         )
 
 
@@ -161,29 +163,41 @@ def punch(path: Path, start: int, length: int) -> bool:
         os.close(handle)
 
 
-def _ends(path: Path, first: int, limit: int) -> tuple[list[str], bool]:
-    """Return lines of the first and of the last ``READ_BYTES`` behind a byte, and whether that one is among them.
+def _ends(path: Path, first: int, limit: int) -> tuple[list[str], list[str], int | None]:
+    """Return the first and the last lines behind a byte, ``limit`` of them or less, and how many there are.
 
-    Of either end at most ``limit`` lines, so that a flood of short ones does not fill the memory.
+    The end is empty where the beginning is everything. Nobody can count lines where the middle was given back.
     """
+    half = limit - limit // 2
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(first)
             head = file.read(READ_BYTES)
             if size - first <= READ_BYTES:
-                return _lines(head), True
+                lines = _lines(head)
+                return (lines, [], None) if len(lines) <= limit else (lines[:half], lines[half - limit :], len(lines))
             file.seek(max(first + READ_BYTES, size - READ_BYTES))
             tail = file.read(READ_BYTES)
+            total = _count(file, first, size)
     except FileNotFoundError:
-        return [], False
+        return [], [], None
     except OSError as error:
         raise DependencyFailed(
             f"the log {str(path)!r} was not read", why=str(error), hint="no action needed: it is tried again"
         ) from error
-    begin = head.rpartition(b"\n")[0].split(b"\n", limit)[:limit]
-    end = tail.partition(b"\n")[2].rsplit(b"\n", limit)[-limit:]
-    return _lines(b"\n".join((*begin, *end))), True
+    begin = head.rpartition(b"\n")[0].split(b"\n", half)[:half]
+    rest = limit - len(begin)
+    end = tail.partition(b"\n")[2].rsplit(b"\n", rest)[-rest:]
+    return _lines(b"\n".join(begin)), _lines(b"\n".join(end)), total
+
+
+def _count(file: BinaryIO, first: int, size: int) -> int | None:
+    """Count the lines behind a byte, or None where the file has given blocks back."""
+    if os.fstat(file.fileno()).st_blocks * 512 < size - first - CHUNK_BYTES:
+        return None
+    file.seek(first)
+    return 1 + sum(block.count(b"\n") for block in iter(partial(file.read, CHUNK_BYTES), b""))
 
 
 def _lines(whole: bytes) -> list[str]:

@@ -14,6 +14,7 @@ class ReplayLogs:
     def __init__(self) -> None:
         self._first: dict[str, list[LogLine]] = {}
         self._last: dict[str, deque[LogLine]] = {}
+        self._dropped: dict[str, int] = {}
 
     def add(self, service: str, text: str, at: datetime) -> None:
         """Add a stretch of a service's log.
@@ -30,6 +31,7 @@ class ReplayLogs:
             if len(first) < HALF:
                 first.append(kept)
             else:
+                self._dropped[service] = self._dropped.get(service, 0) + (len(last) == HALF)
                 last.append(kept)
 
     def recordings(self, service: str) -> tuple[InstanceLog, ...]:
@@ -37,5 +39,6 @@ class ReplayLogs:
         first = self._first.get(service)
         if not first:
             return ()
-        lines = (*first, *self._last[service])
-        return (InstanceLog(service=service, revision=None, instance=None, lines=lines, complete=True),)
+        last, dropped = self._last[service], self._dropped.get(service, 0)
+        log = InstanceLog(service=service, revision=None, instance=None, lines=(*first, *last), complete=True)
+        return (log.with_(cut_after=len(first), cut_lines=dropped) if dropped else log,)

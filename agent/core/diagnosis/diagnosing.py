@@ -14,11 +14,36 @@ UNKNOWN_LOG = "the server's log from its start was not read"
 
 @dataclass(frozen=True, kw_only=True)
 class LogText:
-    """An instance's own log, redacted: time and text of each line, whether it begins at the start, and whose it is."""
+    """An instance's own log, redacted.
+
+    Attributes:
+        lines: Time and text of each line.
+        complete: Whether it begins at the start.
+        instance: Whose it is.
+        cut_after: How many of ``lines`` stand before the part that was left out; None where nothing was.
+        cut_lines: How many lines were left out there; None where nobody counted them.
+    """
 
     lines: tuple[tuple[datetime, str], ...]
     complete: bool
     instance: str | None = None
+    cut_after: int | None = None
+    cut_lines: int | None = None
+
+    def ref(self, number: int) -> str:
+        """Name a line by its place in the log itself, where that is known; otherwise counted from its end.
+
+        Args:
+            number: Its place among ``lines``, from 1.
+
+        Returns:
+            ``log:N`` for the log's line N, ``log:-N`` for the one that has N - 1 lines after it.
+        """
+        if self.cut_after is None or number <= self.cut_after:
+            return f"log:{number}"
+        if self.cut_lines is None:
+            return f"log:-{len(self.lines) - number + 1}"
+        return f"log:{number + self.cut_lines}"
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -116,11 +141,15 @@ def _end_evidence(number: int, signal: Signal) -> Evidence:
 
 def story(ordered: tuple[Signal, ...], log: LogText | None) -> list[StoryLine]:
     """Everything that was said, by time; a line that the instance's log holds already is told once."""
-    told = [
-        StoryLine(at=at, place=n, ref=f"log:{n}", line=part, server=(log.instance if log else None) or "")
-        for n, (at, line) in enumerate(log.lines if log else (), start=1)
-        for part in line.splitlines() or [""]
-    ]
+    told = (
+        [
+            StoryLine(at=at, place=n, ref=log.ref(n), line=part, server=log.instance or "")
+            for n, (at, line) in enumerate(log.lines, start=1)
+            for part in line.splitlines() or [""]
+        ]
+        if log is not None
+        else []
+    )
     held = {t.line.strip() for t in told}
     after = len(told)
     for number, signal in enumerate(ordered, start=1):

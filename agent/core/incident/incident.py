@@ -67,6 +67,7 @@ class Event(Value):
     Attributes:
         cause: The failure class as it was known then; empty in lines that were written before this was kept.
         plan: The plan that the incident had then, with ``plan_digest``; None where it had none, or was not kept.
+        by_person: Whether that plan was a task for a person; None where there was no plan, or it was not kept.
     """
 
     at: AwareDatetime
@@ -76,6 +77,7 @@ class Event(Value):
     cause: str = ""
     plan: str | None = None
     plan_digest: str | None = None
+    by_person: bool | None = None
 
 
 class Incident(Value):

@@ -1,7 +1,7 @@
 """What the engine itself printed about the memory of one start: pool and need, and the most that would have fitted."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from agent.core.plan.proof import FLAGS
@@ -80,7 +80,9 @@ class Printed(Value):
         return _agree(flag_map(self.args), flags, all_printed=not known)
 
 
-def printed(lines: Sequence[str], *, revision: str | None) -> Printed | None:
+def printed(
+    lines: Sequence[str], *, revision: str | None, ref: Callable[[int], str] = "log:{}".format
+) -> Printed | None:
     """Return what the last start in an instance's own log printed, or None where it printed nothing of the kind.
 
     Source: vllm/v1/core/kv_cache_utils.py ``_check_enough_kv_cache_memory`` (0.8 to 0.33) searches the longest length
@@ -91,6 +93,7 @@ def printed(lines: Sequence[str], *, revision: str | None) -> Printed | None:
     Args:
         lines: The log, redacted; outside text, nothing of it is evaluated.
         revision: Whose log it is.
+        ref: Names a line of the log by its place among ``lines``, from 1.
     """
     started = max((n for n, line in enumerate(lines) if _ARGUMENTS in line), default=None)
     told = args_from_log((lines[started],)) if started is not None else None
@@ -100,7 +103,7 @@ def printed(lines: Sequence[str], *, revision: str | None) -> Printed | None:
     for number in forward:
         found = _read(lines[number])
         if found is not None:
-            return found.with_(place=f"log:{number + 1}", revision=revision, args=told.args if told is not None else ())
+            return found.with_(place=ref(number + 1), revision=revision, args=told.args if told is not None else ())
     return None
 
 

@@ -1,14 +1,21 @@
 """What a person at the terminal sees of a watched server: one live line of state, events above it, and a question."""
 
+import contextlib
 import select
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Protocol
 
+from agent.core.incident.incident import Incident
+from agent.core.plan.action import applied
+from agent.core.plan.capacity import Capacity
+from agent.core.service.serving import ServingConfig
 from agent.entrypoints.cli.output import for_people
+from agent.errors import SreError
 from agent.ports.host import Checkup, State
+from agent.presentation.memory_bar import text_bar
 
 TICK_S = 0.3
 LINE_READ = 16_384  # of the last line of a log, before what is secret is taken out of it
@@ -136,6 +143,25 @@ def state_line(service: str, page: State | None, checkup: Checkup | None, *, now
     elif last:
         parts.append(for_people(last[:LINE_READ], limit=200, lines=False))
     return "; ".join(parts)
+
+
+def not_started(plan: str) -> str:
+    """Say why the command, typed again, starts nothing."""
+    again = "to start it unchanged, reject the plan and run this command again"
+    return f"the server has ended and is not started: plan {plan} changes it and then starts it; {again}"
+
+
+def memory_lines(capacity: Capacity, incident: Incident, before: ServingConfig) -> Iterator[str]:
+    """Yield the memory before a plan and, where it is ours to apply, after it, as far as the arithmetic knows it."""
+    report = getattr(capacity, "report", None)
+    if report is None or incident.plan is None:
+        return
+    shown = {"before": before}
+    if not incident.plan.by_person:
+        shown["after"] = applied(before, incident.plan.actions)
+    for title, config in shown.items():
+        with contextlib.suppress(SreError):
+            yield f"  memory {title}\n{text_bar(report(incident.service, config))}"
 
 
 def _span(seconds: float) -> str:

@@ -17,6 +17,7 @@ from agent.entrypoints.console.identity import Person
 from agent.entrypoints.console.memory_bar import Bar, memory_bar
 from agent.entrypoints.console.permission import may_not_approve, may_not_decide, nobody_may_approve
 from agent.ports.stage_context import StageContext
+from agent.presentation.event_text import steps
 from agent.presentation.evidence import field_source, log_of, place_of
 from agent.presentation.measured import VERDICTS
 from agent.presentation.plan_end import outcome, plan_end, plan_standing
@@ -110,7 +111,7 @@ def incident_context(world: StageContext, incident: Incident, viewer: Viewer, no
         "measurements": _newest(incident),
         "earlier": tuple(_earlier(world, incident, timeline)),
         "elsewhere": tuple(r for r in incident.remedies if r.incident != incident.id),
-        "timeline": timeline,
+        "timeline": tuple(steps(timeline, incident)),
         "place": lambda signal: place_of(signal, incident.platform),
         "log_name": log_of(incident.platform),
         "field_source": lambda name: field_source(diagnosis, name, incident.platform) if diagnosis else "",

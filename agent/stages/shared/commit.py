@@ -90,6 +90,7 @@ def _line(incident: Incident, what: str, *, now: datetime, by: str) -> Event:
         cause=incident.cause,
         plan=plan.id if plan is not None else None,
         plan_digest=plan.digest if plan is not None else None,
+        by_person=plan.by_person if plan is not None else None,
     )
 
 

@@ -1,5 +1,6 @@
 """A step in a sentence: made from state in every phase, true when read late, and never the words of a stage."""
 
+import itertools
 import re
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from agent.core.change.verification import Verdict
 from agent.core.decision.decision import Choice
 from agent.core.incident.phase import ENDS, NEXT, Phase
-from agent.presentation.event_text import event_text
+from agent.presentation.event_text import event_text, steps
 from agent.presentation.standing import standing
 
 RAW = re.compile(r"[A-Z]+_[A-Z]+|\bintends\b|[a-z]+_[a-z_]+|\.\.|None|\{")
@@ -88,3 +89,27 @@ def test_a_verdict_is_not_claimed_before_it_stands(stage):
     said = dict(told(stage, verifying))[Phase.VERIFYING]
     assert "is being measured" in said
     assert not any(str(verdict) in said for verdict in Verdict)
+
+
+def test_an_old_task_of_a_person_is_told_as_one_when_its_plan_is_not_at_hand(stage, scenes):
+    """The line itself keeps whose work it was; lines from before that was kept say it by the plan."""
+    incident = stage.said(stage.waiting("s-task", make=scenes.person_plan), Choice.APPROVE)
+    event = stage.world.store.timeline(incident.id)[-1]
+    assert event.by_person is True
+    assert "took plan" in event_text(event, incident, None)
+    assert "took plan" in event_text(event.with_(by_person=None), incident, incident.plan)
+
+
+def test_a_timeline_is_sentences_and_quotes_what_was_noted_then(stage):
+    """One step for each line; a second line of the same step is told by its own note, never by the same sentence."""
+    incident = stage.rolled_back(
+        stage.verifying(stage.applying(stage.said(stage.waiting("s-b"), Choice.APPROVE)), good=False)
+    )
+    events = stage.world.store.timeline(incident.id)
+    events = (*events, events[-1].with_(what="a further note"))
+    shown = list(steps(events, incident))
+    assert [(s.at, s.phase, s.by) for s in shown] == [(e.at, e.phase, e.by) for e in events]
+    assert all(one.says != two.says for one, two in itertools.pairwise(shown))
+    assert (shown[-1].says, shown[-1].note) == ("A further note.", "")
+    assert not any("intends" in step.says for step in shown)
+    assert any(step.note for step in shown)

@@ -89,10 +89,14 @@ def _one(incident: Incident, *, as_json: bool) -> int:
 
 
 def _timeline(client: "OperatorClient", incident_id: str, *, as_json: bool) -> int:
-    for event in client.timeline(incident_id):
-        if as_json:
+    from agent.presentation.event_text import steps
+
+    timeline = client.timeline(incident_id)
+    if as_json:
+        for event in timeline:
             print(for_programs(event.model_dump(mode="json")))
-        else:
-            by = "" if event.by == "agent" else f" ({for_people(event.by, lines=False)})"
-            print(f"{event.at:%Y-%m-%d %H:%M:%S}  {event.phase:<14} {for_people(event.what, lines=False)}{by}")
+        return 0
+    for step in steps(timeline, client.incident(incident_id)):
+        by = "" if step.by == "agent" or step.by in step.says else f" ({for_people(step.by, lines=False)})"
+        print(f"{step.at:%Y-%m-%d %H:%M:%S}  {step.phase:<14} {for_people(step.says, lines=False)}{by}")
     return 0

@@ -124,11 +124,14 @@ def _from_log(log: Path | None) -> "ServingConfig":
 
 
 def _changes(incident: "Incident") -> bool:
-    """Whether a change of ours is approved or under way; what a person does by hand is none."""
+    """Whether a change of ours is offered, approved or under way; what a person does by hand is none.
+
+    A plan that needs approval is for the state that it was made for: a start by hand would make it worthless.
+    """
     from agent.core.incident.phase import CHANGED, Phase
 
     by_us = incident.plan is not None and not incident.plan.by_person
-    return by_us and incident.phase in {Phase.APPROVED, *CHANGED}
+    return by_us and incident.phase in {Phase.PLANNED, Phase.ASKED, Phase.APPROVED, *CHANGED}
 
 
 class _Watch:
@@ -171,11 +174,7 @@ class _Watch:
         )
 
     def go(self, console: socket.socket | None) -> int:
-        """Start or take over the server, and watch until somebody ends it; a signal that ends us meanwhile is told of.
-
-        Args:
-            console: The port of the console page, claimed already; None shows none.
-        """
+        """Start or take over the server, and watch until somebody ends it; ``console`` is its port, claimed already."""
         from agent.entrypoints.service import Ticker, handlers
 
         pool = self._app.worker(handlers(self._app), threads=THREADS)
@@ -265,6 +264,7 @@ class _Watch:
         from agent.core.decision.decision import Choice
         from agent.core.incident.phase import Phase
         from agent.entrypoints.cli.output import without_secrets
+        from agent.entrypoints.cli.watch_view import memory_lines
         from agent.presentation.terminal_text import lines
 
         plan = incident.plan
@@ -272,7 +272,8 @@ class _Watch:
             return
         self._asked.add(plan.id)
         self._view.say(without_secrets("\n".join(lines(incident, now=self._app.clock.now()))))
-        self._bar(incident)
+        for text in memory_lines(self._app.rules.fits, incident, self._platform.describe(self._service).config):
+            self._view.say(text)
         if plan.by_person:
             self._view.say("  this is a task for you; answer yes when it is done, and the server is restarted")
         question = f"{'is it done' if plan.by_person else 'apply'} ({plan.id})? [y]es [n]o [l]ater"
@@ -306,28 +307,27 @@ class _Watch:
         )
         plan_to_decision(self._app.contexts[Owner.DECIDE], word)
 
-    def _bar(self, incident: "Incident") -> None:
-        """Draw the memory before and after, where the arithmetic knows it."""
-        from agent.core.plan.action import applied
-        from agent.presentation.memory_bar import text_bar
-
-        assert incident.plan is not None
-        report = getattr(self._app.rules.fits, "report", None)
-        if report is None:
-            return
-        before = self._platform.describe(self._service).config
-        for title, config in (("before", before), ("after", applied(before, incident.plan.actions))):
-            with contextlib.suppress(SreError):
-                self._view.say(f"  memory {title}\n{text_bar(report(self._service, config))}")
-            if config == before and title == "before" and incident.plan.by_person:
-                return
-
     def _greet(self, console: socket.socket | None, *, took_over: bool) -> None:
+        from agent.entrypoints.cli.watch_view import not_started
+
         did = "follows the log of" if not self._ours else "took over" if took_over else "started"
         self._view.say(f"sre-agent {did} {self._service}: {shlex.join((*self._config.command, *self._config.args))}")
+        if took_over and (plan := self._offered()) is not None:
+            self._view.say(not_started(plan))
         if console is not None:
             self._view.say(f"console: http://127.0.0.1:{console.getsockname()[1]}/")
         self._view.say("plans can be answered here, or with: sre-agent approve PLAN | reject PLAN --why TEXT")
+
+    def _offered(self) -> str | None:
+        """Return the plan that has still to be answered before a server that has ended is started."""
+        from agent.core.incident.phase import Phase
+        from agent.ports.host import Stage
+
+        newest = self._platform.settled(self._service).newest
+        if newest is None or newest.stage is not Stage.ENDED:
+            return None
+        waiting = (i for i in self._incidents() if _changes(i) and i.phase in {Phase.PLANNED, Phase.ASKED})
+        return next((i.plan.id for i in waiting if i.plan is not None), None)
 
     def _console(self, held: socket.socket | None) -> Any:
         if held is None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from agent.adapters.logs import host
 from agent.adapters.logs.host import Follower, HostLogs, StartLog
+from agent.core.diagnosis.diagnosing import LogText
 
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 
@@ -114,3 +115,52 @@ def test_of_many_lines_both_ends_are_kept_in_order(tmp_path: Path) -> None:
     assert found.lines[-2].text == "4999"
     assert [line.at for line in found.lines] == sorted(line.at for line in found.lines)
     assert len(found.lines) == 100
+
+
+def one_start(log: Path) -> HostLogs:
+    """The logs of a machine with one start."""
+    start = StartLog(revision="lamp-1", instance="lamp-1", began_at=NOW, path=log)
+    return HostLogs(lambda _: (start,))
+
+
+def test_a_line_behind_the_part_left_out_is_counted_in_the_log_itself(tmp_path: Path) -> None:
+    """Line 9,999 of the file is called so, however few lines are kept: short lines, long ones, and both."""
+    for name, line in (("short", "line {}"), ("long", "line {} " + "x" * 2000), ("mixed", "line {}")):
+        log = tmp_path / name
+        texts = [line.format(n) for n in range(1, 10_000)]
+        if name == "mixed":
+            texts[:20] = [f"line {n} " + "x" * 65_000 for n in range(1, 21)]
+        log.write_text("\n".join(texts))
+        found = one_start(log).instance_log("lamp", revision=None, instance=None, until=NOW)
+        assert found is not None
+        kept = LogText(
+            lines=tuple((one.at, one.text) for one in found.lines),
+            complete=found.complete,
+            cut_after=found.cut_after,
+            cut_lines=found.cut_lines,
+        )
+        assert len(found.lines) <= 2000
+        for number, one in enumerate(found.lines, start=1):
+            assert kept.ref(number) == f"log:{one.text.split()[1]}", name
+        assert found.lines[-1].text.split()[1] == "9999"
+
+
+def test_nobody_counts_the_lines_of_a_log_whose_middle_was_given_back(tmp_path: Path, monkeypatch) -> None:
+    """Then a line is named by its place before the end."""
+    monkeypatch.setattr(host, "HEAD_BYTES", 2**20)
+    monkeypatch.setattr(host, "TAIL_BYTES", 4 * 2**20)
+    log = tmp_path / "log"
+    log.write_text("\n".join(f"line {n} " + "x" * 1000 for n in range(20_000)))
+    told(Follower(log))
+    found = one_start(log).instance_log("lamp", revision=None, instance=None, until=NOW)
+    assert found is not None
+    assert found.cut_after is not None
+    assert found.cut_lines is None
+
+
+def test_a_log_that_is_kept_whole_has_no_part_left_out(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("one\ntwo\n")
+    found = one_start(log).instance_log("lamp", revision=None, instance=None, until=NOW)
+    assert found is not None
+    assert (found.cut_after, found.cut_lines) == (None, None)

@@ -107,7 +107,7 @@ def test_incidents_are_listed_shown_and_told(operator, desk):
     assert "Nobody answered the plan by" in operator("incidents", "show", desk.incident.id)[1]
     shown = json.loads(operator("incidents", "show", desk.incident.id, "--json")[1])
     assert shown["plan"]["digest"] == desk.plan.digest
-    assert "asked about plan" in operator("incidents", "timeline", desk.incident.id)[1]
+    assert "needs approval." in operator("incidents", "timeline", desk.incident.id)[1]
     assert operator("incidents", "show", "../secrets?x=1#y")[0] == 2
 
 

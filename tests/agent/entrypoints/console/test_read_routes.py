@@ -140,7 +140,7 @@ def test_the_incident_page_tells_the_whole_story(stage, browser, scenes):
         "in 29 min",
         "one request may have 4,096 tokens",
         "Approve and apply this change",
-        "asked about plan",
+        "Recorded then: Asked about plan",
     ):
         assert said in page, said
 
