@@ -31,6 +31,7 @@ from agent.ports.clock import Clock
 from agent.ports.control import ControlStore
 from agent.ports.model import Model
 from agent.ports.notifier import Notifier
+from agent.ports.service_records import ServiceRecords
 from agent.ports.stage_context import Cards, Owner, Rules, StageContext
 from agent.ports.store import IncidentStore
 from agent.settings import Settings
@@ -89,6 +90,7 @@ class App:
         receipt_key: Signs receipts; None where another service does, or no owner decides or executes.
         receipt_signer: Signs them in place of the key.
         holder: Names this process among all that may hold a lease.
+        service_records: What was seen of each service.
     """
 
     settings: Settings
@@ -108,6 +110,7 @@ class App:
     receipt_key: bytes | None
     receipt_signer: ReceiptSigner | None
     holder: str
+    service_records: ServiceRecords | None = None
 
     @cached_property
     def contexts(self) -> Mapping[Owner, StageContext]:
@@ -153,6 +156,7 @@ class App:
             local=self.settings.trusts_this_machine,
             halted=self.settings.kill_switch,
             holder=self.holder,
+            service_records=self.service_records,
         )
 
 
@@ -229,6 +233,7 @@ def build_app(
         model=model,
         receipt_key=receipt_key or (read_receipt_key(settings) if decides and signer is None else None),
         receipt_signer=signer,
+        service_records=stores.service_records,
         holder=holder or secrets.token_hex(8),  # not the process id: in containers every process is the first one
     )
 

@@ -10,6 +10,7 @@ from agent.errors import SettingsRejected
 from agent.ports.bus import Bus, Quarantine
 from agent.ports.clock import Clock
 from agent.ports.control import ControlStore
+from agent.ports.service_records import ServiceRecords
 from agent.ports.stage_context import Cards
 from agent.ports.store import IncidentStore
 from agent.settings import Settings
@@ -34,6 +35,7 @@ class Stores:
     cards: Cards
     quarantine: Quarantine
     clock: Clock
+    service_records: ServiceRecords | None = None
     open_queue: "Callable[[tuple[Subscription, ...]], PullBus] | None" = None
 
 
@@ -60,6 +62,7 @@ def firestore_stores(project: str, *, with_control: bool) -> Stores:
     from agent.adapters.store.firestore.cards import FirestoreCards
     from agent.adapters.store.firestore.control import FirestoreControlStore
     from agent.adapters.store.firestore.documents import Documents
+    from agent.adapters.store.firestore.service_records import FirestoreServiceRecords
     from agent.adapters.store.firestore.store import FirestoreStore
 
     documents = Documents(project, STATE_DATABASE)
@@ -69,6 +72,7 @@ def firestore_stores(project: str, *, with_control: bool) -> Stores:
         store=store,
         control=FirestoreControlStore(Documents(project, CONTROL_DATABASE)) if with_control else None,
         cards=FirestoreCards(documents),
+        service_records=FirestoreServiceRecords(documents),
         quarantine=FirestoreQuarantine(documents, clock, redact=redact),
         clock=clock,
     )
@@ -83,6 +87,7 @@ def sqlite_stores(settings: Settings, *, with_control: bool) -> Stores:
     from agent.adapters.store.sqlite.control import SqliteControlStore
     from agent.adapters.store.sqlite.database import SqliteDatabase
     from agent.adapters.store.sqlite.schema import Kind
+    from agent.adapters.store.sqlite.service_records import SqliteServiceRecords
     from agent.adapters.store.sqlite.store import SqliteStore
 
     database = SqliteDatabase(settings.state / "sre.sqlite", Kind.STATE)
@@ -93,6 +98,7 @@ def sqlite_stores(settings: Settings, *, with_control: bool) -> Stores:
         store=store,
         control=SqliteControlStore(control) if control is not None else None,
         cards=SqliteCards(database),
+        service_records=SqliteServiceRecords(database),
         quarantine=SqliteQuarantine(database, clock, redact=redact),
         clock=clock,
         open_queue=lambda subscriptions: EmbeddedBus(database, clock, subscriptions, hide=hide),
@@ -104,12 +110,14 @@ def memory_stores(clock: Clock) -> Stores:
     from agent.adapters.bus.memory import MemoryBus
     from agent.adapters.bus.quarantine.memory import MemoryQuarantine
     from agent.adapters.store.memory.control import MemoryControlStore
+    from agent.adapters.store.memory.service_records import MemoryServiceRecords
     from agent.adapters.store.memory.store import MemoryCards, MemoryStore
 
     return Stores(
         store=MemoryStore(),
         control=MemoryControlStore(),
         cards=MemoryCards(),
+        service_records=MemoryServiceRecords(),
         quarantine=MemoryQuarantine(clock, redact=redact),
         clock=clock,
         open_queue=lambda subscriptions: MemoryBus(clock, subscriptions),

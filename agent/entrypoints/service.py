@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
@@ -18,7 +19,9 @@ from agent.errors import SreError
 from agent.ports.bus import Delivery, Message, Outcome, Topic
 from agent.ports.stage_context import RECEIVER_OF, Owner
 from agent.ports.store import Query
+from agent.stages.observe_services import observe_services
 
+OBSERVE_EVERY_S = 60.0  # as the scheduler of the cloud does
 ACTED_FOR = 200  # open incidents of a rehearsal, at most, whose tasks are acted out
 log = structlog.get_logger(__name__)
 
@@ -86,6 +89,7 @@ class Ticker:
         self._every_s = every_s
         self._stopping = threading.Event()
         self._since: datetime | None = None
+        self._observe_at = 0.0
         self._thread = threading.Thread(target=self._run, name="ticker", daemon=True)
 
     def start(self) -> None:
@@ -101,6 +105,9 @@ class Ticker:
         """Run one tick in the calling thread."""
         self._since = feed(self._app, self._since)
         on_tick(self._app.contexts[Owner.TICK])
+        if time.monotonic() >= self._observe_at:
+            observe_services(self._app.contexts[Owner.TICK])
+            self._observe_at = time.monotonic() + OBSERVE_EVERY_S / self._app.environment.wait_factor
 
     def _run(self) -> None:
         while not self._stopping.wait(self._every_s):

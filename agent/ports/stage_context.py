@@ -22,6 +22,7 @@ from agent.ports.logs import Logs
 from agent.ports.model import Model
 from agent.ports.notifier import Notifier
 from agent.ports.platform import Platform
+from agent.ports.service_records import ServiceRecords
 from agent.ports.store import IncidentStore
 
 
@@ -149,6 +150,7 @@ class StageContext:
         local: Whether this is one machine's own installation, in which its operator's word counts unproven.
         halted: Whether the environment says that nothing may be changed.
         holder: Names this process among all that may hold a lease; another one after every start.
+        service_records: What was seen of each service; None where nobody keeps it.
     """
 
     owner: Owner
@@ -167,6 +169,7 @@ class StageContext:
     local: bool = False
     halted: bool = False
     holder: str = "this process"
+    service_records: ServiceRecords | None = None
 
     def receipts(self) -> ReceiptSigner:
         """Return what signs and checks receipts, of an owner that may."""

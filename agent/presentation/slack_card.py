@@ -109,6 +109,8 @@ def _trouble(incident: Incident, prose: Callable[[str, int], str], code: Callabl
     if diagnosis.decisive is not None:
         where = prose(place_of(diagnosis.decisive.signal, incident.platform), 200)
         blocks += [_section(f"*Key log line* ({where})"), _section(code(diagnosis.decisive.line, 900))]
+    if diagnosis.changes:
+        blocks.append(_section(f"*Changed before:* {prose(diagnosis.changes[0], 600)}"))
     if diagnosis.unknown:
         blocks.append(_section(f"*Unknown:* {prose('; '.join(diagnosis.unknown), 800)}"))
     return blocks

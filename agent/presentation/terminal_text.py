@@ -93,6 +93,7 @@ def _diagnosis(incident: Incident, diagnosis: Diagnosis) -> list[str]:
     for name, value in diagnosis.fields.items():
         source = field_source(diagnosis, name, incident.platform)
         said.append(f"  figure     {terminal(field_text(name, value))}" + (f" ({source})" if source else ""))
+    said += [f"  changed    {terminal(line)}" for line in diagnosis.changes]
     if diagnosis.unknown:
         said.append(f"  unknown    {'; '.join(map(terminal, diagnosis.unknown))}")
     if diagnosis.model_word is not None:

@@ -17,6 +17,7 @@ from agent.core.service.serving import ServingConfig
 from agent.errors import DependencyFailed, InputRejected
 from agent.ports.logs import InstanceLog
 from agent.ports.stage_context import StageContext
+from agent.presentation.drift_text import changes_before
 from agent.stages.diagnosis_to_plan import next_plan
 from agent.stages.shared.commit import save
 from agent.stages.shared.outcome import StageOutcome
@@ -48,6 +49,7 @@ def rediagnose(context: StageContext, incident: Incident, signals: tuple[Signal,
         plan_from = now if rules.certain else context.rules.times.settles_at(incident)
         model_request = start_request(model_request, rules, when=use.when, wake=use.wake, plan_from=plan_from, now=now)
     diagnosis = combine(rules, model_request, use.fixes if use is not None else {})
+    diagnosis = diagnosis.with_(changes=_changes(context, incident))
     return incident.with_(
         diagnosis=diagnosis,
         model_request=model_request,
@@ -57,6 +59,17 @@ def rediagnose(context: StageContext, incident: Incident, signals: tuple[Signal,
         told=_told(context, log, signals) or incident.told,
         printed=_printed(text, log.revision if log is not None else None) or incident.printed,
     )
+
+
+def _changes(context: StageContext, incident: Incident) -> tuple[str, ...]:
+    """What somebody changed of the service shortly before the trouble; it explains nothing by itself."""
+    if context.service_records is None:
+        return ()
+    try:
+        record = context.service_records.service_record(incident.service)
+    except DependencyFailed:
+        return incident.diagnosis.changes if incident.diagnosis is not None else ()
+    return changes_before(record, incident.opened_at)
 
 
 def _next(context: StageContext, incident: Incident, weighed: Incident, now: datetime) -> StageOutcome:

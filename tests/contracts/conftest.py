@@ -16,13 +16,16 @@ from agent.adapters.bus.quarantine.sqlite import SqliteQuarantine
 from agent.adapters.store.firestore.cards import FirestoreCards
 from agent.adapters.store.firestore.control import FirestoreControlStore
 from agent.adapters.store.firestore.documents import Documents
+from agent.adapters.store.firestore.service_records import FirestoreServiceRecords
 from agent.adapters.store.firestore.store import FirestoreStore
 from agent.adapters.store.memory.control import MemoryControlStore
+from agent.adapters.store.memory.service_records import MemoryServiceRecords
 from agent.adapters.store.memory.store import MemoryCards, MemoryStore
 from agent.adapters.store.sqlite.cards import SqliteCards
 from agent.adapters.store.sqlite.control import SqliteControlStore
 from agent.adapters.store.sqlite.database import SqliteDatabase
 from agent.adapters.store.sqlite.schema import Kind
+from agent.adapters.store.sqlite.service_records import SqliteServiceRecords
 from agent.adapters.store.sqlite.store import SqliteStore
 from tests.contracts import values
 
@@ -70,6 +73,11 @@ CARDS = {
     "memory": lambda files, clock: always(MemoryCards()),
     "sqlite": lambda files, clock: lambda: SqliteCards(files.open(Kind.STATE)),
     "firestore": lambda files, clock: lambda: FirestoreCards(files.documents()),
+}
+SERVICE_RECORDS = {
+    "memory": lambda files, clock: always(MemoryServiceRecords()),
+    "sqlite": lambda files, clock: lambda: SqliteServiceRecords(files.open(Kind.STATE)),
+    "firestore": lambda files, clock: lambda: FirestoreServiceRecords(files.documents()),
 }
 CONTROLS = {
     "memory": lambda files, clock: always(MemoryControlStore()),
@@ -126,6 +134,11 @@ def store(open_store):
 
 @pytest.fixture(params=cases(CARDS))
 def open_cards(request, files, clock):
+    return request.param(files, clock)
+
+
+@pytest.fixture(params=cases(SERVICE_RECORDS))
+def open_service_records(request, files, clock):
     return request.param(files, clock)
 
 

@@ -49,6 +49,7 @@ class Diagnosis(Value):
         fields: Numbers read from the log, units in their names.
         field_signals: By field, the signal it was read from, as in ``Evidence.signal``; empty in old records.
         fix_actions: The catalogue's fixes, best first.
+        changes: What somebody changed of the service's configuration shortly before, each in one line.
         unasked_end: Whether a server ended that nobody asked to end; such a diagnosis is never ``benign``.
     """
 
@@ -67,6 +68,7 @@ class Diagnosis(Value):
     unknown: tuple[str, ...] = ()
     model_word: ModelExplanation | None = None
     unasked_end: bool = False
+    changes: tuple[str, ...] = ()
     made_at: AwareDatetime
 
     @property

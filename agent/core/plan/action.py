@@ -250,13 +250,14 @@ def difference(before: ServingConfig, after: ServingConfig) -> tuple[Difference,
     """Return what differs, flag by flag and field by field, in a fixed order."""
     return tuple(
         Difference(path=path, before=old.get(path), after=new.get(path))
-        for old, new in [(_flat(before), _flat(after))]
+        for old, new in [(flat(before), flat(after))]
         for path in [*old, *(p for p in new if p not in old)]
         if old.get(path) != new.get(path)
     )
 
 
-def _flat(config: ServingConfig) -> dict[str, str | None]:
+def flat(config: ServingConfig) -> dict[str, str | None]:
+    """Return every setting by its path, such as ``flag --max-model-len``; an empty value is a switch."""
     if config == NO_SERVICE:
         return {}
     flags = flag_map((*config.command, *config.args))

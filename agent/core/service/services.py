@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from agent.core.service.declared import Declared
 from agent.core.value import Value
 from agent.errors import InputRejected, SettingsRejected
 
@@ -62,6 +63,7 @@ class Service(Value):
         workload: Kubernetes: ``deployment/NAME`` or ``statefulset/NAME``; None is the Deployment of the service's name.
         container: Kubernetes: the container that serves the model; None where it is plain from its GPU or port.
         context: Kubernetes: a context of the kubeconfig; None is the one of PLATFORM, or the cluster around us.
+        declared: What it is meant to run, where the owner says so; what differs from it is shown as drift.
         scenario: A rehearsal: path of the scenario file, relative to this file. None in earnest.
     """
 
@@ -84,6 +86,7 @@ class Service(Value):
     workload: str | None = Field(default=None, pattern=r"^(deployment|statefulset)/[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")
     container: str | None = Field(default=None, pattern=_DNS_LABEL)
     context: str | None = Field(default=None, min_length=1)
+    declared: Declared | None = None
     scenario: str | None = None
 
     @field_validator("mounts")

@@ -4,6 +4,7 @@ import getpass
 
 from agent.app import App, build_app
 from agent.app.channels import operator_token
+from agent.core.change.config_drift import ServiceRecord
 from agent.core.decision.audit import AuditRow
 from agent.core.decision.decision import Channel, Choice
 from agent.core.incident.incident import Event, Incident
@@ -73,6 +74,11 @@ class LocalClient:
     def timeline(self, incident_id: str) -> tuple[Event, ...]:
         """Read the store."""
         return self._app.store.timeline(self._app.store.load(incident_id).id)
+
+    def service_record(self, service: str) -> ServiceRecord | None:
+        """Read the store."""
+        records = self._app.service_records
+        return records.service_record(service) if records is not None else None
 
     def audit(self, limit: int) -> tuple[AuditRow, ...]:
         """Read the control store."""

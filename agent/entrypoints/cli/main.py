@@ -16,6 +16,7 @@ COMMANDS = {
     "fit": "Check whether a model fits an accelerator with the given vLLM flags.",
     "advise": "Rank the configuration changes that make a model fit, each with its cost.",
     "models": "Add, list and show model profiles.",
+    "services": "List the watched services, show one, or show what differs from what was declared.",
     "incidents": "List incidents, show one, or show its timeline.",
     "approve": "Approve a plan.",
     "reject": "Reject a plan and give the reason.",

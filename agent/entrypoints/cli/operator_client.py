@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from typing import Protocol
 
+from agent.core.change.config_drift import ServiceRecord
 from agent.core.decision.audit import AuditRow
 from agent.core.decision.decision import Choice
 from agent.core.incident.incident import Event, Incident
@@ -59,6 +60,10 @@ class OperatorClient(Protocol):
 
     def timeline(self, incident_id: str) -> tuple[Event, ...]:
         """Return its timeline."""
+        ...
+
+    def service_record(self, service: str) -> ServiceRecord | None:
+        """Return what was seen of a service, or None where it was never seen."""
         ...
 
     def audit(self, limit: int) -> tuple[AuditRow, ...]:

@@ -6,6 +6,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
+from agent.core.change.config_drift import ServiceRecord
 from agent.core.decision.audit import AuditRow
 from agent.core.decision.decision import Choice
 from agent.core.incident.incident import Event, Incident
@@ -82,6 +83,11 @@ class RemoteClient:
         """Ask for its timeline."""
         return _rows(Event, self._client.get(f"/incidents/{_named(incident_id)}/timeline", headers=self._proof()))
 
+    def service_record(self, service: str) -> ServiceRecord | None:
+        """Ask for what was seen of a service."""
+        told = self._client.get(f"/services/{_named(service, what='a service')}", headers=self._proof())
+        return None if told is None else _read(ServiceRecord, told)
+
     def audit(self, limit: int) -> tuple[AuditRow, ...]:
         """Ask for the newest rows of the record, piece by piece until its beginning."""
         proof, pieces, left = self._proof(), list[tuple[AuditRow, ...]](), limit
@@ -114,7 +120,7 @@ class _Databases(Value):
     apart: str
 
 
-def _named(incident_id: str) -> str:
+def _named(incident_id: str, *, what: str = "an incident ID") -> str:
     """Return an id that can stand in a path.
 
     Raises:
@@ -122,7 +128,7 @@ def _named(incident_id: str) -> str:
     """
     if _ID.fullmatch(incident_id) is None:
         raise InputRejected(
-            "nothing was found", why=f"{incident_id[:80]!r} is not an incident ID", hint="see: sre-agent incidents list"
+            "nothing was found", why=f"{incident_id[:80]!r} is not {what}", hint="see: sre-agent incidents list"
         )
     return incident_id
 

@@ -139,6 +139,10 @@ def _add_lists(web: Flask, service: DecideService, look: Callable[[Callable[[], 
         query = request.query_string
         return look(lambda: [i.model_dump(mode="json") for i in _incidents(service, _asked(_Asked, query))])
 
+    @web.get("/services/<name>")
+    def seen(name: str) -> Response:
+        return look(lambda: _seen(service, name))
+
     @web.get("/incidents/<incident_id>")
     def incident(incident_id: str) -> Response:
         return look(lambda: context.store.load(_id(incident_id)).model_dump(mode="json"))
@@ -150,6 +154,15 @@ def _add_lists(web: Flask, service: DecideService, look: Callable[[Callable[[], 
             return [event.model_dump(mode="json") for event in context.store.timeline(found.id)]
 
         return look(read)
+
+
+def _seen(service: DecideService, name: str) -> dict[str, Any] | None:
+    """Return what was seen of a service; nothing where it was never seen."""
+    if _ID.fullmatch(name) is None:
+        raise NotFound("nothing was found", why=f"there is no service {name[:80]!r}", hint="see services.toml")
+    records = service.world.service_records
+    found = records.service_record(name) if records is not None else None
+    return found.model_dump(mode="json") if found is not None else None
 
 
 def _id(given: str) -> str:

@@ -19,6 +19,7 @@ from agent.entrypoints.telemetry import follow, traced
 from agent.errors import InputRejected, SreError
 from agent.ports.bus import Outcome, Topic
 from agent.ports.stage_context import RECEIVER_OF, Owner
+from agent.stages.observe_services import observe_services
 
 if TYPE_CHECKING:
     from flask import Request
@@ -65,7 +66,11 @@ def tick(request: "Request") -> StatusReply:
         return "POST a tick\n", 405
     with traced(dict(request.headers), project=project_of(settings())):
         try:
-            on_tick(app_of(Role.TICK).contexts[Owner.TICK])
+            context = app_of(Role.TICK).contexts[Owner.TICK]
+            try:
+                on_tick(context)
+            finally:
+                observe_services(context)
         except SreError as error:
             log.warning("tick.failed", error=str(error))
             return "failed, the next tick goes on\n", 503

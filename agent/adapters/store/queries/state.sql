@@ -92,3 +92,10 @@ DELETE FROM card_claims WHERE incident = :incident AND notifier = :notifier;
 
 -- name: card_claim_release
 DELETE FROM card_claims WHERE incident = :incident AND notifier = :notifier AND holder = :holder;
+
+-- name: service_record
+SELECT body FROM service_records WHERE service = :service;
+
+-- name: service_record_keep
+INSERT INTO service_records (service, body) VALUES (:service, :body)
+ON CONFLICT (service) DO UPDATE SET body = excluded.body;

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import structlog
 
+from agent.core.change.config_drift import Drift, ServiceRecord
 from agent.core.incident.phase import Phase
 from agent.entrypoints.cli.main import main
 
@@ -54,6 +55,22 @@ def test_approve_decides_in_the_cloud_and_says_by_whom(operator, desk):
 def test_reject_brings_its_reason(operator, desk):
     assert operator("reject", desk.plan.id, "--why", "the quota is used up")[0] == 0
     assert desk.stage.world.store.load(desk.incident.id).decision.why == "the quota is used up"
+
+
+def test_services_come_with_what_the_tick_saw_and_without_a_platform_here(operator, desk):
+    """Incidents and what was seen come through `decide`; nobody describes a service without PLATFORM."""
+    assert operator("services", "list", "--json")[0] == 0
+    name = json.loads(operator("services", "list", "--json")[1].splitlines()[0])["name"]
+    seen = ServiceRecord(
+        service=name,
+        state={"max_instances": "4"},
+        drift=(Drift(path="max_instances", wanted="2", live="4", against="approved"),),
+        seen_at=desk.stage.clock.now(),
+    )
+    desk.stage.world.service_records.keep_service_record(seen)
+    code, out, _ = operator("services", "drift", name)
+    assert (code, "not asked from here" in out) == (1, True)
+    assert "the most instances is 4, approved is 2" in out
 
 
 def test_the_address_alone_is_enough(operator, desk, monkeypatch):

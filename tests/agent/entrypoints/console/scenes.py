@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from agent.adapters.bus.memory import MemoryBus
 from agent.adapters.logs.file import FileLogs
 from agent.adapters.store.memory.control import MemoryControlStore
+from agent.adapters.store.memory.service_records import MemoryServiceRecords
 from agent.adapters.store.memory.store import MemoryCards, MemoryStore
 from agent.app.catalogues import read_rules
 from agent.core.change.execution import Effect, EffectKind, EffectState, Execution
@@ -72,6 +73,7 @@ def a_world(clock: Clock, policy: Policy | None = None) -> StageContext:
         rules=read_rules(Services(services=()), policy or Policy(), Times()),
         receipt_key=KEY,
         local=True,
+        service_records=MemoryServiceRecords(),
     )
 
 

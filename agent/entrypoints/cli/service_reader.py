@@ -1,0 +1,86 @@
+"""Reads services for the command line: live with the operator's own credentials, the rest through their client."""
+
+from collections.abc import Callable
+
+from agent.app import App, build_app
+from agent.app.catalogues import read_capacity, read_services, redact
+from agent.app.runtime_environment import open_environment
+from agent.app.stores import machine_clock
+from agent.core.service.services import Services
+from agent.core.service.serving import ServingConfig
+from agent.entrypoints.cli.local_client import LocalClient, open_operator_client
+from agent.entrypoints.cli.operator_client import OperatorClient
+from agent.entrypoints.telemetry import configure_log
+from agent.ports.platform import Platform
+from agent.ports.store import Query
+from agent.presentation.service_view import SHOWN_INCIDENTS, ServiceView
+from agent.settings import Settings, read_settings
+from agent.stages.shared.service_view import view_service
+
+
+class ServiceReader:
+    """Puts together what is known of the watched services; read-only.
+
+    Args:
+        services: What is watched.
+        client: Tells incidents and what was seen.
+        platform_of: Describes a service; None where nobody does from here.
+        price: USD of an hour of one instance.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        client: OperatorClient,
+        platform_of: Callable[[str], Platform | None],
+        price: Callable[[ServingConfig], float | None],
+    ) -> None:
+        self._services, self._client = services, client
+        self._platform_of, self._price = platform_of, price
+
+    def views(self, name: str | None) -> tuple[ServiceView, ...]:
+        """Return one service, or all of them.
+
+        Raises:
+            InputRejected: No service of that name is watched.
+            DependencyFailed: Nobody tells the incidents.
+        """
+        chosen = self._services.services if name is None else (self._services.service(name),)
+        return tuple(
+            view_service(
+                service,
+                self._platform_of(service.name),
+                record=self._client.service_record(service.name),
+                incidents=self._client.incidents(Query(service=service.name, limit=SHOWN_INCIDENTS)),
+                redact=redact,
+                price=self._price,
+            )
+            for service in chosen
+        )
+
+
+def open_service_reader() -> ServiceReader:
+    """Return the reader of the settings.
+
+    Raises:
+        SettingsRejected: The settings do not make one.
+        DependencyFailed: A file of the state cannot be opened.
+    """
+    configure_log(as_json=False, quiet=True)
+    settings = read_settings()
+    if settings.decide_url is None and settings.embedded:
+        return _local(build_app(settings))
+    services = read_services(settings)
+    price = read_capacity(services).cost_usd_per_h
+    return ServiceReader(services, open_operator_client(), _platform_of(settings, services), price)
+
+
+def _local(app: App) -> ServiceReader:
+    return ServiceReader(app.services, LocalClient(app), app.environment.platform_of, app.rules.fits.cost_usd_per_h)
+
+
+def _platform_of(settings: Settings, services: Services) -> Callable[[str], Platform | None]:
+    """Beside a cloud installation nothing is rehearsed; without PLATFORM nothing is asked."""
+    if settings.platform.startswith("rehearsal:") or settings.platform == "none":
+        return lambda _: None
+    return open_environment(settings, services, machine_clock()).platform_of
