@@ -7,8 +7,6 @@ _: Any
 # called or read by a library, a schema or a test
 _.map_entry
 _.retries
-_.watched_workloads
-_.api_of
 _.good_template
 _.atexit
 _.model_config

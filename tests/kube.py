@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from agent.adapters.kubernetes.client import KubernetesApi, connect
+from agent.errors import SreError
 from tests.outside import absent, shared
 
 LIMIT_S = 60.0
@@ -148,12 +149,18 @@ class Cluster:
 
     def _give_address(self, pod: Any) -> None:
         path = f"/api/v1/namespaces/{pod.metadata.namespace}/pods/{pod.metadata.name}/status"
-        self.api.patch(path, [{"op": "add", "path": "/status/podIP", "value": self.pod_ip}])
+        with suppress(SreError):  # it may be gone
+            self.api.patch(path, [{"op": "add", "path": "/status/podIP", "value": self.pod_ip}])
 
     def _ended(self, name: str, kind: str) -> bool:
-        body = self.api.get(self.path(kind, name))
+        body = self.api.find(self.path(kind, name))
+        if body is None:
+            return True
         status, wanted = body.get("status", {}), body["spec"]["replicas"]
-        if status.get("observedGeneration") != body["metadata"]["generation"]:
+        if (
+            status.get("observedGeneration") != body["metadata"]["generation"]
+            or "deletionTimestamp" in body["metadata"]
+        ):
             return False
         pods = [p for p in self.api.items(self.path("pods")) if p["metadata"]["name"].startswith(f"{name}-")]
         if any(p["metadata"].get("deletionTimestamp") for p in pods):

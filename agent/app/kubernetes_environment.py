@@ -1,12 +1,19 @@
 """Kubernetes as a place: the workloads of services.toml, each in the cluster of its context."""
 
+import time
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from agent.adapters.kubernetes.client import KubernetesApi, connect
+from agent.adapters.kubernetes.client import Json, KubernetesApi, connect, in_cluster
+from agent.adapters.platform.completion import TIMEOUT_S, CompletionClient
+from agent.adapters.platform.kubernetes.measure import Meter
+from agent.adapters.platform.kubernetes.platform import KubernetesPlatform
+from agent.adapters.platform.kubernetes.pod_http import ApiServerProxy, pod_url, proxy_path
+from agent.adapters.platform.kubernetes.workload import Seen, Workload
 from agent.core.service.services import Service, Services
 from agent.errors import SettingsRejected
+from agent.ports.clock import Clock
 from agent.settings import Settings
 
 
@@ -42,3 +49,41 @@ def api_of(
         return KubernetesApi(lambda: open_client(context))
 
     return lambda service: of_context(service.context or named)
+
+
+def kubernetes_platform(
+    settings: Settings,
+    services: Services,
+    clock: Clock,
+    *,
+    key_of: Callable[[str], str | None],
+    open_client: Callable[[str | None], Any] = connect,
+) -> KubernetesPlatform:
+    """Return the platform over every watched workload.
+
+    Args:
+        settings: ``kubernetes[:CONTEXT]``.
+        services: What is watched.
+        clock: When something was measured.
+        key_of: The server's own key, by service.
+        open_client: Makes the official client of a context.
+
+    Raises:
+        SettingsRejected: No workload is watched.
+    """
+    watched = {s.name: s for s in watched_workloads(settings, services)}
+    of = api_of(settings, open_client)
+
+    def inside(seen: Seen) -> bool:
+        return ":" not in settings.platform and watched[seen.workload.service].context is None and in_cluster()
+
+    def asking(seen: Seen) -> CompletionClient:
+        api = of(watched[seen.workload.service])
+        way = None if inside(seen) else ApiServerProxy(api, timeout_s=TIMEOUT_S)
+        return CompletionClient(id_token=None, monotonic=time.monotonic, api_key=key_of, http=way)
+
+    def address(seen: Seen, pod: Json, port: int) -> str:
+        return (pod_url if inside(seen) else proxy_path)(seen, pod, port)
+
+    meter = Meter(asking, address, clock, key_name=lambda name: watched[name].api_key)
+    return KubernetesPlatform({n: Workload.of(s) for n, s in watched.items()}, lambda n: of(watched[n]), meter)

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -54,6 +55,8 @@ def open_environment(settings: Settings, services: Services, clock: Clock) -> Ru
         return _rehearsal(settings, services, clock)
     if settings.platform.startswith("cloud_run:"):
         return _cloud_run(settings, services, clock)
+    if settings.platform.partition(":")[0] == "kubernetes":
+        return _kubernetes(settings, services, clock)
     if settings.platform == "host":
         return _host(settings, clock)
     if settings.platform == "none":
@@ -61,7 +64,7 @@ def open_environment(settings: Settings, services: Services, clock: Clock) -> Ru
     raise SettingsRejected(
         f"PLATFORM {settings.platform!r} is not available here",
         why="there is no adapter for it",
-        hint="use rehearsal:<folder>, cloud_run:<project> or host",
+        hint="use rehearsal:<folder>, cloud_run:<project>, kubernetes[:<context>] or host",
     )
 
 
@@ -134,6 +137,19 @@ def server_key_of(settings: Settings, services: Services, service: str) -> str |
     if settings.model_api_key is None or not any(own.fullmatch(host) for host in hosts):
         return None
     return settings.model_api_key.get_secret_value()
+
+
+def _kubernetes(settings: Settings, services: Services, clock: Clock) -> RuntimeEnvironment:
+    from agent.adapters.logs.file import FileLogs
+    from agent.adapters.logs.replay_logs import ReplayLogs
+    from agent.app.kubernetes_environment import kubernetes_platform, watched_workloads
+
+    names = {s.name for s in watched_workloads(settings, services)}
+    key_of = partial(server_key_of, settings, services)
+    platform = kubernetes_platform(settings, services, clock, key_of=key_of)
+    return RuntimeEnvironment(
+        platform_of=lambda name: platform if name in names else None, logs=FileLogs(ReplayLogs().recordings)
+    )
 
 
 def _host(settings: Settings, clock: Clock) -> RuntimeEnvironment:

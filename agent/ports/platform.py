@@ -41,6 +41,9 @@ class Restore(Value):
     """A prior template and traffic to put back byte by byte.
 
     An empty template stands for a service that was not there: what the change created is removed again.
+
+    Attributes:
+        actions: What the change did that is undone: what it left alone is left alone.
     """
 
     service: str
@@ -50,6 +53,7 @@ class Restore(Value):
     etag: str
     template: str
     traffic: str
+    actions: tuple[Action, ...] = ()
 
 
 class Operation(Value):
@@ -58,12 +62,14 @@ class Operation(Value):
     Attributes:
         done: Whether it has ended.
         ok: Whether it ended well; None while it runs or where nobody knows (``says`` tells why).
+        remains: What only another call of the same order does; until then it is not done.
     """
 
     name: str
     done: bool
     ok: bool | None
     says: str = ""
+    remains: str = ""
 
 
 class Platform(Protocol):
@@ -112,7 +118,10 @@ class Platform(Protocol):
         ...
 
     def restore(self, order: Restore) -> Operation:
-        """Start putting a prior template and traffic back; the same promises as ``apply``."""
+        """Start putting a prior template and traffic back; the same promises as ``apply``.
+
+        Where the operation says that something remains, the same call does it.
+        """
         ...
 
     def shift(self, service: str, *, revision: str, etag: str, effect_key: str) -> Operation:

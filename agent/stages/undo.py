@@ -129,6 +129,7 @@ def _restore(platform: Platform, intent: Intent) -> Operation:
             etag=intent.etag,
             template=intent.prior_template,
             traffic=intent.prior_traffic,
+            actions=intent.actions,
         )
     )
 

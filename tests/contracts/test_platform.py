@@ -20,6 +20,7 @@ from agent.core.plan.action import (
     SetConcurrency,
     SetEnv,
     SetFlag,
+    SetProgressDeadline,
     SetScaling,
     SetStartupProbe,
     applied,
@@ -31,6 +32,7 @@ from agent.errors import InputRejected, StateConflict
 from agent.ports.platform import NotDeployed, Operation, Order, Platform, Restore
 from tests.contracts.cloud_run_world import CloudRunWorld
 from tests.contracts.host_world import HostWorld
+from tests.contracts.kube_world import KubeWorld
 
 SERVICE = "gemma"
 CONFIG = ServingConfig(
@@ -154,12 +156,39 @@ def host(tmp_path: Path) -> World:
     )
 
 
+def kubernetes(request: pytest.FixtureRequest) -> World:
+    """A real control plane, a Deployment with an accelerator to spare; the kubelet is played."""
+    probe = {"httpGet": {"path": "/health", "port": 8080}, "periodSeconds": 15, "failureThreshold": 56}
+    secret = {"name": "VLLM_API_KEY", "valueFrom": {"secretKeyRef": {"name": "vllm", "key": "api-key"}}}
+    container = {
+        "env": [{"name": "HF_HUB_OFFLINE", "value": "1"}, secret],
+        "startupProbe": probe | {"timeoutSeconds": 5},
+        "ports": [{"containerPort": 8080}],
+    }
+    cluster = request.getfixturevalue("kube_cluster")(gpus=2)
+    own = KubeWorld(cluster, SERVICE, CONFIG.args, container=container)
+    live = own.platform.describe(SERVICE)
+    return World(
+        platform=own.platform,
+        wait=own.wait,
+        again=own.open,
+        close=own.close,
+        config=live.config,
+        first=str(live.latest_ready_revision),
+        more=(SetScaling(min_instances=2, max_instances=2), SetProgressDeadline(seconds=1200)),
+        refused=SetStartupProbe(probe=Probe(kind="http", path="/health", port=70000)),
+        stages=False,
+        fails="CrashLoopBackOff: vllm of pod",
+    )
+
+
 WORLDS = {"rehearsal": rehearsal, "cloud_run": cloud_run, "host": host}
+KUBE = pytest.param("kubernetes", marks=pytest.mark.xdist_group("kube"))
 
 
-@pytest.fixture(params=sorted(WORLDS))
+@pytest.fixture(params=[*sorted(WORLDS), KUBE])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    made = WORLDS[request.param](tmp_path)
+    made = kubernetes(request) if request.param == "kubernetes" else WORLDS[request.param](tmp_path)
     yield made
     made.close()
 

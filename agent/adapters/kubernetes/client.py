@@ -144,9 +144,22 @@ class KubernetesApi:
         headers: Mapping[str, str] | None = None,
         body: Any = None,
         timeout_s: float = READ_S,
+        any_status: bool = False,
     ) -> Iterator[Any]:
-        """Send a request and yield the ``urllib3`` response unread; a status that is no 2xx raises."""
+        """Send a request and yield the ``urllib3`` response unread.
+
+        Args:
+            method: Of HTTP.
+            path: At the API server.
+            query: Parameters.
+            headers: Beside those of the credentials.
+            body: What the client writes as JSON.
+            timeout_s: Until the answer begins, and between two pieces of it.
+            any_status: Whether an answer that is no 2xx is given too; otherwise it raises.
+        """
         response = self._call(method, path, query=query, headers=headers, body=body, timeout_s=timeout_s)
+        if not any_status:
+            _raise_for_status(response, f"{method} {path} failed")
         try:
             yield response
         except SreError:
@@ -186,9 +199,6 @@ class KubernetesApi:
         body: Any,
         timeout_s: float,
     ) -> Any:
-        from kubernetes.client import ApiException
-
-        what = f"{method} {path} failed"
         try:
             sent = {"Accept": "application/json"} | dict(headers or {})
             asked = self.client.param_serialize(
@@ -199,10 +209,21 @@ class KubernetesApi:
                 body=body,
                 auth_settings=["BearerToken"],
             )
-            answer = self.client.call_api(*asked, _request_timeout=timeout_s)
-            if not 200 <= answer.status < 300:
-                said = answer.response.read(LIMIT_BYTES).decode("utf-8", "replace")
-                ApiException.from_response(http_resp=answer, body=said, data=None)
+            return self.client.call_api(*asked, _request_timeout=timeout_s).response
         except Exception as error:
-            raise translated(error, what) from error
-        return answer.response
+            raise translated(error, f"{method} {path} failed") from error
+
+
+def _raise_for_status(response: Any, what: str) -> None:
+    if 200 <= response.status < 300:
+        return
+    from kubernetes.client import ApiException
+
+    try:
+        said = response.read(LIMIT_BYTES).decode("utf-8", "replace")
+    except Exception as error:
+        raise translated(error, what) from error
+    finally:
+        response.close()
+    refusal = ApiException(status=response.status, reason=response.reason, body=said)
+    raise translated(refusal, what) from refusal

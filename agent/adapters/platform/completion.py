@@ -57,6 +57,7 @@ class CompletionClient:
         api_key: The server's own key by service, None where it has none.
         monotonic: Seconds that only go forward.
         timeout_s: For the whole completion.
+        http: The way to the server; our own HTTP client when None.
     """
 
     def __init__(
@@ -66,12 +67,14 @@ class CompletionClient:
         monotonic: Callable[[], float],
         api_key: Callable[[str], str | None] = lambda _: None,
         timeout_s: float = TIMEOUT_S,
+        http: Any = None,
     ) -> None:
         self._id_token = id_token
         self._api_key = api_key
         self._monotonic = monotonic
         self._timeout_s = timeout_s
-        self._http = HttpClient(timeout_s=timeout_s, limit_bytes=BIGGEST_BYTES, plain_http=PlainHttp.ALWAYS)
+        own = HttpClient(timeout_s=timeout_s, limit_bytes=BIGGEST_BYTES, plain_http=PlainHttp.ALWAYS)
+        self._http = http if http is not None else own
 
     def complete(self, service: str, *, url: str, audience: str, model: str) -> Reply:
         """Ask for one completion.

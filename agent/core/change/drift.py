@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pydantic import TypeAdapter, ValidationError
 
 from agent.core.change.execution import Intent
-from agent.core.plan.action import LifecycleOperation, applied
+from agent.core.plan.action import Lifecycle, LifecycleOperation, SetScaling, applied
 from agent.core.plan.lifecycle import lifecycle_of
 from agent.core.service.serving import Live, Traffic
 from agent.core.value import digest
@@ -35,13 +35,26 @@ def drift_since(intent: Intent, live: Live, *, shifted: bool = False) -> str:
     prior = digest(live.template) == digest(intent.prior_template)
     if not (newest in {None, ours} or f'"{ours}"' in live.template or prior):
         return f"{who}its newest revision is {newest!r}, ours is {ours!r}"
-    before = intent.prior_config
-    if before is not None and live.config not in (before, applied(before, intent.actions)):
+    if not _ours_or_before(intent, live):
         return f"{who}its configuration is not the one that our change made"
     now, left = _shares(live.traffic), _left_behind(intent, shifted=shifted)
     if now not in left:
         return f"{who}its traffic goes to {_said(now)}, and we left it at {_said(left[0])}"
     return ""
+
+
+def _ours_or_before(intent: Intent, live: Live) -> bool:
+    """Whether the configuration is the one before the change, or the one that it made.
+
+    Where the number of instances stands beside the template, an undo leaves it alone unless the change set it, and so
+    does whoever scaled the service since.
+    """
+    before = intent.prior_config
+    if before is None:
+        return True
+    if not live.template_scales and not any(isinstance(a, SetScaling | Lifecycle) for a in intent.actions):
+        before = before.with_(min_instances=live.config.min_instances, max_instances=live.config.max_instances)
+    return live.config in (before, applied(before, intent.actions))
 
 
 def _left_behind(intent: Intent, *, shifted: bool) -> list[Counter[str]]:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from agent.core.service.container_args import flag_map, served_model, with_flag
-from agent.core.service.serving import EnvVar, Probe, ServingConfig
+from agent.core.service.serving import EnvVar, Probe, ServingConfig, Strategy
 from agent.core.value import Value
 
 
@@ -87,6 +87,20 @@ class SetVolumeOptions(Value):
     options: tuple[str, ...]
 
 
+class SetStrategy(Value):
+    """Change how a new template takes the place of the running one."""
+
+    kind: Literal["set_strategy"] = "set_strategy"
+    strategy: Strategy
+
+
+class SetProgressDeadline(Value):
+    """Change after which time the platform calls a rollout failed."""
+
+    kind: Literal["set_progress_deadline"] = "set_progress_deadline"
+    seconds: int = Field(ge=1, le=86_400)
+
+
 class Restart(Value):
     """Start the same configuration again, as a new revision."""
 
@@ -156,6 +170,8 @@ Action = Annotated[
     | SetAccelerator
     | SetModel
     | SetVolumeOptions
+    | SetStrategy
+    | SetProgressDeadline
     | Restart
     | Lifecycle
     | ForPerson,
@@ -182,7 +198,7 @@ def applied(config: ServingConfig, actions: tuple[Action, ...]) -> ServingConfig
     return config
 
 
-def _one(config: ServingConfig, action: Action) -> ServingConfig:  # noqa: C901, PLR0911 - one case for each action reads best
+def _one(config: ServingConfig, action: Action) -> ServingConfig:  # noqa: C901, PLR0911, PLR0912 - one case for each
     match action:
         case SetFlag(name=name, value=value):
             return config.with_(args=with_flag(config.args, name, value))
@@ -208,6 +224,10 @@ def _one(config: ServingConfig, action: Action) -> ServingConfig:  # noqa: C901,
             )
         case Lifecycle():
             return _lifecycle(config, action)
+        case SetStrategy(strategy=strategy):
+            return config.with_(strategy=strategy)
+        case SetProgressDeadline(seconds=seconds):
+            return config.with_(progress_deadline_s=seconds)
         case Restart() | ForPerson():
             return config
 
@@ -270,6 +290,8 @@ def flat(config: ServingConfig) -> dict[str, str | None]:
         probe: Probe | None = getattr(config, name)
         if probe is not None:
             flat |= {f"{name} {k}": str(v) for k, v in probe.model_dump(exclude_none=True).items()}
-    plain = ("image", "cpu", "memory_mib", "accelerator", "accelerator_count", "min_instances", "max_instances")
-    flat |= {n: str(getattr(config, n)) for n in (*plain, "concurrency") if getattr(config, n) is not None}
+    flat |= {"strategy": config.strategy.says} if config.strategy is not None else {}
+    plain = ("image", "cpu", "memory_mib", "accelerator", "accelerator_count", "min_instances", "max_instances",
+             "concurrency", "progress_deadline_s")  # fmt: skip
+    flat |= {n: str(getattr(config, n)) for n in plain if getattr(config, n) is not None}
     return flat

@@ -15,9 +15,11 @@ from agent.core.plan.action import (
     SetFlag,
     SetLivenessProbe,
     SetModel,
+    SetProgressDeadline,
     SetResources,
     SetScaling,
     SetStartupProbe,
+    SetStrategy,
     SetVolumeOptions,
 )
 from agent.core.value import Value
@@ -76,6 +78,8 @@ KINDS: Final[dict[str, frozenset[Memory]]] = {
     "set_accelerator": _BOTH,
     "set_model": _BOTH,
     "set_volume_options": _CONTAINER,  # a file cache of a mount can lie in memory
+    "set_strategy": _NEITHER,
+    "set_progress_deadline": _NEITHER,
     "restart": _NEITHER,
     "lifecycle": _BOTH,  # a creation; a start, a stop or a deletion runs nothing that was not there before
     "for_person": _BOTH,  # unless the fix stands in TASKS
@@ -137,7 +141,9 @@ def _touched(action: Action) -> frozenset[Memory]:  # noqa: PLR0911 - one answer
             return _fix_touches(fix, most)
         case SetStartupProbe() | SetLivenessProbe() | SetScaling() | SetConcurrency() | Restart():
             return most
-        case SetResources() | SetAccelerator() | SetModel() | Lifecycle(operation=LifecycleOperation.CREATE):
+        case SetResources() | SetAccelerator() | SetModel() | SetStrategy() | SetProgressDeadline():
+            return most
+        case Lifecycle(operation=LifecycleOperation.CREATE):
             return most
         case Lifecycle():
             return _NEITHER

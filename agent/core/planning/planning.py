@@ -133,7 +133,7 @@ def proposal_of(about: Known, candidate: Candidate) -> Proposal | None:
     if not _may_be_made(about, live, candidate, changed):
         return None
     fit = candidate.fit or fits.assess(incident.service, after)
-    staged = bool(live.spare_accelerator) and live.ready is not False
+    staged = bool(live.spare_accelerator) and live.can_stage and live.ready is not False
     if fit.fits is False or (not staged and live.pinned_to is not None):
         return None
     before = fits.assess(incident.service, live.config)

@@ -1,5 +1,7 @@
 """A serving configuration is what runs a model: container words, environment, probes, resources, scaling, traffic."""
 
+from typing import Any, Literal
+
 from pydantic import AwareDatetime, Field
 
 from agent.core.value import Value, digest
@@ -8,8 +10,13 @@ EFFECT_LABEL = "sre-agent-effect"  # the stamp on every revision we make
 STAMP_LABELS = frozenset({EFFECT_LABEL, "sre-agent-incident"})
 
 
+def _later(default: Any = None) -> Any:
+    """A field that came after 0.1.0: left out of what is stored where it says nothing, so that digests stay."""
+    return Field(default=default, exclude_if=lambda value: value == default)
+
+
 class EnvVar(Value):
-    """One environment variable; a secret is named, never held."""
+    """One environment variable; a secret, or what else only the platform fills in, is named and never held."""
 
     name: str
     value: str | None = None
@@ -43,6 +50,41 @@ class Volume(Value):
     options: tuple[str, ...] = ()
 
 
+class Strategy(Value):
+    """How a new template takes the place of the running one; counts and percentages as the platform writes them."""
+
+    kind: Literal["Recreate", "RollingUpdate", "OnDelete"]
+    max_surge: str | None = None
+    max_unavailable: str | None = None
+
+    @property
+    def says(self) -> str:
+        """The strategy in one line."""
+        more = (("maxSurge", self.max_surge), ("maxUnavailable", self.max_unavailable))
+        return " ".join((self.kind, *(f"{name} {value}" for name, value in more if value is not None)))
+
+    def needs_spare(self, instances: int) -> bool:
+        """Whether no instance is ended before a new one is ready, so that the new one needs an accelerator of its own.
+
+        Surge is rounded up and unavailability down; both zero means that one may be unavailable. Source: Kubernetes,
+        pkg/controller/deployment/util ResolveFenceposts.
+        """
+        if self.kind != "RollingUpdate" or self.max_surge is None:
+            return False
+        surge = _share(self.max_surge, instances, up=True)
+        return surge > 0 and _share(self.max_unavailable or "0", instances, up=False) == 0
+
+
+def _share(text: str, whole: int, *, up: bool) -> int:
+    """A count, or a percentage of the instances; 0 for what is neither."""
+    number = text.removesuffix("%")
+    if not number.isdecimal():
+        return 0
+    if number == text:
+        return int(number)
+    return -(-int(number) * whole // 100) if up else int(number) * whole // 100
+
+
 class Traffic(Value):
     """A share of the traffic; ``revision`` None means the latest ready one."""
 
@@ -60,6 +102,8 @@ class ServingConfig(Value):
         memory_mib: Memory limit of the container, MiB (2**20).
         accelerator: A name of the accelerator catalogue, None without one.
         concurrency: Requests one instance may hold at once, None for the platform's default.
+        strategy: How a new template takes the place of the running one, where the platform lets us choose.
+        progress_deadline_s: After which time the platform calls a rollout failed, where it has such a limit.
     """
 
     image: str = ""
@@ -77,6 +121,25 @@ class ServingConfig(Value):
     startup_probe: Probe | None = None
     liveness_probe: Probe | None = None
     volumes: tuple[Volume, ...] = ()
+    strategy: Strategy | None = _later()
+    progress_deadline_s: int | None = _later()
+
+
+class ConfigWriter(Value):
+    """Who else writes a service's configuration.
+
+    Attributes:
+        who: Such as ``Argo CD application 'llm', which reverts changes``.
+        reverts: Whether it puts its own state back all the time, so that a change of ours does not last; otherwise its
+            next release does.
+        place: Where a lasting change is made: a repository, a chart's values, another object.
+        commands: What shows or makes it there; for a person.
+    """
+
+    who: str
+    reverts: bool
+    place: str
+    commands: tuple[str, ...] = ()
 
 
 class Live(Value):
@@ -95,6 +158,10 @@ class Live(Value):
         changed_by: Who changed its specification last, as the platform names them; empty where it does not.
         changed_at: When that was.
         log_path: The file that holds the newest start's log, where the server runs on this machine.
+        can_stage: Whether a new revision can come up without traffic.
+        template_scales: Whether the template says how many instances there are, so that putting it back scales too.
+        scaled_by: What decides how many instances there are; empty where the configuration does.
+        writer: Who else writes this configuration.
     """
 
     service: str
@@ -117,6 +184,10 @@ class Live(Value):
     changed_by: str = ""
     changed_at: AwareDatetime | None = None
     log_path: str | None = None
+    can_stage: bool = True
+    template_scales: bool = True
+    scaled_by: str = ""
+    writer: ConfigWriter | None = None
 
     @property
     def served_by_older(self) -> str | None:

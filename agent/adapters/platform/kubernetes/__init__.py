@@ -1,0 +1,1 @@
+"""Kubernetes by its API server: Deployments and StatefulSets."""

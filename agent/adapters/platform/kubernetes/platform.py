@@ -1,0 +1,383 @@
+"""Kubernetes as a platform: Deployments and StatefulSets, changed under a test of the generation they were read at."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from agent.adapters.kubernetes.client import KubernetesApi
+from agent.adapters.platform.kubernetes.describe import ALL_TRAFFIC, live_of, manager_of, newest_revision, strategy_of
+from agent.adapters.platform.kubernetes.edit import edited, is_restart, needs_spare
+from agent.adapters.platform.kubernetes.manifest import manifest
+from agent.adapters.platform.kubernetes.measure import Meter
+from agent.adapters.platform.kubernetes.rollout import progress, stuck_pods
+from agent.adapters.platform.kubernetes.template import (
+    DELETES,
+    EARLIER,
+    INCIDENT,
+    RESUMES,
+    REVISION,
+    STRATEGY_LATER,
+    TEMPLATE,
+    bare,
+    earlier_effects,
+    effects_of,
+    our_revision,
+    parts_of,
+    same,
+    set_revision,
+    stamp_steps,
+    stamped,
+    strategy_field,
+    text_of,
+)
+from agent.adapters.platform.kubernetes.workload import Seen, Workload, annotations, look
+from agent.adapters.platform.kubernetes.writers import writer_of
+from agent.core.change.verification import Measurement
+from agent.core.plan.action import Lifecycle, LifecycleOperation, SetScaling
+from agent.core.plan.lifecycle import NOT_THERE, lifecycle_of
+from agent.core.service.serving import EFFECT_LABEL, Live
+from agent.core.value import canonical, digest
+from agent.errors import InputRejected, PolicyRefused, StateConflict
+from agent.ports.platform import NotDeployed, Operation, Order, Restore
+from agent.strict_json import read_object
+
+Json = dict[str, Any]
+
+RECREATE: Final[Json] = {"type": "Recreate"}
+
+
+class KubernetesPlatform:
+    """Describes and changes the workloads of ``services.toml``.
+
+    Args:
+        workloads: By service.
+        api: Gives the API server of a service.
+        meter: Measures pods.
+    """
+
+    def __init__(self, workloads: Mapping[str, Workload], api: Callable[[str], KubernetesApi], meter: Meter) -> None:
+        self._workloads = dict(workloads)
+        self._api = api
+        self._meter = meter
+
+    def describe(self, service: str) -> Live:
+        """Return the workload as it is now."""
+        seen = self._look(service)
+        up, says = progress(seen)
+        ready = up if seen.replicas or up is None else False  # nothing serves where nothing is wanted
+        return live_of(seen, ready=ready, says=says, writer=writer_of(self._api(service), seen))
+
+    def validate(self, order: Order) -> None:
+        """Let the API server admit, default and check a change without making it."""
+        operation = lifecycle_of(order.actions)
+        if operation is LifecycleOperation.CREATE:
+            self._create(order, dry_run=True)
+            return
+        seen = self._look(order.service)
+        if operation is LifecycleOperation.DELETE:
+            self._delete(seen, order, dry_run=True)
+            return
+        self._dry_run(seen, order.etag, self._change(seen, order))
+
+    def apply(self, order: Order) -> Operation:
+        """Start the change, or return what this effect started before."""
+        operation = lifecycle_of(order.actions)
+        if operation is LifecycleOperation.CREATE:
+            return self._create(order)
+        seen = self._look(order.service)
+        found = self._ours(seen, order.effect_key)
+        if found is not None:
+            return found
+        if operation is LifecycleOperation.DELETE:
+            return self._delete(seen, order)
+        spec = self._change(seen, order)
+        return self._start(seen, order, spec, stamps_template=spec["template"] != seen.spec["template"])
+
+    def restore(self, order: Restore) -> Operation:
+        """Start putting a prior template back, or go on with it where it was started before.
+
+        Where the strategy to restore would make a new pod wait for the old one's accelerator, the template goes back
+        under Recreate; once it is up, or has failed, a second call of the same order restores the strategy.
+        """
+        seen = self._look(order.service)
+        found = self._ours(seen, order.effect_key)
+        if found is not None:
+            return self._finish(seen, order.effect_key) if found.remains else found
+        if not order.template:
+            return self._delete(seen, order)
+        parts = parts_of(order.template)
+        later = parts["strategy"] if needs_spare(seen, parts["strategy"]) else None
+        spec = seen.spec | {
+            "template": parts["template"],
+            strategy_field(seen.workload.kind): RECREATE if later else parts["strategy"],
+        }
+        if "progress_deadline_s" in parts:
+            spec["progressDeadlineSeconds"] = parts["progress_deadline_s"]
+        scaled = any(isinstance(a, SetScaling | Lifecycle) for a in order.actions)
+        if "replicas" in parts and (scaled or (parts["replicas"] == 0) != (seen.replicas == 0)):
+            spec["replicas"] = parts["replicas"]
+        return self._start(seen, order, spec, stamps_template=False, strategy_later=later)
+
+    def shift(self, service: str, *, revision: str, etag: str, effect_key: str) -> Operation:
+        """Refuse: a Service sends requests to every ready pod, and nothing is brought up beside it (ADR 0022)."""
+        raise InputRejected(
+            f"traffic of {service!r} was not shifted to {revision!r}",
+            why=f"a rollout of Kubernetes moves it pod by pod (effect {effect_key} at {etag})",
+            hint="no action needed: ready pods of the newest template have the traffic",
+        )
+
+    def find(self, service: str, effect_key: str) -> Operation | None:
+        """Return the operation of an effect by its stamp at the object, or None."""
+        return self._ours(self._look(service), effect_key)
+
+    def operation(self, name: str) -> Operation:
+        """Return how far an operation has come."""
+        words = name.split("/")
+        known = len(words) in {3, 4} and words[0] == "kubernetes" and words[1] in self._workloads
+        try:
+            found = self.find(words[1], words[2]) if known else None
+        except NotDeployed:
+            if len(words) == 4:
+                return Operation(name=name, done=True, ok=True, says="it is deleted")
+            raise
+        if found is None:
+            raise InputRejected(
+                f"operation {name!r} is unknown",
+                why="no workload here bears its stamp",
+                hint="look whether the workload was deleted and made again",
+            )
+        return found
+
+    def restored(self, service: str, *, template: str, traffic: str) -> bool:
+        """Whether template and strategy equal the prior ones, but for our stamp and the number of replicas."""
+        try:
+            seen = self._look(service)
+        except NotDeployed:
+            return not template
+        if not template:
+            return False
+        whole = [t.model_dump(mode="json") for t in ALL_TRAFFIC]
+        return same(text_of(seen), template) and canonical(whole).decode() == traffic
+
+    def measure(self, service: str, revision: str) -> tuple[Measurement, ...]:
+        """Measure a revision: its rollout, then one real completion of a ready pod, its tokens and its speed."""
+        seen = self._look(service)
+        if revision not in self._present(seen):
+            known = {*effects_of(seen.body).values(), *map(set_revision, seen.sets)}
+            if revision in known:
+                return self._meter.measure(seen, up=None, says=f"{revision} is not the newest any more{_who(seen)}")
+            raise InputRejected(
+                f"revision {revision!r} was not measured",
+                why=f"{seen.workload.says} has none of that name",
+                hint="describe the service to see its revisions",
+            )
+        up, says = progress(seen)
+        return self._meter.measure(seen, up=up, says=says)
+
+    def _present(self, seen: Seen) -> set[str]:
+        """Under which names the present template is known: its revision's, and of an effect that only scaled it."""
+        names = {newest_revision(seen)}
+        held = annotations(seen.body)
+        newest = seen.newest_set
+        if newest is not None and seen.observed:
+            names.add(str(newest["metadata"]["name"]))
+        if our_revision(seen) is not None:
+            names.add(held[REVISION])
+        return names
+
+    def _change(self, seen: Seen, order: Order) -> Json:
+        """Return the changed ``spec``."""
+        if order.staged:
+            raise InputRejected(
+                f"{seen.workload.says} was not changed",
+                why="nothing is brought up beside it without traffic (ADR 0022)",
+                hint="change it in place; with a spare accelerator the old pod serves until the new one is ready",
+            )
+        if order.revision in set(effects_of(seen.body).values()) | set(map(set_revision, seen.sets)):
+            raise StateConflict(
+                f"{seen.workload.says} was not changed",
+                why=f"revision {order.revision!r} exists and is not of this effect",
+                hint="look at the workload and plan again",
+            )
+        writer = writer_of(self._api(order.service), seen)
+        if writer is not None and writer.reverts:
+            raise PolicyRefused(
+                f"{seen.workload.says} was not changed", why=writer.who, hint=f"change {writer.place} instead"
+            )
+        spec = edited(seen, order.actions)
+        if spec["template"] != seen.spec["template"] or is_restart(order.actions):
+            spec["template"] = stamped(spec["template"], _stamp(order))
+        return spec
+
+    def _dry_run(self, seen: Seen, etag: str, spec: Json) -> Json:
+        """Return the object as the API server would store it."""
+        steps = [*_tests(seen, etag), *_spec_steps(seen, spec)]
+        return self._api(seen.workload.service).patch(seen.workload.path, steps, dry_run=True)
+
+    def _start(
+        self,
+        seen: Seen,
+        order: Order | Restore,
+        spec: Json,
+        *,
+        stamps_template: bool,
+        strategy_later: Json | None = None,
+    ) -> Operation:
+        """Check, then call once; the digest of what the server made of the template tells later whether it stands."""
+        checked = self._dry_run(seen, order.etag, spec)
+        made = digest(bare(checked["spec"]["template"]))
+        if stamps_template:
+            spec["template"]["metadata"]["annotations"][TEMPLATE] = made
+        stamp = _stamp(order) | {
+            TEMPLATE: made,
+            EARLIER: earlier_effects(seen) or None,
+            STRATEGY_LATER: canonical(strategy_later).decode() if strategy_later else None,
+        }
+        if seen.replicas and spec.get("replicas") == 0:
+            stamp[RESUMES] = str(seen.replicas)
+        steps = [*_tests(seen, order.etag), *_spec_steps(seen, spec), *stamp_steps(seen, stamp)]
+        api = self._api(order.service)
+        api.patch(seen.workload.path, steps)
+        self._unstick(order.service)
+        return Operation(
+            name=_name(seen, order.effect_key), done=False, ok=None, says=f"{order.revision} is rolled out"
+        )
+
+    def _create(self, order: Order, *, dry_run: bool = False) -> Operation:
+        """Create the workload with the effect's stamp, or find that this effect created it."""
+        workload, name = self._workload(order.service), f"kubernetes/{order.service}/{order.effect_key}"
+        config = next((a.config for a in order.actions if isinstance(a, Lifecycle)), None)
+        assert config is not None, "a creation has a configuration"
+        api = self._api(order.service)
+        if order.etag != NOT_THERE or api.find(workload.path) is not None:
+            found = self._ours(self._look(order.service), order.effect_key)
+            if found is not None:
+                return found
+            raise StateConflict(
+                f"{workload.says} was not created",
+                why="it stands already, without this effect's stamp",
+                hint="look at the workload and plan again",
+            )
+        stamp = {name: value for name, value in _stamp(order).items() if value is not None}
+        checked = api.create(workload.collection, manifest(workload, config, stamp), dry_run=True)
+        stamp[TEMPLATE] = digest(bare(checked["spec"]["template"]))
+        if not dry_run:
+            api.create(workload.collection, manifest(workload, config, stamp))
+        return Operation(name=name, done=False, ok=None, says=f"{workload.says} is created")
+
+    def _delete(self, seen: Seen, order: Order | Restore, *, dry_run: bool = False) -> Operation:
+        """Delete the workload and its pods; the stamp tells meanwhile whose deletion it is."""
+        tests, path = _tests(seen, order.etag), seen.workload.path
+        api = self._api(order.service)
+        if not dry_run:
+            api.patch(path, [*tests, *stamp_steps(seen, {DELETES: order.effect_key})])
+        api.delete(path, uid=seen.uid, dry_run=dry_run)
+        return Operation(name=f"{_name(seen, order.effect_key)}/deleted", done=False, ok=None, says="it is deleted")
+
+    def _unstick(self, service: str) -> None:
+        """Delete the pods of former templates that a StatefulSet would wait for until they are ready."""
+        seen = self._look(service)
+        for pod in stuck_pods(seen):
+            path = f"/api/v1/namespaces/{seen.workload.namespace}/pods/{pod['metadata']['name']}"
+            self._api(service).delete(path, uid=pod["metadata"]["uid"])
+
+    def _finish(self, seen: Seen, effect_key: str) -> Operation:
+        """Restore the strategy of a template that was put back under another one, if nothing else was changed since."""
+        if our_revision(seen) is None:
+            raise StateConflict(
+                f"the strategy of {seen.workload.says} was not restored",
+                why=f"its template was changed since we put it back{_who(seen)}",
+                hint="look at the workload and restore its strategy by hand",
+            )
+        field = strategy_field(seen.workload.kind)
+        steps = [
+            *_tests(seen, seen.etag),
+            {"op": "test", "path": f"/metadata/annotations/{EFFECT_LABEL}", "value": effect_key},
+            {"op": "replace", "path": f"/spec/{field}", "value": _strategy_later(seen)},
+            {"op": "remove", "path": f"/metadata/annotations/{STRATEGY_LATER}"},
+        ]
+        self._api(seen.workload.service).patch(seen.workload.path, steps)
+        return Operation(name=_name(seen, effect_key), done=False, ok=None, says="the strategy is restored")
+
+    def _ours(self, seen: Seen, effect_key: str) -> Operation | None:
+        """Look for the stamp; say how far the effect is, or what followed it."""
+        effects = effects_of(seen.body)
+        name, held = _name(seen, effect_key), annotations(seen.body)
+        if seen.deleting and held.get(DELETES) == effect_key:
+            return Operation(name=f"{name}/deleted", done=False, ok=None, says="it is being deleted")
+        if effect_key not in effects:
+            return None
+        if held.get(EFFECT_LABEL) != effect_key:
+            says = f"a later change followed: {list(effects.values())[-1]}"
+            return Operation(name=name, done=True, ok=None, says=says)
+        if our_revision(seen) is None:
+            return Operation(name=name, done=True, ok=None, says=f"the template was changed since{_who(seen)}")
+        ok, says = progress(seen)
+        if ok is not None and STRATEGY_LATER in held:
+            later = strategy_of(_strategy_later(seen))
+            remains = f"the strategy is to be restored: {later.says if later else 'the default'}"
+            return Operation(name=name, done=False, ok=ok, says=says, remains=remains)
+        return Operation(name=name, done=ok is not None, ok=ok, says=says)
+
+    def _look(self, service: str) -> Seen:
+        return look(self._api(service), self._workload(service))
+
+    def _workload(self, service: str) -> Workload:
+        workload = self._workloads.get(service)
+        if workload is None:
+            raise InputRejected(
+                f"service {service!r} is not on Kubernetes",
+                why=f"services.toml has {', '.join(sorted(self._workloads)) or 'none'} there",
+                hint="add it to services.toml",
+            )
+        return workload
+
+
+def _tests(seen: Seen, etag: str) -> list[Json]:
+    """Return the conditions of a patch: the very object, in the generation that the change was made for.
+
+    Raises:
+        StateConflict: It is another one already.
+    """
+    if etag != seen.etag:
+        raise StateConflict(
+            f"{seen.workload.says} was not changed",
+            why=f"it is {seen.etag} now, and the change was made for {etag}{_who(seen)}",
+            hint="look at the workload and plan again",
+        )
+    return [
+        {"op": "test", "path": "/metadata/uid", "value": seen.uid},
+        {"op": "test", "path": "/metadata/generation", "value": seen.generation},
+    ]
+
+
+def _spec_steps(seen: Seen, spec: Json) -> list[Json]:
+    """Return the JSON patch that makes the workload's ``spec`` that one; fields that are equal are not named."""
+    return [
+        {"op": "add", "path": f"/spec/{name}", "value": value}
+        for name, value in spec.items()
+        if value != seen.spec.get(name)
+    ]
+
+
+def _strategy_later(seen: Seen) -> Json:
+    """Return the strategy that is still to be restored, as it was noted at the object.
+
+    Raises:
+        InputRejected: Somebody else wrote there.
+    """
+    noted = annotations(seen.body)[STRATEGY_LATER]
+    return read_object(noted.encode(), what="noted strategy", limit=10_000, hint="restore the strategy by hand")
+
+
+def _stamp(order: Order | Restore) -> dict[str, str | None]:
+    return {EFFECT_LABEL: order.effect_key, INCIDENT: order.incident, REVISION: order.revision}
+
+
+def _name(seen: Seen, effect_key: str) -> str:
+    return f"kubernetes/{seen.workload.service}/{effect_key}"
+
+
+def _who(seen: Seen) -> str:
+    """Say who wrote the wanted state last."""
+    manager = manager_of(seen.body)
+    return f"; the API server names {manager} as the last writer" if manager else ""

@@ -1,0 +1,101 @@
+"""How far a rollout is: what the controllers say, held against the pods of the newest template."""
+
+from typing import Any, Final
+
+from agent.adapters.platform.kubernetes.describe import pod_ready
+from agent.adapters.platform.kubernetes.workload import Seen
+
+Json = dict[str, Any]
+
+RESTARTS_TOO_MANY: Final = 2
+"""A container that ended so often and waits to be started again does not come up by waiting."""
+
+
+def progress(seen: Seen) -> tuple[bool | None, str]:
+    """Return whether the newest template is up: True, False, or None while nobody knows; and what the platform says."""
+    wanted = seen.replicas
+    if not seen.observed:
+        return None, "the controllers have not seen the change yet"
+    if _complete(seen, wanted):
+        return (True, f"{wanted} of {wanted} pods are ready") if wanted else (True, "it is scaled to zero")
+    broken = next((says for pod in seen.pods if (says := _broken(pod))), "")
+    if broken:
+        return False, broken
+    late = _deadline_exceeded(seen)
+    if not late:
+        return None, _waiting(seen, wanted)
+    if any(_loading(pod) for pod in seen.pods):
+        return None, f"{late}; a container still loads, so progressDeadlineSeconds is shorter than the start"
+    why = "; ".join(part for part in (late, _refused(seen), *map(_unschedulable, seen.pods)) if part)
+    return False, why
+
+
+def _complete(seen: Seen, wanted: int) -> bool:
+    status = seen.status
+    ready, replicas = int(status.get("readyReplicas") or 0), int(status.get("replicas") or 0)
+    updated = int(status.get("updatedReplicas") or 0)
+    if seen.workload.kind == "statefulset" and status.get("updateRevision") == status.get("currentRevision"):
+        updated = replicas  # counted only while a roll-out goes on
+    return updated == replicas == ready == wanted and not status.get("unavailableReplicas")
+
+
+def _broken(pod: Json) -> str:
+    """Return why a pod will not come up by waiting, or nothing."""
+    for container in (pod.get("status") or {}).get("containerStatuses") or []:
+        waiting: Json = (container.get("state") or {}).get("waiting") or {}
+        if waiting.get("reason") != "CrashLoopBackOff" or int(container["restartCount"]) < RESTARTS_TOO_MANY:
+            continue
+        ended: Json = (container.get("lastState") or {}).get("terminated") or {}
+        code = f"{ended.get('reason')} with exit code {ended.get('exitCode')}" if ended else "an end nobody saw"
+        name = pod["metadata"]["name"]
+        said = f": {ended['message'].strip()[-500:]}" if ended.get("message") else ""
+        times = f"ended {container['restartCount']} times, last by {code}{said}"
+        return f"CrashLoopBackOff: {container['name']} of pod {name} {times}"
+    return ""
+
+
+def _loading(pod: Json) -> bool:
+    """Whether a container runs and its startup is not over, without having failed before."""
+    if pod_ready(pod):
+        return False
+    rows = (pod.get("status") or {}).get("containerStatuses") or []
+    return any("running" in (c.get("state") or {}) and not c["restartCount"] for c in rows)
+
+
+def _deadline_exceeded(seen: Seen) -> str:
+    found = _condition(seen.status, "Progressing")
+    if found.get("status") != "False" or found.get("reason") != "ProgressDeadlineExceeded":
+        return ""
+    return f"ProgressDeadlineExceeded: {found.get('message', '')}"
+
+
+def _refused(seen: Seen) -> str:
+    """Return why no pod was made, such as a quota or an admission webhook."""
+    found = _condition(seen.status, "ReplicaFailure")
+    return f"{found.get('reason')}: {found.get('message')}" if found.get("status") == "True" else ""
+
+
+def _unschedulable(pod: Json) -> str:
+    found = _condition(pod.get("status") or {}, "PodScheduled")
+    return f"{found.get('reason')}: {found.get('message')}" if found.get("status") == "False" else ""
+
+
+def _waiting(seen: Seen, wanted: int) -> str:
+    ready = sum(1 for pod in seen.pods if pod_ready(pod))
+    why = _refused(seen) or next((w for pod in seen.pods if (w := _unschedulable(pod))), "")
+    return f"{ready} of {wanted} pods of the newest template are ready" + (f"; {why}" if why else "")
+
+
+def _condition(status: Json, kind: str) -> Json:
+    found: Json = next((c for c in status.get("conditions") or [] if c.get("type") == kind), {})
+    return found
+
+
+def stuck_pods(seen: Seen) -> tuple[Json, ...]:
+    """Return the pods of former templates that hold up a StatefulSet: its controller waits until they are ready.
+
+    Source: https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#forced-rollback
+    """
+    if seen.workload.kind != "statefulset" or seen.spec.get("podManagementPolicy") == "Parallel":
+        return ()
+    return tuple(p for p in seen.old_pods if not pod_ready(p) and not p["metadata"].get("deletionTimestamp"))
