@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from agent.adapters.logs.replay_logs import ReplayLogs
     from agent.adapters.platform.rehearsal.outcome import Compute
     from agent.adapters.platform.rehearsal.platform import RehearsalPlatform
+    from agent.app.cluster_access import WatchedCluster
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +35,7 @@ class RuntimeEnvironment:
         replay_logs: Where plain logs of a replay are kept, where nothing else has them.
         wait_factor: What waits are divided by; screens say so when it is above 1.
         token_review: Asks the cluster about its own tokens, where services run in one.
+        clusters: The clusters that a monitor can follow.
     """
 
     platform_of: Callable[[str], Platform | None]
@@ -42,6 +44,7 @@ class RuntimeEnvironment:
     replay_logs: "ReplayLogs | None" = None
     wait_factor: float = 1.0
     token_review: TokenReview | None = None
+    clusters: "tuple[WatchedCluster, ...]" = ()
 
 
 def open_environment(settings: Settings, services: Services, clock: Clock) -> RuntimeEnvironment:
@@ -56,7 +59,7 @@ def open_environment(settings: Settings, services: Services, clock: Clock) -> Ru
     if settings.platform.startswith("cloud_run:"):
         return _cloud_run(settings, services, clock)
     if settings.platform.partition(":")[0] == "kubernetes":
-        return _kubernetes(settings, services, clock)
+        return kubernetes(settings, services, clock)
     if settings.platform == "host":
         return _host(settings, clock)
     if settings.platform == "none":
@@ -139,16 +142,35 @@ def server_key_of(settings: Settings, services: Services, service: str) -> str |
     return settings.model_api_key.get_secret_value()
 
 
-def _kubernetes(settings: Settings, services: Services, clock: Clock) -> RuntimeEnvironment:
-    from agent.adapters.logs.file import FileLogs
-    from agent.adapters.logs.replay_logs import ReplayLogs
-    from agent.app.kubernetes_environment import kubernetes_platform, watched_workloads
+def kubernetes(
+    settings: Settings, services: Services, clock: Clock, open_client: Callable[[str | None], Any] | None = None
+) -> RuntimeEnvironment:
+    """Return the environment of ``kubernetes[:CONTEXT]``.
 
-    names = {s.name for s in watched_workloads(settings, services)}
+    Args:
+        settings: The installation.
+        services: What is watched; services of other platforms have no adapter here.
+        clock: When something was measured.
+        open_client: Makes the official client of a context; as kubectl does when None.
+
+    Raises:
+        SettingsRejected: No watched service runs on Kubernetes.
+    """
+    from agent.adapters.kubernetes.client import connect
+    from agent.app import cluster_access
+    from agent.app.kubernetes_environment import api_of, kubernetes_platform, watched_workloads
+
+    open_client = open_client or connect
+    watched = watched_workloads(settings, services)
+    names = {s.name for s in watched}
+    api = api_of(settings, open_client)
     key_of = partial(server_key_of, settings, services)
-    platform = kubernetes_platform(settings, services, clock, key_of=key_of)
+    platform = kubernetes_platform(settings, services, clock, key_of=key_of, open_client=open_client)
     return RuntimeEnvironment(
-        platform_of=lambda name: platform if name in names else None, logs=FileLogs(ReplayLogs().recordings)
+        platform_of=lambda name: platform if name in names else None,
+        logs=cluster_access.kubernetes_logs(api, watched),
+        token_review=cluster_access.token_review_of(cluster_access.own_api(settings, open_client)),
+        clusters=cluster_access.watched_clusters(api, watched),
     )
 
 

@@ -15,6 +15,8 @@ from agent.core.value import digest
 _SAFE = "bcdfghjklmnpqrstvwxz2456789"  # the alphabet of generated suffixes: k8s.io/apimachinery util/rand
 _DEPLOYED = re.compile(rf"^(?P<workload>.+)-(?P<hash>[{_SAFE}]{{6,10}})-[{_SAFE}]{{5}}$")
 _ORDINAL = re.compile(r"^(?P<workload>.+)-\d{1,5}$")
+_UNASKED = frozenset({"PreemptionByScheduler", "DeletionByTaintManager", "TerminationByKubelet", "DeletionByPodGC"})
+"""Reasons of the condition DisruptionTarget where the cluster took a pod and nobody asked for it (Kubernetes 1.26)."""
 MAX_GRACE_S = 86_400  # a longer grace is a sender's mistake: the deletion counts as asked for when it is over
 _POD_IN_WORDS = re.compile(r"\bpod=([a-z0-9][a-z0-9.-]{0,252})_([a-z0-9-]{1,63})\(")
 
@@ -95,7 +97,7 @@ def read_pod(pod: Mapping[str, Any], reading: Reading) -> list[Signal | Ignored]
     """
     told = _Told.of(pod, reading)
     gone = text(told.status, "reason") if told.status.get("phase") == "Failed" else ""
-    if not told.containers and not gone:
+    if not told.containers and not gone and not told.lines:
         raise missing("pod status", "containerStatuses")
     found = [told.ended(row, end) for row, init in told.containers for end in _ends(row, init=init)]
     if gone:
@@ -126,7 +128,7 @@ class _Told:
         status = part(pod, "status") or pod
         keys = (("initContainerStatuses", True), ("containerStatuses", False))
         found = tuple((row, init) for key, init in keys for row in rows(status, key) if isinstance(row, Mapping))
-        lines = tuple(line for row, _ in found for line in _container_lines(row))
+        lines = (*_unscheduled(status), *(line for row, _ in found for line in _container_lines(row)))
         named = name(part(pod, "metadata").get("name")) or _pod_in(lines)
         return cls(pod=pod, reading=reading, status=status, containers=found, lines=lines, named=named)
 
@@ -176,24 +178,53 @@ class _Told:
     def _signal(
         self, *, key: str, at: datetime | None, said: str, fields: dict[str, str], end: End | None
     ) -> Signal | Ignored:
-        origin = Origin(
-            shape="pod status",
-            platform=KUBERNETES,
-            names=names(self.named and workload(self.named)),
-            namespace=text(part(self.pod, "metadata"), "namespace"),
-        )
         return signal(
-            origin,
+            pod_origin(self.pod, self.named),
             self.reading,
             key=key,
             source=Source.PLATFORM_LOG,
             at=at,
             said=said,
-            revision=self.named and replica_set(self.named),
+            revision=pod_revision(self.pod) or (self.named and replica_set(self.named)),
             instance=self.named,
             fields=fields,
             end=end,
         )
+
+
+def pod_origin(pod: Mapping[str, Any], named: str | None) -> Origin:
+    """Return where a pod belongs: to its controller, which its name says where the pod does not."""
+    owner, told = _owner(pod), part(pod, "metadata")
+    own = text(owner, "name")
+    hashed = text(part(told, "labels"), "pod-template-hash")
+    if owner.get("kind") == "ReplicaSet":
+        own = own.removesuffix(f"-{hashed}") if hashed and own.endswith(f"-{hashed}") else ""
+    return Origin(
+        shape="pod status",
+        platform=KUBERNETES,
+        names=names(own or (named and workload(named))),
+        namespace=text(told, "namespace"),
+    )
+
+
+def pod_revision(pod: Mapping[str, Any]) -> str | None:
+    """Return the replica set or the stateful set's revision that a pod belongs to, as the pod itself says."""
+    owner = _owner(pod)
+    if owner.get("kind") == "StatefulSet":
+        return name(part(pod, "metadata", "labels").get("controller-revision-hash"))
+    return name(owner.get("name")) if owner.get("kind") == "ReplicaSet" else None
+
+
+def _owner(pod: Mapping[str, Any]) -> Mapping[str, Any]:
+    owners = rows(part(pod, "metadata"), "ownerReferences")
+    return next((o for o in owners if isinstance(o, Mapping) and o.get("controller") is True), {})
+
+
+def _unscheduled(status: Mapping[str, Any]) -> Iterator[str]:
+    """Say why no node takes the pod."""
+    for row in rows(status, "conditions"):
+        if isinstance(row, Mapping) and row.get("type") == "PodScheduled" and row.get("status") == "False":
+            yield ": ".join(filter(None, ("FailedScheduling", text(row, "reason"), text(row, "message"))))
 
 
 def _ends(row: Mapping[str, Any], *, init: bool) -> Iterator[Mapping[str, Any]]:
@@ -207,20 +238,18 @@ def _ends(row: Mapping[str, Any], *, init: bool) -> Iterator[Mapping[str, Any]]:
 def _asked_by(pod: Mapping[str, Any], ended_at: datetime | None, *, oom: bool) -> AskedBy | None:
     """Who asked a pod to end: deletionTimestamp is when its grace is over, so the deletion was asked for before that.
 
-    An end from before the deletion, and a kill for memory, were asked by nobody.
+    An end from before the deletion, a kill for memory, and what the cluster itself took, were asked by nobody.
     """
     told = part(pod, "metadata")
     over = first_time(told.get("deletionTimestamp"))
     grace = told.get("deletionGracePeriodSeconds")
-    if over is None or oom:
+    reasons = {text(row, "reason") for row in rows(part(pod, "status"), "conditions") if isinstance(row, Mapping)}
+    if over is None or oom or reasons & _UNASKED:
         return None
     asked_at = over - timedelta(seconds=grace if isinstance(grace, int) and 0 <= grace <= MAX_GRACE_S else 0)
     if ended_at is not None and ended_at < asked_at:
         return None
-    for row in rows(part(pod, "status"), "conditions"):
-        if isinstance(row, Mapping) and text(row, "reason") == "EvictionByEvictionAPI":
-            return AskedBy.DRAIN
-    return AskedBy.DELETION
+    return AskedBy.DRAIN if "EvictionByEvictionAPI" in reasons else AskedBy.DELETION
 
 
 def _key(reading: Reading, log: str, what: list[Any], at: datetime | None) -> str:

@@ -126,6 +126,7 @@ def _add_plain_routes(app: Flask, console: PageContext) -> None:
 
     @app.get("/healthz")
     @app.get("/health")
+    @app.get("/readyz")
     def healthz() -> Response:
         try:
             console.world.store.latest_time()

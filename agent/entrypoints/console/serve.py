@@ -2,6 +2,8 @@
 
 import ipaddress
 import socket
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from agent.entrypoints.console.server import BACKLOG, ConsoleServer, Wsgi
 from agent.errors import InputRejected
@@ -50,3 +52,10 @@ def local_server(app: Wsgi, *, at: socket.socket) -> ConsoleServer:
         at: What :func:`claim` gave; the server keeps a handle of its own, the caller closes this one.
     """
     return ConsoleServer(app, listener=at.dup())
+
+
+def standby(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+    """Answer for a replica that waits for its turn: it is well, and not ready."""
+    well = environ.get("PATH_INFO") in {"/healthz", "/health"}
+    start("200 OK" if well else "503 Service Unavailable", [("Content-Type", "text/plain"), ("Retry-After", "5")])
+    return [b"waits for the lease\n"]

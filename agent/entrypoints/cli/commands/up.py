@@ -5,12 +5,14 @@ import signal
 import socket
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agent.app import App
     from agent.entrypoints.console.server import ConsoleServer
+    from agent.ports.cluster import Leadership
     from agent.settings import Settings
 
 THREADS = 4
@@ -24,6 +26,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--bind",
         metavar="ADDRESS",
         help="address of the console (default: BIND, else 127.0.0.1); elsewhere a decision needs a proof of identity",
+    )
+    parser.add_argument(
+        "--lease",
+        metavar="NAMESPACE/NAME",
+        help="work only while this process holds that Lease of the cluster; other replicas wait",
     )
     parser.add_argument("--example", metavar="FOLDER", help="rehearse this recorded incident (a folder of examples/)")
     parser.add_argument(
@@ -48,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
     from agent.app.state_lock import state_lock
     from agent.entrypoints.cli.local_settings import require_local_settings
     from agent.entrypoints.console.serve import claim
+    from agent.entrypoints.telemetry import configure_log
     from agent.settings import read_settings
 
     given = read_settings()
@@ -59,24 +67,54 @@ def run(args: argparse.Namespace) -> int:
     args.bind = args.bind or given.bind
     with claim(args.port, args.bind) as held:
         settings = read_settings(**_overrides(args, held.getsockname()[1]))
+        configure_log(as_json=settings.log_json)
+        stopping = threading.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stopping.set())
+        leadership = _lead(args.lease, settings, held, stopping) if args.lease else None
+        if stopping.is_set():
+            return 0
         with state_lock(settings):
-            return _serve(args, settings, held)
+            return _serve(args, settings, held, stopping, leadership)
 
 
-def _serve(args: argparse.Namespace, settings: "Settings", held: socket.socket) -> int:
+def _lead(lease: str, settings: "Settings", held: socket.socket, stopping: threading.Event) -> "Leadership":
+    """Wait until this replica leads; meanwhile the port says that it is well and waits."""
+    from agent.app.cluster_access import open_leadership, own_api
+    from agent.app.stores import machine_clock
+    from agent.entrypoints.console.serve import local_server, standby
+
+    leadership = open_leadership(own_api(settings), lease, machine_clock())
+    server = local_server(standby, at=held)
+    threading.Thread(target=server.serve_forever, name="standby", daemon=True).start()
+    print(f"waiting for the lease {lease}", file=sys.stderr)
+    leadership.hold(stopping)
+    server.shutdown()
+    return leadership
+
+
+def _serve(
+    args: argparse.Namespace,
+    settings: "Settings",
+    held: socket.socket,
+    stopping: threading.Event,
+    leadership: "Leadership | None",
+) -> int:
     from agent.app import build_app
+    from agent.app.leading_platform import leading
+    from agent.entrypoints.monitor.cluster_monitor import ClusterMonitor
     from agent.entrypoints.service import Ticker, handlers, publish_example
-    from agent.entrypoints.telemetry import configure_log
 
-    configure_log(as_json=settings.log_json)
     app = build_app(settings)
+    if leadership is not None:
+        environment = replace(app.environment, platform_of=leading(app.environment.platform_of, leadership.leads))
+        app = replace(app, environment=environment)
+        leadership.when_lost(stopping.set)
     _check_databases(app, anew=args.pair_databases)
     server = console_server(app, held)
     pool = app.worker(handlers(app), threads=THREADS)
     ticker = Ticker(app, every_s=max(app.rules.times.poll_s / 2, 0.2))
-    stopping = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopping.set())
+    monitors = [ClusterMonitor(app, at.follower, at.services, folder=settings.state) for at in app.environment.clusters]
     if args.example:
         publish_example(app, Path(args.example))
     threading.Thread(target=server.serve_forever, name="console", daemon=True).start()
@@ -84,11 +122,19 @@ def _serve(args: argparse.Namespace, settings: "Settings", held: socket.socket) 
     pool.start()
     ticker.tick()
     ticker.start()
+    for monitor in monitors:
+        monitor.start()
     stopping.wait()
     print("stopping: the running work ends first", file=sys.stderr)
+    for monitor in monitors:
+        monitor.stop()
     server.shutdown()
     ticker.stop()
-    return 0 if pool.stop(timeout_s=20) else 3
+    ended = pool.stop(timeout_s=20)
+    led = leadership is None or leadership.leads()
+    if leadership is not None:
+        leadership.release()
+    return 0 if ended and led else 3
 
 
 def _check_databases(app: "App", *, anew: bool) -> None:

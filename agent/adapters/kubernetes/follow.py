@@ -1,0 +1,172 @@
+"""A list and then a watch: every change of a collection, resumed where the connection ended, nothing twice."""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import structlog
+
+from agent.adapters.kubernetes.client import KubernetesApi
+from agent.errors import SreError, StateConflict
+from agent.ports.cluster import Change, Seen
+from agent.strict_json import read_object
+
+PAGE = 500
+WATCH_S: Final = 240  # the server ends a watch after so long; a connection that died in silence is noticed soon after
+SLACK_S: Final = 30
+LINE_BYTES: Final = 8 * 2**20  # etcd holds 1.5 MB for an object
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 10.0
+
+log = structlog.get_logger(__name__)
+
+
+class Following:
+    """Follows collections of one API server; one call for each collection, each in a thread of its own.
+
+    Args:
+        api: The API server.
+    """
+
+    def __init__(self, api: KubernetesApi) -> None:
+        self._api = api
+        self._stopping = threading.Event()
+        self._reading: set[Any] = set()
+
+    def follow(self, path: str, tell: Callable[[Change], None], *, fields: str = "") -> None:
+        """Follow one collection; see the port."""
+        _Collection(self._api, path, tell, fields, stopping=self._stopping, reading=self._reading).run()
+
+    def stop(self) -> None:
+        """End every follow; see the port."""
+        self._stopping.set()
+        for response in tuple(self._reading):
+            with contextlib.suppress(Exception):  # it may be ending by itself at this very moment
+                response.shutdown()
+
+
+class _Collection:
+    """One collection that is followed."""
+
+    def __init__(
+        self,
+        api: KubernetesApi,
+        path: str,
+        tell: Callable[[Change], None],
+        fields: str,
+        *,
+        stopping: threading.Event,
+        reading: set[Any],
+    ) -> None:
+        self._api, self._path, self._tell, self._stopping, self._reading = api, path, tell, stopping, reading
+        self._selector = {"fieldSelector": fields} if fields else {}
+        self._told: dict[str, tuple[str, Mapping[str, Any]]] = {}
+        self._version = ""
+        self._wait_s = FIRST_WAIT_S
+
+    def run(self) -> None:
+        """List and watch until the end."""
+        while not self._stopping.is_set():
+            try:
+                if not self._version:
+                    self._list()
+                self._watch()
+                self._wait_s = FIRST_WAIT_S
+            except StateConflict:  # 410: the version to go on from is too old, so the list is read anew
+                self._version = ""
+                log.info("cluster.watch_expired", path=self._path)
+                self._rest()
+            except SreError as error:
+                if not self._stopping.is_set():
+                    log.warning("cluster.watch_failed", path=self._path, error=str(error), again_in_s=self._wait_s)
+                self._rest()
+            except Exception:
+                log.exception("cluster.watch_failed", path=self._path, again_in_s=self._wait_s)
+                self._rest()
+
+    def _rest(self) -> None:
+        self._stopping.wait(self._wait_s)
+        self._wait_s = min(self._wait_s * 2, LONGEST_WAIT_S)
+
+    def _list(self) -> None:
+        """Read the whole collection; tell what was not told in that state, and what is not there any more."""
+        there: set[str] = set()
+        query = {"limit": str(PAGE)} | self._selector
+        while True:
+            answer = self._api.get(self._path, query=query)
+            head = _part(answer, "metadata")
+            for item in answer.get("items") or ():
+                there.add(_of(item, "uid"))
+                self._take(Change(Seen.LISTED, item))
+            if not head.get("continue"):
+                break
+            query = query | {"continue": str(head["continue"])}
+        for uid in [uid for uid in self._told if uid not in there]:
+            self._take(Change(Seen.GONE, self._told[uid][1]))
+        self._version = str(head.get("resourceVersion") or "")
+
+    def _watch(self) -> None:
+        """Take changes until the server ends the watch, as it does after ``WATCH_S`` at the latest."""
+        query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": self._version,
+            "timeoutSeconds": str(WATCH_S),
+        }
+        with self._api.stream("GET", self._path, query=query | self._selector, timeout_s=WATCH_S + SLACK_S) as response:
+            self._reading.add(response)
+            try:
+                for line in _lines(response):
+                    if self._stopping.is_set():
+                        return
+                    self._event(read_object(line, what="event of the watch", limit=LINE_BYTES))
+            finally:
+                self._reading.discard(response)
+
+    def _event(self, event: Mapping[str, Any]) -> None:
+        kind, item = event.get("type"), _part(event, "object")
+        if kind == "ERROR":
+            raise StateConflict("the watch ended", why=str(item.get("message"))[:500], hint="it is begun again")
+        if kind != "BOOKMARK":
+            self._take(Change(Seen.GONE if kind == "DELETED" else Seen.CHANGED, item))
+            self._wait_s = FIRST_WAIT_S
+        self._version = _of(item, "resourceVersion") or self._version
+
+    def _take(self, change: Change) -> None:
+        """Tell a change, unless this very state was told; where it was not taken, the list is read anew."""
+        uid, version = _of(change.object, "uid"), _of(change.object, "resourceVersion")
+        if change.seen is not Seen.GONE and self._told.get(uid, ("",))[0] == version:
+            return
+        try:
+            self._tell(change)
+        except Exception:
+            self._version = ""
+            raise
+        if change.seen is Seen.GONE:
+            self._told.pop(uid, None)
+        else:
+            self._told[uid] = (version, _sketch(change.object))
+
+
+def _lines(response: Any) -> Iterator[bytes]:
+    """Yield the lines of a response as they come; a line that no object has ends it."""
+    held = b""
+    for chunk in response.stream(65_536):
+        *lines, held = (held + chunk).split(b"\n")
+        yield from (line for line in lines if line.strip())
+        if len(held) > LINE_BYTES:
+            raise StateConflict("the watch ended", why="an event is larger than any object", hint="it is begun again")
+
+
+def _sketch(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is kept of an object: enough to say later that it is gone."""
+    return {"metadata": {key: _of(item, key) for key in ("name", "namespace", "uid")}}
+
+
+def _of(item: Mapping[str, Any], key: str) -> str:
+    return str(_part(item, "metadata").get(key) or "")
+
+
+def _part(item: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = item.get(key)
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,135 @@
+"""The log of a pod's container through the API server: the start that ended, from its first line."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from agent.adapters.kubernetes.client import KubernetesApi
+from agent.core.intake.json_fields import time_of
+from agent.errors import DependencyFailed, InputRejected, SreError
+from agent.ports.logs import InstanceLog, LogLine
+
+READ_BYTES: Final = 4 * 2**20  # of the beginning; the kubelet keeps 10 MiB of a container by default
+LINE_CHARS: Final = 65_536
+GPU: Final = ("nvidia.com/", "amd.com/", "google.com/tpu", "habana.ai/", "gpu.intel.com/", "aws.amazon.com/neuron")
+
+Json = Mapping[str, Any]
+
+
+class PodLogs(NamedTuple):
+    """Where the logs of a service's pods are.
+
+    Attributes:
+        api: The API server.
+        namespace: Of the pods.
+        container: The one that serves the model; None takes the one with an accelerator.
+    """
+
+    api: KubernetesApi
+    namespace: str
+    container: str | None
+
+
+class KubernetesLogs:
+    """Reads a container's log by ``pods/log``.
+
+    Args:
+        pods: Returns where the logs of a service are, None where it is not on Kubernetes.
+    """
+
+    def __init__(self, pods: Callable[[str], PodLogs | None]) -> None:
+        self._pods = pods
+
+    def instance_log(
+        self,
+        service: str,
+        *,
+        revision: str | None,
+        instance: str | None,
+        until: datetime,  # noqa: ARG002 - what was printed later is evidence too
+        limit: int = 2000,
+    ) -> InstanceLog | None:
+        """Return the log of a pod's container, of the start that ended last where one has; see the port.
+
+        Where no pod is named, that of the newest pod of the revision. None where the pod is gone or never ran.
+        """
+        where = self._pods(service)
+        if where is None or not (instance or revision):
+            return None
+        try:
+            pod = _pod(where, revision, instance)
+            if pod is None:
+                return None
+            return self._read(where, pod, service=service, limit=limit)
+        except InputRejected:  # gone since, or no container of it has run
+            return None
+        except SreError as error:
+            raise DependencyFailed(
+                f"the log of {service!r} was not read", why=error.why, hint="no action needed: it is tried again"
+            ) from error
+
+    def _read(self, where: PodLogs, pod: Json, *, service: str, limit: int) -> InstanceLog:
+        container = where.container or _container(pod)
+        previous = _ended(pod, container)
+        name = pod["metadata"]["name"]
+        path = f"/api/v1/namespaces/{where.namespace}/pods/{name}/log"
+        query = {"container": container, "timestamps": "true"} | ({"previous": "true"} if previous else {})
+        head = _get(where.api, path, query | {"limitBytes": str(READ_BYTES)})
+        lines = _lines(head)
+        if len(head) >= READ_BYTES:
+            end = _lines(_get(where.api, path, query | {"tailLines": str(limit), "limitBytes": str(READ_BYTES)}))
+            last = lines[-1].at if lines else None
+            lines += [line for line in end if last is None or line.at > last]
+        if len(lines) > limit:
+            lines = [*lines[: limit - limit // 2], *lines[len(lines) - limit // 2 :]]
+        return InstanceLog(
+            service=service, revision=_revision(pod), instance=name, lines=tuple(lines), complete=bool(lines)
+        )
+
+
+def _get(api: KubernetesApi, path: str, query: Mapping[str, str]) -> bytes:
+    with api.stream("GET", path, query=query) as response:
+        return bytes(response.read(READ_BYTES + 1))
+
+
+def _pod(where: PodLogs, revision: str | None, instance: str | None) -> Json | None:
+    pods = f"/api/v1/namespaces/{where.namespace}/pods"
+    if instance is not None:
+        return where.api.find(f"{pods}/{instance}")
+    mine = [pod for pod in where.api.items(pods) if _revision(pod) == revision]
+    return max(mine, key=lambda pod: str(pod["metadata"].get("creationTimestamp")), default=None)
+
+
+def _revision(pod: Json) -> str | None:
+    """Return the replica set, or the stateful set's revision, of a pod."""
+    owners = pod["metadata"].get("ownerReferences") or ()
+    if any(owner.get("kind") == "StatefulSet" for owner in owners):
+        return (pod["metadata"].get("labels") or {}).get("controller-revision-hash")
+    return next((owner.get("name") for owner in owners if owner.get("controller")), None)
+
+
+def _container(pod: Json) -> str:
+    """Return the container with an accelerator, the first where none has one."""
+    containers = pod["spec"]["containers"]
+    limits = ((row["name"], (row.get("resources") or {}).get("limits") or {}) for row in containers)
+    return str(next((name for name, held in limits if any(key.startswith(GPU) for key in held)), containers[0]["name"]))
+
+
+def _ended(pod: Json, container: str) -> bool:
+    """Whether the start of interest is the one before: the container ended, and waits or runs again."""
+    rows = (pod.get("status") or {}).get("containerStatuses") or ()
+    row: Json = next((row for row in rows if row.get("name") == container), {})
+    return "terminated" in (row.get("lastState") or {}) and "terminated" not in (row.get("state") or {})
+
+
+def _lines(raw: bytes) -> list[LogLine]:
+    """Read lines with the time that the kubelet puts before each; one without a time belongs to the line before."""
+    found: list[LogLine] = []
+    for line in raw.decode("utf-8", "replace").split("\n"):
+        stamp, _, rest = line.partition(" ")
+        at = time_of(stamp) if rest or stamp else None
+        if at is not None:
+            found.append(LogLine(at=at, text=rest[:LINE_CHARS]))
+        elif found and line:
+            found.append(LogLine(at=found[-1].at, text=line[:LINE_CHARS]))
+    return found

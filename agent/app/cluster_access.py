@@ -1,0 +1,87 @@
+"""What is read of a cluster besides its workloads: what happens there, logs, whose a token is, and who of us leads."""
+
+import re
+import secrets
+import socket
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from agent.adapters.kubernetes.client import KubernetesApi, connect
+from agent.adapters.kubernetes.follow import Following
+from agent.adapters.kubernetes.lease import LeaderLease
+from agent.adapters.kubernetes.token_review import ClusterTokenReview
+from agent.adapters.logs.kubernetes import KubernetesLogs, PodLogs
+from agent.core.service.services import Service
+from agent.core.service.workload_ref import workload_ref
+from agent.errors import InputRejected
+from agent.ports.clock import Clock
+from agent.ports.cluster import Follower, Leadership
+from agent.ports.logs import Logs
+from agent.settings import Settings
+
+_LEASE = re.compile(r"[a-z0-9][a-z0-9-]{0,62}/[a-z0-9][a-z0-9.-]{0,252}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WatchedCluster:
+    """One cluster, and what is watched there."""
+
+    follower: Follower
+    services: tuple[Service, ...]
+
+
+def kubernetes_logs(api: Callable[[Service], KubernetesApi], services: tuple[Service, ...]) -> Logs:
+    """Return the logs of the pods of these services."""
+    by_name = {s.name: s for s in services}
+
+    def pods(name: str) -> PodLogs | None:
+        service = by_name.get(name)
+        if service is None:
+            return None
+        return PodLogs(api=api(service), namespace=workload_ref(service).namespace, container=service.container)
+
+    return KubernetesLogs(pods)
+
+
+def watched_clusters(
+    api: Callable[[Service], KubernetesApi], services: tuple[Service, ...]
+) -> tuple[WatchedCluster, ...]:
+    """Return the clusters of these services, each once."""
+    found: dict[KubernetesApi, list[Service]] = defaultdict(list)
+    for service in services:
+        found[api(service)].append(service)
+    return tuple(WatchedCluster(follower=Following(at), services=tuple(there)) for at, there in found.items())
+
+
+def own_api(settings: Settings, open_client: Callable[[str | None], Any] = connect) -> KubernetesApi:
+    """Return the API server of the cluster that PLATFORM names: the one around us, in a cluster."""
+    return KubernetesApi(lambda: open_client(settings.platform.partition(":")[2] or None))
+
+
+def token_review_of(api: KubernetesApi) -> ClusterTokenReview:
+    """Return what asks the cluster about its own tokens."""
+    return ClusterTokenReview(api)
+
+
+def open_leadership(api: KubernetesApi, lease: str, clock: Clock) -> Leadership:
+    """Return the lock among replicas.
+
+    Args:
+        api: The API server.
+        lease: ``NAMESPACE/NAME`` of the Lease.
+        clock: Stamps the Lease.
+
+    Raises:
+        InputRejected: That is no such name.
+    """
+    if not _LEASE.fullmatch(lease):
+        raise InputRejected(
+            "nothing was started",
+            why=f"the lease is {lease[:80]!r}, want NAMESPACE/NAME",
+            hint="such as: sre-agent up --lease sre-agent/sre-agent",
+        )
+    namespace, _, name = lease.partition("/")
+    holder = f"{socket.gethostname()}-{secrets.token_hex(4)}"  # a pod's host name is the pod's
+    return LeaderLease(api, namespace=namespace, name=name, holder=holder, clock=clock)

@@ -1,0 +1,225 @@
+"""The watch against a real API server: every change once, whatever happens to the connection in between."""
+
+import json
+import select
+import socket
+import threading
+import time
+from contextlib import suppress
+
+import pytest
+import requests
+from structlog.testing import capture_logs
+
+from agent.adapters.kubernetes.client import KubernetesApi, connect
+from agent.adapters.kubernetes.follow import Following
+from agent.errors import DependencyFailed
+from agent.ports.cluster import Seen
+
+pytestmark = pytest.mark.xdist_group("kube")
+LIMIT_S = 30.0
+
+
+class Cable:
+    """What lies between us and the API server; it can be cut, and put back."""
+
+    def __init__(self, port):
+        self.port_of_server = port
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.whole = threading.Event()
+        self.whole.set()
+        self.pairs = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                return
+            if not self.whole.is_set():
+                near.close()
+                continue
+            far = socket.create_connection(("127.0.0.1", self.port_of_server))
+            self.pairs.append((near, far))
+            threading.Thread(target=self._carry, args=(near, far), daemon=True).start()
+
+    def _carry(self, near, far):
+        with suppress(OSError, ValueError):
+            while True:
+                for one in select.select([near, far], [], [])[0]:
+                    data = one.recv(65_536)
+                    if not data:
+                        raise OSError
+                    (far if one is near else near).sendall(data)
+        for one in (near, far):
+            with suppress(OSError):
+                one.close()
+
+    def cut(self):
+        self.whole.clear()
+        for pair in self.pairs:
+            for one in pair:
+                with suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
+        self.pairs.clear()
+
+    def mend(self):
+        self.whole.set()
+
+    def close(self):
+        self.listener.close()
+        self.cut()
+
+
+@pytest.fixture
+def cable(kube_plane):
+    made = Cable(kube_plane.ports["kube-apiserver"])
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def api(kube_plane, cable, tmp_path):
+    """A client that reaches the API server through the cable."""
+    config = json.loads(kube_plane.kubeconfig.read_text())
+    config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{cable.port}"
+    path = tmp_path / "kubeconfig"
+    path.write_text(json.dumps(config))
+    return KubernetesApi(lambda: connect(kubeconfig=str(path)))
+
+
+class Heard:
+    """Keeps what was told; ``refuse`` makes the next takers fail."""
+
+    def __init__(self):
+        self.changes, self.refusals = [], 0
+
+    def __call__(self, change):
+        if self.refusals:
+            self.refusals -= 1
+            raise DependencyFailed("the store is full", why="it says so", hint="no action needed")
+        meta = change.object["metadata"]
+        self.changes.append((change.seen, meta["name"], (change.object.get("data") or {}).get("n")))
+
+    def names(self, prefix=""):
+        return [name for _, name, _ in self.changes if name.startswith(prefix)]
+
+    def of(self, name):
+        return [(seen, n) for seen, found, n in self.changes if found == name]
+
+
+@pytest.fixture
+def heard():
+    return Heard()
+
+
+@pytest.fixture
+def following(api, heard, kube_cluster):
+    """Follows the config maps of a namespace: the smallest objects there are."""
+    cluster = kube_cluster()
+    cluster.maps = f"/api/v1/namespaces/{cluster.namespace}/configmaps"
+    follower = Following(api)
+    follower.put = lambda name, n: cluster.api.create(cluster.maps, {"metadata": {"name": name}, "data": {"n": str(n)}})
+    follower.set = lambda name, n: cluster.api.patch(
+        f"{cluster.maps}/{name}", [{"op": "replace", "path": "/data/n", "value": str(n)}]
+    )
+    follower.drop = lambda name: cluster.plane.request("DELETE", f"{cluster.maps}/{name}")
+    follower.cluster = cluster
+    threads = []
+
+    def begin(path=None, **how):
+        threads.append(threading.Thread(target=follower.follow, args=(path or cluster.maps, heard), kwargs=how))
+        threads[-1].start()
+        return follower
+
+    yield begin
+    begun = time.monotonic()
+    follower.stop()
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive(), "the watch did not end"
+    assert time.monotonic() - begun < 10
+
+
+def until(look, what=""):
+    end = time.monotonic() + LIMIT_S
+    while not look():
+        assert time.monotonic() < end, what
+        time.sleep(0.02)
+
+
+def test_what_is_there_is_listed_and_what_changes_is_told_once(following, heard):
+    follower = following()
+    follower.put("a", 1)
+    until(lambda: "a" in heard.names())
+    follower.set("a", 2)
+    until(lambda: len(heard.of("a")) == 2)
+    follower.drop("a")
+    until(lambda: len(heard.of("a")) == 3)
+    assert [seen for seen, _ in heard.of("a")][1:] == [Seen.CHANGED, Seen.GONE]
+    assert [n for _, n in heard.of("a")][:2] == ["1", "2"]
+
+
+def test_a_selector_leaves_the_others_out(following, heard):
+    follower = following(fields="metadata.name=mine")
+    follower.put("other", 1)
+    follower.put("mine", 2)
+    until(lambda: "mine" in heard.names())
+    assert heard.names() == ["mine"]
+
+
+def test_while_the_server_is_away_nothing_is_lost_and_nothing_told_twice(following, heard, cable):
+    follower = following()
+    follower.put("before", 1)
+    until(lambda: "before" in heard.names())
+    cable.cut()
+    follower.put("meanwhile", 2)
+    follower.set("before", 3)
+    cable.mend()
+    follower.put("after", 4)
+    until(lambda: {"meanwhile", "after"} <= set(heard.names()))
+    until(lambda: len(heard.of("before")) == 2)
+    assert [n for _, n in heard.of("before")] == ["1", "3"]
+    assert sorted(heard.names()).count("meanwhile") == 1
+
+
+def test_what_nobody_could_store_is_told_again_and_the_rest_once(following, heard):
+    follower = following()
+    follower.put("first", 1)
+    until(lambda: "first" in heard.names())
+    heard.refusals = 2
+    follower.put("second", 2)
+    until(lambda: "second" in heard.names())
+    follower.put("third", 3)
+    until(lambda: "third" in heard.names())
+    assert [heard.names().count(name) for name in ("first", "second", "third")] == [1, 1, 1]
+
+
+def test_a_version_that_the_server_forgot_has_the_list_read_anew(kube_plane, following, heard, cable):
+    """410 Gone, by a real compaction: what was told is not told again, what was missed is. Events have no cache."""
+    cluster = following("/api/v1/nodes").cluster  # a second watch beside it disturbs nothing
+    events = f"/api/v1/namespaces/{cluster.namespace}/events"
+
+    def put(name):
+        about = {"namespace": cluster.namespace}
+        return cluster.api.create(events, {"metadata": {"name": name}, "involvedObject": about, "message": "x"})
+
+    with capture_logs() as logs:
+        following(events)
+        for name in ("old", "leaves"):
+            put(name)
+        until(lambda: {"old", "leaves"} <= set(heard.names()))
+        cable.cut()
+        cluster.plane.request("DELETE", f"{events}/leaves")
+        put("missed")
+        newest = put("newest")["metadata"]["resourceVersion"]
+        etcd = f"http://127.0.0.1:{kube_plane.ports['etcd']}/v3/kv/compaction"
+        body = {"revision": newest, "physical": True}
+        assert requests.post(etcd, json=body, timeout=20).status_code == 200
+        cable.mend()
+        until(lambda: {"missed", "newest"} <= set(heard.names()))
+        until(lambda: heard.of("leaves")[-1][0] is Seen.GONE)
+    assert any(row["event"] == "cluster.watch_expired" and row["path"] == events for row in logs)
+    assert heard.names("old") == ["old"]

@@ -1,0 +1,143 @@
+"""The Lease at a real API server: one replica leads, the next one follows, and who was away does nothing."""
+
+import threading
+import time
+
+import pytest
+
+from agent.adapters.kubernetes import lease as leases
+from agent.adapters.kubernetes.lease import DURATION_S, LeaderLease
+from agent.app.leading_platform import leading
+from agent.app.stores import machine_clock
+from agent.errors import DependencyFailed
+
+pytestmark = pytest.mark.xdist_group("kube")
+
+
+class Monotonic:
+    """Seconds that a test lets go by."""
+
+    def __init__(self):
+        self.s = 100.0
+
+    def __call__(self):
+        return self.s
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch):
+    monkeypatch.setattr(leases, "RETRY_S", 0.02)
+    monkeypatch.setattr(leases, "RENEW_S", 0.05)
+
+
+@pytest.fixture
+def replica_of(kube_cluster):
+    cluster, made = kube_cluster(), []
+
+    def make(holder):
+        clock = Monotonic()
+        one = LeaderLease(
+            cluster.api, namespace=cluster.namespace, name="sre", holder=holder, clock=machine_clock(), monotonic=clock
+        )
+        one.time, one.cluster = clock, cluster
+        made.append(one)
+        return one
+
+    yield make
+    for one in made:
+        one.release()
+
+
+def holds_within(replica, seconds):
+    """Whether it leads before so many real seconds are over."""
+    stopping, led = threading.Event(), []
+    thread = threading.Thread(target=lambda: led.append(replica.hold(stopping)))
+    thread.start()
+    thread.join(seconds)
+    stopping.set()
+    thread.join(10)
+    return led == [True]
+
+
+def test_the_second_waits_and_leads_once_the_first_gives_it_back(replica_of):
+    first, second = replica_of("a"), replica_of("b")
+    assert holds_within(first, 10)
+    assert first.leads()
+    assert not holds_within(second, 0.5)
+    first.release()
+    second.time.s += 2  # a Lease that was given back ends after a second
+    assert holds_within(second, 10)
+    assert second.leads()
+    assert not first.leads()
+
+
+def test_who_says_nothing_any_more_is_followed_and_notices_it(replica_of):
+    """A replica that was stopped and goes on later finds that it leads no more, before it does anything."""
+    first, second = replica_of("a"), replica_of("b")
+    told = threading.Event()
+    assert holds_within(first, 10)
+    first._released.set()  # its threads stand still
+    assert not holds_within(second, 0.3)
+    waits = threading.Thread(target=second.hold, args=(threading.Event(),), daemon=True)
+    waits.start()
+    end = time.monotonic() + 10
+    while not second.leads() and time.monotonic() < end:
+        second.time.s += DURATION_S
+        time.sleep(0.1)
+    assert second.leads()
+    first.time.s += DURATION_S
+    first.when_lost(told.set)
+    assert not first.leads()
+
+
+def test_a_lease_that_another_one_took_is_lost_for_good(replica_of):
+    first = replica_of("a")
+    lost = threading.Event()
+    assert holds_within(first, 10)
+    first.when_lost(lost.set)
+    path = f"/apis/coordination.k8s.io/v1/namespaces/{first.cluster.namespace}/leases/sre"
+    first.cluster.api.patch(path, [{"op": "replace", "path": "/spec/holderIdentity", "value": "b"}])
+    assert lost.wait(10)
+    assert not first.leads()
+
+
+def test_of_two_at_once_one_leads(replica_of):
+    replicas = [replica_of(name) for name in "abcd"]
+    stopping = threading.Event()
+    threads = [threading.Thread(target=r.hold, args=(stopping,)) for r in replicas]
+    for thread in threads:
+        thread.start()
+    end = time.monotonic() + 10
+    while not any(r.leads() for r in replicas) and time.monotonic() < end:
+        time.sleep(0.02)
+    time.sleep(0.3)
+    assert [r.leads() for r in replicas].count(True) == 1
+    stopping.set()
+    for thread in threads:
+        thread.join(10)
+
+
+class Made:
+    """A platform that keeps what it was told to do."""
+
+    def __init__(self):
+        self.done = []
+
+    def describe(self, service):
+        return service
+
+    def apply(self, order):
+        self.done.append(order)
+        return "op"
+
+
+def test_an_effect_is_the_leaders_alone():
+    """R11 for replicas: reading goes on, nothing is changed."""
+    platform, leads = Made(), [True]
+    led = leading({"gemma": platform}.get, lambda: leads[0])
+    assert (led("gemma").apply("one"), led("other")) == ("op", None)
+    leads[0] = False
+    assert led("gemma").describe("gemma") == "gemma"
+    with pytest.raises(DependencyFailed, match="does not hold the Lease"):
+        led("gemma").apply("two")
+    assert platform.done == ["one"]

@@ -1,0 +1,308 @@
+"""What goes wrong in a real cluster becomes one incident with its cause, through watches alone."""
+
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from agent.adapters.kubernetes.client import connect
+from agent.app import build_app_in_memory
+from agent.app.runtime_environment import kubernetes
+from agent.app.stores import machine_clock
+from agent.core.service.services import parse_services
+from agent.entrypoints.monitor.cluster_monitor import ClusterMonitor
+from agent.entrypoints.pubsub.handlers import on_tick
+from agent.entrypoints.service import handlers
+from agent.ports.stage_context import Owner
+from agent.ports.store import Query
+from agent.settings import read_settings
+from tests import kube
+from tools.kubelet_logs import KubeletLogs
+
+pytestmark = [pytest.mark.xdist_group("kube"), pytest.mark.slow]
+WITHIN_S = 15.0  # promise R17
+LIMIT_S = 60.0
+
+
+class Watching:
+    """A whole service that follows one namespace of a real cluster."""
+
+    def __init__(self, cluster, folder, *, kubeconfig=None, names=("vllm",), namespace=None):
+        service = {"platform": "kubernetes", "namespace": namespace or cluster.namespace, "model": "google/gemma-3-27b-it",
+                   "accelerator": "nvidia-l4", "owner": "console"}  # fmt: skip
+        self.services = parse_services({"service": [service | {"name": name} for name in names]})
+        settings = read_settings({}, platform="kubernetes")
+        config = str(kubeconfig or cluster.plane.kubeconfig)
+        environment = kubernetes(settings, self.services, machine_clock(), lambda _context: connect(kubeconfig=config))
+        folder.mkdir(exist_ok=True)
+        self.app = build_app_in_memory(
+            settings, clock=machine_clock(), state=folder, services=self.services, environment=environment
+        )
+        self.work = self.app.worker(handlers(self.app), threads=1).run_due
+        (at,) = self.app.environment.clusters
+        self.monitor = ClusterMonitor(self.app, at.follower, at.services, folder=folder)
+        self.monitor.start()
+
+    def incidents(self):
+        on_tick(self.app.contexts[Owner.TICK])
+        self.work()
+        return self.app.store.incidents(Query(limit=100))
+
+    def until(self, reached, *, limit_s=LIMIT_S):
+        end = time.monotonic() + limit_s
+        while not (found := [i for i in self.incidents() if reached(i)]):
+            assert time.monotonic() < end, [(i.phase, i.diagnosis, i.correlated) for i in self.incidents()]
+            time.sleep(0.05)
+        return found[0]
+
+    def stop(self):
+        self.monitor.stop()
+
+
+@pytest.fixture
+def watching(tmp_path):
+    made = []
+
+    def make(cluster, **how):
+        made.append(Watching(cluster, tmp_path / str(len(made)), **how))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.stop()
+
+
+def diagnosed(class_):
+    return lambda incident: incident.diagnosis is not None and incident.diagnosis.class_ == class_
+
+
+def test_a_pod_that_is_killed_for_memory_is_an_incident_within_seconds(kube_cluster, watching):
+    """R17: from the kubelet's status to an incident of the right class; one, whatever else is told of it."""
+    cluster = kube_cluster()
+    watch = watching(cluster)
+    cluster.deploy("vllm", ["--max-model-len=65536"])
+    with cluster.play():
+        incident = watch.until(diagnosed("host_oom"))
+        pods = cluster.api.items(cluster.path("pods"))
+        ended = pods[0]["status"]["containerStatuses"][0]["lastState"]["terminated"]["finishedAt"]
+    took_s = (incident.opened_at - datetime.fromisoformat(ended)).total_seconds()
+    assert took_s < WITHIN_S
+    assert [i.id for i in watch.incidents()] == [incident.id]
+    assert incident.revision == pods[0]["metadata"]["ownerReferences"][0]["name"]
+    assert incident.diagnosis.unasked_end
+
+
+def test_what_was_asked_for_is_no_incident(kube_cluster, watching):
+    """A rollout, a scale-in and a deleted pod end servers, each because somebody asked for it."""
+    cluster = kube_cluster(gpus=4)
+    watch = watching(cluster)
+    cluster.deploy("vllm", ["--max-model-len=4096"], replicas=2)
+    path = cluster.path("deployments", "vllm")
+    with cluster.play():
+        cluster.until(lambda: cluster.api.get(path)["status"].get("readyReplicas") == 2)
+        args = {"op": "replace", "path": "/spec/template/spec/containers/0/args", "value": ["--max-model-len=8192"]}
+        cluster.api.patch(path, [args])
+        cluster.until(lambda: cluster.api.get(path)["status"].get("updatedReplicas") == 2)
+        cluster.until(lambda: cluster.api.get(path)["status"].get("replicas") == 2)
+        cluster.api.patch(path, [{"op": "replace", "path": "/spec/replicas", "value": 1}])
+        cluster.until(lambda: cluster.api.get(path)["status"].get("replicas") == 1)
+        pod = cluster.api.items(cluster.path("pods"))[0]["metadata"]
+        cluster.api.delete(cluster.path("pods", pod["name"]), uid=pod["uid"])
+        cluster.until(lambda: cluster.api.find(cluster.path("pods", pod["name"])) is None)
+        cluster.until(lambda: cluster.api.get(path)["status"].get("readyReplicas") == 1)
+    cluster.deploy("other", ["--max-model-len=65536"])  # not watched: proves that the watch has come so far
+    assert watch.incidents() == ()
+
+
+LIVES = {
+    "crash_loop": "engine_dead",
+    "image_pull_fails": "image_pull_failed",
+    "startup_probe_fails": "startup_probe_failed",
+}
+
+
+@pytest.mark.parametrize("life", LIVES)
+def test_each_failure_of_a_pod_is_one_incident(kube_cluster, watching, life):
+    """Statuses and events of one cause, in whatever order they come."""
+    cluster = kube_cluster()
+    watch = watching(cluster)
+    chosen = kube.rig("kubelet").Life(life)
+    cluster.life = lambda pod: chosen
+    cluster.deploy("vllm", ["serve"])
+    with cluster.play():
+        incident = watch.until(lambda i: i.diagnosis is not None and i.diagnosis.class_ == LIVES[life])
+    assert [i.id for i in watch.incidents()] == [incident.id]
+
+
+def test_a_pod_that_no_node_takes_says_so(kube_cluster, watching):
+    cluster = kube_cluster(gpus=0)
+    watch = watching(cluster)
+    cluster.deploy("vllm", ["serve"])
+    incident = watch.until(diagnosed("quota_exceeded"))
+    assert any("Insufficient nvidia.com/gpu" in e.line for e in incident.diagnosis.evidence)
+
+
+def test_a_rolling_update_that_waits_for_its_own_card_is_named(kube_cluster, watching):
+    """The deadlock of one GPU: the scheduler's words and the Deployment's own together."""
+    cluster = kube_cluster(gpus=1)
+    watch = watching(cluster)
+    cluster.deploy("vllm", ["--max-model-len=4096"], deadline_s=3)
+    path = cluster.path("deployments", "vllm")
+    with cluster.play():
+        cluster.until(lambda: cluster.api.get(path)["status"].get("readyReplicas") == 1)
+        args = {"op": "replace", "path": "/spec/template/spec/containers/0/args", "value": ["--max-model-len=8192"]}
+        cluster.api.patch(path, [args])
+        incident = watch.until(diagnosed("rollout_deadlock_no_spare_gpu"))
+    assert incident.service == "vllm"
+
+
+def test_an_end_of_long_ago_of_a_server_that_serves_again_is_history(kube_cluster, watching):
+    """Found at the first start; the same found by a successor, after what was looked at last, is news."""
+    cluster = kube_cluster()
+    life = kube.rig("kubelet").Life
+    cluster.life = lambda pod: life.READY
+    cluster.deploy("vllm", ["serve"])
+    with cluster.play():
+        cluster.until(lambda: cluster.api.get(cluster.path("deployments", "vllm"))["status"].get("readyReplicas") == 1)
+    name = cluster.api.items(cluster.path("pods"))[0]["metadata"]["name"]
+    ended = {
+        "exitCode": 137,
+        "reason": "OOMKilled",
+        "startedAt": "2026-01-01T00:00:00Z",
+        "finishedAt": "2026-01-01T01:00:00Z",
+    }
+    path = f"{cluster.path('pods', name)}/status"
+    cluster.api.patch(
+        path, [{"op": "replace", "path": "/status/containerStatuses/0/lastState", "value": {"terminated": ended}}]
+    )
+    watch = watching(cluster)
+    later = ended | {
+        "startedAt": "2026-01-01T02:00:00Z",
+        "finishedAt": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+    cluster.until(lambda: watch.monitor._pods)
+    assert watch.incidents() == ()
+    cluster.api.patch(
+        path, [{"op": "replace", "path": "/status/containerStatuses/0/lastState", "value": {"terminated": later}}]
+    )
+    watch.until(diagnosed("host_oom"))
+
+
+OOM_LOG = """INFO 11-22 10:00:01 [api_server.py:1896] vLLM API server version 0.11.0
+INFO 11-22 10:00:09 [gpu_model_runner.py:2602] Starting to load model google/gemma-3-27b-it...
+ERROR 11-22 10:00:41 [core.py:708] EngineCore failed to start.
+ERROR 11-22 10:00:41 [core.py:708]   File "/usr/local/lib/python3.12/dist-packages/vllm/v1/worker/gpu_model_runner.py", line 2620, in load_model
+ERROR 11-22 10:00:41 [core.py:708] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.62 GiB. GPU 0 has a total capacity of 21.96 GiB of which 1.15 GiB is free. Including non-PyTorch memory, this process has 20.80 GiB memory in use.
+RuntimeError: Engine core initialization failed. See root cause above."""
+
+
+@pytest.fixture
+def kubelet_logs(kube_plane):
+    """Serves the log of a start that ended; the present start has printed nothing."""
+    made = KubeletLogs(kube_plane.certificate, lambda _ns, _pod, _container, previous: OOM_LOG if previous else None)
+    yield made
+    made.close()
+
+
+def test_a_crash_loop_is_explained_by_the_log_of_the_start_that_ended(kube_cluster, watching, kubelet_logs):
+    """Through the API server's own pods/log, with previous=true; CrashLoopBackOff is only its consequence."""
+    cluster = kube_cluster()
+    kubelet_logs.on_node(cluster.api, cluster.namespace)
+    watch = watching(cluster)
+    cluster.life = lambda pod: kube.rig("kubelet").Life.CRASH_LOOP
+    cluster.deploy("vllm", ["serve"])
+    with cluster.play():
+        incident = watch.until(diagnosed("gpu_oom_weights"))
+    assert "previous=true" in kubelet_logs.asked[-1]
+    assert not incident.diagnosis.provisional
+    assert [i.id for i in watch.incidents()] == [incident.id]
+
+
+def status_of(cluster, **changes):
+    """Write a pod's status as a kubelet would."""
+    (pod,) = cluster.until(lambda: cluster.api.items(cluster.path("pods")))
+    steps = [{"op": "add", "path": f"/status/{key}", "value": value} for key, value in changes.items()]
+    cluster.api.patch(f"{cluster.path('pods', pod['metadata']['name'])}/status", steps)
+    return pod
+
+
+def now():
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+GONE = {
+    "Evicted": ("The node was low on resource: ephemeral-storage. Container vllm was using 40Gi.", "disk_full"),
+    "Terminated": ("Pod was terminated in response to imminent node shutdown.", "quota_exceeded"),
+}
+
+
+@pytest.mark.parametrize("reason", GONE)
+def test_a_pod_that_is_taken_from_its_node_says_why(kube_cluster, watching, reason):
+    cluster = kube_cluster()
+    watch = watching(cluster)
+    cluster.deploy("vllm", ["serve"])
+    cluster.until(lambda: any(p["spec"].get("nodeName") for p in cluster.api.items(cluster.path("pods"))))
+    message, class_ = GONE[reason]
+    status_of(cluster, phase="Failed", reason=reason, message=message, startTime=now())
+    incident = watch.until(diagnosed(class_))
+    assert incident.diagnosis.unasked_end
+
+
+EVENTS = {
+    "FailedMount": ('MountVolume.SetUp failed for volume "models": mount failed: exit status 1', "weights_unreadable"),
+    "Preempted": ("Preempted by llm/batch on node l4-0", "quota_exceeded"),
+    "Failed": ('Failed to pull image "x": rpc error: code = NotFound desc = x: not found', "image_pull_failed"),
+}
+
+
+@pytest.mark.parametrize("reason", EVENTS)
+def test_an_event_of_a_pod_is_an_incident(kube_cluster, watching, reason):
+    cluster = kube_cluster()
+    watch = watching(cluster)
+    cluster.deploy("vllm", ["serve"])
+    (pod,) = cluster.until(lambda: [p for p in cluster.api.items(cluster.path("pods")) if p["spec"].get("nodeName")])
+    message, class_ = EVENTS[reason]
+    about = {
+        "kind": "Pod",
+        "namespace": cluster.namespace,
+        "name": pod["metadata"]["name"],
+        "uid": pod["metadata"]["uid"],
+    }
+    event = {"metadata": {"generateName": "e-"}, "involvedObject": about, "reason": reason, "message": message,
+             "type": "Warning", "firstTimestamp": now(), "lastTimestamp": now()}  # fmt: skip
+    cluster.api.create(cluster.path("events"), event)
+    watch.until(diagnosed(class_))
+
+
+def test_a_broken_card_explains_a_node_that_is_not_ready(kube_cluster, watching):
+    """The node's condition and the Xid that node-problem-detector tells of: one incident, the Xid is the cause."""
+    cluster = kube_cluster()
+    watch = watching(cluster)
+    cluster.life = lambda pod: kube.rig("kubelet").Life.READY
+    cluster.deploy("vllm", ["serve"])
+    with cluster.play():
+        cluster.until(lambda: cluster.api.get(cluster.path("deployments", "vllm"))["status"].get("readyReplicas") == 1)
+    cluster.until(lambda: watch.monitor._pods)
+    node = f"/api/v1/nodes/{cluster.namespace}"
+    away = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "lastTransitionTime": now(),
+            "message": "Kubelet stopped posting node status."}  # fmt: skip
+    cluster.api.patch(f"{node}/status", [{"op": "replace", "path": "/status/conditions/0", "value": away}])
+    first = watch.until(diagnosed("engine_dead"))
+    about = {"kind": "Node", "name": cluster.namespace, "uid": cluster.namespace}
+    xid = "NVRM: Xid (PCI:0000:00:04): 79, pid=1234, name=VLLM::EngineCor, GPU has fallen off the bus."
+    event = {"metadata": {"generateName": "e-", "namespace": "default"}, "involvedObject": about, "reason": "XidError",
+             "message": xid, "type": "Warning", "firstTimestamp": now(), "lastTimestamp": now()}  # fmt: skip
+    cluster.api.create("/api/v1/namespaces/default/events", event)
+    incident = watch.until(diagnosed("gpu_hardware_fault"))
+    assert incident.id == first.id
+
+
+def test_pods_that_a_quota_refuses_are_told_by_their_deployment(kube_cluster, watching):
+    cluster = kube_cluster()
+    watch = watching(cluster)
+    hard = {"metadata": {"name": "gpus"}, "spec": {"hard": {"requests.nvidia.com/gpu": "0"}}}
+    cluster.create("resourcequotas", hard)
+    cluster.until(lambda: (cluster.api.items(cluster.path("resourcequotas"))[0].get("status") or {}).get("hard"))
+    cluster.deploy("vllm", ["serve"])
+    incident = watch.until(diagnosed("quota_exceeded"))
+    assert any("exceeded quota" in e.line for e in incident.diagnosis.evidence)
