@@ -96,9 +96,3 @@ _.log_message
 _.pre_tokenizer
 
 _.x  # of a part of the memory bar, for its template
-
-# the way in to change requests, for the command line, the console and MCP
-_.request_change
-_.withdraw_request
-_.preview_change
-_.self_approval

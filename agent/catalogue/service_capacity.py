@@ -233,6 +233,18 @@ class ServiceCapacity:
         memory_mib = shape.memory_bytes // MIB
         return Move(model=model, accelerator=option.accelerator, cpu=float(shape.vcpus), memory_mib=memory_mib)
 
+    def usual_shape(self, service: str, accelerator: str) -> tuple[float, int] | None:
+        """Return the CPUs and MiB that an accelerator is usually rented with where a service runs; None if unknown.
+
+        Raises:
+            InputRejected: The service is not watched.
+        """
+        watched = self._services.service(service)
+        platform = PRICED_AS.get(watched.platform)
+        shapes = find_shapes(self._platforms.shapes, accelerator, watched.accelerator_count, platform=platform)
+        shape = next((s for s in shapes if s.count == watched.accelerator_count and s.vcpus and s.memory_bytes), None)
+        return (float(shape.vcpus), shape.memory_bytes // MIB) if shape is not None and platform is not None else None
+
     def _demand(self, service: str, config: ServingConfig, setting: Setting) -> Demand:
         watched = self._services.service(service)
         now = self.report(service, config)

@@ -9,7 +9,7 @@ from agent.core.decision.decision import Channel
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.core.intake.signal import LIVE
-from agent.core.plan.action import Action
+from agent.core.plan.action import Action, ForPerson
 from agent.core.planning.requested import check_policy
 from agent.core.service.serving import Target
 from agent.core.value import digest
@@ -74,6 +74,12 @@ def request_change(context: StageContext, asked: ChangeAsked) -> Incident:
         DependencyFailed: A store did not answer; the same may be asked again.
     """
     service = context.rules.services.service(asked.service).name
+    if not asked.actions or any(isinstance(action, ForPerson) for action in asked.actions):
+        raise InputRejected(
+            f"the change of {service!r} was not recorded",
+            why="it names nothing that the agent could do",
+            hint="name a change; see: sre-agent change --help",
+        )
     why = _reason(context, asked)
     _check_asker(context, asked)
     check_policy(service, asked.actions, context.rules.policy)
@@ -144,7 +150,8 @@ def _reason(context: StageContext, asked: ChangeAsked) -> str:
 def _check_asker(context: StageContext, asked: ChangeAsked) -> None:
     """Refuse whom policy does not know; on one machine its operator is taken on trust."""
     if asked.verified:
-        known = context.rules.policy.approver(asked.channel, asked.who) is not None
+        proved_by = Channel.COMMAND_LINE if asked.channel is Channel.MCP else asked.channel
+        known = context.rules.policy.approver(proved_by, asked.who) is not None
         why = f"policy.toml does not name {asked.who!r}"
     else:
         known = context.local and asked.channel in _LOCAL

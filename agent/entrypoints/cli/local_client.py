@@ -1,14 +1,18 @@
 """The command line over the files of this machine, and which client the settings name."""
 
 import getpass
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from agent.app import App, build_app
+from agent.app import App, build_app, build_app_in_memory
 from agent.app.channels import operator_token
+from agent.app.stores import machine_clock
 from agent.core.change.config_drift import ServiceRecord
 from agent.core.decision.audit import AuditRow
 from agent.core.decision.decision import Channel, Choice
 from agent.core.incident.incident import Event, Incident
-from agent.entrypoints.cli.operator_client import OperatorClient, RecordedDecision, now
+from agent.entrypoints.cli.operator_client import AskedChange, OperatorClient, RecordedDecision, now
 from agent.entrypoints.telemetry import configure_log
 from agent.errors import PolicyRefused, SettingsRejected
 from agent.ports.control import KillSwitch
@@ -16,6 +20,8 @@ from agent.ports.stage_context import Owner
 from agent.ports.store import Query
 from agent.settings import Settings, read_settings
 from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
+from agent.stages.preview_change import ChangePreview, preview_change
+from agent.stages.request_change import ChangeAsked, request_change, withdraw_request
 from agent.stages.shared.database_pair import pairing_fault
 from agent.stages.shared.kill_switch import read_kill_switch, set_kill_switch
 
@@ -43,6 +49,27 @@ class LocalClient:
         return RecordedDecision(
             plan=made.plan, answer=made.answer, who=made.who, verified=made.verified, incident=made.incident
         )
+
+    def ask(self, asked: AskedChange) -> Incident:
+        """Run the stage here; see the protocol."""
+        return request_change(self._app.contexts[Owner.DECIDE], _word_of(asked))
+
+    def sees(self, service: str) -> bool:
+        """Whether the live service can be described from here."""
+        return self._app.environment.platform_of(service) is not None
+
+    def preview(self, asked: AskedChange) -> ChangePreview:
+        """Work out the plan here; nothing is stored.
+
+        Raises:
+            SreError: See :func:`agent.stages.preview_change.preview_change`.
+        """
+        return preview_change(self._app.contexts[Owner.INCIDENT], _word_of(asked))
+
+    def withdraw(self, request: str, *, by: str | None, why: str) -> Incident:
+        """Run the stage here; see the protocol."""
+        context = self._app.contexts[Owner.DECIDE]
+        return withdraw_request(context, request, who=by or getpass.getuser(), verified=False, why=why)
 
     def turn(self, *, on: bool, by: str | None, why: str) -> KillSwitch:
         """Write the control store of this machine.
@@ -87,6 +114,36 @@ class LocalClient:
     def databases_apart(self) -> str:
         """Compare the databases of this machine."""
         return pairing_fault(self._app.contexts[Owner.DECIDE])
+
+
+def preview_with_own_credentials(asked: AskedChange) -> ChangePreview:
+    """Work out a change with the credentials of whoever runs this command, and an installation that keeps nothing.
+
+    Raises:
+        SreError: The settings name no services or platform, or the change cannot be.
+    """
+    configure_log(as_json=False, quiet=True)
+    settings = read_settings()
+    if settings.decide_url is None and settings.embedded:
+        return LocalClient(build_app(settings)).preview(asked)
+    clock = machine_clock()
+    with TemporaryDirectory(prefix="sre-change-") as folder:
+        app = build_app_in_memory(settings.with_(bus="embedded"), clock=clock, state=Path(folder))
+        context = replace(app.contexts[Owner.INCIDENT], local=False)
+        return preview_change(context, _word_of(asked))
+
+
+def _word_of(asked: AskedChange) -> ChangeAsked:
+    return ChangeAsked(
+        service=asked.service,
+        actions=asked.actions,
+        why=asked.why,
+        who=asked.by or getpass.getuser(),
+        channel=Channel.COMMAND_LINE,
+        verified=False,
+        target=asked.target,
+        supersede=asked.supersede,
+    )
 
 
 def open_operator_client() -> OperatorClient:

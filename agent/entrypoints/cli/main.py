@@ -18,6 +18,7 @@ COMMANDS = {
     "models": "Add, list and show model profiles.",
     "services": "List the watched services, show one, or show what differs from what was declared.",
     "incidents": "List incidents, show one, or show its timeline.",
+    "change": "Ask for a change of a service; people approve it like any other plan.",
     "approve": "Approve a plan.",
     "reject": "Reject a plan and give the reason.",
     "eval": "Measure accuracy by failure class against a labelled corpus.",

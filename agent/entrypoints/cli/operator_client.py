@@ -7,6 +7,8 @@ from agent.core.change.config_drift import ServiceRecord
 from agent.core.decision.audit import AuditRow
 from agent.core.decision.decision import Choice
 from agent.core.incident.incident import Event, Incident
+from agent.core.plan.action import Action
+from agent.core.service.serving import Target
 from agent.core.value import Value
 from agent.ports.control import KillSwitch
 from agent.ports.store import Query
@@ -20,6 +22,22 @@ class RecordedDecision(Value):
     who: str
     verified: bool
     incident: str
+
+
+class AskedChange(Value):
+    """A change to ask for.
+
+    Attributes:
+        by: The name of ``--by``; the operator's own when None.
+        target: The state of the service that was seen; None where nobody looked.
+    """
+
+    service: str
+    actions: tuple[Action, ...]
+    why: str
+    by: str | None = None
+    target: Target | None = None
+    supersede: bool = False
 
 
 class OperatorClient(Protocol):
@@ -36,6 +54,21 @@ class OperatorClient(Protocol):
             StateConflict: Somebody was faster.
             DependencyFailed: It is not recorded, or nobody knows; the message says which.
         """
+        ...
+
+    def ask(self, asked: AskedChange) -> Incident:
+        """Ask for a change; return the life of the request, which may be one that was open already.
+
+        Raises:
+            InputRejected: There is no such service, or the words cannot be read.
+            PolicyRefused: It can never be, or too much was asked for lately.
+            StateConflict: Something else is open on the service.
+            DependencyFailed: It is not recorded, or nobody knows; the same may be asked again.
+        """
+        ...
+
+    def withdraw(self, request: str, *, by: str | None, why: str) -> Incident:
+        """Take back a request that one asked for oneself."""
         ...
 
     def turn(self, *, on: bool, by: str | None, why: str) -> KillSwitch:

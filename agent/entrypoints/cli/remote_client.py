@@ -11,7 +11,7 @@ from agent.core.decision.audit import AuditRow
 from agent.core.decision.decision import Choice
 from agent.core.incident.incident import Event, Incident
 from agent.core.value import Value
-from agent.entrypoints.cli.operator_client import RecordedDecision
+from agent.entrypoints.cli.operator_client import AskedChange, RecordedDecision
 from agent.entrypoints.http.authenticator import TOKEN_HEADER
 from agent.errors import DependencyFailed, InputRejected
 from agent.ports.control import KillSwitch
@@ -52,6 +52,29 @@ class RemoteClient:
             ) from error
         shown = {name: told.get(name) for name in RecordedDecision.model_fields} if isinstance(told, dict) else told
         return _read(RecordedDecision, shown)
+
+    def ask(self, asked: AskedChange) -> Incident:
+        """Send the request once; see the protocol."""
+        _refuse_name(asked.by)
+        said = asked.model_dump(mode="json", include={"service", "actions", "why", "target", "supersede"})
+        return self._recorded("/requests", said, "the change was asked for")
+
+    def withdraw(self, request: str, *, by: str | None, why: str) -> Incident:
+        """Send it once; see the protocol."""
+        _refuse_name(by)
+        said = {"request": _named(request), "why": why}
+        return self._recorded("/requests/withdraw", said, "the request was taken back")
+
+    def _recorded(self, path: str, said: dict[str, Any], what: str) -> Incident:
+        try:
+            told = self._client.post(path, said, headers=self._proof())
+        except NoResponse as error:
+            raise DependencyFailed(
+                f"nobody knows whether {what}",
+                why=error.why,
+                hint="look: sre-agent incidents list; to ask the same again is safe, a request that is open is found",
+            ) from error
+        return _read(Incident, told.get("incident") if isinstance(told, dict) else told)
 
     def turn(self, *, on: bool, by: str | None, why: str) -> KillSwitch:
         """Turn the switch of the cloud's control database."""

@@ -1,15 +1,13 @@
-"""The places of the deciding function for people with a token: decide, turn the kill switch, and look."""
+"""The places of the deciding function for people with a token: decide, ask for a change, stop everything, and look."""
 
-import json
 import re
 from collections.abc import Callable, Mapping
-from http import HTTPStatus
 from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl
 
 import structlog
 from flask import Flask, Response, request
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from agent.core.decision.audit import AuditRow
 from agent.core.decision.decision import Channel, Decision
@@ -17,32 +15,36 @@ from agent.core.decision.decision import Choice as YesNo
 from agent.core.incident.incident import Incident
 from agent.core.plan.plan import DIGEST_GIVEN
 from agent.core.value import Value
-from agent.entrypoints.http.application import Door, RawResponse, refusal, response
-from agent.entrypoints.http.authenticator import Authenticator, Principal, Unauthenticated
-from agent.entrypoints.http.decide_service import NOT_RECORDED, DecideService, Replayed, until
-from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
+from agent.entrypoints.http import change_requests
+from agent.entrypoints.http.application import Door, RawResponse
+from agent.entrypoints.http.authenticator import Authenticator
+from agent.entrypoints.http.decide_service import DecideService, until
+from agent.entrypoints.http.operator_request import (
+    HINT,
+    NotFound,
+    answered,
+    json_response,
+    mistakes,
+    read_body,
+    require_approver,
+    use_token_once,
+)
+from agent.errors import InputRejected
 from agent.ports.control import KillSwitch
 from agent.ports.store import Query
 from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
 from agent.stages.shared.database_pair import pairing_fault
 from agent.stages.shared.kill_switch import read_kill_switch, set_kill_switch
-from agent.strict_json import read_object
 
-BODY_LIMIT: Final = 20_480
 ROWS: Final = 5000  # of the record in one answer; Cloud Run sends at most 32 MiB at once. More are asked for piecewise
 SHOWN: Final = 200
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
-_HINT = "send the body that docs/security.md shows, or use the command line"
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Value)
 
 log = structlog.get_logger(__name__)
-
-
-class NotFound(InputRejected):
-    """The path names no incident of ours."""
 
 
 class Body(Value):
@@ -97,10 +99,10 @@ def operators(service: DecideService) -> Door:
 
         def look(read: Callable[[], Any]) -> Response:
             def work() -> RawResponse:
-                _approver(service, authenticator.operator(dict(request.headers)))
-                return _json(service.readers.within(service.read_s, read, what="nothing was read"))
+                require_approver(service, authenticator.operator(dict(request.headers)))
+                return json_response(service.readers.within(service.read_s, read, what="nothing was read"))
 
-            return _answered(work)
+            return answered(work)
 
         _add_decisions(web, service, authenticator)
         _add_lists(web, service, look)
@@ -111,11 +113,21 @@ def operators(service: DecideService) -> Door:
 def _add_decisions(web: Flask, service: DecideService, authenticator: Authenticator) -> None:
     @web.post("/decisions")
     def decide() -> Response:
-        return _answered(lambda: _decide(dict(request.headers), request.get_data(), service, authenticator))
+        return answered(lambda: _decide(dict(request.headers), request.get_data(), service, authenticator))
+
+    @web.post("/requests")
+    def ask() -> Response:
+        return answered(lambda: change_requests.ask(dict(request.headers), request.get_data(), service, authenticator))
+
+    @web.post("/requests/withdraw")
+    def withdraw() -> Response:
+        return answered(
+            lambda: change_requests.withdraw(dict(request.headers), request.get_data(), service, authenticator)
+        )
 
     @web.post("/kill-switch")
     def turn() -> Response:
-        return _answered(lambda: _turn(dict(request.headers), request.get_data(), service, authenticator))
+        return answered(lambda: _turn(dict(request.headers), request.get_data(), service, authenticator))
 
 
 def _add_lists(web: Flask, service: DecideService, look: Callable[[Callable[[], Any]], Response]) -> None:
@@ -172,24 +184,13 @@ def _id(given: str) -> str:
     return given
 
 
-def _answered(work: Callable[[], RawResponse]) -> Response:
-    try:
-        return response(work())
-    except SreError as error:
-        log.info("operator.refused", place=request.path[:60], error=type(error).__name__, says=str(error))
-        return response(_refusal(error))
-    except Exception:
-        log.exception("decision.failed")
-        return response(refusal(HTTPStatus.SERVICE_UNAVAILABLE, NOT_RECORDED))
-
-
 def _decide(
     headers: Mapping[str, str], body: bytes, service: DecideService, authenticator: Authenticator
 ) -> RawResponse:
-    told = _read(Body, headers, body)
+    told = read_body(Body, headers, body)
     principal = authenticator.operator(headers) if told.assertion is None else authenticator.visitor(told.assertion)
     if principal.channel is Channel.CONSOLE and told.plan_digest is None:
-        raise InputRejected("the answer was not read", why="it does not say which plan was shown", hint=_HINT)
+        raise InputRejected("the answer was not read", why="it does not say which plan was shown", hint=HINT)
     word = DecisionRequest(
         plan=told.plan,
         answer=told.answer,
@@ -201,15 +202,16 @@ def _decide(
         is_awaited=until(service.answer_s),
     )
     decision = service.workers.within(
-        service.answer_s, lambda: _once(service, principal, word.plan, lambda: plan_to_decision(service.world, word))
+        service.answer_s,
+        lambda: use_token_once(service, principal, word.plan, lambda: plan_to_decision(service.world, word)),
     )
-    return _json(_shown(decision))
+    return json_response(_shown(decision))
 
 
 def _turn(headers: Mapping[str, str], body: bytes, service: DecideService, authenticator: Authenticator) -> RawResponse:
-    told = _read(Turn, headers, body)
+    told = read_body(Turn, headers, body)
     principal = authenticator.operator(headers)
-    _approver(service, principal)
+    require_approver(service, principal)
     store, control = service.world.store, service.world.control_store()
 
     def turn() -> KillSwitch:
@@ -217,25 +219,9 @@ def _turn(headers: Mapping[str, str], body: bytes, service: DecideService, authe
 
     def work() -> KillSwitch:
         # who was given a shared token may send it on; to stop is always safe, so that needs no fresh one
-        return _once(service, principal, "kill-switch", turn) if principal.shared and not told.on else turn()
+        return use_token_once(service, principal, "kill-switch", turn) if principal.shared and not told.on else turn()
 
-    return _json(service.workers.within(service.answer_s, work).model_dump(mode="json"))
-
-
-def _once(service: DecideService, principal: Principal, act: str, work: Callable[[], T]) -> T:
-    """Use the token up for this act, then do it; what came to nothing may be tried again with the same token."""
-    use, control = principal.use(act), service.world.control_store()
-    if not control.use_once(use.once, at=service.clock.now(), until=use.until):
-        raise Replayed(
-            "the request was not taken",
-            why="this token was used for it before" if not principal.shared else "this token was used before",
-            hint="look at what was recorded: sre-agent incidents; a fresh token may ask again",
-        )
-    try:
-        return work()
-    except SreError:
-        control.give_back(use.once)
-        raise
+    return json_response(service.workers.within(service.answer_s, work).model_dump(mode="json"))
 
 
 def _incidents(service: DecideService, asked: _Asked) -> tuple[Incident, ...]:
@@ -255,34 +241,7 @@ def _asked(form: type[F], query: bytes) -> F:
         return form.model_validate(dict(pairs))
     except ValueError as error:  # pydantic's error is one too
         words = ", ".join(field.alias or name for name, field in form.model_fields.items())
-        raise InputRejected("the list was not read", why=_rows(error), hint=f"use some of: {words}") from error
-
-
-def _approver(service: DecideService, principal: Principal) -> None:
-    """Refuse whom the policy names for nothing."""
-    policy = service.world.rules.policy
-    if policy.approver(principal.channel, principal.who) is None:
-        raise PolicyRefused(
-            "the request was refused",
-            why=policy.bars(principal.channel, principal.who, ""),
-            hint="ask an approver, or have yourself added to policy.toml; see docs/policy.md",
-        )
-
-
-def _read(form: type[F], headers: Mapping[str, str], body: bytes) -> F:
-    kind = {name.lower(): value for name, value in headers.items()}.get("content-type", "")
-    if kind.partition(";")[0].strip().lower() != "application/json":
-        raise InputRejected("the request was not read", why="it is not application/json", hint=_HINT)
-    try:
-        return form.model_validate(read_object(body, what="request", limit=BODY_LIMIT, hint=_HINT))
-    except ValidationError as error:
-        raise InputRejected("the request was not read", why=_rows(error), hint=_HINT) from error
-
-
-def _rows(error: ValueError) -> str:
-    if not isinstance(error, ValidationError):
-        return str(error)[:200]
-    return "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())[:500]
+        raise InputRejected("the list was not read", why=mistakes(error), hint=f"use some of: {words}") from error
 
 
 def _shown(decision: Decision) -> dict[str, Any]:
@@ -295,24 +254,3 @@ def _shown(decision: Decision) -> dict[str, Any]:
         "at": decision.at.isoformat(),
         "incident": decision.incident,
     }
-
-
-def _refusal(error: SreError) -> RawResponse:
-    status = next((status for kind, status in _STATUS if isinstance(error, kind)), HTTPStatus.SERVICE_UNAVAILABLE)
-    told = {"error": str(error), "what": error.what, "why": error.why, "hint": error.hint}
-    return status.value, {"content-type": "application/json"}, json.dumps(told).encode()
-
-
-_STATUS: Final = (
-    (NotFound, HTTPStatus.NOT_FOUND),
-    (Unauthenticated, HTTPStatus.UNAUTHORIZED),
-    (Replayed, HTTPStatus.CONFLICT),
-    (StateConflict, HTTPStatus.CONFLICT),
-    (PolicyRefused, HTTPStatus.FORBIDDEN),
-    (InputRejected, HTTPStatus.BAD_REQUEST),
-    (DependencyFailed, HTTPStatus.SERVICE_UNAVAILABLE),
-)
-
-
-def _json(value: Any) -> RawResponse:
-    return 200, {"content-type": "application/json"}, json.dumps(value).encode()

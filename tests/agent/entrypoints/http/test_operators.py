@@ -14,7 +14,7 @@ from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import Phase
 from agent.entrypoints.http.authenticator import TOKEN_HEADER
 from agent.entrypoints.http.decide_service import Workers
-from agent.entrypoints.http.operators import BODY_LIMIT
+from agent.entrypoints.http.operator_request import BODY_LIMIT
 from agent.errors import DependencyFailed
 
 

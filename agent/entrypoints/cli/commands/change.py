@@ -1,0 +1,196 @@
+"""The change command: ask for a change of a service; it is proved, approved, applied and verified like any other."""
+
+import argparse
+import time
+from typing import TYPE_CHECKING
+
+from agent.core.change.asked_settings import AskedSettings, actions_of
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import Phase
+from agent.entrypoints.cli.output import for_people, for_programs, without_secrets
+from agent.errors import InputRejected
+
+if TYPE_CHECKING:
+    from agent.core.change.asked_settings import ShapeOf
+    from agent.core.plan.action import Action
+    from agent.core.service.serving import Target
+    from agent.entrypoints.cli.operator_client import AskedChange, OperatorClient
+    from agent.stages.preview_change import ChangePreview
+
+WAIT_S = 10.0  # for the plan of a request that was recorded
+LOOK_S = 0.5
+REPEATED = (
+    ("--set-flag", "NAME[=VALUE]", "set a vLLM flag; without a value, turn a switch on"),
+    ("--unset-flag", "NAME", "remove a vLLM flag"),
+    ("--set-env", "NAME=VALUE", "set an environment variable that policy.toml lists"),
+    ("--scale", "MIN:MAX", "fewest and most instances"),
+    ("--concurrency", "N", "requests that one instance may hold at once"),
+    ("--resources", "CPU:MEMORY", "CPUs and memory of an instance, such as 8:32Gi"),
+    ("--model", "M", "serve another checkpoint that policy.toml lists"),
+    ("--accelerator", "A", "move to another accelerator, such as nvidia-l4"),
+)
+WHOLE = (
+    ("--start", "start a stopped service, with --scale MIN:MAX (default 0:1)"),
+    ("--stop", "stop the service: it answers nothing until it is started"),
+    ("--delete", "delete the service, which cannot be undone; wants --confirm NAME"),
+    ("--withdraw", "take back the open request that you made for the service"),
+)
+ONCE = ("scale", "concurrency", "resources", "model", "accelerator")
+EXAMPLES = """examples:
+  sre-agent change gemma --set-flag max-model-len=32768 --why "longer documents" --dry-run
+  sre-agent change gemma --scale 1:2 --why "launch day"
+  sre-agent change gemma --restart --why "new tokenizer file"
+  sre-agent change gemma --withdraw --why "not needed any more"
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the contract's flags."""
+    add = parser.add_argument
+    add("service", metavar="SERVICE", help="name of the service, as in services.toml")
+    for name, shown, text in REPEATED:
+        add(name, metavar=shown, action="append", default=[], help=text)
+    add("--restart", action="store_true", help="start the same configuration again, as a new revision")
+    whole = parser.add_mutually_exclusive_group()
+    for name, text in WHOLE:
+        whole.add_argument(name, action="store_true", help=text)
+    add("--confirm", metavar="NAME", default="", help="the name of the service, typed again, for --delete")
+    add("--why", metavar="TEXT", required=True, help="the reason; approvers read it")
+    add("--supersede", action="store_true", help="take the place of a plan of the service that nobody approved yet")
+    add("--dry-run", action="store_true", help="show difference, proof, cost and who may approve; store nothing")
+    add("--by", metavar="NAME", help="your name (local mode only; shown as not verified)")
+    add("--json", action="store_true", help="print JSON only")
+    parser.epilog = EXAMPLES
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask for the change, show what it would be, or take it back.
+
+    Returns:
+        0: asked for, shown, taken back, or nothing to change; 1: it does not fit, or was refused.
+
+    Raises:
+        SreError: See :class:`agent.entrypoints.cli.operator_client.OperatorClient`.
+    """
+    from agent.core.planning.requested import NothingToChange
+    from agent.entrypoints.cli.local_client import open_operator_client, preview_with_own_credentials
+    from agent.entrypoints.cli.operator_client import AskedChange
+
+    if args.withdraw:
+        return _withdraw(args)
+    asked = AskedChange(
+        service=args.service, actions=_actions(args), why=args.why, by=args.by, supersede=args.supersede
+    )
+    try:
+        if args.dry_run:
+            return _show(preview_with_own_credentials(asked), as_json=args.json)
+        client = open_operator_client()
+        seen = _seen(client, asked)
+        return _follow(client, client.ask(asked.with_(target=seen)), as_json=args.json)
+    except NothingToChange as nothing:
+        print(for_programs({"nothing_to_change": nothing.why}) if args.json else f"nothing to change: {nothing.why}")
+        return 0
+
+
+def _actions(args: argparse.Namespace) -> "tuple[Action, ...]":
+    whole = next((name for name in ("start", "stop", "delete") if getattr(args, name)), "")
+    once = {name: _single(name, getattr(args, name)) for name in ONCE}
+    asked = AskedSettings(
+        set_flag=tuple(args.set_flag),
+        unset_flag=tuple(args.unset_flag),
+        set_env=tuple(args.set_env),
+        restart=args.restart,
+        lifecycle=whole,
+        confirmed=args.confirm,
+        **once,
+    )
+    return actions_of(asked, shape_of=_shape_of(args.service))
+
+
+def _single(name: str, given: list[str]) -> str:
+    if len(set(given)) > 1:
+        raise InputRejected(
+            "the change was not understood", why=f"--{name} has {len(given)} values", hint="give each setting once"
+        )
+    return given[0] if given else ""
+
+
+def _shape_of(service: str) -> "ShapeOf":
+    """Return what finds the usual CPU and memory of an accelerator where a service runs; catalogues are read then."""
+
+    def find(accelerator: str) -> tuple[float, int] | None:
+        from agent.app.catalogues import read_capacity, read_services
+        from agent.settings import read_settings
+
+        return read_capacity(read_services(read_settings())).usual_shape(service, accelerator)
+
+    return find
+
+
+def _seen(client: "OperatorClient", asked: "AskedChange") -> "Target | None":
+    """Look first where we can, so that what cannot be is refused before anything is stored; return what was seen."""
+    from agent.entrypoints.cli.local_client import LocalClient
+
+    if not isinstance(client, LocalClient) or not client.sees(asked.service):
+        return None
+    return client.preview(asked).plan.target
+
+
+def _show(preview: "ChangePreview", *, as_json: bool) -> int:
+    from agent.entrypoints.cli.operator_client import now
+    from agent.presentation.terminal_text import plan_lines
+
+    own = preview.self_approval
+    if as_json:
+        plan = preview.plan.model_dump(mode="json")
+        print(for_programs({"plan": plan, "may_approve": list(preview.approvers), "self_approval": own}))
+        return 0
+    said = plan_lines(preview.plan, now=now(), asked=False)[1:]
+    who = ", ".join(preview.approvers) or ("you" if own else "nobody whom policy.toml names for this service")
+    also = ", or you yourself (your name is not verified here)" if own and preview.approvers else ""
+    said += [f"    policy   needs a person, never automatic; may approve: {for_people(who + also, lines=False)}"]
+    print(without_secrets("\n".join(["dry run: nothing was stored or changed", *said])))
+    return 0
+
+
+def _follow(client: "OperatorClient", life: Incident, *, as_json: bool) -> int:
+    """Wait a moment for the plan of a request, then say how it stands and what follows."""
+    ends = time.monotonic() + WAIT_S
+    while life.phase in {Phase.OPEN, Phase.PLANNED} and not _waits(life) and time.monotonic() < ends:
+        time.sleep(LOOK_S)
+        life = client.incident(life.id)
+    _print(life, as_json=as_json)
+    return 1 if life.phase in {Phase.REFUSED, Phase.CLOSED} else 0
+
+
+def _waits(life: Incident) -> bool:
+    return life.request is not None and life.request.waits_for is not None
+
+
+def _print(life: Incident, *, as_json: bool) -> None:
+    from agent.entrypoints.cli.commands.replay import incident_json
+    from agent.entrypoints.cli.operator_client import now
+    from agent.presentation.terminal_text import lines
+
+    if as_json:
+        print(for_programs(incident_json(life)))
+        return
+    print(without_secrets("\n".join(lines(life, now=now()))))
+    if life.phase is Phase.OPEN and not _waits(life):
+        print("its plan is made by the running service (sre-agent up); see: sre-agent incidents show " + life.id)
+
+
+def _withdraw(args: argparse.Namespace) -> int:
+    from agent.entrypoints.cli.local_client import open_operator_client
+    from agent.ports.store import Query
+
+    client = open_operator_client()
+    mine = [i for i in client.incidents(Query(service=args.service, open_only=True)) if i.request is not None]
+    if not mine:
+        raise InputRejected(
+            f"no request of {args.service!r} was taken back",
+            why="none is open",
+            hint=f"see: sre-agent incidents list --service {args.service}",
+        )
+    _print(client.withdraw(mine[0].id, by=args.by, why=args.why), as_json=args.json)
+    return 0

@@ -1,0 +1,102 @@
+"""Change requests of people with a token: recorded once and signed, or taken back by whoever asked."""
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from pydantic import Field
+
+from agent.core.change.request import MOST_ACTIONS
+from agent.core.decision.decision import Channel
+from agent.core.incident.incident import Incident
+from agent.core.plan.action import Action
+from agent.core.service.serving import Target
+from agent.core.value import Value
+from agent.entrypoints.http.application import RawResponse
+from agent.entrypoints.http.authenticator import Authenticator, Principal
+from agent.entrypoints.http.decide_service import DecideService
+from agent.entrypoints.http.operator_request import json_response, read_body, use_token_once
+from agent.stages.request_change import ChangeAsked, request_change, withdraw_request
+
+REQUEST_ID: Final = r"^rq-[0-9a-f]{12}$"
+
+
+class Asked(Value):
+    """A change that somebody asks for.
+
+    Attributes:
+        target: The state of the service that they saw.
+        supersede: Whether it takes the place of a plan that nobody approved yet.
+        via: ``mcp`` where an AI client asks in the person's name.
+        assertion: What Identity-Aware Proxy signed for the person, where the console hands their request on.
+    """
+
+    service: str = Field(min_length=1, max_length=63)
+    actions: tuple[Action, ...] = Field(min_length=1, max_length=MOST_ACTIONS)
+    why: str = Field(min_length=1, max_length=1000)
+    target: Target | None = None
+    supersede: bool = Field(default=False, strict=True)
+    via: Literal["mcp"] | None = None
+    assertion: str | None = Field(default=None, max_length=8192)
+
+
+class Withdrawn(Value):
+    """A request that its asker takes back."""
+
+    request: str = Field(pattern=REQUEST_ID)
+    why: str = Field(min_length=1, max_length=1000)
+    assertion: str | None = Field(default=None, max_length=8192)
+
+
+def ask(headers: Mapping[str, str], body: bytes, service: DecideService, authenticator: Authenticator) -> RawResponse:
+    """Record a request; the same again returns the one that is open.
+
+    Raises:
+        SreError: See :func:`agent.stages.request_change.request_change`.
+    """
+    told = read_body(Asked, headers, body)
+    principal = _principal(told.assertion, headers, authenticator)
+    asked = ChangeAsked(
+        service=told.service,
+        actions=told.actions,
+        why=told.why,
+        who=principal.who,
+        channel=Channel.MCP if told.via == "mcp" else principal.channel,
+        verified=True,
+        target=told.target,
+        supersede=told.supersede,
+    )
+
+    def record() -> Incident:
+        return request_change(service.world, asked)
+
+    def work() -> Incident:
+        # who was given a shared token may send it on; a request that is open is found again, whoever repeats it
+        return use_token_once(service, principal, "request", record) if principal.shared else record()
+
+    return json_response(shown(service.workers.within(service.answer_s, work)))
+
+
+def withdraw(
+    headers: Mapping[str, str], body: bytes, service: DecideService, authenticator: Authenticator
+) -> RawResponse:
+    """Take a request back.
+
+    Raises:
+        SreError: See :func:`agent.stages.request_change.withdraw_request`.
+    """
+    told = read_body(Withdrawn, headers, body)
+    principal = _principal(told.assertion, headers, authenticator)
+
+    def work() -> Incident:
+        return withdraw_request(service.world, told.request, who=principal.who, verified=True, why=told.why)
+
+    return json_response(shown(service.workers.within(service.answer_s, work)))
+
+
+def _principal(assertion: str | None, headers: Mapping[str, str], authenticator: Authenticator) -> Principal:
+    return authenticator.operator(headers) if assertion is None else authenticator.visitor(assertion)
+
+
+def shown(incident: Incident) -> dict[str, Any]:
+    """Return what the asker is told of a request; its plan is read with the incident, by the same ID."""
+    return {"request": incident.id, "incident": incident.model_dump(mode="json")}
