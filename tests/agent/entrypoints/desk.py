@@ -10,6 +10,7 @@ from werkzeug.wrappers import Request
 
 from agent.adapters.google.key_set import KeySet
 from agent.core.decision.policy import Approver, Policy
+from agent.core.service.services import parse_services
 from agent.entrypoints.http.authenticator import TOKEN_HEADER, Authenticator
 from agent.entrypoints.http.decide_service import DecideService
 from tests.http_door import asked, web_of
@@ -61,6 +62,14 @@ class Desk:
 
     def say(self, answer="approve", *, body=None, **more):
         return self.ask("POST", "/decisions", {"plan": self.plan.id, "answer": answer} | (body or {}), **more)
+
+    def watch(self, service):
+        """Watch one more service, whose context Ada may change."""
+        rules = self.stage.world.rules
+        row = {"name": service, "platform": "host", "model": "m", "accelerator": "cpu", "owner": "console"}
+        policy = rules.policy.with_(flags={"max-model-len": "whole 256..131072"})
+        rules = replace(rules, services=parse_services({"service": [row]}), policy=policy)
+        self.stage.world = replace(self.stage.world, rules=rules)
 
     def phase(self):
         return self.stage.world.store.load(self.incident.id).phase

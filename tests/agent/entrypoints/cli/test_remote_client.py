@@ -5,6 +5,7 @@ import shlex
 import socket
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import structlog
 from agent.core.change.config_drift import Drift, ServiceRecord
 from agent.core.incident.phase import Phase
 from agent.entrypoints.cli.main import main
+from agent.ports.store import Query
 
 SERVICES = Path(__file__).resolve().parents[4] / "infra" / "services.example.toml"
 
@@ -265,3 +267,17 @@ def test_words_of_others_move_no_terminal(operator):
     """What the cloud says is shown, not obeyed."""
     operator("stop", "--why", "\x1b[31mred\x07")
     assert "\x1b" not in operator("stop")[1]
+
+
+def test_a_change_is_asked_for_in_the_cloud_and_taken_back(operator, desk, served, monkeypatch):
+    """The operator's own token says who asks; nothing but the deciding function is spoken to."""
+    monkeypatch.setattr("agent.entrypoints.cli.commands.change.WAIT_S", 0.0)
+    words = ("change", "gemma-free", "--set-flag", "max-model-len=32768", "--why", "longer documents")
+    desk.watch("gemma-free")
+    served.gate = replace(served.gate, world=desk.stage.world)
+    code, out, err = operator(*words)
+    assert (code, "ada@example[.]com asks for a change: longer documents" in out) == (0, True), err
+    (held,) = (i.request for i in desk.stage.world.store.incidents(Query(service="gemma-free")))
+    assert (held.asker, held.verified) == ("ada@example.com", True)
+    assert "--by works in local mode only" in operator(*words, "--by", "eve")[2]
+    assert operator("change", "gemma-free", "--withdraw", "--why", "no")[0] == 0

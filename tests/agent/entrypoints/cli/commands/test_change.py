@@ -1,0 +1,129 @@
+"""Asking for a change on one machine: shown without a trace, recorded once, followed, taken back, refused with a way out."""
+
+import json
+from pathlib import Path
+
+import pytest
+import structlog
+
+from agent.app import build_app
+from agent.core.incident.phase import Phase
+from agent.entrypoints.cli.commands import change
+from agent.entrypoints.cli.main import main
+from agent.entrypoints.service import handlers
+from agent.ports.store import Query
+from agent.settings import read_settings
+from tests.agent.entrypoints.cli.commands.conftest import EXAMPLE
+
+SERVICE = "gemma4-26b-qat-l4"
+LONGER = (SERVICE, "--set-flag", "max-model-len=32768", "--why", "longer documents", "--by", "ada")
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """One machine with a simulated service and no incident; nothing runs but the command."""
+    monkeypatch.setenv("STORE", f"sqlite:{tmp_path / 'state'}")
+    monkeypatch.setenv("PLATFORM", f"rehearsal:{EXAMPLE}")
+    for name in ("SERVICES", "POLICY", "DECIDE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(change, "WAIT_S", 0.0)
+
+    def run(*words: str) -> tuple[int, str, str]:
+        code = main(["change", *words])
+        told = capsys.readouterr()
+        return code, told.out, told.err
+
+    yield run
+    structlog.reset_defaults()
+
+
+def work():
+    """Do what the running service does."""
+    app = build_app(read_settings())
+    app.worker(handlers(app), threads=1).run_due()
+    return app.store.incidents(Query())
+
+
+def test_a_dry_run_shows_the_plan_and_leaves_no_trace(machine):
+    code, out, err = machine(*LONGER, "--dry-run")
+    assert (code, err) == (0, "")
+    for words in (
+        "dry run: nothing was stored or changed",
+        "flag --max-model-len: 16384 -> 32768",
+        "computed, fits at the pessimistic end",
+        "1.42 USD -> 1.42 USD per hour",
+        "tokens/s for one request",
+        "needs a person, never automatic; may approve: you",
+    ):
+        assert words in out
+    assert work() == ()
+
+
+def test_a_dry_run_for_machines_has_the_keys_of_a_plan(machine):
+    answer = json.loads(machine(*LONGER, "--dry-run", "--json")[1])
+    assert set(answer) == {"plan", "may_approve", "self_approval"}
+    assert answer["plan"]["proof"] == "computed"
+    assert (answer["may_approve"], answer["self_approval"]) == ([], True)
+
+
+def test_a_request_is_recorded_once_and_planned_by_the_service(machine):
+    code, out, _ = machine(*LONGER)
+    assert code == 0
+    assert "ada (not verified) asks for a change: longer documents" in out
+    assert "its plan is made by the running service (sre-agent up)" in out
+    assert machine(*LONGER)[0] == 0
+    (life,) = work()
+    assert (life.phase, life.plan.asked_by) == (Phase.ASKED, "ada")
+    shown = json.loads(machine(*LONGER, "--json")[1])
+    assert (shown["id"], shown["class"], shown["plan"]["id"]) == (life.id, "change_requested", life.plan.id)
+
+
+def test_what_is_so_already_is_said_and_nothing_is_stored(machine):
+    code, out, err = machine(SERVICE, "--set-flag", "max-model-len=16384", "--why", "x")
+    assert (code, out, err) == (0, "nothing to change: the service is already as you want it\n", "")
+    assert json.loads(machine(SERVICE, "--set-flag", "max-model-len=16384", "--why", "x", "--json")[1])
+    assert work() == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        ((SERVICE, "--set-flag", "max-model-len=300000"), 1, "Hint: this does: "),
+        ((SERVICE, "--set-flag", "max-model-len=many"), 2, "is no value of flag --max-model-len"),
+        ((SERVICE, "--set-flag", "gpu-memory-utilization=0.30"), 1, "was refused"),
+        ((SERVICE, "--set-flag", "api-key=x"), 2, "flag --api-key is not on the allow-list"),
+        ((SERVICE, "--set-flag", "max-num-seqs=1", "--unset-flag", "max-num-seqs"), 2, "has two values, '1' and none"),
+        ((SERVICE, "--scale", "1:1", "--scale", "1:2"), 2, "--scale has 2 values"),
+        ((SERVICE, "--scale", "1:400"), 2, "400 instances are above the limit"),
+        (("gemma4-26b-qat-l5", "--restart"), 2, "did you mean 'gemma4-26b-qat-l4'?"),
+        ((SERVICE,), 2, "nothing is asked for"),
+        ((SERVICE, "--stop"), 2, "the list 'lifecycle' does not name 'gemma4-26b-qat-l4'"),
+        ((SERVICE, "--withdraw"), 2, "none is open"),
+        ((SERVICE, "--accelerator", "abacus"), 2, "no usual CPU and memory are known"),
+    ],
+    ids=lambda value: " ".join(value[1:]) if isinstance(value, tuple) else None,
+)
+def test_bad_input_is_refused_with_a_hint_and_nothing_is_stored(machine, words, code, says):
+    ended, out, err = machine(*words, "--why", "x")
+    assert (ended, out, says in err, "Hint: " in err) == (code, "", True, True), err
+    assert work() == ()
+
+
+def test_the_asker_takes_it_back(machine):
+    machine(*LONGER)
+    code, out, _ = machine(SERVICE, "--withdraw", "--why", "not needed", "--by", "ada")
+    assert (code, "ada took it back: not needed" in out) == (0, True)
+    assert [life.phase for life in work()] == [Phase.CLOSED]
+    assert machine(SERVICE, "--withdraw", "--why", "again", "--by", "ada")[0] == 2
+
+
+def test_an_open_incident_is_told_of(asked, capsys):
+    code = main(["change", *LONGER])
+    err = capsys.readouterr().err
+    assert (code, f"{asked.id} is ASKED" in err, "--supersede" in err) == (2, True, True)
+
+
+def test_a_reason_is_wanted(capsys):
+    with pytest.raises(SystemExit):
+        main(["change", SERVICE, "--restart"])
+    assert "--why" in capsys.readouterr().err
