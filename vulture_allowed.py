@@ -30,14 +30,6 @@ _.gpu_zonal_redundancy_disabled
 _.startup_cpu_boost
 _.scaling_mode
 
-# what a change request says of a service as a whole
-_.stops_answering
-_.undo_of
-_.risk_of
-_.already_so
-_.changed_by
-_.changed_at
-
 # tests hold Terraform equal to them
 _.INDEXES
 _.CONTROL_INDEXES

@@ -7,8 +7,20 @@ from agent.core.decision.policy import Mode, Policy
 from agent.core.diagnosis.diagnosis import Diagnosis
 from agent.core.incident.incident import INVALID, Incident
 from agent.core.incident.phase import Phase
-from agent.core.plan.action import Action, Difference, ForPerson, Restart, SetFlag, SetModel, applied, difference
+from agent.core.plan.action import (
+    NO_SERVICE,
+    Action,
+    Difference,
+    ForPerson,
+    LifecycleOperation,
+    Restart,
+    SetFlag,
+    SetModel,
+    applied,
+    difference,
+)
 from agent.core.plan.capacity import Capacity, ContainerFit
+from agent.core.plan.lifecycle import ends_service, lifecycle_of, risk_of, stops_answering, undo_of
 from agent.core.plan.plan import FitSummary, Risk, Rollout
 from agent.core.plan.printed_memory import Printed
 from agent.core.plan.proof import Proof, ProofFigure, affected_memory
@@ -133,14 +145,22 @@ def proposal_of(about: Known, candidate: Candidate) -> Proposal | None:
     if not _may_be_made(about, live, candidate, changed):
         return None
     fit = candidate.fit or fits.assess(incident.service, after)
-    staged = bool(live.spare_accelerator) and live.can_stage and live.ready is not False
-    if fit.fits is False or (not staged and live.pinned_to is not None):
+    operation, ends = lifecycle_of(candidate.actions), any(map(ends_service, candidate.actions))
+    staged = operation is None and bool(live.spare_accelerator) and live.can_stage and live.ready is not False
+    starts_other = operation in {None, LifecycleOperation.CREATE}
+    if (starts_other and fit.fits is False) or (not staged and not ends and live.pinned_to is not None):
         return None
     before = fits.assess(incident.service, live.config)
     proven = proof_of(incident, live, candidate.actions, fits, fit=fit)
     misses = fits.misses(incident.service, after) if affected_memory(candidate.actions) else ""
     prices = _prices(fits, live.config, after, candidate)
-    risk, reasons = _risk(incident, live, fit, before, proven, computed=candidate.fit is not None)
+    if operation is not None:
+        risk, reasons = risk_of(operation, live)
+        undo = undo_of(incident.service, operation, live)
+        takes = stops_answering(incident.service, candidate.actions)
+    else:
+        risk, reasons = _risk(incident, live, fit, before, proven, computed=candidate.fit is not None)
+        undo, takes = _undo(live), fits.takes_away(incident.service, live.config, after, usd_per_h=prices)
     return Proposal(
         actions=candidate.actions,
         difference=changed,
@@ -153,12 +173,12 @@ def proposal_of(about: Known, candidate: Candidate) -> Proposal | None:
         decode_tokens_per_s=candidate.decode_tokens_per_s or fits.decode_tokens_per_s(incident.service, after),
         risk=risk,
         risk_reasons=reasons,
-        undo=_undo(live),
+        undo=undo,
         notes=(*candidate.notes, *([f"misses a need: {misses}"] if misses else [])),
         proof=proven.proof,
         proof_figures=proven.figures,
         proof_missing=proven.missing,
-        takes_away=fits.takes_away(incident.service, live.config, after, usd_per_h=prices),
+        takes_away=takes,
         misses=misses,
     )
 
@@ -206,7 +226,7 @@ def _prices(
     fits: Capacity, before: ServingConfig, after: ServingConfig, candidate: Candidate
 ) -> tuple[float | None, float | None]:
     """USD of an hour before and after: of one instance, or of all that may run where their number is what changes."""
-    was, own = fits.cost_usd_per_h(before), fits.cost_usd_per_h(after)
+    was, own = (0.0 if config == NO_SERVICE else fits.cost_usd_per_h(config) for config in (before, after))
     new = own if own is not None else candidate.cost_usd_per_h
     if before.max_instances == after.max_instances:
         return was, new

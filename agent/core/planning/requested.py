@@ -7,7 +7,7 @@ from agent.core.decision.policy import Mode, Policy
 from agent.core.incident.incident import Incident
 from agent.core.plan.action import Action, Restart, SetFlag, SetModel, applied, difference
 from agent.core.plan.capacity import Capacity, FitOption
-from agent.core.plan.lifecycle import already_so, lifecycle_of
+from agent.core.plan.lifecycle import already_so, ends_service, lifecycle_of
 from agent.core.plan.proof import Memory, Proof, affected_memory
 from agent.core.planning.candidates import Candidate
 from agent.core.planning.planning import Known, Proposal, proposal_of
@@ -119,7 +119,8 @@ def _check_changes(service: str, actions: tuple[Action, ...], live: Live, after:
             why=so or "the service is already as you want it",
             hint=f"see: sre-agent incidents list --service {service}",
         )
-    if live.pinned_to is not None and not (live.spare_accelerator and live.ready is not False):
+    ends = any(map(ends_service, actions))
+    if live.pinned_to is not None and not ends and not (live.spare_accelerator and live.ready is not False):
         raise _refused(
             service,
             f"its traffic, or a share of it, is pinned to {live.pinned_to!r}, so a change in place would not serve",

@@ -1,0 +1,90 @@
+"""A service that is to be created: what its owner declared stands, and what was left open is filled in and proved."""
+
+import pytest
+
+from agent.app.catalogues import read_capacity
+from agent.catalogue.load_bundled import load_default_policy
+from agent.core.decision.policy import Policy
+from agent.core.plan.action import LifecycleOperation
+from agent.core.planning.creation import creation
+from agent.core.service.container_args import flag_map
+from agent.core.service.services import Services, parse_services
+from agent.errors import InputRejected
+
+ENTRY = {
+    "name": "gemma",
+    "platform": "cloud_run",
+    "project": "example-project",
+    "location": "us-central1",
+    "model": "google/gemma-4-26B-A4B-it-qat-w4a16-ct",
+    "checkpoint": "/mnt/models/gemma-4",
+    "mounts": {"/mnt/models": "gs://example-models/all"},
+    "accelerator": "nvidia-l4",
+    "vllm": "0.22.1",
+    "owner": "console",
+    "needs": {"context": 16384, "users": 4},
+}
+
+
+def services(**changes: object) -> Services:
+    return parse_services({"service": [ENTRY | changes]})
+
+
+def made(**changes: object):
+    watched = services(**changes)
+    return creation(watched.services[0], read_capacity(watched))
+
+
+def test_flags_are_filled_in_until_the_arithmetic_says_that_it_fits() -> None:
+    """The needs lead to the context; what does not fit by itself gets the flags that make it fit."""
+    action = made()
+    assert action.operation is LifecycleOperation.CREATE
+    config = action.config
+    flags = flag_map(config.args)
+    assert read_capacity(services()).assess("gemma", config).fits is True
+    assert int(flags["max-model-len"]) >= 16384
+    assert flags["model"] == "/mnt/models/gemma-4"
+    assert (config.image, config.cpu, config.memory_mib) == ("vllm/vllm-openai:v0.22.1", 8.0, 32768)
+    assert (config.min_instances, config.max_instances, config.concurrency) == (0, 1, 4)
+
+
+def test_the_probe_allows_what_the_start_takes_and_the_engine_waits_as_long() -> None:
+    """Computed from the size of the checkpoint and the rate of the mount, with room, and never above the limit."""
+    config = made().config
+    budget = config.startup_probe.budget_s
+    slowest = read_capacity(services()).start_up("gemma", config, seen_s=None).seconds
+    assert min(slowest * 1.5, 1800) <= budget <= 1815
+    assert {e.name: e.value for e in config.env}["VLLM_ENGINE_READY_TIMEOUT_S"] == str(budget)
+    (volume,) = config.volumes
+    assert (volume.mount_path, volume.bucket, volume.options) == ("/mnt/models", "example-models", ("only-dir=all",))
+
+
+def test_what_is_declared_stands() -> None:
+    """The owner's word is not exchanged; what they left open is computed."""
+    declared = {"image": "example/vllm:v1", "flags": "--max-model-len 8192 --port 8080", "max_instances": 2, "cpu": 4}
+    config = made(declared=declared).config
+    flags = flag_map(config.args)
+    assert (config.image, config.max_instances, config.cpu) == ("example/vllm:v1", 2, 4)
+    assert (flags["port"], config.startup_probe.port) == ("8080", 8080)
+
+
+def test_the_default_policy_allows_what_is_filled_in_once_the_service_is_named() -> None:
+    """A creation that no policy could allow would be no help."""
+    policy: Policy = load_default_policy().with_(lifecycle=("gemma",), accelerators=("nvidia-l4",))
+    policy.check((made(),), "gemma")
+
+
+@pytest.mark.parametrize(
+    ("asked", "entry", "says"),
+    [
+        ({"model": "google/other"}, {}, "its model is 'google/gemma-4"),
+        ({"accelerator": "nvidia-h100-80gb"}, {}, "its accelerator is 'nvidia-l4'"),
+        ({"platform": "kubernetes"}, {}, "its platform is 'cloud_run'"),
+        ({}, {"vllm": None}, "neither its image nor its version"),
+    ],
+)
+def test_what_services_toml_does_not_say_is_refused(asked, entry, says) -> None:
+    """Only what services.toml names is created, as it names it."""
+    watched = services(**entry)
+    with pytest.raises(InputRejected, match=says):
+        creation(watched.services[0], read_capacity(watched), **asked)
