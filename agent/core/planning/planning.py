@@ -154,13 +154,7 @@ def proposal_of(about: Known, candidate: Candidate) -> Proposal | None:
     proven = proof_of(incident, live, candidate.actions, fits, fit=fit)
     misses = fits.misses(incident.service, after) if affected_memory(candidate.actions) else ""
     prices = _prices(fits, live.config, after, candidate)
-    if operation is not None:
-        risk, reasons = risk_of(operation, live)
-        undo = undo_of(incident.service, operation, live)
-        takes = stops_answering(incident.service, candidate.actions)
-    else:
-        risk, reasons = _risk(incident, live, fit, before, proven, computed=candidate.fit is not None)
-        undo, takes = _undo(live), fits.takes_away(incident.service, live.config, after, usd_per_h=prices)
+    risk, reasons, undo, takes = _outlook(about, live, candidate, fits=(before, fit), proven=proven, prices=prices)
     return Proposal(
         actions=candidate.actions,
         difference=changed,
@@ -181,6 +175,25 @@ def proposal_of(about: Known, candidate: Candidate) -> Proposal | None:
         takes_away=takes,
         misses=misses,
     )
+
+
+def _outlook(
+    about: Known,
+    live: Live,
+    candidate: Candidate,
+    *,
+    fits: tuple[FitSummary, FitSummary],
+    proven: Proven,
+    prices: tuple[float | None, float | None],
+) -> tuple[Risk, tuple[str, ...], str, str]:
+    """Return the risk with its reasons, how it is undone, and what it takes away."""
+    service, operation = about.incident.service, lifecycle_of(candidate.actions)
+    if operation is not None:
+        takes = stops_answering(service, candidate.actions)
+        return (*risk_of(operation, live), undo_of(service, operation, live), takes)
+    risk, reasons = _risk(about.incident, live, fits[1], fits[0], proven, computed=candidate.fit is not None)
+    after = applied(live.config, candidate.actions)
+    return risk, reasons, _undo(live), about.fits.takes_away(service, live.config, after, usd_per_h=prices)
 
 
 def _may_be_made(about: Known, live: Live, candidate: Candidate, changed: tuple[Difference, ...]) -> bool:
