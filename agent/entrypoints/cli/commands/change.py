@@ -30,7 +30,8 @@ REPEATED = (
     ("--accelerator", "A", "move to another accelerator, such as nvidia-l4"),
 )
 WHOLE = (
-    ("--start", "start a stopped service, with --scale MIN:MAX (default 0:1)"),
+    ("--create", "create the service as services.toml names it, with flags that fit filled in"),
+    ("--start", "start a stopped service, with --scale MIN:MAX (default: as it was)"),
     ("--stop", "stop the service: it answers nothing until it is started"),
     ("--delete", "delete the service, which cannot be undone; wants --confirm NAME"),
     ("--withdraw", "take back the open request that you made for the service"),
@@ -54,6 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     whole = parser.add_mutually_exclusive_group()
     for name, text in WHOLE:
         whole.add_argument(name, action="store_true", help=text)
+    add("--platform", metavar="P", help="where --create creates it; must be what services.toml says")
     add("--confirm", metavar="NAME", default="", help="the name of the service, typed again, for --delete")
     add("--why", metavar="TEXT", required=True, help="the reason; approvers read it")
     add("--supersede", action="store_true", help="take the place of a plan of the service that nobody approved yet")
@@ -95,6 +97,10 @@ def run(args: argparse.Namespace) -> int:
 def _actions(args: argparse.Namespace) -> "tuple[Action, ...]":
     whole = next((name for name in ("start", "stop", "delete") if getattr(args, name)), "")
     once = {name: _single(name, getattr(args, name)) for name in ONCE}
+    if args.create or args.platform:
+        return _creation(args, once)
+    if args.start and not once["scale"]:
+        once["scale"] = _resumes_with(args.service)
     asked = AskedSettings(
         set_flag=tuple(args.set_flag),
         unset_flag=tuple(args.unset_flag),
@@ -105,6 +111,34 @@ def _actions(args: argparse.Namespace) -> "tuple[Action, ...]":
         **once,
     )
     return actions_of(asked, shape_of=_shape_of(args.service))
+
+
+def _creation(args: argparse.Namespace, once: dict[str, str]) -> "tuple[Action, ...]":
+    """Return the creation of what services.toml names; what it is made of is said there, not here."""
+    from agent.app.catalogues import read_capacity, read_services
+    from agent.core.planning.creation import creation
+    from agent.settings import read_settings
+
+    others = [args.set_flag, args.unset_flag, args.set_env, args.restart, once["scale"], once["concurrency"]]
+    if not args.create or any((*others, once["resources"])):
+        raise InputRejected(
+            "the change was not understood",
+            why="--platform belongs to --create" if not args.create else "--create goes with --model and --accelerator",
+            hint="say the rest in services.toml, under [service.declared]",
+        )
+    settings = read_settings()
+    services = read_services(settings)
+    said = {name: once[name] or None for name in ("model", "accelerator")}
+    fits = read_capacity(services, settings)
+    return (creation(services.service(args.service), fits, **said, platform=args.platform),)
+
+
+def _resumes_with(service: str) -> str:
+    """Return the instances that a stopped service had, as MIN:MAX; nothing where nobody can tell from here."""
+    from agent.entrypoints.cli.service_reader import open_service_reader
+
+    live = open_service_reader().views(service)[0].live
+    return "{}:{}".format(*live.resumes_with) if live is not None and live.resumes_with is not None else ""
 
 
 def _single(name: str, given: list[str]) -> str:

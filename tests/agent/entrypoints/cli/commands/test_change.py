@@ -8,9 +8,12 @@ import structlog
 
 from agent.app import build_app
 from agent.core.incident.phase import Phase
+from agent.core.plan.action import Lifecycle, LifecycleOperation
+from agent.core.plan.lifecycle import NOT_THERE
 from agent.entrypoints.cli.commands import change
 from agent.entrypoints.cli.main import main
 from agent.entrypoints.service import handlers
+from agent.ports.platform import NotDeployed, Order
 from agent.ports.store import Query
 from agent.settings import read_settings
 from tests.agent.entrypoints.cli.commands.conftest import EXAMPLE
@@ -127,3 +130,63 @@ def test_a_reason_is_wanted(capsys):
     with pytest.raises(SystemExit):
         main(["change", SERVICE, "--restart"])
     assert "--why" in capsys.readouterr().err
+
+
+LIFECYCLE = f'lifecycle = ["{SERVICE}"]\naccelerators = ["nvidia-l4"]\n'
+
+
+@pytest.fixture
+def named(machine, tmp_path, monkeypatch):
+    """The same machine, whose policy names the service for a lifecycle."""
+    (tmp_path / "policy.toml").write_text(LIFECYCLE)
+    monkeypatch.setenv("POLICY", str(tmp_path / "policy.toml"))
+    return machine
+
+
+def make(*actions, key):
+    """Change the service as the executor does."""
+    platform = build_app(read_settings()).environment.platform_of(SERVICE)
+    try:
+        etag = platform.describe(SERVICE).etag
+    except NotDeployed:
+        etag = NOT_THERE
+    ordered = Order(
+        service=SERVICE, incident="i", effect_key=key, revision=f"{SERVICE}-{key}", etag=etag, actions=actions
+    )
+    platform.apply(ordered)
+
+
+def test_a_creation_is_shown_with_the_flags_that_fit(named):
+    make(Lifecycle(operation=LifecycleOperation.DELETE, confirmed=SERVICE), key="k1")
+    code, out, err = named(SERVICE, "--create", "--why", "a second try", "--by", "ada", "--dry-run")
+    assert (code, err) == (0, "")
+    assert "what this change created is removed again" in out
+    assert "computed, fits at the pessimistic end" in out
+    assert "0.00 USD -> 1.42 USD per hour" in out
+
+
+def test_a_start_gives_back_what_the_service_had(named):
+    make(Lifecycle(operation=LifecycleOperation.STOP), key="k1")
+    code, out, _ = named(SERVICE, "--start", "--why", "needed again", "--by", "ada", "--dry-run")
+    assert code == 0
+    assert "max_instances: 0 -> 1" in out
+
+
+def test_a_stop_says_what_stops_answering(named):
+    code, out, _ = named(SERVICE, "--stop", "--why", "not needed", "--by", "ada", "--dry-run")
+    assert code == 0
+    assert f"{SERVICE} answers no requests until it is started again" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--create", "--set-flag", "x=1"], "--create goes with"),
+        (["--platform", "cloud_run", "--stop"], "--platform belongs to --create"),
+        (["--create", "--platform", "kubernetes"], "its platform is 'cloud_run'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_a_creation_takes_what_services_toml_says(named, words, says):
+    code, _, err = named(SERVICE, *words, "--why", "x", "--by", "ada")
+    assert (code, says in err) == (2, True), err
