@@ -40,6 +40,7 @@ locals {
   updater_permissions    = ["run.services.get", "run.services.update", "run.revisions.get", "run.revisions.list"]
   logs_permissions       = ["logging.logEntries.list"]
   operations_permissions = ["run.operations.get"]
+  lifecycle_permissions  = ["run.services.delete"]
 
   run_services = { for name, s in var.watched : name => s if s.platform == "cloud_run" }
   buckets      = toset(flatten([for s in values(var.watched) : s.buckets]))
@@ -71,6 +72,24 @@ resource "google_project_iam_custom_role" "updater" {
   title       = "SRE agent: updates a service"
   description = "Reads and updates a service and its revisions; cannot create, delete or share one."
   permissions = local.updater_permissions
+}
+
+resource "google_project_iam_custom_role" "lifecycle" {
+  for_each    = length(var.lifecycle_services) > 0 ? local.watched_projects : toset([])
+  project     = each.key
+  role_id     = "sreServiceLifecycle"
+  title       = "SRE agent: deletes a named service"
+  description = "Deletes a service; granted by name, and only for those that were opted in."
+  permissions = local.lifecycle_permissions
+}
+
+resource "google_cloud_run_v2_service_iam_member" "lifecycle" {
+  for_each = { for name, s in local.run_services : name => s if contains(var.lifecycle_services, name) }
+  project  = each.value.project
+  location = each.value.location
+  name     = each.key
+  role     = google_project_iam_custom_role.lifecycle[each.value.project].id
+  member   = module.identity["on_decision"].member
 }
 
 resource "google_project_iam_custom_role" "logs" {

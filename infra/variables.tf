@@ -62,6 +62,17 @@ variable "runtime_accounts" {
   }
 }
 
+variable "lifecycle_services" {
+  description = "Watched Cloud Run services that the agent may delete after an approval; the names in `lifecycle` of policy.toml. None by default."
+  type        = list(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for name in var.lifecycle_services : can(regex("^[a-z][a-z0-9-]{0,48}$", name))])
+    error_message = "Name each service in full, without a pattern."
+  }
+}
+
 variable "sources" {
   description = "Folder with one staged folder per function, as tools/stage_functions.py writes it."
   type        = string

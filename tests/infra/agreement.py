@@ -30,7 +30,7 @@ ROLES = {
 }  # fmt: skip
 PERMISSIONS = {
     "run.services.get", "run.services.update", "run.revisions.get", "run.revisions.list", "run.operations.get",
-    "logging.logEntries.list",
+    "logging.logEntries.list", "run.services.delete",
 }  # fmt: skip
 
 
@@ -196,10 +196,24 @@ def _rights(cloud, code):
         for name in sorted(set(tables) - set(table["functions"])):
             yield f"{holder} names {name}, which is no function"
     yield from _roles(cloud)
+    yield from _lifecycle(cloud)
+
+
+def _lifecycle(cloud):
+    """What deletes is opt-in, granted on services by name to the executor alone, and deletes only."""
+    if cloud.variables["lifecycle_services"].get("default") != []:
+        yield "services may be deleted without anybody having asked for it"
+    if cloud.locals["lifecycle_permissions"] != ["run.services.delete"]:
+        yield f"the role of a lifecycle holds {cloud.locals['lifecycle_permissions']}"
+    granted = cloud.resources["google_cloud_run_v2_service_iam_member", "lifecycle"]
+    if "contains(var.lifecycle_services, name)" not in str(granted["for_each"]):
+        yield "deletion is granted on services that nobody named"
+    if granted["member"] != '${module.identity["on_decision"].member}':
+        yield "somebody else than on_decision may delete a service"
 
 
 def _roles(cloud):
-    granted = {p for key in ("updater", "logs", "operations") for p in cloud.locals[f"{key}_permissions"]}
+    granted = {p for key in ("updater", "logs", "operations", "lifecycle") for p in cloud.locals[f"{key}_permissions"]}
     if granted - PERMISSIONS:
         yield f"own roles hold more than is needed: {sorted(granted - PERMISSIONS)}"
     text = [str(body) for (kind, _), body in cloud.resources.items() if "_iam_" in kind and "custom_role" not in kind]

@@ -21,7 +21,7 @@ def tables(cloud):
     )
     own = "\n".join(
         f"- `{key}`: {', '.join(f'`{p}`' for p in table[f'{key}_permissions'])}"
-        for key in ("updater", "logs", "operations")
+        for key in ("updater", "logs", "operations", "lifecycle")
     )
     return f"{head}{chr(10).join(rows)}\n\nOur own roles hold:\n\n{own}\n"
 
