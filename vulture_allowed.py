@@ -43,6 +43,7 @@ _.strict_slashes
 _.merge_slashes
 _.databases
 _.may_reject
+_.may_withdraw
 _.end_x
 _.budget_x
 _.budget_gib

@@ -1,5 +1,6 @@
 """The control database: requests, kill switch, used receipts, limits, intents of effects, leases, and the record."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
@@ -9,22 +10,61 @@ from pydantic import AwareDatetime
 from agent.core.change.execution import Intent
 from agent.core.change.request import ChangeRequest
 from agent.core.decision.audit import AuditRow
+from agent.core.decision.decision import Ballot
+from agent.core.decision.selector import selects
 from agent.core.value import Value
 from agent.ports.store import MarkStore
 
 
 class Limits(Value):
-    """Changes that were started lately, for the limits."""
+    """Changes that were started lately, for the limits; ``services`` names the service of each of ``all_changes``."""
 
     service_changes: tuple[AwareDatetime, ...] = ()
     all_changes: tuple[AwareDatetime, ...] = ()
+    services: tuple[str, ...] = ()
+
+
+class GroupRate(Value):
+    """How many changes of the services of a group may be started in an hour; ``services`` are patterns."""
+
+    services: tuple[str, ...]
+    per_hour: int
 
 
 class RateLimit(Value):
-    """How many changes may be started: one of a service in ``window_s`` seconds, ``per_hour`` over all."""
+    """How many changes may be started: one of a service in ``window_s`` seconds, ``per_hour`` over all.
+
+    Attributes:
+        groups: Limits of groups to which the service belongs, beside those over all.
+    """
 
     window_s: float
     per_hour: int
+    groups: tuple[GroupRate, ...] = ()
+
+    def allows(self, lately: Sequence[str]) -> bool:
+        """Whether one more change keeps the hourly limits.
+
+        Args:
+            lately: The service of each change of the last hour.
+        """
+        of_groups = ((sum(selects(g.services, name) for name in lately), g.per_hour) for g in self.groups)
+        return len(lately) < self.per_hour and all(count < most for count, most in of_groups)
+
+
+class CastOutcome(StrEnum):
+    """What became of a vote."""
+
+    CAST = "cast"  # it is recorded, and with it the decision that it made
+    STALE = "stale"  # others voted meanwhile; nothing was recorded
+    DECIDED = "decided"  # the plan was decided before; nothing was recorded
+
+
+class CastResult(Value):
+    """What became of a vote; ``decision`` is the one that is held where the plan is decided, else empty."""
+
+    outcome: CastOutcome
+    decision: str = ""
 
 
 class ReceiptUse(StrEnum):
@@ -74,6 +114,19 @@ class ControlStore(MarkStore, Protocol):
 
     def change_request(self, request_id: str) -> ChangeRequest | None:
         """Return a recorded change request as it was signed; None where nobody asked for it."""
+        ...
+
+    def ballot(self, plan_digest: str) -> Ballot | None:
+        """Return the votes about the plan of that digest; None where nobody voted."""
+        ...
+
+    def cast(self, ballot: Ballot, *, before: Ballot | None, decision: str | None = None) -> CastResult:
+        """Replace the votes about a plan, and record with them the decision that they make, in one transaction.
+
+        Nothing is recorded where the votes are not ``before`` any more, or the plan was claimed by whatever decision:
+        so the last vote makes the one decision, and no vote is added or taken back after it. Where the answer was
+        lost, the same call finds its own votes and says STALE, or DECIDED with its own decision.
+        """
         ...
 
     def begin(self, intent: Intent, *, rate_limit: RateLimit | None = None) -> BeginResult:

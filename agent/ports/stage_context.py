@@ -45,6 +45,7 @@ OWNER_OF: Final[dict[Step, Owner]] = {
     Step.REPLAN: Owner.INCIDENT,
     Step.CLOSE: Owner.INCIDENT,
     Step.EXPIRE: Owner.TICK,
+    Step.REMIND: Owner.TICK,
     Step.WATCH: Owner.TICK,
     Step.MEASURE: Owner.TICK,
     Step.CONCLUDE: Owner.TICK,

@@ -14,6 +14,7 @@ from agent.core.text.safe_text import slack_code, slack_mrkdwn, slack_plain
 from agent.core.value import Value, digest
 from agent.presentation.event_text import steps
 from agent.presentation.evidence import place_of
+from agent.presentation.freeze_text import limit_lines
 from agent.presentation.plan_title import as_sentence, plan_title
 from agent.presentation.proof_text import PROOFS, proof_lines
 from agent.presentation.request_text import request_reason
@@ -79,6 +80,7 @@ def card(incident: Incident, timeline: tuple[Event, ...], *, redact: Redact, con
     if incident.plan is not None:
         blocks += _plan(incident.plan, prose, code)
         blocks += _decided(incident, prose)
+        blocks += _limits(incident, prose)
         if incident.phase is Phase.ASKED:
             blocks += _asking(incident, incident.plan, console_url)
     if incident.ended_why:
@@ -160,6 +162,14 @@ def _decided(incident: Incident, prose: Callable[[str, int], str]) -> list[Block
     why = f": {prose(why, 600)}" if why else ""
     by = prose(decision.shown, 200)
     return [_section(f"*{word}* by {by} through {decision.channel}{proven}, {decision.at:%H:%M:%S} UTC{why}")]
+
+
+def _limits(incident: Incident, prose: Callable[[str, int], str]) -> list[Block]:
+    """Freeze windows and whom the plan was put to, for as long as it can be answered."""
+    if incident.phase is not Phase.ASKED:
+        return []
+    said = limit_lines(incident.approvals, incident.phase_at)
+    return [_section("\n".join(prose(line, 600) for line in said[:4]))] if said else []
 
 
 def _asking(incident: Incident, plan: Plan, console_url: str) -> list[Block]:

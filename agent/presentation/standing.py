@@ -11,6 +11,7 @@ from agent.core.incident.phase import Phase
 from agent.core.plan.plan import Rollout
 from agent.core.value import Value
 from agent.presentation.changes import changed_so_far
+from agent.presentation.freeze_text import approvals_text
 from agent.presentation.measured import how_checked
 from agent.presentation.request_text import REQUEST_LABELS, REQUEST_SENTENCES
 
@@ -204,6 +205,9 @@ def _asked(incident: Incident) -> str:
         return f"This is a task for a person; somebody can take it on {until}."
     if not incident.may_change:
         return f"This is a replay, so its plan can be rejected and not approved, {until}."
+    several = approvals_text(incident.approvals)
+    if several:
+        return f"A plan needs approval {until}. {several}"
     return f"A plan needs your approval {until}."
 
 

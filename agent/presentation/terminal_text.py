@@ -11,6 +11,7 @@ from agent.core.plan.plan import DIGEST_SHOWN, Plan
 from agent.core.text.field_labels import field_text
 from agent.core.text.safe_text import shortened, terminal
 from agent.presentation.evidence import field_source, place_of
+from agent.presentation.freeze_text import limit_lines
 from agent.presentation.measured import figure_words, judgement_text
 from agent.presentation.plan_title import as_sentence, plan_title
 from agent.presentation.proof_text import proof_text
@@ -58,6 +59,7 @@ def lines(incident: Incident, *, now: datetime) -> tuple[str, ...]:
     if incident.verification is not None:
         said += _measured(incident.verification)
     if asked and incident.plan is not None:
+        said += [f"  note       {terminal(line)}" for line in limit_lines(incident.approvals, now)]
         said += _answers(incident, incident.plan)
     return tuple(said)
 

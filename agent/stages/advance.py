@@ -9,7 +9,7 @@ from agent.core.incident.incident import Incident
 from agent.core.incident.step import Step, due_step
 from agent.errors import InputRejected, StateConflict
 from agent.ports.stage_context import OWNER_OF, StageContext
-from agent.stages.ask import ask, expire
+from agent.stages.ask import ask, expire, remind
 from agent.stages.call_platform import call_platform
 from agent.stages.close_request import close_request
 from agent.stages.decision_to_execution import begin_execution
@@ -38,6 +38,7 @@ STAGE_OF: dict[Step, Stage] = {
     Step.PLAN_REQUEST: plan_request,
     Step.ASK: ask,
     Step.EXPIRE: expire,
+    Step.REMIND: remind,
     Step.BEGIN: begin_execution,
     Step.CALL: call_platform,
     Step.WATCH: watch_operation,

@@ -1,23 +1,72 @@
-"""A plan is shown to people, who answer it until it expires."""
+"""A plan is shown to people, who answer it until it expires; where nobody does, further groups are told."""
 
+from datetime import datetime
+
+from agent.core.decision.approvals import Approvals, approvals_of
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
+from agent.core.plan.plan import Plan
+from agent.errors import SreError
 from agent.ports.bus import Topic
 from agent.ports.stage_context import StageContext
 from agent.stages.shared.approval import is_automatic
+from agent.stages.shared.budget import budget_refusal
 from agent.stages.shared.commit import message_for, save
 from agent.stages.shared.outcome import StageOutcome
+
+REMINDED = "nobody answered; told"
 
 
 def ask(context: StageContext, incident: Incident) -> StageOutcome:
     """Show the plan to people and wait for one answer."""
     now = context.now_for(incident)
     plan = incident.require_plan()
-    due = incident.model_request.wake_at(plan.expires_at) if incident.model_request is not None else plan.expires_at
-    asked = incident.move(Phase.ASKED, now=now, due_at=due)
+    asked = incident.move(Phase.ASKED, now=now, approvals=approvals_for(context, plan, now))
     also = (message_for(incident, Topic.DECISIONS, "auto"),) if is_automatic(context, incident, plan) else ()
     what = f"asked about plan {plan.id}, until {plan.expires_at:%H:%M:%S} UTC"
-    save(context, asked, what, now=now, also=also)
+    save(context, asked.with_(due_at=asked.answer_due_at), what, now=now, also=also)
+    return StageOutcome.MOVED
+
+
+def approvals_for(context: StageContext, plan: Plan, now: datetime) -> Approvals | None:
+    """Return how a plan is asked about; None of a task for a person, which asks for no approval of a change."""
+    if plan.by_person:
+        return None
+    policy, service = context.rules.policy, plan.target.service
+    asked = approvals_of(
+        policy,
+        plan=plan.id,
+        service=service,
+        requirement=policy.requirement(service, plan.actions),
+        asked_at=now,
+        expires_at=plan.expires_at,
+        asked_for=plan.asked_by is not None,
+    )
+    return asked.with_(over_budget=_over_budget(context, plan))
+
+
+def _over_budget(context: StageContext, plan: Plan) -> str:
+    """Say beforehand what the executor would refuse; where prices cannot be had now, it alone says so."""
+    policy = context.rules.policy
+    if policy.budget_usd_per_h is None and not policy.limits_of(plan.target.service):
+        return ""
+    try:
+        live = context.live(plan.target.service)
+        return budget_refusal(context, plan, live.config) if live is not None else ""
+    except SreError:
+        return ""
+
+
+def remind(context: StageContext, incident: Incident) -> StageOutcome:
+    """Tell the next group of approvers, once, where nobody answered in time."""
+    now = context.now_for(incident)
+    approvals = incident.approvals
+    reminder = approvals.next_escalation if approvals is not None else None
+    if approvals is None or reminder is None or now < reminder.at:
+        return StageOutcome.WAITING
+    told = incident.with_(approvals=approvals.with_(told=approvals.told + 1))
+    who = f"{reminder.group} ({', '.join(reminder.names) or 'nobody is in it'})"
+    save(context, told.with_(due_at=told.answer_due_at), f"{REMINDED} {who}", now=now, wake=False)
     return StageOutcome.MOVED
 
 
@@ -27,5 +76,9 @@ def expire(context: StageContext, incident: Incident) -> StageOutcome:
     plan = incident.require_plan()
     if now < plan.expires_at:
         return StageOutcome.WAITING
-    save(context, incident.move(Phase.EXPIRED, now=now, due_at=now), f"plan {plan.id} expired unanswered", now=now)
+    given = incident.approvals.given if incident.approvals is not None else ()
+    how = (
+        f"with {len(given)} of {incident.approvals.needed} approvals" if given and incident.approvals else "unanswered"
+    )
+    save(context, incident.move(Phase.EXPIRED, now=now, due_at=now), f"plan {plan.id} expired {how}", now=now)
     return StageOutcome.MOVED

@@ -4,16 +4,18 @@ from datetime import datetime, timedelta
 
 from agent.core.change.execution import Effect, EffectKind, Execution, Intent, revision_name
 from agent.core.change.verification import Verification
+from agent.core.decision.selector import selects
 from agent.core.incident.incident import INVALID, Incident, Remedy
 from agent.core.incident.phase import Phase
 from agent.core.plan.plan import Plan
 from agent.core.service.serving import Live
 from agent.core.value import canonical
-from agent.ports.control import RateLimit, ReceiptUse
+from agent.ports.control import GroupRate, RateLimit, ReceiptUse
 from agent.ports.stage_context import StageContext
 from agent.ports.store import change_head, head_key
 from agent.stages.shared.approval import refused
 from agent.stages.shared.approved_plan import check_allowed, check_as_shown, describe_service, platform_order
+from agent.stages.shared.budget import budget_refusal
 from agent.stages.shared.commit import save
 from agent.stages.shared.effects import REFUSALS, close_effect, key_of
 from agent.stages.shared.kill_switch import changes_stopped
@@ -34,12 +36,15 @@ def begin_execution(context: StageContext, incident: Incident) -> StageOutcome:
             return _hand_over(context, incident, plan, now)
         live = describe_service(context, plan)
         check_as_shown(context, incident, plan, live)
+        _check_budget(context, plan, live)
     except REFUSALS as refusal:
         return _refuse(context, incident, str(refusal), now)
     barred = _not_valid(context, incident, plan, live)
     if barred:
         return _refuse_for_good(context, incident, plan, barred, now)
-    begun = context.control_store().begin(_intent(incident, plan, live, now), rate_limit=rate_limit(context))
+    begun = context.control_store().begin(
+        _intent(incident, plan, live, now), rate_limit=rate_limit(context, incident.service)
+    )
     if begun.use is ReceiptUse.RATE_LIMITED:
         return _wait(context, incident, plan, now)
     if begun.use is not ReceiptUse.OURS or begun.intent is None:
@@ -67,10 +72,19 @@ def _wait(context: StageContext, incident: Incident, plan: Plan, now: datetime) 
     return StageOutcome.WAITING
 
 
-def rate_limit(context: StageContext) -> RateLimit:
-    """Return how many changes the policy allows."""
+def rate_limit(context: StageContext, service: str) -> RateLimit:
+    """Return how many changes the policy allows: over all services, and of the groups to which one belongs."""
     policy = context.rules.policy
-    return RateLimit(window_s=policy.change_window_s, per_hour=policy.changes_per_hour)
+    limits = policy.limits_of(service)
+    return RateLimit(
+        window_s=max([policy.change_window_s, *(m.change_window_s for m in limits if m.change_window_s is not None)]),
+        per_hour=policy.changes_per_hour,
+        groups=tuple(
+            GroupRate(services=m.services, per_hour=m.changes_per_hour)
+            for m in limits
+            if m.changes_per_hour is not None
+        ),
+    )
 
 
 def next_slot_at(context: StageContext, service: str, now: datetime) -> datetime | None:
@@ -79,16 +93,19 @@ def next_slot_at(context: StageContext, service: str, now: datetime) -> datetime
     Raises:
         DependencyFailed: The limits could not be read; nothing may start.
     """
-    policy = context.rules.policy
+    rate = rate_limit(context, service)
     hour = timedelta(hours=1)
-    window = timedelta(seconds=policy.change_window_s)
+    window = timedelta(seconds=rate.window_s)
     limits = context.control_store().limits(service, now - max(hour, window))
     waits = [at + window for at in limits.service_changes if at + window > now]
-    lately = sorted(at for at in limits.all_changes if at + hour > now)
-    if policy.changes_per_hour <= 0:
-        return now + hour
-    if len(lately) >= policy.changes_per_hour:
-        waits.append(lately[-policy.changes_per_hour] + hour)
+    lately = [(at, of) for at, of in zip(limits.all_changes, limits.services, strict=True) if at + hour > now]
+    counted = [(sorted(at for at, _ in lately), rate.per_hour)]
+    counted += [(sorted(at for at, of in lately if selects(g.services, of)), g.per_hour) for g in rate.groups]
+    for changes, most in counted:
+        if most <= 0:
+            return now + hour
+        if len(changes) >= most:
+            waits.append(changes[-most] + hour)
     return max(waits, default=None)
 
 
@@ -99,6 +116,12 @@ def _may(context: StageContext, incident: Incident, plan: Plan, now: datetime) -
     stopped = changes_stopped(context)
     if stopped:
         raise refused(plan, stopped, "make the change by hand; this incident asks no more")
+
+
+def _check_budget(context: StageContext, plan: Plan, live: Live) -> None:
+    over = budget_refusal(context, plan, live.config)
+    if over:
+        raise refused(plan, over, "raise budget_usd_per_h in policy.toml, or reject the plan")
 
 
 def _not_valid(context: StageContext, incident: Incident, plan: Plan, live: Live) -> str:

@@ -81,7 +81,7 @@ def _described(context: StageContext, service: str) -> tuple[Live | None, str]:
 def store_plan(context: StageContext, incident: Incident, plan: Plan, now: datetime) -> Incident:
     """Save the plan and move on to asking."""
     planned = incident.move(Phase.PLANNED, now=now, plan=plan, plans_made=plan.ordinal, due_at=now)
-    cleared = planned.with_(decision=None, execution=None, verification=None, ended_why="")
+    cleared = planned.with_(decision=None, approvals=None, execution=None, verification=None, ended_why="")
     return save(context, cleared, f"plan {plan.id}: {plan.why}", now=now, tell=False, plan=plan)
 
 

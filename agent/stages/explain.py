@@ -55,7 +55,8 @@ def _save_quietly(context: StageContext, incident: Incident, model_request: Mode
 def _with(incident: Incident, model_request: ModelRequest) -> Incident:
     if incident.phase is not Phase.ASKED or incident.plan is None:
         return incident.with_(model_request=model_request)
-    return incident.with_(model_request=model_request, due_at=model_request.wake_at(incident.plan.expires_at))
+    asked = incident.with_(model_request=model_request)
+    return asked.with_(due_at=asked.answer_due_at)
 
 
 def _settled(

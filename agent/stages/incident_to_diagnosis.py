@@ -83,7 +83,7 @@ def _next(context: StageContext, incident: Incident, weighed: Incident, now: dat
         withdraw(context, weighed, why, now)
         return StageOutcome.MOVED
     rests = incident.phase is Phase.ASKED and weighed.plan is not None
-    noted = weighed.with_(due_at=weighed.plan.expires_at) if rests and weighed.plan else weighed
+    noted = weighed.with_(due_at=weighed.answer_due_at) if rests else weighed
     says = "" if after.sentence == before.sentence else after.sentence
     save(context, noted, says, now=now, tell=bool(says) or after.says != before.says)
     return StageOutcome.NOTED

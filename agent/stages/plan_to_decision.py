@@ -1,58 +1,39 @@
 """A plan is answered once, by a person or by policy; the answer is signed over exactly that plan."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 
-from agent.core.decision.decision import NO_REASON, Channel, Choice, Decision, sign
+from agent.core.decision.decision import NO_REASON, Channel, Choice, Decision, Vote, sign
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.core.plan.plan import DIGEST_SHOWN, Plan
 from agent.errors import InputRejected, PolicyRefused, StateConflict
 from agent.ports.stage_context import StageContext
 from agent.presentation.plan_title import plan_title
-from agent.stages.shared.approval import is_automatic, refusal_of_decider
+from agent.stages.shared.approval import is_automatic, person_of, refusal_of_decider
 from agent.stages.shared.commit import save
 from agent.stages.shared.database_pair import WAY_BACK, note_reached, pairing_fault
+from agent.stages.shared.decision_request import DecisionRequest, NotRecorded
+from agent.stages.shared.freezes import broken_freezes
 from agent.stages.shared.kill_switch import kill_switch_message, kill_switch_reason
 from agent.stages.shared.outcome import StageOutcome
 from agent.stages.shared.recorded_request import check_requested
+from agent.stages.shared.votes import RIVALS, cast_vote, put_vote_on_record, show_votes, withdraw_vote
 
-RIVALS = 5
 POLICY_NAME = "policy"  # who decides where policy says automatic
 
 
-class NotRecorded(StateConflict):
-    """Nothing stands against the word, and yet it is not recorded: the very same may be said again."""
+__all__ = ["POLICY_NAME", "DecisionRequest", "NotRecorded", "auto_approve", "plan_to_decision"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class DecisionRequest:
-    """What somebody said about a plan, as the channel heard it.
-
-    Attributes:
-        why: Their reason, untrusted; secrets are taken out of it before it is kept.
-        plan_digest: The digest that was shown to them, or its first ``DIGEST_SHOWN`` characters or more; None where
-            the channel shows the plan itself.
-        verified: Whether the channel proved who they are.
-        is_awaited: Whether somebody still waits for the answer; asked right before it is recorded.
-    """
-
-    plan: str
-    answer: Choice
-    who: str
-    channel: Channel
-    verified: bool
-    why: str = ""
-    plan_digest: str | None = None
-    is_awaited: Callable[[], bool] = lambda: True
-
-
-def plan_to_decision(context: StageContext, word: DecisionRequest) -> Decision:
+def plan_to_decision(context: StageContext, word: DecisionRequest) -> Decision | Vote:
     """Record one answer to one plan and order what follows from it.
 
+    Where the rules ask for several people, an approval is a vote until the last one makes the decision; until then it
+    can be taken back.
+
     Returns:
-        The signed decision; for a repeated identical answer, the one that was recorded first.
+        The signed decision, or the vote where more are needed; for a repeated identical answer, the one that was
+        recorded first.
 
     Raises:
         InputRejected: There is no such plan.
@@ -60,32 +41,96 @@ def plan_to_decision(context: StageContext, word: DecisionRequest) -> Decision:
         StateConflict: Somebody was faster; the message names who.
         NotRecorded: Nobody waits for the answer any more, or others kept writing; say it again.
     """
-    plan = context.store.plan(word.plan)
-    if plan is None:
-        raise InputRejected(
-            f"plan {word.plan!r} was not decided", why="there is none with that id", hint="see: sre-agent incidents"
-        )
+    plan = _plan_of(context, word.plan)
+    if word.withdraw:
+        return _withdrawn(context, plan, word)
     incident = context.store.load(plan.incident)
     if incident.decision is not None and incident.decision.plan == plan.id:
         return _repeated(incident.decision, word)
     now = context.now_for(incident)
     _check(context, incident, plan, word)
     if now >= plan.expires_at:
-        raise _refused(plan, f"it expired at {plan.expires_at:%Y-%m-%d %H:%M:%S} UTC", "wait for the next plan")
+        given = f" with {incident.approvals.given_text}" if incident.approvals and incident.approvals.given else ""
+        raise _refused(plan, f"it expired at {plan.expires_at:%Y-%m-%d %H:%M:%S} UTC{given}", "wait for the next plan")
     if word.answer is Choice.APPROVE and not plan.by_person:
         _check_switch(context, plan)
-    signed = _signed(context, plan, word, now)
-    if not word.is_awaited():
-        raise NotRecorded(
-            f"plan {plan.id!r} was not decided", why="it took longer than the caller waits", hint="send it again"
-        )
-    decision, row = _first(context, signed)
+        needed = context.rules.policy.requirement(plan.target.service, plan.actions).approvals
+        if needed > 1 and word.channel is not Channel.POLICY:
+            return _vote(context, incident, plan, word, needed=needed, now=now)
+    signed = _signed(context, plan, word, now, breaks=broken_freezes(context, plan, word, now))
+    _check_awaited(plan, word)
+    held = context.control_store().claim(signed.incident, signed.plan, signed.model_dump_json())
+    return _repeated(_finish(context, incident, held), word)
+
+
+def _finish(context: StageContext, incident: Incident, held: str) -> Decision:
+    """Bring the decision that holds the plan on record and into the incident, whoever made it."""
+    decision, row = _on_record(context, held)
     try:
         _record(context, incident, decision)
     except StateConflict:
         _record_again(context, decision)
     note_reached(context.store, context.control_store(), row)
-    return _repeated(decision, word)
+    return decision
+
+
+def _vote(
+    context: StageContext, incident: Incident, plan: Plan, word: DecisionRequest, *, needed: int, now: datetime
+) -> Decision | Vote:
+    """Record one approval of several; the last one makes the decision, in the same transaction."""
+    if plan.policy != context.rules.policy.digest:
+        why = "the policy or a freeze window changed since it was made, so it and its approvals are void"
+        raise _refused(plan, why, f"reject it to get a new plan: sre-agent reject {plan.id} --why TEXT")
+
+    def vote_of(earlier: tuple[Vote, ...]) -> Vote:
+        spared = {name for vote in earlier for name in vote.breaks}
+        breaks = broken_freezes(context, plan, word, now, spared=frozenset(spared))
+        _check_awaited(plan, word)
+        return _unsigned(context, plan, word, now, breaks).signed(context.receipts())
+
+    def decision_of(votes: tuple[Vote, ...]) -> Decision | None:
+        if len({vote.person for vote in votes}) < needed:
+            return None
+        breaks = tuple(dict.fromkeys(name for vote in votes for name in vote.breaks))
+        return _signed(context, plan, word, now, breaks=breaks, votes=votes)
+
+    person = person_of(context, channel=word.channel, who=word.who, verified=word.verified)
+    voter = (person, word.channel, word.who)
+    cast = cast_vote(context, plan, voter=voter, vote_of=vote_of, decision_of=decision_of)
+    if cast is None:
+        raise _not_yet(plan.id, "others are answering it at this moment")
+    if cast.decision:
+        return _repeated(_finish(context, incident, cast.decision), word)
+    put_vote_on_record(context, cast.vote, "vote.approve")
+    by = cast.vote.shown
+    show_votes(context, plan, f"plan {plan.id} approved by {by} through {word.channel}; more are needed", by=by)
+    return cast.vote
+
+
+def _withdrawn(context: StageContext, plan: Plan, word: DecisionRequest) -> Vote:
+    """Take back an approval of a plan that needs more of them; only before it is decided."""
+    person = person_of(context, channel=word.channel, who=word.who, verified=word.verified)
+    vote = withdraw_vote(context, plan, voter=(person, word.channel, word.who), why=word.why)
+    put_vote_on_record(context, vote, "vote.withdraw")
+    why = f": {vote.why}" if vote.why else ""
+    show_votes(context, plan, f"{vote.shown} withdrew the approval of plan {plan.id}{why}", by=vote.shown)
+    return vote
+
+
+def _plan_of(context: StageContext, plan_id: str) -> Plan:
+    plan = context.store.plan(plan_id)
+    if plan is None:
+        raise InputRejected(
+            f"plan {plan_id!r} was not decided", why="there is none with that id", hint="see: sre-agent incidents"
+        )
+    return plan
+
+
+def _check_awaited(plan: Plan, word: DecisionRequest) -> None:
+    if not word.is_awaited():
+        raise NotRecorded(
+            f"plan {plan.id!r} was not decided", why="it took longer than the caller waits", hint="send it again"
+        )
 
 
 def auto_approve(context: StageContext, incident_id: str) -> StageOutcome:
@@ -132,14 +177,18 @@ def _check_switch(context: StageContext, plan: Plan) -> None:
         raise _refused(plan, stopped, f"turn it off (sre-agent stop --off), then: sre-agent approve {plan.id}")
 
 
-def _first(context: StageContext, decision: Decision) -> tuple[Decision, int]:
-    """Claim the plan for this decision; return the one that holds it, ours or the winner's, and its row of the record.
+def _on_record(context: StageContext, held: str) -> tuple[Decision, int]:
+    """Return the decision that holds the plan, ours or the winner's, and its row of the record.
 
     The claim holds the whole decision, so that whoever comes next finishes what a dead writer began, the record too.
     """
     control = context.control_store()
-    held = control.claim(decision.incident, decision.plan, decision.model_dump_json())
     first = Decision.model_validate_json(held)
+    if first.breaks:
+        why = f"{', '.join(first.breaks)}: {next((v.why for v in first.votes if v.breaks), first.why)}"
+        control.append(
+            at=first.at, kind="freeze.break_glass", incident=first.incident, who=first.who, body=why, once=True
+        )
     row = control.append(
         at=first.at, kind=f"decision.{first.answer}", incident=first.incident, who=first.who, body=held, once=True
     )
@@ -163,11 +212,11 @@ def _record_again(context: StageContext, decision: Decision) -> None:
         except StateConflict:
             continue
         return
-    raise NotRecorded(
-        f"plan {decision.plan!r} is not recorded yet",
-        why="other workers are writing to its incident",
-        hint=f"try again: sre-agent approve {decision.plan}",
-    )
+    raise _not_yet(decision.plan, "other workers are writing to its incident")
+
+
+def _not_yet(plan_id: str, why: str) -> NotRecorded:
+    return NotRecorded(f"plan {plan_id!r} is not recorded yet", why=why, hint=f"try again: sre-agent approve {plan_id}")
 
 
 def _record(context: StageContext, incident: Incident, decision: Decision) -> None:
@@ -177,6 +226,7 @@ def _record(context: StageContext, incident: Incident, decision: Decision) -> No
     how = f" through {decision.channel}" + ("" if decision.verified else ", not verified")
     why = decision.why or ("" if approved else NO_REASON)
     what = f"plan {decision.plan} {'approved' if approved else 'rejected'} by {decision.shown}{how}"
+    what += f", in spite of the freeze window {' and '.join(decision.breaks)}" if decision.breaks else ""
     save(context, moved, what + (f": {why}" if why else ""), now=decision.at, by=decision.shown)
 
 
@@ -202,6 +252,9 @@ def _check(context: StageContext, incident: Incident, plan: Plan, word: Decision
     )
     if barred:
         raise _refused(plan, barred, "ask somebody whom policy.toml names for this service")
+    over = incident.approvals.over_budget if incident.approvals is not None else ""
+    if word.answer is Choice.APPROVE and over:
+        raise _refused(plan, over, "raise budget_usd_per_h in policy.toml, or reject it to get another plan")
     if word.answer is Choice.APPROVE and not incident.may_change and not plan.by_person:
         raise _refused(
             plan,
@@ -218,7 +271,15 @@ def _is_digest(shown: str, plan: Plan) -> bool:
     return len(shown) >= DIGEST_SHOWN and plan.digest.startswith(shown)
 
 
-def _signed(context: StageContext, plan: Plan, word: DecisionRequest, now: datetime) -> Decision:
+def _signed(
+    context: StageContext,
+    plan: Plan,
+    word: DecisionRequest,
+    now: datetime,
+    *,
+    breaks: tuple[str, ...] = (),
+    votes: tuple[Vote, ...] = (),
+) -> Decision:
     approver = context.rules.policy.approver(word.channel, word.who) if word.verified else None
     return sign(
         Decision(
@@ -236,19 +297,42 @@ def _signed(context: StageContext, plan: Plan, word: DecisionRequest, now: datet
             target=plan.target,
             policy=plan.policy,
             prior_template=plan.prior_template,
+            votes=votes,
+            breaks=breaks,
         ),
         context.receipts(),
     )
 
 
+def _unsigned(context: StageContext, plan: Plan, word: DecisionRequest, now: datetime, breaks: tuple[str, ...]) -> Vote:
+    approver = context.rules.policy.approver(word.channel, word.who) if word.verified else None
+    return Vote(
+        plan=plan.id,
+        plan_digest=plan.digest,
+        incident=plan.incident,
+        person=person_of(context, channel=word.channel, who=word.who, verified=word.verified),
+        who=word.who,
+        name=approver.name if approver is not None else "",
+        verified=word.verified,
+        channel=word.channel,
+        breaks=breaks,
+        why=context.rules.redact(word.why),
+        at=now,
+    )
+
+
 def _repeated(decision: Decision, word: DecisionRequest) -> Decision:
-    if decision.answer is word.answer and decision.who == word.who:
+    if decision.answer is word.answer and (decision.who == word.who or _voted(decision, word)):
         return decision
     raise StateConflict(
         f"plan {decision.plan!r} was not decided again",
         why=f"{decision.shown} said {decision.answer} through {decision.channel} at {decision.at:%H:%M:%S} UTC",
         hint=f"see what happens next: sre-agent incidents show {decision.incident}",
     )
+
+
+def _voted(decision: Decision, word: DecisionRequest) -> bool:
+    return any((vote.channel, vote.who) == (word.channel, word.who) for vote in decision.votes)
 
 
 def _refused(plan: Plan, why: str, hint: str) -> PolicyRefused:

@@ -46,9 +46,12 @@ def preview_change(context: StageContext, asked: ChangeAsked) -> ChangePreview:
         target=asked.target,
     )
     plan = requested_plan(context, requested_incident(request, service.platform, now), now)
-    others = (a for a in context.rules.policy.approvers_of(service.name) if asked.who.casefold() not in a.identities)
+    required = context.rules.policy.requirement(service.name, plan.actions)
+    own = may_approve_own(local=context.local, verified=False, asked_through=asked.channel, rule=required.self_approve)
+    people = context.rules.policy.approvers_of(service.name, required)
+    others = (a for a in people if own or asked.who.casefold() not in a.identities)
     return ChangePreview(
         plan=plan,
         approvers=tuple(a.name for a in others),
-        self_approval=may_approve_own(local=context.local, verified=False, asked_through=asked.channel),
+        self_approval=own,
     )

@@ -5,7 +5,7 @@ from datetime import timedelta, timezone
 import pytest
 
 from agent.core.decision.audit import Soundness, verify
-from agent.ports.control import KillSwitch, RateLimit, ReceiptUse
+from agent.ports.control import CastOutcome, CastResult, GroupRate, KillSwitch, RateLimit, ReceiptUse
 
 
 class TestClaims:
@@ -38,6 +38,83 @@ class TestRequests:
         assert len({request.why for request in told}) == 1
 
 
+class TestBallots:
+    def test_votes_are_kept_and_replaced_as_they_were_seen(self, open_control, make):
+        control, other = open_control(), open_control()
+        assert control.ballot("d" * 64) is None
+        one = make.ballot(make.vote("Ada", why='"\u202e\\'))
+        assert control.cast(one, before=None).outcome is CastOutcome.CAST
+        assert other.ballot("d" * 64) == one
+        two = one.with_vote(make.vote("Ben"))
+        assert other.cast(two, before=one).outcome is CastOutcome.CAST
+        assert control.ballot("d" * 64) == two
+        assert control.ballot("e" * 64) is None
+
+    def test_who_saw_other_votes_records_nothing(self, control, make):
+        """Not one more vote, and not the decision that they would have made."""
+        one, two = make.ballot(make.vote("Ada")), make.ballot(make.vote("Ben"))
+        control.cast(one, before=None)
+        assert control.cast(two, before=None, decision="yes").outcome is CastOutcome.STALE
+        assert control.cast(one.with_vote(make.vote("Cyd")), before=two, decision="yes").outcome is CastOutcome.STALE
+        assert control.ballot("d" * 64) == one
+        assert control.claim("inc-a", "p-1", "no") == "no"
+
+    def test_the_last_vote_makes_the_decision_in_one_transaction(self, open_control, make):
+        control = open_control()
+        one = make.ballot(make.vote("Ada"))
+        control.cast(one, before=None)
+        two = one.with_vote(make.vote("Ben"))
+        assert control.cast(two, before=one, decision="yes") == CastResult(outcome=CastOutcome.CAST, decision="yes")
+        assert open_control().claim("inc-a", "p-1", "no") == "yes"
+        again = control.cast(two, before=two, decision="yes again")
+        assert again == CastResult(outcome=CastOutcome.DECIDED, decision="yes")
+
+    def test_after_a_rejection_no_vote_is_added_or_taken_back(self, open_control, make):
+        control = open_control()
+        one = make.ballot(make.vote("Ada"))
+        control.cast(one, before=None)
+        open_control().claim("inc-a", "p-1", "no")
+        two = one.with_vote(make.vote("Ben"))
+        assert control.cast(two, before=one, decision="yes") == CastResult(outcome=CastOutcome.DECIDED, decision="no")
+        back = one.with_vote(make.vote("Ada", withdrawn_at=make.at(1)))
+        assert control.cast(back, before=one).outcome is CastOutcome.DECIDED
+        assert control.ballot("d" * 64) == one
+
+    def test_of_racing_voters_each_round_exactly_one_is_recorded(self, open_control, make):
+        handles = [open_control() for _ in range(4)]
+        for n in range(10):
+            digest = f"{n:064d}"
+
+            def work(w, n=n, digest=digest):
+                mine = make.ballot(make.vote(f"V{w}"), digest=digest, plan=f"p-{n}")
+                return handles[w].cast(mine, before=None, decision=f"d-{w}").outcome
+
+            told = make.together(4, work)
+            assert told.count(CastOutcome.CAST) == 1, told
+            (winner,) = [w for w, outcome in enumerate(told) if outcome is CastOutcome.CAST]
+            assert handles[0].claim("inc-a", f"p-{n}", "late") == f"d-{winner}"
+            assert [v.person for v in handles[0].ballot(digest).votes] == [f"V{winner}"]
+
+    def test_a_withdrawal_and_the_last_vote_cannot_both_win(self, open_control, make):
+        """Either the vote is gone and there is no decision, or the decision stands with both votes."""
+        handles = [open_control() for _ in range(2)]
+        for n in range(10):
+            digest, plan = f"{n:064d}", f"p-{n}"
+            one = make.ballot(make.vote("Ada"), digest=digest, plan=plan)
+            handles[0].cast(one, before=None)
+            back = one.with_vote(make.vote("Ada", withdrawn_at=make.at(1)))
+            both = one.with_vote(make.vote("Ben"))
+            casts = [
+                lambda back=back, one=one: handles[0].cast(back, before=one),
+                lambda both=both, one=one: handles[1].cast(both, before=one, decision="yes"),
+            ]
+            told = make.together(2, lambda w, casts=casts: casts[w]().outcome)
+            assert told.count(CastOutcome.CAST) == 1, told
+            decided = handles[0].claim("inc-a", plan, "late") == "yes"
+            assert decided is (told[1] is CastOutcome.CAST)
+            assert handles[0].ballot(digest) == (both if decided else back)
+
+
 class TestReceipts:
     def test_a_receipt_starts_one_effect_however_often_it_is_tried(self, control, make):
         begun = [control.begin(make.intent(service="gemma", applied_at=make.at(n))) for n in range(3)]
@@ -53,12 +130,23 @@ class TestReceipts:
             assert won.count(ReceiptUse.OURS) == 1
             assert won.count(ReceiptUse.SPENT) == 3
 
+    def test_a_limit_of_a_group_counts_the_changes_of_its_services_alone(self, control, make):
+        limit = RateLimit(window_s=1, per_hour=9, groups=(GroupRate(services=("prod-*",), per_hour=2),))
+        uses = []
+        for n, service in enumerate(["prod-a", "dev", "prod-b", "prod-c"]):
+            intent = make.intent(f"e-{n}", f"d-{n}", service=service, applied_at=make.at(10 * n))
+            uses.append(control.begin(intent, rate_limit=limit).use)
+        assert uses == [ReceiptUse.OURS, ReceiptUse.OURS, ReceiptUse.OURS, ReceiptUse.RATE_LIMITED]
+        late = make.intent("e-9", "d-9", service="prod-c", applied_at=make.at(3601))
+        assert control.begin(late, rate_limit=limit).use is ReceiptUse.OURS
+
     def test_limits_tell_the_changes_of_the_service_and_of_all(self, control, make):
         for n, service in enumerate(["a", "b", "a"]):
             control.begin(make.intent(f"e-{n}", f"d-{n}", service=service, applied_at=make.at(n)))
         limits = control.limits("a", make.at(0))
         assert limits.service_changes == (make.at(0), make.at(2))
         assert limits.all_changes == (make.at(0), make.at(1), make.at(2))
+        assert limits.services == ("a", "b", "a")
         assert control.limits("a", make.at(0.5)).service_changes == (make.at(2),)
         assert control.limits("c", make.at(0)).service_changes == ()
 

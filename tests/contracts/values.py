@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from agent.core.change.execution import EffectKind, Intent
 from agent.core.change.request import ChangeRequest
-from agent.core.decision.decision import Channel
+from agent.core.decision.decision import Ballot, Channel, Vote
 from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import Phase
 from agent.core.intake.signal import Signal, Source
@@ -81,6 +81,25 @@ def intent(key: str = "e-1", decision: str = "d-1", **fields) -> Intent:
         "applied_at": T0,
     }
     return Intent(key=key, decision=decision, **(whole | fields))
+
+
+def vote(person: str = "Ada", **fields) -> Vote:
+    whole = {
+        "plan": "p-1",
+        "plan_digest": "d" * 64,
+        "incident": "inc-a",
+        "who": f"{person.lower()}@example.com",
+        "name": person,
+        "verified": True,
+        "channel": Channel.CONSOLE,
+        "at": T0,
+        "receipt": "r" * 64,
+    }
+    return Vote(person=person, **(whole | fields))
+
+
+def ballot(*votes: Vote, digest: str = "d" * 64, plan: str = "p-1") -> Ballot:
+    return Ballot(plan=plan, plan_digest=digest, incident="inc-a", votes=votes)
 
 
 def signal(key: str = "k1", **fields) -> Signal:

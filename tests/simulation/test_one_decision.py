@@ -20,9 +20,10 @@ from agent.adapters.store.sqlite.database import SqliteDatabase
 from agent.adapters.store.sqlite.schema import Kind
 from agent.adapters.store.sqlite.store import SqliteStore
 from agent.app.catalogues import read_rules
+from agent.core.decision.approvals import Approvals
 from agent.core.decision.audit import Soundness, verify
-from agent.core.decision.decision import Channel, Choice, Decision, check_receipt
-from agent.core.decision.policy import Approver, Policy
+from agent.core.decision.decision import Channel, Choice, Decision, HmacReceiptSigner, Vote, check_receipt
+from agent.core.decision.policy import Approver, Mode, Policy, Rule
 from agent.core.incident.incident import Incident, Times
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import Restart
@@ -41,6 +42,10 @@ KEY = b"k" * 32
 RACERS, ROUNDS, REPLAYS = 50, 200, 1000
 PEOPLE = tuple(Approver(name=f"P{n}", slack=f"U0{n:03d}", services=("gemma",)) for n in range(RACERS))
 POLICY = Policy(approvers=PEOPLE)
+TOGETHER = Policy(
+    approvers=PEOPLE,
+    rules=(Rule(services=("gemma",), kinds=("restart",), mode=Mode.PERSON, approvals=2),),
+)
 
 
 class Clock:
@@ -55,7 +60,7 @@ class NoBus:
         return message.id
 
 
-def plan_of(number):
+def plan_of(number, policy=POLICY):
     return Plan(
         id=f"p-{number}-1",
         incident=f"inc-{number}",
@@ -71,15 +76,15 @@ def plan_of(number):
         undo="the prior template",
         proof=Proof.NOT_NEEDED,
         if_unanswered="nothing",
-        policy=POLICY.digest,
+        policy=policy.digest,
         asked_by="P0",
         made_at=AT,
         expires_at=AT + timedelta(minutes=30),
     )
 
 
-def asked(store, number):
-    plan = plan_of(number)
+def asked(store, number, policy=POLICY):
+    plan = plan_of(number, policy)
     incident = Incident(
         id=plan.incident,
         service="gemma",
@@ -90,26 +95,28 @@ def asked(store, number):
         quiet_since=AT,
         plan=plan,
         plans_made=1,
+        approvals=Approvals(plan=plan.id, needed=2) if policy is TOGETHER else None,
     )
     store.commit(Change(incident=incident, plan=plan))
     return plan
 
 
-def world_on(folder):
+def world_on(folder, policy=POLICY):
     """A process of its own on the files of a folder."""
     return world_of(
         SqliteStore(SqliteDatabase(folder / "s.db", Kind.STATE, busy_s=30)),
         SqliteControlStore(SqliteDatabase(folder / "c.db", Kind.CONTROL, busy_s=30)),
+        policy,
     )
 
 
-def world_in(emulator, project):
+def world_in(emulator, project, policy=POLICY):
     """A process of its own on the two databases of a project."""
     state, control = (Documents(project, name, client=emulator.client(project, name)) for name in ("s", "c"))
-    return world_of(FirestoreStore(state, SystemClock()), FirestoreControlStore(control))
+    return world_of(FirestoreStore(state, SystemClock()), FirestoreControlStore(control), policy)
 
 
-def world_of(store, control):
+def world_of(store, control, policy=POLICY):
     return StageContext(
         owner=Owner.DECIDE,
         store=store,
@@ -121,7 +128,7 @@ def world_of(store, control):
         notifiers={},
         model=None,
         clock=Clock(),
-        rules=KNOWN,
+        rules=replace(KNOWN, policy=policy),
         receipt_key=KEY,
     )
 
@@ -136,11 +143,14 @@ class Race:
     worlds: list
     racers: int
     rounds: int
+    policy: Policy = POLICY
+    rejections: float = 0.5  # of all answers
 
     def run(self):
-        self.plans = [asked(self.worlds[0].store, n) for n in range(self.rounds)]
+        self.plans = [asked(self.worlds[0].store, n, self.policy) for n in range(self.rounds)]
         chance = random.Random(4)
-        self.answers = [[chance.choice(list(Choice)) for _ in range(self.racers)] for _ in self.plans]
+        weights = [1 - self.rejections, self.rejections]
+        self.answers = [chance.choices(list(Choice), weights, k=self.racers) for _ in self.plans]
         self.told = [[None] * self.racers for _ in self.plans]
         self.line = threading.Barrier(self.racers)
         threads = [threading.Thread(target=self._racer, args=(n,)) for n in range(self.racers)]
@@ -198,6 +208,57 @@ def test_of_fifty_deciders_exactly_one_is_heard_two_hundred_times(tmp_path):
 def test_of_four_deciders_on_firestore_exactly_one_is_heard_ten_times(firestore_emulator, firestore_project):
     """Four workers, each with connections of its own, on Google's emulator."""
     race = Race([world_in(firestore_emulator, firestore_project) for _ in range(4)], 4, 10)
+    race.run()
+    race.check()
+
+
+class RaceOfTwo(Race):
+    """The same where two people must approve: who was first among them is told that one more is needed."""
+
+    def check(self):
+        """One decision each; an approval is two different people's; every loser was told who won."""
+        approved = rejected = 0
+        for number, plan in enumerate(self.plans):
+            held = self.worlds[0].store.load(plan.incident).decision
+            told, answers = self.told[number], self.answers[number]
+            if held is None:  # one yes and no more, beside the asker's own and no rejection
+                assert answers.count(Choice.REJECT) == 0, told
+                assert sum(isinstance(one, Vote) for one in told) <= 1
+                continue
+            check_receipt(held, plan, KEY)
+            rejected += held.answer is Choice.REJECT
+            if held.answer is Choice.APPROVE:
+                approved += 1
+                assert len({vote.person for vote in held.votes}) == 2
+                assert all(vote.is_signed(HmacReceiptSigner(KEY)) for vote in held.votes)
+                assert "P0" not in {vote.person for vote in held.votes}
+            assert [one for one in told if isinstance(one, Decision)] == [held], told
+            assert sum(isinstance(one, Vote) for one in told) <= 1, told
+            for racer, lost in enumerate(told):
+                asker = racer == 0 and answers[0] is Choice.APPROVE and "who asks does not approve" in str(lost)
+                named = f"{held.shown} said {held.answer}" in str(lost)
+                assert isinstance(lost, Decision | Vote) or named or asker, str(lost)
+        rows = self.worlds[0].control.audit(10**6)
+        assert verify(rows).soundness is Soundness.SOUND
+        decided = [row.incident for row in rows if row.kind.startswith("decision.")]
+        assert len(decided) == len(set(decided))
+        assert approved
+        assert rejected
+
+
+def test_of_fifty_deciders_two_approve_together_or_one_rejects(tmp_path):
+    """S4 with two approvers, two workers on SQLite."""
+    race = RaceOfTwo([world_on(tmp_path, TOGETHER) for _ in range(2)], RACERS, ROUNDS // 4, TOGETHER, 0.04)
+    race.run()
+    race.check()
+
+
+@pytest.mark.emulator
+@pytest.mark.xdist_group("firestore")
+def test_of_four_deciders_on_firestore_two_approve_together_or_one_rejects(firestore_emulator, firestore_project):
+    """Four workers, each with connections of its own, on Google's emulator."""
+    worlds = [world_in(firestore_emulator, firestore_project, TOGETHER) for _ in range(4)]
+    race = RaceOfTwo(worlds, 4, 20, TOGETHER, 0.2)
     race.run()
     race.check()
 

@@ -3,7 +3,7 @@
 import hashlib
 import hmac
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Final, Protocol
 
 from pydantic import AwareDatetime
 
@@ -14,6 +14,9 @@ from agent.errors import PolicyRefused
 
 NO_REASON = "no reason given"
 """What people read where somebody rejected and said no more; only Slack allows that."""
+
+UNVERIFIED: Final = "(not verified)"
+"""Everybody whom no channel proves: one person, whatever names they give. No approver can be called so."""
 
 
 class Choice(StrEnum):
@@ -70,14 +73,97 @@ class HmacReceiptSigner:
         return hmac.compare_digest(mac.encode("utf-8", "replace"), self.sign(body).encode())
 
 
+class Vote(Value):
+    """One person's approval of a plan that needs several; see :class:`Ballot`.
+
+    Attributes:
+        person: Whose it is, whatever the channel: the approver's name in the policy, or ``UNVERIFIED``.
+        who: The person as the channel names them; ``verified`` says whether the channel proved it.
+        name: What people call them, where the policy says so.
+        breaks: Names of the freeze windows in spite of which it was given.
+        why: The reason that was given, without secrets; untrusted text, perhaps none.
+        withdrawn_at: When the person took it back; None while it stands.
+        receipt: Hex HMAC-SHA256 over everything else, made with the key of the decision's receipt.
+    """
+
+    plan: str
+    plan_digest: str
+    incident: str
+    person: str
+    who: str
+    name: str = ""
+    verified: bool
+    channel: Channel
+    breaks: tuple[str, ...] = ()
+    why: str = ""
+    at: AwareDatetime
+    withdrawn_at: AwareDatetime | None = None
+    receipt: str = ""
+
+    @property
+    def answer(self) -> Choice:
+        """What it says."""
+        return Choice.APPROVE
+
+    @property
+    def shown(self) -> str:
+        """The person as people know them."""
+        return self.name or self.who
+
+    def signed(self, signer: ReceiptSigner) -> "Vote":
+        """Return it with its receipt.
+
+        Raises:
+            DependencyFailed: The holder of the key did not answer.
+        """
+        return self.with_(receipt=signer.sign(self._body))
+
+    def is_signed(self, signer: ReceiptSigner) -> bool:
+        """Whether it bears the receipt of the deciding function.
+
+        Raises:
+            DependencyFailed: The holder of the key did not answer; nothing may follow.
+        """
+        return bool(self.receipt) and signer.verify(self._body, self.receipt)
+
+    @property
+    def _body(self) -> bytes:
+        return canonical({"vote": self.with_(receipt="").model_dump(mode="json")})
+
+
+class Ballot(Value):
+    """The votes about one plan, one for each person; another digest is another ballot."""
+
+    plan: str
+    plan_digest: str
+    incident: str
+    votes: tuple[Vote, ...] = ()
+
+    @property
+    def standing(self) -> tuple[Vote, ...]:
+        """The votes that nobody took back, in the order in which they were given."""
+        return tuple(vote for vote in self.votes if vote.withdrawn_at is None)
+
+    def of(self, person: str) -> Vote | None:
+        """Return the vote of a person that stands, or None."""
+        return next((vote for vote in self.standing if vote.person == person), None)
+
+    def with_vote(self, vote: Vote) -> "Ballot":
+        """Return it with a vote in the place of an earlier one of that person."""
+        return self.with_(votes=(*(v for v in self.votes if v.person != vote.person), vote))
+
+
 class Decision(Value):
     """One answer to one plan.
 
     Attributes:
-        who: The person as the channel names them; ``verified`` says whether the channel proved it.
+        who: The person as the channel names them; ``verified`` says whether the channel proved it. Of several who
+            approved, the last.
         name: What people call them, where the policy says so.
         why: The reason that was given, without secrets; untrusted text, perhaps none.
         prior_template: Digest of the template that an undo puts back.
+        votes: Of those who approved together; empty where one person is enough.
+        breaks: Names of the freeze windows in spite of which it was approved.
         receipt: Hex HMAC-SHA256 over everything else, made with a key that only `decide` and the executor hold.
     """
 
@@ -95,17 +181,19 @@ class Decision(Value):
     target: Target
     policy: str
     prior_template: str
+    votes: tuple[Vote, ...] = ()
+    breaks: tuple[str, ...] = ()
     receipt: str = ""
 
     @property
     def id(self) -> str:
         """The receipt's own name; used once."""
-        return digest(self.with_(receipt=""))
+        return digest(_content(self))
 
     @property
     def shown(self) -> str:
-        """The person as people know them."""
-        return self.name or self.who
+        """The person as people know them; of several who approved, all of them."""
+        return " and ".join(dict.fromkeys(vote.shown for vote in self.votes)) or self.name or self.who
 
 
 def sign(decision: Decision, key: bytes | ReceiptSigner) -> Decision:
@@ -141,7 +229,13 @@ def check_receipt(decision: Decision, plan: Plan, key: bytes | ReceiptSigner) ->
 
 
 def _body(decision: Decision) -> bytes:
-    return canonical(decision.with_(receipt="").model_dump(mode="json"))
+    return canonical(_content(decision))
+
+
+def _content(decision: Decision) -> dict[str, Any]:
+    """Everything but the receipt; fields of a later version only where they say something, so that receipts stay."""
+    data = decision.with_(receipt="").model_dump(mode="json")
+    return {name: value for name, value in data.items() if value or name not in {"votes", "breaks"}}
 
 
 def _signer(key: bytes | ReceiptSigner) -> ReceiptSigner:

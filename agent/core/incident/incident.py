@@ -8,6 +8,7 @@ from pydantic import AwareDatetime, Field
 from agent.core.change.execution import Effect, EffectKind, Execution
 from agent.core.change.request import CHANGE_REQUESTED, REQUEST_PREFIX, ChangeRequest
 from agent.core.change.verification import Verification
+from agent.core.decision.approvals import Approvals
 from agent.core.decision.decision import Decision
 from agent.core.diagnosis.diagnosis import Diagnosis
 from agent.core.diagnosis.model_request import ModelRequest
@@ -97,6 +98,7 @@ class Incident(Value):
         live_replay: Whether a replay may change services (``--live``); meaningless for the live run.
         notify: Whether people are told.
         request: The change that a person asked for; None of a trouble. Its life is that of a request.
+        approvals: How its present plan is asked about; None where it was asked about by an earlier version, or not yet.
     """
 
     id: str
@@ -133,6 +135,7 @@ class Incident(Value):
     notify: bool = True
     started_by: str | None = None
     request: ChangeRequest | None = None
+    approvals: Approvals | None = None
 
     def move(self, phase: Phase, *, now: datetime, **changes: Any) -> "Incident":
         """Return the incident in its next phase.
@@ -160,6 +163,15 @@ class Incident(Value):
         if self.request is not None:
             return CHANGE_REQUESTED
         return self.diagnosis.class_ if self.diagnosis else "unknown"
+
+    @property
+    def answer_due_at(self) -> datetime | None:
+        """When time alone makes something due while its plan needs an answer: a reminder, a question, its expiry."""
+        if self.plan is None:
+            return None
+        due = self.plan.expires_at if self.model_request is None else self.model_request.wake_at(self.plan.expires_at)
+        reminder = self.approvals.next_escalation if self.approvals is not None else None
+        return due if reminder is None else min(due, reminder.at)
 
     def effect(self, kind: EffectKind) -> Effect | None:
         """Return the effect of that kind, or None where it was never intended."""

@@ -17,6 +17,7 @@ class Step(StrEnum):
     PLAN_REQUEST = "plan_request"  # a person asks for a change: make its plan, or refuse it
     ASK = "ask"
     EXPIRE = "expire"
+    REMIND = "remind"  # nobody answered: tell the next group
     BEGIN = "begin"  # look for the last time, store the intent
     CALL = "call"  # the intent is stored: call the platform, or find what was called
     WATCH = "watch"  # the operation runs
@@ -61,6 +62,8 @@ def due_step(incident: Incident, now: datetime) -> Step | None:  # noqa: PLR0911
         return Step.DIAGNOSE
     if phase is Phase.ASKED and incident.plan is not None and now >= incident.plan.expires_at:
         return Step.EXPIRE
+    if phase is Phase.ASKED and _reminder_due(incident, now):
+        return Step.REMIND
     if _model_due(incident, now):
         return Step.EXPLAIN
     if phase is Phase.APPLYING:
@@ -83,6 +86,11 @@ def _verifying(incident: Incident) -> Step:
 def _state(incident: Incident, kind: EffectKind) -> EffectState | None:
     effect = incident.execution.effect(kind) if incident.execution else None
     return effect.state if effect else None
+
+
+def _reminder_due(incident: Incident, now: datetime) -> bool:
+    reminder = incident.approvals.next_escalation if incident.approvals is not None else None
+    return reminder is not None and now >= reminder.at
 
 
 def _model_due(incident: Incident, now: datetime) -> bool:

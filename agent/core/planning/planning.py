@@ -3,7 +3,8 @@
 from dataclasses import dataclass, replace
 
 from agent.core.change.verification import Verdict
-from agent.core.decision.policy import Mode, Policy
+from agent.core.decision.policy import Policy
+from agent.core.decision.rule import Mode
 from agent.core.diagnosis.diagnosis import Diagnosis
 from agent.core.incident.incident import INVALID, Incident
 from agent.core.incident.phase import Phase

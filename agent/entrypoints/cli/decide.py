@@ -16,7 +16,15 @@ if TYPE_CHECKING:
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._@+-]{1,320}")  # the asker's own address need not be disarmed
 
 
-def decide(plan: str, answer: Choice, *, by: str | None, why: str = "", plan_digest: str | None = None) -> int:
+def decide(
+    plan: str,
+    answer: Choice,
+    *,
+    by: str | None,
+    why: str = "",
+    plan_digest: str | None = None,
+    break_glass: bool = False,
+) -> int:
     """Record a decision and say what follows.
 
     Args:
@@ -25,6 +33,7 @@ def decide(plan: str, answer: Choice, *, by: str | None, why: str = "", plan_dig
         by: The name of ``--by``; the operator's own when None. Shown as not verified, and refused in the cloud.
         why: The reason, for a rejection.
         plan_digest: The digest that was shown with the plan, or its beginning; another plan of that name is refused.
+        break_glass: Whether it is approved in spite of a freeze window.
 
     Raises:
         SreError: See :class:`agent.entrypoints.cli.operator_client.OperatorClient`.
@@ -32,8 +41,29 @@ def decide(plan: str, answer: Choice, *, by: str | None, why: str = "", plan_dig
     from agent.entrypoints.cli.local_client import open_operator_client
 
     client = open_operator_client()
-    recorded = client.decide(plan, answer, by=by, why=why, plan_digest=plan_digest)
-    what = "approved" if recorded.answer is Choice.APPROVE else "rejected"
+    recorded = client.decide(plan, answer, by=by, why=why, plan_digest=plan_digest, break_glass=break_glass)
+    approved = "approved" if recorded.decided else "approved in part"
+    return _told(client, recorded, approved if recorded.answer is Choice.APPROVE else "rejected")
+
+
+def withdraw(plan: str, *, by: str | None, why: str = "") -> int:
+    """Take an approval back and say how the plan stands.
+
+    Args:
+        plan: The plan's id.
+        by: As for :func:`decide`.
+        why: The reason.
+
+    Raises:
+        SreError: See :class:`agent.entrypoints.cli.operator_client.OperatorClient`.
+    """
+    from agent.entrypoints.cli.local_client import open_operator_client
+
+    client = open_operator_client()
+    return _told(client, client.withdraw_approval(plan, by=by, why=why), "is not approved any more")
+
+
+def _told(client: "OperatorClient", recorded: "RecordedDecision", what: str) -> int:
     name = recorded.who if _PLAIN_NAME.fullmatch(recorded.who) else terminal(recorded.who, lines=False)
     who = name + ("" if recorded.verified else " (not verified)")
     follows = for_people(_follows(client, recorded), lines=False)

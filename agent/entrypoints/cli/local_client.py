@@ -10,7 +10,7 @@ from agent.app.channels import operator_token
 from agent.app.stores import machine_clock
 from agent.core.change.config_drift import ServiceRecord
 from agent.core.decision.audit import AuditRow
-from agent.core.decision.decision import Channel, Choice
+from agent.core.decision.decision import Channel, Choice, Decision, Vote
 from agent.core.incident.incident import Event, Incident
 from agent.entrypoints.cli.operator_client import AskedChange, OperatorClient, RecordedDecision, now
 from agent.entrypoints.telemetry import configure_log
@@ -33,7 +33,14 @@ class LocalClient:
         self._app = app
 
     def decide(
-        self, plan: str, answer: Choice, *, by: str | None, why: str, plan_digest: str | None = None
+        self,
+        plan: str,
+        answer: Choice,
+        *,
+        by: str | None,
+        why: str,
+        plan_digest: str | None = None,
+        break_glass: bool = False,
     ) -> RecordedDecision:
         """Run the stage here; see the protocol."""
         word = DecisionRequest(
@@ -44,11 +51,22 @@ class LocalClient:
             verified=False,
             why=why,
             plan_digest=plan_digest,
+            break_glass=break_glass,
         )
-        made = plan_to_decision(self._app.contexts[Owner.DECIDE], word)
-        return RecordedDecision(
-            plan=made.plan, answer=made.answer, who=made.who, verified=made.verified, incident=made.incident
+        return _recorded(plan_to_decision(self._app.contexts[Owner.DECIDE], word))
+
+    def withdraw_approval(self, plan: str, *, by: str | None, why: str) -> RecordedDecision:
+        """Run the stage here; see the protocol."""
+        word = DecisionRequest(
+            plan=plan,
+            answer=Choice.REJECT,
+            who=by or getpass.getuser(),
+            channel=Channel.COMMAND_LINE,
+            verified=False,
+            why=why,
+            withdraw=True,
         )
+        return _recorded(plan_to_decision(self._app.contexts[Owner.DECIDE], word))
 
     def ask(self, asked: AskedChange) -> Incident:
         """Run the stage here; see the protocol."""
@@ -114,6 +132,18 @@ class LocalClient:
     def databases_apart(self) -> str:
         """Compare the databases of this machine."""
         return pairing_fault(self._app.contexts[Owner.DECIDE])
+
+
+def _recorded(made: Decision | Vote) -> RecordedDecision:
+    return RecordedDecision(
+        plan=made.plan,
+        answer=made.answer,
+        who=made.who,
+        verified=made.verified,
+        incident=made.incident,
+        decided=isinstance(made, Decision),
+        withdrawn=isinstance(made, Vote) and made.withdrawn_at is not None,
+    )
 
 
 def preview_with_own_credentials(asked: AskedChange) -> ChangePreview:

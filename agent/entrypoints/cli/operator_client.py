@@ -15,13 +15,20 @@ from agent.ports.store import Query
 
 
 class RecordedDecision(Value):
-    """A decision that was recorded."""
+    """An answer that was recorded.
+
+    Attributes:
+        decided: Whether the plan is decided by it; False of an approval that needs more of them.
+        withdrawn: Whether it took an approval back.
+    """
 
     plan: str
     answer: Choice
     who: str
     verified: bool
     incident: str
+    decided: bool = True
+    withdrawn: bool = False
 
 
 class AskedChange(Value):
@@ -44,15 +51,35 @@ class OperatorClient(Protocol):
     """What the command line may ask for."""
 
     def decide(
-        self, plan: str, answer: Choice, *, by: str | None, why: str, plan_digest: str | None = None
+        self,
+        plan: str,
+        answer: Choice,
+        *,
+        by: str | None,
+        why: str,
+        plan_digest: str | None = None,
+        break_glass: bool = False,
     ) -> RecordedDecision:
         """Record an answer to a plan; with the digest that was shown, or its beginning, to that very plan.
+
+        With ``break_glass`` in spite of a freeze window, for the reason ``why``.
 
         Raises:
             InputRejected: There is no such plan, or ``by`` is no way to say who one is here.
             PolicyRefused: It cannot be decided now; the message says what to do.
             StateConflict: Somebody was faster.
             DependencyFailed: It is not recorded, or nobody knows; the message says which.
+        """
+        ...
+
+    def withdraw_approval(self, plan: str, *, by: str | None, why: str) -> RecordedDecision:
+        """Take back an approval of a plan that needs more of them.
+
+        Raises:
+            InputRejected: There is no such plan.
+            PolicyRefused: This person has given none that stands.
+            StateConflict: The plan is decided.
+            DependencyFailed: Nobody knows whether it was taken back.
         """
         ...
 

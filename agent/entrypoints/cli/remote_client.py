@@ -37,11 +37,26 @@ class RemoteClient:
         self._client, self._token = client, token
 
     def decide(
-        self, plan: str, answer: Choice, *, by: str | None, why: str, plan_digest: str | None = None
+        self,
+        plan: str,
+        answer: Choice,
+        *,
+        by: str | None,
+        why: str,
+        plan_digest: str | None = None,
+        break_glass: bool = False,
     ) -> RecordedDecision:
         """Send the answer once; see the protocol."""
         _refuse_name(by)
         said = {"plan": plan, "answer": answer.value, "why": why, "plan_digest": plan_digest}
+        return self._answer(plan, said | ({"break_glass": True} if break_glass else {}))
+
+    def withdraw_approval(self, plan: str, *, by: str | None, why: str) -> RecordedDecision:
+        """Send it once; see the protocol."""
+        _refuse_name(by)
+        return self._answer(plan, {"plan": plan, "answer": Choice.REJECT.value, "why": why, "withdraw": True})
+
+    def _answer(self, plan: str, said: dict[str, Any]) -> RecordedDecision:
         try:
             told = self._client.post("/decisions", said, headers=self._proof())
         except NoResponse as error:
@@ -50,7 +65,8 @@ class RemoteClient:
                 why=error.why,
                 hint="look: sre-agent incidents list; to say the same again is safe, a plan takes one decision only",
             ) from error
-        shown = {name: told.get(name) for name in RecordedDecision.model_fields} if isinstance(told, dict) else told
+        known = RecordedDecision.model_fields
+        shown = {name: word for name, word in told.items() if name in known} if isinstance(told, dict) else told
         return _read(RecordedDecision, shown)
 
     def ask(self, asked: AskedChange) -> Incident:

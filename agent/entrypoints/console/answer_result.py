@@ -187,13 +187,11 @@ def missing(what: str) -> Result:
 
 def _theirs(word: DecisionRequest, decision: Decision | None) -> bool:
     """Whether what is recorded is this very answer of this very person."""
-    said = (word.plan, word.answer, word.who.casefold(), word.channel)
-    return decision is not None and said == (
-        decision.plan,
-        decision.answer,
-        decision.who.casefold(),
-        decision.channel,
-    )
+    if decision is None or (decision.plan, decision.answer) != (word.plan, word.answer):
+        return False
+    said = (word.who.casefold(), word.channel)
+    words = [(decision.who, decision.channel), *((vote.who, vote.channel) for vote in decision.votes)]
+    return said in [(who.casefold(), channel) for who, channel in words]
 
 
 def _faster(end: PlanEnd, answer: Choice, incident: Incident, now: datetime) -> Result:

@@ -17,6 +17,7 @@ from agent.presentation.plan_end import plan_end
 from agent.stages.plan_to_decision import DecisionRequest
 
 WHY_LIMIT = 1000
+WITHDRAW = "withdraw"
 
 
 def add_answers(app: Flask, console: PageContext) -> None:
@@ -75,10 +76,13 @@ def _form_refusal(console: PageContext, person: Person, plan: Plan) -> Result | 
     wanted = forms.token(console.form_key, cookie=cookie, plan=plan.id, plan_digest=digest, who=person.name)
     if not cookie or not forms.same(request.form.get("token", ""), wanted):
         return answer_result.stale_form("the page was made for another browser, person or plan, or is too old")
-    if request.form.get("answer") not in set(Choice):
+    answer, why = request.form.get("answer"), request.form.get("why", "").strip()
+    if answer not in {*Choice, WITHDRAW}:
         return answer_result.stale_form("it says neither yes nor no")
-    if request.form["answer"] == Choice.REJECT and not request.form.get("why", "").strip():
+    if answer == Choice.REJECT and not why:
         return answer_result.stale_form("a rejection needs a reason")
+    if request.form.get("break_glass") == "1" and not why:
+        return answer_result.stale_form("who breaks the glass of a freeze window says why")
     return None
 
 
@@ -96,15 +100,19 @@ def _named(console: PageContext, person: Person, plan: Plan) -> tuple[Person, Re
 
 
 def _word(plan: Plan, person: Person) -> DecisionRequest:
-    answer = Choice(request.form["answer"])
+    withdraw = request.form["answer"] == WITHDRAW
+    answer = Choice.REJECT if withdraw else Choice(request.form["answer"])
+    break_glass = answer is Choice.APPROVE and request.form.get("break_glass") == "1"
     return DecisionRequest(
         plan=plan.id,
         answer=answer,
         who=person.name,
         channel=person.channel,
         verified=person.verified,
-        why=request.form.get("why", "").strip()[:WHY_LIMIT] if answer is Choice.REJECT else "",
+        why=request.form.get("why", "").strip()[:WHY_LIMIT] if answer is Choice.REJECT or break_glass else "",
         plan_digest=request.form["digest"],
+        break_glass=break_glass,
+        withdraw=withdraw,
     )
 
 

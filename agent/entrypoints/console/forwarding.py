@@ -35,7 +35,13 @@ def forward_of(settings: Settings) -> Callable[[DecisionRequest], object]:
                 why="DECIDE_URL is unset, and the key that signs decisions is held by `decide` alone",
                 hint=f"set it, or answer in Slack, or run: sre-agent {word.answer} {word.plan}",
             )
-        said = {"plan": word.plan, "answer": word.answer.value, "why": word.why, "plan_digest": word.plan_digest}
+        said: dict[str, object] = {
+            "plan": word.plan,
+            "answer": word.answer.value,
+            "why": word.why,
+            "plan_digest": word.plan_digest,
+        }
+        said |= {name: True for name in ("withdraw", "break_glass") if getattr(word, name)}
         return client.post("/decisions", said | {"assertion": request.headers.get(ASSERTION, "")})
 
     return forward

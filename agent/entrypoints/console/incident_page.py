@@ -15,10 +15,17 @@ from agent.core.value import Value
 from agent.entrypoints.console.forms import token
 from agent.entrypoints.console.identity import Person
 from agent.entrypoints.console.memory_bar import Bar, memory_bar
-from agent.entrypoints.console.permission import may_not_approve, may_not_decide, nobody_may_approve
+from agent.entrypoints.console.permission import (
+    has_approved,
+    may_break_glass,
+    may_not_approve,
+    may_not_decide,
+    nobody_may_approve,
+)
 from agent.ports.stage_context import StageContext
 from agent.presentation.event_text import steps
 from agent.presentation.evidence import field_source, log_of, place_of
+from agent.presentation.freeze_text import limit_lines
 from agent.presentation.measured import VERDICTS
 from agent.presentation.plan_end import outcome, plan_end, plan_standing
 from agent.presentation.plan_title import plan_title
@@ -59,6 +66,7 @@ class Form(Value):
 
     Attributes:
         by_token: Whether the form asks for a token of the cluster, which says who answers.
+        limits: What to read before pressing: budget, freeze windows, who was told because nobody answered.
     """
 
     shown: bool = False
@@ -70,6 +78,9 @@ class Form(Value):
     verified: bool = False
     open: bool = False
     by_token: bool = False
+    may_withdraw: bool = False
+    may_break_glass: bool = False
+    limits: tuple[str, ...] = ()
 
 
 class Bars(Value):
@@ -174,6 +185,9 @@ def form_for(world: StageContext, incident: Incident, plan: Plan, viewer: Viewer
         verified=person.verified,
         open=bool(half) and not barred,
         by_token=viewer.by_token,
+        may_withdraw=has_approved(world, person, incident),
+        may_break_glass=may_break_glass(world, person, incident, plan),
+        limits=limit_lines(incident.approvals, now),
     )
 
 

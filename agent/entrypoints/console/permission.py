@@ -1,11 +1,14 @@
 """Whether this person may answer this plan, and if not, why: what the deciding stage itself says, asked beforehand."""
 
 from agent.core.decision.decision import Channel, Choice
+from agent.core.decision.freeze import FrozenSpan
 from agent.core.incident.incident import Incident
 from agent.core.plan.plan import Plan
 from agent.entrypoints.console.identity import Person
 from agent.ports.stage_context import StageContext
+from agent.presentation.freeze_text import refusal_text
 from agent.stages.shared import approval
+from agent.stages.shared.freezes import stopping_freezes
 
 
 def may_not_decide(
@@ -36,9 +39,46 @@ def may_not_approve(world: StageContext, person: Person, incident: Incident, pla
     """Return why this person may reject but not approve, in sentences, or nothing."""
     if only_replayed := _only_replayed(incident, plan):
         return only_replayed
-    asked_through = incident.request.channel if incident.request is not None else None
-    barred = may_not_decide(world, person, plan, answer=Choice.APPROVE, asked_through=asked_through)
-    return f"{barred}. Ask somebody else." if barred else ""
+    barred = may_not_decide(world, person, plan, answer=Choice.APPROVE, asked_through=_asked_through(incident))
+    if barred:
+        return f"{barred}. Ask somebody else."
+    if incident.approvals is not None and incident.approvals.over_budget:
+        return f"It would break a budget: {incident.approvals.over_budget}."
+    if has_approved(world, person, incident):
+        return "You approved this plan. Another person has to approve it too."
+    frozen = open_freezes(world, incident, plan)
+    return f"The{refusal_text(frozen[0])[3:]}." if frozen else ""
+
+
+def has_approved(world: StageContext, person: Person, incident: Incident) -> bool:
+    """Whether an approval of this person stands beside which others are needed."""
+    given = incident.approvals.given if incident.approvals is not None else ()
+    if not person.verified:
+        return bool(person.name) and any(not a.verified for a in given)
+    approver = world.rules.policy.approver(person.channel, person.name)
+    return approver is not None and any(a.verified and a.name == approver.name for a in given)
+
+
+def open_freezes(world: StageContext, incident: Incident, plan: Plan) -> tuple[FrozenSpan, ...]:
+    """Return the freeze windows that stop an approval now, and whose glass nobody broke for this plan."""
+    given = incident.approvals.given if incident.approvals is not None else ()
+    broken = {name for approval in given for name in approval.breaks}
+    now = world.now_for(incident)
+    return tuple(span for span in stopping_freezes(world, plan, now) if span.name not in broken)
+
+
+def may_break_glass(world: StageContext, person: Person, incident: Incident, plan: Plan) -> bool:
+    """Whether this person may approve in spite of the freeze windows that stop others."""
+    policy = world.rules.policy
+    approver = policy.approver(person.channel, person.name) if person.verified else None
+    frozen = open_freezes(world, incident, plan)
+    barred = may_not_decide(world, person, plan, answer=Choice.APPROVE, asked_through=_asked_through(incident))
+    may = incident.may_change and not barred and not has_approved(world, person, incident)
+    return bool(frozen) and may and all(policy.member(span.break_glass, approver) for span in frozen)
+
+
+def _asked_through(incident: Incident) -> Channel | None:
+    return incident.request.channel if incident.request is not None else None
 
 
 READ_ONLY = (

@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 from flask import Flask, Response, request
 
-from agent.core.decision.decision import Channel, Decision
+from agent.core.decision.decision import Channel, Decision, Vote
 from agent.core.decision.signed_request import Signed, Unsigned
 from agent.core.text.safe_text import slack_mrkdwn
 from agent.entrypoints.http.application import Door, RawResponse, Wsgi, make_http_app, refusal, response
@@ -79,7 +79,13 @@ def _webhook(sender: str, headers: Mapping[str, str], body: bytes, service: Deci
     received = read_webhook_decision(sender, headers, body, secrets=service.webhook_secrets, now=service.clock.now())
     word = _decision_request(received, service.answer_s)
     decision = service.workers.within(service.answer_s, lambda: _record(service, received.signed, word))
-    shown = {"plan": decision.plan, "answer": decision.answer, "who": decision.shown, "at": decision.at.isoformat()}
+    shown: dict[str, object] = {
+        "plan": decision.plan,
+        "answer": decision.answer,
+        "who": decision.shown,
+        "at": decision.at.isoformat(),
+    }
+    shown |= {"decided": isinstance(decision, Decision)}
     return 200, {"content-type": "application/json"}, json.dumps(shown).encode()
 
 
@@ -110,7 +116,7 @@ def _decision_request(received: WebhookDecision, answer_s: float) -> DecisionReq
     )
 
 
-def _record(service: DecideService, signed: Signed, word: DecisionRequest) -> Decision:
+def _record(service: DecideService, signed: Signed, word: DecisionRequest) -> Decision | Vote:
     """Use the request up, then decide; where the stores fail in between, the request may be sent again."""
     control = service.world.control_store()
     if not control.use_once(signed.once, at=service.clock.now(), until=signed.until):

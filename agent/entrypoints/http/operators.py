@@ -10,7 +10,7 @@ from flask import Flask, Response, request
 from pydantic import Field
 
 from agent.core.decision.audit import AuditRow
-from agent.core.decision.decision import Channel, Decision
+from agent.core.decision.decision import Channel, Decision, Vote
 from agent.core.decision.decision import Choice as YesNo
 from agent.core.incident.incident import Incident
 from agent.core.plan.plan import DIGEST_GIVEN
@@ -51,6 +51,8 @@ class Body(Value):
     """An answer to a plan.
 
     Attributes:
+        break_glass: Approve in spite of a freeze window, for the reason in ``why``.
+        withdraw: Take back the approval that this person gave; nothing else is said then.
         assertion: What Identity-Aware Proxy signed for the person, where the console hands their answer on; the
             person's own ID token stands in a header.
     """
@@ -59,6 +61,8 @@ class Body(Value):
     answer: YesNo
     why: str = Field(default="", max_length=1000)
     plan_digest: str | None = Field(default=None, pattern=DIGEST_GIVEN)
+    break_glass: bool = Field(default=False, strict=True)
+    withdraw: bool = Field(default=False, strict=True)
     assertion: str | None = Field(default=None, max_length=8192)
 
 
@@ -199,13 +203,15 @@ def _decide(
         verified=True,
         why=told.why,
         plan_digest=told.plan_digest,
+        break_glass=told.break_glass,
+        withdraw=told.withdraw,
         is_awaited=until(service.answer_s),
     )
-    decision = service.workers.within(
-        service.answer_s,
-        lambda: use_token_once(service, principal, word.plan, lambda: plan_to_decision(service.world, word)),
+    act = f"{word.plan} withdraw" if told.withdraw else word.plan
+    recorded = service.workers.within(
+        service.answer_s, lambda: use_token_once(service, principal, act, lambda: plan_to_decision(service.world, word))
     )
-    return json_response(_shown(decision))
+    return json_response(_shown(recorded))
 
 
 def _turn(headers: Mapping[str, str], body: bytes, service: DecideService, authenticator: Authenticator) -> RawResponse:
@@ -244,7 +250,7 @@ def _asked(form: type[F], query: bytes) -> F:
         raise InputRejected("the list was not read", why=mistakes(error), hint=f"use some of: {words}") from error
 
 
-def _shown(decision: Decision) -> dict[str, Any]:
+def _shown(decision: Decision | Vote) -> dict[str, Any]:
     return {
         "plan": decision.plan,
         "answer": decision.answer.value,
@@ -253,4 +259,6 @@ def _shown(decision: Decision) -> dict[str, Any]:
         "verified": decision.verified,
         "at": decision.at.isoformat(),
         "incident": decision.incident,
+        "decided": isinstance(decision, Decision),
+        "withdrawn": isinstance(decision, Vote) and decision.withdrawn_at is not None,
     }

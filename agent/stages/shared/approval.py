@@ -1,7 +1,9 @@
 """Whose word counts for which plan; asked when somebody decides, and again by the executor before any effect."""
 
-from agent.core.decision.decision import Channel, Choice, Decision, check_receipt
-from agent.core.decision.policy import Mode
+from agent.core.decision.approvals import stops_automatic
+from agent.core.decision.decision import UNVERIFIED, Channel, Choice, Decision, check_receipt
+from agent.core.decision.policy import Requirement
+from agent.core.decision.rule import Mode
 from agent.core.decision.self_approval import may_approve_own
 from agent.core.incident.incident import Incident
 from agent.core.plan.plan import Plan
@@ -36,26 +38,51 @@ def refusal_of_decider(
     policy, service = context.rules.policy, plan.target.service
     if answer is Choice.APPROVE and plan.unproved:
         return plan.unproved
-    mode = policy.mode(service, plan.actions)
-    if mode is Mode.NEVER and answer is Choice.APPROVE:
+    required = policy.requirement(service, plan.actions)
+    if required.mode is Mode.NEVER and answer is Choice.APPROVE:
         return f"policy.toml never allows this for {service!r}"
     if channel is Channel.POLICY:
-        own = context.owner is Owner.DECISION and mode is Mode.AUTOMATIC and asked_through is None
+        own = context.owner is Owner.DECISION and required.mode is Mode.AUTOMATIC and asked_through is None
         return "" if own else "policy.toml asks for a person"
+    may_self_approve = may_approve_own(
+        local=context.local, verified=verified, asked_through=asked_through, rule=required.self_approve
+    )
     if not verified:
-        return _unproven(context, plan, answer=answer, channel=channel, who=who, asked_through=asked_through)
-    return _proven(context, plan, answer=answer, channel=channel, who=who)
+        if not context.local or channel not in _LOCAL:
+            return (
+                f"nothing proves that {who!r} is who it says; an unproven word counts on one machine's own service only"
+            )
+        return "" if answer is Choice.REJECT else _unproven(plan, required, who=who, may_self_approve=may_self_approve)
+    return _proven(context, plan, required, answer=answer, channel=channel, who=who, may_self_approve=may_self_approve)
 
 
-def _proven(context: StageContext, plan: Plan, *, answer: Choice, channel: Channel, who: str) -> str:
+def _proven(
+    context: StageContext,
+    plan: Plan,
+    required: Requirement,
+    *,
+    answer: Choice,
+    channel: Channel,
+    who: str,
+    may_self_approve: bool,
+) -> str:
     policy = context.rules.policy
-    barred = policy.bars(channel, who, plan.target.service)
+    barred = policy.bars(channel, who, plan.target.service, required if answer is Choice.APPROVE else None)
     approver = policy.approver(channel, who)
     if barred or approver is None:
         return barred or "nobody is named"
     asker = (plan.asked_by or "").casefold()
-    if answer is Choice.APPROVE and asker and asker in approver.identities:
+    if answer is Choice.APPROVE and asker and asker in approver.identities and not may_self_approve:
         return f"{approver.name!r} asked for it, and who asks does not approve"
+    return ""
+
+
+def _unproven(plan: Plan, required: Requirement, *, who: str, may_self_approve: bool) -> str:
+    if required.groups:
+        named = " and ".join(" or ".join(repr(g) for g in row) for row in required.groups)
+        return f"policy.toml asks for a member of {named}, and nothing proves that {who!r} is one"
+    if plan.asked_by is not None and plan.asked_by == who and not may_self_approve:
+        return f"{who!r} asked for it, and who asks does not approve"
     return ""
 
 
@@ -63,9 +90,18 @@ def is_automatic(context: StageContext, incident: Incident, plan: Plan) -> bool:
     """Whether policy lets this plan go on without a person: never what only a model says, or what a person asks for."""
     if incident.request is not None:
         return False
-    mode = context.rules.policy.mode(plan.target.service, plan.actions)
+    policy, service = context.rules.policy, plan.target.service
     doubtful = incident.diagnosis is None or incident.diagnosis.led_by_model
-    return mode is Mode.AUTOMATIC and incident.may_change and not plan.by_person and not plan.unproved and not doubtful
+    mode = policy.mode(service, plan.actions)
+    frozen = stops_automatic(policy.frozen(service, context.now_for(incident)), asked_for=plan.asked_by is not None)
+    ours = incident.may_change and not plan.by_person and not plan.unproved
+    return mode is Mode.AUTOMATIC and ours and not doubtful and not frozen
+
+
+def person_of(context: StageContext, *, channel: Channel, who: str, verified: bool) -> str:
+    """Return whose word it is, whatever the channel: an approver's name, or one name for all whom nothing proves."""
+    approver = context.rules.policy.approver(channel, who) if verified else None
+    return approver.name if approver is not None else UNVERIFIED
 
 
 def check_approval(context: StageContext, incident: Incident, plan: Plan, decision: Decision) -> None:
@@ -79,18 +115,38 @@ def check_approval(context: StageContext, incident: Incident, plan: Plan, decisi
     if plan.policy != context.rules.policy.digest:
         raise refused(plan, "the policy changed after the approval", "look at the new plan and approve it")
     request = check_requested(context, incident, plan)
-    barred = refusal_of_decider(
-        context,
-        plan,
-        answer=decision.answer,
-        channel=decision.channel,
-        who=decision.who,
-        verified=decision.verified,
-        asked_through=request.channel if request is not None else None,
-    )
-    if barred:
-        raise refused(plan, barred, "ask an approver of this service")
+    for word in decision.votes or (decision,):
+        barred = refusal_of_decider(
+            context,
+            plan,
+            answer=decision.answer,
+            channel=word.channel,
+            who=word.who,
+            verified=word.verified,
+            asked_through=request.channel if request is not None else None,
+        )
+        if barred:
+            raise refused(plan, barred, "ask an approver of this service")
+    _check_votes(context, plan, decision)
     context.rules.policy.check(plan.actions, plan.target.service)
+
+
+def _check_votes(context: StageContext, plan: Plan, decision: Decision) -> None:
+    """Refuse unless as many different people as the rules ask for approved this plan, and none took it back."""
+    needed = context.rules.policy.requirement(plan.target.service, plan.actions).approvals
+    if needed < 2 or plan.by_person:
+        return
+    ballot = context.control_store().ballot(plan.digest)
+    standing = ballot.standing if ballot is not None else ()
+    people = set()
+    for vote in decision.votes:
+        if vote.plan_digest != plan.digest or vote not in standing or not vote.is_signed(context.receipts()):
+            raise refused(plan, f"the approval of {vote.shown!r} is not on record", "look at who writes to the store")
+        people.add(person_of(context, channel=vote.channel, who=vote.who, verified=vote.verified))
+    if len(people) < needed:
+        raise refused(
+            plan, f"{len(people)} of {needed} people approved it", f"sre-agent approve {plan.id}, by one more person"
+        )
 
 
 def check_covered(context: StageContext, incident: Incident, plan: Plan, decision: Decision) -> None:
@@ -114,14 +170,3 @@ def check_covered(context: StageContext, incident: Incident, plan: Plan, decisio
 def refused(plan: Plan, why: str, hint: str) -> PolicyRefused:
     """Return the refusal of an approved plan."""
     return PolicyRefused(f"plan {plan.id!r} was not applied", why=why, hint=hint)
-
-
-def _unproven(
-    context: StageContext, plan: Plan, *, answer: Choice, channel: Channel, who: str, asked_through: Channel | None
-) -> str:
-    if not context.local or channel not in _LOCAL:
-        return f"nothing proves that {who!r} is who it says; an unproven word counts on one machine's own service only"
-    own = answer is Choice.APPROVE and plan.asked_by is not None and plan.asked_by == who
-    if own and not may_approve_own(local=context.local, verified=False, asked_through=asked_through):
-        return f"{who!r} asked for it, and who asks does not approve"
-    return ""

@@ -12,6 +12,7 @@ from agent.core.service.serving import Live
 from agent.ports.platform import NotDeployed, Order
 from agent.ports.stage_context import StageContext
 from agent.stages.shared.approval import check_approval, refused
+from agent.stages.shared.freezes import check_not_frozen
 
 
 def check_allowed(context: StageContext, incident: Incident, plan: Plan, now: datetime) -> None:
@@ -27,6 +28,7 @@ def check_allowed(context: StageContext, incident: Incident, plan: Plan, now: da
     check_approval(context, incident, plan, decision)
     if now >= decision.expires_at:
         raise refused(plan, f"the approval expired at {decision.expires_at:%H:%M:%S} UTC", "approve the next plan")
+    check_not_frozen(context, plan, decision, now)
 
 
 def describe_service(context: StageContext, plan: Plan) -> Live:

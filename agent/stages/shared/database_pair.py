@@ -20,7 +20,7 @@ def pairing_fault(context: StageContext) -> str:
         DependencyFailed: One of them did not answer; nothing may be changed.
     """
     store, control = context.store, context.control_store()
-    mine, theirs = store.mark(), control.mark()
+    theirs, mine = control.mark(), store.mark()  # in this order: who notes a row tells the incident database first
     if mine is None and (theirs is None or not theirs.paired):
         seed = {"holder": context.holder, "at": context.clock.now().isoformat()}
         theirs = control.first_mark(InstallationMark(installation=short_id("installation", seed)))

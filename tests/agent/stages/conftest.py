@@ -230,8 +230,21 @@ class Bench:
         return self.now()
 
     def answer(self, plan, answer, **changes):
+        return self.answer_in(self.executor, plan, answer, **changes)
+
+    def answer_in(self, world, plan, answer, **changes):
+        """Answer through the ports of another process."""
         word = {"plan": plan, "answer": answer, "who": "ana", "channel": Channel.CONSOLE, "verified": False}
-        return plan_to_decision(self.executor, DecisionRequest(**(word | changes)))
+        return plan_to_decision(world, DecisionRequest(**(word | changes)))
+
+    def under(self, policy):
+        """Put another policy in force."""
+        self.executor = replace(self.executor, rules=replace(self.executor.rules, policy=policy))
+        self.tick = replace(self.executor, owner=Owner.TICK)
+
+    def put(self, incident):
+        """Store an incident as if a stage had."""
+        return self.executor.store.commit(Change(incident=incident))
 
     def now(self):
         """Return the incident as it is stored."""

@@ -1,8 +1,8 @@
 """The control database: a Firestore database of its own, that only the deciding and executing functions may write.
 
-Layout: ``requests/ID``, ``claims/PLAN``, ``receipts/DECISION`` guarded by ``locks/receipts``, ``intents/EFFECT``,
-``closed/EFFECT``, ``used/NAME``, ``switch/kill``, ``leases/NAME``, ``audit/NUMBER``; ``priors/EFFECT`` of changes from
-before intents.
+Layout: ``requests/ID``, ``claims/PLAN``, ``ballots/DIGEST``, ``receipts/DECISION`` guarded by ``locks/receipts``,
+``intents/EFFECT``, ``closed/EFFECT``, ``used/NAME``, ``switch/kill``, ``leases/NAME``, ``audit/NUMBER``;
+``priors/EFFECT`` of changes from before intents.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,17 @@ from agent.adapters.store.row_json import from_text, from_us, to_text, to_us
 from agent.core.change.execution import EffectKind, Intent
 from agent.core.change.request import ChangeRequest
 from agent.core.decision.audit import REPEATS, AuditRow, existing_row, next_row
-from agent.ports.control import BeginResult, KillSwitch, Lease, Limits, RateLimit, ReceiptUse
+from agent.core.decision.decision import Ballot
+from agent.ports.control import (
+    BeginResult,
+    CastOutcome,
+    CastResult,
+    KillSwitch,
+    Lease,
+    Limits,
+    RateLimit,
+    ReceiptUse,
+)
 
 CONTROL_INDEXES: Final = (("receipts", (("service", "ASCENDING"), ("at", "ASCENDING"))),)
 """Composite indexes of the control database that Terraform makes."""
@@ -58,6 +68,38 @@ class FirestoreControlStore(FirestoreMark):
         """Return a recorded change request; see the port."""
         found = self._documents.get(document_path("requests", request_id))
         return from_text(ChangeRequest, found.data["body"]) if found is not None else None
+
+    def ballot(self, plan_digest: str) -> Ballot | None:
+        """Return the votes about a plan; see the port."""
+        found = self._documents.get(document_path("ballots", plan_digest))
+        return from_text(Ballot, found.data["body"]) if found is not None else None
+
+    def cast(self, ballot: Ballot, *, before: Ballot | None, decision: str | None = None) -> CastResult:
+        """Replace the votes about a plan; see the port.
+
+        A vote that makes no decision looks at the claim once more after it was written: a rejection in between, which
+        writes the claim alone, has won.
+        """
+        path, claim = document_path("ballots", ballot.plan_digest), document_path("claims", ballot.plan)
+
+        def attempt() -> CastResult:
+            found = self._documents.get_all([path, claim])
+            stored, claimed = found[path], found[claim]
+            if claimed is not None:
+                return CastResult(outcome=CastOutcome.DECIDED, decision=str(claimed.data["decision"]))
+            if (from_text(Ballot, stored.data["body"]) if stored is not None else None) != before:
+                return CastResult(outcome=CastOutcome.STALE)
+            writes = [_guarded(path, {"body": to_text(ballot)}, stored)]
+            if decision is not None:
+                data: Data = {"incident": ballot.incident, "decision": decision}
+                writes.append(Write(path=claim, data=data, absent=True))
+            self._documents.write(writes)
+            won = self._documents.get(claim) if decision is None else None
+            if won is not None:
+                return CastResult(outcome=CastOutcome.DECIDED, decision=str(won.data["decision"]))
+            return CastResult(outcome=CastOutcome.CAST, decision=decision or "")
+
+        return _until_alone(attempt)
 
     def begin(self, intent: Intent, *, rate_limit: RateLimit | None = None) -> BeginResult:
         """Use a receipt and store the intent; see the port.
@@ -135,6 +177,7 @@ class FirestoreControlStore(FirestoreMark):
         return Limits(
             service_changes=tuple(from_us(f.data["at"]) for f in found if f.data["service"] == service),
             all_changes=tuple(from_us(f.data["at"]) for f in found),
+            services=tuple(str(f.data["service"]) for f in found),
         )
 
     def kill_switch(self) -> KillSwitch:
@@ -244,9 +287,9 @@ class FirestoreControlStore(FirestoreMark):
         own = (("service", "==", service), ("at", ">", window))
         if self._documents.select("receipts", where=own, limit=1):
             return False
-        return len(
-            self._documents.select("receipts", where=(("at", ">", hour),), limit=max(rate_limit.per_hour, 1))
-        ) < (rate_limit.per_hour)
+        most = max(rate_limit.per_hour, 1)  # more are not looked at: so many are too many already
+        lately = self._documents.select("receipts", where=(("at", ">", hour),), limit=most)
+        return rate_limit.allows([str(found.data["service"]) for found in lately])
 
     def _highest(self) -> int:
         """The highest time that any holder brought, microseconds."""

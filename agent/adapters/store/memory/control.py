@@ -7,8 +7,18 @@ from agent.adapters.store.memory.mark import MemoryMark
 from agent.core.change.execution import Intent
 from agent.core.change.request import ChangeRequest
 from agent.core.decision.audit import REPEATS, AuditRow, existing_row, next_row
+from agent.core.decision.decision import Ballot
 from agent.core.intake.signal import later
-from agent.ports.control import BeginResult, KillSwitch, Lease, Limits, RateLimit, ReceiptUse
+from agent.ports.control import (
+    BeginResult,
+    CastOutcome,
+    CastResult,
+    KillSwitch,
+    Lease,
+    Limits,
+    RateLimit,
+    ReceiptUse,
+)
 
 _OVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 FORGOTTEN_AFTER: Final = timedelta(hours=1)  # after its end, so that a clock that steps back finds a name still used
@@ -21,6 +31,7 @@ class MemoryControlStore(MemoryMark):
         super().__init__()
         self._claims: dict[str, str] = {}
         self._requests: dict[str, ChangeRequest] = {}
+        self._ballots: dict[str, Ballot] = {}  # by digest of the plan
         self._receipts: dict[str, tuple[str, str, datetime]] = {}  # effect, service, time by decision
         self._switch = KillSwitch(on=False)
         self._intents: dict[str, Intent] = {}
@@ -44,6 +55,24 @@ class MemoryControlStore(MemoryMark):
         """Return a recorded change request; see the port."""
         with self._lock:
             return self._requests.get(request_id)
+
+    def ballot(self, plan_digest: str) -> Ballot | None:
+        """Return the votes about a plan; see the port."""
+        with self._lock:
+            return self._ballots.get(plan_digest)
+
+    def cast(self, ballot: Ballot, *, before: Ballot | None, decision: str | None = None) -> CastResult:
+        """Replace the votes about a plan; see the port."""
+        with self._lock:
+            held = self._claims.get(ballot.plan)
+            if held is not None:
+                return CastResult(outcome=CastOutcome.DECIDED, decision=held)
+            if self._ballots.get(ballot.plan_digest) != before:
+                return CastResult(outcome=CastOutcome.STALE)
+            self._ballots[ballot.plan_digest] = ballot
+            if decision is not None:
+                self._claims[ballot.plan] = decision
+            return CastResult(outcome=CastOutcome.CAST, decision=decision or "")
 
     def begin(self, intent: Intent, *, rate_limit: RateLimit | None = None) -> BeginResult:
         """Use a receipt and store the intent; see the port."""
@@ -77,8 +106,8 @@ class MemoryControlStore(MemoryMark):
     def _has(self, rate_limit: RateLimit, service: str, now: datetime) -> bool:
         window, hour = now - timedelta(seconds=rate_limit.window_s), now - timedelta(hours=1)
         uses = [(of, at) for _, of, at in self._receipts.values()]
-        lately = sum(at > hour for _, at in uses)
-        return lately < rate_limit.per_hour and not any(of == service and at > window for of, at in uses)
+        lately = [of for of, at in uses if at > hour]
+        return rate_limit.allows(lately) and not any(of == service and at > window for of, at in uses)
 
     def use_once(self, name: str, *, at: datetime, until: datetime) -> bool:
         """Record that something happens once; see the port."""
@@ -96,10 +125,11 @@ class MemoryControlStore(MemoryMark):
     def limits(self, service: str, since: datetime) -> Limits:
         """Return the changes since a time, oldest first; see the port."""
         with self._lock:
-            uses = [(at, of) for _, of, at in self._receipts.values() if at >= since]
+            uses = sorted((at, of) for _, of, at in self._receipts.values() if at >= since)
         return Limits(
-            service_changes=tuple(sorted(at for at, of in uses if of == service)),
-            all_changes=tuple(sorted(at for at, _ in uses)),
+            service_changes=tuple(at for at, of in uses if of == service),
+            all_changes=tuple(at for at, _ in uses),
+            services=tuple(of for _, of in uses),
         )
 
     def kill_switch(self) -> KillSwitch:

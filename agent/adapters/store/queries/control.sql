@@ -10,6 +10,13 @@ INSERT INTO requests (id, body) VALUES (:id, :body) ON CONFLICT (id) DO NOTHING;
 -- name: request
 SELECT body FROM requests WHERE id = :id;
 
+-- name: ballot
+SELECT body FROM ballots WHERE plan_digest = :plan_digest;
+
+-- name: ballot_set
+INSERT INTO ballots (plan_digest, body) VALUES (:plan_digest, :body)
+ON CONFLICT (plan_digest) DO UPDATE SET body = excluded.body;
+
 -- name: receipt_add
 INSERT INTO receipts (decision, effect, service, at) VALUES (:decision, :effect, :service, :at)
 ON CONFLICT (decision) DO NOTHING;
@@ -30,7 +37,7 @@ DELETE FROM used WHERE name = :name;
 SELECT at FROM receipts WHERE service = :service AND at >= :since ORDER BY at;
 
 -- name: changes
-SELECT at FROM receipts WHERE at >= :since ORDER BY at;
+SELECT at, service FROM receipts WHERE at >= :since ORDER BY at;
 
 -- name: kill_switch
 SELECT is_on, who, why, at FROM kill_switch;

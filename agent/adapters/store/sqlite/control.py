@@ -10,7 +10,17 @@ from agent.adapters.store.sqlite.mark import SqliteMark
 from agent.core.change.execution import Intent
 from agent.core.change.request import ChangeRequest
 from agent.core.decision.audit import REPEATS, AuditRow, existing_row, next_row
-from agent.ports.control import BeginResult, KillSwitch, Lease, Limits, RateLimit, ReceiptUse
+from agent.core.decision.decision import Ballot
+from agent.ports.control import (
+    BeginResult,
+    CastOutcome,
+    CastResult,
+    KillSwitch,
+    Lease,
+    Limits,
+    RateLimit,
+    ReceiptUse,
+)
 
 SQL: Final = queries("control")
 FORGOTTEN_AFTER: Final = timedelta(hours=1)  # after its end, so that a clock that steps back finds a name still used
@@ -40,6 +50,25 @@ class SqliteControlStore(SqliteMark):
         """Return a recorded change request; see the port."""
         rows = self._database.ask(SQL["request"], {"id": request_id})
         return from_text(ChangeRequest, rows[0][0]) if rows else None
+
+    def ballot(self, plan_digest: str) -> Ballot | None:
+        """Return the votes about a plan; see the port."""
+        rows = self._database.ask(SQL["ballot"], {"plan_digest": plan_digest})
+        return from_text(Ballot, rows[0][0]) if rows else None
+
+    def cast(self, ballot: Ballot, *, before: Ballot | None, decision: str | None = None) -> CastResult:
+        """Replace the votes about a plan; see the port."""
+        with self._database.writing() as db:
+            held = db.execute(SQL["claim"], {"plan": ballot.plan}).fetchone()
+            if held is not None:
+                return CastResult(outcome=CastOutcome.DECIDED, decision=str(held[0]))
+            stored = db.execute(SQL["ballot"], {"plan_digest": ballot.plan_digest}).fetchone()
+            if (from_text(Ballot, stored[0]) if stored is not None else None) != before:
+                return CastResult(outcome=CastOutcome.STALE)
+            db.execute(SQL["ballot_set"], {"plan_digest": ballot.plan_digest, "body": to_text(ballot)})
+            if decision is not None:
+                db.execute(SQL["claim_add"], {"plan": ballot.plan, "incident": ballot.incident, "decision": decision})
+        return CastResult(outcome=CastOutcome.CAST, decision=decision or "")
 
     def begin(self, intent: Intent, *, rate_limit: RateLimit | None = None) -> BeginResult:
         """Use a receipt and store the intent; see the port."""
@@ -95,7 +124,8 @@ class SqliteControlStore(SqliteMark):
             of_all = db.execute(SQL["changes"], asked).fetchall()
         return Limits(
             service_changes=tuple(from_us(at) for (at,) in of_service),
-            all_changes=tuple(from_us(at) for (at,) in of_all),
+            all_changes=tuple(from_us(at) for at, _ in of_all),
+            services=tuple(of for _, of in of_all),
         )
 
     def kill_switch(self) -> KillSwitch:
@@ -169,7 +199,7 @@ def _has(db: sqlite3.Connection, rate_limit: RateLimit, service: str, now: datet
     window, hour = to_us(now - timedelta(seconds=rate_limit.window_s)), to_us(now - timedelta(hours=1))
     own = db.execute(SQL["changes_of_service"], {"service": service, "since": window + 1}).fetchone()
     lately = db.execute(SQL["changes"], {"since": hour + 1}).fetchall()
-    return own is None and len(lately) < rate_limit.per_hour
+    return own is None and rate_limit.allows([of for _, of in lately])
 
 
 def _later(db: sqlite3.Connection, now: datetime) -> int:

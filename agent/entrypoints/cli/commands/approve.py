@@ -1,4 +1,4 @@
-"""The approve command: say yes to exactly one plan."""
+"""The approve command: say yes to exactly one plan, or take the yes back."""
 
 import argparse
 import re
@@ -16,14 +16,43 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=_digest,
         help="digest shown with the plan: refuse if the plan has changed since",
     )
+    parser.add_argument(
+        "--withdraw",
+        action="store_true",
+        help="take your approval back while the plan still needs another person's",
+    )
+    parser.add_argument(
+        "--break-glass",
+        action="store_true",
+        help="approve in spite of a freeze window that lets your group; needs --why",
+    )
+    parser.add_argument("--why", metavar="TEXT", default="", help="the reason, kept with the approval")
     parser.add_argument("--by", metavar="NAME", help="your name (local mode only; shown as not verified)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Approve the plan."""
-    from agent.entrypoints.cli.decide import decide
+    """Approve the plan, or take the approval back.
 
-    return decide(args.plan, Choice.APPROVE, by=args.by, plan_digest=args.digest)
+    Raises:
+        InputRejected: The arguments contradict each other.
+        SreError: See :class:`agent.entrypoints.cli.operator_client.OperatorClient`.
+    """
+    from agent.entrypoints.cli.decide import decide, withdraw
+    from agent.errors import InputRejected
+
+    if args.withdraw and (args.break_glass or args.digest):
+        raise InputRejected(
+            "nothing was sent",
+            why="--withdraw takes back what was said, and says nothing new",
+            hint="leave the rest out",
+        )
+    if args.break_glass and not args.why.strip():
+        raise InputRejected("nothing was sent", why="--break-glass needs a reason", hint="give it: --why TEXT")
+    if args.withdraw:
+        return withdraw(args.plan, by=args.by, why=args.why)
+    return decide(
+        args.plan, Choice.APPROVE, by=args.by, why=args.why, plan_digest=args.digest, break_glass=args.break_glass
+    )
 
 
 def _digest(text: str) -> str:

@@ -7,7 +7,9 @@ import pytest
 
 from agent.catalogue.load_bundled import load_default_policy
 from agent.core.decision.decision import Channel
-from agent.core.decision.policy import KINDS, NEVER_FLAGS, Approver, Mode, Policy, Rule, parse_policy, selects
+from agent.core.decision.policy import NEVER_FLAGS, Approver, Mode, Policy, Rule, parse_policy
+from agent.core.decision.rule import KINDS
+from agent.core.decision.selector import selects
 from agent.core.plan.action import (
     ForPerson,
     Lifecycle,
