@@ -49,7 +49,7 @@ def preview_change(context: StageContext, asked: ChangeAsked) -> ChangePreview:
     required = context.rules.policy.requirement(service.name, plan.actions)
     own = may_approve_own(local=context.local, verified=False, asked_through=asked.channel, rule=required.self_approve)
     people = context.rules.policy.approvers_of(service.name, required)
-    others = (a for a in people if own or asked.who.casefold() not in a.identities)
+    others = (a for a in people if asked.who.casefold() not in a.identities)
     return ChangePreview(
         plan=plan,
         approvers=tuple(a.name for a in others),

@@ -99,7 +99,7 @@ def test_a_change_that_costs_no_more_is_never_over_budget(fleet):
 
 
 @pytest.mark.parametrize(
-    "other", [ServingConfig(accelerator="x"), ServingConfig(), None], ids=["no price", "cpu", "no adapter"]
+    "other", [ServingConfig(accelerator="x"), ServingConfig(image="x"), None], ids=["no price", "cpu", "no adapter"]
 )
 def test_a_price_that_nobody_knows_refuses_what_costs_more(fleet, other):
     bench = fleet(Policy(budget_usd_per_h=5), other=other)

@@ -153,7 +153,7 @@ def test_nobody_takes_back_what_they_have_not_given(two):
 def test_who_asked_is_none_of_the_two(two):
     bench = two(asked_by="ada@example.com")
     for alias in (ADA, ADA_IN_SLACK):
-        with pytest.raises(PolicyRefused, match="asked for this change, and who asks does not approve"):
+        with pytest.raises(PolicyRefused, match="asked for it, and who asks does not approve"):
             yes(bench, alias)
     yes(bench, BEN)
     assert isinstance(yes(bench, CYD), Decision)
