@@ -147,16 +147,27 @@ def _reason(context: StageContext, asked: ChangeAsked) -> str:
     return why[:WHY_CHARS]
 
 
+def may_not_ask(context: StageContext, *, who: str, channel: Channel, verified: bool) -> str:
+    """Return why somebody may not ask for changes, or nothing.
+
+    Args:
+        context: Policy, and whether this is one machine's own installation.
+        who: The person as the channel names them.
+        channel: Through which they ask.
+        verified: Whether the channel proved it.
+    """
+    if not verified:
+        trusted = context.local and channel in _LOCAL and bool(who)
+        return "" if trusted else f"nothing proves that {who or 'the reader'!r} is who it says"
+    proved_by = Channel.COMMAND_LINE if channel is Channel.MCP else channel
+    known = context.rules.policy.approver(proved_by, who) is not None
+    return "" if known else f"policy.toml does not name {who!r}"
+
+
 def _check_asker(context: StageContext, asked: ChangeAsked) -> None:
     """Refuse whom policy does not know; on one machine its operator is taken on trust."""
-    if asked.verified:
-        proved_by = Channel.COMMAND_LINE if asked.channel is Channel.MCP else asked.channel
-        known = context.rules.policy.approver(proved_by, asked.who) is not None
-        why = f"policy.toml does not name {asked.who!r}"
-    else:
-        known = context.local and asked.channel in _LOCAL
-        why = f"nothing proves that {asked.who!r} is who it says"
-    if not known:
+    why = may_not_ask(context, who=asked.who, channel=asked.channel, verified=asked.verified)
+    if why:
         raise PolicyRefused(
             f"the change of {asked.service!r} was not recorded",
             why=why,

@@ -1,11 +1,17 @@
 """From a person's request to a verified change, or back to what was before, on a simulated service without any trouble."""
 
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
+from google.protobuf import json_format
 
+from agent.adapters.platform.rehearsal.scenario import load_scenario
 from agent.app import build_app_in_memory
+from agent.app.catalogues import read_services
+from agent.app.runtime_environment import RuntimeEnvironment, open_environment
 from agent.core.decision.decision import Channel, Choice
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import Restart, SetConcurrency, SetFlag, SetScaling
@@ -16,6 +22,7 @@ from agent.ports.control import KillSwitch
 from agent.ports.stage_context import Owner
 from agent.settings import read_settings
 from agent.stages.request_change import ChangeAsked, request_change
+from tests.contracts import cloud_run_world as worlds
 from tests.journeys.conftest import Journey
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,12 +35,33 @@ LONGER = (SetFlag(name="max-model-len", value="32768"),)
 def quiet(tmp_path: Path):
     """Make a journey of an example whose recorded events nobody has published."""
 
-    def make(example: str, **overrides: object) -> Journey:
+    def make(
+        example: str, *, environment: Callable[..., RuntimeEnvironment] | None = None, **overrides: object
+    ) -> Journey:
         settings = read_settings({}, platform=f"rehearsal:{ROOT / 'examples' / example}", **overrides)
         clock = SteppedClock(datetime(2026, 11, 22, 3, 0, tzinfo=UTC))
-        return Journey(build_app_in_memory(settings, clock=clock, state=tmp_path), clock)
+        parts = {"environment": environment(settings.with_(store=f"sqlite:{tmp_path}"), clock)} if environment else {}
+        return Journey(build_app_in_memory(settings, clock=clock, state=tmp_path, **parts), clock)
 
     return make
+
+
+@pytest.fixture
+def on_the_wire(quiet) -> Iterator[Callable[[], tuple[Journey, Any]]]:
+    """The service behind Cloud Run's own wire, serving; its logs stay the recorded ones."""
+    made: list[Any] = []
+
+    def environment(settings, clock) -> RuntimeEnvironment:
+        scenario = load_scenario(ROOT / "examples" / CONTEXT / "scenario.toml")
+        body = worlds.body_of(scenario.service, scenario.live.config, ready=True)
+        made.append(worlds.CloudRunWorld(scenario.service, recorded=body, watch=clock))
+        platform = made[0].open()
+        logs = open_environment(settings, read_services(settings), clock).logs
+        return RuntimeEnvironment(platform_of=lambda name: platform if name == scenario.service else None, logs=logs)
+
+    yield lambda: (quiet(CONTEXT, environment=environment), made[0])
+    for world in made:
+        world.close()
 
 
 def ask(told: Journey, actions, *, who="ada", channel=Channel.COMMAND_LINE, **more):
@@ -88,6 +116,29 @@ def test_a_change_that_does_not_work_is_undone_and_closed(quiet) -> None:
     assert (done.phase, done.plans_made) == (Phase.CLOSED, 1)
     assert live(told).config == before.config
     assert "the prior template" in done.ended_why
+
+
+@pytest.mark.parametrize(("up", "end"), [(True, Phase.RESOLVED), (False, Phase.CLOSED)], ids=["works", "does not"])
+def test_on_cloud_runs_wire_it_is_one_update_or_there_and_back(on_the_wire, up: bool, end: Phase) -> None:
+    """Exactly the flag that was asked for is sent, once; where it does not come up, the prior template is put back."""
+    told, world = on_the_wire()
+    world.fate = worlds.server.Fate(up=up, after_s=300)
+    before = world.open().describe(world.service)
+    request = ask(told, LONGER, target=before.target)
+    told.answer(go_on(told, request, lambda i: i.phase is Phase.ASKED).plan.id, who="ben")
+    for _ in range(400):
+        told.go(20, step=20)
+        if load(told, request).phase is Phase.VERIFYING:
+            world.fate = worlds.server.Fate(up=True, after_s=300)  # the prior template came up before
+        if load(told, request).ended:
+            break
+    done = load(told, request)
+    assert done.phase is end, done.ended_why
+    assert len(world.stand_in.updates) == (1 if up else 2)
+    args = world.open().describe(world.service).config.args
+    assert ("32768" in " ".join(args)) is up
+    sent = json_format.MessageToDict(world.stand_in.updates[0].service.template)
+    assert "--max-model-len 32768" in " ".join(sent["containers"][0]["args"]).replace("=", " ")
 
 
 def test_a_request_beside_an_incident_is_told_superseding_it_and_neither_is_lost(quiet) -> None:

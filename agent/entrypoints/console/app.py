@@ -13,6 +13,7 @@ from agent.app.stores import machine_clock
 from agent.entrypoints.console import answer_result, forms, guard
 from agent.entrypoints.console.answer_result import Result
 from agent.entrypoints.console.answer_routes import add_answers
+from agent.entrypoints.console.change_routes import AskChange, add_services
 from agent.entrypoints.console.identity import AnyReader, IapPerson, Identity, LocalOperator, Person
 from agent.entrypoints.console.page_context import Decide, NameOf, PageContext, answer_page, who_asks
 from agent.entrypoints.console.read_routes import add_pages
@@ -23,6 +24,7 @@ from agent.ports.store import Query
 from agent.presentation.standing import Tone
 from agent.settings import Settings
 from agent.stages.plan_to_decision import plan_to_decision
+from agent.stages.request_change import request_change
 
 BODY_LIMIT = 16_384
 
@@ -38,6 +40,7 @@ def make_app(
     queue_age_s: Callable[[], float | None] | None = None,
     wait_factor: float = 1.0,
     name_of: NameOf | None = None,
+    ask: AskChange | None = None,
 ) -> Flask:
     """Return the console.
 
@@ -53,6 +56,7 @@ def make_app(
         queue_age_s: Age of the oldest waiting message, where the bus says.
         wait_factor: What a rehearsal's waits are divided by, where its scenario says more than the settings.
         name_of: Says whom a token of the cluster belongs to; None where no cluster can be asked.
+        ask: Records a change request; None runs the stage here, like ``decide``.
 
     Raises:
         SettingsRejected: A cloud store without IAP, which would show and decide for everybody; behind IAP no public
@@ -84,6 +88,7 @@ def make_app(
     _add_plain_routes(app, console)
     add_pages(app, console)
     add_answers(app, console)
+    add_services(app, console, ask or (lambda asked: request_change(world, asked).id))
     _add_errors(app, console)
     app.after_request(guard.with_headers)
     return app

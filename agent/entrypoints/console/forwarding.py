@@ -10,6 +10,7 @@ from agent.entrypoints.console.identity import ASSERTION
 from agent.errors import PolicyRefused
 from agent.settings import Settings
 from agent.stages.plan_to_decision import DecisionRequest
+from agent.stages.request_change import ChangeAsked
 
 TIMEOUT_S: Final = 15.0  # the person still waits before the page
 
@@ -43,5 +44,36 @@ def forward_of(settings: Settings) -> Callable[[DecisionRequest], object]:
         }
         said |= {name: True for name in ("withdraw", "break_glass") if getattr(word, name)}
         return client.post("/decisions", said | {"assertion": request.headers.get(ASSERTION, "")})
+
+    return forward
+
+
+def forward_request_of(settings: Settings) -> Callable[[ChangeAsked], str]:
+    """Return what hands the change request of the page at hand on; `decide` reads from the assertion who asks."""
+    url = settings.decide_url
+    client = decide_client(url, timeout_s=TIMEOUT_S) if url is not None else None
+
+    def forward(asked: ChangeAsked) -> str:
+        """Send it once; return the ID of the request.
+
+        Raises:
+            SreError: What `decide` said against it.
+            NoResponse: It did not answer; nobody knows whether it was recorded. To ask the same again is safe.
+        """
+        if client is None:
+            raise PolicyRefused(
+                f"the change of {asked.service!r} was not recorded",
+                why="DECIDE_URL is unset, and the key that signs requests is held by `decide` alone",
+                hint=f"set it, or run: sre-agent change {asked.service}",
+            )
+        body = {
+            "service": asked.service,
+            "actions": [action.model_dump(mode="json") for action in asked.actions],
+            "why": asked.why,
+            "supersede": asked.supersede,
+            "assertion": request.headers.get(ASSERTION, ""),
+        }
+        told = client.post("/requests", body)
+        return str(told.get("request", "")) if isinstance(told, dict) else ""
 
     return forward

@@ -50,7 +50,7 @@ def list_context(world: StageContext, asked: Asked, now: datetime) -> dict[str, 
     looked = () if asked.open_only else _matching(world, asked, Query(before=asked.before, limit=LOOKED_THROUGH))
     every_ended = tuple(i for i in looked if i.ended)
     ended = every_ended[:ENDED_SHOWN]
-    rows = sorted((_row(i, now) for i in (*still_open, *ended)), key=_order)
+    rows = sorted((row_of(i, now) for i in (*still_open, *ended)), key=_order)
     further = ended[-1] if len(every_ended) > ENDED_SHOWN else looked[-1] if len(looked) == LOOKED_THROUGH else None
     return {
         "rows": rows,
@@ -79,7 +79,8 @@ def _matching(world: StageContext, asked: Asked, query: Query) -> tuple[Incident
     return tuple(i for i in wide if part in i.service.casefold())
 
 
-def _row(incident: Incident, now: datetime) -> Row:
+def row_of(incident: Incident, now: datetime) -> Row:
+    """Return an incident as lists show it."""
     waits = is_asked(incident, incident.plan, now)
     return Row(incident=incident, cause=cause_of(incident), standing=standing(incident, now), waits=waits)
 

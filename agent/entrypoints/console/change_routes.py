@@ -1,0 +1,165 @@
+"""The page of a service with the form that asks for a change of it: our own page, a known person, typed words only."""
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Final
+
+from flask import Flask, Response, redirect, request
+from werkzeug.wrappers import Response as AnyResponse
+
+from agent.core.change.asked_settings import AskedSettings, actions_of
+from agent.core.service.services import Service
+from agent.core.value import Value
+from agent.entrypoints.console import answer_result, forms
+from agent.entrypoints.console.answer_result import Result
+from agent.entrypoints.console.identity import Person
+from agent.entrypoints.console.page_context import PageContext, answer_page, page, viewer_of, who_asks
+from agent.entrypoints.console.read_routes import Row, row_of
+from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
+from agent.ports.store import Query
+from agent.presentation.standing import Tone
+from agent.stages.request_change import ChangeAsked, may_not_ask
+
+SHOWN: Final = 20  # incidents and requests of the service
+LINES: Final = 16
+FORM: Final = "change"  # what the token of this form is for; no plan is called so
+
+AskChange = Callable[[ChangeAsked], str]
+"""Records a request and returns its ID."""
+
+
+class ChangeForm(Value):
+    """What the form needs; ``objection`` says why this person cannot ask for a change here.
+
+    Attributes:
+        open: Whether something is open on the service, which the request may take the place of.
+    """
+
+    service: str
+    token: str
+    objection: str = ""
+    flags: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    accelerators: tuple[str, ...] = ()
+    open: bool = False
+
+
+def add_services(app: Flask, console: PageContext, ask: AskChange) -> None:
+    """Add the routes."""
+
+    @app.get("/services/<name>")
+    def service(name: str) -> Response:
+        person, now = who_asks(console), console.world.clock.now()
+        watched = console.world.rules.services.watched(name)
+        if watched is None:
+            return answer_page(console, person, answer_result.missing("service"))
+        rows = tuple(row_of(i, now) for i in console.world.store.incidents(Query(service=name, limit=SHOWN)))
+        form = change_form(console, person, name, rows)
+        return page(console, "service.html", person, now, service=watched, rows=rows, change=form)
+
+    @app.post("/services/<name>/requests")
+    def asked(name: str) -> AnyResponse:
+        person = who_asks(console)
+        watched = console.world.rules.services.watched(name)
+        if watched is None:
+            return answer_page(console, person, answer_result.missing("service"))
+        foreign = _form_refusal(console, person, name)
+        if foreign:
+            return answer_page(console, person, _refused(foreign, "Open the page of the service again and ask there."))
+        try:
+            recorded = ask(_asked(console, person, watched))
+        except SreError as error:
+            return answer_page(console, person, _failed(error))
+        return redirect(f"{request.script_root}/incidents/{recorded}", HTTPStatus.SEE_OTHER)
+
+
+def change_form(console: PageContext, person: Person, service: str, rows: tuple[Row, ...]) -> ChangeForm:
+    """Return the form of a service for the page that includes it."""
+    policy = console.world.rules.policy
+    viewer = viewer_of(console, person)
+    return ChangeForm(
+        service=service,
+        token=_token(console, viewer.cookie, service, person),
+        objection=may_not_ask(console.world, who=person.name, channel=person.channel, verified=person.verified),
+        flags=tuple(sorted(policy.flags)),
+        env=tuple(sorted(policy.env)),
+        models=policy.models,
+        accelerators=policy.accelerators,
+        open=any(not row.incident.ended for row in rows),
+    )
+
+
+def _token(console: PageContext, cookie: str, service: str, person: Person) -> str:
+    return forms.token(console.form_key, cookie=cookie, plan=FORM, plan_digest=service, who=person.name)
+
+
+def _form_refusal(console: PageContext, person: Person, service: str) -> str:
+    """Return why this post is not our own form for this service, person and browser, or nothing."""
+    foreign = forms.foreign_post(request.headers, console.origin)
+    if foreign:
+        return foreign
+    cookie = request.cookies.get(forms.COOKIE, "")
+    if not cookie or not forms.same(request.form.get("token", ""), _token(console, cookie, service, person)):
+        return "the page was made for another browser, person or service, or is too old"
+    return ""
+
+
+def _asked(console: PageContext, person: Person, service: Service) -> ChangeAsked:
+    """Read the form.
+
+    Raises:
+        InputRejected: A word cannot be read.
+    """
+    said = {name: request.form.get(name, "").strip() for name in ("scale", "concurrency", "resources", "model")}
+    asked = AskedSettings(
+        set_flag=_lines("set_flag"),
+        unset_flag=_lines("unset_flag"),
+        set_env=_lines("set_env"),
+        accelerator=request.form.get("accelerator", "").strip(),
+        restart=request.form.get("restart") == "1",
+        **said,
+    )
+
+    def shape_of(accelerator: str) -> tuple[float, int] | None:
+        from agent.app.catalogues import read_capacity
+
+        return read_capacity(console.world.rules.services).usual_shape(service.name, accelerator)
+
+    return ChangeAsked(
+        service=service.name,
+        actions=actions_of(asked, shape_of=shape_of),
+        why=request.form.get("why", "").strip(),
+        who=person.name,
+        channel=person.channel,
+        verified=person.verified,
+        supersede=request.form.get("supersede") == "1",
+    )
+
+
+def _lines(name: str) -> tuple[str, ...]:
+    found = tuple(line.strip() for line in request.form.get(name, "").splitlines() if line.strip())
+    if len(found) > LINES:
+        raise InputRejected(
+            "the change was not understood", why=f"more than {LINES} settings at once", hint="ask in two requests"
+        )
+    return found
+
+
+def _refused(why: str, hint: str, *, status: int = 403) -> Result:
+    return Result(
+        status=status,
+        label="Not asked",
+        title="The change was not asked for",
+        says=f"{why[:1].upper()}{why[1:].rstrip('.')}. Nothing was stored or changed.",
+        hint=hint,
+        tone=Tone.BAD,
+    )
+
+
+def _failed(error: SreError) -> Result:
+    if isinstance(error, DependencyFailed):
+        return answer_result.not_recorded(error)
+    kinds = ((StateConflict, 409), (PolicyRefused, 403), (InputRejected, 400))
+    status = next((status for kind, status in kinds if isinstance(error, kind)), 500)
+    return _refused(error.why, f"{error.hint[:1].upper()}{error.hint[1:]}.", status=status)

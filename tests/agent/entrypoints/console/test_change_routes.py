@@ -1,0 +1,128 @@
+"""The form of a service: our own page, this person and browser, typed words; everything else stores nothing."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from agent.core.decision.policy import Policy
+from agent.core.incident.phase import Phase
+from agent.core.plan.action import Restart, SetConcurrency, SetFlag
+from agent.core.service.services import parse_services
+from agent.entrypoints.console.app import make_app
+from agent.entrypoints.console.forms import COOKIE
+from agent.ports.store import Query
+from agent.settings import Settings
+
+SERVICE = "gemma-asked"
+BASE = "http://127.0.0.1:8080"
+ORIGIN = {"Origin": BASE}
+WATCHED = parse_services(
+    {"service": [{"name": SERVICE, "platform": "host", "model": "m", "accelerator": "cpu", "owner": "console"}]}
+)
+POLICY = Policy(flags={"max-model-len": "whole 256..131072"}, max_concurrency=64)
+
+
+@pytest.fixture
+def world(theatre):
+    world = theatre.a_world(theatre.Clock(), POLICY)
+    return replace(world, rules=replace(world.rules, services=WATCHED))
+
+
+@pytest.fixture
+def browser(world):
+    """A browser that has opened the service's page."""
+    client = make_app(world, settings=Settings(), operator="ada").test_client()
+    page = client.get(f"/services/{SERVICE}", base_url=BASE).get_data(as_text=True)
+    client.token = re.search(r'name="token" value="([0-9a-f]{64})"', page)[1]
+    client.page = page
+    return client
+
+
+def post(browser, fields, *, headers=None, service=SERVICE, token=None):
+    said = {"token": browser.token if token is None else token, "why": "longer documents"} | fields
+    return browser.post(f"/services/{service}/requests", data=said, headers=headers or ORIGIN, base_url=BASE)
+
+
+def recorded(world):
+    return world.store.incidents(Query())
+
+
+def test_the_page_has_the_form_and_needs_no_script(browser):
+    assert f'action="/services/{SERVICE}/requests"' in browser.page
+    assert "<script" not in browser.page
+    assert "You ask as ada, which is not verified" in browser.page
+    assert "max-model-len" in browser.page
+
+
+def test_a_filled_form_is_a_request_that_leads_to_its_page(browser, world):
+    sent = {"set_flag": "max-model-len=32768\r\n", "concurrency": "8", "restart": "1"}
+    answer = post(browser, sent)
+    (life,) = recorded(world)
+    assert (answer.status_code, answer.headers["Location"]) == (303, f"/incidents/{life.id}")
+    assert life.request.actions == (
+        SetFlag(name="max-model-len", value="32768"), SetConcurrency(concurrency=8), Restart(),
+    )  # fmt: skip
+    assert (life.request.asker, life.request.channel, life.phase) == ("ada", "console", Phase.OPEN)
+    page = browser.get(f"/incidents/{life.id}", base_url=BASE).get_data(as_text=True)
+    assert "ada (not verified) asks for a change: longer documents" in page
+    assert life.id in browser.get(f"/services/{SERVICE}", base_url=BASE).get_data(as_text=True)
+
+
+@pytest.mark.parametrize(
+    ("how", "status"),
+    [
+        ({"headers": {"Origin": "https://evil.example"}}, 403),
+        ({"headers": {"Sec-Fetch-Site": "cross-site", **ORIGIN}}, 403),
+        ({"headers": {"X": "no origin"}}, 403),
+        ({"token": "0" * 64}, 403),
+        ({"token": ""}, 403),
+        ({"service": "another"}, 404),
+    ],
+    ids=["another origin", "another site", "no origin", "made-up token", "no token", "another service"],
+)
+def test_what_is_not_our_own_form_stores_nothing(browser, world, how, status):
+    assert post(browser, {"restart": "1"}, **how).status_code == status
+    assert recorded(world) == ()
+
+
+def test_a_token_is_good_for_its_browser_alone(browser, world):
+    browser.set_cookie(COOKIE, "another-browser-0000", domain="127.0.0.1")
+    assert post(browser, {"restart": "1"}).status_code == 403
+    assert recorded(world) == ()
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "says"),
+    [
+        ({}, 400, "Nothing is asked for"),
+        ({"restart": "1", "why": " "}, 400, "needs a reason"),
+        ({"set_flag": "api-key=x"}, 403, "not on the allow-list"),
+        ({"set_flag": "max-model-len=1\nmax-model-len=2"}, 400, "has two values"),
+        ({"scale": "many"}, 400, "no MIN:MAX"),
+        ({"set_flag": "\n".join(f"f{n}=1" for n in range(17))}, 400, "more than 16 settings at once"),
+    ],
+    ids=["nothing", "no reason", "never flag", "two values", "scale", "too many"],
+)
+def test_what_cannot_be_says_why_and_stores_nothing(browser, world, fields, status, says):
+    answer = post(browser, fields)
+    assert answer.status_code == status
+    assert says.casefold() in answer.get_data(as_text=True).replace("&#39;", "'").casefold()
+    assert recorded(world) == ()
+
+
+def test_a_second_request_is_told_of_the_first(browser, world):
+    post(browser, {"restart": "1"})
+    assert post(browser, {"concurrency": "4"}).status_code == 409
+    assert post(browser, {"concurrency": "4", "supersede": "1"}).status_code == 303
+
+
+def test_a_get_asks_for_nothing(browser, world):
+    assert browser.get(f"/services/{SERVICE}/requests", base_url=BASE).status_code == 405
+    assert recorded(world) == ()
+
+
+def test_markup_in_a_reason_stays_text(browser, world):
+    post(browser, {"restart": "1", "why": "<script>alert(1)</script>"})
+    (life,) = recorded(world)
+    assert "<script" not in browser.get(f"/incidents/{life.id}", base_url=BASE).get_data(as_text=True)
