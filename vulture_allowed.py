@@ -89,3 +89,16 @@ _.log_message
 _.pre_tokenizer
 
 _.x  # of a part of the memory bar, for its template
+
+# read by AI clients: fields of results, prompts by name; called by the MCP library
+_.fits_now
+_.usd_per_million_output_tokens
+_.scales_to_zero
+_.next_offset
+_.decided_by
+_.notice
+_.serving_revision
+_.triage
+_.will_it_fit
+_.compare_platforms
+_.verify_token

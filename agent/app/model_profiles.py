@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from agent.catalogue.load_fit import ModelCatalogue
@@ -251,3 +251,37 @@ def name_of(source: str) -> str:
             hint="give a name: --name NAME",
         )
     return parts[-1]
+
+
+def summary_row(facts: ModelFacts, source: str) -> dict[str, Any]:
+    """Return a model in a few words: name, family, size, quantisation, and where its facts come from."""
+    return {
+        "name": facts.name,
+        "family": facts.family,
+        "size": facts.size,
+        "scheme": facts.quant.scheme,
+        "checkpoint_bytes": facts.checkpoint_bytes,
+        "source": source,
+    }
+
+
+def described(facts: ModelFacts, profile: ModelProfile | None) -> dict[str, Any]:
+    """Return everything that is known of a model; of a bundled one ``profile`` is None."""
+    return {
+        **summary_row(facts, "bundled" if profile is None else profile.source),
+        "read_at": None if profile is None else profile.read_at,
+        "architecture": facts.architecture,
+        "hidden": facts.hidden,
+        "vocab": facts.vocab,
+        "layers": facts.layer_count,
+        "max_position": facts.max_position,
+        "tied": facts.tied,
+        "bytes_by_group": {group.value: size for group, size in facts.measured_bytes},
+        "bytes_by_dtype": {} if profile is None else dict(profile.dtype_bytes),
+        "tensors": None if profile is None else profile.tensors,
+        "shards": None if profile is None else profile.shards,
+        "quantised_groups": sorted(facts.quant.groups),
+        "contradictions": [] if profile is None else list(profile.contradictions),
+        "assumptions": list(facts.assumptions),
+        "sources": list(facts.sources),
+    }

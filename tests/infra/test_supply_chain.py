@@ -5,7 +5,13 @@ import re
 
 import pytest
 
-LOCKED = ("requirements.txt", "requirements-kubernetes.txt", "requirements-dev.txt", "requirements-audit.txt")
+LOCKED = (
+    "requirements.txt",
+    "requirements-kubernetes.txt",
+    "requirements-mcp.txt",
+    "requirements-dev.txt",
+    "requirements-audit.txt",
+)
 
 
 def pinned(root, name):

@@ -1,25 +1,19 @@
 """The inputs of classify and eval: the records of a source as texts, with the platform that they name."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from agent.core.intake.ends import PlainEnds
+from agent.core.intake.classify_text import classify_text
 from agent.core.intake.log_sample import LogSample
 from agent.entrypoints.cli.records import BadRecord, JsonRecord, Record, TextRecord
-from agent.failures.finding import EvidenceLine, Finding
-from agent.failures.first_cause import MAX_EVIDENCE_CHARS as EVIDENCE_CHARS
-from agent.failures.first_cause import UNKNOWN_CONFIDENCE
+from agent.failures.finding import Finding
 from agent.failures.match.matcher import Matcher
-from agent.failures.signature import FailureClass, Proof
 from agent.failures.text.entry_text import entry_lines, log_lines, stretch_lines
 
 TEXT_LIMIT = 1_048_576  # bytes of one stretch of a plain log
 ROW_LIMIT = 16_777_216  # bytes of one JSON row, which may carry a whole log
 WHOLE_CHARS = 16_000_000  # a longer plain log is read as its first, last and telling lines
-
-_END_WORDS = ("xit", ".service", "systemd")
-"""A log without any of these tells of no end that :class:`PlainEnds` knows."""
 
 _OTHER_KEYS = frozenset(
     {"kind", "involvedObject", "message", "msg", "Msg", "Log_s", "Log", "state", "status", "alerts"}
@@ -54,35 +48,8 @@ class ClassifyInput:
 
 
 def finding_of(record: ClassifyInput, matcher: Matcher) -> Finding:
-    """Classify one input.
-
-    A server that ends without being asked is never benign, whatever it printed last: its code says what the text does
-    not, and where the code is 0 the answer is ``unknown`` (docs/adr/0009-ends-are-facts.md).
-    """
-    finding = matcher.classify(record.log, whole_log=record.whole_log, platform=record.platform)
-    if not finding.benign or not any(word in record.log for word in _END_WORDS):
-        return finding
-    lines = record.log.split("\n")
-    ends = PlainEnds()
-    told = [(index, end) for index, line in enumerate(lines) if (end := ends.read(line)) is not None]
-    unasked = [(index, end) for index, end in told if end.asked_by is None]
-    if not unasked or finding.signature in matcher.proving(Proof.ASKED):
-        return finding
-    index, end = unasked[-1]
-    evidence = (EvidenceLine(index=index, text=lines[index].strip()[:EVIDENCE_CHARS]),)
-    coded = matcher.classify(end.catalogue_text, whole_log=False, platform=record.platform)
-    if coded.class_ not in {FailureClass.UNKNOWN, FailureClass.BENIGN}:
-        return replace(coded, evidence=evidence)
-    return Finding(
-        class_=FailureClass.UNKNOWN,
-        signature=None,
-        confidence=UNKNOWN_CONFIDENCE,
-        certain=False,
-        benign=False,
-        evidence=evidence,
-        fix_actions=("collect_container_logs",),
-        phase=finding.phase,
-    )
+    """Classify one input."""
+    return classify_text(record.log, matcher=matcher, whole_log=record.whole_log, platform=record.platform)
 
 
 def inputs_of(records: Iterable[Record], *, matcher: Matcher) -> Iterator[ClassifyInput]:

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 
 from agent.core.decision.decision import Choice
 from agent.core.text.safe_text import terminal
-from agent.entrypoints.cli.operator_client import now
 from agent.entrypoints.cli.output import for_people
+from agent.entrypoints.operator_client.protocol import now
 from agent.errors import SreError
 from agent.presentation.what_follows import next_step
 
 if TYPE_CHECKING:
-    from agent.entrypoints.cli.operator_client import OperatorClient, RecordedDecision
+    from agent.entrypoints.operator_client.protocol import OperatorClient, RecordedDecision
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._@+-]{1,320}")  # the asker's own address need not be disarmed
 
@@ -36,9 +36,9 @@ def decide(
         break_glass: Whether it is approved in spite of a freeze window.
 
     Raises:
-        SreError: See :class:`agent.entrypoints.cli.operator_client.OperatorClient`.
+        SreError: See :class:`agent.entrypoints.operator_client.protocol.OperatorClient`.
     """
-    from agent.entrypoints.cli.local_client import open_operator_client
+    from agent.entrypoints.operator_client.local import open_operator_client
 
     client = open_operator_client()
     recorded = client.decide(plan, answer, by=by, why=why, plan_digest=plan_digest, break_glass=break_glass)
@@ -55,9 +55,9 @@ def withdraw(plan: str, *, by: str | None, why: str = "") -> int:
         why: The reason.
 
     Raises:
-        SreError: See :class:`agent.entrypoints.cli.operator_client.OperatorClient`.
+        SreError: See :class:`agent.entrypoints.operator_client.protocol.OperatorClient`.
     """
-    from agent.entrypoints.cli.local_client import open_operator_client
+    from agent.entrypoints.operator_client.local import open_operator_client
 
     client = open_operator_client()
     return _told(client, client.withdraw_approval(plan, by=by, why=why), "is not approved any more")

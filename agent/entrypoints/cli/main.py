@@ -25,6 +25,7 @@ COMMANDS = {
     "watch": "Start or attach to a vLLM server on this machine and watch it.",
     "stop": "Show, turn on or turn off the kill switch, which stops every change.",
     "audit": "Show or verify the record of decisions and effects.",
+    "mcp": "Serve operator tools to AI clients; they read, and propose what a person decides.",
     "doctor": "Check every setting, permission and dependency.",
 }
 EXIT_CODES = """exit codes:

@@ -8,8 +8,8 @@ from agent.app.runtime_environment import open_environment
 from agent.app.stores import machine_clock
 from agent.core.service.services import Services
 from agent.core.service.serving import ServingConfig
-from agent.entrypoints.cli.local_client import LocalClient, open_operator_client
-from agent.entrypoints.cli.operator_client import OperatorClient
+from agent.entrypoints.operator_client.local import LocalClient, open_operator_client
+from agent.entrypoints.operator_client.protocol import OperatorClient
 from agent.entrypoints.telemetry import configure_log
 from agent.ports.platform import Platform
 from agent.ports.store import Query

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent.entrypoints.cli.commands.fit import Desk
+from agent.app.fit_answers import FitAnswers
 from agent.errors import InputRejected
 from agent.fit.bounds import GIB
 from agent.fit.question import question_from
@@ -52,10 +52,10 @@ def compare(row, catalogue) -> Compared | None:
         "count": max(row["gpu_count"], row["tp"]),
         "vllm": version_of(row),
     }
-    desk = Desk(catalogue=catalogue, find_model=catalogue.models.find, shapes=())
+    answers = FitAnswers(catalogue=catalogue, find_model=catalogue.models.find, shapes=())
     try:
-        report = desk.answer(question_from({**plain, "flags": flags_of(row)}))
-        given = _given_pool(row, plain, desk)
+        report = answers.fit(question_from({**plain, "flags": flags_of(row)}))
+        given = _given_pool(row, plain, answers)
     except InputRejected:
         return None
     end, inside = _end_to_end(row, report) if card else (None, None)
@@ -104,10 +104,10 @@ def version_of(row) -> str | None:
     return version if version and version[0].isdigit() else None
 
 
-def _given_pool(row, plain, desk) -> float | None:
+def _given_pool(row, plain, answers) -> float | None:
     if not row["kv_tokens"] or not row["available_kv_gib"] or row["available_kv_gib"] <= 0:
         return None
-    report = desk.answer(question_from({**plain, "flags": flags_of(row, pool=True)}))
+    report = answers.fit(question_from({**plain, "flags": flags_of(row, pool=True)}))
     return _off(report.kv_tokens.best, row["kv_tokens"])
 
 

@@ -40,29 +40,12 @@ def run(args: argparse.Namespace) -> int:
         InputRejected: A name, number or flag cannot be read, or the setup is impossible.
         DependencyFailed: A checkpoint or the profiles cannot be read.
     """
-    from agent.app.model_profiles import known_models
-    from agent.catalogue.load_fit import load_fit_catalogue
-    from agent.catalogue.load_platforms import load_platform_catalogue
+    from agent.app.fit_answers import FitAnswers
     from agent.fit.advice.advice import Demand
-    from agent.fit.advice.advise import advise
-    from agent.fit.advice.alternatives import Market
-    from agent.fit.assessment import Setup
     from agent.fit.question import KEYS, question_from
     from agent.presentation.advice_text import advice_text
-    from agent.settings import read_settings
 
-    catalogue = load_fit_catalogue()
     question = question_from({key: getattr(args, key, None) for key in KEYS})
-    catalogue.refuse_typing_errors(question.flags)
-    speculative = question.flags.speculative_config
-    setup = Setup(
-        model=known_models(catalogue.models, read_settings()).find(question.model),
-        accelerator=catalogue.accelerator(question.accelerator),
-        count=question.count,
-        flags=question.flags,
-        rules=catalogue.rules(question.vllm),
-        draft=catalogue.models.find_draft(speculative.model if speculative else ""),
-    )
     demand = Demand(
         needs=question.needs,
         tokens_per_s=_positive("--need-tokens-per-s", args.need_tokens_per_s),
@@ -70,12 +53,7 @@ def run(args: argparse.Namespace) -> int:
         images=True if args.need_images else None,
         platform=args.platform,
     )
-    market = Market(
-        models=tuple({facts.name: facts for facts in catalogue.models.by_name.values()}.values()),
-        accelerators=catalogue.accelerators,
-        shapes=load_platform_catalogue().shapes,
-    )
-    answer = advise(setup, demand, market).top(_top(args.top))
+    answer = FitAnswers.open().advise(question, demand).top(_top(args.top))
     print(json.dumps(answer.to_json()) if args.json else advice_text(answer))
     sys.stdout.flush()
     return 0

@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         InputRejected: The arguments contradict each other.
-        SreError: See :class:`agent.entrypoints.cli.operator_client.OperatorClient`.
+        SreError: See :class:`agent.entrypoints.operator_client.protocol.OperatorClient`.
     """
     from agent.entrypoints.cli.decide import decide, withdraw
     from agent.errors import InputRejected

@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
         SettingsRejected: The settings do not make an installation.
         DependencyFailed: The control store did not answer.
     """
-    from agent.entrypoints.cli.local_client import open_operator_client
+    from agent.entrypoints.operator_client.local import open_operator_client
 
     client = open_operator_client()
     if args.what == "verify":

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from agent.core.change.asked_settings import ShapeOf
     from agent.core.plan.action import Action
     from agent.core.service.serving import Target
-    from agent.entrypoints.cli.operator_client import AskedChange, OperatorClient
+    from agent.entrypoints.operator_client.protocol import AskedChange, OperatorClient
     from agent.stages.preview_change import ChangePreview
 
 WAIT_S = 10.0  # for the plan of a request that was recorded
@@ -72,11 +72,11 @@ def run(args: argparse.Namespace) -> int:
         0: asked for, shown, taken back, or nothing to change; 1: it does not fit, or was refused.
 
     Raises:
-        SreError: See :class:`agent.entrypoints.cli.operator_client.OperatorClient`.
+        SreError: See :class:`agent.entrypoints.operator_client.protocol.OperatorClient`.
     """
     from agent.core.planning.requested import NothingToChange
-    from agent.entrypoints.cli.local_client import open_operator_client, preview_with_own_credentials
-    from agent.entrypoints.cli.operator_client import AskedChange
+    from agent.entrypoints.operator_client.local import open_operator_client, preview_with_own_credentials
+    from agent.entrypoints.operator_client.protocol import AskedChange
 
     if args.withdraw:
         return _withdraw(args)
@@ -163,7 +163,7 @@ def _shape_of(service: str) -> "ShapeOf":
 
 def _seen(client: "OperatorClient", asked: "AskedChange") -> "Target | None":
     """Look first where we can, so that what cannot be is refused before anything is stored; return what was seen."""
-    from agent.entrypoints.cli.local_client import LocalClient
+    from agent.entrypoints.operator_client.local import LocalClient
 
     if not isinstance(client, LocalClient) or not client.sees(asked.service):
         return None
@@ -171,7 +171,7 @@ def _seen(client: "OperatorClient", asked: "AskedChange") -> "Target | None":
 
 
 def _show(preview: "ChangePreview", *, as_json: bool) -> int:
-    from agent.entrypoints.cli.operator_client import now
+    from agent.entrypoints.operator_client.protocol import now
     from agent.presentation.terminal_text import plan_lines
 
     own = preview.self_approval
@@ -203,7 +203,7 @@ def _waits(life: Incident) -> bool:
 
 def _print(life: Incident, *, as_json: bool) -> None:
     from agent.entrypoints.cli.commands.replay import incident_json
-    from agent.entrypoints.cli.operator_client import now
+    from agent.entrypoints.operator_client.protocol import now
     from agent.presentation.terminal_text import lines
 
     if as_json:
@@ -215,7 +215,7 @@ def _print(life: Incident, *, as_json: bool) -> None:
 
 
 def _withdraw(args: argparse.Namespace) -> int:
-    from agent.entrypoints.cli.local_client import open_operator_client
+    from agent.entrypoints.operator_client.local import open_operator_client
     from agent.ports.store import Query
 
     client = open_operator_client()

@@ -5,20 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from agent.catalogue.load_fit import FitCatalogue, load_fit_catalogue
+from agent.app.fit_answers import FitAnswers
 from agent.errors import InputRejected, SreError
-from agent.fit.memory.predict import predict
-from agent.fit.model_and_hardware import ModelFacts, VersionRules
-from agent.fit.question import KEYS, Question, question_from
-from agent.fit.report import FitReport
-from agent.fit.speed.price import Shape, find_shapes
-from agent.fit.speed.speed import decode_speed
-from agent.fit.versions import over_versions
+from agent.fit.question import KEYS, question_from
 from agent.strict_json import read_json
 
 _LONGEST_ROW = 1_000_000
@@ -61,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         )
     from agent.presentation.memory_bar import svg_bar, text_report
 
-    report = Desk.open().answer(question_from({key: getattr(args, key, None) for key in KEYS}))
+    report = FitAnswers.open().fit(question_from({key: getattr(args, key, None) for key in KEYS}))
     if args.svg:
         _write(args.svg, svg_bar(report))
     if args.json:
@@ -71,69 +64,15 @@ def run(args: argparse.Namespace) -> int:
     return 0 if report.fits else 1
 
 
-@dataclass(frozen=True, kw_only=True)
-class Desk:
-    """Everything an answer looks up.
-
-    Attributes:
-        catalogue: Bundled models, accelerators and versions.
-        find_model: Which model a name means; added profiles win over bundled entries.
-        shapes: What is rented where, for the price.
-    """
-
-    catalogue: FitCatalogue
-    find_model: Callable[[str], ModelFacts]
-    shapes: Sequence[Shape]
-
-    @classmethod
-    def open(cls) -> Desk:
-        """Read the bundled data and find the installation's profiles; a store in the cloud keeps none."""
-        from agent.app.model_profiles import known_models
-        from agent.catalogue.load_platforms import load_platform_catalogue
-        from agent.settings import read_settings
-
-        catalogue, settings = load_fit_catalogue(), read_settings()
-        find = known_models(catalogue.models, settings).find if settings.embedded else catalogue.models.find
-        return cls(catalogue=catalogue, find_model=find, shapes=load_platform_catalogue().shapes)
-
-    def answer(self, question: Question) -> FitReport:
-        """Look the names up, predict, and add speed and price.
-
-        Raises:
-            InputRejected: If model, accelerator or version is not known, or the configuration is impossible.
-        """
-        model, rules = self.find_model(question.model), self.catalogue.rules(question.vllm)
-        accelerator = self.catalogue.accelerator(question.accelerator)
-        self.catalogue.refuse_typing_errors(question.flags)
-        asked = question.flags.speculative_config
-        draft = self.catalogue.models.find_draft(asked.model if asked else "")
-
-        def by(rules: VersionRules) -> FitReport:
-            return predict(model, accelerator, question.count, question.flags, rules, draft=draft, needs=question.needs)
-
-        report = by(rules)
-        if question.vllm is None:
-            meant = [each for each in self.catalogue.versions if not each.is_dated]
-            report = over_versions(report, [(each.version, by(each)) for each in meant])
-        speed = decode_speed(model, accelerator, question.flags, rules)
-        rented = find_shapes(self.shapes, accelerator.name, question.count)
-        return replace(
-            report,
-            assumptions=(*question.notes, *report.assumptions),
-            decode_tokens_per_s=speed.bounds if speed is not None else None,
-            cost_usd_per_h=next((shape.usd_per_h for shape in rented if shape.usd_per_h is not None), None),
-        )
-
-
 def _run_batch(source: str) -> int:
-    desk = Desk.open()
+    answers = FitAnswers.open()
     for number, line in _lines(source):
         row: object = None
         try:
             row = read_json(line.encode(), what=f"row {number}", limit=None, hint="give one JSON object per line")
             if not isinstance(row, dict):
                 raise InputRejected(f"row {number} was not read", why="it is no JSON object", hint=f"Keys: {KEYS}")
-            found = desk.answer(question_from(cast("Mapping[str, Any]", row))).to_contract()
+            found = answers.fit(question_from(cast("Mapping[str, Any]", row))).to_contract()
         except SreError as error:
             found = {"error": str(error)}
         except ValueError as error:  # half a character: the line is no text

@@ -9,7 +9,7 @@ from agent.errors import InputRejected
 from agent.presentation.terminal_text import headline, lines
 
 if TYPE_CHECKING:
-    from agent.entrypoints.cli.operator_client import OperatorClient
+    from agent.entrypoints.operator_client.protocol import OperatorClient
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         InputRejected: There is no incident with that id, or none was named.
     """
-    from agent.entrypoints.cli.local_client import open_operator_client
+    from agent.entrypoints.operator_client.local import open_operator_client
 
     if args.what != "list" and not args.id:
         raise InputRejected(
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(client: "OperatorClient", args: argparse.Namespace) -> int:
-    from agent.entrypoints.cli.operator_client import now
+    from agent.entrypoints.operator_client.protocol import now
     from agent.ports.store import Query
 
     clock = now()
@@ -79,7 +79,7 @@ def _row(incident: Incident) -> dict[str, object]:
 
 def _one(incident: Incident, *, as_json: bool) -> int:
     from agent.entrypoints.cli.commands.replay import incident_json
-    from agent.entrypoints.cli.operator_client import now
+    from agent.entrypoints.operator_client.protocol import now
 
     if as_json:
         print(for_programs(incident_json(incident)))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agent.app.model_profiles import KnownModels
-    from agent.fit.checkpoint.checkpoint import ModelProfile
     from agent.fit.model_and_hardware import ModelFacts
 
 
@@ -38,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
         InputRejected: No such model or place, or its files are hostile or incomplete.
         DependencyFailed: The place or the store does not answer.
     """
-    from agent.app.model_profiles import known_models
+    from agent.app.model_profiles import described, known_models
     from agent.catalogue.load_fit import load_fit_catalogue
     from agent.settings import read_settings
 
@@ -48,61 +47,31 @@ def run(args: argparse.Namespace) -> int:
         from agent.app.model_profiles import name_of
 
         profile = known.add(args.source, as_name=args.name or name_of(args.source))
-        _say(_described(profile.facts, profile), as_json=args.json)
+        _say(described(profile.facts, profile), as_json=args.json)
         for line in profile.contradictions:
             print(f"differs from the bundled entry: {line}", file=sys.stderr)
     elif args.verb == "show":
-        _say(_described(known.find(args.model), known.profile(args.model)), as_json=args.json)
+        _say(described(known.find(args.model), known.profile(args.model)), as_json=args.json)
     else:
         _list(known, [bundled.find(name) for name in bundled.names], as_json=args.json)
     return 0
 
 
 def _list(known: KnownModels, bundled: list[ModelFacts], *, as_json: bool) -> None:
-    rows = [_row(profile.facts, profile.source) for profile in known.added()]
+    from agent.app.model_profiles import summary_row
+
+    rows = [summary_row(profile.facts, profile.source) for profile in known.added()]
     added = {row["name"] for row in rows}
-    rows += [_row(facts, "bundled") for facts in bundled if facts.name not in added]
+    rows += [summary_row(facts, "bundled") for facts in bundled if facts.name not in added]
     for row in rows:
         print(json.dumps(row) if as_json else f"{row['name']:<52} {row['size']:<8} {row['scheme']:<12} {row['source']}")
 
 
-def _row(facts: ModelFacts, source: str) -> dict[str, Any]:
-    return {
-        "name": facts.name,
-        "family": facts.family,
-        "size": facts.size,
-        "scheme": facts.quant.scheme,
-        "checkpoint_bytes": facts.checkpoint_bytes,
-        "source": source,
-    }
-
-
-def _described(facts: ModelFacts, profile: ModelProfile | None) -> dict[str, Any]:
-    return {
-        **_row(facts, "bundled" if profile is None else profile.source),
-        "read_at": None if profile is None else profile.read_at,
-        "architecture": facts.architecture,
-        "hidden": facts.hidden,
-        "vocab": facts.vocab,
-        "layers": facts.layer_count,
-        "max_position": facts.max_position,
-        "tied": facts.tied,
-        "bytes_by_group": {group.value: size for group, size in facts.measured_bytes},
-        "bytes_by_dtype": {} if profile is None else dict(profile.dtype_bytes),
-        "tensors": None if profile is None else profile.tensors,
-        "shards": None if profile is None else profile.shards,
-        "quantised_groups": sorted(facts.quant.groups),
-        "contradictions": [] if profile is None else list(profile.contradictions),
-        "assumptions": list(facts.assumptions),
-        "sources": list(facts.sources),
-    }
-
-
-def _say(described: dict[str, Any], *, as_json: bool) -> None:
+def _say(model: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps(described))
+        print(json.dumps(model))
         return
-    for key, value in described.items():
+    for key, value in model.items():
         if value not in (None, [], {}):
             print(f"{key:<18} {_value(key, value)}")
 

@@ -19,7 +19,7 @@ def run(args: argparse.Namespace) -> int:
         InputRejected: On and off at once.
         DependencyFailed: The store did not answer; the switch stands as it was.
     """
-    from agent.entrypoints.cli.local_client import open_operator_client
+    from agent.entrypoints.operator_client.local import open_operator_client
     from agent.errors import InputRejected
 
     if args.off and args.why is not None:

@@ -145,7 +145,7 @@ def _check_databases(app: "App", *, anew: bool) -> None:
     """
     import getpass
 
-    from agent.entrypoints.cli.operator_client import now
+    from agent.entrypoints.operator_client.protocol import now
     from agent.errors import PolicyRefused
     from agent.ports.stage_context import Owner
     from agent.stages.shared.database_pair import pair_again, pairing_fault

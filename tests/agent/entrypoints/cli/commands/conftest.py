@@ -1,42 +1,5 @@
-"""An embedded installation on a real file, with one incident that waits for a decision."""
+"""What stands beside the tests: an installation on a real file, with one incident that waits for a decision."""
 
-from collections.abc import Iterator
-from pathlib import Path
+from tests.agent.entrypoints.waiting_plan import asked
 
-import pytest
-import structlog
-
-from agent.app import build_app
-from agent.core.incident.incident import Incident
-from agent.core.incident.phase import Phase
-from agent.entrypoints.pubsub.handlers import on_tick
-from agent.entrypoints.service import handlers, publish_example
-from agent.ports.stage_context import Owner
-from agent.ports.store import Query
-from agent.settings import read_settings
-
-EXAMPLE = Path(__file__).resolve().parents[5] / "examples" / "gemma4-26b-l4-startup-probe"
-
-
-@pytest.fixture
-def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Incident]:
-    """The incident as the running service left it; the environment leads every command to the same file."""
-    monkeypatch.setenv("STORE", f"sqlite:{tmp_path / 'state'}")
-    monkeypatch.setenv("PLATFORM", f"rehearsal:{EXAMPLE}")
-    monkeypatch.setenv("QUIET_S", "0.01")
-    monkeypatch.setenv("REHEARSAL_COMPRESSION", "1000")
-    for name in ("SERVICES", "POLICY", "DECIDE_URL"):
-        monkeypatch.delenv(name, raising=False)
-    installation = build_app(read_settings())
-    publish_example(installation, EXAMPLE)
-    work = installation.worker(handlers(installation), threads=1).run_due
-    for _ in range(1000):
-        work()
-        on_tick(installation.contexts[Owner.TICK])
-        found = installation.store.incidents(Query())
-        if found and found[0].phase is Phase.ASKED:
-            break
-    else:
-        raise AssertionError([(incident.phase, incident.cause) for incident in found])
-    yield found[0]
-    structlog.reset_defaults()  # the command bound the log to what pytest captures here
+__all__ = ["asked"]

@@ -16,7 +16,7 @@ from agent.entrypoints.service import handlers
 from agent.ports.platform import NotDeployed, Order
 from agent.ports.store import Query
 from agent.settings import read_settings
-from tests.agent.entrypoints.cli.commands.conftest import EXAMPLE
+from tests.agent.entrypoints.waiting_plan import EXAMPLE
 
 SERVICE = "gemma4-26b-qat-l4"
 LONGER = (SERVICE, "--set-flag", "max-model-len=32768", "--why", "longer documents", "--by", "ada")

@@ -8,11 +8,11 @@ from pydantic import ValidationError
 
 from agent.core.change.config_drift import ServiceRecord
 from agent.core.decision.audit import AuditRow
-from agent.core.decision.decision import Choice
+from agent.core.decision.decision import Channel, Choice
 from agent.core.incident.incident import Event, Incident
 from agent.core.value import Value
-from agent.entrypoints.cli.operator_client import AskedChange, RecordedDecision
 from agent.entrypoints.http.authenticator import TOKEN_HEADER
+from agent.entrypoints.operator_client.protocol import AskedChange, RecordedDecision
 from agent.errors import DependencyFailed, InputRejected
 from agent.ports.control import KillSwitch
 from agent.ports.decide import Decide, NoResponse
@@ -73,6 +73,7 @@ class RemoteClient:
         """Send the request once; see the protocol."""
         _refuse_name(asked.by)
         said = asked.model_dump(mode="json", include={"service", "actions", "why", "target", "supersede"})
+        said |= {"via": "mcp"} if asked.channel is Channel.MCP else {}
         return self._recorded("/requests", said, "the change was asked for")
 
     def withdraw(self, request: str, *, by: str | None, why: str) -> Incident:

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from agent.core.change.config_drift import ServiceRecord
 from agent.core.decision.audit import AuditRow
-from agent.core.decision.decision import Choice
+from agent.core.decision.decision import Channel, Choice
 from agent.core.incident.incident import Event, Incident
 from agent.core.plan.action import Action
 from agent.core.service.serving import Target
@@ -37,6 +37,7 @@ class AskedChange(Value):
     Attributes:
         by: The name of ``--by``; the operator's own when None.
         target: The state of the service that was seen; None where nobody looked.
+        channel: By what it was asked for: the command line, or MCP, whose asker may approve nothing of it.
     """
 
     service: str
@@ -45,6 +46,7 @@ class AskedChange(Value):
     by: str | None = None
     target: Target | None = None
     supersede: bool = False
+    channel: Channel = Channel.COMMAND_LINE
 
 
 class OperatorClient(Protocol):

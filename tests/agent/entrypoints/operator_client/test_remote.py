@@ -140,7 +140,7 @@ def test_the_record_is_shown_and_checked_here(operator, desk):
 
 def test_a_record_longer_than_one_answer_is_checked_from_its_first_row(operator, desk, monkeypatch):
     """Piece by piece, the last one not full; a change in the oldest piece is found."""
-    monkeypatch.setattr("agent.entrypoints.cli.remote_client.PIECE", 3)
+    monkeypatch.setattr("agent.entrypoints.operator_client.remote.PIECE", 3)
     control = desk.stage.world.control
     for n in range(8):
         control.append(at=desk.now(), kind="k", incident="", who="ada", body=str(n))
@@ -152,7 +152,7 @@ def test_a_record_longer_than_one_answer_is_checked_from_its_first_row(operator,
 
 
 def test_a_function_that_sends_the_same_rows_again_is_no_endless_record(operator, desk, monkeypatch):
-    monkeypatch.setattr("agent.entrypoints.cli.remote_client.PIECE", 2)
+    monkeypatch.setattr("agent.entrypoints.operator_client.remote.PIECE", 2)
     control = desk.stage.world.control
     for n in range(4):
         control.append(at=desk.now(), kind="k", incident="", who="ada", body=str(n))

@@ -12,7 +12,7 @@ from agent.core.change.config_drift import ServiceRecord
 from agent.core.decision.audit import AuditRow
 from agent.core.decision.decision import Channel, Choice, Decision, Vote
 from agent.core.incident.incident import Event, Incident
-from agent.entrypoints.cli.operator_client import AskedChange, OperatorClient, RecordedDecision, now
+from agent.entrypoints.operator_client.protocol import AskedChange, OperatorClient, RecordedDecision, now
 from agent.entrypoints.telemetry import configure_log
 from agent.errors import PolicyRefused, SettingsRejected
 from agent.ports.control import KillSwitch
@@ -43,6 +43,8 @@ class LocalClient:
         break_glass: bool = False,
     ) -> RecordedDecision:
         """Run the stage here; see the protocol."""
+        if answer is Choice.APPROVE and plan_digest is None:
+            self._refuse_unseen(plan)
         word = DecisionRequest(
             plan=plan,
             answer=answer,
@@ -67,6 +69,17 @@ class LocalClient:
             withdraw=True,
         )
         return _recorded(plan_to_decision(self._app.contexts[Owner.DECIDE], word))
+
+    def _refuse_unseen(self, plan: str) -> None:
+        """Refuse to approve what an AI client asked for without its digest: a person shows with it that they looked."""
+        stored = self._app.store.plan(plan)
+        request = self._app.store.load(stored.incident).request if stored is not None else None
+        if stored is not None and request is not None and request.channel is Channel.MCP:
+            raise PolicyRefused(
+                f"plan {plan!r} was not approved",
+                why=f"{request.asker!r} asked for it, an AI client, and no digest of the plan was given",
+                hint=f"look at it: sre-agent incidents show {stored.incident}, for the command with the digest",
+            )
 
     def ask(self, asked: AskedChange) -> Incident:
         """Run the stage here; see the protocol."""
@@ -169,7 +182,7 @@ def _word_of(asked: AskedChange) -> ChangeAsked:
         actions=asked.actions,
         why=asked.why,
         who=asked.by or getpass.getuser(),
-        channel=Channel.COMMAND_LINE,
+        channel=asked.channel,
         verified=False,
         target=asked.target,
         supersede=asked.supersede,
@@ -192,7 +205,7 @@ def open_operator_client() -> OperatorClient:
 
 def _cloud(settings: Settings) -> OperatorClient:
     from agent.app.http_clients import decide_client
-    from agent.entrypoints.cli.remote_client import RemoteClient
+    from agent.entrypoints.operator_client.remote import RemoteClient
 
     if settings.decide_url is None:
         raise SettingsRejected(

@@ -1,0 +1,100 @@
+"""Answers to "does it fit" and "what would fit": names looked up, memory computed, speed and price added."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from agent.catalogue.load_fit import FitCatalogue, load_fit_catalogue
+from agent.fit.memory.predict import predict
+from agent.fit.model_and_hardware import ModelFacts, VersionRules
+from agent.fit.question import Question
+from agent.fit.report import FitReport
+from agent.fit.speed.price import Shape, find_shapes
+from agent.fit.speed.speed import decode_speed
+from agent.fit.versions import over_versions
+
+if TYPE_CHECKING:
+    from agent.fit.advice.advice import Advice, Demand
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitAnswers:
+    """Everything that an answer looks up.
+
+    Attributes:
+        catalogue: Bundled models, accelerators and versions.
+        find_model: Which model a name means; added profiles win over bundled entries.
+        shapes: What is rented where, for the price.
+    """
+
+    catalogue: FitCatalogue
+    find_model: Callable[[str], ModelFacts]
+    shapes: Sequence[Shape]
+
+    @classmethod
+    def open(cls) -> FitAnswers:
+        """Read the bundled data and find the installation's profiles; a store in the cloud keeps none."""
+        from agent.app.model_profiles import known_models
+        from agent.catalogue.load_platforms import load_platform_catalogue
+        from agent.settings import read_settings
+
+        catalogue, settings = load_fit_catalogue(), read_settings()
+        find = known_models(catalogue.models, settings).find if settings.embedded else catalogue.models.find
+        return cls(catalogue=catalogue, find_model=find, shapes=load_platform_catalogue().shapes)
+
+    def fit(self, question: Question) -> FitReport:
+        """Look the names up, predict, and add speed and price.
+
+        Raises:
+            InputRejected: If model, accelerator or version is not known, or the configuration is impossible.
+        """
+        model, rules = self.find_model(question.model), self.catalogue.rules(question.vllm)
+        accelerator = self.catalogue.accelerator(question.accelerator)
+        self.catalogue.refuse_typing_errors(question.flags)
+        asked = question.flags.speculative_config
+        draft = self.catalogue.models.find_draft(asked.model if asked else "")
+
+        def by(rules: VersionRules) -> FitReport:
+            return predict(model, accelerator, question.count, question.flags, rules, draft=draft, needs=question.needs)
+
+        report = by(rules)
+        if question.vllm is None:
+            meant = [each for each in self.catalogue.versions if not each.is_dated]
+            report = over_versions(report, [(each.version, by(each)) for each in meant])
+        speed = decode_speed(model, accelerator, question.flags, rules)
+        rented = find_shapes(self.shapes, accelerator.name, question.count)
+        return replace(
+            report,
+            assumptions=(*question.notes, *report.assumptions),
+            decode_tokens_per_s=speed.bounds if speed is not None else None,
+            cost_usd_per_h=next((shape.usd_per_h for shape in rented if shape.usd_per_h is not None), None),
+        )
+
+    def advise(self, question: Question, demand: Demand) -> Advice:
+        """Rank the changes that make the question's model fit and keep what the demand asks for.
+
+        Raises:
+            InputRejected: If a name or flag is not known, or the setup is impossible.
+        """
+        from agent.fit.advice.advise import advise
+        from agent.fit.advice.alternatives import Market
+        from agent.fit.assessment import Setup
+
+        self.catalogue.refuse_typing_errors(question.flags)
+        speculative = question.flags.speculative_config
+        setup = Setup(
+            model=self.find_model(question.model),
+            accelerator=self.catalogue.accelerator(question.accelerator),
+            count=question.count,
+            flags=question.flags,
+            rules=self.catalogue.rules(question.vllm),
+            draft=self.catalogue.models.find_draft(speculative.model if speculative else ""),
+        )
+        market = Market(
+            models=tuple({facts.name: facts for facts in self.catalogue.models.by_name.values()}.values()),
+            accelerators=self.catalogue.accelerators,
+            shapes=tuple(self.shapes),
+        )
+        return advise(setup, demand, market)

@@ -1,0 +1,1 @@
+"""Operator tools for AI clients: reads, and proposals that a person decides."""
