@@ -21,6 +21,7 @@ COMMANDS = {
     "change": "Ask for a change of a service; people approve it like any other plan.",
     "approve": "Approve a plan.",
     "reject": "Reject a plan and give the reason.",
+    "policy": "Explain row by row why the policy allows a change or not.",
     "eval": "Measure accuracy by failure class against a labelled corpus.",
     "watch": "Start or attach to a vLLM server on this machine and watch it.",
     "stop": "Show, turn on or turn off the kill switch, which stops every change.",

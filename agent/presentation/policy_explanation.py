@@ -1,0 +1,190 @@
+"""Why a policy allows a change or not, row by row: rule, bounds, proof, freeze windows, limits, budget, approvals."""
+
+from datetime import datetime
+from enum import StrEnum
+
+from agent.core.decision.freeze import FrozenSpan
+from agent.core.decision.policy import Policy, Requirement
+from agent.core.decision.rule import Approver, Mode
+from agent.core.plan.action import Action, ForPerson
+from agent.core.value import Value
+from agent.presentation.freeze_text import STOPS, freeze_text
+
+WITHIN = "within flags, lists and limits"
+
+
+class Answer(StrEnum):
+    """What a row says."""
+
+    OK = "ok"
+    NEEDS = "needs"  # a person, or time
+    REFUSED = "refused"
+    UNKNOWN = "unknown"  # it is asked when the change begins
+
+
+class Row(Value):
+    """One thing that was looked at."""
+
+    check: str
+    answer: Answer
+    says: str
+
+
+class Subject(Value):
+    """What is looked at.
+
+    Attributes:
+        asker: Who asked for it; None where it fixes an incident.
+        unproved: Why nothing proves that it fits; None where that was not computed.
+        over_budget: Why it would break a budget; None where that was not computed.
+        given: Names of those who approved it.
+        policy: Digest of the policy that it was made under; None where it is no plan yet.
+    """
+
+    service: str
+    actions: tuple[Action, ...]
+    asker: str | None = None
+    unproved: str | None = None
+    over_budget: str | None = None
+    given: tuple[str, ...] = ()
+    policy: str | None = None
+
+
+def explain(policy: Policy, subject: Subject, *, at: datetime, by: str | None = None) -> tuple[Row, ...]:
+    """Return why a change is allowed or not.
+
+    Args:
+        policy: In force.
+        subject: The change.
+        at: When, UTC.
+        by: Somebody who would approve it; a name or an identity of an approver. None asks about nobody.
+    """
+    required = policy.requirement(subject.service, subject.actions)
+    rows = [*_policy(policy, subject), *_rules(policy, subject, required), *_bounds(policy, subject)]
+    if all(isinstance(action, ForPerson) for action in subject.actions):
+        return (*rows, _row("approvals", Answer.NEEDS, "a task for a person; the agent changes nothing"))
+    rows += [_proof(subject), *_freezes(policy, subject, at), _limits(policy, subject), _budget(policy, subject)]
+    if required.mode is not Mode.PERSON:
+        return tuple(rows)
+    rows += _approvals(policy, subject, required)
+    return (*rows, _by(policy, subject, required, by)) if by is not None else tuple(rows)
+
+
+def is_allowed(rows: tuple[Row, ...]) -> bool:
+    """Whether nothing refuses it; a person may have to approve it."""
+    return all(row.answer is not Answer.REFUSED for row in rows)
+
+
+def _row(check: str, answer: Answer, says: str) -> Row:
+    return Row(check=check, answer=answer, says=says)
+
+
+def _policy(policy: Policy, subject: Subject) -> list[Row]:
+    if subject.policy is None:
+        return []
+    if subject.policy == policy.digest:
+        return [_row("policy", Answer.OK, f"the plan was made under this policy, digest {policy.digest[:8]}")]
+    made = f"the plan was made under digest {subject.policy[:8]}, this policy is {policy.digest[:8]}"
+    return [_row("policy", Answer.REFUSED, f"{made}: its approvals are void, wait for a new plan")]
+
+
+def _rules(policy: Policy, subject: Subject, required: Requirement) -> list[Row]:
+    rows = []
+    for action, number in zip(subject.actions, required.rules, strict=True):
+        mode = policy.rules[number].mode if number is not None else Mode.PERSON
+        which = (
+            f"rules.{number} decides: {mode.value}" if number is not None else "no rule matches, so a person decides"
+        )
+        answer = {Mode.NEVER: Answer.REFUSED, Mode.PERSON: Answer.NEEDS, Mode.AUTOMATIC: Answer.OK}[mode]
+        rows.append(_row("rule", answer, f"{_what(action)}: {which}"))
+    if subject.asker is not None and required.mode is Mode.AUTOMATIC:
+        rows.append(_row("rule", Answer.NEEDS, "somebody asked for it, so it is never automatic"))
+    return rows
+
+
+def _bounds(policy: Policy, subject: Subject) -> list[Row]:
+    found = zip(subject.actions, policy.objections(subject.actions, subject.service), strict=True)
+    said = [(f"{_what(action)}: {why or WITHIN}", why) for action, why in found]
+    return [_row("bounds", Answer.REFUSED if why else Answer.OK, says) for says, why in said]
+
+
+def _proof(subject: Subject) -> Row:
+    if subject.unproved is None:
+        return _row("proof", Answer.UNKNOWN, "computed when the plan is made: sre-agent change --dry-run")
+    return _row("proof", Answer.REFUSED if subject.unproved else Answer.OK, subject.unproved or "it is proved to fit")
+
+
+def _freezes(policy: Policy, subject: Subject, at: datetime) -> list[Row]:
+    rows = [_frozen(span, subject) for span in policy.frozen(subject.service, at)]
+    return rows or [_row("freeze", Answer.OK, f"no freeze window at {at:%Y-%m-%d %H:%M:%S} UTC")]
+
+
+def _frozen(span: FrozenSpan, subject: Subject) -> Row:
+    stopped = span.stops_change(asked_for=subject.asker is not None)
+    return _row("freeze", Answer.REFUSED if stopped else Answer.NEEDS, f"{freeze_text(span)}; {STOPS[span.stops]}")
+
+
+def _limits(policy: Policy, subject: Subject) -> Row:
+    window_s, per_hour = policy.change_window_s, policy.changes_per_hour
+    said = [f"one change of {subject.service} in {window_s:g} s, {per_hour} an hour over all"]
+    for limit in policy.limits_of(subject.service):
+        if limit.change_window_s is not None:
+            said.append(f"{limit.name}: one in {limit.change_window_s:g} s")
+        if limit.changes_per_hour is not None:
+            said.append(f"{limit.name}: {limit.changes_per_hour} an hour")
+    return _row("limits", Answer.UNKNOWN, f"{'; '.join(said)}; counted when the change begins")
+
+
+def _budget(policy: Policy, subject: Subject) -> Row:
+    budgets = [f"{policy.budget_usd_per_h:.2f} USD/h over all"] if policy.budget_usd_per_h is not None else []
+    limits = policy.limits_of(subject.service)
+    budgets += [f"{m.name}: {m.budget_usd_per_h:.2f} USD/h" for m in limits if m.budget_usd_per_h is not None]
+    if not budgets:
+        return _row("budget", Answer.OK, "no budget is set")
+    if subject.over_budget:
+        return _row("budget", Answer.REFUSED, subject.over_budget)
+    kept = "kept when the plan was shown; looked at again before it is applied"
+    known = subject.over_budget is not None
+    says = kept if known else "prices are looked at when the plan is made"
+    return _row("budget", Answer.OK if known else Answer.UNKNOWN, f"{'; '.join(budgets)}; {says}")
+
+
+def _approvals(policy: Policy, subject: Subject, required: Requirement) -> list[Row]:
+    have = f", given: {', '.join(subject.given)}" if subject.given else ""
+    groups = " and ".join(" or ".join(row) for row in required.groups)
+    needed = f"{required.approvals} needed" + (f", of {groups}" if groups else "") + have
+    people = policy.approvers_of(subject.service, required)
+    names = [a.name for a in people if not _is_asker(a, subject, required)]
+    none = "nobody whom the policy names; only the operator of this machine, who is not verified"
+    enough = len(names) >= required.approvals or (not names and required.approvals == 1 and not required.groups)
+    says = ", ".join(names) or none
+    asks = ", because who asks does not approve" if len(names) < len(people) else ""
+    who = says if enough else f"{says}: too few{asks}"
+    return [
+        _row("approvals", Answer.NEEDS, needed),
+        _row("approvers", Answer.NEEDS if enough else Answer.REFUSED, who),
+    ]
+
+
+def _by(policy: Policy, subject: Subject, required: Requirement, by: str) -> Row:
+    approver = next((a for a in policy.approvers if by.casefold() in a.identities), None)
+    if approver is None:
+        return _row("by", Answer.REFUSED, f"{by!r} is no approver of the policy")
+    if approver not in policy.approvers_of(subject.service, required):
+        return _row("by", Answer.REFUSED, f"{approver.name!r} may not approve this for {subject.service!r}")
+    if _is_asker(approver, subject, required):
+        return _row("by", Answer.REFUSED, f"{approver.name!r} asked for it, and who asks does not approve")
+    if approver.name in subject.given:
+        return _row("by", Answer.REFUSED, f"{approver.name!r} approved it already, and counts once")
+    return _row("by", Answer.OK, f"{approver.name!r} may approve it")
+
+
+def _is_asker(approver: Approver, subject: Subject, required: Requirement) -> bool:
+    asked = subject.asker is not None and subject.asker.casefold() in approver.identities
+    return asked and required.self_approve is not True
+
+
+def _what(action: Action) -> str:
+    values = action.model_dump(mode="json", exclude={"kind"}, exclude_none=True)
+    named = [f"{name}={value}" for name, value in values.items() if isinstance(value, str | int | float)][:3]
+    return f"{action.kind} {' '.join(named)}".strip()
