@@ -49,8 +49,8 @@ def run(args: argparse.Namespace) -> int:
         DependencyFailed: The plan could not be read.
     """
     from agent.app.catalogues import read_policy
-    from agent.entrypoints.cli.operator_client import now
     from agent.entrypoints.cli.output import for_programs
+    from agent.entrypoints.operator_client.protocol import now
     from agent.settings import read_settings
 
     policy = read_policy(read_settings())
@@ -104,7 +104,7 @@ def _of_file(path: Path) -> Subject:
 
 
 def _of_plan(plan_id: str) -> Subject:
-    from agent.entrypoints.cli.local_client import open_operator_client
+    from agent.entrypoints.operator_client.local import open_operator_client
 
     named = _PLAN.fullmatch(plan_id)
     if named is None:
