@@ -18,6 +18,7 @@ from agent.entrypoints.console.identity import AnyReader, IapPerson, Identity, L
 from agent.entrypoints.console.page_context import Decide, NameOf, PageContext, answer_page, who_asks
 from agent.entrypoints.console.read_routes import add_pages
 from agent.entrypoints.console.render import STYLE, STYLE_PATH, make_pages
+from agent.entrypoints.console.service_routes import add_service_list
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SettingsRejected, SreError
 from agent.ports.stage_context import StageContext
 from agent.ports.store import Query
@@ -87,6 +88,7 @@ def make_app(
     app.url_map.strict_slashes = False
     _add_plain_routes(app, console)
     add_pages(app, console)
+    add_service_list(app, console)
     add_answers(app, console)
     add_services(app, console, ask or (lambda asked: request_change(world, asked).id))
     _add_errors(app, console)
