@@ -145,6 +145,22 @@ def test_a_service_is_created_with_flags_that_are_proved(region: Region) -> None
     assert len(region.world.stand_in.creations) == 1
 
 
+@pytest.mark.parametrize(
+    ("action", "method", "made"),
+    [("stop", "UpdateService", "updates"), ("create", "CreateService", "creations")],
+)
+def test_an_answer_that_was_lost_makes_nothing_twice(region: Region, action: str, method: str, made: str) -> None:
+    """The platform did it, and nobody heard: the stamp leads back to it."""
+    if action == "create":
+        region.done(DELETE)
+    asked = region.reach(region.ask(STOP if action == "stop" else region.creation), Phase.ASKED)
+    region.world.stand_in.fail(method, grpc.StatusCode.UNAVAILABLE, applied=True)
+    region.journey.answer(asked.plan.id, who="ben")
+    ended = region.reach(asked, Phase.RESOLVED, Phase.CLOSED, Phase.ESCALATED)
+    assert ended.phase is Phase.RESOLVED, ended.ended_why
+    assert len(getattr(region.world.stand_in, made)) == 1
+
+
 def test_what_a_creation_left_half_made_is_removed_and_nothing_else(region: Region) -> None:
     """The service never comes up: what this very intent created goes again, and the request is closed."""
     region.done(DELETE)

@@ -60,6 +60,8 @@ def _base(service: Service) -> ServingConfig:
     for name, value in wanted:
         if value is not None and name not in flag_map(args):
             args = with_flag(args, name, str(value))
+    most = declared.max_instances or 1
+    least = most if service.platform == "kubernetes" else declared.min_instances or 0  # one number of replicas there
     shape = SHAPES.get(service.accelerator) if service.platform == "cloud_run" else None
     return ServingConfig(
         image=_image(service, declared),
@@ -69,8 +71,8 @@ def _base(service: Service) -> ServingConfig:
         memory_mib=declared.memory_mib or (shape[1] if shape is not None else None),
         accelerator=service.accelerator if service.accelerator != "cpu" else None,
         accelerator_count=service.accelerator_count,
-        min_instances=declared.min_instances or 0,
-        max_instances=declared.max_instances or 1,
+        min_instances=least,
+        max_instances=most,
         concurrency=declared.concurrency or needs.users,
         startup_probe=declared.startup_probe,
         liveness_probe=declared.liveness_probe,

@@ -68,6 +68,12 @@ def test_what_is_declared_stands() -> None:
     assert (flags["port"], config.startup_probe.port) == ("8080", 8080)
 
 
+def test_a_platform_with_one_number_of_replicas_gets_one() -> None:
+    """A Deployment cannot have 0 to 2."""
+    config = made(platform="kubernetes", declared={"max_instances": 2, "min_instances": 0}).config
+    assert (config.min_instances, config.max_instances) == (2, 2)
+
+
 def test_the_default_policy_allows_what_is_filled_in_once_the_service_is_named() -> None:
     """A creation that no policy could allow would be no help."""
     policy: Policy = load_default_policy().with_(lifecycle=("gemma",), accelerators=("nvidia-l4",))
