@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 from flask import Flask, Response, redirect, request
 from werkzeug.wrappers import Response as AnyResponse
@@ -15,8 +15,10 @@ from agent.entrypoints.console.answer_result import Result
 from agent.entrypoints.console.identity import Person
 from agent.entrypoints.console.page_context import PageContext, answer_page, page, viewer_of, who_asks
 from agent.entrypoints.console.read_routes import Row, row_of
+from agent.entrypoints.console.service_routes import service_view
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
 from agent.ports.store import Query
+from agent.presentation.drift_text import drift_line
 from agent.presentation.standing import Tone
 from agent.stages.request_change import ChangeAsked, may_not_ask
 
@@ -55,8 +57,9 @@ def add_services(app: Flask, console: PageContext, ask: AskChange) -> None:
         if watched is None:
             return answer_page(console, person, answer_result.missing("service"))
         rows = tuple(row_of(i, now) for i in console.world.store.incidents(Query(service=name, limit=SHOWN)))
-        form = change_form(console, person, name, rows)
-        return page(console, "service.html", person, now, service=watched, rows=rows, change=form)
+        form, view = change_form(console, person, name, rows), service_view(console.world, watched)
+        context: dict[str, Any] = {"service": watched, "rows": rows, "change": form, "view": view}
+        return page(console, "service.html", person, now, drift_line=drift_line, **context)
 
     @app.post("/services/<name>/requests")
     def asked(name: str) -> AnyResponse:

@@ -58,6 +58,14 @@ def test_a_service_that_differs_from_its_declaration_is_marked(console):
     assert "drift" not in shown(console(live(), declared={"flags": "--max-num-seqs 32"}))
 
 
+def test_its_own_page_says_what_runs_and_the_way_back(console):
+    """What came from outside stays text."""
+    page = shown(console(live(), declared={"flags": "--max-num-seqs 8"}), f"/services/{SERVICE}")
+    assert "--max-num-seqs is 32, declared is 8" in page
+    assert "sre-agent change gemma --set-flag max-num-seqs=8" in page
+    assert "vllm:&lt;b&gt;nightly" in page
+
+
 def test_a_platform_that_does_not_answer_is_said_and_the_page_stands(console):
     page = shown(console())
     assert ">unknown<" in page
