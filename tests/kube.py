@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from agent.adapters.kubernetes.client import KubernetesApi, connect
+from agent.adapters.platform.kubernetes.describe import changed_at
 from agent.errors import SreError
 from tests.outside import absent, shared
 
@@ -165,6 +166,13 @@ class Cluster:
         pods = [p for p in self.api.items(self.path("pods")) if p["metadata"]["name"].startswith(f"{name}-")]
         if any(p["metadata"].get("deletionTimestamp") for p in pods):
             return False
+        words = [c.get("args") for c in body["spec"]["template"]["spec"]["containers"]]
+        if (
+            kind == "statefulsets"
+            and pods
+            and not any([c.get("args") for c in p["spec"]["containers"]] == words for p in pods)
+        ):
+            return False
         if kind == "statefulsets":
             updated = (
                 status["updateRevision"] == status.get("currentRevision") or status.get("updatedReplicas") == wanted
@@ -174,7 +182,9 @@ class Cluster:
             counts = [status.get(key, 0) for key in ("replicas", "readyReplicas", "updatedReplicas")]
             up = counts == [wanted] * 3 and not status.get("unavailableReplicas")
         conditions = {c["type"]: c for c in status.get("conditions", [])}
-        late = conditions.get("Progressing", {}).get("reason") == "ProgressDeadlineExceeded"
+        progressing = conditions.get("Progressing", {})
+        late = progressing.get("reason") == "ProgressDeadlineExceeded"
+        late = late and progressing["lastUpdateTime"] > changed_at(body).strftime("%Y-%m-%dT%H:%M:%SZ")
         return up or late or any(_backs_off(p) for p in pods)
 
 

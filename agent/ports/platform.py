@@ -63,6 +63,7 @@ class Operation(Value):
         done: Whether it has ended.
         ok: Whether it ended well; None while it runs or where nobody knows (``says`` tells why).
         remains: What only another call of the same order does; until then it is not done.
+        revision: The platform's own name of the revision that it made, where signals carry that and not the order's.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Operation(Value):
     ok: bool | None
     says: str = ""
     remains: str = ""
+    revision: str | None = None
 
 
 class Platform(Protocol):

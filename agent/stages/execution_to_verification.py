@@ -139,7 +139,8 @@ def _needed(context: StageContext, service: str) -> frozenset[Check]:
 
 def _silence(context: StageContext, incident: Incident, revision: str, now: datetime) -> Measurement:
     """Whether the new revision has said nothing of a failure; its signals were stored as evidence."""
-    loud = [s for s in context.store.signals(incident.id) if s.revision == revision and _fails(context, s)]
+    names = {revision, incident.require_execution().revision_native or revision}
+    loud = [s for s in context.store.signals(incident.id) if s.revision in names and _fails(context, s)]
     if loud:
         return Measurement(check=Check.SILENCE, good=False, says=f"it failed again: {loud[0].text[:300]}", at=now)
     return Measurement(check=Check.SILENCE, good=True, says="no line of a failure from the new revision", at=now)

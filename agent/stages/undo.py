@@ -60,6 +60,9 @@ def undo(context: StageContext, incident: Incident) -> StageOutcome:
 
 def _perform(context: StageContext, incident: Incident, intent: Intent, now: datetime) -> StageOutcome:
     def check(platform: Platform) -> Intent:
+        begun = platform.find(incident.service, intent.key)
+        if begun is not None and begun.remains:
+            return intent  # half done by us; the platform looks whether anything was changed since
         _still_ours(context, incident, platform, now)
         return intent
 

@@ -7,7 +7,9 @@ from agent.core.change.verification import Check, Measurement, Verification
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.core.text.safe_text import shortened
+from agent.ports.platform import Operation
 from agent.ports.stage_context import StageContext
+from agent.ports.store import head_key
 from agent.stages.shared.commit import poll_again, save
 from agent.stages.shared.effects import poll_operation
 from agent.stages.shared.outcome import StageOutcome
@@ -20,7 +22,11 @@ def watch_operation(context: StageContext, incident: Incident) -> StageOutcome:
     operation = poll_operation(context.require_platform(incident.service), effect.operation)
     times = context.rules.times
     late = now >= effect.intended_at + timedelta(seconds=times.rollout_limit_s)
+    incident, heads = _named(incident, operation)
     if not operation.done and not late:
+        if heads:
+            save(context, incident, f"revision {effect.revision} is {operation.revision}", now=now, heads=heads)
+            return StageOutcome.NOTED
         return poll_again(context, incident, now=now)
     good = operation.ok if operation.done else None
     says = operation.says or ("the rollout ended" if operation.done else "the rollout did not end in time")
@@ -39,5 +45,14 @@ def watch_operation(context: StageContext, incident: Incident) -> StageOutcome:
             measurements=(Measurement(check=Check.READY, good=good, says=says[:2000], at=now),),
         ),
     )
-    save(context, moved, f"rollout ended: {shortened(says, 300)}", now=now)
+    save(context, moved, f"rollout ended: {shortened(says, 300)}", now=now, heads=heads)
     return StageOutcome.MOVED
+
+
+def _named(incident: Incident, operation: Operation) -> tuple[Incident, tuple[str, ...]]:
+    """Keep the platform's own name of the new revision once it is known, and the head by which its signals find us."""
+    execution = incident.require_execution()
+    if operation.revision is None or execution.revision_native == operation.revision:
+        return incident, ()
+    named = incident.with_(execution=execution.with_(revision_native=operation.revision))
+    return named, (head_key(incident.run, incident.service, operation.revision),)

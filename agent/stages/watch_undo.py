@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from agent.core.change.execution import EffectKind, EffectState, Execution
+from agent.core.change.execution import Effect, EffectKind, EffectState, Execution
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.core.text.safe_text import shortened
@@ -20,6 +20,8 @@ def watch_undo(context: StageContext, incident: Incident) -> StageOutcome:
     execution, effect = incident.require_execution(), incident.require_effect(EffectKind.ROLL_BACK)
     platform = context.require_platform(incident.service)
     operation = poll_operation(platform, effect.operation)
+    if operation.remains:
+        return _go_on(context, incident, effect, operation.remains, now)
     limit = effect.intended_at + timedelta(seconds=context.rules.times.rollout_limit_s)
     if not operation.done and now < limit:
         return poll_again(context, incident, now=now)
@@ -35,6 +37,13 @@ def watch_undo(context: StageContext, incident: Incident) -> StageOutcome:
             context, done, f"the prior template is back but does not come up: {shortened(operation.says, 300)}", now
         )
     return rolled_back(context, done, _is_back(execution), now)
+
+
+def _go_on(context: StageContext, incident: Incident, effect: Effect, what: str, now: datetime) -> StageOutcome:
+    """Wake whoever may change services: the same call does what remains of the roll-back."""
+    again = incident.require_execution().with_effect(effect.with_(state=EffectState.INTENDED))
+    save(context, incident.with_(execution=again, due_at=now), what, now=now)
+    return StageOutcome.NOTED
 
 
 def _is_back(execution: Execution) -> str:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+ADDRESS = "127.0.0.1"
+
 
 @dataclass
 class Script:
@@ -60,13 +62,14 @@ class VllmHttp:
             def do_POST(self) -> None:
                 outer.post(self)
 
-        self._server = Server(("127.0.0.1", 0), Handler)
+        self._server = Server((ADDRESS, 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         self._thread.start()
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        host, port = self._server.server_address[:2]
+        return f"http://{host!s}:{port}"
 
     def stop(self) -> None:
         self.free.set()

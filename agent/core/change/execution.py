@@ -100,6 +100,7 @@ class Execution(Value):
     Attributes:
         prior_template: Platform form of the template before the change (canonical JSON).
         prior_traffic: Platform form of the traffic before the change (canonical JSON).
+        revision_native: The platform's own name of the new revision, where signals carry that.
         prior_ready: Whether the newest revision served before; where it did not, undoing does not bring it up.
         served_by_older: The older revision that served nevertheless.
     """
@@ -108,6 +109,7 @@ class Execution(Value):
     effects: tuple[Effect, ...]
     revision_before: str | None
     revision_after: str | None = None
+    revision_native: str | None = None
     prior_template: str
     prior_traffic: str
     prior_ready: bool | None

@@ -16,6 +16,7 @@ from agent.core.plan.action import (
     SetModel,
     SetResources,
     SetScaling,
+    SetStrategy,
 )
 from agent.core.plan.capacity import Capacity, FitOption
 from agent.core.plan.plan import FitSummary
@@ -24,7 +25,7 @@ from agent.core.planning.longer_start import READY_TIMEOUT, engine_timeout_s, lo
 from agent.core.planning.proving import manual_task
 from agent.core.planning.runbook import change_commands, instruction
 from agent.core.service.container_args import flag_map, served_model, with_flag
-from agent.core.service.serving import Live, Probe, ServingConfig
+from agent.core.service.serving import Live, Probe, ServingConfig, Strategy
 
 FIT_CLASSES = frozenset({
     "gpu_oom_weights", "gpu_oom_profile", "gpu_oom_runtime", "kv_cache_insufficient", "tpu_hbm_oom",
@@ -307,6 +308,8 @@ def _memory(_s: str, diagnosis: Diagnosis, live: Live, _f: Capacity) -> Iterator
 
 def _scale_out(_s: str, _d: Diagnosis, live: Live, _f: Capacity) -> Iterator[Candidate]:
     config = live.config
+    if live.scaled_by:
+        return  # the number of instances is not ours to set
     seqs = flag_map((*config.command, *config.args)).get("max-num-seqs", "")
     held = int(seqs) if seqs.isdigit() else None
     if held and config.concurrency and config.concurrency < held:
@@ -315,9 +318,25 @@ def _scale_out(_s: str, _d: Diagnosis, live: Live, _f: Capacity) -> Iterator[Can
             why=f"the platform queues at {config.concurrency} requests, the server takes {held} (--max-num-seqs)",
         )
     most = config.max_instances or 1
+    least = config.min_instances if live.template_scales else most + 1  # one number there
     yield Candidate(
-        actions=(SetScaling(min_instances=config.min_instances, max_instances=most + 1),),
+        actions=(SetScaling(min_instances=least, max_instances=most + 1),),
         why=f"one more instance than {most}; it needs accelerator quota",
+    )
+
+
+def _strategy(_s: str, _d: Diagnosis, live: Live, _f: Capacity) -> Iterator[Candidate]:
+    """End the wait of a new pod for the accelerator that the old one holds."""
+    strategy, instances = live.config.strategy, live.config.max_instances or 1
+    if strategy is None or not strategy.needs_spare(instances):
+        return
+    freeing = Strategy(kind="Recreate")
+    if instances > 1:
+        freeing = Strategy(kind="RollingUpdate", max_surge="0", max_unavailable="1")
+    yield Candidate(
+        actions=(SetStrategy(strategy=freeing),),
+        why="the new pod waits for an accelerator that the old one holds; then the old one ends first",
+        notes=("the old pod ends at once: until the new one is ready, one instance less answers",),
     )
 
 
@@ -331,6 +350,7 @@ _MAKERS: dict[str, Callable[[str, Diagnosis, Live, Capacity], Iterator[Candidate
     "relax_liveness_probe": _liveness_probe,
     "increase_memory_limit": _memory,
     "scale_out": _scale_out,
+    "set_strategy": _strategy,
     "restart": _restart,
 }
 

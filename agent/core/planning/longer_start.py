@@ -3,7 +3,7 @@
 import math
 
 from agent.core.diagnosis.diagnosis import Diagnosis
-from agent.core.plan.action import Action, SetEnv, SetStartupProbe
+from agent.core.plan.action import Action, SetEnv, SetProgressDeadline, SetStartupProbe
 from agent.core.plan.capacity import Capacity, StartUp
 from agent.core.service.serving import Live, Probe, ServingConfig
 from agent.core.text.field_labels import field_text
@@ -11,6 +11,7 @@ from agent.core.text.field_labels import field_text
 PROBE_MARGIN = 1.5  # the next start may read from a colder cache; measured loads of one model differ that much
 MAX_DELAY_S = 240  # the highest initial delay and period that every document of Cloud Run allows
 LONGEST_START_S = {True: 1800, False: 600}  # of a startup probe, with and without a GPU; health-check guide, 2026
+DEADLINE_MARGIN_S = 60  # a rollout also schedules and pulls
 READY_TIMEOUT = "VLLM_ENGINE_READY_TIMEOUT_S"
 READY_TIMEOUT_S = 600  # where nobody set it; vllm/envs.py of 0.32.0
 
@@ -35,6 +36,9 @@ def longer_start(
     actions: tuple[Action, ...] = (SetStartupProbe(probe=probe),) if probe is not old else ()
     if patience is not None and patience < probe.budget_s:
         actions = (*actions, SetEnv(name=READY_TIMEOUT, value=str(probe.budget_s)))
+    deadline_s = config.progress_deadline_s
+    if deadline_s is not None and deadline_s < probe.budget_s:
+        actions = (*actions, SetProgressDeadline(seconds=probe.budget_s + DEADLINE_MARGIN_S))
     return (actions, f"{why}; the plan allows {more}") if actions else None
 
 

@@ -27,6 +27,7 @@ from agent.core.plan.printed_memory import Printed
 from agent.core.plan.proof import Proof, ProofFigure, affected_memory
 from agent.core.planning.candidates import Candidate, LoggedConfig, candidates
 from agent.core.planning.proving import Proven, prove
+from agent.core.planning.replacement import for_writer, release_note, with_room
 from agent.core.service.container_args import starts_in_shell
 from agent.core.service.serving import Live, ServingConfig
 from agent.core.value import digest
@@ -94,7 +95,7 @@ def propose(incident: Incident, live: Live | None, fits: Capacity, policy: Polic
     known = candidates(
         incident.service, diagnosis, live, fits, told=told, platform=incident.platform, printed=about.printed
     )
-    for candidate in known:
+    for candidate in (_suited(about, c) for c in known):
         key = digest([a.model_dump(mode="json") for a in candidate.actions])
         if key in never:
             continue
@@ -137,7 +138,7 @@ def _rank(proposal: Proposal, *, tried: bool) -> int:
 
 def proposal_of(about: Known, candidate: Candidate) -> Proposal | None:
     """Return a candidate with its proof, price and risk; None where it changes nothing, does not fit or may not be."""
-    incident, live, fits = about.incident, about.live, about.fits
+    incident, live, fits, candidate = about.incident, about.live, about.fits, _suited(about, candidate)
     if isinstance(candidate.actions[0], ForPerson) or live is None:
         by_person = _for_person(about, candidate)
         return _doubted(_unpinned(by_person, live), incident.diagnosis) if by_person is not None else None
@@ -154,6 +155,7 @@ def proposal_of(about: Known, candidate: Candidate) -> Proposal | None:
     before = fits.assess(incident.service, live.config)
     proven = proof_of(incident, live, candidate.actions, fits, fit=fit)
     misses = fits.misses(incident.service, after) if affected_memory(candidate.actions) else ""
+    missed = (f"misses a need: {misses}",) if misses else ()
     prices = _prices(fits, live.config, after, candidate)
     risk, reasons, undo, takes = _outlook(about, live, candidate, fits=(before, fit), proven=proven, prices=prices)
     return Proposal(
@@ -169,7 +171,7 @@ def proposal_of(about: Known, candidate: Candidate) -> Proposal | None:
         risk=risk,
         risk_reasons=reasons,
         undo=undo,
-        notes=(*candidate.notes, *([f"misses a need: {misses}"] if misses else [])),
+        notes=(*candidate.notes, *missed, *release_note(live, candidate.actions)),
         proof=proven.proof,
         proof_figures=proven.figures,
         proof_missing=proven.missing,
@@ -195,6 +197,14 @@ def _outlook(
     risk, reasons = _risk(about.incident, live, fits[1], fits[0], proven, computed=candidate.fit is not None)
     after = applied(live.config, candidate.actions)
     return risk, reasons, _undo(live), about.fits.takes_away(service, live.config, after, usd_per_h=prices)
+
+
+def _suited(about: Known, candidate: Candidate) -> Candidate:
+    """Return the candidate with what it needs to come up, or as a patch for whoever else writes the configuration."""
+    live, service = about.live, about.incident.service
+    if live is None:
+        return candidate
+    return for_writer(with_room(candidate, service, live, about.fits), service, live, about.fits)
 
 
 def _may_be_made(about: Known, live: Live, candidate: Candidate, changed: tuple[Difference, ...]) -> bool:

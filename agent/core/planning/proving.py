@@ -75,7 +75,7 @@ def prove(
 
 def _within(actions: tuple[Action, ...], printed: Printed) -> bool:
     """Whether the actions lower the flag that the engine spoke of to what it said would fit, and do nothing else."""
-    match actions:
+    match tuple(a for a in actions if affected_memory((a,))):
         case (SetFlag(name=name, value=value),):
             digits = value is not None and value.isdecimal()
             return name.replace("_", "-") == printed.flag and digits and 1 <= int(value or 0) <= printed.most

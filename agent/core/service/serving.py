@@ -132,12 +132,16 @@ class ConfigWriter(Value):
         who: Such as ``Argo CD application 'llm', which reverts changes``.
         reverts: Whether it puts its own state back all the time, so that a change of ours does not last; otherwise its
             next release does.
+        workload: The object, such as ``Deployment/gemma``.
+        container: Its server's container.
         place: Where a lasting change is made: a repository, a chart's values, another object.
         commands: What shows or makes it there; for a person.
     """
 
     who: str
     reverts: bool
+    workload: str
+    container: str
     place: str
     commands: tuple[str, ...] = ()
 

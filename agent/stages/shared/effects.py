@@ -53,7 +53,7 @@ def perform(
         found = find_effect(context, platform, incident, kind)
     except REFUSALS as error:
         return on_refused(str(error))
-    if found is not None:
+    if found is not None and not found.remains:
         return on_started(found)
     with service_lease(context, incident.service) as lease:
         if lease is None:

@@ -74,12 +74,23 @@ def newest_revision(seen: Seen) -> str:
     ours = our_revision(seen)
     if ours is not None:
         return ours
-    if seen.workload.kind == "statefulset" and seen.observed:
-        return str(seen.status.get("updateRevision") or seen.workload.name)
     newest = seen.newest_set
     if newest is not None and seen.observed:
         return set_revision(newest)
-    return f"{seen.workload.name}-generation-{seen.generation}"
+    return native_revision(seen) or f"{seen.workload.name}-generation-{seen.generation}"
+
+
+def native_revision(seen: Seen) -> str | None:
+    """Return how Kubernetes calls the present template, None until its controllers have seen it.
+
+    Pods bear that name, a ReplicaSet's in front of their own, so signals do too.
+    """
+    if not seen.observed:
+        return None
+    if seen.workload.kind == "statefulset":
+        return str(seen.status.get("updateRevision") or "") or None
+    newest = seen.newest_set
+    return str(newest["metadata"]["name"]) if newest is not None else None
 
 
 def _serving(seen: Seen, *, ready: bool | None) -> str | None:

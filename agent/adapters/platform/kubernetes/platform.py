@@ -1,10 +1,18 @@
 """Kubernetes as a platform: Deployments and StatefulSets, changed under a test of the generation they were read at."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from agent.adapters.kubernetes.client import KubernetesApi
-from agent.adapters.platform.kubernetes.describe import ALL_TRAFFIC, live_of, manager_of, newest_revision, strategy_of
+from agent.adapters.platform.kubernetes.describe import (
+    ALL_TRAFFIC,
+    live_of,
+    manager_of,
+    native_revision,
+    newest_revision,
+    strategy_of,
+)
 from agent.adapters.platform.kubernetes.edit import edited, is_restart, needs_spare
 from agent.adapters.platform.kubernetes.manifest import manifest
 from agent.adapters.platform.kubernetes.measure import Meter
@@ -161,7 +169,7 @@ class KubernetesPlatform:
     def measure(self, service: str, revision: str) -> tuple[Measurement, ...]:
         """Measure a revision: its rollout, then one real completion of a ready pod, its tokens and its speed."""
         seen = self._look(service)
-        if revision not in self._present(seen):
+        if revision not in {newest_revision(seen), native_revision(seen)}:
             known = {*effects_of(seen.body).values(), *map(set_revision, seen.sets)}
             if revision in known:
                 return self._meter.measure(seen, up=None, says=f"{revision} is not the newest any more{_who(seen)}")
@@ -172,17 +180,6 @@ class KubernetesPlatform:
             )
         up, says = progress(seen)
         return self._meter.measure(seen, up=up, says=says)
-
-    def _present(self, seen: Seen) -> set[str]:
-        """Under which names the present template is known: its revision's, and of an effect that only scaled it."""
-        names = {newest_revision(seen)}
-        held = annotations(seen.body)
-        newest = seen.newest_set
-        if newest is not None and seen.observed:
-            names.add(str(newest["metadata"]["name"]))
-        if our_revision(seen) is not None:
-            names.add(held[REVISION])
-        return names
 
     def _change(self, seen: Seen, order: Order) -> Json:
         """Return the changed ``spec``."""
@@ -237,7 +234,8 @@ class KubernetesPlatform:
         steps = [*_tests(seen, order.etag), *_spec_steps(seen, spec), *stamp_steps(seen, stamp)]
         api = self._api(order.service)
         api.patch(seen.workload.path, steps)
-        self._unstick(order.service)
+        if spec["template"] != seen.spec["template"]:
+            self._unstick(seen)
         return Operation(
             name=_name(seen, order.effect_key), done=False, ok=None, says=f"{order.revision} is rolled out"
         )
@@ -273,12 +271,12 @@ class KubernetesPlatform:
         api.delete(path, uid=seen.uid, dry_run=dry_run)
         return Operation(name=f"{_name(seen, order.effect_key)}/deleted", done=False, ok=None, says="it is deleted")
 
-    def _unstick(self, service: str) -> None:
-        """Delete the pods of former templates that a StatefulSet would wait for until they are ready."""
-        seen = self._look(service)
-        for pod in stuck_pods(seen):
-            path = f"/api/v1/namespaces/{seen.workload.namespace}/pods/{pod['metadata']['name']}"
-            self._api(service).delete(path, uid=pod["metadata"]["uid"])
+    def _unstick(self, before: Seen) -> None:
+        """Delete the pods, as they were before the change, that a StatefulSet would wait for until they are ready."""
+        for pod in stuck_pods(before):
+            path = f"/api/v1/namespaces/{before.workload.namespace}/pods/{pod['metadata']['name']}"
+            with suppress(InputRejected, StateConflict):  # it is gone, or another one of that name
+                self._api(before.workload.service).delete(path, uid=pod["metadata"]["uid"])
 
     def _finish(self, seen: Seen, effect_key: str) -> Operation:
         """Restore the strategy of a template that was put back under another one, if nothing else was changed since."""
@@ -316,7 +314,7 @@ class KubernetesPlatform:
             later = strategy_of(_strategy_later(seen))
             remains = f"the strategy is to be restored: {later.says if later else 'the default'}"
             return Operation(name=name, done=False, ok=ok, says=says, remains=remains)
-        return Operation(name=name, done=ok is not None, ok=ok, says=says)
+        return Operation(name=name, done=ok is not None, ok=ok, says=says, revision=native_revision(seen))
 
     def _look(self, service: str) -> Seen:
         return look(self._api(service), self._workload(service))

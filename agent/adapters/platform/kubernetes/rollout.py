@@ -1,8 +1,9 @@
 """How far a rollout is: what the controllers say, held against the pods of the newest template."""
 
+from datetime import datetime
 from typing import Any, Final
 
-from agent.adapters.platform.kubernetes.describe import pod_ready
+from agent.adapters.platform.kubernetes.describe import changed_at, pod_ready
 from agent.adapters.platform.kubernetes.workload import Seen
 
 Json = dict[str, Any]
@@ -36,7 +37,8 @@ def _complete(seen: Seen, wanted: int) -> bool:
     updated = int(status.get("updatedReplicas") or 0)
     if seen.workload.kind == "statefulset" and status.get("updateRevision") == status.get("currentRevision"):
         updated = replicas  # counted only while a roll-out goes on
-    return updated == replicas == ready == wanted and not status.get("unavailableReplicas")
+    pods = sum(1 for pod in seen.pods if pod_ready(pod))  # a StatefulSet counts one that it has just replaced
+    return updated == replicas == ready == pods == wanted and not status.get("unavailableReplicas")
 
 
 def _broken(pod: Json) -> str:
@@ -66,6 +68,9 @@ def _deadline_exceeded(seen: Seen) -> str:
     found = _condition(seen.status, "Progressing")
     if found.get("status") != "False" or found.get("reason") != "ProgressDeadlineExceeded":
         return ""
+    since, changed = found.get("lastUpdateTime"), changed_at(seen.body)
+    if since and changed is not None and datetime.fromisoformat(since) <= changed:
+        return ""  # it speaks of the rollout before the last change
     return f"ProgressDeadlineExceeded: {found.get('message', '')}"
 
 
@@ -92,10 +97,11 @@ def _condition(status: Json, kind: str) -> Json:
 
 
 def stuck_pods(seen: Seen) -> tuple[Json, ...]:
-    """Return the pods of former templates that hold up a StatefulSet: its controller waits until they are ready.
+    """Return the pods that would hold up another template of a StatefulSet: its controller waits until they are ready.
 
     Source: https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#forced-rollback
     """
     if seen.workload.kind != "statefulset" or seen.spec.get("podManagementPolicy") == "Parallel":
         return ()
-    return tuple(p for p in seen.old_pods if not pod_ready(p) and not p["metadata"].get("deletionTimestamp"))
+    pods = (*seen.pods, *seen.old_pods)
+    return tuple(p for p in pods if not pod_ready(p) and not p["metadata"].get("deletionTimestamp"))

@@ -158,7 +158,7 @@ def look(api: KubernetesApi, workload: Workload) -> Seen:
     pods = api.items(f"/api/v1/{base}/pods", query=selected)
     uid = body["metadata"]["uid"]
     if workload.kind == "statefulset":
-        newest = (body.get("status") or {}).get("updateRevision")
+        newest = _revision_of_template(api, workload, body)
         mine = [p for p in pods if _owner(p) == uid]
         fresh = [p for p in mine if _label(p, "controller-revision-hash") == newest]
         sets: list[Json] = []
@@ -179,6 +179,16 @@ def look(api: KubernetesApi, workload: Workload) -> Seen:
         pods=tuple(fresh),
         old_pods=tuple(p for p in mine if p not in fresh),
     )
+
+
+def _revision_of_template(api: KubernetesApi, workload: Workload, body: Json) -> str | None:
+    """Return a StatefulSet's revision where it is of the present template: its status may name the one before."""
+    name = (body.get("status") or {}).get("updateRevision")
+    found = api.find(f"/apis/apps/v1/namespaces/{workload.namespace}/controllerrevisions/{name}") if name else None
+    if found is None:
+        return None
+    template = {k: v for k, v in found["data"]["spec"]["template"].items() if k != "$patch"}
+    return str(name) if template == body["spec"]["template"] else None
 
 
 def _owner(body: Json) -> str | None:

@@ -1,8 +1,10 @@
 """Who else writes a workload: what puts its own state back all the time, and what does so at its next release."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from agent.adapters.kubernetes.client import KubernetesApi
+from agent.adapters.platform.kubernetes.container import server_of
 from agent.adapters.platform.kubernetes.workload import Seen, annotations
 from agent.core.service.serving import ConfigWriter
 from agent.errors import SreError
@@ -23,16 +25,36 @@ def writer_of(api: KubernetesApi, seen: Seen) -> ConfigWriter | None:
     Labels and annotations tell. Whether Argo CD reverts changes stands in its Application: one that cannot be read
     counts as one that does.
     """
-    return _operator(seen) or _flux(seen) or _argo(api, seen) or _helm(seen)
+    found = _operator(seen) or _flux(seen) or _argo(api, seen) or _helm(seen)
+    if found is None:
+        return None
+    kind = {"deployment": "Deployment", "statefulset": "StatefulSet"}[seen.workload.kind]
+    container = server_of(seen.spec["template"], seen.workload)["name"]
+    return ConfigWriter(
+        who=found.who,
+        reverts=found.reverts,
+        workload=f"{kind}/{seen.workload.name}",
+        container=container,
+        place=found.place,
+        commands=found.commands,
+    )
 
 
-def _operator(seen: Seen) -> ConfigWriter | None:
+@dataclass(frozen=True, kw_only=True)
+class _Found:
+    who: str
+    reverts: bool
+    place: str
+    commands: tuple[str, ...]
+
+
+def _operator(seen: Seen) -> _Found | None:
     owners = seen.body["metadata"].get("ownerReferences") or []
     owner = next((o for o in owners if o.get("controller")), None)
     if owner is None:
         return None
     kind, name = owner["kind"], owner["name"]
-    return ConfigWriter(
+    return _Found(
         who=f"the controller of {kind} {name!r}, which owns it and puts its own state back",
         reverts=True,
         place=f"{kind} {name!r}",
@@ -40,14 +62,14 @@ def _operator(seen: Seen) -> ConfigWriter | None:
     )
 
 
-def _flux(seen: Seen) -> ConfigWriter | None:
+def _flux(seen: Seen) -> _Found | None:
     labels = seen.body["metadata"].get("labels") or {}
     for prefix in FLUX:
         name = labels.get(f"{prefix}/name")
         if name:
             kind = "Kustomization" if prefix.startswith("kustomize") else "HelmRelease"
             space = labels.get(f"{prefix}/namespace", "flux-system")
-            return ConfigWriter(
+            return _Found(
                 who=f"Flux {kind} '{space}/{name}', which puts the state of its source back",
                 reverts=True,
                 place=f"the source of Flux {kind} '{space}/{name}'",
@@ -56,7 +78,7 @@ def _flux(seen: Seen) -> ConfigWriter | None:
     return None
 
 
-def _argo(api: KubernetesApi, seen: Seen) -> ConfigWriter | None:
+def _argo(api: KubernetesApi, seen: Seen) -> _Found | None:
     tracked = annotations(seen.body).get(ARGO_TRACKING, "")
     name = tracked.partition(":")[0] or (seen.body["metadata"].get("labels") or {}).get(ARGO_INSTANCE)
     if not name:
@@ -69,7 +91,7 @@ def _argo(api: KubernetesApi, seen: Seen) -> ConfigWriter | None:
     else:
         doubt = "" if heals else ": whether it heals itself could not be read, so it is taken for one that does"
         who = f"Argo CD application {name!r}, which reverts changes{doubt}"
-    return ConfigWriter(
+    return _Found(
         who=who,
         reverts=heals is not False,
         place=f"the repository of Argo CD application {name!r}",
@@ -89,14 +111,14 @@ def _heals(api: KubernetesApi, space: str, name: str) -> bool | None:
     return bool(automated.get("selfHeal")) and automated.get("enabled") is not False
 
 
-def _helm(seen: Seen) -> ConfigWriter | None:
+def _helm(seen: Seen) -> _Found | None:
     held, labels = annotations(seen.body), seen.body["metadata"].get("labels") or {}
     release = held.get(HELM_RELEASE)
     if not release and labels.get("app.kubernetes.io/managed-by") != "Helm":
         return None
     release = release or labels.get("app.kubernetes.io/instance") or seen.workload.name
     space = held.get(HELM_NAMESPACE, seen.workload.namespace)
-    return ConfigWriter(
+    return _Found(
         who=f"Helm release {release!r}: its next upgrade reverts the change",
         reverts=False,
         place=f"the values of Helm release {release!r}",

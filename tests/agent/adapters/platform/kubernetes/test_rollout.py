@@ -20,7 +20,8 @@ def waiting(message: str) -> dict:
 
 
 STATES = {
-    "up": ({"status": UP}, True, "1 of 1 pods are ready"),
+    "up": ({"status": UP, "pods": (pod(ready=True),)}, True, "1 of 1 pods are ready"),
+    "counted and not ready": ({"status": UP, "pods": (pod(),)}, None, "0 of 1"),
     "not seen yet": ({"status": UP | {"observedGeneration": 2}}, None, "have not seen"),
     "an old pod still there": ({"status": UP | {"replicas": 2}}, None, "0 of 1"),
     "scaled to zero": ({"replicas": 0}, True, "scaled to zero"),
@@ -32,6 +33,13 @@ STATES = {
         False,
         "ProgressDeadlineExceeded: late; Unschedulable: 1 Insufficient nvidia.com/gpu.",
     ),
+    "a deadline that ran out before the last change": (
+        {"status": {"conditions": [LATE["conditions"][0] | {"lastUpdateTime": "2026-11-22T10:00:00Z"}]},
+         "metadata": {"managedFields": [
+             {"manager": "m", "time": "2026-11-22T10:00:00Z", "fieldsV1": {"f:spec": {}}}]}},
+        None,
+        "0 of 1",
+    ),
     "a deadline shorter than the load": ({"status": LATE, "pods": (pod(),)}, None, "progressDeadlineSeconds is shorter"),
     "a quota": (
         {"status": {"conditions": [*LATE["conditions"],
@@ -40,7 +48,8 @@ STATES = {
         "FailedCreate: exceeded quota: gpus",
     ),
     "a StatefulSet that is up": (
-        {"kind": "statefulset", "status": {"replicas": 1, "readyReplicas": 1, "updateRevision": "a", "currentRevision": "a"}},
+        {"kind": "statefulset", "pods": (pod(ready=True),),
+         "status": {"replicas": 1, "readyReplicas": 1, "updateRevision": "a", "currentRevision": "a"}},
         True,
         "1 of 1",
     ),
@@ -61,10 +70,11 @@ def test_a_state_is_told_with_the_platforms_words(how: dict, up: bool | None, sa
 
 
 def test_a_stateful_set_waits_for_its_broken_pod() -> None:
-    """Only for pods of a former template that are not ready and not being deleted, and never in parallel."""
+    """Only for pods that are not ready and not being deleted, and never in parallel."""
     gone = pod("gemma-2", **LOOP)
     gone["metadata"]["deletionTimestamp"] = "2026-11-22T10:00:00Z"
     old = (pod("gemma-0", **LOOP), pod("gemma-1", ready=True), gone)
     assert [p["metadata"]["name"] for p in stuck_pods(seen(kind="statefulset", old_pods=old))] == ["gemma-0"]
     assert stuck_pods(seen(kind="statefulset", old_pods=old, podManagementPolicy="Parallel")) == ()
+    assert [p["metadata"]["name"] for p in stuck_pods(seen(kind="statefulset", pods=old))] == ["gemma-0"]
     assert stuck_pods(seen(old_pods=old)) == ()
