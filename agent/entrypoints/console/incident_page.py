@@ -25,7 +25,7 @@ from agent.entrypoints.console.permission import (
 from agent.ports.stage_context import StageContext
 from agent.presentation.event_text import steps
 from agent.presentation.evidence import field_source, log_of, place_of
-from agent.presentation.freeze_text import limit_lines
+from agent.presentation.freeze_text import approvals_text, limit_lines
 from agent.presentation.measured import VERDICTS
 from agent.presentation.plan_end import outcome, plan_end, plan_standing
 from agent.presentation.plan_title import plan_title
@@ -66,7 +66,7 @@ class Form(Value):
 
     Attributes:
         by_token: Whether the form asks for a token of the cluster, which says who answers.
-        limits: What to read before pressing: budget, freeze windows, who was told because nobody answered.
+        limits: What to read before pressing: approvals, budget, freeze windows, who was told because nobody answered.
     """
 
     shown: bool = False
@@ -187,7 +187,7 @@ def form_for(world: StageContext, incident: Incident, plan: Plan, viewer: Viewer
         by_token=viewer.by_token,
         may_withdraw=has_approved(world, person, incident),
         may_break_glass=may_break_glass(world, person, incident, plan),
-        limits=limit_lines(incident.approvals, now),
+        limits=tuple(filter(None, (approvals_text(incident.approvals), *limit_lines(incident.approvals, now)))),
     )
 
 

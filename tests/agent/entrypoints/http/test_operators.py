@@ -10,6 +10,7 @@ import pytest
 
 from agent.core.decision.audit import AuditRow, Soundness, verify
 from agent.core.decision.decision import Channel, check_receipt
+from agent.core.decision.policy import Approver, Mode, Policy, Rule
 from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import Phase
 from agent.entrypoints.http.authenticator import TOKEN_HEADER
@@ -387,3 +388,36 @@ def _other_key():
     from cryptography.hazmat.primitives.asymmetric import ec
 
     return ec.generate_private_key(ec.SECP256R1())
+
+
+class TestVotes:
+    """Where two people must approve, through the door of people with a token."""
+
+    PEOPLE = (
+        Approver(name="Ada", email="ada@example.com", services=("gemma4-*",)),
+        Approver(name="Ben", email="ben@example.com", services=("gemma4-*",)),
+    )
+    RULE = Rule(services=("gemma4-*",), kinds=("*e*",), mode=Mode.PERSON, approvals=2)
+
+    @pytest.fixture
+    def two(self, desks, theatre, tokens):
+        policy = Policy(approvers=self.PEOPLE, rules=(self.RULE,))
+        desk = desks.Desk(theatre, tokens, policy=policy.digest)
+        desk.stage.world = replace(desk.stage.world, rules=replace(desk.stage.world.rules, policy=policy))
+        return desk
+
+    def test_the_answer_says_whether_the_plan_is_decided(self, two):
+        status, said = two.say(jti="1")
+        assert (status, said["decided"], two.phase()) == (200, False, Phase.ASKED)
+        status, said = two.say(body={"withdraw": True, "why": "wrong one"}, jti="2")
+        assert (status, said["withdrawn"], two.phase()) == (200, True, Phase.ASKED)
+        two.say(jti="3")
+        ben = two.token(email="ben@example.com", jti="4")
+        status, said = two.say(token=ben)
+        assert (status, said["decided"], said["name"], two.phase()) == (200, True, "Ada and Ben", Phase.APPROVED)
+
+    def test_after_the_decision_nothing_is_taken_back(self, two):
+        two.say(jti="1")
+        two.say(token=two.token(email="ben@example.com", jti="2"))
+        status, said = two.say(body={"withdraw": True}, jti="3")
+        assert (status, "the plan is decided: approve" in said["why"]) == (409, True)
