@@ -30,6 +30,7 @@ from agent.app.runtime_environment import open_environment
 from agent.app.stores import Stores, sqlite_stores
 from agent.core.decision.decision import Channel, Choice
 from agent.core.incident.phase import Phase
+from agent.core.plan.action import SetConcurrency
 from agent.entrypoints.cli.analysis import SteppedClock
 from agent.entrypoints.pubsub.handlers import on_tick
 from agent.entrypoints.service import feed, handlers, publish_example
@@ -38,6 +39,7 @@ from agent.ports.stage_context import Owner
 from agent.ports.store import Query
 from agent.settings import read_settings
 from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
+from agent.stages.request_change import ChangeAsked, request_change
 from tests.simulation.simulated.chaos import WRITES, Port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,13 +54,15 @@ class Journey:
 
     Args:
         folder: Of the state.
-        case: ``example``; ``firestore`` (host and project) where the incidents are kept there; ``settings``, further ones.
+        case: ``example``; ``requested`` where a person asks for a change of it and nothing is broken; ``firestore``
+            (host and project) where the incidents are kept there; ``settings``, further ones.
         kill_at: Number of the call at which the process ends; None where it lives.
         before: Whether it ends before the call.
     """
 
     def __init__(self, folder: Path, case: dict[str, Any], *, kill_at: int | None, before: bool) -> None:
         self.example = ROOT / "examples" / case["example"]
+        self.requested = bool(case.get("requested"))
         self.kill_at = kill_at
         self.before = before
         self.calls: list[str] = []
@@ -76,8 +80,11 @@ class Journey:
 
     def run(self) -> dict[str, Any]:
         """Go on until everything has ended; say how it stands."""
-        publish_example(self.installation, self.example)
+        if not self.requested:
+            publish_example(self.installation, self.example)
         while (self.clock.now() - T0).total_seconds() < LONGEST_S:
+            if self.requested:
+                self._ask()
             self.since = feed(self.installation, self.since)
             self.work()
             with suppress(SreError):
@@ -106,6 +113,22 @@ class Journey:
     def _rests(self) -> bool:
         waiting = self.installation.bus.waiting()  # type: ignore[attr-defined]
         return not self.installation.store.unsent() and not any(n for s, n in waiting.items() if "dead" not in s)
+
+    def _ask(self) -> None:
+        """Ask until it is recorded; who heard no answer asks the same again."""
+        if self.installation.store.incidents(Query()):
+            return
+        (watched,) = self.installation.services.services
+        asked = ChangeAsked(
+            service=watched.name,
+            actions=(SetConcurrency(concurrency=2),),
+            why="asked and killed",
+            who="grace",
+            channel=Channel.COMMAND_LINE,
+            verified=False,
+        )
+        with suppress(SreError):
+            request_change(self.installation.contexts[Owner.DECIDE], asked)
 
     def _person(self) -> None:
         for incident in self.installation.store.incidents(Query(open_only=True)):

@@ -15,6 +15,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SOAK = bool(os.environ.get("SOAK"))
 EXAMPLES = {"resolved": "gemma4-26b-l4-startup-probe", "undone": "gemma4-26b-l4-context-refused"}
 CASES = {"resolved": 5_000 if SOAK else 640, "undone": 5_000 if SOAK else 370}
+REQUESTED = {"example": EXAMPLES["undone"], "requested": True}
+REQUESTS = 2_000 if SOAK else 240
 SHARDS = 4
 LATE_S = 60 + 120 + 3 * 60  # the queue's lease, the service's lease, and the ticks in which it is noticed
 
@@ -70,6 +72,26 @@ def test_killed_at_any_boundary_it_ends_as_if_never_killed(name: str, shard: int
     for number in range(shard, CASES[name], SHARDS):
         kills = again(f"{number // len(all_)}", all_[number % len(all_)], len(smooth["calls"]))
         outcome = forks.tell({"example": example, "kills": kills})
+        assert outcome["deaths"] >= 1
+        try:
+            as_if_never_killed(outcome, smooth)
+        except AssertionError as error:
+            label = smooth["calls"][kills[0][0]]
+            raise AssertionError(f"killed at {kills} ({label}): {error}") from error
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_a_request_killed_at_any_boundary_is_neither_lost_nor_made_twice(shard: int, forks: Forks) -> None:
+    """From asking on: recorded once, planned once, one change for the approval, undone and closed."""
+    smooth = forks.tell(REQUESTED)
+    assert [phase for _, phase in smooth["incidents"]] == ["CLOSED"]
+    all_ = boundaries(smooth)
+    hit = {smooth["calls"][n] for n, _ in all_}
+    assert {"control.add_request", "control.use_once", "control.append", "platform.apply", "platform.restore"} <= hit
+    assert len(all_) <= REQUESTS
+    for number in range(shard, REQUESTS, SHARDS):
+        kills = again(f"{number // len(all_)}", all_[number % len(all_)], len(smooth["calls"]))
+        outcome = forks.tell(REQUESTED | {"kills": kills})
         assert outcome["deaths"] >= 1
         try:
             as_if_never_killed(outcome, smooth)
