@@ -27,10 +27,12 @@ from agent.ports.stage_context import Owner
 from agent.ports.store import Change, Query
 from agent.settings import read_settings
 from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
+from agent.stages.request_change import ChangeAsked, request_change
 from tests.simulation.kills import FITS, Journey
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVICE = "gemma4-26b-qat-l4"
+ASKED_FOR = (SetConcurrency(concurrency=2),)
 EFFECTS = {"apply": EffectKind.APPLY, "restore": EffectKind.ROLL_BACK, "shift": EffectKind.SHIFT}
 STEPS = 24
 STEP_S = 60.0
@@ -67,6 +69,7 @@ class Setting:
         more: What is added to the example's scenario, and whether an accelerator is to spare.
         automatic: Whether policy decides and no person does.
         by_hand: Whether somebody changes the service right after the approval.
+        requested: Whether nothing is broken and a person asks for a change.
     """
 
     example: str
@@ -75,6 +78,7 @@ class Setting:
     more: str | None = None
     automatic: bool = False
     by_hand: bool = False
+    requested: bool = False
 
 
 _P = Phase
@@ -97,6 +101,9 @@ SETTINGS = {
     ),
     "rejected": Setting(example=RECOVERS, answer=Choice.REJECT, phases=(_P.REJECTED, _P.ESCALATED)),
     "unanswered": Setting(example=RECOVERS, answer=None, phases=(_P.EXPIRED,)),
+    "requested": Setting(
+        example=REFUSED_CONTEXT, requested=True, phases=(_P.OPEN, _P.ASKED, _P.APPROVED, _P.ROLLING_BACK)
+    ),
     "refused": Setting(example=RECOVERS, by_hand=True, phases=(_P.REFUSED,)),
 }
 
@@ -171,6 +178,8 @@ class Story(Journey):
         yield from (self._wrong_by_policy if self.setting.automatic else self._wrong)(kind, key, order)
         if kind == "apply":
             plan = self.installation.store.load(order.incident).plan
+            if self.setting.requested and order.actions != ASKED_FOR:
+                yield "of what nobody asked for"
             if plan is None or plan.difference != difference(before.config, applied(before.config, order.actions)):
                 yield "of what was not shown"
             if self.setting.automatic:
@@ -280,6 +289,13 @@ class Story(Journey):
             if self.setting.by_hand:
                 self.by_hand()
 
+    def ask(self) -> None:
+        """A person asks for a change of a service that serves."""
+        asked = ChangeAsked(
+            service=SERVICE, actions=ASKED_FOR, why="asked", who="grace", channel=Channel.COMMAND_LINE, verified=False
+        )
+        request_change(self.installation.contexts[Owner.DECIDE], asked)
+
     def by_hand(self) -> None:
         live = self.real.describe(SERVICE)
         order = Order(
@@ -346,8 +362,11 @@ def led_to(folder: Path, case: dict[str, Any], phase: Phase) -> Led:
     folder.mkdir(parents=True)
     story = Story(folder, case, {})
     story.stop_at = phase
-    publish_example(story.installation, story.example)
     try:
+        if story.setting.requested:
+            story.ask()
+        else:
+            publish_example(story.installation, story.example)
         story.go(4 * STEPS)
         raise AssertionError(f"{phase} was not reached: {story.incident().phase}")
     except Reached:
