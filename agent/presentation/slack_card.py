@@ -1,6 +1,7 @@
 """An incident as one Slack message: what broke, what would be done about it, and the buttons while they count."""
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -32,6 +33,7 @@ Block = dict[str, Any]
 
 _SHOWN_DIFFERENCES = 12
 _SHOWN_EVENTS = 4
+_USER = re.compile(r"[UW][A-Z0-9]{2,20}")
 _ICON: Final = {Tone.GOOD: "🟢", Tone.BAD: "🔴", Tone.WAITING: "🟠", Tone.QUIET: "⚪", Tone.MOVING: "🔵"}
 
 
@@ -170,6 +172,16 @@ def _limits(incident: Incident, prose: Callable[[str, int], str]) -> list[Block]
         return []
     said = limit_lines(incident.approvals, incident.phase_at)
     return [_section("\n".join(prose(line, 600) for line in said[:4]))] if said else []
+
+
+def mention(incident: Incident) -> str:
+    """Return the words that notify the group that was told last; only ids of Slack's form are mentioned."""
+    approvals = incident.approvals
+    told = approvals.escalations[: approvals.told] if approvals is not None else ()
+    people = [f"<@{user}>" for user in (told[-1].slack if told else ()) if _USER.fullmatch(user)]
+    plan = incident.plan.id if incident.plan is not None else "the plan"
+    asks = slack_mrkdwn(f"Nobody has answered {plan} for {incident.service} yet.", limit=500)
+    return " ".join((*people, asks))
 
 
 def _asking(incident: Incident, plan: Plan, console_url: str) -> list[Block]:

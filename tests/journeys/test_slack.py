@@ -11,6 +11,7 @@ from agent.adapters.store.sqlite.cards import SqliteCards
 from agent.adapters.store.sqlite.database import SqliteDatabase
 from agent.adapters.store.sqlite.schema import Kind
 from agent.app.catalogues import redact
+from agent.core.decision.approvals import Approvals, Escalation
 from agent.core.decision.policy import Approver
 from agent.core.incident.phase import Phase
 from agent.entrypoints.http.decide import beside
@@ -206,6 +207,26 @@ def test_what_stands_there_already_is_not_sent_again(team):
     for _ in range(5):
         here.notifier.tell(store.load(incident.id), store.timeline(incident.id), reference=None)
     assert len(here.slack.history) == count
+
+
+def test_a_group_that_is_told_later_is_mentioned_once_in_a_reply(team):
+    """A changed message notifies nobody; a name that is no id of Slack's form is no mention."""
+    here = team()
+    incident = here.asked()
+    here.notifier = here.new_notifier()
+    store, cards = here.told.installation.store, here.told.installation.contexts[Owner.INCIDENT].cards
+    timeline, before = store.timeline(incident.id), cards.card(incident.id, "slack")
+    leads = Escalation(group="leads", at=incident.phase_at, names=("Ben",), slack=("U0BEN", "!channel"))
+    told = Approvals(plan=incident.plan.id, escalations=(leads,), told=1)
+    current = store.load(incident.id)
+    for version in (97, 98):
+        shown = current.with_(version=version, approvals=told, ended_why=f"state {version}")
+        before = here.notifier.tell(shown, timeline, reference=before)
+    replies = [arguments for _, arguments in here.slack.history if "thread_ts" in arguments]
+    assert [(r["thread_ts"], r["text"]) for r in replies] == [
+        (before.split("/")[1], f"<@U0BEN> Nobody has answered {incident.plan.id} for {incident.service} yet.")
+    ]
+    assert before.endswith("/1")
 
 
 def test_an_older_state_never_replaces_a_newer_one(team):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agent.core.incident.incident import Event, Incident
 from agent.errors import DependencyFailed
-from agent.presentation.slack_card import Card, card
+from agent.presentation.slack_card import Card, card, mention
 
 if TYPE_CHECKING:
     from slack_sdk import WebClient
@@ -31,6 +31,9 @@ class RateLimited(DependencyFailed):
 
 class SlackNotifier:
     """Shows incidents in one channel; its reference is ``CHANNEL/TS/DIGEST`` of what stands there.
+
+    A message that is changed notifies nobody, so a group of approvers that is told later is mentioned in a reply; then
+    the reference has a fourth part, how many groups were.
 
     Args:
         client: Slack's own client, without retries of its own.
@@ -68,19 +71,23 @@ class SlackNotifier:
         return found
 
     def _show(self, incident: Incident, shown: Card, reference: str | None) -> str:
-        channel, ts, before = (*(reference or "").split("/"), "", "")[:3]
+        channel, ts, before, mentioned = (*(reference or "").split("/"), "", "", "")[:4]
         look = shown.digest[:16]
+        told = incident.approvals.told if incident.approvals is not None else 0
+        groups = f"/{told}" if told else ""
         if ts and before == look:
-            return f"{channel}/{ts}/{look}"
+            return f"{channel}/{ts}/{look}{groups}"
         arguments = {"text": shown.text, "blocks": list(shown.blocks), "parse": "none"}
         if ts:
             self._call("chat.update", channel=channel, ts=ts, **arguments)
-            return f"{channel}/{ts}/{look}"
+            if groups and groups != f"/{mentioned}":
+                self._call("chat.postMessage", channel=channel, thread_ts=ts, text=mention(incident), parse="none")
+            return f"{channel}/{ts}/{look}{groups}"
         # so that a person who looks for it finds which incident a message is about
         named = {"event_type": "sre_incident", "event_payload": {"incident": incident.id}}
         still = {"unfurl_links": False, "unfurl_media": False}
         posted = self._call("chat.postMessage", channel=self._channel, metadata=named, **still, **arguments)
-        return f"{posted['channel']}/{posted['ts']}/{look}"
+        return f"{posted['channel']}/{posted['ts']}/{look}{groups}"
 
     def _call(self, method: str, **arguments: Any) -> dict[str, Any]:
         from slack_sdk.errors import SlackApiError, SlackClientError
