@@ -13,7 +13,9 @@ from agent.adapters.kubernetes.follow import Following
 from agent.adapters.kubernetes.lease import LeaderLease
 from agent.adapters.kubernetes.token_review import ClusterTokenReview
 from agent.adapters.logs.kubernetes import KubernetesLogs, PodLogs
-from agent.core.service.services import Service
+from agent.app.kubernetes_environment import api_of, watched_workloads
+from agent.core.service.cluster_rights import NODES, TOKENS, Right, workload_rights
+from agent.core.service.services import Service, Services
 from agent.core.service.workload_ref import workload_ref
 from agent.errors import InputRejected
 from agent.ports.clock import Clock
@@ -85,3 +87,36 @@ def open_leadership(api: KubernetesApi, lease: str, clock: Clock) -> Leadership:
     namespace, _, name = lease.partition("/")
     holder = f"{socket.gethostname()}-{secrets.token_hex(4)}"  # a pod's host name is the pod's
     return LeaderLease(api, namespace=namespace, name=name, holder=holder, clock=clock)
+
+
+def is_allowed(api: KubernetesApi, right: Right) -> bool:
+    """Ask the API server whether we have a right (SelfSubjectAccessReview); everybody may ask that of themselves.
+
+    Raises:
+        SreError: The API server did not answer.
+    """
+    resource, _, subresource = right.resource.partition("/")
+    asked = {"verb": right.verb, "group": right.group, "resource": resource, "subresource": subresource}
+    asked |= {"namespace": right.namespace, "name": right.name}
+    kind = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
+    answer = api.create(
+        "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", kind | {"spec": {"resourceAttributes": asked}}
+    )
+    return bool((answer.get("status") or {}).get("allowed"))
+
+
+def missing_rights(settings: Settings, services: Services) -> tuple[Right, ...]:
+    """Return the rights of the agent that whoever asks does not have, in the clusters of the watched workloads.
+
+    Raises:
+        SettingsRejected: No workload is watched, or nothing leads to an API server.
+        SreError: An API server did not answer.
+    """
+    watched = watched_workloads(settings, services)
+    api = api_of(settings)
+    missing = [
+        right for service in watched for right in workload_rights([service]) if not is_allowed(api(service), right)
+    ]
+    around = own_api(settings)
+    missing += [right for right in (*NODES, *TOKENS) if not is_allowed(around, right)]
+    return tuple(dict.fromkeys(missing))

@@ -9,6 +9,7 @@ from agent.app.stores import open_stores
 from agent.core.service.services import Services
 from agent.entrypoints.cli.doctor import local_machine
 from agent.entrypoints.cli.doctor.cloud import Base, Cloud, Token, google
+from agent.entrypoints.cli.doctor.cluster import cluster_rights
 from agent.entrypoints.cli.doctor.external_services import SLACK, Clocks, decide_function, model_endpoints, slack
 from agent.entrypoints.cli.doctor.finding import Finding, bad, good, mark_from_operator, off, run_check, unknown
 from agent.errors import DependencyFailed
@@ -37,6 +38,7 @@ def findings(
     yield from mark_from_operator(local_machine.channels(settings))
     yield from mark_from_operator(local_machine.kill_switch(settings))
     yield from mark_from_operator(_platform(settings))
+    yield from run_check("kubernetes", lambda: cluster_rights(settings, services))
     yield from run_check("queue", lambda: _queue(settings))
     clocks = Clocks(now)
     yield from run_check("model", lambda: model_endpoints(settings, clocks))

@@ -1,0 +1,68 @@
+"""What the agent may do in a cluster: the verbs of its Roles, no more and no less than its calls need."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from agent.core.service.services import Service
+from agent.core.service.workload_ref import workload_ref
+
+
+class Right(NamedTuple):
+    """One verb on one kind of object.
+
+    Attributes:
+        namespace: Empty for what belongs to no namespace.
+        name: Of the one object that is meant; empty for all.
+        why: What does not work without it.
+    """
+
+    verb: str
+    group: str
+    resource: str
+    namespace: str = ""
+    name: str = ""
+    why: str = ""
+
+    @property
+    def says(self) -> str:
+        """The right as people read it."""
+        kind = f"{self.resource}.{self.group}" if self.group else self.resource
+        one = f"/{self.name}" if self.name else ""
+        return f"{self.verb} {kind}{one}" + (f" in namespace {self.namespace}" if self.namespace else "")
+
+
+NODES: Final = (
+    Right("list", "", "nodes", why="nodes that fail are not noticed"),
+    Right("watch", "", "nodes", why="nodes that fail are not noticed"),
+    Right("list", "", "events", "default", why="an Xid of a node is not noticed"),
+    Right("watch", "", "events", "default", why="an Xid of a node is not noticed"),
+)
+TOKENS: Final = (Right("create", "authentication.k8s.io", "tokenreviews", why="no Kubernetes token can decide"),)
+
+
+def workload_rights(services: Iterable[Service]) -> Iterator[Right]:
+    """Yield what the watched workloads need, each once."""
+    seen: set[Right] = set()
+    for service in services:
+        for right in _of(service):
+            if right not in seen:
+                seen.add(right)
+                yield right
+
+
+def _of(service: Service) -> Iterator[Right]:
+    at = workload_ref(service)
+    kind, why = f"{at.kind}s", f"{service.name!r} is not watched"
+    for verb in ("get", "list", "watch"):
+        yield Right(verb, "apps", kind, at.namespace, at.name, why)
+    yield Right("patch", "apps", kind, at.namespace, at.name, f"{service.name!r} cannot be changed, only read")
+    if at.kind == "deployment":
+        yield Right("list", "apps", "replicasets", at.namespace, why="a change cannot be told from another")
+    else:
+        yield Right("delete", "", "pods", at.namespace, why="a stuck pod of a StatefulSet is not undone")
+    yield Right("list", "autoscaling", "horizontalpodautoscalers", at.namespace, why="scaling is refused")
+    for verb in ("get", "list", "watch"):
+        yield Right(verb, "", "pods", at.namespace, why=why)
+    yield Right("get", "", "pods/log", at.namespace, why="diagnoses stay provisional: no log is read")
+    for verb in ("list", "watch"):
+        yield Right(verb, "", "events", at.namespace, why="mounts, images and probes that fail are not noticed")
