@@ -12,7 +12,7 @@ LAB ?= state/lab-model
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run quick test coverage matrix check types imports unit soak simulate bench lab lock tools docs clean checkov audit lab-model terraform-bindings sbom
+.PHONY: help install run kube quick test coverage matrix check types imports unit soak simulate bench lab lock tools docs clean checkov audit lab-model terraform-bindings sbom
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -32,6 +32,9 @@ $(VENV)/.installed: requirements.txt requirements-kubernetes.txt requirements-mc
 run: install ## Start the whole service on this machine and show a real recorded incident
 	@echo "== starting; the console will be at http://127.0.0.1:$(PORT) (stop with Ctrl-C) =="
 	@STORE=sqlite:$(STATE) $(BIN)/sre-agent up --port $(PORT) --example $(EXAMPLE)
+
+kube: install ## A real control plane on this machine, a GPU node that is played, a vLLM Deployment that fails, the agent
+	@$(BIN)/python -m tools.kube_rehearsal --port $(PORT)
 
 quick: install ## While editing: the unit tests and the rules of the tree (make quick PYTEST_ARGS=--lf: those that failed)
 	@$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not emulator and not browser" $(PYTEST_ARGS) \

@@ -7,7 +7,6 @@ _: Any
 # called or read by a library, a schema or a test
 _.map_entry
 _.daemon_threads
-_.KubeletLogs
 _.on_node
 _.retries
 _.good_template
