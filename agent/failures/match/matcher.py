@@ -1,7 +1,7 @@
 """The matcher: which signatures stand in a text, and which of them is the first cause."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final
 
 from agent.failures.finding import Finding, LineMatch
@@ -32,11 +32,14 @@ class Matcher:
 
     def __init__(self, entries: Sequence[Signature]) -> None:
         self.compiled = tuple(compile_entry(entry) for entry in entries)
-        claims = [compiled for compiled in self.compiled if compiled.entry.claims_line]
-        self._all = Index(self.compiled, claims=claims)
-        failing = [compiled for compiled in self.compiled if compiled.entry.role in _TROUBLE]
-        self._trouble = Index(failing, claims=claims)
+        self._claims = [compiled for compiled in self.compiled if compiled.entry.claims_line]
+        self._all = Index(self.compiled, claims=self._claims)
         self._lately = lru_cache(maxsize=MEMO_TEXTS)(self._classify)
+
+    @cached_property
+    def _trouble(self) -> Index:
+        failing = [compiled for compiled in self.compiled if compiled.entry.role in _TROUBLE]
+        return Index(failing, claims=self._claims)
 
     def scan(self, lines: Iterable[str]) -> Iterator[tuple[int, LineMatch]]:
         """Yield (index, what the line is) for every line that the catalogue knows, in order.

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
 from agent.failures.signature import WILDCARD
 
@@ -51,6 +52,7 @@ class Phrase:
         return True
 
 
+@cache
 def parse_phrase(text: str, *, at_least: int = MIN_ANCHOR_BYTES, fold: bool = True) -> Phrase:
     """Take a catalogue phrase apart.
 
