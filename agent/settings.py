@@ -1,4 +1,4 @@
-"""The settings: raw words of the environment to valid values, read once, all mistakes told at once."""
+"""The settings: environment variables turned into valid values, read once, all mistakes reported at once."""
 
 import os
 import re

@@ -37,11 +37,12 @@ counts no more. Labels were read from the threads first. Sets: incidents from th
 | 21 more, 5 of them ordinary, after learning from the 63 | 2026-11-22 | 18 of 21 | 19 of 21 | 11 of 11 | 0 |
 | 60 whole logs, 13 of them ordinary, after learning from all above | 2026-11-22 | 51 of 60 | 53 of 60 | 35 of 36 | 0 |
 
-Of the 26 ordinary texts in the last three sets five raised an alarm on the first run: probes that fail after a scale-in,
-and probes that fail before the start completes. Where no event says that the pod was told to end, or that one start is
-meant, such a text still reads as a failure: whatever failed may have ended before the start that came up. Of the last
-set two ordinary endings are answered `unknown`: an error of a cancelled task after the platform told the pod to end, and
-exit code 0 after Cloud Run disabled an instance. An error line that no rule knows is never called harmless. The addresses of the last three sets stand at the end of this page.
+Of the 26 ordinary texts in the last three sets five raised an alarm on the first run: probes that fail after a
+scale-in, and probes that fail before the start completes. Where no event says that the pod was told to end, or that one
+start is meant, such a text still reads as a failure: whatever failed may have ended before the start that came up. Of
+the last set two ordinary endings are answered `unknown`: an error of a cancelled task after the platform told the pod
+to end, and exit code 0 after Cloud Run disabled an instance. An error line that no rule knows is never called harmless.
+The addresses of the last three sets stand at the end of this page.
 """
 
 SOURCES_HEAD = """## Texts of the last three sets

@@ -47,7 +47,7 @@ class DecideClient:
 
         Raises:
             SreError: What the function said against it, as it said it.
-            Unheard: No answer came: nobody knows whether it was taken, and it is not sent again.
+            NoResponse: No answer came: nobody knows whether it was taken, and it is not sent again.
         """
         sent = {"content-type": "application/json", **(headers or {})}
         return self._ask("POST", path, sent, json.dumps(body).encode())

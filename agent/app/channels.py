@@ -1,4 +1,4 @@
-"""How people are reached and heard: Slack and webhooks out, and the gate through which their answers come in."""
+"""The channels to people: Slack and webhooks out, and the service that receives their decisions."""
 
 from collections.abc import Callable, Mapping
 from hashlib import sha256
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def open_notifiers(settings: Settings, clock: Clock, plan_of: Callable[[str], Plan | None]) -> dict[str, Notifier]:
-    """Return who is told of incidents, by name; nobody where nothing is set.
+    """Return the notifiers by name; none where nothing is set.
 
     Args:
         settings: Who is to be told.

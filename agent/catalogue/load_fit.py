@@ -339,7 +339,7 @@ def _load_versions(document: dict[str, Any]) -> tuple[VersionRules, ...]:
 
 
 class _Gathering:
-    """Collects an entry's mistake, so that all are told at once."""
+    """Collects an entry's mistake, so that all are reported at once."""
 
     def __init__(self, mistakes: list[str], name: str) -> None:
         self._mistakes, self._name = mistakes, name

@@ -44,7 +44,7 @@ PASSING = frozenset({FailureClass.STARTUP_PROBE_FAILED, FailureClass.PORT_NOT_LI
 """Consequences that a start or a server may get over; the others tell of an end."""
 
 AFTER_A_STOP = PASSING | {FailureClass.ENGINE_DEAD, FailureClass.QUEUE_SATURATION}
-"""What a probe, or the platform, sees of a server that was told to end."""
+"""What a probe or the platform reports about a server that was asked to end."""
 
 RULE_LINES = 60
 MAX_RULE_CHARS = 65_536
@@ -152,7 +152,7 @@ def _ordered_stop(sighting: Sighting, timeline: Timeline) -> bool:
 
 
 class _Asked:
-    """What the platform was told to end, pod by pod: what it sees of that end afterwards is no trouble."""
+    """The pods that the platform was asked to end: what it reports of that end afterwards is no failure."""
 
     def __init__(self, at: Sequence[int], lines: Sequence[str], timeline: Timeline) -> None:
         self._lines, self._timeline = lines, timeline

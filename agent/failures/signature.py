@@ -88,7 +88,7 @@ class Proof(StrEnum):
     ANSWERS = "answers"
     """The HTTP server answers, which a server with a dead engine does too: nothing is over."""
     ASKED = "asked"
-    """The platform was told to end the server: what it saw of that end afterwards is no trouble."""
+    """The platform was asked to end the server: what it reports of that end afterwards is no failure."""
 
 
 TROUBLE = frozenset({Role.CAUSE, Role.CONSEQUENCE, Role.HINT})

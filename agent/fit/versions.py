@@ -1,4 +1,4 @@
-"""A prediction whose vLLM version was not told: the newest one's figures, with ranges over all that could be meant."""
+"""A prediction for an unspecified vLLM version: the newest one's figures, with ranges over all known versions."""
 
 from __future__ import annotations
 

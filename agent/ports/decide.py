@@ -26,6 +26,6 @@ class Decide(Protocol):
 
         Raises:
             SreError: What the function said against it, as it said it.
-            Unheard: No answer came: nobody knows whether it was taken, and it is not sent again.
+            NoResponse: No answer came: nobody knows whether it was taken, and it is not sent again.
         """
         ...

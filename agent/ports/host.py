@@ -54,7 +54,7 @@ class Start(Value):
     sick: str = ""
 
     @property
-    def told(self) -> str:
+    def ending(self) -> str:
         """How it ended, with the last line of its log, for people."""
         return f"{self.says} (last line: {self.last_line})" if self.last_line else self.says
 
@@ -117,7 +117,7 @@ class State(Value):
         return self.with_(starts=(*self.starts, start)[-KEPT_STARTS:])
 
 
-class Checkup(Value):
+class CheckResult(Value):
     """What one check found.
 
     Attributes:
@@ -192,6 +192,6 @@ class LogFollower(Protocol):
 class HostCheck(Protocol):
     """Checks one running server."""
 
-    def check(self, service: str, page: State) -> Checkup | None:
+    def check(self, service: str, page: State) -> CheckResult | None:
         """Check the newest start and note the outcome on record; None while it does not serve yet or any more."""
         ...

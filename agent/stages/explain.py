@@ -1,4 +1,4 @@
-"""The model's word is added to a diagnosis that people have heard already; nothing waits for it."""
+"""Adds the model's analysis to a diagnosis that was published already; nothing waits for it."""
 
 from datetime import datetime
 

@@ -24,7 +24,7 @@ from agent.stages.shared.outcome import StageOutcome
 
 
 def incident_to_diagnosis(context: StageContext, incident: Incident) -> StageOutcome:
-    """Weigh everything that was heard; the first word goes out at once.
+    """Diagnose from all signals; the first diagnosis is published at once.
 
     A plan that nobody has answered yet is withdrawn where the cause is another one, or another plan would follow.
     """
@@ -39,7 +39,7 @@ def incident_to_diagnosis(context: StageContext, incident: Incident) -> StageOut
 
 
 def rediagnose(context: StageContext, incident: Incident, signals: tuple[Signal, ...], now: datetime) -> Incident:
-    """Return the incident with a diagnosis over everything that was heard so far, the model's word included."""
+    """Return the incident with a diagnosis from all signals so far, the model's analysis included."""
     log = read_log(context, incident, signals)
     text = without_secrets(context, log) if log is not None and log.lines else None
     rules = _named(context, incident, _diagnosis(context, incident, signals, text, now))

@@ -1,6 +1,7 @@
 """A docstring names only what is there: parameters of the signature, attributes of the class."""
 
 import ast
+import builtins
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 CODE = sorted(path for folder in ("agent", "functions", "tools") for path in (ROOT / folder).rglob("*.py"))
 ENTRY = re.compile(r"^    (\*{0,2}\w+(?:, \*{0,2}\w+)*)(?: \([^)]*\))?:", re.MULTILINE)
-SECTION = re.compile(r"^(Args|Attributes):\n((?:    .*\n?|\n)*)", re.MULTILINE)
+SECTION = re.compile(r"^(Args|Attributes|Raises):\n((?:    .*\n?|\n)*)", re.MULTILINE)
 
 
 def named(docstring: str, section: str) -> list[str]:
@@ -107,3 +108,18 @@ def test_a_module_opens_with_one_plain_sentence(trees: dict[Path, ast.Module]) -
     assert {
         name: said for name, said in first.items() if not re.fullmatch(r"(?:sre-agent |vLLM |[A-Z`0-9])[^?]*\.", said)
     } == {}
+
+
+def test_a_docstring_names_only_exceptions_that_exist(trees: dict[Path, ast.Module]) -> None:
+    """Raises: a class of ours, or one that its module imports or Python has."""
+    ours = classes(trees.values())
+    found = []
+    for path, tree in trees.items():
+        nodes = list(ast.walk(tree))
+        imported = {a.asname or a.name for n in nodes if isinstance(n, ast.Import | ast.ImportFrom) for a in n.names}
+        for node in nodes:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                raised = named(ast.get_docstring(node) or "", "Raises")
+                unknown = [name for name in raised if name not in {*ours, *imported, *dir(builtins)}]
+                found += [f"{path.relative_to(ROOT)}, {node.name}: {name}" for name in unknown]
+    assert found == []

@@ -1,4 +1,4 @@
-"""The worker pulls deliveries and has each handled in a thread of its own, until it is told to stop."""
+"""The worker pulls deliveries and has each handled in a thread of its own, until it is stopped."""
 
 import threading
 import time

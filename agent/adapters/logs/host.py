@@ -3,6 +3,7 @@
 import ctypes
 import errno
 import os
+import re
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from functools import partial
@@ -17,6 +18,8 @@ TAIL_BYTES = 64 * 2**20  # of a file that is always kept: the minutes before a c
 CHUNK_BYTES = 2**20
 LINE_BYTES = 65_536  # a longer line is cut: one observation holds no more
 READ_BYTES = 2 * 2**20  # of either end, for a diagnosis
+
+_EMPTY_LINES = re.compile(rb"\n{3,}")
 
 FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE = 1, 2  # linux/falloc.h
 
@@ -101,6 +104,8 @@ class Follower:
     def pieces(self, *, ended: bool = False) -> Iterator[list[str]]:
         """Yield the new lines in stretches of about ``CHUNK_BYTES``; who stops early goes on there the next time.
 
+        Of empty lines in a row one is kept.
+
         Args:
             ended: Whether the server has ended: then a last line without an end of line is a line too.
         """
@@ -112,7 +117,7 @@ class Follower:
             self._partial = rest
             self._give_back()
             if whole:
-                yield _lines(whole)
+                yield _lines(_EMPTY_LINES.sub(b"\n\n", whole))
         if ended and self._partial:
             last, self._partial = self._partial, b""
             yield _lines(last)

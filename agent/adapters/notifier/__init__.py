@@ -1,1 +1,1 @@
-"""How people are told: console, Slack, webhooks."""
+"""Notifiers: Slack and signed webhooks."""

@@ -34,7 +34,7 @@ GONE: Final = "gone"
 
 
 class WebhookNotifier:
-    """Tells one address; its reference is how many lines of the timeline were told.
+    """Sends events to one address; its reference is the number of timeline lines that were sent.
 
     An event may be sent long after its moment: what it says is made from its phase and from the plan of its own
     moment, and what stands by now is marked as ``current``.

@@ -1,4 +1,4 @@
-"""What a writer is told who came second; the same words from every store."""
+"""The error for a writer that came second, with the same message from every store."""
 
 from agent.errors import InputRejected, StateConflict
 

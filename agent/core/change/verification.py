@@ -111,7 +111,7 @@ def _counts(verification: Verification, check: Check, *, over: bool) -> bool:
 
 
 def _missing(verification: Verification, missing: list[Check]) -> str:
-    """The checks without a measurement, each reason once: what one thing prevents is told together."""
+    """The checks without a measurement, grouped by reason."""
     by_reason: dict[str, list[str]] = {}
     for check in missing:
         newest = verification.latest(check)

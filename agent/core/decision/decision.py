@@ -1,4 +1,4 @@
-"""A decision is who said yes or no to exactly which plan; its receipt is signed by the function that heard it."""
+"""A decision: who approved or rejected exactly which plan; its receipt is signed by the function that received it."""
 
 import hashlib
 import hmac

@@ -1,4 +1,4 @@
-"""How a diagnosis comes to be: the rules over everything that was heard, first causes over consequences."""
+"""Makes a diagnosis: the rules over all signals and the log, with first causes before consequences."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -140,7 +140,7 @@ def _end_evidence(number: int, signal: Signal) -> Evidence:
 
 
 def story(ordered: tuple[Signal, ...], log: LogText | None) -> list[StoryLine]:
-    """Everything that was said, by time; a line that the instance's log holds already is told once."""
+    """All lines of the signals and the log, by time; a line that stands in both appears once."""
     told = (
         [
             StoryLine(at=at, place=n, ref=log.ref(n), line=part, server=log.instance or "")

@@ -89,7 +89,7 @@ class Diagnosis(Value):
 
     @property
     def says(self) -> str:
-        """A digest of what a person is told and a plan rests on; equal words need no new plan."""
+        """A digest of what people see and a plan rests on; an equal digest needs no new plan."""
         return digest([self.class_, self.signature, self.certain, self.fields, self.fix_actions])
 
     @property

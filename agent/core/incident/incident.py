@@ -63,7 +63,7 @@ class Remedy(Value):
 
 
 class Event(Value):
-    """One line of the timeline, append-only; what it says stays true when the incident has gone on.
+    """One line of the timeline, append-only; it stays true when the incident has moved on.
 
     Attributes:
         cause: The failure class as it was known then; empty in lines that were written before this was kept.
@@ -241,6 +241,6 @@ class Times(Value):
         return now >= self.settles_at(incident)
 
     def settles_at(self, incident: Incident) -> datetime:
-        """Return when the incident counts as settled if nothing more is heard."""
+        """Return when the incident counts as settled if no further signal arrives."""
         quiet = incident.quiet_since + timedelta(seconds=self.quiet_s)
         return min(quiet, incident.opened_at + timedelta(seconds=self.settle_s))

@@ -1,4 +1,4 @@
-"""Whether an end was asked for: by a stop that somebody told of, or by a change of ours."""
+"""Whether an end was requested: by a stop that a signal reports, or by a change of ours."""
 
 from collections.abc import Iterable
 from datetime import timedelta

@@ -109,7 +109,7 @@ def read_pod(pod: Mapping[str, Any], reading: Reading) -> list[Signal | Ignored]
 
 @dataclass(frozen=True, kw_only=True)
 class _Told:
-    """A pod that is told, and where it belongs.
+    """A pod that an object or event describes, and where it belongs.
 
     Attributes:
         containers: Their rows, each with whether it is an init container.
@@ -228,7 +228,7 @@ def _unscheduled(status: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _ends(row: Mapping[str, Any], *, init: bool) -> Iterator[Mapping[str, Any]]:
-    """Yield what is told of a container's ends, the earlier first; an init container ends with 0 in health."""
+    """Yield the reported ends of a container, the earlier first; a healthy init container ends with 0."""
     for state in (part(row, "lastState"), part(row, "state")):
         ended = part(state, "terminated")
         if ended and not (init and ended.get("exitCode") == 0):

@@ -86,7 +86,7 @@ def _within(actions: tuple[Action, ...], printed: Printed) -> bool:
 
 
 def manual_task(printed: Printed) -> str:
-    """Return the fix, in words of the vocabulary, that a person is told to do with the engine's own figure."""
+    """Return the fix action that a person is asked to carry out with the engine's own figure."""
     return f"set_flag {printed.flag.replace('-', '_')} lower"
 
 

@@ -1,4 +1,4 @@
-"""Secrets told by the name before them: makers' names, strong names, weak names."""
+"""Secrets recognised by the name before them: vendors' names, strong names, weak names."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence

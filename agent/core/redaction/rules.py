@@ -1,4 +1,4 @@
-"""What the redactor is told to look for: token formats, makers' names and the words that announce a secret."""
+"""The redactor's rules: token formats, vendors' names and the words that announce a secret."""
 
 from dataclasses import dataclass
 

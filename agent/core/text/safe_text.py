@@ -1,4 +1,4 @@
-"""Text of others, made safe to show: it cannot ping, link, mark up, move a cursor or hide what it says."""
+"""Makes untrusted text safe to show: it cannot ping, link, mark up, move a cursor or hide characters."""
 
 import re
 import unicodedata

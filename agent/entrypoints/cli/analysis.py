@@ -108,7 +108,7 @@ REST = frozenset({Phase.ASKED, Phase.RESOLVED, Phase.ESCALATED, Phase.SELF_RECOV
 
 
 class SteppedClock:
-    """A clock that goes on only when it is told to.
+    """A clock that advances only on request.
 
     Args:
         start: Its first time, UTC.
@@ -158,7 +158,7 @@ class Analysis:
         return (*bad, *(self._quarantined()))
 
     def _feed_log(self, service: str, name: str, digest: LogSample) -> None:
-        """Take a plain log in: as the instance's own log, and as what it says."""
+        """Take a plain log in: as the instance's own log, and as signals."""
         text = "\n".join(digest.lines())
         if self.app.environment.replay_logs is not None:
             self.app.environment.replay_logs.add(service, text, self.clock.now())

@@ -14,7 +14,7 @@ from agent.core.plan.capacity import Capacity
 from agent.core.service.serving import ServingConfig
 from agent.entrypoints.cli.output import for_people
 from agent.errors import SreError
-from agent.ports.host import Checkup, State
+from agent.ports.host import CheckResult, State
 from agent.presentation.memory_bar import text_bar
 
 TICK_S = 0.3
@@ -126,7 +126,7 @@ def view() -> View:
     return LiveView() if sys.stdout.isatty() and sys.stdin.isatty() else PlainView()
 
 
-def state_line(service: str, page: State | None, checkup: Checkup | None, *, now: datetime, last: str) -> str:
+def state_line(service: str, page: State | None, last_check: CheckResult | None, *, now: datetime, last: str) -> str:
     """Return the state in one line, what matters most first: a narrow terminal shows the beginning."""
     start = page.newest if page is not None else None
     if start is None:
@@ -134,7 +134,7 @@ def state_line(service: str, page: State | None, checkup: Checkup | None, *, now
     age = (now - (start.ready_at or start.began_at)).total_seconds()
     word = "sick" if start.sick else "serving" if start.stage == "ready" else start.stage.value
     parts = [f"{service}: {word} ({start.revision}); {_span(age)}"]
-    sample = checkup.sample if checkup is not None and checkup.mark == start.mark else None
+    sample = last_check.sample if last_check is not None and last_check.mark == start.mark else None
     if sample is not None:
         kv = "" if sample.kv_usage is None else f", KV {sample.kv_usage:.0%}"
         parts.append(f"{sample.running or 0:.0f} running, {sample.waiting or 0:.0f} waiting{kv}")

@@ -117,7 +117,7 @@ def not_taken(plan: Plan, end: PlanEnd, incident: Incident, now: datetime) -> Re
 
 
 def wrong_person(why: str, *, hint: str = "") -> Result:
-    """Return the page of somebody whose word does not count here."""
+    """Return the page for somebody who may not decide here."""
     return Result(
         status=403,
         label="Not allowed",
@@ -129,7 +129,7 @@ def wrong_person(why: str, *, hint: str = "") -> Result:
 
 
 def _not_now(why: str, hint: str) -> Result:
-    """Return the page of somebody whose word counts, and to which something else stands in the way."""
+    """Return the page for somebody who may decide, but not now, with the reason."""
     return Result(
         status=403,
         label="Not taken",

@@ -1,4 +1,4 @@
-"""The one form of the console: an answer to exactly one plan, from our own page, by somebody whose word counts."""
+"""The decision form of the console: an answer to exactly one plan, from our own page, by a permitted person."""
 
 from http import HTTPStatus
 

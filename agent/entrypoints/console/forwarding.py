@@ -28,7 +28,7 @@ def forward_of(settings: Settings) -> Callable[[DecisionRequest], object]:
 
         Raises:
             SreError: What `decide` said against it.
-            Unheard: It did not answer; nobody knows whether it was taken.
+            NoResponse: It did not answer; nobody knows whether it was taken.
         """
         if client is None:
             raise PolicyRefused(

@@ -173,7 +173,7 @@ class RequestParser:
                 self._expects = Part.TRAILER
 
     def environ(self) -> dict[str, Any]:
-        """Return what a web application is told of the request (PEP 3333), without streams and addresses.
+        """Return the WSGI environment of the request (PEP 3333), without streams and addresses.
 
         Raises:
             RequestRefused: The target is neither a path nor an address with one.

@@ -18,7 +18,7 @@ TOKEN_HEADER = "X-Sre-Id-Token"  # noqa: S105 - a header's name
 and a token without its signature proves nothing to us."""
 
 SHARED_FRESH_S = 600
-"""How old a token may be that others than we are told to accept too, seconds; gcloud makes a new one at every call."""
+"""Maximum age in seconds of a token that other services accept too; gcloud makes a new one at every call."""
 
 Keys = Callable[[str], Mapping[str, Any] | None]
 
@@ -75,7 +75,7 @@ class Authenticator:
         """Return whose token came with a request: an ID token of Google, or one of the cluster.
 
         Raises:
-            Unproven: None came, or there is any doubt about it.
+            Unauthenticated: None came, or there is any doubt about it.
             DependencyFailed: Google's keys could not be had, or the cluster did not answer.
         """
         given = [value for name, value in headers.items() if name.lower() == TOKEN_HEADER.lower()]
@@ -104,7 +104,7 @@ class Authenticator:
         """Return the bearer of a cluster's token.
 
         Raises:
-            Unproven: Any doubt, or the agent is not in a cluster.
+            Unauthenticated: Any doubt, or the agent is not in a cluster.
             DependencyFailed: The API server could not be asked.
         """
         if self.review is None:
@@ -121,7 +121,7 @@ class Authenticator:
         """Return the person of an assertion that the console hands on.
 
         Raises:
-            Unproven: Any doubt.
+            Unauthenticated: Any doubt.
             DependencyFailed: The proxy's keys could not be had.
         """
         if not self.iap_audience:

@@ -1,4 +1,4 @@
-"""A token of the cluster: made for us alone, short-lived, and judged by the API server, not by what it says."""
+"""Kubernetes tokens: issued for this agent, short-lived, and checked by the API server (TokenReview)."""
 
 from datetime import UTC, datetime
 from typing import Final

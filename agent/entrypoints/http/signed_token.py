@@ -56,7 +56,7 @@ class Kind:
 
 
 def signed_claims(raw: str, kind: Kind, *, keys: Keys) -> Mapping[str, Any]:
-    """Return the claims of a token whose signature is beyond doubt; what they say is not looked at.
+    """Return the claims of a token with a valid signature; the claims themselves are not checked.
 
     Args:
         raw: Three parts of base64url, as it was sent.

@@ -4,6 +4,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterable
+from itertools import accumulate, groupby
 from pathlib import Path
 
 import structlog
@@ -15,7 +16,7 @@ from agent.core.intake.ends import LINE_LIMIT, PlainEnds, end_of
 from agent.core.intake.log_sample import PowerOfTwoCounter
 from agent.core.intake.signal import LIVE, AlertState, End, Signal, Source, alert_key, log_key
 from agent.errors import SreError
-from agent.ports.host import Checkup, HostCheck, HostServers, LogFollower, Stage, Start, State
+from agent.ports.host import CheckResult, HostCheck, HostServers, LogFollower, Stage, Start, State
 from agent.ports.stage_context import Owner
 from agent.ports.store import Query
 from agent.stages.signal_to_incident import signal_to_incident
@@ -31,7 +32,7 @@ CONTEXT = 3  # lines told together with a sight: a traceback stands above its me
 
 
 class ReportedState:
-    """What was told already, kept beside the server's record so that a successor does not tell it anew.
+    """What was reported already, kept beside the server's record so that a successor does not report it again.
 
     What is lost by a kill is told twice at most, and the second time is noticed by its key.
 
@@ -100,10 +101,10 @@ class HostMonitor:
         self._stopping = threading.Event()
         self._threads = (
             threading.Thread(target=self._run, args=(self.look, lambda: STEP_S), name="watchman", daemon=True),
-            threading.Thread(target=self._run, args=(self.check, self._pause), name="checkup", daemon=True),
+            threading.Thread(target=self._run, args=(self.check, self._pause), name="health_check", daemon=True),
         )
         self.page: State | None = None
-        self.checkup: Checkup | None = None
+        self.last_check: CheckResult | None = None
         self.last_line = ""
 
     def start(self) -> None:
@@ -144,7 +145,7 @@ class HostMonitor:
         """Seconds until the next check; soon where the last one found no health, or nothing was to be checked yet."""
         if self.page is None:
             return STEP_S
-        missed = self.checkup is not None and self.checkup.missed
+        missed = self.last_check is not None and self.last_check.missed
         return min(RECHECK_S, self._check_s) if missed else self._check_s
 
     def _run(self, work: Callable[[], None], pause: Callable[[], float]) -> None:
@@ -177,14 +178,19 @@ class HostMonitor:
     def _sights(self, start: Start, lines: list[str], offset: int) -> list[Signal]:
         """Return the telling lines; of equal ones the first, then each power of two.
 
-        A line is named by where its piece begins, so that whoever reads on from there names it alike.
+        A line is named by where its piece begins, so that whoever reads on from there names it alike. Of lines that
+        repeat one another only the first is matched; all are counted.
         """
         tally = self._tallies.setdefault(start.mark, PowerOfTwoCounter())
+        runs = [(line, len(list(same))) for line, same in groupby(lines)]
+        begins = list(accumulate((count for _, count in runs), initial=0))
         found = []
-        for index, match in self._app.rules.matcher.scan(lines):
-            if tally.tells(match.signature):
-                key = log_key(LIVE, log_name=start.mark, insert_id=f"{offset}/{index}", timestamp="")
-                found.append(self._signal(start, key, Source.APP_LOG, lines[index]))
+        for run, match in self._app.rules.matcher.scan([line for line, _ in runs]):
+            line, count = runs[run]
+            for index in range(begins[run], begins[run] + count):
+                if tally.tells(match.signature):
+                    key = log_key(LIVE, log_name=start.mark, insert_id=f"{offset}/{index}", timestamp="")
+                    found.append(self._signal(start, key, Source.APP_LOG, line))
         return found if self._ours else [*found, *self._ends_in(start, lines, offset)]
 
     def _ends_in(self, start: Start, lines: list[str], offset: int) -> list[Signal]:
@@ -203,7 +209,7 @@ class HostMonitor:
         return self._signal(start, key, Source.PLATFORM_LOG, says, severity="ERROR", end=end)
 
     def _check(self, page: State) -> None:
-        found = self.checkup = self._doctor.check(self._service, page)
+        found = self.last_check = self._doctor.check(self._service, page)
         start = page.newest
         if found is None or start is None:
             self._open = {}

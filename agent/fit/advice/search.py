@@ -100,13 +100,13 @@ def search_flags(setup: Setup, prober: Prober, *, most_levers: int = 7) -> Itera
         Certain finds, and uncertain ones (``fits`` None at the strongest settings) whose subsets do not fit either.
     """
     every = levers(setup, prober.demand)
-    hopeless = _hopeless_loads(setup, every, prober)
+    never_fit = _loads_that_never_fit(setup, every, prober)
     fitting: dict[frozenset[Lever], Setup] = {}
     for size in range(1, most_levers + 1):
         if size > _ALWAYS and fitting:
             yield from _further(setup, every, fitting, prober, most_levers)
             return
-        for chosen in _sets(every, size, hopeless):
+        for chosen in _sets(every, size, never_fit):
             usable = _usable(setup, chosen)
             if len(usable) == size and _worth(chosen, fitting):
                 found = list(_looked_at(setup, usable, prober))
@@ -167,11 +167,11 @@ def _further(
         fitting, best = grown, least
 
 
-def _sets(every: Sequence[Lever], size: int, hopeless: set[frozenset[str]]) -> Iterator[tuple[Lever, ...]]:
+def _sets(every: Sequence[Lever], size: int, never_fit: set[frozenset[str]]) -> Iterator[tuple[Lever, ...]]:
     """Sets of levers of different flags whose weights can load at all."""
     for chosen in combinations(every, size):
         names = frozenset(lever.flag for lever in chosen)
-        if len(names) == size and names & _AT_LOAD not in hopeless:
+        if len(names) == size and names & _AT_LOAD not in never_fit:
             yield chosen
 
 
@@ -203,7 +203,7 @@ def _pull(setup: Setup, chosen: Sequence[Lever], values: Sequence[object]) -> Se
     return setup.with_flags(flags)
 
 
-def _hopeless_loads(setup: Setup, every: Sequence[Lever], prober: Prober) -> set[frozenset[str]]:
+def _loads_that_never_fit(setup: Setup, every: Sequence[Lever], prober: Prober) -> set[frozenset[str]]:
     """Sets of weight-moving levers that fail even with everything else at its strongest, whatever the utilisation."""
     moving = [lever for lever in every if lever.flag in _AT_LOAD]
     others = [lever for lever in every if lever.flag not in _AT_LOAD]

@@ -25,7 +25,7 @@ _NEGLIGIBLE: Final = 0.002
 
 _BLOCKS: Final = frozenset({TensorGroup.ATTENTION, TensorGroup.MLP, TensorGroup.EXPERTS})
 _LISTED: Final = 8
-"""Missing layers that are told one by one."""
+"""Missing layers that are listed one by one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

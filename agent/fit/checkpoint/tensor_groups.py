@@ -1,4 +1,4 @@
-"""Which part of a model a tensor belongs to, told by its name alone."""
+"""Which part of a model a tensor belongs to, by its name alone."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Told:
+class _Findings:
     """What was found so far; lists that the checks below add to."""
 
     refusals: list[str] = field(default_factory=list)
@@ -93,67 +93,69 @@ def judge(
 
     Source: vllm/config/model.py, platforms/cuda.py, v1/core/encoder_cache_manager.py; facts on Gemma 4's kernels.
     """
-    told = _Told()
+    findings = _Findings()
     if rules.is_unread:
-        told.doubts.append(f"vLLM before {rules.version} counts memory by other rules, which were not read")
+        findings.doubts.append(f"vLLM before {rules.version} counts memory by other rules, which were not read")
     if rules.is_dated:
-        _judge_dated(model, accelerator, flags, rules, told)
-    _judge_model(model, flags, rules, told)
+        _judge_dated(model, accelerator, flags, rules, findings)
+    _judge_model(model, flags, rules, findings)
     if flags.max_model_len is None and model.other_positions:
         known = ", ".join(f"{positions:,}" for positions in (model.max_position, *model.other_positions))
-        told.left_out.append(f"max_model_len is not given and this model is published with {known} positions")
+        findings.left_out.append(f"max_model_len is not given and this model is published with {known} positions")
     if model.min_vllm and _older(rules.asked or rules.version, model.min_vllm):
         # Between two versions that were read, the older without and the newer with it, nobody knows which came first.
-        place = told.doubts if rules.assumptions else told.refusals
+        place = findings.doubts if rules.assumptions else findings.refusals
         place.append(f"{model.architecture} needs vLLM {model.min_vllm} or newer")
-    _judge_lengths(model, flags, run, needs, told)
-    _judge_item(rules, run, told)
+    _judge_lengths(model, flags, run, needs, findings)
+    _judge_item(rules, run, findings)
     if accelerator.kind is AcceleratorKind.CUDA:
-        _judge_device(model, accelerator, flags, told)
+        _judge_device(model, accelerator, flags, findings)
     elif accelerator.kind is AcceleratorKind.ROCM:
-        _judge_rocm(model, flags, told)
+        _judge_rocm(model, flags, findings)
     elif accelerator.kind is AcceleratorKind.TPU and any(layer.kind in _NOT_ON_TPU for layer in model.layers):
-        told.doubts.append("recurrent and latent layers on a TPU are not modelled")
-    _judge_flags(model, flags, rules, told, draft=draft)
+        findings.doubts.append("recurrent and latent layers on a TPU are not modelled")
+    _judge_flags(model, flags, rules, findings, draft=draft)
     if count < flags.devices:
-        told.doubts.append(
+        findings.doubts.append(
             f"{flags.data_parallel_size} data-parallel replicas need {flags.devices} devices, {count} given: "
             "the others must stand elsewhere"
         )
     return Verdict(
-        refusals=tuple(told.refusals),
-        flag_refusals=tuple(told.flag_refusals),
-        doubts=tuple(told.doubts),
-        left_out=tuple(told.left_out),
-        notes=tuple(told.notes),
+        refusals=tuple(findings.refusals),
+        flag_refusals=tuple(findings.flag_refusals),
+        doubts=tuple(findings.doubts),
+        left_out=tuple(findings.left_out),
+        notes=tuple(findings.notes),
     )
 
 
-def _judge_model(model: ModelFacts, flags: Flags, rules: VersionRules, told: _Told) -> None:
+def _judge_model(model: ModelFacts, flags: Flags, rules: VersionRules, findings: _Findings) -> None:
     """What is not known of the model's own memory."""
     if model.unmodelled:
-        told.doubts.append(model.unmodelled)
+        findings.doubts.append(model.unmodelled)
     mamba2 = any(layer.recurrent is not None and layer.recurrent.is_mamba2 for layer in model.layers)
     asked = rules.caches_recurrent_prefixes if flags.enable_prefix_caching is None else flags.enable_prefix_caching
     if mamba2 and rules.keeps_mamba2_states and asked:
-        told.doubts.append("with prefix caching Mamba 2 layers keep the state of every block, which is not modelled")
+        findings.doubts.append(
+            "with prefix caching Mamba 2 layers keep the state of every block, which is not modelled"
+        )
 
 
 def _judge_dated(
-    model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, rules: VersionRules, told: _Told
+    model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, rules: VersionRules, findings: _Findings
 ) -> None:
     """Before 0.19 the rules were read for CUDA, the V1 engine, and layers that keep keys and values of equal size."""
     version = rules.asked or rules.version
     if not accelerator.is_gpu:
-        told.doubts.append(f"vLLM {version} on {accelerator.name} was not read")
+        findings.doubts.append(f"vLLM {version} on {accelerator.name} was not read")
     kinds = {layer.kind for layer in model.layers}
     if AttentionKind.RECURRENT in kinds and not rules.lays_out_recurrent:
-        told.doubts.append(f"how vLLM {version} lays out recurrent layers was not read")
+        findings.doubts.append(f"how vLLM {version} lays out recurrent layers was not read")
     pages = {layer.kv_heads * layer.head_dim for layer in model.layers if layer.owns_kv and layer.kv_heads}
     if not rules.equalises_pages and AttentionKind.SLIDING in kinds and len(pages) > 1:
-        told.refusals.append(f"layers whose caches differ in size need vLLM 0.12, not {version}")
+        findings.refusals.append(f"layers whose caches differ in size need vLLM 0.12, not {version}")
     if not rules.takes_pool_size and flags.kv_cache_memory_bytes is not None:
-        told.flag_refusals.append(f"vLLM {version} has no --kv-cache-memory-bytes; 0.10.2 has")
+        findings.flag_refusals.append(f"vLLM {version} has no --kv-cache-memory-bytes; 0.10.2 has")
     if not rules.has_v0_engine:
         return
     reasons = {
@@ -164,26 +166,30 @@ def _judge_dated(
         "a pooling task": flags.pools,
         "pipeline stages": flags.pp > 1,
     }
-    told.doubts.extend(
+    findings.doubts.extend(
         f"{reason} may make vLLM {version} fall back to its V0 engine, which was not read"
         for reason, applies in reasons.items()
         if applies
     )
 
 
-def _judge_lengths(model: ModelFacts, flags: Flags, run: Effective, needs: Needs, told: _Told) -> None:
+def _judge_lengths(model: ModelFacts, flags: Flags, run: Effective, needs: Needs, findings: _Findings) -> None:
     if run.max_model_len > model.max_position:
-        told.refusals.append(f"max_model_len {run.max_model_len} is over the model's {model.max_position} positions")
+        findings.refusals.append(
+            f"max_model_len {run.max_model_len} is over the model's {model.max_position} positions"
+        )
     if flags.enable_chunked_prefill is False and run.max_num_batched_tokens < run.max_model_len:
-        told.refusals.append("without chunked prefill max_num_batched_tokens must reach max_model_len")
+        findings.refusals.append("without chunked prefill max_num_batched_tokens must reach max_model_len")
     if run.max_num_batched_tokens < run.max_num_seqs:
         under = f"max_num_batched_tokens {run.max_num_batched_tokens} is under max_num_seqs {run.max_num_seqs}"
-        told.refusals.append(under)
+        findings.refusals.append(under)
     if needs.context_tokens is not None and not run.auto_length and needs.context_tokens > run.max_model_len:
-        told.refusals.append(f"the needed context of {needs.context_tokens} is over max_model_len {run.max_model_len}")
+        findings.refusals.append(
+            f"the needed context of {needs.context_tokens} is over max_model_len {run.max_model_len}"
+        )
 
 
-def _judge_item(rules: VersionRules, run: Effective, told: _Told) -> None:
+def _judge_item(rules: VersionRules, run: Effective, findings: _Findings) -> None:
     if run.item_splits or run.item_tokens <= run.max_num_batched_tokens:
         return
     sentence = (
@@ -191,72 +197,76 @@ def _judge_item(rules: VersionRules, run: Effective, told: _Told) -> None:
         f"{run.max_num_batched_tokens} and cannot be split"
     )
     if not rules.tokens_from_concurrency:
-        told.notes.append(f"{sentence}; start-ups of vLLM {rules.version} with such a batch were seen")
+        findings.notes.append(f"{sentence}; start-ups of vLLM {rules.version} with such a batch were seen")
     elif run.batch_given or not rules.assumptions:
-        told.flag_refusals.append(sentence)
+        findings.flag_refusals.append(sentence)
     else:
-        told.doubts.append(f"{sentence}, unless this version raises the batch")
+        findings.doubts.append(f"{sentence}, unless this version raises the batch")
 
 
-def _judge_rocm(model: ModelFacts, flags: Flags, told: _Told) -> None:
+def _judge_rocm(model: ModelFacts, flags: Flags, findings: _Findings) -> None:
     """What the CUDA rules leave open on AMD cards: kernels of quantised weights and cache types."""
     if model.quant.scheme not in {"bf16", "fp8", "fp8-block"}:
-        told.doubts.append(f"how ROCm stores weights of type {model.quant.scheme} was not read")
+        findings.doubts.append(f"how ROCm stores weights of type {model.quant.scheme} was not read")
     if flags.kv_cache_dtype not in {None, "auto"} and flags.kv_cache_dtype not in PLAIN_CACHES:
-        told.notes.append("an fp8 KV cache on ROCm depends on the card and the attention backend")
+        findings.notes.append("an fp8 KV cache on ROCm depends on the card and the attention backend")
 
 
-def _judge_device(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, told: _Told) -> None:
+def _judge_device(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, findings: _Findings) -> None:
     gemma4 = model.family == "gemma-4"
     cache = flags.kv_cache_dtype or "auto"
     if gemma4 and not accelerator.supports(_SHARED_MEMORY):
-        told.refusals.append("Gemma 4's attention kernel needs 96 KiB of shared memory, this device has 64")
+        findings.refusals.append("Gemma 4's attention kernel needs 96 KiB of shared memory, this device has 64")
     if not accelerator.supports(_BF16):
         if flags.dtype in {"bfloat16", "bf16"}:
-            told.refusals.append("bfloat16 needs compute capability 8.0")
+            findings.refusals.append("bfloat16 needs compute capability 8.0")
         elif model.family in {"gemma-2", "gemma-3"} and flags.dtype in {None, "auto", "float16", "half"}:
-            told.notes.append("without bfloat16 vLLM runs Gemma in float32 or refuses float16")
-            told.doubts.append("Gemma is numerically unstable in float16 and this device has no bfloat16")
+            findings.notes.append("without bfloat16 vLLM runs Gemma in float32 or refuses float16")
+            findings.doubts.append("Gemma is numerically unstable in float16 and this device has no bfloat16")
         else:
-            told.notes.append("this device has no bfloat16; float16 is used, of the same size")
+            findings.notes.append("this device has no bfloat16; float16 is used, of the same size")
     if cache.startswith("fp8") and not accelerator.supports(_FP8_CACHE):
         if gemma4 and cache != "fp8_per_token_head":
-            told.refusals.append("an fp8 KV cache for Gemma 4 (Triton) needs compute capability 8.9")
+            findings.refusals.append("an fp8 KV cache for Gemma 4 (Triton) needs compute capability 8.9")
         else:
-            told.notes.append("an fp8 KV cache below compute capability 8.9 depends on the attention backend")
+            findings.notes.append("an fp8 KV cache below compute capability 8.9 depends on the attention backend")
     if flags.block_size is not None and flags.block_size % _KERNEL_BLOCK:
-        told.doubts.append(f"blocks of {flags.block_size} tokens: the kernels take multiples of {_KERNEL_BLOCK}")
+        findings.doubts.append(f"blocks of {flags.block_size} tokens: the kernels take multiples of {_KERNEL_BLOCK}")
     if gemma4 and cache == "fp8_e5m2":
-        told.refusals.append("Gemma 4 refuses an fp8_e5m2 KV cache")
+        findings.refusals.append("Gemma 4 refuses an fp8_e5m2 KV cache")
 
 
 def _judge_flags(
-    model: ModelFacts, flags: Flags, rules: VersionRules, told: _Told, *, draft: ModelFacts | None
+    model: ModelFacts, flags: Flags, rules: VersionRules, findings: _Findings, *, draft: ModelFacts | None
 ) -> None:
     for other in flags.others:
         name = other.name.removeprefix("no-")
         if other.name not in rules.harmless_flags and name not in rules.harmless_flags:
-            told.doubts.append(f"what --{other.name} does to memory is not modelled")
+            findings.doubts.append(f"what --{other.name} does to memory is not modelled")
     speculative = flags.speculative_config
     keys = [f"compilation-config.{key}" for key, _ in flags.compilation_others]
     keys += [f"speculative-config.{key}" for key, _ in speculative.others] if speculative is not None else []
     unknown = [key for key in keys if key not in rules.harmless_flags]
-    told.doubts.extend(f"what {key} does to memory is not modelled" for key in unknown)
+    findings.doubts.extend(f"what {key} does to memory is not modelled" for key in unknown)
     if speculative is not None and draft is None and not is_counted(model, flags):
-        told.left_out.append(f"the memory of the draft model {speculative.model or speculative.method!r} is not known")
+        findings.left_out.append(
+            f"the memory of the draft model {speculative.model or speculative.method!r} is not known"
+        )
     unequal = len({(layer.head_dim, layer.kv_heads) for layer in model.layers}) > 1
     if unequal and (flags.kv_cache_dtype or "").endswith("per_token_head"):
-        told.doubts.append("pages of unequal size: older versions refuse them, patched ones lay them out without waste")
+        findings.doubts.append(
+            "pages of unequal size: older versions refuse them, patched ones lay them out without waste"
+        )
     if flags.kv_cache_dtype not in _CACHES:
-        told.doubts.append(f"a KV cache of type {flags.kv_cache_dtype!r} is not modelled")
+        findings.doubts.append(f"a KV cache of type {flags.kv_cache_dtype!r} is not modelled")
     if flags.dtype not in _DTYPES:
-        told.doubts.append(f"weights in {flags.dtype} are not modelled")
+        findings.doubts.append(f"weights in {flags.dtype} are not modelled")
     if (flags.data_parallel_size or 1) > 1 and any(layer.experts for layer in model.layers):
-        told.doubts.append("experts over data-parallel ranks are not modelled")
+        findings.doubts.append("experts over data-parallel ranks are not modelled")
     if flags.pp > 1:
-        told.notes.append("pipeline stages are taken as even; the first one, with embedding and towers, is shown")
+        findings.notes.append("pipeline stages are taken as even; the first one, with embedding and towers, is shown")
     if flags.quantization is not None and model.quant.scheme == "bf16" and flags.quantization not in {"auto", "none"}:
-        told.doubts.append(f"quantising while loading (--quantization {flags.quantization}) is not modelled")
+        findings.doubts.append(f"quantising while loading (--quantization {flags.quantization}) is not modelled")
 
 
 def is_counted(model: ModelFacts, flags: Flags) -> bool:
@@ -282,13 +292,13 @@ def assumptions_of(
     model: ModelFacts, rules: VersionRules, run: Effective, flags: Flags, notes: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Everything a reader must believe for the figures to hold, each once, the weightiest first."""
-    told = [*notes, *model.assumptions, *rules.assumptions, "nothing else uses the device"]
+    findings = [*notes, *model.assumptions, *rules.assumptions, "nothing else uses the device"]
     if flags.max_model_len is None:
-        told.append(f"max_model_len was not given: the model's own {run.max_model_len}")
+        findings.append(f"max_model_len was not given: the model's own {run.max_model_len}")
     if flags.max_num_batched_tokens is None:
-        told.append(f"max_num_batched_tokens was not given: {run.max_num_batched_tokens} by default")
+        findings.append(f"max_num_batched_tokens was not given: {run.max_num_batched_tokens} by default")
     if flags.max_num_seqs is None:
-        told.append(f"max_num_seqs was not given: {run.max_num_seqs} by default")
+        findings.append(f"max_num_seqs was not given: {run.max_num_seqs} by default")
     if flags.gpu_memory_utilization is None:
-        told.append(f"gpu_memory_utilization was not given: {run.utilisation} by default")
-    return tuple(dict.fromkeys(told))
+        findings.append(f"gpu_memory_utilization was not given: {run.utilisation} by default")
+    return tuple(dict.fromkeys(findings))

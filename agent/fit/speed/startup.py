@@ -74,7 +74,7 @@ class ProbeLimits:
 
     @property
     def max_total_s(self) -> int | None:
-        """Longest start that the platform can be told to wait for."""
+        """Longest start that the platform can be configured to wait for."""
         products = [
             product
             for product in (

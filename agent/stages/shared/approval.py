@@ -1,4 +1,4 @@
-"""Whose word counts for which plan; asked when somebody decides, and again by the executor before any effect."""
+"""Who may approve which plan; checked when somebody decides, and again by the executor before any effect."""
 
 from agent.core.decision.approvals import stops_automatic
 from agent.core.decision.decision import UNVERIFIED, Channel, Choice, Decision, check_receipt

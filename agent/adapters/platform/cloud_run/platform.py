@@ -145,7 +145,7 @@ class CloudRunPlatform:
         return self._ours(self._api.service(self._name(service)), effect_key)
 
     def operation(self, name: str) -> Operation:
-        """Return how far an operation has come; its word counts only together with the revision's own state."""
+        """Return how far an operation has come; it is trusted only together with the revision's own state."""
         work = work_of(name)
         self._watched(work.service)
         native = self._api.operation(work.native) if work.native else None

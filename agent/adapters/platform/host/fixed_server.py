@@ -98,7 +98,7 @@ class FixedServer(HostServer):
         return ()
 
     def serves_on(self, start: Start, port: int) -> bool:  # noqa: ARG002
-        """Whether somebody listens; whose process it is cannot be told."""
+        """Whether something listens on the port; which process it is cannot be determined."""
         return somebody_listens(port)
 
     def gone(self, start: Start) -> bool:  # noqa: ARG002

@@ -4,7 +4,7 @@ from agent.adapters.platform.host.platform import HostPlatform
 from agent.adapters.platform.host.probe import ANSWER_S, Address, HealthReply, completes, healthy, metrics
 from agent.core.service.metric_rules import Sample, breaches, read_sample, recent_samples
 from agent.ports.clock import Clock
-from agent.ports.host import Checkup, Stage, Start, State
+from agent.ports.host import CheckResult, Stage, Start, State
 
 MISSES = 2  # checks in a row that /health may miss before the server counts as sick
 
@@ -29,7 +29,7 @@ class HealthCheck:
         self._samples: tuple[Sample, ...] = ()
         self._missed = 0
 
-    def check(self, service: str, page: State) -> Checkup | None:
+    def check(self, service: str, page: State) -> CheckResult | None:
         """Check the newest start and note the outcome on record; None while it does not serve yet or any more."""
         start = page.newest
         if start is None or start.stage is not Stage.READY or start.on_purpose:
@@ -41,7 +41,7 @@ class HealthCheck:
             self._platform.judge(service, start.mark, found.sick)
         return found
 
-    def _look(self, start: Start, address: Address) -> Checkup:
+    def _look(self, start: Start, address: Address) -> CheckResult:
         health = healthy(address)
         before = self._samples[-1] if self._samples else None
         sample = self._sample(address)
@@ -53,7 +53,7 @@ class HealthCheck:
             health = healthy(address) if health.good and answer.good is False else health  # it may have died meanwhile
         self._missed = 0 if health.good else self._missed + 1
         found = breaches(self._samples) if sample is not None else ()
-        return Checkup(
+        return CheckResult(
             revision=start.revision,
             mark=start.mark,
             sick=self._sick(health, answer, moving=moving),

@@ -107,5 +107,5 @@ def told(page: State, start: Start, effect_key: str) -> Operation:
     if start.ready_at is not None:
         return Operation(name=name, done=True, ok=True, says=f"{start.revision} came up")
     if start.stage is Stage.ENDED:
-        return Operation(name=name, done=True, ok=False, says=start.told)
+        return Operation(name=name, done=True, ok=False, says=start.ending)
     return Operation(name=name, done=False, ok=None, says=f"{start.revision} is {start.stage}")

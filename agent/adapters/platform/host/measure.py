@@ -30,7 +30,7 @@ def measurements(service: str, start: Start, address: Address, now: datetime) ->
         return Measurement(check=check, good=good, says=says[:2000], value=value, at=now)
 
     if start.stage is Stage.ENDED:
-        return (said(Check.READY, start.told, good=False),)
+        return (said(Check.READY, start.ending, good=False),)
     if start.stage is not Stage.READY:
         return (said(Check.READY, f"{start.revision} is {start.stage}", good=None),)
     health = healthy(address)

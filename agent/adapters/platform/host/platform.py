@@ -79,7 +79,7 @@ class HostPlatform:
             stamps={s.revision: s.effect_key for s in page.starts if s.effect_key is not None},
             ready=None if pending else up and not ending,
             reconciling=pending or ending,
-            message=newest.sick or newest.told if newest is not None else "",
+            message=newest.sick or newest.ending if newest is not None else "",
             spare_accelerator=False,
             resumes_with=(0, 1) if config.max_instances == 0 else None,
             log_path=str(self.log_path(service, newest).absolute()) if newest is not None else None,

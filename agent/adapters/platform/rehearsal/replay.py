@@ -1,4 +1,4 @@
-"""The logs of a rehearsed revision: a recorded start, told again at the revision's own time and under its name."""
+"""The logs of a rehearsed revision: a recorded start, replayed with the revision's own time and name."""
 
 import json
 from collections.abc import Iterator

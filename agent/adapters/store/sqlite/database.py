@@ -22,7 +22,7 @@ Connect = Callable[[str, float], sqlite3.Connection]
 
 
 def connect(path: str, busy_s: float) -> sqlite3.Connection:
-    """Open a connection that commits only when told."""
+    """Open a connection that commits only on request."""
     return sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
 
 

@@ -229,7 +229,7 @@ class _Watch:
             return
         watchman = self._watchman
         now = self._app.clock.now()
-        self._view.show(state_line(self._service, watchman.page, watchman.checkup, now=now, last=watchman.last_line))
+        self._view.show(state_line(self._service, watchman.page, watchman.last_check, now=now, last=watchman.last_line))
         try:
             for incident in self._incidents():
                 self._tell(incident)

@@ -164,3 +164,12 @@ def test_a_log_that_is_kept_whole_has_no_part_left_out(tmp_path: Path) -> None:
     found = one_start(log).instance_log("lamp", revision=None, instance=None, until=NOW)
     assert found is not None
     assert (found.cut_after, found.cut_lines) == (None, None)
+
+
+def test_of_empty_lines_in_a_row_one_is_handed_out(tmp_path: Path) -> None:
+    """A flood of them says nothing more; where a reader goes on is counted in bytes and stays the same."""
+    log = tmp_path / "log"
+    log.write_bytes(b"one\n\ntwo" + b"\n" * 100_000 + b"three\n")
+    follower = Follower(log)
+    assert told(follower) == ["one", "", "two", "", "three"]
+    assert follower.offset == log.stat().st_size

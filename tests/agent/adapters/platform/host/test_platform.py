@@ -169,7 +169,7 @@ def test_another_server_on_the_port_is_not_ours(machine) -> None:
             own.platform.open(SERVICE, own.config)
             until("ours failed", lambda: own.newest.stage is Stage.ENDED)
             assert own.newest.ready_at is None
-            assert "Address already in use" in own.newest.told
+            assert "Address already in use" in own.newest.ending
             assert other.poll() is None
         finally:
             other.terminate()
@@ -260,7 +260,7 @@ def test_a_program_that_is_not_there_is_an_end(machine) -> None:
     own.platform.open(SERVICE, own.config.with_(command=("/no/such/vllm",)))
     until("it ended", lambda: own.newest.stage is Stage.ENDED)
     assert own.newest.exit_code == 127
-    assert "No such file" in own.newest.told
+    assert "No such file" in own.newest.ending
     assert "No such file" not in own.newest.says
 
 
