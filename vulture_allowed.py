@@ -87,6 +87,8 @@ _.do_POST
 _.log_message
 _.pre_tokenizer
 
+__getattr__  # of the package agent.app, called by Python
+
 _.x  # of a part of the memory bar, for its template
 
 # read by AI clients: fields of results, prompts by name; called by the MCP library
