@@ -1,6 +1,7 @@
 """R3: the whole service under one seed, thousands of times; what broke is printed with its seed and replays."""
 
 import os
+import random
 import subprocess
 import sys
 from contextlib import nullcontext
@@ -12,10 +13,12 @@ from agent.core.change.verification import Verdict
 from agent.core.plan.proof import Proof
 from agent.core.planning.proving import Proven
 from agent.ports.control import KillSwitch
-from tests.simulation.simulated.driver import Course, Simulation, Violation
+from tests.simulation.simulated.driver import Course, Simulation, Violation, drawn
 from tests.simulation.simulated.platform import Fate
 
 SEEDS = 100_000 if os.environ.get("SOAK") else 3_000
+REQUEST_SEEDS = 20_000 if os.environ.get("SOAK") else 60
+REQUEST_SHARDS = 4
 SHARDS = 400 if os.environ.get("SOAK") else 24
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -28,6 +31,21 @@ def test_every_promise_holds_under_every_seed(shard: int) -> None:
             Simulation(seed).run()
         except Violation as violation:
             pytest.fail(f"{violation}\nreplay: make simulate SEED={seed}", pytrace=False)
+
+
+@pytest.mark.parametrize("shard", range(REQUEST_SHARDS))
+def test_requests_and_incidents_mixed_lose_nothing_and_double_nothing(shard: int) -> None:
+    """People ask for changes before, beside and after the troubles of a seed, and withdraw nothing."""
+    for seed in range(shard, REQUEST_SEEDS, REQUEST_SHARDS):
+        chance = random.Random(f"asks {seed}")
+        course = drawn(seed)
+        course.asks = [
+            (chance.choice([1.0, 30.0, 400.0, 2000.0, 5000.0]), n) for n in range(2, 2 + chance.randrange(1, 5))
+        ]
+        try:
+            Simulation(seed, course).run()
+        except Violation as violation:
+            pytest.fail(f"{violation}\nseed {seed} with asks {course.asks}", pytrace=False)
 
 
 def test_the_same_seed_is_the_same_run_in_another_process() -> None:

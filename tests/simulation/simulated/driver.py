@@ -86,6 +86,7 @@ class Course:
         at_call: Faults at exact calls, by their number from 0.
         fates: What becomes of the changes, in order, by kind; then good.
         answers: What people say to the plans, in order; drawn where there is none left.
+        asks: Changes that people ask for: after how many seconds, and which concurrency.
     """
 
     stories: tuple[str, ...] = ("probe",)
@@ -93,6 +94,7 @@ class Course:
     at_call: dict[int, Fault] = field(default_factory=dict)
     fates: dict[str, list[Fate]] = field(default_factory=dict)
     answers: list[bool] = field(default_factory=list)
+    asks: list[tuple[float, int]] = field(default_factory=list)
     duplicates: float = 0.0
     lost_acks: float = 0.0
     disorder_s: float = 0.0
@@ -180,6 +182,8 @@ class Simulation:
         for process in self.processes:
             self._start(process)
         self._open()
+        for after_s, value in self.course.asks:
+            self.plan(after_s, lambda value=value: self.people.ask_for(value))
 
     # -- the run -----------------------------------------------------------------------------------------------------
 

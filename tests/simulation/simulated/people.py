@@ -9,11 +9,14 @@ from agent.app.models import model_use
 from agent.core.decision.decision import Channel, Choice, Decision
 from agent.core.diagnosis.model_request import Spend
 from agent.core.incident.incident import Event, Incident
+from agent.core.plan.action import SetConcurrency
 from agent.errors import DependencyFailed, SreError
 from agent.ports.logs import InstanceLog
 from agent.ports.model import NoAnswer, Question, Reply
 from agent.ports.stage_context import Owner, Rules
 from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
+from agent.stages.request_change import ChangeAsked, request_change
+from tests.simulation.simulated import places
 from tests.simulation.simulated.chaos import Died
 
 if TYPE_CHECKING:
@@ -41,6 +44,7 @@ class People:
     pressed: list[Pressed] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
     told: dict[str, str] = field(default_factory=dict)
+    requested: set[str] = field(default_factory=set)  # of whose recording somebody heard
 
     def asked(self, plan: str) -> None:
         """Decide what becomes of a plan."""
@@ -54,6 +58,31 @@ class People:
             late = sim.chance.choice([5.0, 5.0, 60.0, 900.0, 1900.0]) if sim.course.yes < 1 else 5.0
             self.pressed.append(one)
             sim.plan(late, lambda one=one: self._press(one, PRESSES))
+
+    def ask_for(self, value: int, left: int = PRESSES) -> None:
+        """Ask for another concurrency of the first service; who heard no answer asks the same again."""
+        sim = self.simulation
+        asked = ChangeAsked(
+            service=places.opening(sim.course.stories[0])[0],
+            actions=(SetConcurrency(concurrency=value),),
+            why="asked in a simulation",
+            who=f"asker-{value % 2}",
+            channel=Channel.COMMAND_LINE,
+            verified=False,
+            supersede=value % 3 == 0,
+        )
+        heard: Incident | SreError | None
+        try:
+            heard = sim.on_process(lambda app: request_change(app.contexts[Owner.DECIDE], asked))
+        except Died:
+            heard = None
+        except SreError as error:
+            heard = error
+        sim.note("asked for", value, type(heard).__name__)
+        if isinstance(heard, Incident):
+            self.requested.add(heard.id)
+        elif left and (heard is None or isinstance(heard, DependencyFailed)):
+            sim.plan(20, lambda: self.ask_for(value, left - 1))
 
     def _press(self, one: Pressed, left: int) -> None:
         sim = self.simulation

@@ -94,8 +94,14 @@ def at_a_commit(sim: Simulation, incident: Incident) -> None:
         _is_proved(incident.plan)
     if incident.decision is not None:
         assert incident.decision == _claimed(sim, incident.decision.plan), "another decision stands than was claimed"
-    if incident.phase is Phase.ROLLED_BACK:
+    if incident.phase is Phase.ROLLED_BACK and not _stood_before(sim, incident):
         _really_back(sim, incident)
+
+
+def _stood_before(sim: Simulation, incident: Incident) -> bool:
+    """Whether it was in its phase already: behind a requested change it waits there while that changes the service."""
+    same = (incident.id, incident.phase, incident.phase_at)
+    return any((i.id, i.phase, i.phase_at) == same for _, i in sim.history[:-1])
 
 
 def _is_proved(plan: Plan) -> None:
@@ -135,6 +141,8 @@ def at_the_end(sim: Simulation) -> None:
     left = [(i.id, i.phase) for i in incidents if i.phase not in ENDS]
     assert not left, f"not at an end: {left}"
     assert sim.store.unsent() == (), f"unsent: {sim.store.unsent()}"
+    lost = sim.people.requested - {i.id for i in incidents}
+    assert not lost, f"requests that were recorded and are gone: {lost}"
     stuck = [e for i in incidents for e in _effects(i) if e.state is EffectState.INTENDED and i.phase is Phase.RESOLVED]
     assert not stuck, f"intended and never made, yet resolved: {stuck}"
     for pressed in sim.people.pressed:
