@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from agent.core.decision.decision import Choice
 from agent.core.text.safe_text import terminal
+from agent.entrypoints.cli.follow import follow
 from agent.entrypoints.cli.output import for_people
 from agent.entrypoints.operator_client.protocol import now
 from agent.errors import SreError
@@ -24,6 +25,7 @@ def decide(
     why: str = "",
     plan_digest: str | None = None,
     break_glass: bool = False,
+    wait: bool = False,
 ) -> int:
     """Record a decision and say what follows.
 
@@ -34,6 +36,10 @@ def decide(
         why: The reason, for a rejection.
         plan_digest: The digest that was shown with the plan, or its beginning; another plan of that name is refused.
         break_glass: Whether it is approved in spite of a freeze window.
+        wait: Whether to print what follows until the incident ends.
+
+    Returns:
+        0; with ``wait`` 1 where the incident did not end well.
 
     Raises:
         SreError: See :class:`agent.entrypoints.operator_client.protocol.OperatorClient`.
@@ -43,7 +49,8 @@ def decide(
     client = open_operator_client()
     recorded = client.decide(plan, answer, by=by, why=why, plan_digest=plan_digest, break_glass=break_glass)
     approved = "approved" if recorded.decided else "approved in part"
-    return _told(client, recorded, approved if recorded.answer is Choice.APPROVE else "rejected")
+    _told(client, recorded, approved if recorded.answer is Choice.APPROVE else "rejected")
+    return follow(client, recorded.incident, decided=recorded.plan) if wait else 0
 
 
 def withdraw(plan: str, *, by: str | None, why: str = "") -> int:
@@ -60,15 +67,15 @@ def withdraw(plan: str, *, by: str | None, why: str = "") -> int:
     from agent.entrypoints.operator_client.local import open_operator_client
 
     client = open_operator_client()
-    return _told(client, client.withdraw_approval(plan, by=by, why=why), "is not approved any more")
+    _told(client, client.withdraw_approval(plan, by=by, why=why), "is not approved any more")
+    return 0
 
 
-def _told(client: "OperatorClient", recorded: "RecordedDecision", what: str) -> int:
+def _told(client: "OperatorClient", recorded: "RecordedDecision", what: str) -> None:
     name = recorded.who if _PLAIN_NAME.fullmatch(recorded.who) else terminal(recorded.who, lines=False)
     who = name + ("" if recorded.verified else " (not verified)")
     follows = for_people(_follows(client, recorded), lines=False)
     print(f"plan {recorded.plan} {what} by {who}. {follows} See: sre-agent incidents show {recorded.incident}")
-    return 0
 
 
 def _follows(client: "OperatorClient", recorded: "RecordedDecision") -> str:

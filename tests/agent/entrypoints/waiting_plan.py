@@ -32,14 +32,25 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Incident]
     structlog.reset_defaults()  # the command bound the log to what pytest captures here
 
 
+class Service:
+    """The running service of the environment, one step at a time."""
+
+    def __init__(self) -> None:
+        self.app = build_app(read_settings())
+        self._work = self.app.worker(handlers(self.app), threads=1).run_due
+
+    def step(self) -> None:
+        """Handle what is queued, and tick once."""
+        self._work()
+        on_tick(self.app.contexts[Owner.TICK])
+
+
 def run_until(phase: Phase, *, requested: bool = False) -> Incident:
     """Run the installation of the environment until its newest incident, or requested change, is in a phase."""
-    installation = build_app(read_settings())
-    work = installation.worker(handlers(installation), threads=1).run_due
+    service = Service()
     for _ in range(1000):
-        work()
-        on_tick(installation.contexts[Owner.TICK])
-        found = [i for i in installation.store.incidents(Query()) if (i.request is not None) is requested]
+        service.step()
+        found = [i for i in service.app.store.incidents(Query()) if (i.request is not None) is requested]
         if found and found[0].phase is phase:
             return found[0]
     raise AssertionError([(incident.phase, incident.cause, incident.ended_why) for incident in found])

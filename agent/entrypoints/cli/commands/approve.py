@@ -27,6 +27,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="approve in spite of a freeze window that lets your group; needs --why",
     )
     parser.add_argument("--why", metavar="TEXT", default="", help="the reason, kept with the approval")
+    parser.add_argument(
+        "--wait", action="store_true", help="print each step that follows, until it ends: 0 resolved, 1 otherwise"
+    )
     parser.add_argument("--by", metavar="NAME", help="your name (local mode only; shown as not verified)")
 
 
@@ -40,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     from agent.entrypoints.cli.decide import decide, withdraw
     from agent.errors import InputRejected
 
-    if args.withdraw and (args.break_glass or args.digest):
+    if args.withdraw and (args.break_glass or args.digest or args.wait):
         raise InputRejected(
             "nothing was sent",
             why="--withdraw takes back what was said, and says nothing new",
@@ -51,7 +54,13 @@ def run(args: argparse.Namespace) -> int:
     if args.withdraw:
         return withdraw(args.plan, by=args.by, why=args.why)
     return decide(
-        args.plan, Choice.APPROVE, by=args.by, why=args.why, plan_digest=args.digest, break_glass=args.break_glass
+        args.plan,
+        Choice.APPROVE,
+        by=args.by,
+        why=args.why,
+        plan_digest=args.digest,
+        break_glass=args.break_glass,
+        wait=args.wait,
     )
 
 

@@ -18,6 +18,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "what", nargs="?", choices=["list", "show", "timeline"], default="list", help="what to print (default: list)"
     )
     parser.add_argument("id", nargs="?", metavar="ID", help="id of the incident, for show and timeline")
+    parser.add_argument(
+        "--follow", action="store_true", help="with show: print each step as it comes, until it ends or needs a person"
+    )
     parser.add_argument("--open", action="store_true", help="only open incidents")
     parser.add_argument("--service", metavar="NAME", help="only incidents of this service")
     parser.add_argument("--run", metavar="RUN", help="only incidents of this run: live, or the id of a replay")
@@ -26,6 +29,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Show what was asked for.
+
+    Returns:
+        0; with ``--follow`` 1 where the incident ended otherwise than well, or needs a person.
 
     Raises:
         InputRejected: There is no incident with that id, or none was named.
@@ -38,11 +44,21 @@ def run(args: argparse.Namespace) -> int:
             why="the incident's id is missing",
             hint="see: sre-agent incidents list",
         )
+    if args.follow and args.what != "show":
+        raise InputRejected(
+            f"incidents {args.what} follows nothing",
+            why="--follow belongs to show",
+            hint="sre-agent incidents show ID --follow",
+        )
     client = open_operator_client()
     if args.what == "list":
         return _list(client, args)
     if args.what == "timeline":
         return _timeline(client, args.id, as_json=args.json)
+    if args.follow:
+        from agent.entrypoints.cli.follow import follow
+
+        return follow(client, args.id, as_json=args.json)
     return _one(client.incident(args.id), as_json=args.json)
 
 
@@ -89,14 +105,13 @@ def _one(incident: Incident, *, as_json: bool) -> int:
 
 
 def _timeline(client: "OperatorClient", incident_id: str, *, as_json: bool) -> int:
-    from agent.presentation.event_text import steps
+    from agent.entrypoints.cli.follow import step_lines
 
     timeline = client.timeline(incident_id)
     if as_json:
         for event in timeline:
             print(for_programs(event.model_dump(mode="json")))
         return 0
-    for step in steps(timeline, client.incident(incident_id)):
-        by = "" if step.by == "agent" or step.by in step.says else f" ({for_people(step.by, lines=False)})"
-        print(f"{step.at:%Y-%m-%d %H:%M:%S}  {step.phase:<14} {for_people(step.says, lines=False)}{by}")
+    for line in step_lines(timeline, client.incident(incident_id)):
+        print(line)
     return 0
