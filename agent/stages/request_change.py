@@ -22,6 +22,7 @@ from agent.stages.shared.other_changes import open_on, under_way
 
 PER_HOUR: Final = 12  # requests of one person in one hour of the clock
 RIVALS: Final = 5
+_BEFORE_APPROVAL: Final = frozenset({Phase.OPEN, Phase.PLANNED, Phase.ASKED})
 _LOCAL: Final = frozenset({Channel.COMMAND_LINE, Channel.CONSOLE, Channel.MCP})
 
 
@@ -117,13 +118,13 @@ def withdraw_request(context: StageContext, request: str, *, who: str, verified:
         raise InputRejected(
             f"{request!r} was not taken back", why="it is no change request", hint="see: sre-agent incidents list"
         )
-    if (asked.asker.casefold(), asked.verified) != (who.casefold(), verified):
+    if not _is_asker(asked, who=who, verified=verified):
         raise PolicyRefused(
             f"request {request!r} was not taken back",
             why=f"{asked.asker!r} asked for it, not {who!r}",
             hint=f"reject its plan instead: sre-agent incidents show {request}",
         )
-    if incident.phase not in {Phase.OPEN, Phase.PLANNED, Phase.ASKED}:
+    if incident.phase not in _BEFORE_APPROVAL:
         raise PolicyRefused(
             f"request {request!r} was not taken back",
             why=f"it is {incident.phase}",
@@ -134,6 +135,16 @@ def withdraw_request(context: StageContext, request: str, *, who: str, verified:
     context.control_store().append(at=now, kind="request.withdrawn", incident=request, who=who, body=said, once=True)
     moved = incident.move(Phase.WITHDRAWN, now=now, due_at=now, ended_why=f"{who} took it back: {said}")
     return save(context, moved, f"taken back by {who}: {said}", now=now, by=who)
+
+
+def may_withdraw(incident: Incident, *, who: str, verified: bool) -> bool:
+    """Whether somebody may take it back: their own request, before anybody approved it."""
+    asked = incident.request
+    return asked is not None and _is_asker(asked, who=who, verified=verified) and incident.phase in _BEFORE_APPROVAL
+
+
+def _is_asker(request: ChangeRequest, *, who: str, verified: bool) -> bool:
+    return (request.asker.casefold(), request.verified) == (who.casefold(), verified)
 
 
 def _reason(context: StageContext, asked: ChangeAsked) -> str:

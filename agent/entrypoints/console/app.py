@@ -13,7 +13,7 @@ from agent.app.stores import machine_clock
 from agent.entrypoints.console import answer_result, forms, guard
 from agent.entrypoints.console.answer_result import Result
 from agent.entrypoints.console.answer_routes import add_answers
-from agent.entrypoints.console.change_routes import AskChange, add_services
+from agent.entrypoints.console.change_routes import AskChange, Withdraw, add_services, add_withdrawal
 from agent.entrypoints.console.identity import AnyReader, IapPerson, Identity, LocalOperator, Person
 from agent.entrypoints.console.page_context import Decide, NameOf, PageContext, answer_page, who_asks
 from agent.entrypoints.console.read_routes import add_pages
@@ -25,7 +25,7 @@ from agent.ports.store import Query
 from agent.presentation.standing import Tone
 from agent.settings import Settings
 from agent.stages.plan_to_decision import plan_to_decision
-from agent.stages.request_change import request_change
+from agent.stages.request_change import request_change, withdraw_request
 
 BODY_LIMIT = 16_384
 
@@ -42,6 +42,7 @@ def make_app(
     wait_factor: float = 1.0,
     name_of: NameOf | None = None,
     ask: AskChange | None = None,
+    withdraw: Withdraw | None = None,
 ) -> Flask:
     """Return the console.
 
@@ -58,6 +59,7 @@ def make_app(
         wait_factor: What a rehearsal's waits are divided by, where its scenario says more than the settings.
         name_of: Says whom a token of the cluster belongs to; None where no cluster can be asked.
         ask: Records a change request; None runs the stage here, like ``decide``.
+        withdraw: Takes a change request back; None runs the stage here, like ``decide``.
 
     Raises:
         SettingsRejected: A cloud store without IAP, which would show and decide for everybody; behind IAP no public
@@ -91,9 +93,14 @@ def make_app(
     add_service_list(app, console)
     add_answers(app, console)
     add_services(app, console, ask or (lambda asked: request_change(world, asked).id))
+    add_withdrawal(app, console, withdraw or _withdraw_here(world))
     _add_errors(app, console)
     app.after_request(guard.with_headers)
     return app
+
+
+def _withdraw_here(world: StageContext) -> Withdraw:
+    return lambda asked, person, why: withdraw_request(world, asked, who=person.name, verified=person.verified, why=why)
 
 
 def _identity(settings: Settings, operator: str) -> Identity:

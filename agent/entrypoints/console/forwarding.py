@@ -6,7 +6,7 @@ from typing import Final
 from flask import request
 
 from agent.app.http_clients import decide_client
-from agent.entrypoints.console.identity import ASSERTION
+from agent.entrypoints.console.identity import ASSERTION, Person
 from agent.errors import PolicyRefused
 from agent.settings import Settings
 from agent.stages.plan_to_decision import DecisionRequest
@@ -75,5 +75,29 @@ def forward_request_of(settings: Settings) -> Callable[[ChangeAsked], str]:
         }
         told = client.post("/requests", body)
         return str(told.get("request", "")) if isinstance(told, dict) else ""
+
+    return forward
+
+
+def forward_withdrawal_of(settings: Settings) -> Callable[[str, Person, str], object]:
+    """Return what hands a request that is taken back on; `decide` reads from the assertion whose word that is."""
+    url = settings.decide_url
+    client = decide_client(url, timeout_s=TIMEOUT_S) if url is not None else None
+
+    def forward(asked: str, _person: Person, why: str) -> object:
+        """Send it once.
+
+        Raises:
+            SreError: What `decide` said against it.
+            NoResponse: It did not answer; nobody knows whether it was recorded. To press again is safe.
+        """
+        if client is None:
+            raise PolicyRefused(
+                f"request {asked!r} was not taken back",
+                why="DECIDE_URL is unset, and the key that signs requests is held by `decide` alone",
+                hint="set it, or run: sre-agent change SERVICE --withdraw --why TEXT",
+            )
+        said = {"request": asked, "why": why or "no reason given", "assertion": request.headers.get(ASSERTION, "")}
+        return client.post("/requests/withdraw", said)
 
     return forward

@@ -31,8 +31,10 @@ from agent.presentation.plan_end import outcome, plan_end, plan_standing
 from agent.presentation.plan_title import plan_title
 from agent.presentation.request_text import request_reason
 from agent.presentation.standing import label_of, standing, way
+from agent.stages.request_change import may_withdraw
 
 EARLIER_LIMIT = 8
+WITHDRAWAL = "withdrawal"  # what the token of the form that takes a request back is for; no plan is called so
 
 EFFECT_WORDS = {
     EffectKind.APPLY: "Applied",
@@ -118,6 +120,7 @@ def incident_context(world: StageContext, incident: Incident, viewer: Viewer, no
         "asked": is_asked(incident, plan, now),
         "form": form_for(world, incident, plan, viewer, now) if plan else Form(),
         "bars": bars_of(plan) if plan else None,
+        "withdrawal": withdrawal_token(incident, viewer),
         "changed": incident.execution is not None or incident.phase is Phase.APPROVED,
         "measurements": _newest(incident),
         "earlier": tuple(_earlier(world, incident, timeline)),
@@ -189,6 +192,14 @@ def form_for(world: StageContext, incident: Incident, plan: Plan, viewer: Viewer
         may_break_glass=may_break_glass(world, person, incident, plan),
         limits=tuple(filter(None, (approvals_text(incident.approvals), *limit_lines(incident.approvals, now)))),
     )
+
+
+def withdrawal_token(incident: Incident, viewer: Viewer) -> str:
+    """Return the token of the form that takes a request back, or nothing where this person cannot do that now."""
+    person = viewer.person
+    if not may_withdraw(incident, who=person.name, verified=person.verified):
+        return ""
+    return token(viewer.form_key, cookie=viewer.cookie, plan=WITHDRAWAL, plan_digest=incident.id, who=person.name)
 
 
 def bars_of(plan: Plan) -> Bars:

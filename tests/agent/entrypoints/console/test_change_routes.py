@@ -1,4 +1,4 @@
-"""The form of a service: our own page, this person and browser, typed words; everything else stores nothing."""
+"""The forms of change requests: our own page, this person and browser, typed words; everything else stores nothing."""
 
 import re
 from dataclasses import replace
@@ -11,7 +11,7 @@ from agent.core.plan.action import Restart, SetConcurrency, SetFlag
 from agent.core.service.services import parse_services
 from agent.entrypoints.console.app import make_app
 from agent.entrypoints.console.forms import COOKIE
-from agent.ports.store import Query
+from agent.ports.store import Change, Query
 from agent.settings import Settings
 
 SERVICE = "gemma-asked"
@@ -126,3 +126,92 @@ def test_markup_in_a_reason_stays_text(browser, world):
     post(browser, {"restart": "1", "why": "<script>alert(1)</script>"})
     (life,) = recorded(world)
     assert "<script" not in browser.get(f"/incidents/{life.id}", base_url=BASE).get_data(as_text=True)
+
+
+def asked_for(browser, world):
+    """Ask for a restart; return the request."""
+    post(browser, {"restart": "1"})
+    return recorded(world)[0]
+
+
+def withdrawal(browser, life):
+    """The token of the button on the request's page, or None where there is none."""
+    page = browser.get(f"/incidents/{life.id}", base_url=BASE).get_data(as_text=True)
+    form = re.search(rf'action="/requests/{life.id}/withdrawal".*?</form>', page, re.DOTALL)
+    return re.search(r'name="token" value="([0-9a-f]{64})"', form[0])[1] if form else None
+
+
+def withdraw(browser, life, *, token, why="", headers=None, of=None):
+    said = {"token": token, "why": why}
+    return browser.post(f"/requests/{of or life.id}/withdrawal", data=said, headers=headers or ORIGIN, base_url=BASE)
+
+
+@pytest.mark.parametrize(("why", "kept"), [("a typing error", "a typing error"), ("", "no reason given")])
+def test_who_asked_withdraws_it_on_its_page_and_that_is_on_record(browser, world, why, kept):
+    life = asked_for(browser, world)
+    answer = withdraw(browser, life, token=withdrawal(browser, life), why=why)
+    assert (answer.status_code, answer.headers["Location"]) == (303, f"/incidents/{life.id}")
+    (now,) = recorded(world)
+    assert (now.phase, now.ended_why) == (Phase.WITHDRAWN, f"ada took it back: {kept}")
+    assert [(row.kind, row.who) for row in world.control.audit()][-1] == ("request.withdrawn", "ada")
+    page = browser.get(f"/incidents/{life.id}", base_url=BASE).get_data(as_text=True)
+    assert "The request was taken back before anybody approved it." in page
+    assert withdrawal(browser, life) is None
+
+
+def test_the_button_pressed_twice_withdraws_once(browser, world):
+    life = asked_for(browser, world)
+    token = withdrawal(browser, life)
+    assert [withdraw(browser, life, token=token).status_code for _ in range(2)] == [303, 303]
+    assert [row.kind for row in world.control.audit()].count("request.withdrawn") == 1
+
+
+def test_somebody_else_has_no_button_and_cannot_press_the_askers(browser, world):
+    life = asked_for(browser, world)
+    token = withdrawal(browser, life)
+    ben = make_app(world, settings=Settings(), operator="ben").test_client()
+    assert withdrawal(ben, life) is None
+    cookie = browser.get_cookie(COOKIE, domain="127.0.0.1").value
+    ben.set_cookie(COOKIE, cookie, domain="127.0.0.1")
+    assert withdraw(ben, life, token=token).status_code == 403
+    assert recorded(world)[0].phase is Phase.OPEN
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"headers": {"Origin": "https://evil.example"}},
+        {"headers": {"Sec-Fetch-Site": "cross-site", **ORIGIN}},
+        {"headers": {"X": "no origin"}},
+        {"token": "0" * 64},
+        {"token": ""},
+        {"token": "of the service's form"},
+    ],
+    ids=["another origin", "another site", "no origin", "made-up token", "no token", "token of another form"],
+)
+def test_what_is_not_the_button_withdraws_nothing(browser, world, how):
+    life = asked_for(browser, world)
+    given = {"token": withdrawal(browser, life)} | how
+    if given["token"] == "of the service's form":
+        given["token"] = browser.token
+    answer = withdraw(browser, life, **given)
+    assert (answer.status_code, "The request was not withdrawn" in answer.get_data(as_text=True)) == (403, True)
+    assert recorded(world)[0].phase is Phase.OPEN
+
+
+def test_what_is_no_request_is_not_found_and_a_get_withdraws_nothing(browser, world):
+    life = asked_for(browser, world)
+    assert withdraw(browser, life, token=withdrawal(browser, life), of="inc-1").status_code == 404
+    assert browser.get(f"/requests/{life.id}/withdrawal", base_url=BASE).status_code == 405
+    assert recorded(world)[0].phase is Phase.OPEN
+
+
+def test_approved_while_the_page_was_open_it_is_not_withdrawn_any_more(browser, world):
+    life = asked_for(browser, world)
+    token = withdrawal(browser, life)
+    for phase in (Phase.PLANNED, Phase.ASKED, Phase.APPROVED):
+        life = world.store.commit(Change(incident=life.move(phase, now=world.clock.now())))
+    assert withdrawal(browser, life) is None
+    answer = withdraw(browser, life, token=token)
+    assert (answer.status_code, "It is APPROVED" in answer.get_data(as_text=True)) == (403, True)
+    assert recorded(world)[0].phase is Phase.APPROVED

@@ -13,7 +13,7 @@ from agent.adapters.google.key_set import KeySet
 from agent.core.decision.decision import Channel
 from agent.core.incident.phase import Phase
 from agent.entrypoints.console.app import make_app
-from agent.entrypoints.console.forwarding import forward_of
+from agent.entrypoints.console.forwarding import forward_of, forward_request_of, forward_withdrawal_of
 from agent.entrypoints.console.identity import ASSERTION, IapPerson
 from agent.errors import DependencyFailed, SettingsRejected
 from agent.ports.stage_context import Owner
@@ -34,7 +34,8 @@ class Front:
         world = replace(desk.stage.world, owner=Owner.INTAKE, receipt_key=None, control=None)
         keys = KeySet(clock, url=f"{key_server.url}/iap", holder="Identity-Aware Proxy")
         identity = IapPerson(audience=desk.tokens.IAP, keys=keys, clock=clock)
-        app = make_app(world, settings=settings, identity=identity, decide=forward_of(settings))
+        hands_on = {"ask": forward_request_of(settings), "withdraw": forward_withdrawal_of(settings)}
+        app = make_app(world, settings=settings, identity=identity, decide=forward_of(settings), **hands_on)
         self._server = make_server("127.0.0.1", 0, app, threaded=True)
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
         self.url = f"http://127.0.0.1:{self._server.server_port}"
@@ -63,6 +64,15 @@ class Front:
         place = f"{(to or self).url}/plans/{self.desk.plan.id}/decision"
         return self.session.post(place, data=data, headers=sent, allow_redirects=False)
 
+    def send(self, fields, *, person="ada@example.com"):
+        """Fill in the first form of a page and send it; fields name the page, and what is typed."""
+        page, typed = fields
+        form = re.search(r'<form method="post" action="([^"]+)".*?</form>', self.get(page).text, re.DOTALL)
+        given = self.desk.tokens.assertion(self.desk.now(), email=person)
+        sent = {ASSERTION: given, "Origin": ORIGIN, "Cookie": f"sre-console={self.cookie}"}
+        data = dict(re.findall(r'name="(\w+)" value="([^"]*)"', form[0])) | typed
+        return self.session.post(self.url + form[1], data=data, headers=sent, allow_redirects=False)
+
     def close(self):
         self.session.close()
         self._server.shutdown()
@@ -89,6 +99,27 @@ def test_an_answer_in_the_console_is_a_decision_of_decide(front, desk, served):
 def test_a_rejection_brings_its_reason(front, desk):
     assert front.post(front.form("reject"), why="the quota is used up").status_code == 303
     assert desk.stage.world.store.load(desk.incident.id).decision.why == "the quota is used up"
+
+
+def test_a_request_of_the_console_is_recorded_and_withdrawn_by_decide(desk, desks, key_server):
+    """The console holds no key and no control store: the person's own assertion says whose word it is."""
+    desk.watch("gemma4-asked")
+    served = desks.Served(desk, key_server)
+    front = Front(desk, key_server, served.url)
+    asked = front.send(("/services/gemma4-asked", {"set_flag": "max-model-len=4096", "why": "longer"}))
+    request = asked.headers["Location"].rpartition("/")[2]
+    page = f"/incidents/{request}"
+    assert (
+        "/withdrawal" not in front.get(page, assertion=desk.tokens.assertion(desk.now(), email="ben@example.com")).text
+    )
+    assert front.send((page, {"why": ""}), person="ben@example.com").status_code == 403
+    assert desk.stage.world.store.load(request).phase is Phase.OPEN
+    assert front.send((page, {"why": ""})).status_code == 303
+    life = desk.stage.world.store.load(request)
+    assert (life.phase, life.ended_why) == (Phase.WITHDRAWN, "ada@example.com took it back: no reason given")
+    assert served.asked == [("POST", "/requests"), ("POST", "/requests/withdraw")]
+    front.close()
+    served.close()
 
 
 def test_every_instance_takes_the_forms_of_the_others(front, desk, served, key_server):
