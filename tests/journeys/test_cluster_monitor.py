@@ -1,6 +1,7 @@
 """What goes wrong in a real cluster becomes one incident with its cause, through watches alone."""
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -27,16 +28,30 @@ LIMIT_S = 60.0
 class Watching:
     """A whole service that follows one namespace of a real cluster."""
 
-    def __init__(self, cluster, folder, *, kubeconfig=None, names=("vllm",), namespace=None):
+    def __init__(
+        self,
+        cluster,
+        folder,
+        *,
+        kubeconfig=None,
+        names=("vllm",),
+        namespace=None,
+        services=None,
+        clock=None,
+        platform=None,
+    ):
         service = {"platform": "kubernetes", "namespace": namespace or cluster.namespace, "model": "google/gemma-3-27b-it",
                    "accelerator": "nvidia-l4", "owner": "console"}  # fmt: skip
-        self.services = parse_services({"service": [service | {"name": name} for name in names]})
+        self.services = services or parse_services({"service": [service | {"name": name} for name in names]})
         settings = read_settings({}, platform="kubernetes")
         config = str(kubeconfig or cluster.plane.kubeconfig)
-        environment = kubernetes(settings, self.services, machine_clock(), lambda _context: connect(kubeconfig=config))
+        clock = clock or machine_clock()
+        environment = kubernetes(settings, self.services, clock, lambda _context: connect(kubeconfig=config))
+        if platform is not None:
+            environment = replace(environment, platform_of=lambda name: platform if name in names else None)
         folder.mkdir(exist_ok=True)
         self.app = build_app_in_memory(
-            settings, clock=machine_clock(), state=folder, services=self.services, environment=environment
+            settings, clock=clock, state=folder, services=self.services, environment=environment
         )
         self.work = self.app.worker(handlers(self.app), threads=1).run_due
         (at,) = self.app.environment.clusters

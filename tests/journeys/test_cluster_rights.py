@@ -34,14 +34,29 @@ LEASE = (
     Right("get", "coordination.k8s.io", "leases", "sre-agent", "sre-agent"),
     Right("patch", "coordination.k8s.io", "leases", "sre-agent", "sre-agent"),
 )
+SET = "vllm-set"
+STATEFUL = f"""
+[[service]]
+name = "{SET}"
+platform = "kubernetes"
+namespace = "llm"
+workload = "statefulset/{SET}"
+model = "google/gemma-3-27b-it"
+accelerator = "nvidia-l4"
+owner = "console"
+"""
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 
 
-def manifests():
-    """Every object of the folder, in the order of the kustomization; the config map is what kustomize would make."""
+def manifests(*, stateful=False):
+    """Every object of the folder, in the order of the kustomization; the config map is what kustomize would make.
+
+    With the rules for StatefulSets, which stand there in comments, where they are wanted.
+    """
     wanted = yaml.safe_load((FOLDER / "kustomization.yaml").read_text())
     for name in wanted["resources"]:
-        yield from yaml.safe_load_all((FOLDER / name).read_text())
+        text = (FOLDER / name).read_text()
+        yield from yaml.safe_load_all(re.sub("^  # ", "  ", text, flags=re.MULTILINE) if stateful else text)
     (made,) = wanted["configMapGenerator"]
     data = {file: (FOLDER / file).read_text() for file in made["files"]}
     head = {"name": made["name"], "namespace": made["namespace"]}
@@ -58,18 +73,18 @@ def collection(body):
 
 
 class Installed:
-    """The manifests in a real cluster, with the namespace llm that they name."""
+    """The manifests in a real cluster, for the Deployment that they name and a StatefulSet in its namespace."""
 
     def __init__(self, plane):
         self.plane = plane
         self.api = KubernetesApi(lambda: connect(kubeconfig=str(plane.kubeconfig)))
         self.api.create("/api/v1/namespaces", {"metadata": {"name": "llm"}})
-        self.bodies = list(manifests())
+        self.bodies = list(manifests(stateful=True))
         for body in self.bodies:
             self.api.create(collection(body), body)
         self.kubeconfig = plane.service_account_kubeconfig("sre-agent", "sre-agent")
         self.own = KubernetesApi(lambda: connect(kubeconfig=str(self.kubeconfig)))
-        self.services = parse_services((FOLDER / "services.toml").read_text())
+        self.services = parse_services((FOLDER / "services.toml").read_text() + STATEFUL)
 
     def close(self):
         for body in reversed(self.bodies):
@@ -115,6 +130,21 @@ def test_the_manifests_are_admitted_as_they_stand(kube_plane):
     assert {"Deployment", "Service", "NetworkPolicy", "PersistentVolumeClaim"} <= {b["kind"] for b in manifests()}
 
 
+def test_without_the_rules_in_comments_the_role_is_that_of_a_deployment():
+    """A right that only StatefulSets need is not granted to who watches none."""
+    (role,) = [b for b in manifests() if b["kind"] == "Role" and b["metadata"]["namespace"] == "llm"]
+    granted = {
+        (verb, group, resource, "llm", name)
+        for rule in role["rules"]
+        for verb in rule["verbs"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for name in rule.get("resourceNames", [""])
+    }
+    services = parse_services((FOLDER / "services.toml").read_text())
+    assert granted == {right[:5] for right in workload_rights(services.services)}
+
+
 def test_every_right_is_granted_and_none_besides(installed):
     """All kinds that the server knows, all verbs, in the watched namespace, our own, another one and the cluster."""
     granted = needed(installed.services)
@@ -128,7 +158,7 @@ def test_every_right_is_granted_and_none_besides(installed):
         places = ("llm", "sre-agent", "default", "kube-system") if namespaced else ("",)
         for verb in VERBS:
             for place in places:
-                for name in ("", "vllm", "sre-agent", "other"):
+                for name in ("", "vllm", SET, "sre-agent", "other"):
                     if resource not in own_reviews and installed.allowed(verb, group, resource, place, name):
                         found.add((verb, group, resource, place, name))
     unnamed = {right for right in granted if not right[4]}
@@ -157,27 +187,43 @@ def calls(monkeypatch):
     return seen
 
 
+def make_workloads(api):
+    """Create the Deployment and the StatefulSet, both with a length that ends in an out-of-memory kill here."""
+    base, args = "/apis/apps/v1/namespaces/llm", ["--max-model-len=65536"]
+    api.create(f"{base}/deployments", kube.workload("vllm", args))
+    api.create(f"{base}/statefulsets", kube.workload(SET, args, serviceName=SET))
+
+
+def change(app, service, incident):
+    """Read, check, change and find a workload, as the stages do."""
+    platform = app.environment.platform_of(service)
+    live = platform.describe(service)
+    order = Order(service=service, incident=incident, effect_key="e-1", revision=f"{service}-e1", etag=live.etag,
+                  actions=(SetFlag(name="max-model-len", value="4096"),))  # fmt: skip
+    platform.validate(order)
+    platform.apply(order)
+    assert platform.find(service, "e-1") is not None
+
+
 def test_the_agent_works_with_that_role_and_asks_for_nothing_else(installed, calls, tmp_path, kube_plane):
-    """An out-of-memory kill noticed, its log read, a change validated and made, the Lease held, a token reviewed."""
+    """A kill for memory noticed, its log read, Deployment and StatefulSet changed, Lease held, token reviewed."""
     kubelet = kube.rig("kubelet")
-    kubelet.make_node(installed.api.client, "node-of-llm", gpus=1, memory="512Gi")
+    kubelet.make_node(installed.api.client, "node-of-llm", gpus=2, memory="512Gi")
     cluster = type("Place", (), {"namespace": "llm", "plane": kube_plane, "api": installed.api})()
-    watch = Watching(cluster, tmp_path / "w", kubeconfig=installed.kubeconfig)
+    watch = Watching(cluster, tmp_path / "w", kubeconfig=installed.kubeconfig, services=installed.services)
+    pods = "/api/v1/namespaces/llm/pods"
     try:
         account = "/api/v1/namespaces/llm/serviceaccounts/default"
         kube.Cluster.until(cluster, lambda: (installed.api.find(account) or {}).get("secrets"))
-        installed.api.create(
-            "/apis/apps/v1/namespaces/llm/deployments", kube.workload("vllm", ["--max-model-len=65536"])
-        )
+        make_workloads(installed.api)
         with kubelet.StandInKubelet(installed.api.client, lambda _pod: kubelet.Life.OOM_KILLED):
-            incident = watch.until(diagnosed("host_oom"))
-        platform = watch.app.environment.platform_of("vllm")
-        live = platform.describe("vllm")
-        order = Order(service="vllm", incident=incident.id, effect_key="e-1", revision="vllm-e1", etag=live.etag,
-                      actions=(SetFlag(name="max-model-len", value="4096"),))  # fmt: skip
-        platform.validate(order)
-        platform.apply(order)
-        assert platform.find("vllm", "e-1") is not None
+            incident = watch.until(lambda i: i.service == "vllm" and diagnosed("host_oom")(i))
+            kube.Cluster.until(cluster, lambda: installed.api.find(f"{pods}/{SET}-0"))
+        stuck = installed.api.get(f"{pods}/{SET}-0")["metadata"]["uid"]
+        change(watch.app, "vllm", incident.id)
+        change(watch.app, SET, incident.id)
+        left = (installed.api.find(f"{pods}/{SET}-0") or {"metadata": {}})["metadata"]
+        assert left.get("uid") != stuck or "deletionTimestamp" in left
         logs, until = watch.app.environment.logs, machine_clock().now()
         with suppress(DependencyFailed):  # the way to it is what matters here: no kubelet is behind this node
             logs.instance_log("vllm", revision=incident.revision, instance=None, until=until)
@@ -218,27 +264,48 @@ def test_what_is_not_needed_is_refused(installed, verb, path):
         response.read()
 
 
-def test_the_doctor_names_the_verb_that_is_missing(installed, monkeypatch):
+MISSING = {
+    "deployments": (
+        ["get", "list", "watch"],
+        "patch deployments.apps/vllm in namespace llm",
+        "'vllm' cannot be changed, only read",
+    ),
+    "controllerrevisions": (
+        ["list"],
+        "get controllerrevisions.apps in namespace llm",
+        "'vllm-set' cannot be read",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", MISSING)
+def test_the_doctor_names_the_verb_that_is_missing(installed, monkeypatch, kind):
     """With the Role as it is all is well; without one verb the doctor says which, and what does not work."""
+    verbs, says, why = MISSING[kind]
     settings = read_settings({}, platform="kubernetes")
     monkeypatch.setattr(cluster_access, "api_of", lambda _settings: lambda _service: installed.own)
     monkeypatch.setattr(cluster_access, "own_api", lambda _settings: installed.own)
-    assert cluster_access.missing_rights(settings, installed.services) == ()
     role = "/apis/rbac.authorization.k8s.io/v1/namespaces/llm/roles/sre-agent"
     whole = installed.api.get(role)["rules"]
-    less = [
-        rule | ({"verbs": ["get", "list", "watch"]} if rule["resources"] == ["deployments"] else {}) for rule in whole
-    ]
+    less = [rule | ({"verbs": verbs} if rule["resources"] == [kind] else {}) for rule in whole]
+
+    def missing():
+        return cluster_access.missing_rights(settings, installed.services)
+
+    seen_within(lambda: missing() == ())
     installed.api.patch(role, [{"op": "replace", "path": "/rules", "value": less}])
     try:
-        end = threading.Event()
-        for _ in range(100):
-            missing = cluster_access.missing_rights(settings, installed.services)
-            if missing:
-                break
-            end.wait(0.1)
-        (right,) = missing
+        (right,) = seen_within(missing)
     finally:
         installed.api.patch(role, [{"op": "replace", "path": "/rules", "value": whole}])
-    assert right.says == "patch deployments.apps/vllm in namespace llm"
-    assert right.why == "'vllm' cannot be changed, only read"
+    assert (right.says, right.why) == (says, why)
+
+
+def seen_within(look):
+    """The API server's authorizer follows a Role after a moment."""
+    end = threading.Event()
+    for _ in range(100):
+        if seen := look():
+            return seen
+        end.wait(0.1)
+    raise AssertionError(look())

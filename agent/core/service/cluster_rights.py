@@ -59,6 +59,7 @@ def _of(service: Service) -> Iterator[Right]:
     if at.kind == "deployment":
         yield Right("list", "apps", "replicasets", at.namespace, why="a change cannot be told from another")
     else:
+        yield Right("get", "apps", "controllerrevisions", at.namespace, why=f"{service.name!r} cannot be read")
         yield Right("delete", "", "pods", at.namespace, why="a stuck pod of a StatefulSet is not undone")
     yield Right("list", "autoscaling", "horizontalpodautoscalers", at.namespace, why="scaling is refused")
     for verb in ("get", "list", "watch"):
