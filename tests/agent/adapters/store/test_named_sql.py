@@ -11,7 +11,7 @@ from agent.adapters.store.sqlite.schema import Kind
 
 ADAPTERS = Path(__file__).resolve().parents[4] / "agent" / "adapters"
 USERS = {
-    "state": ("store/sqlite/store.py", "store/sqlite/cards.py"),
+    "state": ("store/sqlite/store.py", "store/sqlite/cards.py", "store/sqlite/service_records.py"),
     "bus": ("bus/embedded.py", "bus/quarantine/sqlite.py"),
     "control": ("store/sqlite/control.py",),
 }
@@ -95,5 +95,5 @@ def test_a_script_that_ends_in_the_middle_is_a_bug():
 
 
 def test_migrations_are_numbered_from_one_without_holes():
-    assert [number for number, _ in migrations("state")] == [1, 2, 3, 4]
+    assert [number for number, _ in migrations("state")] == [1, 2, 3, 4, 5]
     assert [number for number, _ in migrations("control")] == [1, 2, 3, 4, 5, 6]
