@@ -76,6 +76,10 @@ def _incident_of(sim: Simulation, mutation: Mutation) -> Incident:
         if incident.plan is not None and effect_key(incident.id, incident.plan.digest, kind) == mutation.key:
             assert incident.service == mutation.service
             return incident
+    if sim.paused_at_brink:  # its plan was refused while it stood still; the etag found nothing that had changed
+        for _, earlier in reversed(sim.history):
+            if earlier.plan is not None and effect_key(earlier.id, earlier.plan.digest, kind) == mutation.key:
+                return earlier
     raise AssertionError(f"{mutation.kind} {mutation.key} belongs to no plan that stands")
 
 
