@@ -1,10 +1,13 @@
 """Configuration drift in words: what differs, who changed it when, and the command that makes it as declared."""
 
 import shlex
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
+from agent.core.change.asked_settings import AskedSettings
 from agent.core.change.config_drift import ConfigChange, Drift, ServiceRecord, State
+from agent.core.change.way_back import way_back
 from agent.core.plan.action import Difference
 from agent.core.text.safe_text import shortened
 
@@ -20,7 +23,6 @@ _NAMES: Final = {
     "cpu": "CPU",
     "accelerator_count": "the number of accelerators",
 }
-_SCALING: Final = ("min_instances", "max_instances")
 _BY_HAND: Final = ("startup_probe ", "liveness_probe ", "volume ")
 
 
@@ -52,33 +54,19 @@ def as_declared(service: str, rows: tuple[Drift, ...], state: State) -> tuple[st
     Args:
         service: Its name.
         rows: The drift.
-        state: What runs; a request names both ends of the scaling.
+        state: What runs; see :func:`agent.core.change.way_back.way_back`.
     """
-    words = [word for row in rows for word in _option(row)]
-    scale = {row.path: row.wanted for row in rows if row.path in _SCALING}
-    if scale:
-        low, high = (scale.get(path, state.get(path)) for path in _SCALING)
-        words += ["--scale", f"{low or 0}:{high or 1}"]
-    manual = [row for row in rows if not _option(row) and row.path not in _SCALING]
-    command = shlex.join(["sre-agent", "change", service, *words, "--why", "as declared"])
-    said = [command] if words else []
+    asked, manual = way_back(rows, state)
+    words = [word for option, value in _options(asked) for word in (option, value)]
+    said = [shlex.join(["sre-agent", "change", service, *words, "--why", "as declared"])] if words else []
     return (*said, *(f"by hand: {_name(row.path)} to {_value(row.wanted or 'nothing')}" for row in manual))
 
 
-def _option(row: Drift) -> tuple[str, ...]:
-    kind, _, name = row.path.partition(" ")
-    if kind == "flag":
-        flag = name.removeprefix("--")
-        if row.wanted is None:
-            return ("--unset-flag", flag)
-        return ("--set-flag", f"{flag}={row.wanted}")
-    if kind == "env" and row.wanted is not None:
-        return ("--set-env", f"{name}={row.wanted}")
-    if row.path == "concurrency" and row.wanted is not None:
-        return ("--concurrency", row.wanted)
-    if row.path == "accelerator" and row.wanted is not None:
-        return ("--accelerator", row.wanted)
-    return ()
+def _options(asked: AskedSettings) -> Iterator[tuple[str, str]]:
+    for name in ("set_flag", "unset_flag", "set_env", "scale", "concurrency", "resources", "accelerator"):
+        given = getattr(asked, name)
+        for value in (given,) if isinstance(given, str) and given else given:
+            yield f"--{name.replace('_', '-')}", value
 
 
 def _row(row: Difference) -> str:

@@ -1,14 +1,23 @@
 """Every watched service is described once more, and what changed in its configuration is kept for people."""
 
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+
 import structlog
 
-from agent.core.change.config_drift import ServiceRecord, record_of
+from agent.core.change.config_drift import Rows, ServiceRecord, record_of
+from agent.core.intake.signal import LIVE
 from agent.core.service.services import Service
 from agent.errors import SreError
 from agent.ports.stage_context import StageContext
+from agent.ports.store import Query
 from agent.presentation.drift_text import drift_line
 
 log = structlog.get_logger(__name__)
+
+LATELY: Final = 5  # incidents and requests of a service that are looked through for the plan of a change
+STILL_OURS: Final = timedelta(hours=1)  # a tick sees a change within minutes, after a pause of the agent later
 
 
 def observe_services(context: StageContext) -> tuple[str, ...]:
@@ -33,7 +42,8 @@ def _observed(context: StageContext, service: Service) -> bool:
             return False
         before = records.service_record(service.name)
         now = context.clock.now()
-        record = record_of(before, service, live, redact=context.rules.redact, now=now)
+        planned = partial(_planned, context, service.name, now)
+        record = record_of(before, service, live, redact=context.rules.redact, now=now, planned=planned)
         if record == before:
             return False
         records.keep_service_record(record)
@@ -42,6 +52,18 @@ def _observed(context: StageContext, service: Service) -> bool:
         return False
     _tell(before, record)
     return True
+
+
+def _planned(context: StageContext, service: str, now: datetime, rows: Rows) -> bool:
+    """Whether a plan that was carried out lately made exactly these changes, or its undo took them back."""
+    made = {(row.path, row.before, row.after) for row in rows}
+    for incident in context.store.incidents(Query(run=LIVE, service=service, limit=LATELY)):
+        if incident.plan is None or incident.execution is None or incident.phase_at < now - STILL_OURS:
+            continue
+        ours = {(d.path, d.before, d.after) for d in incident.plan.difference}
+        if made and (made <= ours or made <= {(path, after, before) for path, before, after in ours}):
+            return True
+    return False
 
 
 def _tell(before: ServiceRecord | None, record: ServiceRecord) -> None:

@@ -6,6 +6,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from agent.core.change.request import MOST_ACTIONS
 from agent.core.plan.action import (
     Action,
     Lifecycle,
@@ -25,6 +26,10 @@ from agent.errors import InputRejected
 ShapeOf = Callable[[str], tuple[float, int] | None]
 """The CPUs and MiB that are usual for an accelerator; None where nobody knows."""
 
+REDACTED: Final = "[redacted:"
+"""How what stands in place of a secret begins; see :class:`agent.core.redaction.redactor.Redactor`."""
+
+MOST_REQUESTS: Final = 1000  # of one instance at once
 MIB: Final = {"mi": 1, "mib": 1, "gi": 1024, "gib": 1024, "": 1}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _PAIR = re.compile(r"(\d{1,4}):(\d{1,4})")
@@ -59,6 +64,18 @@ class AskedSettings(Value):
     confirmed: str = ""
 
 
+class SettingNotRead(InputRejected):
+    """A word of a request cannot be read, or two contradict each other; ``field`` names its place in `AskedSettings`.
+
+    Attributes:
+        field: Empty where it is about all of them together.
+    """
+
+    def __init__(self, why: str, hint: str, *, field: str = "") -> None:
+        super().__init__("the change was not understood", why=why, hint=hint)
+        self.field = field
+
+
 def actions_of(asked: AskedSettings, *, shape_of: ShapeOf = lambda _: None) -> tuple[Action, ...]:
     """Return what is asked for as typed actions, in a fixed order.
 
@@ -67,16 +84,33 @@ def actions_of(asked: AskedSettings, *, shape_of: ShapeOf = lambda _: None) -> t
         shape_of: CPU and memory for an accelerator that is named without them.
 
     Raises:
-        InputRejected: A word cannot be read, two say different things of one setting, or nothing is asked for.
+        SettingNotRead: A word cannot be read, two say different things of one setting, nothing is asked for, or more
+            than one request may hold.
     """
-    try:
-        found = tuple(_actions(asked, shape_of))
-    except ValidationError as error:
-        says = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise _unread(says, "see: sre-agent change --help") from error
+    found = tuple(_actions(asked, shape_of))
     if not found:
-        raise _unread("nothing is asked for", "name at least one change; see: sre-agent change --help")
+        raise SettingNotRead("nothing is asked for", "name at least one change; see: sre-agent change --help")
+    if len(found) > MOST_ACTIONS:
+        raise SettingNotRead(
+            f"{len(found)} changes are asked for at once, and a request holds {MOST_ACTIONS} at most",
+            "ask in two requests",
+        )
     return found
+
+
+def check_one_value_each(actions: tuple[Action, ...]) -> None:
+    """Refuse typed actions of which two say different things of one setting; a program may send such.
+
+    Raises:
+        SettingNotRead: Two do.
+    """
+    said: dict[tuple[str, str], Action] = {}
+    for action in actions:
+        name = action.name if isinstance(action, SetFlag | SetEnv) else ""
+        setting = (action.kind, name.replace("_", "-") if isinstance(action, SetFlag) else name)
+        if said.setdefault(setting, action) != action:
+            what = " ".join(filter(None, setting))
+            raise SettingNotRead(f"{what} has two values", "give each setting once", field=action.kind)
 
 
 def _actions(asked: AskedSettings, shape_of: ShapeOf) -> Iterator[Action]:
@@ -93,7 +127,7 @@ def _actions(asked: AskedSettings, shape_of: ShapeOf) -> Iterator[Action]:
         low, high = _pair(asked.scale)
         yield SetScaling(min_instances=low, max_instances=high)
     if asked.concurrency:
-        yield SetConcurrency(concurrency=_whole("--concurrency", asked.concurrency))
+        yield SetConcurrency(concurrency=_requests(asked.concurrency))
     if asked.resources and not asked.accelerator:
         cpu, memory_mib = _resources(asked.resources)
         yield SetResources(cpu=cpu, memory_mib=memory_mib)
@@ -105,9 +139,9 @@ def _flags(asked: AskedSettings) -> Iterator[SetFlag]:
     given: dict[str, str | None] = {}
     for word in asked.set_flag:
         name, _, value = word.partition("=")
-        _once(given, _flag_name(name), value, "flag --")
+        _once(given, _flag_name(name, "set_flag"), value, "set_flag")
     for name in asked.unset_flag:
-        _once(given, _flag_name(name), None, "flag --")
+        _once(given, _flag_name(name, "unset_flag"), None, "unset_flag")
     for name, said in given.items():
         yield SetFlag(name=name, value=said)
 
@@ -117,34 +151,38 @@ def _variables(asked: AskedSettings) -> Iterator[SetEnv]:
     for word in asked.set_env:
         name, equals, value = word.partition("=")
         if not equals or _NAME.fullmatch(name) is None:
-            raise _unread(f"{word[:80]!r} is no NAME=VALUE", "write --set-env NAME=VALUE")
-        _once(given, name, value, "environment variable ")
+            raise SettingNotRead(f"{word[:80]!r} is no NAME=VALUE", "write --set-env NAME=VALUE", field="set_env")
+        _once(given, name, value, "set_env")
     for name, said in given.items():
         yield SetEnv(name=name, value=said)
 
 
-def _once(given: dict[str, str | None], name: str, value: str | None, kind: str) -> None:
+def _once(given: dict[str, str | None], name: str, value: str | None, field: str) -> None:
+    kind = "environment variable " if field == "set_env" else "flag --"
+    if REDACTED in (value or ""):
+        why = f"the value of {kind}{name} is what stands in place of a secret, not the secret"
+        raise SettingNotRead(why, "keep secrets with the platform, and leave this out", field=field)
     if name in given and given[name] != value:
         values = " and ".join("none" if v is None else repr(v[:80]) for v in (given[name], value))
-        raise _unread(f"{kind}{name} has two values, {values}", "give each setting once")
+        raise SettingNotRead(f"{kind}{name} has two values, {values}", "give each setting once", field=field)
     given[name] = value
 
 
-def _flag_name(given: str) -> str:
+def _flag_name(given: str, field: str) -> str:
     name = given.removeprefix("--").replace("_", "-")
     if _NAME.fullmatch(name) is None:
-        raise _unread(
-            f"{given[:80]!r} is no name of a flag", "write --set-flag NAME=VALUE, such as max-model-len=16384"
-        )
+        hint = "write --set-flag NAME=VALUE, such as max-model-len=16384"
+        raise SettingNotRead(f"{given[:80]!r} is no name of a flag", hint, field=field)
     return name
 
 
 def _accelerator(asked: AskedSettings, shape_of: ShapeOf) -> SetAccelerator:
     shape = _resources(asked.resources) if asked.resources else shape_of(asked.accelerator)
     if shape is None:
-        raise _unread(
+        raise SettingNotRead(
             f"no usual CPU and memory are known for {asked.accelerator[:80]!r}",
             "check the name, or say them: --resources CPU:MEMORY",
+            field="accelerator",
         )
     return SetAccelerator(accelerator=asked.accelerator, cpu=shape[0], memory_mib=shape[1])
 
@@ -152,19 +190,26 @@ def _accelerator(asked: AskedSettings, shape_of: ShapeOf) -> SetAccelerator:
 def _lifecycle(asked: AskedSettings) -> Lifecycle:
     operation = next((known for known in _LIFECYCLES if known.value == asked.lifecycle), None)
     if operation is None:
-        raise _unread(f"{asked.lifecycle[:80]!r} is no lifecycle", f"use one of {', '.join(_LIFECYCLES)}")
+        hint = f"use one of {', '.join(_LIFECYCLES)}"
+        raise SettingNotRead(f"{asked.lifecycle[:80]!r} is no lifecycle", hint, field="lifecycle")
     scaled = bool(asked.scale) and operation is LifecycleOperation.START
     others = asked.model_copy(update={"lifecycle": "", "confirmed": "", "scale": "" if scaled else asked.scale})
     if others != AskedSettings():
-        raise _unread(f"a {operation} stands alone, without another change", "ask for the other change afterwards")
+        why = f"a {operation} stands alone, without another change"
+        raise SettingNotRead(why, "ask for the other change afterwards", field="lifecycle")
     low, high = _pair(asked.scale) if scaled else (0, 1)
-    return Lifecycle(operation=operation, min_instances=low, max_instances=high, confirmed=asked.confirmed)
+    try:
+        return Lifecycle(operation=operation, min_instances=low, max_instances=high, confirmed=asked.confirmed)
+    except ValidationError as error:
+        says = "; ".join(e["msg"].removeprefix("Value error, ") for e in error.errors())
+        raise SettingNotRead(says, "write --scale MIN:MAX, such as 0:2", field="scale") from error
 
 
 def _pair(text: str) -> tuple[int, int]:
     match = _PAIR.fullmatch(text)
     if match is None:
-        raise _unread(f"--scale {text[:80]!r} is no MIN:MAX", "write two numbers, such as --scale 1:2")
+        why = f"--scale {text[:80]!r} is no MIN:MAX"
+        raise SettingNotRead(why, "write two numbers, such as --scale 1:2", field="scale")
     return int(match[1]), int(match[2])
 
 
@@ -172,17 +217,13 @@ def _resources(text: str) -> tuple[float, int]:
     match = _RESOURCES.fullmatch(text)
     factor = MIB.get(match[3].lower()) if match is not None else None
     if match is None or factor is None:
-        raise _unread(
-            f"--resources {text[:80]!r} is no CPU:MEMORY", "write such as --resources 8:32Gi, or 8:32768 (MiB)"
-        )
+        why = f"--resources {text[:80]!r} is no CPU:MEMORY"
+        raise SettingNotRead(why, "write such as --resources 8:32Gi, or 8:32768 (MiB)", field="resources")
     return float(match[1]), int(match[2]) * factor
 
 
-def _whole(name: str, text: str) -> int:
-    if not text.isdecimal() or len(text) > 6:
-        raise _unread(f"{name} {text[:80]!r} is no whole number", f"write such as {name} 8")
+def _requests(text: str) -> int:
+    if not text.isdecimal() or len(text) > 6 or not 1 <= int(text) <= MOST_REQUESTS:
+        why = f"--concurrency {text[:80]!r} is no whole number from 1 to {MOST_REQUESTS}"
+        raise SettingNotRead(why, "write such as --concurrency 8", field="concurrency")
     return int(text)
-
-
-def _unread(why: str, hint: str) -> InputRejected:
-    return InputRejected("the change was not understood", why=why, hint=hint)

@@ -24,6 +24,7 @@ _NOT_DECLARED: Final = frozenset({"flag --host", "flag --model", "flag --port", 
 _DIGEST = re.compile(r"@sha256:[0-9a-f]{64}$")
 
 State = dict[str, str | None]
+Rows = tuple[Difference, ...]
 
 
 class Drift(Value):
@@ -79,7 +80,13 @@ class ServiceRecord(Value):
 
 
 def record_of(
-    before: ServiceRecord | None, service: Service, live: Live, *, redact: Callable[[str], str], now: datetime
+    before: ServiceRecord | None,
+    service: Service,
+    live: Live,
+    *,
+    redact: Callable[[str], str],
+    now: datetime,
+    planned: Callable[[Rows], bool] = lambda _: False,
 ) -> ServiceRecord:
     """Return what is known of a service after it was described once more; equal to ``before`` where nothing changed.
 
@@ -89,11 +96,13 @@ def record_of(
         live: As it is now.
         redact: Takes secrets out of a text.
         now: The time.
+        planned: Whether an approved plan of ours made exactly these changes; asked where no new revision bears our
+            stamp, as after a stop or a change of the scaling alone.
     """
     state = state_of(live, redact)
     changed = before is None or before.state != state
-    ours = live.latest_created_revision in live.stamps
-    approved = state if ours and changed else before.approved if before is not None else None
+    ours = changed and _ours(before, state, live, planned)
+    approved = state if ours else before.approved if before is not None else None
     rows = drift_of(service, state, approved, redact=redact)
     same = before is not None and before.drift == rows
     if before is not None and same and not changed:
@@ -117,6 +126,17 @@ def state_of(live: Live, redact: Callable[[str], str]) -> State:
     return _clean(flat(live.config), redact)
 
 
+def _ours(before: ServiceRecord | None, state: State, live: Live, planned: Callable[[Rows], bool]) -> bool:
+    """Whether an approved change of ours led to this state: a new revision with our stamp, or a planned change.
+
+    A revision of ours that serves on says nothing of who changed what stands beside it, such as the scaling.
+    """
+    newest = live.latest_created_revision
+    if newest in live.stamps and (before is None or before.revision != newest):
+        return True
+    return before is not None and planned(_rows(before.state, state))
+
+
 def _changes(
     before: ServiceRecord | None, state: State, live: Live, *, ours: bool, now: datetime
 ) -> tuple[ConfigChange, ...]:
@@ -127,7 +147,7 @@ def _changes(
     return (*before.changes, change)[-KEPT_CHANGES:]
 
 
-def _rows(old: State, new: State) -> tuple[Difference, ...]:
+def _rows(old: State, new: State) -> Rows:
     paths = [*old, *(p for p in new if p not in old)]
     return tuple(
         Difference(path=p, before=old.get(p), after=new.get(p))

@@ -81,3 +81,9 @@ def test_a_request_names_both_ends_of_the_scaling() -> None:
     """The end that is as it should be is taken from what runs."""
     said = as_declared("gemma", (drift("max_instances", "2", "4"),), {"min_instances": "1", "max_instances": "4"})
     assert said == ("sre-agent change gemma --scale 1:2 --why 'as declared'",)
+
+
+def test_a_secret_is_not_put_into_the_command() -> None:
+    """Only what stands in its place is known; whoever pasted that into a shell would overwrite the secret."""
+    said = as_declared("gemma", (drift("env HF_TOKEN", "[redacted:hugging-face]", "[redacted:token]"),), {})
+    assert said == ("by hand: HF_TOKEN to [redacted:hugging-face]",)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.core.change.asked_settings import AskedSettings, actions_of
+from agent.core.change.asked_settings import AskedSettings, SettingNotRead, actions_of
 from agent.core.plan.action import (
     Lifecycle,
     LifecycleOperation,
@@ -71,12 +71,13 @@ def test_several_changes_are_one_request_in_a_fixed_order():
         ({"set_flag": ("a=1", "a=2")}, "flag --a has two values, '1' and '2'"),
         ({"set_flag": ("a=1",), "unset_flag": ("a",)}, "flag --a has two values, '1' and none"),
         ({"set_env": ("A=1", "A=2")}, "environment variable A has two values"),
+        ({"set_env": ("HF_TOKEN=[redacted:hugging-face]",)}, "stands in place of a secret"),
         ({"set_env": ("A",)}, "'A' is no NAME=VALUE"),
         ({"set_flag": ("=1",)}, "'' is no name of a flag"),
         ({"set_flag": ("a b=1",)}, "'a b' is no name of a flag"),
         ({"scale": "2"}, "--scale '2' is no MIN:MAX"),
         ({"scale": "2:1:1"}, "no MIN:MAX"),
-        ({"concurrency": "0"}, "concurrency: Input should be greater"),
+        ({"concurrency": "0"}, "'0' is no whole number from 1 to 1000"),
         ({"concurrency": "many"}, "--concurrency 'many' is no whole number"),
         ({"resources": "8:32Ti"}, "no CPU:MEMORY"),
         ({"accelerator": "abacus"}, "no usual CPU and memory are known for 'abacus'"),
@@ -84,6 +85,7 @@ def test_several_changes_are_one_request_in_a_fixed_order():
         ({"lifecycle": "stop", "set_flag": ("a=1",)}, "a stop stands alone"),
         ({"lifecycle": "stop", "scale": "1:1"}, "a stop stands alone"),
         ({"lifecycle": "start", "scale": "2:1"}, "cannot be"),
+        ({"set_flag": tuple(f"f{n}=1" for n in range(16)), "restart": True}, "17 changes are asked for at once"),
     ],
     ids=str,
 )
@@ -91,3 +93,25 @@ def test_what_cannot_be_read_says_which_word(asked, says):
     with pytest.raises(InputRejected, match="the change was not understood") as refused:
         actions_of(AskedSettings(**asked))
     assert says in refused.value.why
+    assert refused.value.field in {"", *AskedSettings.model_fields}
+
+
+@pytest.mark.parametrize(
+    ("asked", "field"),
+    [
+        ({"set_flag": ("a=1", "a=2")}, "set_flag"),
+        ({"set_flag": ("a=1",), "unset_flag": ("a",)}, "unset_flag"),
+        ({"set_env": ("A",)}, "set_env"),
+        ({"scale": "2"}, "scale"),
+        ({"concurrency": "0"}, "concurrency"),
+        ({"resources": "8"}, "resources"),
+        ({"accelerator": "abacus"}, "accelerator"),
+        ({"lifecycle": "start", "scale": "2:1"}, "scale"),
+        ({}, ""),
+    ],
+    ids=str,
+)
+def test_a_form_learns_beside_which_field_to_say_it(asked, field):
+    with pytest.raises(SettingNotRead) as refused:
+        actions_of(AskedSettings(**asked))
+    assert refused.value.field == field

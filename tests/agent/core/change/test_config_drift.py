@@ -115,6 +115,34 @@ def test_without_a_declaration_the_last_approved_state_counts() -> None:
     assert (third.drift, third.drift_since, len(third.changes)) == ((), None, 2)
 
 
+def test_what_somebody_changes_beside_our_revision_is_theirs() -> None:
+    """Cloud Run's manual scaling and Kubernetes' replicas make no revision: ours serves on, and says nothing of them."""
+    service = SERVICE.with_(declared=None)
+    ours = LIVE.with_(stamps={"gemma-1": "k1"})
+    first = record_of(None, service, ours, redact=str, now=NOW)
+    scaled = ours.with_(config=CONFIG.with_(max_instances=0), changed_by="ada@example.com")
+    second = record_of(first, service, scaled, redact=str, now=NOW + timedelta(minutes=5))
+    assert [(c.by, c.ours) for c in second.changes] == [("ada@example.com", False)]
+    assert second.drift == (Drift(path="max_instances", wanted="2", live="0", against="approved"),)
+
+
+def test_what_our_plan_changed_without_a_revision_is_ours() -> None:
+    """A stop by an approved request: no new revision, no drift."""
+    service = SERVICE.with_(declared=None)
+    first = record_of(None, service, LIVE.with_(stamps={"gemma-1": "k1"}), redact=str, now=NOW)
+    asked = []
+
+    def planned(rows):
+        asked.append([(row.path, row.before, row.after) for row in rows])
+        return True
+
+    stopped = LIVE.with_(config=CONFIG.with_(max_instances=0), changed_by="sre-on-decision@p.example")
+    second = record_of(first, service, stopped, redact=str, now=NOW + timedelta(minutes=5), planned=planned)
+    assert asked == [[("max_instances", "2", "0")]]
+    assert [(c.by, c.ours) for c in second.changes] == [("", True)]
+    assert (second.drift, second.approved) == ((), second.state)
+
+
 def test_secrets_do_not_reach_the_record_and_make_no_drift() -> None:
     """A variable that looks like a secret is kept redacted, on both sides."""
 
