@@ -20,7 +20,8 @@ from agent.stages.shared.outcome import StageOutcome
 def plan_request(context: StageContext, incident: Incident) -> StageOutcome:
     """Make the plan of a requested change, or refuse it with the nearest that could be done.
 
-    A change of the service that is under way comes first. A plan that the request takes the place of is taken back.
+    A change of the service that is under way comes first. A plan that the request takes the place of is taken back
+    once the request has a plan of its own; a request that is refused takes nothing from anybody.
 
     Raises:
         DependencyFailed: The platform did not describe the service; it is tried again.
@@ -28,13 +29,13 @@ def plan_request(context: StageContext, incident: Incident) -> StageOutcome:
     now = context.now_for(incident)
     if under_way(open_on(context, incident.run, incident.service, but=incident.id)) is not None:
         return poll_again(context, incident, now=now)
-    _supersede(context, incident)
     try:
         plan = requested_plan(context, incident, now)
     except REFUSALS as refusal:
         why = _sentence(refusal)
         save(context, incident.move(Phase.REFUSED, now=now, due_at=now, ended_why=why), f"refused: {why}", now=now)
         return StageOutcome.MOVED
+    _supersede(context, incident)
     store_plan(context, incident, plan, now)
     return StageOutcome.MOVED
 
@@ -50,7 +51,8 @@ def requested_plan(context: StageContext, incident: Incident, now: datetime) -> 
     rules, request = context.rules, incident.request
     assert request is not None, "only a request is planned here"
     live = described(context, incident.service, request.actions)
-    proposal = propose_requested(incident, live, rules.fits, rules.policy)
+    service = rules.services.service(incident.service)
+    proposal = propose_requested(incident, service, live, rules.fits, rules.policy)
     note = locked(context, live, proposal)
     noted = replace(proposal, notes=(*proposal.notes, note)) if note else proposal
     return plan_of(context, incident, live, noted, now)

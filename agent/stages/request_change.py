@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from agent.core.change.request import WHY_CHARS, ChangeRequest, request_id, request_key, sign_request
+from agent.core.change.asked_settings import check_one_value_each
+from agent.core.change.request import ASKER_CHARS, WHY_CHARS, ChangeRequest, request_id, request_key, sign_request
 from agent.core.decision.decision import Channel
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
@@ -74,16 +75,18 @@ def request_change(context: StageContext, asked: ChangeAsked) -> Incident:
         StateConflict: Others wrote first several times in a row.
         DependencyFailed: A store did not answer; the same may be asked again.
     """
-    service = context.rules.services.service(asked.service).name
+    watched = context.rules.services.service(asked.service)
+    service = watched.name
     if not asked.actions or any(isinstance(action, ForPerson) for action in asked.actions):
         raise InputRejected(
             f"the change of {service!r} was not recorded",
             why="it names nothing that the agent could do",
             hint="name a change; see: sre-agent change --help",
         )
+    check_one_value_each(asked.actions)
     why = _reason(context, asked)
     _check_asker(context, asked)
-    check_policy(service, asked.actions, context.rules.policy)
+    check_policy(watched, asked.actions, context.rules.policy)
     key = request_key(asked.who, service, asked.actions, asked.target)
     for _ in range(RIVALS):
         newest = context.store.head(repeat_head(LIVE, key))
@@ -177,6 +180,12 @@ def may_not_ask(context: StageContext, *, who: str, channel: Channel, verified: 
 
 def _check_asker(context: StageContext, asked: ChangeAsked) -> None:
     """Refuse whom policy does not know; on one machine its operator is taken on trust."""
+    if len(asked.who) > ASKER_CHARS:
+        raise InputRejected(
+            f"the change of {asked.service!r} was not recorded",
+            why=f"the name of who asks has {len(asked.who)} characters, and at most {ASKER_CHARS} are kept",
+            hint="give a shorter one: --by NAME",
+        )
     why = may_not_ask(context, who=asked.who, channel=asked.channel, verified=asked.verified)
     if why:
         raise PolicyRefused(

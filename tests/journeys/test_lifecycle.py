@@ -21,6 +21,7 @@ from agent.errors import PolicyRefused
 from agent.ports.platform import NotDeployed
 from agent.ports.stage_context import Owner
 from agent.settings import read_settings
+from agent.stages.observe_services import observe_services
 from agent.stages.request_change import ChangeAsked, request_change
 from tests.contracts.cloud_run_world import CloudRunWorld
 from tests.journeys.conftest import Journey
@@ -109,12 +110,18 @@ def region(tmp_path: Path) -> Iterator[Region]:
 def test_a_stop_and_a_start_are_verified_by_what_serves(region: Region, stop: Lifecycle | SetScaling) -> None:
     """Nothing serves, and no completion is asked for; then the same configuration serves again, and one is."""
     before = region.platform.describe(SERVICE)
+    observe_services(region.journey.installation.contexts[Owner.TICK])
     stopped = region.done(stop)
     assert (stopped.phase, stopped.ended_why) == (Phase.RESOLVED, f"no instance of {SERVICE} serves")
     assert stopped.plan.takes_away == f"{SERVICE} answers no requests until it is started again"
     assert (stopped.plan.cost_after_usd_per_h, stopped.plan.proof) == (0.0, "not_needed")
     live = region.platform.describe(SERVICE)
     assert (live.config.max_instances, live.ready) == (0, False)
+    app = region.journey.installation
+    observe_services(app.contexts[Owner.TICK])
+    record = app.service_records.service_record(SERVICE)
+    assert [(change.ours, change.by) for change in record.changes][-1] == (True, "")
+    assert record.drift == ()  # approved, though no revision bears its stamp
     low, high = live.resumes_with
     started = region.done(Lifecycle(operation=LifecycleOperation.START, min_instances=low, max_instances=high))
     assert started.phase is Phase.RESOLVED, started.ended_why
@@ -142,6 +149,19 @@ def test_a_service_is_created_with_flags_that_are_proved(region: Region) -> None
     assert created.phase is Phase.RESOLVED, created.ended_why
     assert (created.plan.proof, created.plan.fit_after.fits) == ("computed", True)
     assert region.platform.describe(SERVICE).config == region.creation.config
+    assert len(region.world.stand_in.creations) == 1
+
+
+def test_a_creation_that_is_typed_twice_is_one(region: Region) -> None:
+    """While it is open the same request is found; once the service is there, nothing is done."""
+    region.done(DELETE)
+    asked = region.reach(region.ask(region.creation), Phase.ASKED)
+    assert region.ask(region.creation).id == asked.id
+    region.journey.answer(asked.plan.id, who="ben")
+    assert region.ask(region.creation).id == asked.id
+    assert region.reach(asked, Phase.RESOLVED, Phase.CLOSED).phase is Phase.RESOLVED
+    again = region.reach(region.ask(region.creation), Phase.CLOSED)
+    assert (again.id == asked.id, again.ended_why.partition(";")[0]) == (False, f"{SERVICE} exists")
     assert len(region.world.stand_in.creations) == 1
 
 

@@ -16,6 +16,7 @@ CHANGE_REQUESTED: Final = "change_requested"
 REQUEST_PREFIX: Final = "rq-"
 MOST_ACTIONS: Final = 16
 WHY_CHARS: Final = 1000
+ASKER_CHARS: Final = 320
 
 
 class ChangeRequest(Value):
@@ -34,7 +35,7 @@ class ChangeRequest(Value):
     service: str = Field(min_length=1, max_length=63)
     actions: tuple[Action, ...] = Field(min_length=1, max_length=MOST_ACTIONS)
     why: str = Field(min_length=1, max_length=WHY_CHARS)
-    asker: str = Field(min_length=1, max_length=320)
+    asker: str = Field(min_length=1, max_length=ASKER_CHARS)
     channel: Channel
     verified: bool
     made_at: AwareDatetime

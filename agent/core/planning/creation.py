@@ -48,6 +48,10 @@ def creation(
         if asked is not None and asked != watched:
             why = f"services.toml says that its {name} is {watched!r}, and {asked!r} was asked for"
             raise _refused(service.name, why, "change services.toml first, or leave it out")
+    if service.platform == "kubernetes" and service.mounts:
+        why = f"which claim holds {min(service.mounts)!r} is not said by 'mounts', so that its pods cannot mount it"
+        hint = "leave mounts out and name the checkpoint by its Hugging Face id, or create it by hand from a manifest"
+        raise _refused(service.name, why, hint)
     config = _filled_in(service, fits, _base(service))
     return Lifecycle(operation=LifecycleOperation.CREATE, config=_with_start(service, fits, config))
 

@@ -5,13 +5,25 @@ from typing import ClassVar, Final
 
 from agent.core.decision.policy import Mode, Policy
 from agent.core.incident.incident import Incident
-from agent.core.plan.action import Action, Restart, SetFlag, SetModel, applied, difference
+from agent.core.plan.action import (
+    Action,
+    Lifecycle,
+    LifecycleOperation,
+    Restart,
+    SetFlag,
+    SetModel,
+    SetScaling,
+    applied,
+    difference,
+)
 from agent.core.plan.capacity import Capacity, FitOption
 from agent.core.plan.lifecycle import already_so, ends_service, lifecycle_of
 from agent.core.plan.proof import Memory, Proof, affected_memory
+from agent.core.planning.by_hand import lifecycle_commands
 from agent.core.planning.candidates import Candidate
 from agent.core.planning.planning import Known, Proposal, proposal_of
 from agent.core.service.container_args import starts_in_shell
+from agent.core.service.services import Service
 from agent.core.service.serving import Live, ServingConfig, Target
 from agent.errors import InputRejected, PolicyRefused
 
@@ -34,11 +46,14 @@ class DoesNotFit(PolicyRefused):
     exit_code: ClassVar[int] = 1
 
 
-def propose_requested(incident: Incident, live: Live | None, fits: Capacity, policy: Policy) -> Proposal:
+def propose_requested(
+    incident: Incident, service: Service, live: Live | None, fits: Capacity, policy: Policy
+) -> Proposal:
     """Return the requested change with its difference, proof, price and risk.
 
     Args:
         incident: Of a request.
+        service: As services.toml names it.
         live: The service as it is; None where we have no adapter for its platform.
         fits: The arithmetic.
         policy: What may be changed.
@@ -52,10 +67,11 @@ def propose_requested(incident: Incident, live: Live | None, fits: Capacity, pol
     request = incident.request
     assert request is not None, "only a request is planned as it was asked for"
     if live is None:
-        raise _refused(request.service, "there is no adapter for its platform", "make the change by hand")
+        hint = _by_hand("make the change by hand", service, request.actions)
+        raise _refused(request.service, "there is no adapter for its platform", hint)
     if request.waits_for is None:  # else the asker was told that another change comes first
         check_target(request.target, live)
-    check_policy(request.service, request.actions, policy)
+    check_policy(service, request.actions, policy)
     after = applied(live.config, request.actions)
     _check_changes(request.service, request.actions, live, after)
     fit = fits.assess(request.service, after)
@@ -90,16 +106,27 @@ def check_target(target: Target | None, live: Live) -> None:
         )
 
 
-def check_policy(service: str, actions: tuple[Action, ...], policy: Policy) -> None:
+def check_policy(service: Service, actions: tuple[Action, ...], policy: Policy) -> None:
     """Refuse what no approval can allow: values outside the bounds, and kinds that policy never allows.
+
+    Where the policy does not let us create, start, stop or delete the service, the hint is the commands for a person.
 
     Raises:
         PolicyRefused: It is not allowed.
     """
-    policy.check(actions, service)
-    if policy.mode(service, actions) is Mode.NEVER:
+    name = service.name
+    if lifecycle_of(actions) is not None and name not in policy.lifecycle:
+        hint = _by_hand(f"add {name!r} to 'lifecycle' in policy.toml, or do it by hand", service, actions)
+        raise _refused(name, next(filter(None, policy.objections(actions, name))), hint)
+    policy.check(actions, name)
+    if policy.mode(name, actions) is Mode.NEVER:
         kinds = ", ".join(sorted({action.kind for action in actions}))
-        raise _refused(service, f"policy.toml never allows {kinds} for it", "change policy.toml, or do it by hand")
+        hint = _by_hand("change policy.toml, or do it by hand", service, actions)
+        raise _refused(name, f"policy.toml never allows {kinds} for it", hint)
+
+
+def _by_hand(hint: str, service: Service, actions: tuple[Action, ...]) -> str:
+    return ": ".join((hint, " && ".join(commands))) if (commands := lifecycle_commands(service, actions)) else hint
 
 
 def _check_changes(service: str, actions: tuple[Action, ...], live: Live, after: ServingConfig) -> None:
@@ -109,6 +136,10 @@ def _check_changes(service: str, actions: tuple[Action, ...], live: Live, after:
             service,
             "its container starts in a shell or a script, which hides the flags",
             "start vLLM without a shell, or change the script by hand",
+        )
+    if live.scaled_by and any(map(_scales, actions)):
+        raise _refused(
+            service, f"the number of its instances belongs to {live.scaled_by}", "change it there, then ask again"
         )
     restart = any(isinstance(action, Restart) for action in actions)
     operation = lifecycle_of(actions)
@@ -126,6 +157,11 @@ def _check_changes(service: str, actions: tuple[Action, ...], live: Live, after:
             f"its traffic, or a share of it, is pinned to {live.pinned_to!r}, so a change in place would not serve",
             "let all traffic follow the latest revision, then ask again",
         )
+
+
+def _scales(action: Action) -> bool:
+    whole = {LifecycleOperation.START, LifecycleOperation.STOP}
+    return isinstance(action, SetScaling) or (isinstance(action, Lifecycle) and action.operation in whole)
 
 
 def _does_not_fit(

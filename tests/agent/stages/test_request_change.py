@@ -4,7 +4,7 @@ import pytest
 
 from agent.core.change.request import check_request
 from agent.core.decision.decision import Channel
-from agent.core.incident.phase import Phase
+from agent.core.incident.phase import UNDER_WAY, Phase
 from agent.core.plan.action import Restart, SetConcurrency, SetFlag
 from agent.core.plan.plan import Rollout
 from agent.errors import InputRejected, PolicyRefused, StateConflict
@@ -89,6 +89,17 @@ def test_an_open_incident_is_told_of_and_its_plan_gives_way(asking):
     assert asking.load(request).phase is Phase.CLOSED
 
 
+def test_a_request_that_is_refused_takes_nobodys_plan_away(asking):
+    """The incident keeps the plan that people may be about to approve."""
+    incident = asking.bench.asked()
+    asking.store.commit(Change(incident=incident, heads=(head_key("live", SERVICE, None),)))
+    request = asking.ask(supersede=True, target=asking.platform.live.target)
+    asking.platform.somebody_else()
+    advance(asking.planner, request.id)
+    assert asking.load(request).phase is Phase.CLOSED
+    assert asking.load(incident).phase is Phase.ASKED
+
+
 def test_behind_a_change_that_is_under_way_it_waits(asking):
     asking.bench.approved()
     incident = asking.bench.now()
@@ -104,16 +115,34 @@ def test_behind_a_change_that_is_under_way_it_waits(asking):
     assert asking.load(request).phase is Phase.ASKED
 
 
+@pytest.mark.parametrize("phase", sorted(UNDER_WAY))
+def test_from_approved_to_rolling_back_superseding_waits_too(asking, phase):
+    """Nobody takes the place of a change that is approved or being made."""
+    asking.bench.approved()
+    incident = asking.bench.now().with_(phase=phase)
+    asking.store.commit(Change(incident=incident, heads=(head_key("live", SERVICE, None),)))
+    request = asking.ask(3, supersede=True)
+    assert (request.request.waits_for, request.request.superseded) == ("inc-a", ())
+    advance(asking.planner, request.id)
+    assert (asking.load(request).phase, asking.bench.now().phase) == (Phase.OPEN, phase)
+
+
 @pytest.mark.parametrize(
     ("changes", "error", "says"),
     [
         ({"service": "svd"}, InputRejected, "did you mean 'svc'"),
+        (
+            {"actions": (SetConcurrency(concurrency=2), SetConcurrency(concurrency=3))},
+            InputRejected,
+            "set_concurrency has two values",
+        ),
         ({"why": "  "}, InputRejected, "needs a reason"),
         ({"why": "x" * 1001}, InputRejected, "needs a reason of 1 to 1000 characters"),
         ({"actions": (Restart(),)}, PolicyRefused, "policy.toml never allows restart"),
         ({"actions": (SetFlag(name="api-key", value="x"),)}, PolicyRefused, "not on the allow-list"),
         ({"actions": (SetConcurrency(concurrency=65),)}, PolicyRefused, "above the limit of 64"),
         ({"who": "eve@example.com", "verified": True}, PolicyRefused, "policy.toml does not name 'eve@example.com'"),
+        ({"who": "a" * 321}, InputRejected, "the name of who asks has 321 characters"),
         ({"channel": Channel.WEBHOOK}, PolicyRefused, "nothing proves that 'ada' is who it says"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,

@@ -70,7 +70,12 @@ def test_what_is_declared_stands() -> None:
 
 def test_a_platform_with_one_number_of_replicas_gets_one() -> None:
     """A Deployment cannot have 0 to 2."""
-    config = made(platform="kubernetes", declared={"max_instances": 2, "min_instances": 0}).config
+    config = made(
+        platform="kubernetes",
+        mounts={},
+        checkpoint=ENTRY["model"],
+        declared={"max_instances": 2, "min_instances": 0},
+    ).config
     assert (config.min_instances, config.max_instances) == (2, 2)
 
 
@@ -94,3 +99,8 @@ def test_what_services_toml_does_not_say_is_refused(asked, entry, says) -> None:
     watched = services(**entry)
     with pytest.raises(InputRejected, match=says):
         creation(watched.services[0], read_capacity(watched), **asked)
+
+
+def test_a_pod_that_could_not_mount_its_checkpoint_is_refused_before_anybody_is_asked() -> None:
+    with pytest.raises(InputRejected, match="which claim holds '/mnt/models'"):
+        made(platform="kubernetes")

@@ -6,9 +6,9 @@ import pytest
 
 from agent.core.change.request import ChangeRequest
 from agent.core.decision.decision import Channel
-from agent.core.decision.policy import Policy
+from agent.core.decision.policy import Mode, Policy, Rule
 from agent.core.incident.incident import Incident
-from agent.core.plan.action import Restart, SetConcurrency, SetFlag
+from agent.core.plan.action import Lifecycle, LifecycleOperation, Restart, SetConcurrency, SetFlag, SetScaling
 from agent.core.plan.capacity import ContainerFit, FitOption
 from agent.core.plan.plan import FitSummary, Risk
 from agent.core.plan.proof import Proof
@@ -19,6 +19,7 @@ from agent.core.planning.requested import (
     nearest_that_fits,
     propose_requested,
 )
+from agent.core.service.services import Service
 from agent.core.service.serving import Live, ServingConfig, Traffic
 from agent.errors import PolicyRefused
 from tests.agent.core.planning.test_planning import FITS, NOT, UNSURE, Arithmetic
@@ -28,6 +29,10 @@ POLICY = Policy(flags={"max-model-len": "whole 256..131072", "cpu-offload-gb": "
 CONFIG = ServingConfig(
     args=("serve", "m", "--max-model-len=16384"), accelerator="nvidia-l4", memory_mib=32_768, concurrency=8
 )
+WATCHED = Service(
+    name="svc", platform="cloud_run", project="p", location="us-central1", model="m", accelerator="nvidia-l4",
+    owner="console",
+)  # fmt: skip
 LONGER = (SetFlag(name="max-model-len", value="32768"),)
 
 
@@ -56,7 +61,7 @@ def life(actions=LONGER, **changes):
 
 
 def proposed(fits, actions=LONGER, live=None, **changes):
-    return propose_requested(life(actions, **changes), live or a_live(), fits, POLICY)
+    return propose_requested(life(actions, **changes), WATCHED, live or a_live(), fits, POLICY)
 
 
 def test_what_fits_is_proposed_with_its_difference_proof_and_risk():
@@ -139,7 +144,39 @@ def test_what_cannot_be_changed_by_us_says_why(live, says):
 
 def test_without_an_adapter_it_is_for_a_person():
     with pytest.raises(PolicyRefused, match="no adapter"):
-        propose_requested(life(), None, Arithmetic(), POLICY)
+        propose_requested(life(), WATCHED, None, Arithmetic(), POLICY)
+
+
+STOP = Lifecycle(operation=LifecycleOperation.STOP)
+BY_HAND = "gcloud run services update svc --project p --region us-central1 --scaling 0"
+
+
+@pytest.mark.parametrize("stop", [STOP, SetScaling(min_instances=0, max_instances=0)], ids=lambda a: a.kind)
+def test_what_the_agent_may_not_do_comes_with_the_commands_for_a_person(stop):
+    with pytest.raises(PolicyRefused, match="the list 'lifecycle' does not name 'svc'") as refused:
+        proposed(Arithmetic(), (stop,))
+    assert refused.value.hint == f"add 'svc' to 'lifecycle' in policy.toml, or do it by hand: {BY_HAND}"
+
+
+@pytest.mark.parametrize(
+    ("policy", "live"),
+    [
+        (Policy(lifecycle=("svc",), rules=(Rule(services=("svc",), kinds=("lifecycle",), mode=Mode.NEVER),)), a_live()),
+        (Policy(lifecycle=("svc",)), None),
+    ],
+    ids=["a rule forbids it", "no adapter"],
+)
+def test_so_does_what_a_rule_forbids_and_what_no_adapter_can_do(policy, live):
+    with pytest.raises(PolicyRefused) as refused:
+        propose_requested(life((STOP,)), WATCHED, live, Arithmetic(), policy)
+    assert refused.value.hint.endswith(f"by hand: {BY_HAND}")
+
+
+@pytest.mark.parametrize("action", [STOP, SetScaling(min_instances=1, max_instances=1)], ids=lambda a: a.kind)
+def test_what_an_autoscaler_would_take_back_is_refused_before_anybody_is_asked(action):
+    live = a_live(scaled_by="HorizontalPodAutoscaler/svc")
+    with pytest.raises(PolicyRefused, match="belongs to HorizontalPodAutoscaler/svc"):
+        propose_requested(life((action,)), WATCHED, live, Arithmetic(), Policy(lifecycle=("svc",)))
 
 
 def test_container_memory_counts_too():
