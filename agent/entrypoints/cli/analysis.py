@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from agent.app import App, build_app_in_memory
+from agent.core.change.request import ChangeRequest
 from agent.core.incident.correlation import LOUD
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
@@ -27,6 +28,8 @@ from agent.ports.bus import Message
 from agent.ports.stage_context import Owner
 from agent.ports.store import Query
 from agent.settings import Settings
+from agent.stages.request_change import requested_incident
+from agent.stages.shared.commit import save
 from agent.stages.signal_to_incident import Opening, signal_to_incident
 
 BATCH = 4096
@@ -104,7 +107,7 @@ def _part(entry: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-REST = frozenset({Phase.ASKED, Phase.RESOLVED, Phase.ESCALATED, Phase.SELF_RECOVERED})
+REST = frozenset({Phase.ASKED, Phase.RESOLVED, Phase.ESCALATED, Phase.SELF_RECOVERED, Phase.CLOSED})
 
 
 class SteppedClock:
@@ -184,6 +187,15 @@ class Analysis:
         """Take signals in that were made from a plain log."""
         for signal in signals:
             signal_to_incident(self.app.contexts[Owner.INTAKE], signal, Opening(notify=False))
+        self.drive()
+
+    def ask(self, request: ChangeRequest) -> None:
+        """Ask once more for a recorded change, of the service as it is now; nothing of it can be approved."""
+        context, now = self.app.contexts[Owner.INCIDENT], self.clock.now()
+        anew = request.with_(target=None, superseded=(), waits_for=None)
+        platform = context.rules.services.service(anew.service).platform
+        life = requested_incident(anew, platform, now).with_(run=self.run)
+        save(context, life, f"{anew.asker} asked for a change: {anew.why}", now=now, by=anew.asker)
         self.drive()
 
     def settle(self, *, steps: int = 200) -> tuple[Incident, ...]:

@@ -1,5 +1,6 @@
 """Follows an incident on the terminal: one line for each step, until it ends or needs a person."""
 
+import math
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -41,15 +42,50 @@ def follow(
         SreError: See :class:`agent.entrypoints.operator_client.protocol.OperatorClient`.
     """
     told = len(client.timeline(incident_id)) if decided is not None else 0
-    while True:
-        incident = client.incident(incident_id)
+
+    def show(incident: Incident) -> None:
+        nonlocal told
         timeline = client.timeline(incident_id)
         _print(timeline, told, incident, as_json=as_json)
         told = max(told, len(timeline))
+
+    def rests(incident: Incident) -> bool:
         plan = incident.plan.id if incident.plan is not None else None
-        if incident.ended or (incident.phase is Phase.ASKED and plan != decided):
-            return 0 if incident.phase in OVER else 1
+        return incident.ended or (incident.phase is Phase.ASKED and plan != decided)
+
+    return 0 if look_until(client, incident_id, rests, each=show, pause=pause).phase in OVER else 1
+
+
+def look_until(
+    client: "OperatorClient",
+    incident_id: str,
+    reached: Callable[[Incident], bool],
+    *,
+    each: Callable[[Incident], None] = lambda _: None,
+    limit_s: float = math.inf,
+    pause: Callable[[float], None] = time.sleep,
+) -> Incident:
+    """Look at an incident again and again until it is as wanted, and return it.
+
+    Args:
+        client: Where it is read.
+        incident_id: Which one.
+        reached: Whether it is as wanted.
+        each: Is given what every look found.
+        limit_s: How long at most; what was found last is returned then.
+        pause: Waits for so many seconds.
+
+    Raises:
+        SreError: See :class:`agent.entrypoints.operator_client.protocol.OperatorClient`.
+    """
+    waited_s = 0.0
+    while True:
+        incident = client.incident(incident_id)
+        each(incident)
+        if reached(incident) or waited_s >= limit_s:
+            return incident
         pause(LOOK_S)
+        waited_s += LOOK_S
 
 
 def _print(timeline: tuple[Event, ...], told: int, incident: Incident, *, as_json: bool) -> None:

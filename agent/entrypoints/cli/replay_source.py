@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from agent.core.change.request import ChangeRequest
 from agent.core.service.services import Services
 from agent.entrypoints.cli.local_settings import require_local_settings
 from agent.entrypoints.cli.records import JsonRecord, Record, progress_on, records_of
@@ -26,6 +27,7 @@ class Source:
         services: Watched services; None reads those of the settings.
         service: The service of plain logs that name none.
         example: The name of the recorded incident; empty for any other source.
+        request: The change request that is replayed; it has no records.
     """
 
     records: Iterator[Record]
@@ -33,6 +35,7 @@ class Source:
     services: Services | None
     service: str
     example: str = ""
+    request: ChangeRequest | None = None
 
 
 def open_sources(source: str, *, since: str | None, now: datetime) -> Iterator[Source]:
@@ -129,6 +132,9 @@ def _history(incident_id: str) -> Source:
     )
     app = build_app(settings)
     incident = app.store.load(incident_id)
+    if incident.request is not None:
+        asked = incident.request
+        return Source(records=iter(()), settings=settings, services=None, service=incident.service, request=asked)
     signals = app.store.signals(incident_id)
     records = (
         JsonRecord(origin=incident_id, line=n, value={"signal": s.model_dump(mode="json")})

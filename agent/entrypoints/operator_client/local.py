@@ -169,6 +169,13 @@ def preview_with_own_credentials(asked: AskedChange) -> ChangePreview:
     settings = read_settings()
     if settings.decide_url is None and settings.embedded:
         return LocalClient(build_app(settings)).preview(asked)
+    if settings.platform.startswith("rehearsal:") or settings.platform == "none":
+        raise SettingsRejected(
+            "1 setting",
+            why="PLATFORM names no live services, and a dry run describes them with your own credentials",
+            hint="set SERVICES, POLICY and PLATFORM as in the installation, such as PLATFORM=cloud_run:PROJECT; or ask "
+            "without --dry-run: the plan is shown before anybody approves it",
+        )
     clock = machine_clock()
     with TemporaryDirectory(prefix="sre-change-") as folder:
         app = build_app_in_memory(settings.with_(bus="embedded"), clock=clock, state=Path(folder))

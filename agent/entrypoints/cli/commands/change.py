@@ -1,24 +1,23 @@
 """The change command: ask for a change of a service; it is proved, approved, applied and verified like any other."""
 
 import argparse
-import time
 from typing import TYPE_CHECKING
 
 from agent.core.change.asked_settings import AskedSettings, actions_of
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.entrypoints.cli.output import for_people, for_programs, without_secrets
-from agent.errors import InputRejected
+from agent.errors import InputRejected, PolicyRefused, SreError
 
 if TYPE_CHECKING:
     from agent.core.change.asked_settings import ShapeOf
     from agent.core.plan.action import Action
     from agent.core.service.serving import Target
     from agent.entrypoints.operator_client.protocol import AskedChange, OperatorClient
+    from agent.presentation.policy_explanation import Row
     from agent.stages.preview_change import ChangePreview
 
 WAIT_S = 10.0  # for the plan of a request that was recorded
-LOOK_S = 0.5
 REPEATED = (
     ("--set-flag", "NAME[=VALUE]", "set a vLLM flag; without a value, turn a switch on"),
     ("--unset-flag", "NAME", "remove a vLLM flag"),
@@ -134,11 +133,22 @@ def _creation(args: argparse.Namespace, once: dict[str, str]) -> "tuple[Action, 
 
 
 def _resumes_with(service: str) -> str:
-    """Return the instances that a stopped service had, as MIN:MAX; nothing where nobody can tell from here."""
+    """Return the instances that a stopped service had, as MIN:MAX; nothing where it is not stopped.
+
+    Raises:
+        InputRejected: Nobody can tell from here, so the person must say.
+    """
     from agent.entrypoints.cli.service_reader import open_service_reader
 
-    live = open_service_reader().views(service)[0].live
-    return "{}:{}".format(*live.resumes_with) if live is not None and live.resumes_with is not None else ""
+    (view,) = open_service_reader().views(service)
+    if view.live is None and view.deployed:
+        raise InputRejected(
+            f"the start of {service!r} was not asked for",
+            why=f"how many instances it had is not known here: {view.not_described.rstrip('.')}",
+            hint="say how many: --scale MIN:MAX",
+        )
+    resumes = view.live.resumes_with if view.live is not None else None
+    return "{}:{}".format(*resumes) if resumes is not None else ""
 
 
 def _single(name: str, given: list[str]) -> str:
@@ -177,24 +187,43 @@ def _show(preview: "ChangePreview", *, as_json: bool) -> int:
     own = preview.self_approval
     if as_json:
         plan = preview.plan.model_dump(mode="json")
-        print(for_programs({"plan": plan, "may_approve": list(preview.approvers), "self_approval": own}))
+        rows = [row.model_dump(mode="json") for row in preview.policy]
+        told = {"plan": plan, "may_approve": list(preview.approvers), "self_approval": own, "policy": rows}
+        print(for_programs(told))
         return 0
-    said = plan_lines(preview.plan, now=now(), asked=False)[1:]
+    said = [_speed(preview, line) for line in plan_lines(preview.plan, now=now(), asked=False)[1:]]
     who = ", ".join(preview.approvers) or ("you" if own else "nobody whom policy.toml names for this service")
     also = ", or you yourself (your name is not verified here)" if own and preview.approvers else ""
     said += [f"    policy   needs a person, never automatic; may approve: {for_people(who + also, lines=False)}"]
+    said += [f"    {row.check:<8} {for_people(row.says, lines=False)}" for row in preview.policy if _matters(row)]
     print(without_secrets("\n".join(["dry run: nothing was stored or changed", *said])))
     return 0
 
 
+def _speed(preview: "ChangePreview", line: str) -> str:
+    """Say the speed before, too."""
+    before, lead = preview.decode_tokens_per_s_now, "    speed    "
+    return f"{lead}{before:,.1f} -> {line.removeprefix(lead)}" if before is not None and line.startswith(lead) else line
+
+
+def _matters(row: "Row") -> bool:
+    """Whether a row says more than that all is well, and than the line about who may approve."""
+    from agent.presentation.policy_explanation import Answer
+
+    return row.answer is not Answer.OK and row.check not in {"rule", "approvers"}
+
+
 def _follow(client: "OperatorClient", life: Incident, *, as_json: bool) -> int:
     """Wait a moment for the plan of a request, then say how it stands and what follows."""
-    ends = time.monotonic() + WAIT_S
-    while life.phase in {Phase.OPEN, Phase.PLANNED} and not _waits(life) and time.monotonic() < ends:
-        time.sleep(LOOK_S)
-        life = client.incident(life.id)
+    from agent.entrypoints.cli.follow import look_until
+
+    life = look_until(client, life.id, _is_planned, limit_s=WAIT_S)
     _print(life, as_json=as_json)
     return 1 if life.phase in {Phase.REFUSED, Phase.CLOSED} else 0
+
+
+def _is_planned(life: Incident) -> bool:
+    return life.phase not in {Phase.OPEN, Phase.PLANNED} or _waits(life)
 
 
 def _waits(life: Incident) -> bool:
@@ -219,12 +248,18 @@ def _withdraw(args: argparse.Namespace) -> int:
     from agent.ports.store import Query
 
     client = open_operator_client()
-    mine = [i for i in client.incidents(Query(service=args.service, open_only=True)) if i.request is not None]
-    if not mine:
-        raise InputRejected(
-            f"no request of {args.service!r} was taken back",
-            why="none is open",
-            hint=f"see: sre-agent incidents list --service {args.service}",
-        )
-    _print(client.withdraw(mine[0].id, by=args.by, why=args.why), as_json=args.json)
-    return 0
+    found = client.incidents(Query(service=args.service, open_only=True))
+    requests = [life for life in found if life.request is not None]
+    refusal: SreError = InputRejected(
+        f"no request of {args.service!r} was taken back",
+        why="none is open",
+        hint=f"see: sre-agent incidents list --service {args.service}",
+    )
+    for life in requests:
+        try:
+            _print(client.withdraw(life.id, by=args.by, why=args.why), as_json=args.json)
+        except PolicyRefused as error:  # somebody else's, or approved: one's own may stand behind it
+            refusal = error
+            continue
+        return 0
+    raise refusal

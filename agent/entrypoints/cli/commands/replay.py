@@ -29,6 +29,7 @@ USAGE = """examples:
   sre-agent replay examples                   every recorded incident of a folder, one after another
   sre-agent replay server.log                 a plain log, or log entries as JSON
   sre-agent replay "logging:severity>=ERROR" --since 2h
+  sre-agent replay incident:rq-0123456789ab   the plan of a change request, for the service as it is now
 """
 
 
@@ -72,6 +73,13 @@ def run(args: argparse.Namespace) -> int:
                 why=f"it holds {len(sources)} examples, each with services of its own",
                 hint=f"send one of them, such as {sources[0].example!r}",
             )
+        if sources[0].request is not None:
+            raise InputRejected(
+                f"{args.source!r} was not sent",
+                why="it is a change request, which a person asks for again",
+                hint=f"see: sre-agent incidents show {sources[0].request.id}, and ask: sre-agent change "
+                f"{sources[0].service}",
+            )
         return _publish(sources[0].records, args, name)
     open_left = False
     for source in sources:
@@ -86,6 +94,8 @@ def _analyse(source: "Source", args: argparse.Namespace, *, run: str, now: datet
 
     with analysis(source.settings, run=run, now=now, services=source.services) as found:
         records = _Counted(source.records)
+        if source.request is not None:
+            found.ask(source.request)
         bad = found.feed_all(records, service=source.service)
         incidents = found.settle()
         for error in bad:

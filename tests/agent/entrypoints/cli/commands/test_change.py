@@ -64,7 +64,8 @@ def test_a_dry_run_shows_the_plan_and_leaves_no_trace(machine):
 
 def test_a_dry_run_for_machines_has_the_keys_of_a_plan(machine):
     answer = json.loads(machine(*LONGER, "--dry-run", "--json")[1])
-    assert set(answer) == {"plan", "may_approve", "self_approval"}
+    assert set(answer) == {"plan", "may_approve", "self_approval", "policy"}
+    assert {row["check"] for row in answer["policy"]} >= {"rule", "bounds", "proof", "freeze", "limits", "budget"}
     assert answer["plan"]["proof"] == "computed"
     assert (answer["may_approve"], answer["self_approval"]) == ([], True)
 
@@ -100,7 +101,11 @@ def test_what_is_so_already_is_said_and_nothing_is_stored(machine):
         ((SERVICE, "--scale", "1:400"), 2, "400 instances are above the limit"),
         (("gemma4-26b-qat-l5", "--restart"), 2, "did you mean 'gemma4-26b-qat-l4'?"),
         ((SERVICE,), 2, "nothing is asked for"),
+        ((SERVICE, *(w for n in range(17) for w in ("--set-flag", f"f{n}=1"))), 2, "17 changes are asked for at once"),
+        ((SERVICE, "--restart", "--by", "a" * 321), 2, "the name of who asks has 321 characters"),
+        ((SERVICE, "--start", "--scale", "2:1"), 2, "cannot be"),
         ((SERVICE, "--stop"), 2, "the list 'lifecycle' does not name 'gemma4-26b-qat-l4'"),
+        ((SERVICE, "--stop"), 2, "by hand: gcloud run services update gemma4-26b-qat-l4 --project"),
         ((SERVICE, "--withdraw"), 2, "none is open"),
         ((SERVICE, "--accelerator", "abacus"), 2, "no usual CPU and memory are known"),
     ],
@@ -118,6 +123,62 @@ def test_the_asker_takes_it_back(machine):
     assert (code, "ada took it back: not needed" in out) == (0, True)
     assert [life.phase for life in work()] == [Phase.CLOSED]
     assert machine(SERVICE, "--withdraw", "--why", "again", "--by", "ada")[0] == 2
+
+
+def test_ones_own_request_is_found_behind_somebody_elses(machine):
+    machine(*LONGER)
+    other = (SERVICE, "--concurrency", "2", "--why", "fewer at once", "--by", "ben", "--supersede")
+    assert machine(*other)[0] == 0
+    code, out, err = machine(SERVICE, "--withdraw", "--why", "not needed", "--by", "ada")
+    assert (code, "ada took it back: not needed" in out) == (0, True), err
+
+
+def test_a_long_reason_is_cut_in_a_dry_run_and_refused_in_a_request(machine):
+    """Neither is a crash."""
+    words = [word if word != "longer documents" else "x" * 1001 for word in LONGER]
+    assert machine(*words, "--dry-run")[0] == 0
+    code, _, err = machine(*words)
+    assert (code, "needs a reason of 1 to 1000 characters" in err) == (2, True)
+
+
+def test_a_dry_run_says_what_stands_in_the_way(machine, tmp_path, monkeypatch):
+    """Freeze windows, limits and the number of approvals are known before anybody is asked."""
+    freeze = """[[freezes]]
+name = "launch week"
+starts = 2020-01-01T00:00:00
+ends = 2100-01-01T00:00:00
+zone = "UTC"
+stops = "approvals"
+reason = "launch"
+owner = "ada"
+"""
+    (tmp_path / "policy.toml").write_text(freeze)
+    monkeypatch.setenv("POLICY", str(tmp_path / "policy.toml"))
+    code, out, err = machine(*LONGER, "--dry-run")
+    assert (code, err) == (0, "")
+    assert "launch week" in next(line for line in out.splitlines() if line.split()[0] == "freeze")
+
+
+def test_in_the_cloud_nothing_simulated_is_shown_as_live(machine, monkeypatch):
+    """The default platform is a rehearsal: its figures would be those of another service."""
+    monkeypatch.delenv("PLATFORM")
+    monkeypatch.setenv("DECIDE_URL", "http://127.0.0.1:9")
+    code, out, err = machine(*LONGER[:-2], "--dry-run")
+    assert (code, out, "PLATFORM names no live services" in err) == (2, "", True)
+
+
+def test_a_request_is_replayed_for_the_service_as_it_is(machine, capsys):
+    """Its plan is worked out once more, in memory; the recorded one stays as it was."""
+    machine(*LONGER)
+    (life,) = work()
+    assert main(["replay", f"incident:{life.id}", "--json"]) == 1
+    row = json.loads(capsys.readouterr().out)
+    assert (row["id"], row["phase"], row["class"]) == (life.id, "ASKED", "change_requested")
+    assert [d["path"] for d in row["plan"]["difference"]] == ["flag --max-model-len"]
+    assert row["incident"]["run"].startswith("replay-")
+    assert work() == (life,)
+    assert main(["replay", f"incident:{life.id}", "--publish"]) == 2
+    assert f"sre-agent change {SERVICE}" in capsys.readouterr().err
 
 
 def test_an_open_incident_is_told_of(asked, capsys):
