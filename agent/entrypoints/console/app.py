@@ -25,6 +25,7 @@ from agent.ports.store import Query
 from agent.presentation.standing import Tone
 from agent.settings import Settings
 from agent.stages.plan_to_decision import plan_to_decision
+from agent.stages.preview_change import preview_change
 from agent.stages.request_change import request_change, withdraw_request
 
 BODY_LIMIT = 16_384
@@ -86,13 +87,14 @@ def make_app(
     )
     app = Flask("agent.entrypoints.console", static_folder=None, template_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = BODY_LIMIT
-    app.config["MAX_FORM_PARTS"] = 16
+    app.config["MAX_FORM_PARTS"] = 24
     app.url_map.strict_slashes = False
     _add_plain_routes(app, console)
     add_pages(app, console)
     add_service_list(app, console)
     add_answers(app, console)
-    add_services(app, console, ask or (lambda asked: request_change(world, asked).id))
+    ask = ask or (lambda asked: request_change(world, asked).id)
+    add_services(app, console, ask, lambda asked: preview_change(world, asked))
     add_withdrawal(app, console, withdraw or _withdraw_here(world))
     _add_errors(app, console)
     app.after_request(guard.with_headers)

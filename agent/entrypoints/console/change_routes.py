@@ -1,36 +1,58 @@
 """The forms of change requests: one asks for a change, one takes it back; our own page, a known person, typed words."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any, Final
 
 from flask import Flask, Response, redirect, request
 from werkzeug.wrappers import Response as AnyResponse
 
-from agent.core.change.asked_settings import AskedSettings, actions_of
+from agent.core.change.asked_settings import ShapeOf
 from agent.core.change.request import WHY_CHARS
+from agent.core.change.way_back import way_back
 from agent.core.incident.phase import Phase
+from agent.core.plan.action import Action
+from agent.core.planning.requested import NothingToChange
 from agent.core.service.services import Service
-from agent.core.value import Value
+from agent.core.service.serving import Live
 from agent.entrypoints.console import answer_result, forms
 from agent.entrypoints.console.answer_result import Result
+from agent.entrypoints.console.change_form import (
+    ChangeForm,
+    Typed,
+    actions_typed,
+    commands_of,
+    operations_of,
+    read_typed,
+    target_typed,
+    typed_of,
+    wrong_of,
+)
 from agent.entrypoints.console.identity import Person
 from agent.entrypoints.console.incident_page import WITHDRAWAL
 from agent.entrypoints.console.page_context import PageContext, answer_page, load_or_none, page, viewer_of, who_asks
-from agent.entrypoints.console.read_routes import Row, row_of
+from agent.entrypoints.console.read_routes import row_of
 from agent.entrypoints.console.service_routes import service_view
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
+from agent.ports.decide import NoResponse
+from agent.ports.stage_context import Owner
 from agent.ports.store import Query
 from agent.presentation.drift_text import drift_line
+from agent.presentation.plan_title import plan_title
 from agent.presentation.standing import Tone
+from agent.stages.preview_change import ChangePreview
 from agent.stages.request_change import ChangeAsked, may_not_ask
 
 SHOWN: Final = 20  # incidents and requests of the service
-LINES: Final = 16
 FORM: Final = "change"  # what the token of this form is for; no plan is called so
+AS_DECLARED: Final = "as declared"
 
 AskChange = Callable[[ChangeAsked], str]
 """Records a request and returns its ID."""
+
+PreviewChange = Callable[[ChangeAsked], ChangePreview]
+"""Works out what a request would be, and stores nothing."""
 
 Withdraw = Callable[[str, Person, str], object]
 """Takes the request of an ID back for a person, with their reason; what it returns is not looked at."""
@@ -39,36 +61,15 @@ NOT_ASKED: Final = ("Not asked", "The change was not asked for")
 NOT_WITHDRAWN: Final = ("Not withdrawn", "The request was not withdrawn")
 
 
-class ChangeForm(Value):
-    """What the form needs; ``objection`` says why this person cannot ask for a change here.
-
-    Attributes:
-        open: Whether something is open on the service, which the request may take the place of.
-    """
-
-    service: str
-    token: str
-    objection: str = ""
-    flags: tuple[str, ...] = ()
-    env: tuple[str, ...] = ()
-    models: tuple[str, ...] = ()
-    accelerators: tuple[str, ...] = ()
-    open: bool = False
-
-
-def add_services(app: Flask, console: PageContext, ask: AskChange) -> None:
+def add_services(app: Flask, console: PageContext, ask: AskChange, preview: PreviewChange) -> None:
     """Add the routes."""
 
     @app.get("/services/<name>")
     def service(name: str) -> Response:
-        person, now = who_asks(console), console.world.clock.now()
         watched = console.world.rules.services.watched(name)
         if watched is None:
-            return answer_page(console, person, answer_result.missing("service"))
-        rows = tuple(row_of(i, now) for i in console.world.store.incidents(Query(service=name, limit=SHOWN)))
-        form, view = change_form(console, person, name, rows), service_view(console.world, watched)
-        context: dict[str, Any] = {"service": watched, "rows": rows, "change": form, "view": view}
-        return page(console, "service.html", person, now, drift_line=drift_line, **context)
+            return answer_page(console, who_asks(console), answer_result.missing("service"))
+        return _page(console, _Shown(service=watched))
 
     @app.post("/services/<name>/requests")
     def asked(name: str) -> AnyResponse:
@@ -79,11 +80,60 @@ def add_services(app: Flask, console: PageContext, ask: AskChange) -> None:
         foreign = _form_refusal(console, person, FORM, name)
         if foreign:
             return answer_page(console, person, _refused(foreign, "Open the page of the service again and ask there."))
-        try:
-            recorded = ask(_asked(console, person, watched))
-        except SreError as error:
-            return answer_page(console, person, _failed(error))
-        return redirect(f"{request.script_root}/incidents/{recorded}", HTTPStatus.SEE_OTHER)
+        return _answered(console, person, watched, ask, preview)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Shown:
+    """What the page of a service shows in its forms; a page that was only opened shows nothing there."""
+
+    service: Service
+    typed: Typed | None = None
+    wrong: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    preview: ChangePreview | None = None
+    status: int = HTTPStatus.OK
+
+
+def _answered(
+    console: PageContext, person: Person, service: Service, ask: AskChange, preview: PreviewChange
+) -> AnyResponse:
+    """Work a form out or record it; what is not taken comes back as it was typed, with what is wrong beside it."""
+    typed, actions = read_typed(request.form), tuple[Action, ...]()
+    shown = _Shown(service=service, typed=typed)
+    try:
+        actions = actions_typed(typed, _live(console, service), shape_of=_shape_of(console, service))
+        asked = _asked(service, person, typed, actions)
+        looked = preview(asked) if _previews(console, service) else None
+        if request.form.get("do") == "preview":
+            return _page(console, replace(shown, preview=looked))
+        recorded = ask(asked if asked.target or looked is None else replace(asked, target=looked.plan.target))
+    except SreError as error:
+        wrong = wrong_of(_told(error), actions, service.name, console.world.rules.policy)
+        return _page(console, replace(shown, wrong=wrong, status=_status(error)))
+    return redirect(f"{request.script_root}/incidents/{recorded}", HTTPStatus.SEE_OTHER)
+
+
+def _page(console: PageContext, shown: _Shown) -> Response:
+    person, now, name = who_asks(console), console.world.clock.now(), shown.service.name
+    rows = tuple(row_of(i, now) for i in console.world.store.incidents(Query(service=name, limit=SHOWN)))
+    view = service_view(console.world, shown.service)
+    typed = shown.typed
+    if typed is None and request.args.get("as_declared") == "1":
+        typed = typed_of(way_back(view.drift, view.state)[0], why=AS_DECLARED)
+    target = view.live.target.model_dump_json() if view.live is not None else ""
+    form = change_form(console, person, shown.service, view.live).with_(
+        open=any(not row.incident.ended for row in rows),
+        typed=(typed or Typed()).with_(target=target),
+        wrong=dict(shown.wrong),
+        shown=typed.form if typed is not None else "",
+        preview=shown.preview,
+    )
+    context: dict[str, Any] = {"service": shown.service, "rows": rows, "change": form, "view": view}
+    context["previews"] = _previews(console, shown.service)
+    context["preview_title"] = plan_title(shown.preview.plan) if shown.preview is not None else ""
+    response = page(console, "service.html", person, now, drift_line=drift_line, **context)
+    response.status_code = shown.status
+    return response
 
 
 def add_withdrawal(app: Flask, console: PageContext, withdraw: Withdraw) -> None:
@@ -107,20 +157,30 @@ def add_withdrawal(app: Flask, console: PageContext, withdraw: Withdraw) -> None
         return redirect(f"{request.script_root}/incidents/{request_id}", HTTPStatus.SEE_OTHER)
 
 
-def change_form(console: PageContext, person: Person, service: str, rows: tuple[Row, ...]) -> ChangeForm:
-    """Return the form of a service for the page that includes it."""
+def change_form(console: PageContext, person: Person, service: Service, live: Live | None) -> ChangeForm:
+    """Return the empty forms of a service for the page that includes them."""
     policy = console.world.rules.policy
     viewer = viewer_of(console, person)
     return ChangeForm(
-        service=service,
-        token=_token(console, viewer.cookie, FORM, service, person),
+        service=service.name,
+        token=_token(console, viewer.cookie, FORM, service.name, person),
         objection=may_not_ask(console.world, who=person.name, channel=person.channel, verified=person.verified),
         flags=tuple(sorted(policy.flags)),
         env=tuple(sorted(policy.env)),
         models=policy.models,
         accelerators=policy.accelerators,
-        open=any(not row.incident.ended for row in rows),
+        operations=operations_of(service, live, policy),
+        by_hand=commands_of(service, live, policy),
     )
+
+
+def _previews(console: PageContext, service: Service) -> bool:
+    """Whether this process describes the service: in the cloud the console reads databases and nothing else."""
+    return console.world.owner is Owner.DECIDE and console.world.platform_of(service.name) is not None
+
+
+def _live(console: PageContext, service: Service) -> Live | None:
+    return service_view(console.world, service).live
 
 
 def _token(console: PageContext, cookie: str, form: str, about: str, person: Person) -> str:
@@ -138,45 +198,46 @@ def _form_refusal(console: PageContext, person: Person, form: str, about: str) -
     return ""
 
 
-def _asked(console: PageContext, person: Person, service: Service) -> ChangeAsked:
-    """Read the form.
-
-    Raises:
-        InputRejected: A word cannot be read.
-    """
-    said = {name: request.form.get(name, "").strip() for name in ("scale", "concurrency", "resources", "model")}
-    asked = AskedSettings(
-        set_flag=_lines("set_flag"),
-        unset_flag=_lines("unset_flag"),
-        set_env=_lines("set_env"),
-        accelerator=request.form.get("accelerator", "").strip(),
-        restart=request.form.get("restart") == "1",
-        **said,
-    )
-
-    def shape_of(accelerator: str) -> tuple[float, int] | None:
+def _shape_of(console: PageContext, service: Service) -> ShapeOf:
+    def find(accelerator: str) -> tuple[float, int] | None:
         from agent.app.catalogues import read_capacity
 
         return read_capacity(console.world.rules.services).usual_shape(service.name, accelerator)
 
+    return find
+
+
+def _asked(service: Service, person: Person, typed: Typed, actions: tuple[Action, ...]) -> ChangeAsked:
     return ChangeAsked(
         service=service.name,
-        actions=actions_of(asked, shape_of=shape_of),
-        why=request.form.get("why", "").strip(),
+        actions=actions,
+        why=typed.why,
         who=person.name,
         channel=person.channel,
         verified=person.verified,
-        supersede=request.form.get("supersede") == "1",
+        target=target_typed(typed),
+        supersede=typed.supersede == "1",
     )
 
 
-def _lines(name: str) -> tuple[str, ...]:
-    found = tuple(line.strip() for line in request.form.get(name, "").splitlines() if line.strip())
-    if len(found) > LINES:
-        raise InputRejected(
-            "the change was not understood", why=f"more than {LINES} settings at once", hint="ask in two requests"
-        )
-    return found
+def _told(error: SreError) -> SreError:
+    """Return the error in the words of a request: asked again, the one that is open is found."""
+    if not isinstance(error, DependencyFailed):
+        return error
+    known = "it is not known whether the change was asked for" if isinstance(error, NoResponse) else error.what
+    why = f"{known}: {error.why}"
+    return DependencyFailed(error.what, why=why, hint="ask again: a request that is open is found, and not made twice")
+
+
+def _status(error: SreError) -> int:
+    kinds = (
+        (NothingToChange, 200),
+        (StateConflict, 409),
+        (PolicyRefused, 403),
+        (InputRejected, 400),
+        (DependencyFailed, 503),
+    )
+    return next((status for kind, status in kinds if isinstance(error, kind)), 500)
 
 
 def _refused(why: str, hint: str, *, status: int = 403, words: tuple[str, str] = NOT_ASKED) -> Result:
@@ -194,6 +255,4 @@ def _refused(why: str, hint: str, *, status: int = 403, words: tuple[str, str] =
 def _failed(error: SreError, *, words: tuple[str, str] = NOT_ASKED) -> Result:
     if isinstance(error, DependencyFailed):
         return answer_result.not_recorded(error)
-    kinds = ((StateConflict, 409), (PolicyRefused, 403), (InputRejected, 400))
-    status = next((status for kind, status in kinds if isinstance(error, kind)), 500)
-    return _refused(error.why, f"{error.hint[:1].upper()}{error.hint[1:]}.", status=status, words=words)
+    return _refused(error.why, f"{error.hint[:1].upper()}{error.hint[1:]}.", status=_status(error), words=words)

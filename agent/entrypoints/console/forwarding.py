@@ -71,6 +71,7 @@ def forward_request_of(settings: Settings) -> Callable[[ChangeAsked], str]:
             "actions": [action.model_dump(mode="json") for action in asked.actions],
             "why": asked.why,
             "supersede": asked.supersede,
+            "target": asked.target.model_dump(mode="json") if asked.target is not None else None,
             "assertion": request.headers.get(ASSERTION, ""),
         }
         told = client.post("/requests", body)

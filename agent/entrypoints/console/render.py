@@ -8,11 +8,11 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from agent.app.catalogues import redact
 from agent.core.text.field_labels import field_label
-from agent.core.text.safe_text import plain
+from agent.core.text.safe_text import inert, plain
 from agent.presentation.evidence import place_of
 from agent.presentation.measured import judgement_text
 from agent.presentation.plan_title import as_sentence
@@ -47,6 +47,7 @@ def make_pages() -> Environment:
         "judgement": judgement_text,
         "field_label": field_label,
         "sentence": as_sentence,
+        "typed": typed,
     }
     pages.globals |= {"style_path": STYLE_PATH, "sources": SOURCES, "rollouts": ROLLOUTS}
     pages.globals |= {"proofs": PROOFS, "proof_lines": proof_lines, "place_of": place_of}
@@ -58,6 +59,12 @@ def _harmless(value: object) -> object:
     if isinstance(value, Markup):
         return value
     return "" if value is None else plain(redact(str(value)), limit=TEXT_LIMIT)
+
+
+def typed(text: str) -> Markup:
+    """Return what a person typed into a form, to stand in it again: without secrets and hidden characters."""
+    lines = "\n".join(redact(line) for line in text.splitlines())  # each line of a form is a setting of its own
+    return escape(inert(lines, limit=TEXT_LIMIT))
 
 
 def utc(at: datetime) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from agent.core.decision.policy import Policy
 from agent.core.incident.phase import Phase
-from agent.core.plan.action import Restart, SetConcurrency, SetFlag
+from agent.core.plan.action import SetConcurrency, SetFlag
 from agent.core.service.services import parse_services
 from agent.entrypoints.console.app import make_app
 from agent.entrypoints.console.forms import COOKIE
@@ -17,6 +17,7 @@ from agent.settings import Settings
 SERVICE = "gemma-asked"
 BASE = "http://127.0.0.1:8080"
 ORIGIN = {"Origin": BASE}
+RESTART = {"form": "lifecycle", "lifecycle": "restart"}
 WATCHED = parse_services(
     {"service": [{"name": SERVICE, "platform": "host", "model": "m", "accelerator": "cpu", "owner": "console"}]}
 )
@@ -49,20 +50,18 @@ def recorded(world):
 
 
 def test_the_page_has_the_form_and_needs_no_script(browser):
-    assert f'action="/services/{SERVICE}/requests"' in browser.page
+    assert f'action="/services/{SERVICE}/requests#change"' in browser.page
     assert "<script" not in browser.page
     assert "You ask as ada, which is not verified" in browser.page
     assert "max-model-len" in browser.page
 
 
 def test_a_filled_form_is_a_request_that_leads_to_its_page(browser, world):
-    sent = {"set_flag": "max-model-len=32768\r\n", "concurrency": "8", "restart": "1"}
+    sent = {"set_flag": "max-model-len=32768\r\n", "concurrency": "8"}
     answer = post(browser, sent)
     (life,) = recorded(world)
     assert (answer.status_code, answer.headers["Location"]) == (303, f"/incidents/{life.id}")
-    assert life.request.actions == (
-        SetFlag(name="max-model-len", value="32768"), SetConcurrency(concurrency=8), Restart(),
-    )  # fmt: skip
+    assert life.request.actions == (SetFlag(name="max-model-len", value="32768"), SetConcurrency(concurrency=8))
     assert (life.request.asker, life.request.channel, life.phase) == ("ada", "console", Phase.OPEN)
     page = browser.get(f"/incidents/{life.id}", base_url=BASE).get_data(as_text=True)
     assert "ada (not verified) asks for a change: longer documents" in page
@@ -82,13 +81,13 @@ def test_a_filled_form_is_a_request_that_leads_to_its_page(browser, world):
     ids=["another origin", "another site", "no origin", "made-up token", "no token", "another service"],
 )
 def test_what_is_not_our_own_form_stores_nothing(browser, world, how, status):
-    assert post(browser, {"restart": "1"}, **how).status_code == status
+    assert post(browser, RESTART, **how).status_code == status
     assert recorded(world) == ()
 
 
 def test_a_token_is_good_for_its_browser_alone(browser, world):
     browser.set_cookie(COOKIE, "another-browser-0000", domain="127.0.0.1")
-    assert post(browser, {"restart": "1"}).status_code == 403
+    assert post(browser, RESTART).status_code == 403
     assert recorded(world) == ()
 
 
@@ -96,7 +95,7 @@ def test_a_token_is_good_for_its_browser_alone(browser, world):
     ("fields", "status", "says"),
     [
         ({}, 400, "Nothing is asked for"),
-        ({"restart": "1", "why": " "}, 400, "needs a reason"),
+        (RESTART | {"why": " "}, 400, "needs a reason"),
         ({"set_flag": "api-key=x"}, 403, "not on the allow-list"),
         ({"set_flag": "max-model-len=1\nmax-model-len=2"}, 400, "has two values"),
         ({"scale": "many"}, 400, "no MIN:MAX"),
@@ -112,7 +111,7 @@ def test_what_cannot_be_says_why_and_stores_nothing(browser, world, fields, stat
 
 
 def test_a_second_request_is_told_of_the_first(browser, world):
-    post(browser, {"restart": "1"})
+    post(browser, RESTART)
     assert post(browser, {"concurrency": "4"}).status_code == 409
     assert post(browser, {"concurrency": "4", "supersede": "1"}).status_code == 303
 
@@ -123,14 +122,14 @@ def test_a_get_asks_for_nothing(browser, world):
 
 
 def test_markup_in_a_reason_stays_text(browser, world):
-    post(browser, {"restart": "1", "why": "<script>alert(1)</script>"})
+    post(browser, RESTART | {"why": "<script>alert(1)</script>"})
     (life,) = recorded(world)
     assert "<script" not in browser.get(f"/incidents/{life.id}", base_url=BASE).get_data(as_text=True)
 
 
 def asked_for(browser, world):
     """Ask for a restart; return the request."""
-    post(browser, {"restart": "1"})
+    post(browser, RESTART)
     return recorded(world)[0]
 
 
