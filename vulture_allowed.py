@@ -9,6 +9,9 @@ _.map_entry
 _.daemon_threads
 _.on_node
 _.retries
+_.refresh_api_key_hook
+_.protocol_version
+_.close_connection
 _.good_template
 _.atexit
 _.model_config

@@ -11,12 +11,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections import defaultdict
 from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
 
-from tools.kubelet_logs import KubeletLogs
+from tools.kubelet_logs import KubeletLogs, LiveLog
 
 ROOT = Path(__file__).resolve().parents[1]
 RIG = ROOT.parent / "shared" / "rigs" / "kube"
@@ -66,7 +67,8 @@ def _rehearse(stack: ExitStack, plane: ModuleType, kubelet: ModuleType, port: in
     running = stack.enter_context(plane.control_plane(folder / "plane", binaries=programs))
     connect: Any = config.new_client_from_config
     api = connect(str(running.kubeconfig))
-    logs = KubeletLogs(running.certificate, lambda _ns, _pod, _container, previous: OOM_LOG if previous else None)
+    live: dict[str, LiveLog] = defaultdict(LiveLog)
+    logs = KubeletLogs(running.certificate, lambda _ns, pod, _container, previous: OOM_LOG if previous else live[pod])
     stack.callback(logs.close)
     kubelet.make_node(api, "gpu-node", gpus=1, memory="128Gi")
     addresses = [{"type": "InternalIP", "address": "127.0.0.1"}]

@@ -18,7 +18,6 @@ from agent.ports.stage_context import Owner
 from agent.ports.store import Query
 from agent.settings import read_settings
 from tests import kube
-from tools.kubelet_logs import KubeletLogs
 
 pytestmark = [pytest.mark.xdist_group("kube"), pytest.mark.slow]
 WITHIN_S = 15.0  # promise R17
@@ -55,7 +54,7 @@ class Watching:
         )
         self.work = self.app.worker(handlers(self.app), threads=1).run_due
         (at,) = self.app.environment.clusters
-        self.monitor = ClusterMonitor(self.app, at.follower, at.services, folder=folder)
+        self.monitor = ClusterMonitor(self.app, at.follower, at.services, folder=folder, logs=at.logs)
         self.monitor.start()
 
     def incidents(self):
@@ -129,34 +128,6 @@ def test_what_was_asked_for_is_no_incident(kube_cluster, watching):
     assert watch.incidents() == ()
 
 
-LIVES = {
-    "crash_loop": "engine_dead",
-    "image_pull_fails": "image_pull_failed",
-    "startup_probe_fails": "startup_probe_failed",
-}
-
-
-@pytest.mark.parametrize("life", LIVES)
-def test_each_failure_of_a_pod_is_one_incident(kube_cluster, watching, life):
-    """Statuses and events of one cause, in whatever order they come."""
-    cluster = kube_cluster()
-    watch = watching(cluster)
-    chosen = kube.rig("kubelet").Life(life)
-    cluster.life = lambda pod: chosen
-    cluster.deploy("vllm", ["serve"])
-    with cluster.play():
-        incident = watch.until(lambda i: i.diagnosis is not None and i.diagnosis.class_ == LIVES[life])
-    assert [i.id for i in watch.incidents()] == [incident.id]
-
-
-def test_a_pod_that_no_node_takes_says_so(kube_cluster, watching):
-    cluster = kube_cluster(gpus=0)
-    watch = watching(cluster)
-    cluster.deploy("vllm", ["serve"])
-    incident = watch.until(diagnosed("quota_exceeded"))
-    assert any("Insufficient nvidia.com/gpu" in e.line for e in incident.diagnosis.evidence)
-
-
 def test_a_rolling_update_that_waits_for_its_own_card_is_named(kube_cluster, watching):
     """The deadlock of one GPU: the scheduler's words and the Deployment's own together."""
     cluster = kube_cluster(gpus=1)
@@ -209,107 +180,6 @@ ERROR 11-22 10:00:41 [core.py:708] EngineCore failed to start.
 ERROR 11-22 10:00:41 [core.py:708]   File "/usr/local/lib/python3.12/dist-packages/vllm/v1/worker/gpu_model_runner.py", line 2620, in load_model
 ERROR 11-22 10:00:41 [core.py:708] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.62 GiB. GPU 0 has a total capacity of 21.96 GiB of which 1.15 GiB is free. Including non-PyTorch memory, this process has 20.80 GiB memory in use.
 RuntimeError: Engine core initialization failed. See root cause above."""
-
-
-@pytest.fixture
-def kubelet_logs(kube_plane):
-    """Serves the log of a start that ended; the present start has printed nothing."""
-    made = KubeletLogs(kube_plane.certificate, lambda _ns, _pod, _container, previous: OOM_LOG if previous else None)
-    yield made
-    made.close()
-
-
-def test_a_crash_loop_is_explained_by_the_log_of_the_start_that_ended(kube_cluster, watching, kubelet_logs):
-    """Through the API server's own pods/log, with previous=true; CrashLoopBackOff is only its consequence."""
-    cluster = kube_cluster()
-    kubelet_logs.on_node(cluster.api, cluster.namespace)
-    watch = watching(cluster)
-    cluster.life = lambda pod: kube.rig("kubelet").Life.CRASH_LOOP
-    cluster.deploy("vllm", ["serve"])
-    with cluster.play():
-        incident = watch.until(diagnosed("gpu_oom_weights"))
-    assert "previous=true" in kubelet_logs.asked[-1]
-    assert not incident.diagnosis.provisional
-    assert [i.id for i in watch.incidents()] == [incident.id]
-
-
-def status_of(cluster, **changes):
-    """Write a pod's status as a kubelet would."""
-    (pod,) = cluster.until(lambda: cluster.api.items(cluster.path("pods")))
-    steps = [{"op": "add", "path": f"/status/{key}", "value": value} for key, value in changes.items()]
-    cluster.api.patch(f"{cluster.path('pods', pod['metadata']['name'])}/status", steps)
-    return pod
-
-
-def now():
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-GONE = {
-    "Evicted": ("The node was low on resource: ephemeral-storage. Container vllm was using 40Gi.", "disk_full"),
-    "Terminated": ("Pod was terminated in response to imminent node shutdown.", "quota_exceeded"),
-}
-
-
-@pytest.mark.parametrize("reason", GONE)
-def test_a_pod_that_is_taken_from_its_node_says_why(kube_cluster, watching, reason):
-    cluster = kube_cluster()
-    watch = watching(cluster)
-    cluster.deploy("vllm", ["serve"])
-    cluster.until(lambda: any(p["spec"].get("nodeName") for p in cluster.api.items(cluster.path("pods"))))
-    message, class_ = GONE[reason]
-    status_of(cluster, phase="Failed", reason=reason, message=message, startTime=now())
-    incident = watch.until(diagnosed(class_))
-    assert incident.diagnosis.unasked_end
-
-
-EVENTS = {
-    "FailedMount": ('MountVolume.SetUp failed for volume "models": mount failed: exit status 1', "weights_unreadable"),
-    "Preempted": ("Preempted by llm/batch on node l4-0", "quota_exceeded"),
-    "Failed": ('Failed to pull image "x": rpc error: code = NotFound desc = x: not found', "image_pull_failed"),
-}
-
-
-@pytest.mark.parametrize("reason", EVENTS)
-def test_an_event_of_a_pod_is_an_incident(kube_cluster, watching, reason):
-    cluster = kube_cluster()
-    watch = watching(cluster)
-    cluster.deploy("vllm", ["serve"])
-    (pod,) = cluster.until(lambda: [p for p in cluster.api.items(cluster.path("pods")) if p["spec"].get("nodeName")])
-    message, class_ = EVENTS[reason]
-    about = {
-        "kind": "Pod",
-        "namespace": cluster.namespace,
-        "name": pod["metadata"]["name"],
-        "uid": pod["metadata"]["uid"],
-    }
-    event = {"metadata": {"generateName": "e-"}, "involvedObject": about, "reason": reason, "message": message,
-             "type": "Warning", "firstTimestamp": now(), "lastTimestamp": now()}  # fmt: skip
-    cluster.api.create(cluster.path("events"), event)
-    watch.until(diagnosed(class_))
-
-
-def test_a_broken_card_explains_a_node_that_is_not_ready(kube_cluster, watching):
-    """The node's condition and the Xid that node-problem-detector tells of: one incident, the Xid is the cause."""
-    cluster = kube_cluster()
-    watch = watching(cluster)
-    cluster.life = lambda pod: kube.rig("kubelet").Life.READY
-    cluster.deploy("vllm", ["serve"])
-    with cluster.play():
-        cluster.until(lambda: cluster.api.get(cluster.path("deployments", "vllm"))["status"].get("readyReplicas") == 1)
-    cluster.until(lambda: watch.monitor._pods)
-    node = f"/api/v1/nodes/{cluster.namespace}"
-    away = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "lastTransitionTime": now(),
-            "message": "Kubelet stopped posting node status."}  # fmt: skip
-    cluster.api.patch(f"{node}/status", [{"op": "replace", "path": "/status/conditions/0", "value": away}])
-    first = watch.until(diagnosed("engine_dead"))
-    about = {"kind": "Node", "name": cluster.namespace, "uid": cluster.namespace}
-    xid = "NVRM: Xid (PCI:0000:00:04): 79, pid=1234, name=VLLM::EngineCor, GPU has fallen off the bus."
-    event = {"metadata": {"generateName": "e-", "namespace": "default"}, "involvedObject": about, "reason": "XidError",
-             "message": xid, "type": "Warning", "firstTimestamp": now(), "lastTimestamp": now()}  # fmt: skip
-    cluster.api.create("/api/v1/namespaces/default/events", event)
-    incident = watch.until(diagnosed("gpu_hardware_fault"))
-    assert incident.id == first.id
 
 
 def test_pods_that_a_quota_refuses_are_told_by_their_deployment(kube_cluster, watching):

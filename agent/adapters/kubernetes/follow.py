@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
@@ -70,8 +71,8 @@ class _Collection:
             try:
                 if not self._version:
                     self._list()
-                self._watch()
-                self._wait_s = FIRST_WAIT_S
+                if not self._watch():
+                    self._rest()
             except StateConflict:  # 410: the version to go on from is too old, so the list is read anew
                 self._version = ""
                 log.info("cluster.watch_expired", path=self._path)
@@ -105,8 +106,13 @@ class _Collection:
             self._take(Change(Seen.GONE, self._told[uid][1]))
         self._version = str(head.get("resourceVersion") or "")
 
-    def _watch(self) -> None:
-        """Take changes until the server ends the watch, as it does after ``WATCH_S`` at the latest."""
+    def _watch(self) -> bool:
+        """Take changes until the server ends the watch, as it does after ``WATCH_S`` at the latest.
+
+        Returns:
+            Whether it lasted; something between us and the server may end each watch at once.
+        """
+        begun = time.monotonic()
         query = {
             "watch": "true",
             "allowWatchBookmarks": "true",
@@ -118,10 +124,14 @@ class _Collection:
             try:
                 for line in _lines(response):
                     if self._stopping.is_set():
-                        return
+                        return True
                     self._event(read_object(line, what="event of the watch", limit=LINE_BYTES))
             finally:
                 self._reading.discard(response)
+        if time.monotonic() - begun < FIRST_WAIT_S:
+            return False
+        self._wait_s = FIRST_WAIT_S
+        return True
 
     def _event(self, event: Mapping[str, Any]) -> None:
         kind, item = event.get("type"), _part(event, "object")

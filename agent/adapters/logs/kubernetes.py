@@ -1,17 +1,20 @@
-"""The log of a pod's container through the API server: the start that ended, from its first line."""
+"""The log of a pod's container through the API server: of the start that failed, from its first line."""
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from agent.adapters.kubernetes.client import KubernetesApi
 from agent.core.intake.json_fields import time_of
+from agent.core.intake.kubernetes import pod_revision, replica_set
+from agent.core.intake.kubernetes_log import running_start, serving_container, status_of
 from agent.errors import DependencyFailed, InputRejected, SreError
 from agent.ports.logs import InstanceLog, LogLine
 
 READ_BYTES: Final = 4 * 2**20  # of the beginning; the kubelet keeps 10 MiB of a container by default
 LINE_CHARS: Final = 65_536
-GPU: Final = ("nvidia.com/", "amd.com/", "google.com/tpu", "habana.ai/", "gpu.intel.com/", "aws.amazon.com/neuron")
+SETTLED: Final = timedelta(minutes=10)
+"""What is told of a server that has run for so long is about this start; CrashLoopBackOff waits half of it at most."""
 
 Json = Mapping[str, Any]
 
@@ -46,12 +49,14 @@ class KubernetesLogs:
         *,
         revision: str | None,
         instance: str | None,
-        until: datetime,  # noqa: ARG002 - what was printed later is evidence too
+        until: datetime,
         limit: int = 2000,
     ) -> InstanceLog | None:
-        """Return the log of a pod's container, of the start that ended last where one has; see the port.
+        """Return the log of a pod's container, of the start that failed; see the port.
 
-        Where no pod is named, that of the newest pod of the revision. None where the pod is gone or never ran.
+        That is the one that ended last, unless another one had run for ``SETTLED`` when the last thing was told. Where
+        no pod is named, the newest pod of the revision is meant. None where the pod is gone or never ran. What was
+        printed after ``until`` is in it too: more evidence never makes a diagnosis worse.
         """
         where = self._pods(service)
         if where is None or not (instance or revision):
@@ -60,7 +65,7 @@ class KubernetesLogs:
             pod = _pod(where, revision, instance)
             if pod is None:
                 return None
-            return self._read(where, pod, service=service, limit=limit)
+            return self._read(where, pod, service=service, until=until, limit=limit)
         except InputRejected:  # gone since, or no container of it has run
             return None
         except SreError as error:
@@ -68,9 +73,9 @@ class KubernetesLogs:
                 f"the log of {service!r} was not read", why=error.why, hint="no action needed: it is tried again"
             ) from error
 
-    def _read(self, where: PodLogs, pod: Json, *, service: str, limit: int) -> InstanceLog:
-        container = where.container or _container(pod)
-        previous = _ended(pod, container)
+    def _read(self, where: PodLogs, pod: Json, *, service: str, until: datetime, limit: int) -> InstanceLog:
+        container = serving_container(pod, where.container)
+        previous = _has_failed_before(pod, container, until)
         name = pod["metadata"]["name"]
         path = f"/api/v1/namespaces/{where.namespace}/pods/{name}/log"
         query = {"container": container, "timestamps": "true"} | ({"previous": "true"} if previous else {})
@@ -101,25 +106,16 @@ def _pod(where: PodLogs, revision: str | None, instance: str | None) -> Json | N
 
 
 def _revision(pod: Json) -> str | None:
-    """Return the replica set, or the stateful set's revision, of a pod."""
-    owners = pod["metadata"].get("ownerReferences") or ()
-    if any(owner.get("kind") == "StatefulSet" for owner in owners):
-        return (pod["metadata"].get("labels") or {}).get("controller-revision-hash")
-    return next((owner.get("name") for owner in owners if owner.get("controller")), None)
+    return pod_revision(pod) or replica_set(pod["metadata"]["name"])
 
 
-def _container(pod: Json) -> str:
-    """Return the container with an accelerator, the first where none has one."""
-    containers = pod["spec"]["containers"]
-    limits = ((row["name"], (row.get("resources") or {}).get("limits") or {}) for row in containers)
-    return str(next((name for name, held in limits if any(key.startswith(GPU) for key in held)), containers[0]["name"]))
-
-
-def _ended(pod: Json, container: str) -> bool:
+def _has_failed_before(pod: Json, container: str, until: datetime) -> bool:
     """Whether the start of interest is the one before: the container ended, and waits or runs again."""
-    rows = (pod.get("status") or {}).get("containerStatuses") or ()
-    row: Json = next((row for row in rows if row.get("name") == container), {})
-    return "terminated" in (row.get("lastState") or {}) and "terminated" not in (row.get("state") or {})
+    row = status_of(pod, container)
+    if "terminated" not in (row.get("lastState") or {}) or "terminated" in (row.get("state") or {}):
+        return False
+    start = running_start(pod, container)
+    return start is None or start.since is None or until - start.since < SETTLED
 
 
 def _lines(raw: bytes) -> list[LogLine]:

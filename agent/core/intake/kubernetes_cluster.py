@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 from agent.core.intake.json_fields import facts, first_time, name, names, part, rows, text
@@ -79,6 +80,8 @@ def read_node(node: Mapping[str, Any], pods: Iterable[Mapping[str, Any]], readin
         named = name(part(pod, "metadata").get("name"))
         for said, at in rows_:
             when = first_time(at)
+            if _is_older(when, pod):
+                continue
             found.append(
                 signal(
                     pod_origin(pod, named),
@@ -94,6 +97,19 @@ def read_node(node: Mapping[str, Any], pods: Iterable[Mapping[str, Any]], readin
                 )
             )
     return found
+
+
+def is_node_trouble(body: Mapping[str, Any]) -> bool:
+    """Whether a v1 Node or an event about one says something of its pods."""
+    if "involvedObject" in body:
+        return body.get("type") == "Warning"
+    return any(True for _ in _troubles(body))
+
+
+def _is_older(at: datetime | None, pod: Mapping[str, Any]) -> bool:
+    """Whether something happened before the pod was made, so that it explains nothing of it."""
+    made = first_time(part(pod, "metadata").get("creationTimestamp"))
+    return at is not None and made is not None and at < made
 
 
 def _troubles(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -130,6 +146,8 @@ def read_node_event(
     said = ": ".join(filter(None, (text(event, "reason"), f"node {node}", text(event, "message"))))
     found: list[Signal | Ignored] = []
     for pod in pods:
+        if _is_older(at, pod):
+            continue
         named = name(part(pod, "metadata").get("name"))
         uids = [text(part(event, "metadata"), "uid"), event.get("count"), text(part(pod, "metadata"), "uid")]
         found.append(

@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -15,19 +16,22 @@ import structlog
 from agent.app import App
 from agent.core.intake.json_fields import first_time, part, rows, text, time_of
 from agent.core.intake.kubernetes import pod_origin, read_event, read_pod
-from agent.core.intake.kubernetes_cluster import read_node, read_node_event, read_workload
+from agent.core.intake.kubernetes_cluster import is_node_trouble, read_node, read_node_event, read_workload
 from agent.core.intake.origin import Ignored, Reading, ResourceRef
 from agent.core.intake.signal import Signal
 from agent.core.service.services import Service
 from agent.core.service.workload_ref import workload_ref
+from agent.core.value import digest
+from agent.entrypoints.monitor.log_monitor import LogMonitor
 from agent.errors import InputRejected, SreError
-from agent.ports.cluster import Change, Follower, Seen
+from agent.ports.cluster import Change, ContainerLogs, Follower, Seen
 from agent.ports.stage_context import Owner
 from agent.stages.signal_to_incident import signal_to_incident
 
 NEWS_S = 900  # of what is found at the first start: an end that is older, of what serves again, is history
 PENDING_S = 10.0  # a pod that no node takes for so long waits for something; for a moment it happens in any rollout
 KEEP_S = 30.0  # how often it is written down until when we have looked
+KEPT_OF_NODE = 20  # troubles of one node that are remembered for pods that are seen after them
 
 Pod = Mapping[str, Any]
 Reader = Callable[[Mapping[str, Any], Reading], list[Signal | Ignored]]
@@ -43,18 +47,24 @@ class ClusterMonitor:
         follower: Follows the cluster's objects.
         services: The watched services of this cluster.
         folder: Where it is kept until when we have looked, so that a successor knows what is news.
+        logs: Follows what their containers print.
     """
 
-    def __init__(self, app: App, follower: Follower, services: tuple[Service, ...], *, folder: Path) -> None:
+    def __init__(
+        self, app: App, follower: Follower, services: tuple[Service, ...], *, folder: Path, logs: ContainerLogs
+    ) -> None:
         self._app, self._follower = app, follower
-        self._workloads = {(at.namespace, at.name): s.name for s in services for at in [workload_ref(s)]}
+        self._workloads = {(at.namespace, at.name): s for s in services for at in [workload_ref(s)]}
         self._refs = tuple(workload_ref(s) for s in services)
         self._pods: dict[str, Pod] = {}
         self._waiting: dict[str, tuple[float, Change]] = {}
+        self._of_nodes: dict[str, deque[tuple[Reader, Change]]] = {}
         self._lock = threading.Lock()
         self._stopping = threading.Event()
-        self._seen_at = _SeenAt(folder / "cluster.json")
-        self._news_from = self._seen_at.read() or app.clock.now() - timedelta(seconds=NEWS_S)
+        self._seen_at = _SeenAt(folder / _state_file(services))
+        seen_at = self._seen_at.read()
+        self._news_from = seen_at or app.clock.now() - timedelta(seconds=NEWS_S)
+        self._logs = LogMonitor(app, logs, seen_at=seen_at)
         watches: list[Callable[[], None]] = [self._tell_waiting]
         watches += [partial(follower.follow, path, tell, fields=fields) for path, tell, fields in self._collections()]
         self._threads = [threading.Thread(target=work, daemon=True) for work in watches]
@@ -67,6 +77,7 @@ class ClusterMonitor:
     def stop(self) -> None:
         """End every watch."""
         self._stopping.set()
+        self._logs.stop()
         self._follower.stop()
         for thread in self._threads:
             thread.join(5)
@@ -78,9 +89,9 @@ class ClusterMonitor:
         for at in self._refs:
             path = f"/apis/apps/v1/namespaces/{at.namespace}/{at.kind}s"
             yield path, partial(self._told, read_workload), f"metadata.name={at.name}"
-        yield "/api/v1/nodes", partial(self._told, self._node), ""
+        yield "/api/v1/nodes", partial(self._of_node, self._node), ""
         about_nodes = "involvedObject.kind=Node"
-        yield "/api/v1/namespaces/default/events", partial(self._told, self._node_event), about_nodes
+        yield "/api/v1/namespaces/default/events", partial(self._of_node, self._node_event), about_nodes
 
     def _pod(self, change: Change) -> None:
         """Remember where the pod runs, and tell what it says of itself."""
@@ -90,14 +101,27 @@ class ClusterMonitor:
             first_seen = self._waiting.pop(uid, (time.monotonic(), change))[0]
             if change.seen is Seen.GONE:
                 self._pods.pop(uid, None)
+                self._logs.gone(uid)
                 return
             origin = pod_origin(pod, text(part(pod, "metadata"), "name"))
-            if not any(self._service(name, origin.namespace) for name in origin.names):
+            service = next(filter(None, (self._service(name, origin.namespace) for name in origin.names)), None)
+            if service is None:
                 return
+            node = text(part(pod, "spec"), "nodeName")
+            placed = bool(node) and not part(self._pods.get(uid, {}), "spec").get("nodeName")
             self._pods[uid] = _sketch(pod)
-            if not part(pod, "spec").get("nodeName"):
+            if not node:
                 self._waiting[uid] = (first_seen, change)
                 return
+            of_node = tuple(self._of_nodes.get(node, ())) if placed else ()
+        self._logs.observe(service, pod)
+        try:
+            for reader, told in of_node:  # the node was seen before its pod was
+                self._told(reader, told)
+        except SreError:
+            with self._lock:
+                self._pods.pop(uid, None)
+            raise
         read = read_pod if change.seen is Seen.CHANGED or not self._is_history(pod) else _standing_only
         self._told(read, change)
 
@@ -133,6 +157,17 @@ class ClusterMonitor:
         """Read what is said of a pod; that no node takes it stands in its status as long as it is so."""
         of_pod = part(event, "involvedObject").get("kind") == "Pod" and event.get("reason") != "FailedScheduling"
         return read_event(event, reading) if of_pod else []
+
+    def _of_node(self, read: Reader, change: Change) -> None:
+        """Tell what is said of a node, and remember it for pods there that are not known yet, as at the start."""
+        body = change.object
+        node = text(part(body, "involvedObject"), "name") or text(part(body, "metadata"), "name")
+        with self._lock:
+            if change.seen is Seen.GONE and "involvedObject" not in body:
+                self._of_nodes.pop(node, None)
+            elif change.seen is not Seen.GONE and is_node_trouble(body):
+                self._of_nodes.setdefault(node, deque(maxlen=KEPT_OF_NODE)).append((read, change))
+        self._told(read, change)
 
     def _node(self, node: Mapping[str, Any], reading: Reading) -> list[Signal | Ignored]:
         return read_node(node, self._pods_on(text(part(node, "metadata"), "name")), reading)
@@ -177,9 +212,10 @@ class ClusterMonitor:
         return replace(self._app.reading(), watched=self._watched)
 
     def _watched(self, ref: ResourceRef) -> str | None:
-        return self._service(ref.service, ref.namespace)
+        found = self._service(ref.service, ref.namespace)
+        return found.name if found else None
 
-    def _service(self, workload: str, namespace: str) -> str | None:
+    def _service(self, workload: str, namespace: str) -> Service | None:
         return self._workloads.get((namespace, workload))
 
 
@@ -191,8 +227,15 @@ def _standing_only(pod: Mapping[str, Any], reading: Reading) -> list[Signal | Ig
 def _sketch(pod: Pod) -> Pod:
     """What is kept of a pod: to whom it belongs and where it runs."""
     told = part(pod, "metadata")
-    kept = {key: told[key] for key in ("name", "namespace", "uid", "labels", "ownerReferences") if key in told}
+    keys = ("name", "namespace", "uid", "labels", "ownerReferences", "creationTimestamp")
+    kept = {key: told[key] for key in keys if key in told}
     return {"metadata": kept, "spec": {"nodeName": part(pod, "spec").get("nodeName")}}
+
+
+def _state_file(services: tuple[Service, ...]) -> str:
+    """Name the file of a cluster: those of several contexts are looked at each by itself."""
+    context = min((s.context or "" for s in services), default="")
+    return f"cluster-{digest(context)[:12]}.json" if context else "cluster.json"
 
 
 class _SeenAt:
@@ -214,5 +257,8 @@ class _SeenAt:
                 return
             self._kept = time.monotonic()
             fresh = self._path.with_suffix(".tmp")
-            fresh.write_text(json.dumps({"seen_at": at.isoformat()}))
-            fresh.rename(self._path)
+            try:
+                fresh.write_text(json.dumps({"seen_at": at.isoformat()}))
+                fresh.rename(self._path)
+            except OSError as error:  # a successor looks further back then
+                log.warning("cluster.seen_at_not_kept", error=str(error))

@@ -1,20 +1,23 @@
 """The watch against a real API server: every change once, whatever happens to the connection in between."""
 
+import http.server
 import json
 import select
 import socket
 import threading
 import time
 from contextlib import suppress
+from itertools import pairwise
 
 import pytest
 import requests
 from structlog.testing import capture_logs
 
 from agent.adapters.kubernetes.client import KubernetesApi, connect
-from agent.adapters.kubernetes.follow import Following
+from agent.adapters.kubernetes.follow import FIRST_WAIT_S, Following
 from agent.errors import DependencyFailed
 from agent.ports.cluster import Seen
+from tests.agent.adapters.kubernetes.test_client import server
 
 pytestmark = pytest.mark.xdist_group("kube")
 LIMIT_S = 30.0
@@ -223,3 +226,35 @@ def test_a_version_that_the_server_forgot_has_the_list_read_anew(kube_plane, fol
         until(lambda: heard.of("leaves")[-1][0] is Seen.GONE)
     assert any(row["event"] == "cluster.watch_expired" and row["path"] == events for row in logs)
     assert heard.names("old") == ["old"]
+
+
+class Hasty(http.server.BaseHTTPRequestHandler):
+    """Answers a list, and ends each watch at once."""
+
+    asked = ()
+
+    def do_GET(self):
+        self.asked.append(time.monotonic())
+        body = b"" if "watch=true" in self.path else b'{"metadata":{"resourceVersion":"1"},"items":[]}'
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+def test_a_watch_that_ends_at_once_is_not_asked_for_in_a_storm(tmp_path, heard):
+    """A proxy that does not know watches must not turn them into polling."""
+    asked = []
+    with server(type("Noted", (Hasty,), {"asked": asked}), tmp_path) as api:
+        follower = Following(api)
+        thread = threading.Thread(target=follower.follow, args=("/api/v1/pods", heard))
+        thread.start()
+        until(lambda: len(asked) >= 4)  # the list and three watches
+        follower.stop()
+        thread.join(15)
+    waits = [later - sooner for sooner, later in pairwise(asked[1:4])]
+    assert waits[0] >= FIRST_WAIT_S * 0.9
+    assert waits[1] >= FIRST_WAIT_S * 1.8
