@@ -14,12 +14,12 @@ from pydantic import Field, SecretStr
 
 from agent.core.decision.signed_request import webhook_secret
 from agent.core.incident.incident import Times
+from agent.core.service.cluster_rights import lease_name
 from agent.core.value import Value
 from agent.errors import SettingsRejected
 
 _IDENTITY = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 _KMS = re.compile(r"projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+/cryptoKeyVersions/[0-9]+")
-
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
@@ -38,13 +38,12 @@ class Settings(Value):
         bus: ``embedded`` or ``pubsub:PROJECT``.
         pubsub_emulator: ``HOST:PORT`` of Google's Pub/Sub emulator; None is the real service.
         platform: ``rehearsal:FOLDER`` (of examples/), ``cloud_run:PROJECT``, ``kubernetes[:CONTEXT]`` or ``host``.
-        cloud_run_emulator: ``HOST:PORT`` of a stand-in for Cloud Run's Admin API on this machine, for tests and
-            rehearsals: it is spoken to in the clear and without credentials. None is the real service.
+        cloud_run_emulator: ``HOST:PORT`` of a stand-in for Cloud Run on this machine, for tests; None is the real one.
         logging_emulator: The same for Cloud Logging.
         services: The file of watched services; None takes the rehearsal's own.
         policy: The policy file; None is the default policy, in which nothing is automatic.
         receipt_key: Signs decisions; embedded installations keep one in a file beside the store.
-        unattended: False asks a person about everything, whatever the policy calls automatic; ``watch`` sets it.
+        unattended: False asks a person about everything, whatever the policy says; ``watch`` sets it.
         follow_log: The log of a server that somebody else starts; ``watch --log`` sets it.
         restart_command: The operator's fixed words that restart that server; nothing is ever put into them.
         compression: Divides waits in a rehearsal; screens say so.
@@ -101,6 +100,7 @@ class Settings(Value):
     id_token_command: tuple[str, ...] = ()
     form_key: SecretStr | None = None
     bind: str = "127.0.0.1"
+    lease: str | None = None
     log_json: bool = False
 
     @property
@@ -318,11 +318,10 @@ WORDS: dict[str, _Word] = {
     "ID_TOKEN_AUDIENCES": _Word(
         field="id_token_audiences", read=_list, want="audiences of operators' ID tokens, separated by commas"
     ),
-    "ID_TOKEN_COMMAND": _Word(
-        field="id_token_command", read=_words, want="a command that prints an ID token, quoted as for a shell"
-    ),
+    "ID_TOKEN_COMMAND": _Word(field="id_token_command", read=_words, want="a quoted command that prints an ID token"),
     "FORM_KEY": _Word(field="form_key", read=_secret, want="a secret of 32 bytes or more"),
     "BIND": _Word(field="bind", read=lambda raw: str(ip_address(raw)), want="an IP address of this machine"),
+    "LEASE": _Word(field="lease", read=lease_name, want="namespace/name of a Lease, without which `up` waits"),
     "LOG_JSON": _Word(field="log_json", read=_switch, want="on | off"),
 }
 

@@ -1,6 +1,5 @@
 """What is read of a cluster besides its workloads: what happens there, logs, whose a token is, and who of us leads."""
 
-import re
 import secrets
 import socket
 from collections import defaultdict
@@ -9,21 +8,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent.adapters.kubernetes.client import KubernetesApi, connect
+from agent.adapters.kubernetes.container_log import FollowedLogs
 from agent.adapters.kubernetes.follow import Following
 from agent.adapters.kubernetes.lease import LeaderLease
 from agent.adapters.kubernetes.token_review import ClusterTokenReview
 from agent.adapters.logs.kubernetes import KubernetesLogs, PodLogs
 from agent.app.kubernetes_environment import api_of, watched_workloads
-from agent.core.service.cluster_rights import NODES, TOKENS, Right, workload_rights
+from agent.core.service.cluster_rights import NODES, TOKENS, Right, lease_name, lease_rights, workload_rights
 from agent.core.service.services import Service, Services
 from agent.core.service.workload_ref import workload_ref
 from agent.errors import InputRejected
 from agent.ports.clock import Clock
-from agent.ports.cluster import Follower, Leadership
+from agent.ports.cluster import ContainerLogs, Follower, Leadership
 from agent.ports.logs import Logs
 from agent.settings import Settings
-
-_LEASE = re.compile(r"[a-z0-9][a-z0-9-]{0,62}/[a-z0-9][a-z0-9.-]{0,252}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +29,7 @@ class WatchedCluster:
     """One cluster, and what is watched there."""
 
     follower: Follower
+    logs: ContainerLogs
     services: tuple[Service, ...]
 
 
@@ -54,7 +53,10 @@ def watched_clusters(
     found: dict[KubernetesApi, list[Service]] = defaultdict(list)
     for service in services:
         found[api(service)].append(service)
-    return tuple(WatchedCluster(follower=Following(at), services=tuple(there)) for at, there in found.items())
+    return tuple(
+        WatchedCluster(follower=Following(at), logs=FollowedLogs(at), services=tuple(there))
+        for at, there in found.items()
+    )
 
 
 def own_api(settings: Settings, open_client: Callable[[str | None], Any] = connect) -> KubernetesApi:
@@ -78,12 +80,14 @@ def open_leadership(api: KubernetesApi, lease: str, clock: Clock) -> Leadership:
     Raises:
         InputRejected: That is no such name.
     """
-    if not _LEASE.fullmatch(lease):
+    try:
+        lease_name(lease)
+    except ValueError as error:
         raise InputRejected(
             "nothing was started",
             why=f"the lease is {lease[:80]!r}, want NAMESPACE/NAME",
             hint="such as: sre-agent up --lease sre-agent/sre-agent",
-        )
+        ) from error
     namespace, _, name = lease.partition("/")
     holder = f"{socket.gethostname()}-{secrets.token_hex(4)}"  # a pod's host name is the pod's
     return LeaderLease(api, namespace=namespace, name=name, holder=holder, clock=clock)
@@ -112,11 +116,12 @@ def missing_rights(settings: Settings, services: Services) -> tuple[Right, ...]:
         SettingsRejected: No workload is watched, or nothing leads to an API server.
         SreError: An API server did not answer.
     """
-    watched = watched_workloads(settings, services)
     api = api_of(settings)
-    missing = [
-        right for service in watched for right in workload_rights([service]) if not is_allowed(api(service), right)
-    ]
+    missing: list[Right] = []
+    for cluster in watched_clusters(api, watched_workloads(settings, services)):
+        at = api(cluster.services[0])
+        missing += [right for right in (*workload_rights(cluster.services), *NODES) if not is_allowed(at, right)]
     around = own_api(settings)
-    missing += [right for right in (*NODES, *TOKENS) if not is_allowed(around, right)]
+    own = (*TOKENS, *(lease_rights(settings.lease) if settings.lease else ()))
+    missing += [right for right in own if not is_allowed(around, right)]
     return tuple(dict.fromkeys(missing))

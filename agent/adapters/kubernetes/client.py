@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from agent.adapters.kubernetes.errors import patch_failed, translated
+from agent.adapters.kubernetes.gke import PREFIX, gke_configuration
 from agent.errors import DependencyFailed, InputRejected, SettingsRejected, SreError, StateConflict
 from agent.strict_json import read_object
 
@@ -25,12 +26,15 @@ def connect(context: str | None = None, *, kubeconfig: str | None = None) -> Any
     """Return an official ``ApiClient``.
 
     Args:
-        context: A context of the kubeconfig; None takes its current one.
+        context: A context of the kubeconfig, or ``gke:PROJECT/LOCATION/CLUSTER``, which needs none; None takes the
+            current one of the kubeconfig.
         kubeconfig: Where it lies; None is where kubectl looks, KUBECONFIG or ``~/.kube/config``. Without a file there,
             and with a service account's token mounted, the cluster around us is meant.
 
     Raises:
         SettingsRejected: Nothing leads to an API server.
+        PolicyRefused: The account may not look at that GKE cluster.
+        DependencyFailed: Google did not say where it is.
     """
     try:
         from kubernetes import client, config
@@ -42,10 +46,14 @@ def connect(context: str | None = None, *, kubeconfig: str | None = None) -> Any
         ) from error
     found, load = client.Configuration(), cast("Any", config)  # untyped
     try:
-        if kubeconfig is None and context is None and in_cluster():
+        if context is not None and context.startswith(PREFIX):
+            found = gke_configuration(context)
+        elif kubeconfig is None and context is None and in_cluster():
             load.load_incluster_config(client_configuration=found)
         else:
             load.load_kube_config(config_file=kubeconfig, context=context, client_configuration=found)
+    except SreError:
+        raise
     except Exception as error:
         raise SettingsRejected(
             "no Kubernetes cluster can be reached",

@@ -100,20 +100,26 @@ class LeaderLease:
                 return
 
     def _renew(self) -> None:
-        while not self._released.wait(RENEW_S):
-            try:
-                lease = self._api.find(f"{self._collection}/{self._name}")
-                if lease is None or _spec(lease).get("holderIdentity") != self._holder:
-                    break
-                self._write(lease, anew=False)
-            except SreError as error:
-                log.warning("leader.not_renewed", lease=self._name, error=str(error))
-            if not self.leads():
-                break
-        if not self._released.is_set():
-            log.error("leader.lost", lease=self._name)
-            self._lost.set()
-            self._when_lost()
+        """Renew until the Lease is given back or lost; whatever ends this otherwise is a loss too."""
+        try:
+            while not self._released.wait(RENEW_S) and self._renewed():
+                continue
+        finally:
+            if not self._released.is_set():
+                log.error("leader.lost", lease=self._name)
+                self._lost.set()
+                self._when_lost()
+
+    def _renewed(self) -> bool:
+        """Renew once; False where we do not lead any more."""
+        try:
+            lease = self._api.find(f"{self._collection}/{self._name}")
+            if lease is None or _spec(lease).get("holderIdentity") != self._holder:
+                return False
+            self._write(lease, anew=False)
+        except SreError as error:
+            log.warning("leader.not_renewed", lease=self._name, error=str(error))
+        return self.leads()
 
     def _is_free(self, lease: Json | None, *, since_s: float) -> bool:
         spec = _spec(lease)

@@ -56,7 +56,7 @@ def _one(item: object, body: Mapping[str, Any], reading: Reading) -> Signal | Ig
         raise missing(SHAPE, "status", item.get("status"))
     labels, notes = part(item, "labels"), part(item, "annotations")
     started, ended = text(item, "startsAt"), text(item, "endsAt")
-    pod = name(labels.get("pod"))
+    pod = name(labels.get("exported_pod")) or name(labels.get("pod"))
     said = ": ".join(filter(None, (text(labels, "alertname"), text(notes, "summary", "description", "message"))))
     return alert(
         _origin(labels, pod),
@@ -90,7 +90,7 @@ def _origin(labels: Mapping[str, Any], pod: str | None) -> Origin:
     if labels.get("cluster") == "__run__":
         platform = CLOUD_RUN
     else:
-        platform = KUBERNETES if pod or "namespace" in labels else UNKNOWN
+        platform = KUBERNETES if pod or "namespace" in labels or "exported_namespace" in labels else UNKNOWN
     return Origin(
         shape=SHAPE,
         platform=platform,
@@ -106,7 +106,9 @@ def _origin(labels: Mapping[str, Any], pod: str | None) -> Origin:
             labels.get("model_name"),
             labels.get("instance"),
         ),
-        namespace=text(labels, "namespace"),
+        namespace=text(
+            labels, "exported_namespace", "namespace"
+        ),  # Prometheus renames what its target's own labels hide
         project=text(labels, "project_id"),
         location=text(labels, "location", "region", "zone"),
         labels=labels,

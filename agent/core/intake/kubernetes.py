@@ -14,6 +14,7 @@ from agent.core.value import digest
 
 _SAFE = "bcdfghjklmnpqrstvwxz2456789"  # the alphabet of generated suffixes: k8s.io/apimachinery util/rand
 _DEPLOYED = re.compile(rf"^(?P<workload>.+)-(?P<hash>[{_SAFE}]{{6,10}})-[{_SAFE}]{{5}}$")
+_REPLICA_SET = re.compile(rf"^(?P<workload>.+)-[{_SAFE}]{{6,10}}$")
 _ORDINAL = re.compile(r"^(?P<workload>.+)-\d{1,5}$")
 _UNASKED = frozenset({"PreemptionByScheduler", "DeletionByTaintManager", "TerminationByKubelet", "DeletionByPodGC"})
 """Reasons of the condition DisruptionTarget where the cluster took a pod and nobody asked for it (Kubernetes 1.26)."""
@@ -36,11 +37,11 @@ def replica_set(pod: str) -> str | None:
 def read_event(event: Mapping[str, Any], reading: Reading) -> list[Signal | Ignored]:
     """Return the signal of a v1 Event as an exporter posts it, outside a log entry."""
     told = part(event, "involvedObject")
-    pod = name(told.get("name"))
+    owner, revision, pod = _about(text(told, "kind"), name(told.get("name")))
     origin = Origin(
         shape="Kubernetes event",
         platform=KUBERNETES,
-        names=names(pod and workload(pod)),
+        names=names(owner),
         namespace=text(told, "namespace"),
     )
     at = first_time(event.get("lastTimestamp"), event.get("eventTime"), event.get("firstTimestamp"))
@@ -61,13 +62,25 @@ def read_event(event: Mapping[str, Any], reading: Reading) -> list[Signal | Igno
             source=Source.PLATFORM_LOG,
             at=at,
             said=said,
-            revision=pod and replica_set(pod),
+            revision=revision,
             instance=pod,
             severity="WARNING" if event.get("type") == "Warning" else "INFO",
             fields=event_fields(event),
             end=event_end(event),
         )
     ]
+
+
+def _about(kind: str, named: str | None) -> tuple[str | None, str | None, str | None]:
+    """Return workload, revision and pod of what an event is about; an event without a kind is about a pod."""
+    if named is None:
+        return None, None, None
+    if kind == "ReplicaSet":
+        found = _REPLICA_SET.match(named)
+        return (found["workload"], named, None) if found else (named, None, None)
+    if kind not in {"", "Pod"}:
+        return named, None, None
+    return workload(named), replica_set(named), named
 
 
 def event_end(event: Mapping[str, Any]) -> End | None:

@@ -8,7 +8,8 @@ from typing import Any
 
 from agent.core.intake.json_fields import cut, missing
 from agent.core.intake.signal import LIVE, AlertState, End, Signal, Source, Stop
-from agent.core.service.services import Services
+from agent.core.service.services import Service, Services
+from agent.core.service.workload_ref import workload_ref
 from agent.core.value import Value
 
 OWN_PREFIX = "sre-"
@@ -207,19 +208,36 @@ def signal(
 
 
 def watched_by(services: Services) -> Watched:
-    """Return the lookup for what ``services.toml`` watches; project and location must agree where both are given.
+    """Return the lookup for what ``services.toml`` watches; project, location and namespace must agree where both say.
 
+    On Kubernetes a body names the workload, which may be called differently from its service, and the same name in
+    another namespace is another workload. A name that stands for several is nobody's.
     Where nothing is listed, everything is watched under the name in the body.
     """
     if not services.services:
         return watch_everything
 
     def find(place: ResourceRef) -> str | None:
+        if place.platform in {KUBERNETES, UNKNOWN}:
+            found = [s for s in services.services if s.platform == KUBERNETES and _is_workload(s, place)]
+            if found:
+                return found[0].name if len(found) == 1 else None
         where = {"project_id": place.project, "location": place.location}
         where = {key: value for key, value in where.items() if value}
-        found = services.by_labels({"service_name": place.service} | where) or services.by_labels(
+        named = services.by_labels({"service_name": place.service} | where) or services.by_labels(
             {**place.labels, **where}
         )
-        return found.name if found else None
+        return named.name if named and _agrees(named, place) else None
 
     return find
+
+
+def _is_workload(service: Service, place: ResourceRef) -> bool:
+    return workload_ref(service).name == place.service and _agrees(service, place)
+
+
+def _agrees(service: Service, place: ResourceRef) -> bool:
+    """Whether the namespace is the service's own; one that names neither it nor a workload is known by its labels."""
+    if service.platform != KUBERNETES or not place.namespace or not (service.namespace or service.workload):
+        return True
+    return workload_ref(service).namespace == place.namespace

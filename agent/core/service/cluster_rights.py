@@ -1,10 +1,13 @@
 """What the agent may do in a cluster: the verbs of its Roles, no more and no less than its calls need."""
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from agent.core.service.services import Service
 from agent.core.service.workload_ref import workload_ref
+
+_LEASE = re.compile(r"[a-z0-9][a-z0-9-]{0,62}/[a-z0-9][a-z0-9.-]{0,252}")
 
 
 class Right(NamedTuple):
@@ -38,6 +41,30 @@ NODES: Final = (
     Right("watch", "", "events", "default", why="an Xid of a node is not noticed"),
 )
 TOKENS: Final = (Right("create", "authentication.k8s.io", "tokenreviews", why="no Kubernetes token can decide"),)
+
+
+def lease_name(raw: str) -> str:
+    """Return the name of a Lease, ``NAMESPACE/NAME``.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if not _LEASE.fullmatch(raw):
+        raise ValueError(raw)
+    return raw
+
+
+def lease_rights(lease: str) -> tuple[Right, ...]:
+    """Return what the lock among replicas needs; a creation cannot be narrowed to a name.
+
+    Args:
+        lease: ``NAMESPACE/NAME``.
+    """
+    namespace, _, name = lease.partition("/")
+    why = "no replica can lead: sre-agent up waits for ever"
+    group, kind = "coordination.k8s.io", "leases"
+    made = Right("create", group, kind, namespace, why=f"{why}, unless the Lease exists")
+    return (made, *(Right(verb, group, kind, namespace, name, why) for verb in ("get", "patch")))
 
 
 def workload_rights(services: Iterable[Service]) -> Iterator[Right]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from agent.entrypoints.console.server import BACKLOG, ConsoleServer, Wsgi
+from agent.entrypoints.http.slack_request import BODY_LIMIT
 from agent.errors import InputRejected
 
 ADDRESS = "127.0.0.1"
@@ -44,14 +45,15 @@ def claim(port: int, address: str = ADDRESS) -> socket.socket:
     return held
 
 
-def local_server(app: Wsgi, *, at: socket.socket) -> ConsoleServer:
+def local_server(app: Wsgi, *, at: socket.socket, limit: int = BODY_LIMIT) -> ConsoleServer:
     """Return a server; ``serve_forever()`` runs it, ``shutdown()`` ends it.
 
     Args:
         app: The console.
         at: What :func:`claim` gave; the server keeps a handle of its own, the caller closes this one.
+        limit: Most bytes of a body.
     """
-    return ConsoleServer(app, listener=at.dup())
+    return ConsoleServer(app, listener=at.dup(), limit=limit)
 
 
 def standby(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:

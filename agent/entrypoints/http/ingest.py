@@ -4,25 +4,29 @@ import base64
 import binascii
 import hashlib
 import hmac
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import structlog
 from flask import Flask, request
 
 from agent.app import App
 from agent.core.intake.json_fields import shown
-from agent.core.intake.origin import Reading
+from agent.core.intake.origin import Ignored, IgnoredBecause, Reading
 from agent.core.intake.read import BODY_LIMIT, shape_of, signals_of
 from agent.core.intake.signal import LIVE
 from agent.core.value import short_id
-from agent.entrypoints.http.application import Door
+from agent.entrypoints.http.application import Door, Wsgi, make_http_app
 from agent.errors import DependencyFailed, InputRejected, SettingsRejected, SreError
 from agent.ports.bus import Message, Topic
 from agent.strict_json import read_object
 
 SECRET_BYTES = 16  # the least length of a secret
 PROOF_HEADER = "x-sre-secret"
+INGEST_PATH = "/ingest/"
+SENT_LIMIT = BODY_LIMIT  # bytes of one post: several alerts in one body
+SHOWN = 5  # names in an answer
 SHAPES_OF: dict[str, frozenset[str]] = {
     "alertmanager": frozenset({"alertmanager"}),
     "azure": frozenset({"azure_alert", "container_apps"}),
@@ -130,6 +134,8 @@ def alerts(app: App) -> Door:
                 )
                 if accepted.message is not None:
                     app.bus.publish(accepted.message)
+                else:
+                    log.info("alert.ignored", sender=name, says=accepted.says)
             except SreError as error:
                 status, says = answer_to(error)
                 log.warning("alert.refused", status=status, error=str(error))
@@ -137,6 +143,21 @@ def alerts(app: App) -> Door:
             return f"{accepted.says}\n", 200
 
     return add
+
+
+def beside_console(console: Wsgi, app: App) -> Wsgi:
+    """Return a web application that lets senders in under ``POST /ingest/NAME``, and everybody else to the console.
+
+    Raises:
+        SettingsRejected: A sender of the settings cannot be checked.
+    """
+    door = make_http_app(alerts(app))
+
+    def both(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        sends = str(environ.get("PATH_INFO", "")).startswith(INGEST_PATH)
+        return (door if sends else console)(environ, start)
+
+    return both
 
 
 def ingest(
@@ -172,7 +193,7 @@ def ingest(
         )
     taken = signals_of(_permitted(sender, read_object(body, what="body", limit=BODY_LIMIT)), reading)
     if not taken.signals:
-        return Accepted(message=None, says="ignored: " + ", ".join(sorted({item.because for item in taken.ignored})))
+        return Accepted(message=None, says=_ignored(taken.ignored))
     text = body.decode()
     message = Message(
         id=short_id("alert", {"sender": sender.name, "body": text}),
@@ -180,7 +201,17 @@ def ingest(
         data=text,
         attributes={"run": LIVE, "kind": taken.shape, "sender": sender.name},
     )
-    return Accepted(message=message, says=f"accepted {len(taken.signals)}")
+    also = f"; {_ignored(taken.ignored)}" if taken.ignored else ""
+    return Accepted(message=message, says=f"accepted {len(taken.signals)}{also}")
+
+
+def _ignored(items: tuple[Ignored, ...]) -> str:
+    """Say what became no signal and why, each name once; who sent it can mend it where it should have been one."""
+    said = list(dict.fromkeys(f"{item.because} {shown(item.what)}" if item.what else item.because for item in items))
+    more = f" and {len(said) - SHOWN} more" if len(said) > SHOWN else ""
+    unknown = any(item.because is IgnoredBecause.NOT_WATCHED for item in items)
+    hint = ". Hint: name its service, workload and namespace in services.toml" if unknown else ""
+    return f"ignored: {', '.join(said[:SHOWN])}{more}{hint}"
 
 
 def answer_to(error: SreError) -> tuple[int, str]:

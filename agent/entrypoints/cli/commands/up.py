@@ -5,6 +5,7 @@ import signal
 import socket
 import sys
 import threading
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--lease",
         metavar="NAMESPACE/NAME",
-        help="work only while this process holds that Lease of the cluster; other replicas wait",
+        help="work only while this process holds that Lease of the cluster; other replicas wait (default: LEASE)",
     )
     parser.add_argument("--example", metavar="FOLDER", help="rehearse this recorded incident (a folder of examples/)")
     parser.add_argument(
@@ -71,24 +72,36 @@ def run(args: argparse.Namespace) -> int:
         stopping = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stopping.set())
-        leadership = _lead(args.lease, settings, held, stopping) if args.lease else None
-        if stopping.is_set():
-            return 0
-        with state_lock(settings):
-            return _serve(args, settings, held, stopping, leadership)
+        with ExitStack() as stack:
+            lease = args.lease or settings.lease
+            leadership = _lead(lease, settings, held, stopping, stack) if lease else None
+            if lease is None:
+                stack.enter_context(state_lock(settings))
+            return 0 if stopping.is_set() else _serve(args, settings, held, stopping, leadership)
 
 
-def _lead(lease: str, settings: "Settings", held: socket.socket, stopping: threading.Event) -> "Leadership":
-    """Wait until this replica leads; meanwhile the port says that it is well and waits."""
+def _lead(
+    lease: str, settings: "Settings", held: socket.socket, stopping: threading.Event, stack: ExitStack
+) -> "Leadership":
+    """Wait until this replica leads and its predecessor has left the state folder.
+
+    Meanwhile the port says that it is well and waits. A predecessor that was only paused leaves when it notices.
+    """
     from agent.app.cluster_access import open_leadership, own_api
+    from agent.app.state_lock import state_lock
     from agent.app.stores import machine_clock
     from agent.entrypoints.console.serve import local_server, standby
+    from agent.errors import StateConflict
 
     leadership = open_leadership(own_api(settings), lease, machine_clock())
     server = local_server(standby, at=held)
     threading.Thread(target=server.serve_forever, name="standby", daemon=True).start()
     print(f"waiting for the lease {lease}", file=sys.stderr)
-    leadership.hold(stopping)
+    if leadership.hold(stopping):
+        stack.callback(leadership.release)
+        leadership.when_lost(stopping.set)
+        with suppress(StateConflict):  # we were told to stop, or lost the Lease, while another process held the folder
+            stack.enter_context(state_lock(settings, wait_until=stopping))
     server.shutdown()
     return leadership
 
@@ -109,12 +122,14 @@ def _serve(
     if leadership is not None:
         environment = replace(app.environment, platform_of=leading(app.environment.platform_of, leadership.leads))
         app = replace(app, environment=environment)
-        leadership.when_lost(stopping.set)
     _check_databases(app, anew=args.pair_databases)
     server = console_server(app, held)
     pool = app.worker(handlers(app), threads=THREADS)
     ticker = Ticker(app, every_s=max(app.rules.times.poll_s / 2, 0.2))
-    monitors = [ClusterMonitor(app, at.follower, at.services, folder=settings.state) for at in app.environment.clusters]
+    monitors = [
+        ClusterMonitor(app, at.follower, at.services, folder=settings.state, logs=at.logs)
+        for at in app.environment.clusters
+    ]
     if args.example:
         publish_example(app, Path(args.example))
     threading.Thread(target=server.serve_forever, name="console", daemon=True).start()
@@ -132,8 +147,6 @@ def _serve(
     ticker.stop()
     ended = pool.stop(timeout_s=20)
     led = leadership is None or leadership.leads()
-    if leadership is not None:
-        leadership.release()
     return 0 if ended and led else 3
 
 
@@ -181,7 +194,9 @@ def console_server(app: "App", held: socket.socket) -> "ConsoleServer":
     from agent.entrypoints.http.authenticator import TOKEN_HEADER
     from agent.entrypoints.http.decide import beside
     from agent.entrypoints.http.decide_service import open_decide_service
+    from agent.entrypoints.http.ingest import SENT_LIMIT, beside_console
     from agent.entrypoints.http.operators import operators
+    from agent.entrypoints.http.slack_request import BODY_LIMIT
     from agent.ports.stage_context import Owner
 
     review = app.environment.token_review
@@ -193,11 +208,13 @@ def console_server(app: "App", held: socket.socket) -> "ConsoleServer":
         wait_factor=app.environment.wait_factor,
         name_of=name_of(service) if review is not None else None,
     )
-    server = local_server(pages, at=held)
+    server = local_server(pages, at=held, limit=SENT_LIMIT if app.settings.ingest_secrets else BODY_LIMIT)
     if app.settings.trusts_this_machine:
         server.app = beside(pages, service)
     else:
         server.app = beside(pages, service, operators(service), by_header=TOKEN_HEADER)
+    if app.settings.ingest_secrets:
+        server.app = beside_console(server.app, app)
     return server
 
 

@@ -102,19 +102,52 @@ def test_a_lease_that_another_one_took_is_lost_for_good(replica_of):
 
 
 def test_of_two_at_once_one_leads(replica_of):
+    """Each of the others has looked at the Lease again after somebody leads, and waits."""
     replicas = [replica_of(name) for name in "abcd"]
+    looks = {r: threading.Semaphore(0) for r in replicas}
+    for replica in replicas:
+        replica._api = Looking(replica._api, looks[replica])
     stopping = threading.Event()
     threads = [threading.Thread(target=r.hold, args=(stopping,)) for r in replicas]
     for thread in threads:
         thread.start()
     end = time.monotonic() + 10
-    while not any(r.leads() for r in replicas) and time.monotonic() < end:
-        time.sleep(0.02)
-    time.sleep(0.3)
+    while not (leading_now := [r for r in replicas if r.leads()]) and time.monotonic() < end:
+        assert looks[replicas[0]].acquire(timeout=10)
+    for waits in (r for r in replicas if r not in leading_now):
+        while looks[waits].acquire(blocking=False):
+            continue
+        assert all(looks[waits].acquire(timeout=10) for _ in range(2)), "it does not look any more"
     assert [r.leads() for r in replicas].count(True) == 1
     stopping.set()
     for thread in threads:
         thread.join(10)
+
+
+class Looking:
+    """The API server, and a mark for each look at the Lease."""
+
+    def __init__(self, api, looks):
+        self._api, self._looks = api, looks
+
+    def find(self, path):
+        found = self._api.find(path)
+        self._looks.release()
+        return found
+
+    def __getattr__(self, name):
+        return getattr(self._api, name)
+
+
+def test_a_renewal_that_breaks_is_a_loss(replica_of, monkeypatch):
+    """A bug of ours in the thread that renews must not leave a process that neither works nor ends."""
+    first, lost = replica_of("a"), threading.Event()
+    monkeypatch.setattr(threading, "excepthook", lambda _args: None)
+    assert holds_within(first, 10)
+    first.when_lost(lost.set)
+    monkeypatch.setattr(first, "_api", None)
+    assert lost.wait(10)
+    assert not first.leads()
 
 
 class Made:

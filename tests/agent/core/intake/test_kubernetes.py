@@ -33,6 +33,24 @@ def test_an_event_outside_a_log_entry_is_read_alike(sample):
     assert found.at.isoformat() == "2026-11-20T10:15:32+00:00"
 
 
+@pytest.mark.parametrize(
+    ("kind", "named", "found"),
+    [
+        ("Pod", "vllm-56494768b7-544n6", ("vllm", "vllm-56494768b7", "vllm-56494768b7-544n6")),
+        ("ReplicaSet", "vllm-56494768b7", ("vllm", "vllm-56494768b7", None)),
+        ("ReplicaSet", "by-hand", ("by-hand", None, None)),
+        ("Deployment", "vllm-0", ("vllm-0", None, None)),
+        ("StatefulSet", "vllm", ("vllm", None, None)),
+    ],
+)
+def test_an_event_belongs_to_the_workload_of_what_it_is_about(kind, named, found):
+    """An exporter posts all kinds: pods that a quota refuses are told by their replica set."""
+    event = {"involvedObject": {"kind": kind, "name": named}, "reason": "FailedCreate", "message": "exceeded quota",
+             "type": "Warning", "lastTimestamp": "2026-11-22T10:00:00Z"}  # fmt: skip
+    (told,) = read_event(event, Reading())
+    assert (told.service, told.revision, told.instance) == found
+
+
 def test_a_whole_pod_is_named_by_its_metadata(sample):
     """Name, namespace and the killed container: its end, and how the pod stands; told again they are the same."""
     status = sample("k8s_pod_status_oomkilled")

@@ -127,3 +127,81 @@ SERVICES = parse_services(
 def test_a_place_is_a_watched_service_by_name_or_by_mark(place, found):
     """Project and location must agree where both sides name them."""
     assert watched_by(SERVICES)(place) == found
+
+
+IN_CLUSTERS = parse_services(
+    """
+    [[service]]
+    name = "gemma"
+    platform = "kubernetes"
+    namespace = "llm"
+    workload = "deployment/vllm"
+    model = "m"
+    accelerator = "nvidia-l4"
+    owner = "console"
+
+    [[service]]
+    name = "vllm"
+    platform = "kubernetes"
+    namespace = "batch"
+    workload = "statefulset/worker"
+    model = "m"
+    accelerator = "nvidia-l4"
+    owner = "console"
+
+    [[service]]
+    name = "twin"
+    platform = "kubernetes"
+    namespace = "other"
+    workload = "statefulset/worker"
+    model = "m"
+    accelerator = "nvidia-l4"
+    owner = "console"
+    """
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "namespace", "found"),
+    [
+        ("vllm", "llm", "gemma"),
+        ("worker", "batch", "vllm"),
+        ("worker", "other", "twin"),
+        ("worker", "", None),
+        ("vllm", "", "gemma"),
+        ("vllm", "elsewhere", None),
+        ("gemma", "llm", "gemma"),
+        ("gemma", "elsewhere", None),
+        ("nobody", "llm", None),
+    ],
+    ids=[
+        "by workload, not the service of that name",
+        "one of two in its namespace",
+        "the other one",
+        "two of that name, no namespace",
+        "one of that workload, no namespace",
+        "that name in another namespace",
+        "by the service's own name",
+        "its own name in another namespace",
+        "nobody",
+    ],
+)
+def test_a_workload_of_a_cluster_is_the_service_that_names_it(name, namespace, found):
+    """A pod of the same name in another namespace is somebody else's."""
+    place = ResourceRef(service=name, platform="kubernetes", namespace=namespace)
+    assert watched_by(IN_CLUSTERS)(place) == found
+
+
+def test_an_event_and_an_alert_of_a_pod_find_their_service():
+    """As kubernetes-event-exporter and Alertmanager with kube-state-metrics post them."""
+    reading, pod = Reading(watched=watched_by(IN_CLUSTERS)), "vllm-7d9f8b6c5-x2x4z"
+    about = {"kind": "Pod", "name": pod, "namespace": "llm"}
+    event = {"involvedObject": about, "reason": "BackOff", "message": "Back-off restarting failed container",
+             "type": "Warning", "lastTimestamp": "2026-11-22T10:00:00Z"}  # fmt: skip
+    (told,) = signals_of(event, reading).signals
+    assert (told.service, told.revision, told.instance) == ("gemma", "vllm-7d9f8b6c5", pod)
+    labels = {"alertname": "KubePodCrashLooping", "exported_namespace": "llm", "exported_pod": pod,
+              "namespace": "monitoring", "pod": "kube-state-metrics-5d5c9b6d4f-bcdfg", "service": "kube-state-metrics"}  # fmt: skip
+    alert = {"status": "firing", "labels": labels, "startsAt": "2026-11-22T10:00:00Z", "fingerprint": "f"}
+    (told,) = signals_of({"version": "4", "groupKey": "g", "alerts": [alert]}, reading).signals
+    assert (told.service, told.instance) == ("gemma", pod)

@@ -1,6 +1,8 @@
 """Senders that post: their proof, their size, their shape, and only then a message."""
 
 import base64
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -92,9 +94,23 @@ def test_a_body_that_this_sender_may_not_send_is_refused(body):
 
 
 def test_what_nobody_watches_is_answered_and_not_published():
-    """The sender did nothing wrong."""
+    """The sender did nothing wrong; the answer names what it sent and where that would be listed."""
     accepted = send("alertmanager", PROOFS["header"], watched=lambda place: None)
-    assert (accepted.message, accepted.says) == (None, "ignored: not_watched")
+    assert accepted.message is None
+    assert re.fullmatch(
+        r"ignored: not_watched '\S+'. Hint: name its service, workload and namespace in services.toml", accepted.says
+    )
+
+
+def test_what_is_watched_among_others_is_accepted_and_the_others_are_named():
+    alerts = json.loads(BODY)["alerts"] * 8
+    for number, alert in enumerate(alerts[1:]):
+        alerts[number + 1] = alert | {"labels": {"service": f"other{number}"}, "fingerprint": str(number)}
+    body = json.dumps(json.loads(BODY) | {"alerts": alerts}).encode()
+    first = alerts[0]["labels"]
+    accepted = send("alertmanager", PROOFS["header"], body, watched=lambda p: "x" if p.labels == first else None)
+    assert accepted.says.startswith("accepted 1; ignored: not_watched 'other0', ")
+    assert "and 2 more" in accepted.says
 
 
 @pytest.mark.parametrize(

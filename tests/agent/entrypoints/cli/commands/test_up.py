@@ -1,5 +1,6 @@
 """What the whole service in one process shows of itself."""
 
+import json
 import os
 import signal
 import socket
@@ -46,6 +47,49 @@ def test_its_console_says_how_old_its_queue_is(tmp_path: Path, waits_s: int) -> 
     with closing(server):
         said = Client(server.app).get("/metrics", **here).get_data(as_text=True)
     assert f"sre_queue_age_seconds {waits_s}.000\n" in said
+
+
+ALERT = {
+    "version": "4", "groupKey": "g", "receiver": "r",
+    "alerts": [{"status": "firing", "fingerprint": "f", "startsAt": "2026-11-21T03:00:00Z",
+                "labels": {"alertname": "VllmDown", "service": "gemma4-26b"}}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("path", "secret", "status"),
+    [
+        ("/ingest/alertmanager", "0123456789abcdef-s3cret", 200),
+        ("/ingest/alertmanager", "another", 401),
+        ("/ingest/kubernetes", "0123456789abcdef-s3cret", 401),
+    ],
+    ids=["known", "wrong secret", "another sender"],
+)
+def test_senders_that_cannot_publish_are_let_in_by_their_secret(tmp_path, path, secret, status):
+    """In a cluster nothing else takes Alertmanager's and the event exporter's posts."""
+    clock = SteppedClock(datetime(2026, 11, 21, 3, 0, tzinfo=UTC))
+    environ = {"INGEST_SECRETS": "alertmanager=0123456789abcdef-s3cret"}
+    settings = read_settings(environ, platform=f"rehearsal:{EXAMPLE}")
+    installation = build_app_in_memory(settings, clock=clock, state=tmp_path)
+    (service, *_) = installation.services.services
+    body = json.loads(json.dumps(ALERT).replace("gemma4-26b", service.name))
+    with claim(0) as held:
+        server = console_server(installation, held)
+    with closing(server):
+        said = Client(server.app).post(path, json=body, headers={"Authorization": f"Bearer {secret}"})
+    assert said.status_code == status
+    clock.step(5)
+    assert installation.queue.oldest_s() == (5 if status == 200 else 0)
+
+
+def test_without_a_sender_nothing_is_taken(tmp_path):
+    settings = read_settings({}, platform=f"rehearsal:{EXAMPLE}")
+    clock = SteppedClock(datetime(2026, 11, 21, 3, 0, tzinfo=UTC))
+    installation = build_app_in_memory(settings, clock=clock, state=tmp_path)
+    with claim(0) as held:
+        server = console_server(installation, held)
+    with closing(server):
+        assert Client(server.app).post("/ingest/alertmanager", json=ALERT).status_code in {403, 404, 405}
 
 
 @pytest.mark.parametrize("port", ["-1", "65536", "99999", "x", ""])
