@@ -1,5 +1,6 @@
 """What every test may use: Google's emulators, where they are installed."""
 
+import gc
 import hashlib
 import os
 
@@ -47,12 +48,41 @@ def firestore_project(firestore_emulator, request):
     return f"p-{hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:12]}"
 
 
+PLANES = pytest.StashKey[list]()
+
+
 @pytest.fixture(scope="session")
-def kube_plane(tmp_path_factory):
-    """A real Kubernetes control plane, one for the session: tests that use it are of the xdist group ``kube``."""
-    plane = kube.start_plane(tmp_path_factory.mktemp("kube"), users=("repairer",))
-    yield plane
-    kube.rig("control_plane").stop(plane.directory)
+def kube_plane(request, tmp_path_factory):
+    """A real Kubernetes control plane, one for the session; all tests that use it run on one worker in a row."""
+    running = kube.start_plane(tmp_path_factory.mktemp("kube"), users=("repairer",))
+    request.config.stash[PLANES] = [running]
+    yield running
+    end_planes(request.config)
+
+
+def end_planes(config):
+    planes = config.stash.get(PLANES, [])
+    while planes:
+        kube.rig("control_plane").stop(planes.pop().directory)
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "kube_plane" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("kube"), append=False)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item, nextitem):
+    """End the control plane behind the last test that uses it: idle, it takes a tenth of a core from all the others."""
+    if os.environ.get("PYTEST_XDIST_WORKER") and "kube_plane" not in getattr(nextitem, "fixturenames", ()):
+        end_planes(item.config)
+
+
+def pytest_sessionstart():
+    """Whatever is imported stays; to look through it for garbage again and again takes a fifth of a long run."""
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 100)
 
 
 @pytest.fixture

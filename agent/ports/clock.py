@@ -1,6 +1,6 @@
 """The clock: time as the stages see it."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, Protocol, runtime_checkable
 
 from agent.errors import DependencyFailed
@@ -27,6 +27,18 @@ class ComparedClock(Clock, Protocol):
             DependencyFailed: As for ``now``.
         """
         ...
+
+
+def machine_time(clock: Clock) -> datetime:
+    """Return the time of the machine, which nobody who writes a store can move forward.
+
+    What becomes allowed as time goes on, such as a change after a freeze window, is asked of this time too.
+
+    Raises:
+        DependencyFailed: As for ``Clock.now``.
+    """
+    behind_s = clock.behind_s() if isinstance(clock, ComparedClock) else 0.0
+    return clock.now() - timedelta(seconds=behind_s)
 
 
 def clock_note(clock: Clock) -> str:

@@ -36,11 +36,17 @@ class RateLimit(Value):
 
     Attributes:
         groups: Limits of groups to which the service belongs, beside those over all.
+        not_after: The time by which earlier changes are old enough, where that of the intent is later.
     """
 
     window_s: float
     per_hour: int
     groups: tuple[GroupRate, ...] = ()
+    not_after: datetime | None = None
+
+    def counted_at(self, applied_at: datetime) -> datetime:
+        """Return the time from which window and hour are counted back."""
+        return applied_at if self.not_after is None else min(applied_at, self.not_after)
 
     def allows(self, lately: Sequence[str]) -> bool:
         """Whether one more change keeps the hourly limits.

@@ -10,6 +10,7 @@ from agent.core.incident.phase import Phase
 from agent.core.plan.plan import Plan
 from agent.core.service.serving import Live
 from agent.core.value import canonical
+from agent.ports.clock import machine_time
 from agent.ports.control import GroupRate, RateLimit, ReceiptUse
 from agent.ports.stage_context import StageContext
 from agent.ports.store import change_head, head_key
@@ -73,7 +74,11 @@ def _wait(context: StageContext, incident: Incident, plan: Plan, now: datetime) 
 
 
 def rate_limit(context: StageContext, service: str) -> RateLimit:
-    """Return how many changes the policy allows: over all services, and of the groups to which one belongs."""
+    """Return how many changes the policy allows: over all services, and of the groups to which one belongs.
+
+    Raises:
+        DependencyFailed: The time could not be read; nothing may start.
+    """
     policy = context.rules.policy
     limits = policy.limits_of(service)
     return RateLimit(
@@ -84,6 +89,7 @@ def rate_limit(context: StageContext, service: str) -> RateLimit:
             for m in limits
             if m.changes_per_hour is not None
         ),
+        not_after=machine_time(context.clock),
     )
 
 
@@ -94,6 +100,7 @@ def next_slot_at(context: StageContext, service: str, now: datetime) -> datetime
         DependencyFailed: The limits could not be read; nothing may start.
     """
     rate = rate_limit(context, service)
+    now = rate.counted_at(now)
     hour = timedelta(hours=1)
     window = timedelta(seconds=rate.window_s)
     limits = context.control_store().limits(service, now - max(hour, window))

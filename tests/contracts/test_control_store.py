@@ -247,6 +247,14 @@ class TestRoom:
         self.use(control, 1, "a", make.at(600))
         assert self.use(control, 2, "a", make.at(0)) is ReceiptUse.RATE_LIMITED
 
+    def test_a_time_that_was_moved_forward_makes_no_change_old(self, control, make):
+        """The time of an intent comes from the incident database as well; whoever writes that frees no change by it."""
+        here = RateLimit(window_s=900, per_hour=2, not_after=make.at(60))
+        assert self.use(control, 1, "a", make.at(0)) is ReceiptUse.OURS
+        assert self.use(control, 2, "a", make.at(86_400), rate_limit=here) is ReceiptUse.RATE_LIMITED
+        assert self.use(control, 3, "b", make.at(86_400), rate_limit=here) is ReceiptUse.OURS
+        assert self.use(control, 4, "c", make.at(86_400), rate_limit=here) is ReceiptUse.RATE_LIMITED
+
     def test_no_changes_an_hour_means_none(self, control, make):
         assert (
             self.use(control, 1, "a", make.at(0), rate_limit=RateLimit(window_s=1, per_hour=0))

@@ -1,19 +1,19 @@
 """R22: a server that prints without measure is watched in bounded memory, and its end is told in time."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.counts import tries
 from tests.journeys.test_large_sources import LAUNCH
 from tests.journeys.watched import AGENT, NAME, Watched
 
 MB = 1_000_000
 LIMIT_MIB = 256
-SIZE_MB = 2000 if os.environ.get("SOAK") else 200 if os.environ.get("CI") == "true" else 20
+SIZE_MB = tries(6, ci=200, soak=2000)
 TELLS_ITS_END_S = 15
 
 FLOODS = {

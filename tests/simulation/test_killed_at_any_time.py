@@ -19,11 +19,12 @@ from agent.ports.stage_context import Owner
 from agent.ports.store import Query
 from agent.settings import read_settings
 from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
+from tests.counts import tries
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "gemma4-26b-l4-startup-probe"
 KILLS = 10
-JOURNEYS = 100 if os.environ.get("SOAK") else 10
+JOURNEYS = tries(2, ci=10, soak=100)
 
 
 class Service:

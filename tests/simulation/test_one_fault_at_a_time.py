@@ -1,11 +1,10 @@
 """R1, R2: one fault at each call of a port, one run for each; the list of calls is what a run without faults made."""
 
-import os
-
 import pytest
 
 from agent.core.incident.phase import Phase
 from agent.ports.store import Query
+from tests.counts import tries
 from tests.simulation.simulated.chaos import EFFECTS, WRITES, Fault
 from tests.simulation.simulated.driver import Course, Simulation
 from tests.simulation.simulated.platform import Fate
@@ -16,7 +15,7 @@ COURSES = {
     "shifted": lambda: Course(stories=("context",), spare=True),
 }
 FAULTS = (Fault.LOST, Fault.DIES_BEFORE, Fault.DIES_AFTER, Fault.FAILS, Fault.PAUSES)
-STRIDE = 1 if os.environ.get("SOAK") else 3  # calls that leave nothing behind are taken in turns
+STRIDE = tries(24, ci=3, soak=1)  # calls that leave nothing behind are taken in turns
 
 
 def calls(name: str) -> list[str]:

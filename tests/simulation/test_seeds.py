@@ -13,13 +13,14 @@ from agent.core.change.verification import Verdict
 from agent.core.plan.proof import Proof
 from agent.core.planning.proving import Proven
 from agent.ports.control import KillSwitch
+from tests.counts import tries
 from tests.simulation.simulated.driver import Course, Simulation, Violation, drawn
 from tests.simulation.simulated.platform import Fate
 
-SEEDS = 100_000 if os.environ.get("SOAK") else 3_000
-REQUEST_SEEDS = 20_000 if os.environ.get("SOAK") else 60
+SEEDS = tries(240, ci=3_000, soak=100_000)
+REQUEST_SEEDS = tries(12, ci=60, soak=20_000)
 REQUEST_SHARDS = 4
-SHARDS = 400 if os.environ.get("SOAK") else 24
+SHARDS = tries(4, ci=24, soak=400)
 ROOT = Path(__file__).resolve().parents[2]
 
 

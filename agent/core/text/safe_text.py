@@ -12,6 +12,8 @@ _ANSI = re.compile(
     r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?"  # titles, links, clipboard
     r"|\x1b[ -/]*[0-~]"
 )
+_ORDINARY = re.compile(r"[\n\t -~]*")
+"""Nearly every log: nothing in it is hidden, so that it need not be read letter by letter."""
 _UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | {chr(code) for code in range(0x180B, 0x1810)}
 """Letters that Unicode does not call control or format and that yet show nothing."""
 
@@ -142,6 +144,8 @@ def _seen(text: str) -> str:
 
 
 def _still(text: str) -> str:
+    if _ORDINARY.fullmatch(text):
+        return text
     without = text
     for _ in range(8):
         stripped = _ANSI.sub("", without)
@@ -197,6 +201,8 @@ def _utf16(text: str) -> int:
 def _capped(shown: str, text: str, limit: int, *, one: Callable[[str], str], measure: Callable[[str], int]) -> str:
     """Escape letter by letter and stop between two of them; an ellipsis says that something was left out."""
     cut_before = len(text) > len(_head(text, limit))
+    if not cut_before and measure(whole := "".join(map(one, shown))) <= limit:
+        return whole
     pieces: list[str] = []
     used, room = 0, limit - len(_MORE)
     fits_at = 0

@@ -9,6 +9,7 @@ from agent.core.incident.incident import Incident
 from agent.core.plan.plan import Plan
 from agent.errors import PolicyRefused
 from agent.ports.stage_context import Owner, StageContext
+from agent.stages.shared.freezes import freezes_at
 from agent.stages.shared.recorded_request import check_requested
 
 _LOCAL = frozenset({Channel.COMMAND_LINE, Channel.CONSOLE})
@@ -93,7 +94,9 @@ def is_automatic(context: StageContext, incident: Incident, plan: Plan) -> bool:
     policy, service = context.rules.policy, plan.target.service
     doubtful = incident.diagnosis is None or incident.diagnosis.led_by_model
     mode = policy.mode(service, plan.actions)
-    frozen = stops_automatic(policy.frozen(service, context.now_for(incident)), asked_for=plan.asked_by is not None)
+    frozen = stops_automatic(
+        freezes_at(context, service, context.now_for(incident)), asked_for=plan.asked_by is not None
+    )
     ours = incident.may_change and not plan.by_person and not plan.unproved
     return mode is Mode.AUTOMATIC and ours and not doubtful and not frozen
 

@@ -7,6 +7,7 @@ from agent.core.decision.decision import Channel, Choice, Decision
 from agent.core.decision.freeze import FrozenSpan
 from agent.core.plan.plan import Plan
 from agent.errors import PolicyRefused
+from agent.ports.clock import machine_time
 from agent.ports.stage_context import StageContext
 from agent.presentation.freeze_text import refusal_text
 from agent.stages.shared.decision_request import DecisionRequest
@@ -40,12 +41,23 @@ def broken_freezes(
     return tuple(span.name for span in spans)
 
 
+def freezes_at(context: StageContext, service: str, at: datetime) -> tuple[FrozenSpan, ...]:
+    """Return the freeze windows of a service at a moment, and now by the machine's clock.
+
+    Whoever writes the incident database can move ``at`` forward, to where a window is over.
+    """
+    policy = context.rules.policy
+    later, here = policy.frozen(service, at), policy.frozen(service, min(at, machine_time(context.clock)))
+    names = {span.name for span in later}
+    return (*later, *(span for span in here if span.name not in names))
+
+
 def stopping_freezes(context: StageContext, plan: Plan, at: datetime) -> tuple[FrozenSpan, ...]:
     """Return the freeze windows that stop a person's approval of a plan at a moment; none stops a person's own task."""
     if plan.by_person:
         return ()
     asked_for = plan.asked_by is not None
-    frozen = context.rules.policy.frozen(plan.target.service, at)
+    frozen = freezes_at(context, plan.target.service, at)
     return tuple(span for span in frozen if span.stops_change(asked_for=asked_for))
 
 
@@ -64,7 +76,7 @@ def check_not_frozen(context: StageContext, plan: Plan, decision: Decision, now:
 
 
 def _check_automatic(context: StageContext, plan: Plan, now: datetime) -> None:
-    spans = context.rules.policy.frozen(plan.target.service, now)
+    spans = freezes_at(context, plan.target.service, now)
     if not plan.by_person and stops_automatic(spans, asked_for=plan.asked_by is not None):
         raise _undecided(plan, f"without a person's approval, {refusal_text(spans[0])}", "a person may approve it")
 

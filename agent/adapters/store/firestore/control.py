@@ -123,7 +123,7 @@ class FirestoreControlStore(FirestoreMark):
                 return BeginResult(use=ReceiptUse.SPENT)
             if held is not None and stored is not None:
                 return BeginResult(use=ReceiptUse.OURS, intent=from_text(Intent, stored.data["body"]))
-            if held is None and rate_limit is not None and not self._has(rate_limit, intent.service, intent.applied_at):
+            if held is None and rate_limit is not None and not self._has(rate_limit, intent):
                 return BeginResult(use=ReceiptUse.RATE_LIMITED)
             uses = 1 + (locked.data["uses"] if locked is not None else 0)
             use: Data = {"effect": intent.key, "service": intent.service, "at": to_us(intent.applied_at)}
@@ -282,7 +282,8 @@ class FirestoreControlStore(FirestoreMark):
             applied_at=from_us(used[0].data["at"]),
         )
 
-    def _has(self, rate_limit: RateLimit, service: str, now: datetime) -> bool:
+    def _has(self, rate_limit: RateLimit, intent: Intent) -> bool:
+        service, now = intent.service, rate_limit.counted_at(intent.applied_at)
         window, hour = to_us(now - timedelta(seconds=rate_limit.window_s)), to_us(now - timedelta(hours=1))
         own = (("service", "==", service), ("at", ">", window))
         if self._documents.select("receipts", where=own, limit=1):

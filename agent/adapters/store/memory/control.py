@@ -82,7 +82,7 @@ class MemoryControlStore(MemoryMark):
             held = self._receipts.get(intent.decision)
             if held is not None and held[0] != intent.key:
                 return BeginResult(use=ReceiptUse.SPENT)
-            if held is None and rate_limit is not None and not self._has(rate_limit, intent.service, intent.applied_at):
+            if held is None and rate_limit is not None and not self._has(rate_limit, intent):
                 return BeginResult(use=ReceiptUse.RATE_LIMITED)
             self._receipts.setdefault(intent.decision, (intent.key, intent.service, intent.applied_at))
             return BeginResult(use=ReceiptUse.OURS, intent=self._intents.setdefault(intent.key, intent))
@@ -103,7 +103,8 @@ class MemoryControlStore(MemoryMark):
         with self._lock:
             self._closed.setdefault(key, why)
 
-    def _has(self, rate_limit: RateLimit, service: str, now: datetime) -> bool:
+    def _has(self, rate_limit: RateLimit, intent: Intent) -> bool:
+        service, now = intent.service, rate_limit.counted_at(intent.applied_at)
         window, hour = now - timedelta(seconds=rate_limit.window_s), now - timedelta(hours=1)
         uses = [(of, at) for _, of, at in self._receipts.values()]
         lately = [of for of, at in uses if at > hour]

@@ -72,15 +72,15 @@ class SqliteControlStore(SqliteMark):
 
     def begin(self, intent: Intent, *, rate_limit: RateLimit | None = None) -> BeginResult:
         """Use a receipt and store the intent; see the port."""
-        at, key = intent.applied_at, intent.key
-        row = {"decision": intent.decision, "effect": key, "service": intent.service, "at": to_us(at)}
+        key = intent.key
+        row = {"decision": intent.decision, "effect": key, "service": intent.service, "at": to_us(intent.applied_at)}
         with self._database.writing() as db:
             if db.execute(SQL["closed"], {"effect": key}).fetchone() is not None:
                 return BeginResult(use=ReceiptUse.CLOSED)
             held = db.execute(SQL["receipt"], {"decision": intent.decision}).fetchone()
             if held is not None and held[0] != key:
                 return BeginResult(use=ReceiptUse.SPENT)
-            if held is None and rate_limit is not None and not _has(db, rate_limit, intent.service, at):
+            if held is None and rate_limit is not None and not _has(db, rate_limit, intent):
                 return BeginResult(use=ReceiptUse.RATE_LIMITED)
             db.execute(SQL["receipt_add"], row)
             return BeginResult(use=ReceiptUse.OURS, intent=_first_intent(db, intent))
@@ -194,8 +194,9 @@ def _first_intent(db: sqlite3.Connection, intent: Intent) -> Intent:
     return from_text(Intent, db.execute(SQL["intent"], {"effect": intent.key}).fetchone()[0])
 
 
-def _has(db: sqlite3.Connection, rate_limit: RateLimit, service: str, now: datetime) -> bool:
+def _has(db: sqlite3.Connection, rate_limit: RateLimit, intent: Intent) -> bool:
     """Whether one more change may start; asked inside the transaction that records it."""
+    service, now = intent.service, rate_limit.counted_at(intent.applied_at)
     window, hour = to_us(now - timedelta(seconds=rate_limit.window_s)), to_us(now - timedelta(hours=1))
     own = db.execute(SQL["changes_of_service"], {"service": service, "since": window + 1}).fetchone()
     lately = db.execute(SQL["changes"], {"since": hour + 1}).fetchall()

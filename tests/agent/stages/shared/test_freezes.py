@@ -1,5 +1,6 @@
 """A freeze window stops approvals and what was approved before it, to the second; never a roll-back."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -249,3 +250,38 @@ def test_a_limit_of_a_group_makes_the_next_change_wait(bench):
     assert next_slot_at(bench.executor, "svc", bench.clock.now()) == began + timedelta(hours=2)
     assert next_slot_at(bench.executor, "svc2", bench.clock.now()) == began + timedelta(hours=1)
     assert next_slot_at(bench.executor, "other", bench.clock.now()) is None
+
+
+class MovedForward:
+    """A clock that the incident database put so many seconds ahead of the machine's."""
+
+    def __init__(self, clock, by_s):
+        self.clock, self.by_s = clock, by_s
+
+    def now(self):
+        return self.clock.now() + timedelta(seconds=self.by_s)
+
+    def behind_s(self):
+        return self.by_s
+
+
+def test_a_time_moved_past_a_window_ends_no_window(bench):
+    """Whoever writes the incident database moves the stored time; the machine's still says that it is night."""
+    bench.under(policy(stops="automatic", rules=(RULE.with_(mode=Mode.AUTOMATIC),)))
+    bench.asked()
+    bench.clock.at = utc("2026-11-21 03:30")
+    moved = replace(bench.executor, clock=MovedForward(bench.clock, 3600))
+    incident = bench.now()
+    assert not is_automatic(moved, incident, incident.plan)
+    bench.clock.at = utc("2026-11-21 04:30")
+    assert is_automatic(moved, incident, incident.plan)
+
+
+def test_a_time_moved_forward_frees_no_limit(bench):
+    bench.under(policy(freezes=()))
+    bench.approved()
+    begin_execution(bench.executor, bench.now())
+    began = bench.clock.now()
+    bench.clock.step(60)
+    moved = replace(bench.executor, clock=MovedForward(bench.clock, 86_400))
+    assert next_slot_at(moved, "svc", moved.clock.now()) == began + timedelta(seconds=900)
