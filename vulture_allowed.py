@@ -106,3 +106,7 @@ _.triage
 _.will_it_fit
 _.compare_platforms
 _.verify_token
+catalogue_from  # a resource: the MCP SDK finds it by its decorator
+__signature__  # inspect reads it
+quantisation  # results of MCP tools: clients read their fields
+time_to_first_token_s

@@ -1,8 +1,7 @@
 """The page of the MCP server, its table of tools generated from the code."""
 
-import inspect
-
 from agent.entrypoints.mcp.open_tools import open_tools
+from agent.entrypoints.mcp.server import summary
 
 HEAD = """# Operator tools for AI clients (MCP)
 
@@ -17,41 +16,100 @@ A proposal is recorded under the name `mcp:CLIENT`, and that name cannot approve
 on your machine is you**: it can type `sre-agent approve` like anybody there. Do not give such a client the state
 folder, or have plans approved in Slack or by a signed webhook.
 
-Text that servers and users wrote (log lines, messages) arrives in a field `lines` beside a notice that it is data. It
-is redacted, its links are broken, and every result stays below 25 kB; `next_offset` asks for the next page.
+Text that servers and users wrote (log lines, messages, root causes, answers of a model) arrives in a field `lines`
+beside a notice that it is data. It is redacted, its links are broken, and every result stays below 25 kB;
+`next_offset` asks for the next page. A tool or an argument that does not exist is refused, with the nearest name.
+
+**What it does not wake.** `query`, `query_with_stats`, `metrics` and `verify_model_health` ask only a server that is
+known to run. A Cloud Run service that scales to zero counts as asleep even while an instance is up, because Cloud Run
+does not tell how many there are: the answer is `asleep`, and a start can be proposed.
+
+**What is read in Google Cloud.** `check_quota`, `describe_capacity`, `list_models` of a bucket and `diagnose` of a
+query use the application default credentials of whoever runs the command, and only read. What they may not read is
+listed under `unknown`. These four have been run against stand-ins of the documented REST answers, not yet against a
+live account.
+
+**What is not there yet.** `start_sweep` and `sweep_result` come with load measurements; they are not listed until
+they can measure. `manage_queued_resource` of other agents deletes queued resources of other people: it is not offered.
 
 ## Add it to a client
 
 The command reads the same settings as every other `sre-agent` command (docs/settings.md); set `STORE` to the state of
-your `sre-agent up`, or `DECIDE_URL` for an installation in the cloud. Give an absolute path for `STORE`, because
-clients start the command in a folder of their own.
+your `sre-agent up`, or `DECIDE_URL` for an installation in the cloud. Give absolute paths, because clients start the
+command in a folder of their own. If `sre-agent` is not on the client's `PATH`, write its whole path as the command.
 
-Antigravity CLI (`mcp_config.json`), Gemini CLI (`settings.json`) and Cursor (`.cursor/mcp.json`) take the same block:
-
-```json
-{"mcpServers": {"sre-agent": {"command": "sre-agent", "args": ["mcp"],
-                              "env": {"STORE": "sqlite:/srv/sre-agent/state"}}}}
-```
-
-Claude Code:
-
-```
-claude mcp add sre-agent --env STORE=sqlite:/srv/sre-agent/state -- sre-agent mcp
-```
-
-VS Code (`.vscode/mcp.json`):
+Antigravity CLI, `mcp_config.json`:
 
 ```json
-{"servers": {"sre-agent": {"type": "stdio", "command": "sre-agent", "args": ["mcp"]}}}
+{
+  "mcpServers": {
+    "sre-agent": {"command": "sre-agent", "args": ["mcp"], "env": {"STORE": "sqlite:/srv/sre-agent/state"}}
+  }
+}
 ```
 
-Gemini CLI ignores servers of a project in folders that it does not trust.
+Gemini CLI, `.gemini/settings.json` (it ignores the servers of a project in a folder that it does not trust):
+
+```json
+{
+  "mcpServers": {
+    "sre-agent": {"command": "sre-agent", "args": ["mcp"], "env": {"STORE": "sqlite:/srv/sre-agent/state"}}
+  }
+}
+```
+
+Claude Code, `.mcp.json` (or `claude mcp add sre-agent --env STORE=sqlite:/srv/sre-agent/state -- sre-agent mcp`):
+
+```json
+{
+  "mcpServers": {
+    "sre-agent": {
+      "type": "stdio", "command": "sre-agent", "args": ["mcp"], "env": {"STORE": "sqlite:/srv/sre-agent/state"}
+    }
+  }
+}
+```
+
+Cursor, `.cursor/mcp.json`:
+
+```json
+{
+  "mcpServers": {
+    "sre-agent": {"command": "sre-agent", "args": ["mcp"], "env": {"STORE": "sqlite:/srv/sre-agent/state"}}
+  }
+}
+```
+
+VS Code, `.vscode/mcp.json`:
+
+```json
+{
+  "servers": {
+    "sre-agent": {
+      "type": "stdio", "command": "sre-agent", "args": ["mcp"], "env": {"STORE": "sqlite:/srv/sre-agent/state"}
+    }
+  }
+}
+```
 
 ## Over HTTP
 
 `sre-agent mcp --http 8931` serves `http://127.0.0.1:8931/mcp` on this machine alone; requests that name another host
 are refused (DNS rebinding). Where `ID_TOKEN_AUDIENCES` is set, every request needs a Google ID token as its bearer,
-the same that opens `decide`; without one the answer is 401 with the address of the resource metadata.
+the same that opens `decide`; without one the answer is 401 with the address of the resource metadata. A proposal is
+then made in the name of whoever the token belongs to, and that person cannot approve it. Services, logs and quotas are
+still read with the credentials of whoever started the command.
+
+## Resources and prompts
+
+| address | what it shows |
+|---|---|
+| `service://NAME` | a service as its platform shows it now |
+| `incident://ID` | an incident with its plan and timeline |
+| `config://NAME/deployment` | the exact manifest of a service, checked against the memory rules |
+| `catalogue://NAME` | `failures`, `models`, `accelerators` or `prices`, page by page |
+
+Prompts: `triage`, `will-it-fit` and `compare-platforms`.
 
 ## Tools
 
@@ -63,8 +121,7 @@ the same that opens `decide`; without one the answer is 401 with the address of 
 def page() -> str:
     """Return the page as Markdown."""
     rows = [
-        f"| `{tool.__name__}` | {(inspect.getdoc(tool) or '').splitlines()[0]} "
-        f"| {'no' if kind.reads_only else 'a proposal'} | {'yes' if kind.reaches_out else 'no'} |"
+        f"| `{tool.__name__}` | {summary(tool)} | {kind.writes or 'no'} | {'yes' if kind.reaches_out else 'no'} |"
         for tool, kind in open_tools().table
     ]
     return HEAD + "\n".join(rows) + "\n"

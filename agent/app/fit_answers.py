@@ -93,7 +93,7 @@ class FitAnswers:
             draft=self.catalogue.models.find_draft(speculative.model if speculative else ""),
         )
         market = Market(
-            models=tuple({facts.name: facts for facts in self.catalogue.models.by_name.values()}.values()),
+            models=self.catalogue.models.entries,
             accelerators=self.catalogue.accelerators,
             shapes=tuple(self.shapes),
         )

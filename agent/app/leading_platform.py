@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 from agent.errors import DependencyFailed
 from agent.ports.platform import Platform
 
-READS: Final = frozenset({"describe", "validate", "find", "operation", "restored", "measure"})
+READS: Final = frozenset({"describe", "validate", "find", "operation", "restored", "measure", "server"})
 """What changes nothing; whatever else a platform can do is asked of the leader alone."""
 
 

@@ -146,9 +146,7 @@ class KnownModels:
             InputRejected: Its files are hostile, incomplete or not there.
             DependencyFailed: The source does not answer.
         """
-        return self._read(
-            source, as_name, tuple({facts.name: facts for facts in self._bundled.by_name.values()}.values())
-        )
+        return self._read(source, as_name, self._bundled.entries)
 
     def add(self, source: str, *, as_name: str) -> ModelProfile:
         """Read a checkpoint and keep its profile under a name."""
@@ -187,15 +185,15 @@ def reader(settings: Settings) -> ReadCheckpoint:
     """Reads checkpoints with the caller's own tokens, mounted paths through the watched services."""
 
     def read(source: str, name: str, bundled: Sequence[ModelFacts]) -> ModelProfile:
-        from agent.adapters.checkpoint.http import google_token
         from agent.adapters.checkpoint.locate import Locator
         from agent.adapters.checkpoint.read import read_profile
         from agent.adapters.clock import SystemClock
+        from agent.adapters.google.access_token import READ_STORAGE, access_token
 
         hub_token = settings.hub_token.get_secret_value() if settings.hub_token is not None else None
         locator = Locator(
             mounts=mounts(settings),
-            google_token=google_token,
+            google_token=lambda: access_token(READ_STORAGE),
             hub_token=lambda: hub_token,
             hub_url=settings.hub_url,
         )

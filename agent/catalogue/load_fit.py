@@ -63,6 +63,11 @@ class ModelCatalogue:
         """Canonical names, sorted."""
         return tuple(sorted({facts.name for facts in self.by_name.values()}))
 
+    @property
+    def entries(self) -> tuple[ModelFacts, ...]:
+        """Each checkpoint once, under its canonical name."""
+        return tuple({facts.name: facts for facts in self.by_name.values()}.values())
+
     def find(self, name: str) -> ModelFacts:
         """Facts of one checkpoint.
 

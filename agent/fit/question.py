@@ -10,7 +10,18 @@ from agent.errors import InputRejected
 from agent.fit.flags.flags import Flags, parse_flags
 from agent.fit.needs import Needs
 
-KEYS = ("id", "model", "accelerator", "count", "flags", "vllm", "need_context", "need_users")
+ARGUMENTS = {
+    "model": "Hugging Face id, path, or a name added with `sre-agent models add`",
+    "accelerator": "accelerator, such as nvidia-l4, tpu-v6e or cpu",
+    "count": "number of devices (default: as many as the flags need)",
+    "flags": "vLLM flags as one shell-quoted string",
+    "vllm": "vLLM version (default: the newest known)",
+    "need_context": "context length in tokens that one request needs",
+    "need_users": "concurrent requests of that context",
+}
+"""What a question may say, for whoever offers to ask one: the command line, tools of AI clients."""
+
+KEYS = ("id", *ARGUMENTS)
 _HINT = 'A row looks like {"id":"a","model":"google/gemma-4-31B-it","accelerator":"nvidia-l4","count":1,"flags":""}'
 _MOST_DEVICES = 65536
 

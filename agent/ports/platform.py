@@ -7,6 +7,7 @@ from agent.core.plan.action import Action
 from agent.core.service.serving import Live
 from agent.core.value import Value
 from agent.errors import InputRejected
+from agent.ports.model_server import ModelServer
 
 
 class NotDeployed(InputRejected):
@@ -136,4 +137,12 @@ class Platform(Protocol):
 
     def measure(self, service: str, revision: str) -> tuple[Measurement, ...]:
         """Measure a revision: ready, one real completion, token counters, speed."""
+        ...
+
+    def server(self, service: str) -> ModelServer:
+        """Return a server of the service that is known to run; nothing is sent to it, so nothing is woken.
+
+        Raises:
+            NotRunning: None is known to run: it is not ready, it scales to zero, or it is simulated.
+        """
         ...

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -10,7 +11,8 @@ from agent.adapters.http.failure import Failure, HttpFailed
 from agent.adapters.http.target import PlainHttp
 from agent.core.service.metric_rules import metric_values
 from agent.core.value import Value
-from agent.errors import InputRejected, SreError
+from agent.errors import DependencyFailed, InputRejected, SreError
+from agent.ports.model_server import Completion
 from agent.strict_json import read_json, read_object
 
 PROMPT = "Count from one to twenty in words, separated by commas."
@@ -39,6 +41,8 @@ class Reply(Value):
         first_token_s: Seconds until the first text.
         tokens_per_s: Decode speed after the first token.
         counter: ``generation_tokens`` of ``/metrics`` afterwards, None where it could not be read.
+        prompt_tokens: Tokens of the prompt as the server counts them.
+        text: What it wrote; untrusted.
     """
 
     outcome: Outcome
@@ -47,6 +51,8 @@ class Reply(Value):
     first_token_s: float | None = None
     tokens_per_s: float | None = None
     counter: float | None = None
+    prompt_tokens: int | None = None
+    text: str = ""
 
 
 class CompletionClient:
@@ -76,7 +82,17 @@ class CompletionClient:
         own = HttpClient(timeout_s=timeout_s, limit_bytes=BIGGEST_BYTES, plain_http=PlainHttp.ALWAYS)
         self._http = http if http is not None else own
 
-    def complete(self, service: str, *, url: str, audience: str, model: str) -> Reply:
+    def complete(
+        self,
+        service: str,
+        *,
+        url: str,
+        audience: str,
+        model: str,
+        prompt: str = PROMPT,
+        max_tokens: int = MAX_TOKENS,
+        on_text: Callable[[], None] = lambda: None,
+    ) -> Reply:
         """Ask for one completion.
 
         Args:
@@ -84,13 +100,17 @@ class CompletionClient:
             url: Where the server is, without a path.
             audience: What the ID token is made for: the service's own address, also where ``url`` carries a tag.
             model: The name it serves.
+            prompt: What is asked.
+            max_tokens: The most tokens of the answer.
+            on_text: Called whenever text arrives; what it raises ends the request.
         """
+        asked = _Asked(model=model, prompt=prompt, max_tokens=max_tokens, on_text=on_text)
         headers: dict[str, str] = {}
         try:
             headers = self._headers(service, audience)
-            reply = self._ask(url, model, headers, chat=True)
+            reply = self._ask(url, asked, headers, chat=True)
             if reply is None:  # refused before anything ran: this model has no chat template
-                reply = self._ask(url, model, headers, chat=False)
+                reply = self._ask(url, asked, headers, chat=False)
         except HttpFailed as error:
             if error.reason is Failure.TIMED_OUT:
                 return Reply(outcome=Outcome.SILENT, says=f"no answer within {self._timeout_s:g} s")
@@ -118,32 +138,105 @@ class CompletionClient:
             headers["Authorization"] = f"Bearer {key}"
         return headers
 
-    def _ask(self, url: str, model: str, headers: dict[str, str], *, chat: bool) -> Reply | None:
+    def metrics(self, service: str, *, url: str, audience: str) -> str:
+        """Return the body of ``/metrics``.
+
+        Raises:
+            DependencyFailed: It cannot be read.
+        """
+        text = self._metrics(url, self._headers(service, audience))
+        if text is None:
+            raise DependencyFailed(
+                f"the metrics of {service!r} were not read",
+                why="its /metrics did not answer, or not to us",
+                hint="look at the service's status, and at the key that its server wants",
+            )
+        return text
+
+    def _ask(self, url: str, asked: "_Asked", headers: dict[str, str], *, chat: bool) -> Reply | None:
         body: dict[str, Any] = {
-            "model": model,
-            "max_tokens": MAX_TOKENS,
+            "model": asked.model,
+            "max_tokens": asked.max_tokens,
             "temperature": 0,
             "stream": True,
             "stream_options": {"include_usage": True},
         }
-        body |= {"messages": [{"role": "user", "content": PROMPT}]} if chat else {"prompt": PROMPT}
+        body |= {"messages": [{"role": "user", "content": asked.prompt}]} if chat else {"prompt": asked.prompt}
         began = self._monotonic()
-        asked = f"{url.rstrip('/')}/v1/{'chat/completions' if chat else 'completions'}"
-        with self._http.stream("POST", asked, headers=headers, body=json.dumps(body).encode()) as response:
+        path = f"{url.rstrip('/')}/v1/{'chat/completions' if chat else 'completions'}"
+        with self._http.stream("POST", path, headers=headers, body=json.dumps(body).encode()) as response:
             if response.status != 200:
                 text = response.read(2000).decode("utf-8", "replace")
                 if chat and response.status in {400, 404} and "chat template" in text.lower():
                     return None
                 return _denied(response.status, text)
-            return _Reading(self._monotonic, began).read(response.chunks())
+            return _Reading(self._monotonic, began, asked.on_text).read(response.chunks())
 
     def _counter(self, url: str, headers: dict[str, str]) -> float | None:
+        text = self._metrics(url, headers)
+        return generation_tokens(text) if text is not None else None
+
+    def _metrics(self, url: str, headers: dict[str, str]) -> str | None:
         sent = headers | {"Accept": "text/plain"}
         try:
             answer = self._http.request("GET", f"{url.rstrip('/')}/metrics", headers=sent, timeout_s=METRICS_S)
         except SreError:
             return None
-        return generation_tokens(answer.body.decode("utf-8", "replace")) if answer.status == 200 else None
+        return str(answer.body.decode("utf-8", "replace")) if answer.status == 200 else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """What one completion is asked with."""
+
+    model: str
+    prompt: str
+    max_tokens: int
+    on_text: Callable[[], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReachedServer:
+    """A server that was seen to run, with the way to it; see :class:`agent.ports.model_server.ModelServer`.
+
+    Attributes:
+        client: Asks it.
+        service: Whose server it is.
+        url: Where it is, without a path.
+        audience: What the ID token is made for.
+        model: The name it serves.
+    """
+
+    client: CompletionClient
+    service: str
+    url: str
+    audience: str
+    model: str
+
+    def complete(self, prompt: str, *, max_tokens: int, on_text: Callable[[], None]) -> Completion:
+        """Ask for one completion; see the port."""
+        reply = self.client.complete(
+            self.service,
+            url=self.url,
+            audience=self.audience,
+            model=self.model,
+            prompt=prompt,
+            max_tokens=max_tokens,
+            on_text=on_text,
+        )
+        if reply.outcome not in {Outcome.ANSWERED, Outcome.WRONG}:
+            key = "give the server's key in SERVICE_API_KEYS, under the name that services.toml gives it"
+            raise DependencyFailed(
+                f"{self.service!r} did not complete the prompt",
+                why=f"{reply.outcome}: {reply.says}",
+                hint=key if reply.outcome is Outcome.LOCKED else "look at its status and its log",
+            )
+        figures = reply.model_dump(include=set(Completion.model_fields))
+        return Completion.model_validate(figures)
+
+    def metrics(self) -> str:
+        """Return its metrics; see the port."""
+        return self.client.metrics(self.service, url=self.url, audience=self.audience)
 
 
 def generation_tokens(metrics: str) -> float | None:
@@ -154,12 +247,14 @@ def generation_tokens(metrics: str) -> float | None:
 class _Reading:
     """Reads one stream of events until it ends, or a limit of the call ends it."""
 
-    def __init__(self, monotonic: Callable[[], float], began: float) -> None:
+    def __init__(self, monotonic: Callable[[], float], began: float, on_text: Callable[[], None]) -> None:
         self._monotonic = monotonic
         self._began = began
+        self._on_text = on_text
         self._text: list[str] = []
         self._finish: str | None = None
         self._tokens: int | None = None
+        self._prompt_tokens: int | None = None
         self._first: float | None = None
         self._last: float | None = None
 
@@ -186,6 +281,8 @@ class _Reading:
         usage = event.get("usage")
         if isinstance(usage, dict) and isinstance(usage.get("completion_tokens"), int):
             self._tokens = usage["completion_tokens"]
+            prompt = usage.get("prompt_tokens")
+            self._prompt_tokens = prompt if isinstance(prompt, int) else None
         choices = event.get("choices")
         for choice in choices if isinstance(choices, list) else []:
             if not isinstance(choice, dict):
@@ -193,6 +290,7 @@ class _Reading:
             said = _said(choice)
             if said:
                 self._text.append(said)
+                self._on_text()
                 self._last = self._monotonic()
                 self._first = self._first if self._first is not None else self._last
             if isinstance(choice.get("finish_reason"), str):
@@ -209,6 +307,8 @@ class _Reading:
             tokens=self._tokens,
             first_token_s=self._first - self._began if self._first is not None else None,
             tokens_per_s=speed,
+            prompt_tokens=self._prompt_tokens,
+            text="".join(self._text),
         )
 
 

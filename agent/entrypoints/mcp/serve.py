@@ -1,16 +1,21 @@
 """The MCP server over HTTP on this machine, with sign-in where the installation accepts ID tokens."""
 
+import socket
+from typing import Final
+
 from mcp.server.auth.settings import AuthSettings
-from mcp.server.mcpserver import MCPServer
 from pydantic import AnyHttpUrl
 
 from agent.entrypoints.http.decide_service import make_authenticator
-from agent.entrypoints.mcp.server import OperatorTools, build_server
+from agent.entrypoints.mcp.server import OperatorServer, OperatorTools, build_server
 from agent.entrypoints.mcp.sign_in import SCOPE, IdTokenVerifier
+from agent.errors import SettingsRejected
 from agent.settings import Settings, read_settings
 
+HOST: Final = "127.0.0.1"
 
-def http_server(tools: OperatorTools, settings: Settings, *, port: int, version: str) -> MCPServer:
+
+def http_server(tools: OperatorTools, settings: Settings, *, port: int, version: str) -> OperatorServer:
     """Return the server for HTTP: open to this machine alone, or to bearers of ID tokens where audiences are set."""
     if not settings.id_token_audiences:
         return build_server(tools, version=version)
@@ -29,5 +34,12 @@ def serve_http(tools: OperatorTools, *, port: int, version: str) -> None:
     import uvicorn
 
     server = http_server(tools, read_settings(), port=port, version=version)
-    web = server.streamable_http_app(stateless_http=True, json_response=True)
-    uvicorn.run(web, host="127.0.0.1", port=port, log_level="warning")
+    web = server.streamable_http_app(stateless_http=True)  # answers as streams of events, which carry progress too
+    try:
+        listening = socket.create_server((HOST, port))
+    except OSError as error:
+        raise SettingsRejected(
+            f"--http {port} was refused", why=error.strerror or str(error), hint="give another port"
+        ) from error
+    with listening:
+        uvicorn.Server(uvicorn.Config(web, log_level="warning")).run(sockets=[listening])

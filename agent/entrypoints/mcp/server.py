@@ -1,5 +1,6 @@
 """The MCP server: one table of tools with what each may do, over standard input or HTTP."""
 
+import difflib
 import functools
 import inspect
 from collections.abc import Callable
@@ -8,14 +9,19 @@ from typing import Any, Final
 
 from mcp.server.auth.provider import TokenVerifier
 from mcp.server.auth.settings import AuthSettings
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 
-from agent.entrypoints.mcp.fit_tools import FitTools
-from agent.entrypoints.mcp.incident_tools import IncidentTools
-from agent.entrypoints.mcp.proposal_tools import ProposalTools
-from agent.entrypoints.mcp.result import answered
-from agent.entrypoints.mcp.service_tools import ServiceTools
+from agent.entrypoints.mcp.resources import add_resources
+from agent.entrypoints.mcp.tools.capacity_tools import CapacityTools
+from agent.entrypoints.mcp.tools.fit_tools import FitTools
+from agent.entrypoints.mcp.tools.incident_tools import IncidentTools
+from agent.entrypoints.mcp.tools.model_tools import ModelTools
+from agent.entrypoints.mcp.tools.proposal_tools import ProposalTools
+from agent.entrypoints.mcp.tools.result import answered
+from agent.entrypoints.mcp.tools.server_tools import ServerTools
+from agent.entrypoints.mcp.tools.service_tools import ServiceTools
 
 INSTRUCTIONS: Final = (
     "Operator tools for self-hosted LLM servers. Reads are free. Tools named propose_* record a request that a person "
@@ -29,13 +35,13 @@ class ToolKind:
     """What a tool does to the world, which its annotations say.
 
     Attributes:
-        reads_only: Nothing is written anywhere.
+        writes: What it records, in a word or two; empty where nothing is written anywhere.
         destructive: What is proposed may take something away once a person approves it.
         repeatable: The same call again changes nothing more.
         reaches_out: It asks a platform, a server or a model hub.
     """
 
-    reads_only: bool
+    writes: str = ""
     destructive: bool = False
     repeatable: bool = True
     reaches_out: bool = False
@@ -44,18 +50,18 @@ class ToolKind:
     def annotations(self) -> ToolAnnotations:
         """As the protocol has them."""
         return ToolAnnotations(
-            read_only_hint=self.reads_only,
+            read_only_hint=not self.writes,
             destructive_hint=self.destructive,
             idempotent_hint=self.repeatable,
             open_world_hint=self.reaches_out,
         )
 
 
-COMPUTES: Final = ToolKind(reads_only=True)
-LOOKS_UP: Final = ToolKind(reads_only=True, reaches_out=True)
-MEASURES: Final = ToolKind(reads_only=True, repeatable=False, reaches_out=True)
-KEEPS: Final = ToolKind(reads_only=False, reaches_out=True)
-PROPOSES: Final = ToolKind(reads_only=False, destructive=True, reaches_out=True)
+COMPUTES: Final = ToolKind()
+LOOKS_UP: Final = ToolKind(reaches_out=True)
+MEASURES: Final = ToolKind(repeatable=False, reaches_out=True)
+KEEPS: Final = ToolKind(writes="a profile here", reaches_out=True)
+PROPOSES: Final = ToolKind(writes="a proposal", destructive=True, reaches_out=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,49 +70,86 @@ class OperatorTools:
 
     Attributes:
         fit: Tools that compute.
-        incidents: Tools about what broke.
+        models: Tools about models.
         services: Tools about what runs.
+        servers: Tools that ask what runs.
+        capacity: Tools about room for more.
+        incidents: Tools about what broke.
         proposals: Tools that record a request.
         redact: Takes secrets out of a text.
     """
 
     fit: FitTools
-    incidents: IncidentTools
+    models: ModelTools
     services: ServiceTools
+    servers: ServerTools
+    capacity: CapacityTools
+    incidents: IncidentTools
     proposals: ProposalTools
     redact: Callable[[str], str]
 
     @property
     def table(self) -> tuple[tuple[Callable[..., Any], ToolKind], ...]:
         """Each tool and what it may do, in the order of the documentation."""
-        fit, incidents, services, proposals = self.fit, self.incidents, self.services, self.proposals
         return (
-            (fit.fit, LOOKS_UP),
-            (fit.advise, LOOKS_UP),
-            (fit.probe_budget, LOOKS_UP),
-            (fit.estimate_cost, LOOKS_UP),
-            (fit.list_models, LOOKS_UP),
-            (fit.model_details, LOOKS_UP),
-            (fit.add_model, KEEPS),
-            (services.list_services, COMPUTES),
-            (services.service_status, LOOKS_UP),
-            (services.deployment_config, LOOKS_UP),
-            (services.read_logs, LOOKS_UP),
-            (services.verify_model_health, MEASURES),
-            (incidents.diagnose, COMPUTES),
-            (incidents.list_incidents, LOOKS_UP),
-            (incidents.show_incident, LOOKS_UP),
-            (incidents.incident_report, LOOKS_UP),
-            (incidents.suggest_remediation, LOOKS_UP),
-            (proposals.save_secret, COMPUTES),
-            (proposals.propose_change, PROPOSES),
-            (proposals.propose_lifecycle, PROPOSES),
+            (self.fit.fit, LOOKS_UP),
+            (self.fit.advise, LOOKS_UP),
+            (self.fit.probe_budget, LOOKS_UP),
+            (self.fit.estimate_cost, LOOKS_UP),
+            (self.models.list_models, LOOKS_UP),
+            (self.models.model_details, LOOKS_UP),
+            (self.models.add_model, KEEPS),
+            (self.services.list_services, COMPUTES),
+            (self.services.service_status, LOOKS_UP),
+            (self.services.deployment_config, LOOKS_UP),
+            (self.services.read_logs, LOOKS_UP),
+            (self.servers.metrics, LOOKS_UP),
+            (self.servers.query, MEASURES),
+            (self.servers.query_with_stats, MEASURES),
+            (self.servers.verify_model_health, MEASURES),
+            (self.capacity.check_quota, LOOKS_UP),
+            (self.capacity.describe_capacity, LOOKS_UP),
+            (self.incidents.diagnose, LOOKS_UP),
+            (self.incidents.list_incidents, LOOKS_UP),
+            (self.incidents.show_incident, LOOKS_UP),
+            (self.incidents.incident_report, LOOKS_UP),
+            (self.incidents.suggest_remediation, LOOKS_UP),
+            (self.proposals.save_secret, COMPUTES),
+            (self.proposals.propose_change, PROPOSES),
+            (self.proposals.propose_lifecycle, PROPOSES),
         )
+
+
+class OperatorServer(MCPServer):
+    """An MCP server that refuses what it does not know: a tool, or an argument, that is written wrongly."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._arguments: dict[str, tuple[str, ...]] = {}
+
+    def offer(self, tool: Callable[..., Any], kind: ToolKind, *, redact: Callable[[str], str]) -> None:
+        """Add a tool with its annotations; its errors become the protocol's, without secrets."""
+        named = inspect.signature(tool).parameters.values()
+        self._arguments[tool.__name__] = tuple(p.name for p in named if p.annotation is not Context)
+        self.add_tool(_safe(tool, redact), name=tool.__name__, annotations=kind.annotations)
+
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Context | None = None) -> Any:
+        """Call a tool by its name.
+
+        Raises:
+            ToolError: There is no such tool or argument, or the tool's own error.
+        """
+        if name not in self._arguments:
+            raise _unknown("tool", name, tuple(self._arguments), "see help for every tool")
+        for given in arguments:
+            if given not in self._arguments[name]:
+                raise _unknown(f"argument of {name}", given, self._arguments[name], "leave it out")
+        return await super().call_tool(name, arguments, context)
 
 
 def build_server(
     tools: OperatorTools, *, version: str, auth: AuthSettings | None = None, verifier: TokenVerifier | None = None
-) -> MCPServer:
+) -> OperatorServer:
     """Return a server with every tool, a help tool made from the same table, resources and prompts; not started.
 
     Args:
@@ -115,8 +158,8 @@ def build_server(
         auth: Where sign-in is described, over HTTP; None where nobody signs in.
         verifier: Checks a bearer token, with ``auth``.
     """
-    server: MCPServer = MCPServer(
-        "sre-agent",
+    server = OperatorServer(
+        name="sre-agent",
         title="SRE agent for LLM servers",
         instructions=INSTRUCTIONS,
         version=version,
@@ -124,17 +167,22 @@ def build_server(
         token_verifier=verifier,
     )
     for tool, kind in tools.table:
-        server.add_tool(_safe(tool, tools.redact), name=tool.__name__, annotations=kind.annotations)
-    rows = [(tool.__name__, _summary(tool), kind) for tool, kind in tools.table]
+        server.offer(tool, kind, redact=tools.redact)
+    rows = [(tool.__name__, summary(tool), kind) for tool, kind in tools.table]
 
     def help() -> dict[str, str]:  # noqa: A001 - the tool's name
-        """List every tool with one line, and which of them only propose."""
-        return {name: says + ("" if kind.reads_only else " (a proposal)") for name, says, kind in rows}
+        """List every tool with one line, and what each writes."""
+        return {name: says + (f" (writes {kind.writes})" if kind.writes else "") for name, says, kind in rows}
 
-    server.add_tool(help, annotations=COMPUTES.annotations)
-    _add_resources(server, tools)
+    server.offer(help, COMPUTES, redact=tools.redact)
+    add_resources(server, tools.services, tools.incidents, redact=tools.redact)
     _add_prompts(server)
     return server
+
+
+def summary(tool: Callable[..., Any]) -> str:
+    """Return the first line of what a tool says of itself."""
+    return (inspect.getdoc(tool) or "").split("\n", maxsplit=1)[0]
 
 
 def _safe(tool: Callable[..., Any], redact: Callable[[str], str]) -> Callable[..., Any]:
@@ -144,28 +192,14 @@ def _safe(tool: Callable[..., Any], redact: Callable[[str], str]) -> Callable[..
     def call(*args: Any, **named: Any) -> Any:
         return answered(lambda: tool(*args, **named), redact=redact)
 
+    call.__signature__ = inspect.signature(tool)  # type: ignore[attr-defined] # of the method as it is bound
     return call
 
 
-def _summary(tool: Callable[..., Any]) -> str:
-    return (inspect.getdoc(tool) or "").split("\n", maxsplit=1)[0]
-
-
-def _add_resources(server: MCPServer, tools: OperatorTools) -> None:
-    @server.resource("service://{name}", mime_type="application/json")
-    def service(name: str) -> str:
-        """Show a watched service as its platform shows it now."""
-        return answered(lambda: tools.services.service_status(name).model_dump_json(), redact=tools.redact)
-
-    @server.resource("incident://{incident_id}", mime_type="application/json")
-    def incident(incident_id: str) -> str:
-        """Show one incident."""
-        return answered(lambda: tools.incidents.show_incident(incident_id).model_dump_json(), redact=tools.redact)
-
-    @server.resource("config://{name}/deployment", mime_type="application/json")
-    def config(name: str) -> str:
-        """Show the exact configuration of a service."""
-        return answered(lambda: tools.services.deployment_config(name).model_dump_json(), redact=tools.redact)
+def _unknown(what: str, name: str, known: tuple[str, ...], otherwise: str) -> ToolError:
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else otherwise
+    return ToolError(f"Unknown {what}: {name[:80]!r}: known are {', '.join(known) or 'none'}. Hint: {hint}")
 
 
 def _add_prompts(server: MCPServer) -> None:
@@ -178,13 +212,13 @@ def _add_prompts(server: MCPServer) -> None:
             "Do not propose anything that the plan does not hold."
         )
 
-    @server.prompt()
+    @server.prompt(name="will-it-fit")
     def will_it_fit(model: str, accelerator: str) -> str:
         """Check whether a model fits, and what to change if it does not."""
         first = f"Call fit for model {model!r} on {accelerator!r}."
         return f"{first} If it does not fit, call advise and compare the best three."
 
-    @server.prompt()
+    @server.prompt(name="compare-platforms")
     def compare_platforms(model: str, accelerator: str) -> str:
         """Compare what a model costs on each platform."""
         asked = f"Call estimate_cost for model {model!r} on {accelerator!r}"

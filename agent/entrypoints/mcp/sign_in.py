@@ -3,12 +3,25 @@
 import asyncio
 from typing import Final
 
+from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import AccessToken, TokenVerifier
 
 from agent.entrypoints.http.authenticator import TOKEN_HEADER, Authenticator
 from agent.errors import SreError
 
 SCOPE: Final = "operator"
+
+
+def bearer_token() -> str | None:
+    """Return the ID token of whoever makes the present call; None over standard input, or where nobody signs in."""
+    shown = get_access_token()
+    return shown.token if shown is not None else None
+
+
+def bearer() -> str | None:
+    """Return who makes the present call, as their token proves it; None where nobody signs in."""
+    shown = get_access_token()
+    return shown.subject if shown is not None else None
 
 
 class IdTokenVerifier(TokenVerifier):

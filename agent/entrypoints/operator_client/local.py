@@ -1,6 +1,7 @@
 """The command line over the files of this machine, and which client the settings name."""
 
 import getpass
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -190,14 +191,17 @@ def _word_of(asked: AskedChange) -> ChangeAsked:
         why=asked.why,
         who=asked.by or getpass.getuser(),
         channel=asked.channel,
-        verified=False,
+        verified=asked.verified and asked.by is not None,
         target=asked.target,
         supersede=asked.supersede,
     )
 
 
-def open_operator_client() -> OperatorClient:
+def open_operator_client(token: Callable[[], str | None] = lambda: None) -> OperatorClient:
     """Return the client of the settings: `decide` where ``DECIDE_URL`` or a cloud store is set, else this machine.
+
+    Args:
+        token: The ID token of whoever asks through this process, where that is not who runs it; None where it is.
 
     Raises:
         SettingsRejected: The settings do not make one.
@@ -207,10 +211,10 @@ def open_operator_client() -> OperatorClient:
     settings = read_settings()
     if settings.decide_url is None and settings.embedded:
         return LocalClient(build_app(settings))
-    return _cloud(settings)
+    return _cloud(settings, token)
 
 
-def _cloud(settings: Settings) -> OperatorClient:
+def _cloud(settings: Settings, token: Callable[[], str | None]) -> OperatorClient:
     from agent.app.http_clients import decide_client
     from agent.entrypoints.operator_client.remote import RemoteClient
 
@@ -220,4 +224,5 @@ def _cloud(settings: Settings) -> OperatorClient:
             why="DECIDE_URL is unset, and in the cloud the command line speaks to `decide` alone",
             hint="set it to the output decide_url of infra/, or run: sre-agent doctor",
         )
-    return RemoteClient(decide_client(settings.decide_url, timeout_s=30), token=lambda: operator_token(settings))
+    client = decide_client(settings.decide_url, timeout_s=30)
+    return RemoteClient(client, token=lambda: token() or operator_token(settings))

@@ -36,6 +36,7 @@ class AskedChange(Value):
 
     Attributes:
         by: The name of ``--by``; the operator's own when None.
+        verified: Whether a token that was shown here proved that name; local mode only, `decide` looks for itself.
         target: The state of the service that was seen; None where nobody looked.
         channel: By what it was asked for: the command line, or MCP, whose asker may approve nothing of it.
     """
@@ -44,6 +45,7 @@ class AskedChange(Value):
     actions: tuple[Action, ...]
     why: str
     by: str | None = None
+    verified: bool = False
     target: Target | None = None
     supersede: bool = False
     channel: Channel = Channel.COMMAND_LINE

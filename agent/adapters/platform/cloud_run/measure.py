@@ -3,14 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
-from agent.adapters.platform.cloud_run.describe import config_of, short
+from agent.adapters.platform.cloud_run.describe import config_of, readiness, short
 from agent.adapters.platform.cloud_run.rollout import gives_all
 from agent.adapters.platform.cloud_run.template import traffic_of
-from agent.adapters.platform.completion import CompletionClient, Outcome, Reply
+from agent.adapters.platform.completion import CompletionClient, Outcome, ReachedServer, Reply
 from agent.core.change.verification import Check, Measurement
 from agent.core.service.container_args import flag_map, served_model
 from agent.core.service.serving import ServingConfig
 from agent.ports.clock import Clock
+from agent.ports.model_server import asleep
 from agent.ports.platform import Operation
 
 
@@ -63,6 +64,28 @@ class Meter:
         if reply.outcome is not Outcome.ANSWERED:
             return (ready, answer)
         return (ready, answer, self._tokens(reply), self._speed(reply))
+
+    def server(self, service: str, current: Any) -> ReachedServer:
+        """Return the serving instances of a service that never scales to zero.
+
+        Args:
+            service: The watched service.
+            current: The ``Service`` message.
+
+        Raises:
+            NotRunning: It is not ready, or may have no instance: the API does not tell how many there are.
+        """
+        if readiness(current) is not True:
+            raise asleep(service, "its newest revision is not ready")
+        scaling, config = current.scaling, config_of(current.template)
+        manual = scaling.HasField("manual_instance_count")
+        least = scaling.manual_instance_count if manual else max(config.min_instances, scaling.min_instance_count)
+        if least < 1:
+            raise asleep(service, "it scales to zero, and Cloud Run does not tell whether an instance runs")
+        url, model = address(current, short(current.latest_ready_revision)), served_name(config)
+        if url is None or model is None:
+            raise asleep(service, "no address leads to its newest revision" if url is None else "it names no model")
+        return ReachedServer(client=self._client, service=service, url=url, audience=current.uri, model=model)
 
     def _tokens(self, reply: Reply) -> Measurement:
         """The counter of an instance begins at 0: at least our own tokens must stand there, where it is the one."""

@@ -36,6 +36,7 @@ from agent.core.plan.action import NO_SERVICE, LifecycleOperation, applied
 from agent.core.plan.lifecycle import NOT_THERE, lifecycle_of
 from agent.core.service.serving import Live, Traffic
 from agent.errors import InputRejected, PolicyRefused, StateConflict
+from agent.ports.model_server import ModelServer
 from agent.ports.platform import NotDeployed, Operation, Order, Restore
 
 # Tags of a staged revision; which one it is tells what the traffic followed before. Short: they share a host name with
@@ -186,6 +187,10 @@ class CloudRunPlatform:
             )
         work = Work(service=current.name, aim=f"revisions/{revision}")
         return self._meter.measure(service, revision, rollout(work, None, current, found), current)
+
+    def server(self, service: str) -> ModelServer:
+        """Return the server of a service that never scales to zero; one read of the Admin API."""
+        return self._meter.server(service, self._api.service(self._name(service)))
 
     def _change(self, current: Any, order: Order) -> tuple[Any, tuple[str, ...]]:
         """Return the service to send and what of it is to be replaced."""

@@ -3,11 +3,12 @@
 import time
 from datetime import datetime
 
-from agent.adapters.platform.completion import CompletionClient, Outcome
+from agent.adapters.platform.completion import CompletionClient, Outcome, ReachedServer
 from agent.adapters.platform.host.probe import Address, healthy, metrics, served_name
 from agent.core.change.verification import Check, Measurement
 from agent.core.service.metric_rules import read_sample
 from agent.ports.host import Stage, Start
+from agent.ports.model_server import asleep
 
 COMPLETION_S = 60.0
 WANTS_KEY = (
@@ -38,10 +39,7 @@ def measurements(service: str, start: Start, address: Address, now: datetime) ->
         return (said(Check.READY, start.sick or health.says, good=False),)
     ready = said(Check.READY, f"{start.revision} runs, {health.says}", good=True)
     before = _generated(address, now)
-    client = CompletionClient(
-        id_token=None, monotonic=time.monotonic, api_key=lambda _: address.api_key, timeout_s=COMPLETION_S
-    )
-    reply = client.complete(service, url=address.url, audience=address.url, model=served_name(address) or "")
+    reply = _client(address).complete(service, url=address.url, audience=address.url, model=served_name(address) or "")
     refused = reply.outcome in {Outcome.REFUSED, Outcome.LOCKED}
     says = WANTS_KEY if reply.outcome is Outcome.LOCKED else reply.says
     answer = said(Check.COMPLETION, says, good=None if refused else reply.outcome is Outcome.ANSWERED)
@@ -61,6 +59,29 @@ def measurements(service: str, start: Start, address: Address, now: datetime) ->
         value=reply.tokens_per_s,
     )
     return (ready, answer, tokens, speed.with_(first_token_s=reply.first_token_s))
+
+
+def running_server(service: str, start: Start | None, address: Address | None) -> ReachedServer:
+    """Return the server of a start that serves.
+
+    Args:
+        service: Whose start it is.
+        start: The newest one; None where there is none.
+        address: Where its server is asked.
+
+    Raises:
+        NotRunning: It does not serve.
+    """
+    if start is None or address is None or start.stage is not Stage.READY or not healthy(address).good:
+        raise asleep(service, "no process of it serves")
+    model = served_name(address) or ""
+    return ReachedServer(client=_client(address), service=service, url=address.url, audience=address.url, model=model)
+
+
+def _client(address: Address) -> CompletionClient:
+    return CompletionClient(
+        id_token=None, monotonic=time.monotonic, api_key=lambda _: address.api_key, timeout_s=COMPLETION_S
+    )
 
 
 def _generated(address: Address, now: datetime) -> float | None:

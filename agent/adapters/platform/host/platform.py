@@ -5,7 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from agent.adapters.platform.host.lifecycle import deletes, free, possible, require_deployed, resumed, to_create, told
-from agent.adapters.platform.host.measure import measurements
+from agent.adapters.platform.host.measure import measurements, running_server
 from agent.adapters.platform.host.probe import Address, address_of, healthy
 from agent.adapters.platform.host.server import HostServer, last_line
 from agent.adapters.platform.host.state_file import StateFile, Transaction
@@ -18,6 +18,7 @@ from agent.core.value import digest
 from agent.errors import InputRejected, StateConflict
 from agent.ports.clock import Clock
 from agent.ports.host import Stage, Start, State
+from agent.ports.model_server import ModelServer
 from agent.ports.platform import Operation, Order, Restore
 
 LATEST = (Traffic(percent=100),)
@@ -165,6 +166,11 @@ class HostPlatform:
                 hint="describe the service to see its revisions",
             )
         return measurements(service, start, self.address(start), self._clock.now())
+
+    def server(self, service: str) -> ModelServer:
+        """Return the server of the newest start, where it serves."""
+        start = self.settled(service).newest
+        return running_server(service, start, self.address(start) if start is not None else None)
 
     def open(self, service: str, config: ServingConfig, *, running: bool = False, changing: bool = False) -> bool:
         """Start a server for a person, or take over the one that is on record.

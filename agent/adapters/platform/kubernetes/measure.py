@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
-from agent.adapters.platform.completion import CompletionClient, Outcome, Reply
+from agent.adapters.platform.completion import CompletionClient, Outcome, ReachedServer, Reply
 from agent.adapters.platform.kubernetes.container import server_of, serving_port
 from agent.adapters.platform.kubernetes.describe import config_of, pod_ready
 from agent.adapters.platform.kubernetes.workload import Seen
 from agent.core.change.verification import Check, Measurement
 from agent.core.service.container_args import flag_map, served_model
 from agent.ports.clock import Clock
+from agent.ports.model_server import asleep
 
 Json = dict[str, Any]
 
@@ -51,18 +52,31 @@ class Meter:
         pod = next((p for p in seen.pods if pod_ready(p)), None)
         if pod is None:
             return (ready, self._said(Check.COMPLETION, "no pod of the newest template is ready", good=None))
-        config = config_of(seen)
-        words = (*config.command, *config.args)
-        named = flag_map(words).get("served-model-name", "").split()
-        model = named[0] if named else served_model(config.command, config.args)
+        model = _served_name(seen)
         if model is None:
             return (ready, self._said(Check.COMPLETION, "the words name no model to ask for", good=None))
-        url = self._address(seen, pod, serving_port(server_of(seen.spec["template"], seen.workload)))
+        url = self._url(seen, pod)
         reply = self._client(seen).complete(seen.workload.service, url=url, audience=url, model=model)
         answer = self._said(Check.COMPLETION, self._completion(seen, reply), good=_answered(reply))
         if reply.outcome is not Outcome.ANSWERED:
             return (ready, answer)
         return (ready, answer, self._tokens(reply), self._speed(reply))
+
+    def server(self, seen: Seen) -> ReachedServer:
+        """Return a ready pod of a workload, of the newest template where there is one.
+
+        Raises:
+            NotRunning: No pod is ready.
+        """
+        service, model = seen.workload.service, _served_name(seen)
+        pod = next((p for p in (*seen.pods, *seen.old_pods) if pod_ready(p)), None)
+        if pod is None or model is None:
+            raise asleep(service, "none of its pods is ready" if pod is None else "its flags name no model")
+        url = self._url(seen, pod)
+        return ReachedServer(client=self._client(seen), service=service, url=url, audience=url, model=model)
+
+    def _url(self, seen: Seen, pod: Json) -> str:
+        return self._address(seen, pod, serving_port(server_of(seen.spec["template"], seen.workload)))
 
     def _completion(self, seen: Seen, reply: Reply) -> str:
         if reply.outcome is not Outcome.LOCKED:
@@ -94,6 +108,13 @@ class Meter:
 
     def _said(self, check: Check, says: str, *, good: bool | None, value: float | None = None) -> Measurement:
         return Measurement(check=check, good=good, says=says[:2000], value=value, at=self._clock.now())
+
+
+def _served_name(seen: Seen) -> str | None:
+    """Return the name that requests must give: the first of ``--served-model-name``, else the model's own."""
+    config = config_of(seen)
+    named = flag_map((*config.command, *config.args)).get("served-model-name", "").split()
+    return named[0] if named else served_model(config.command, config.args)
 
 
 def _answered(reply: Reply) -> bool | None:

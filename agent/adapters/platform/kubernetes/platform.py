@@ -45,6 +45,7 @@ from agent.core.plan.lifecycle import NOT_THERE, lifecycle_of
 from agent.core.service.serving import EFFECT_LABEL, Live
 from agent.core.value import canonical, digest
 from agent.errors import InputRejected, PolicyRefused, StateConflict
+from agent.ports.model_server import ModelServer
 from agent.ports.platform import NotDeployed, Operation, Order, Restore
 from agent.strict_json import read_object
 
@@ -180,6 +181,10 @@ class KubernetesPlatform:
             )
         up, says = progress(seen)
         return self._meter.measure(seen, up=up, says=says)
+
+    def server(self, service: str) -> ModelServer:
+        """Return a ready pod of the workload."""
+        return self._meter.server(self._look(service))
 
     def _change(self, seen: Seen, order: Order) -> Json:
         """Return the changed ``spec``."""

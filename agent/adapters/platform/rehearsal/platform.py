@@ -30,6 +30,7 @@ from agent.core.value import Value, digest
 from agent.errors import InputRejected, StateConflict
 from agent.ports.clock import Clock
 from agent.ports.logs import InstanceLog
+from agent.ports.model_server import ModelServer, NotRunning
 from agent.ports.platform import Operation, Order, Restore
 
 
@@ -238,6 +239,14 @@ class RehearsalPlatform:
             )
         factor, by_arithmetic = self._factor(scenario), self._compute is not None
         return measurements(scenario, row, self._clock, factor, by_arithmetic=by_arithmetic)
+
+    def server(self, service: str) -> ModelServer:
+        """Refuse: a rehearsal has a record of a server, and no server."""
+        raise NotRunning(
+            f"nothing was sent to {service!r}",
+            why=f"{self._scenario(service).platform} is simulated here, and no server stands behind it",
+            hint="verify_model_health shows what is on record; set PLATFORM to where the service really runs",
+        )
 
     def recordings(self, service: str) -> tuple[InstanceLog, ...]:
         """Return the logs of the service's revisions as far as they have been written by now."""

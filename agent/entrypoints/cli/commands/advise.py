@@ -6,22 +6,13 @@ import argparse
 import json
 import sys
 
+from agent.entrypoints.cli.question_arguments import add_question
 from agent.errors import InputRejected
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the contract's flags."""
-    parser.add_argument(
-        "--model", required=True, metavar="M", help="Hugging Face id, path, or a name added with `sre-agent models add`"
-    )
-    parser.add_argument(
-        "--accelerator", required=True, metavar="A", help="accelerator, such as nvidia-l4, tpu-v6e or cpu"
-    )
-    parser.add_argument("--flags", metavar="TEXT", default="", help="vLLM flags as one shell-quoted string")
-    parser.add_argument("--count", metavar="N", help="number of devices (default: as many as the flags need)")
-    parser.add_argument("--vllm", metavar="V", help="vLLM version (default: the newest known)")
-    parser.add_argument("--need-context", metavar="N", help="context length in tokens that one request needs")
-    parser.add_argument("--need-users", metavar="N", help="concurrent requests of that context")
+    add_question(parser, required=True)
     parser.add_argument("--need-tokens-per-s", type=float, metavar="X", help="lowest acceptable decode rate")
     parser.add_argument("--need-images", action="store_true", help="keep image input: do not propose text-only")
     parser.add_argument("--max-usd-per-h", type=float, metavar="X", help="highest acceptable cost per running hour")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from agent.app.fit_answers import FitAnswers
+from agent.entrypoints.cli.question_arguments import add_question
 from agent.errors import InputRejected, SreError
 from agent.fit.question import KEYS, question_from
 from agent.strict_json import read_json
@@ -19,15 +20,7 @@ _LONGEST_ROW = 1_000_000
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the contract's flags."""
-    parser.add_argument(
-        "--model", metavar="M", help="Hugging Face id, path, or a name added with `sre-agent models add`"
-    )
-    parser.add_argument("--accelerator", metavar="A", help="accelerator, such as nvidia-l4, tpu-v6e or cpu")
-    parser.add_argument("--count", metavar="N", help="number of devices (default: as many as the flags need)")
-    parser.add_argument("--flags", metavar="TEXT", default="", help="vLLM flags as one shell-quoted string")
-    parser.add_argument("--vllm", metavar="V", help="vLLM version (default: the newest known)")
-    parser.add_argument("--need-context", metavar="N", help="context length in tokens that one request needs")
-    parser.add_argument("--need-users", metavar="N", help="concurrent requests of that context")
+    add_question(parser, required=False)
     parser.add_argument(
         "--batch", metavar="ROWS.jsonl", help="check every row of a JSON Lines file (- for standard input)"
     )

@@ -1,8 +1,10 @@
 """The MCP server as a client sees it: every tool over both protocols and both ways in, and nothing that decides."""
 
 import asyncio
+import dataclasses
 import hashlib
 import json
+import socket
 import sqlite3
 import sys
 import threading
@@ -14,9 +16,12 @@ import uvicorn
 from mcp import Client, StdioServerParameters
 
 from agent.entrypoints.mcp.open_tools import open_tools
-from agent.entrypoints.mcp.result import RESULT_BYTES
+from agent.entrypoints.mcp.resources import catalogue_page
 from agent.entrypoints.mcp.serve import http_server
 from agent.entrypoints.mcp.server import build_server
+from agent.entrypoints.mcp.tools.incident_tools import IncidentTools
+from agent.entrypoints.mcp.tools.result import RESULT_BYTES
+from agent.errors import InputRejected
 from agent.settings import read_settings
 
 SERVICE = "gemma4-26b-qat-l4"
@@ -87,6 +92,20 @@ def test_an_incident_is_shown_with_its_plan_and_where_it_is_decided(asked):
     assert any(asked.id in line for line in report)
 
 
+# Issue 20's names, without those that come with load measurements: start_sweep and sweep_result
+NAMED = """help list_services service_status deployment_config fit advise probe_budget estimate_cost verify_model_health
+query_with_stats query suggest_remediation add_model model_details metrics read_logs diagnose list_incidents
+show_incident incident_report check_quota list_models describe_capacity propose_change propose_lifecycle save_secret"""
+
+
+def annotations():
+    return {tool.name: tool.annotations for tool in talk(lambda client: client.list_tools()).tools}
+
+
+def test_every_tool_that_operators_were_promised_is_there_and_no_other():
+    assert sorted(annotations()) == sorted(NAMED.split())
+
+
 def test_annotations_are_on_every_tool_and_only_proposals_write():
     tools = talk(lambda client: client.list_tools()).tools
     for tool in tools:
@@ -94,8 +113,30 @@ def test_annotations_are_on_every_tool_and_only_proposals_write():
         assert None not in {marks.read_only_hint, marks.destructive_hint, marks.idempotent_hint, marks.open_world_hint}
         writes = tool.name.startswith("propose_") or tool.name == "add_model"
         assert marks.read_only_hint is not writes, tool.name
+        assert marks.destructive_hint is tool.name.startswith("propose_"), tool.name
         assert tool.description, tool.name
     assert {tool.name for tool in tools if tool.annotations.read_only_hint} >= READS.keys()
+
+
+def test_what_says_that_it_reaches_nothing_opens_no_connection(asked, monkeypatch):
+    """OpenWorldHint false, held against the sockets themselves."""
+    closed = [name for name, marks in annotations().items() if not marks.open_world_hint]
+    assert sorted(closed) == ["help", "list_services", "save_secret"]
+    tried = []
+    for way in ("connect", "connect_ex", "sendto"):
+        monkeypatch.setattr(socket.socket, way, lambda *args: tried.append(args))
+    for name in closed:
+        assert not called(name, READS[name]).is_error
+    assert tried == []
+
+
+@pytest.mark.parametrize("name", [name for name in READS if name not in {"help", "save_secret"}])
+def test_what_says_that_it_is_idempotent_answers_the_same_again(asked, name):
+    assert annotations()[name].idempotent_hint is True
+    first, second = (called(name, READS[name]).structured_content for _ in range(2))
+    assert first.keys() == second.keys()
+    if name not in {"read_logs", "list_incidents", "service_status"}:  # time goes on in the rehearsal
+        assert first == second
 
 
 def test_no_tool_decides():
@@ -120,6 +161,16 @@ def test_no_tool_decides():
         ("fit", MODEL | {"model": "https://evil.example/config.json"}, "model"),
         ("add_model", {"source": "http://169.254.169.254/x"}, "source"),
         ("no_such_tool", {}, "no_such_tool"),
+        ("service_state", {}, "did you mean 'service_status'?"),
+        ("fit", MODEL | {"flag": "--max-model-len 5"}, "did you mean 'flags'?"),
+        ("list_services", {"x": 1}, "known are offset"),
+        ("service_status", {"service": SERVICE[:-1]}, f"did you mean '{SERVICE}'?"),
+        ("diagnose", {"log": "x", "query": "y"}, "a log and a query"),
+        ("list_models", {"accelerator": "nvidia-l5"}, "nvidia-l4"),
+        ("list_models", {"source": "/etc"}, "reads no files of this machine"),
+        ("query", {"service": SERVICE, "prompt": "hello"}, "simulated"),
+        ("metrics", {"service": SERVICE}, "simulated"),
+        ("verify_model_health", {"service": SERVICE}, "asleep"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_told_with_what_to_do(asked, name, arguments, said):
@@ -154,7 +205,7 @@ def test_logs_come_page_by_page_within_the_bound(asked):
     pages, offset = [], 0
     while offset is not None:
         result = called("read_logs", {"service": SERVICE, "offset": offset})
-        assert len(json.dumps(result.structured_content).encode()) <= RESULT_BYTES
+        assert len(text_of(result).encode()) <= RESULT_BYTES
         pages += result.structured_content["lines"]
         offset, total = result.structured_content["next_offset"], result.structured_content["total"]
     assert len(pages) == total > 0
@@ -170,15 +221,118 @@ def test_text_of_others_is_redacted_and_marked_as_data():
     assert found.structured_content["evidence"]["notice"].startswith("untrusted text")
 
 
-def test_resources_and_prompts_are_there(asked):
-    async def read(client):
-        found = await client.read_resource(f"incident://{asked.id}")
-        prompt = await client.get_prompt("triage", {"service": SERVICE})
-        return json.loads(found.contents[0].text), prompt.messages[0].content.text
+ADDRESSES = ("service://{name}", "incident://{incident_id}", "config://{name}/deployment", "catalogue://{name}")
 
-    incident, prompt = talk(read)
+
+def test_resources_show_what_the_tools_show(asked):
+    async def read(client):
+        offered = {t.uri_template for t in (await client.list_resource_templates()).resource_templates}
+        wanted = (f"incident://{asked.id}", f"service://{SERVICE}", f"config://{SERVICE}/deployment")
+        return offered, [json.loads((await client.read_resource(uri)).contents[0].text) for uri in wanted]
+
+    offered, (incident, service, config) = talk(read)
+    assert offered >= set(ADDRESSES)
     assert incident["id"] == asked.id
-    assert SERVICE in prompt
+    assert service["name"] == config["name"] == SERVICE
+    assert any("--model" in line for line in config["manifest"]["lines"])
+
+
+def test_a_resource_that_is_not_there_says_what_is(asked):
+    async def read(client):
+        await client.read_resource("service://nobody")
+
+    with pytest.raises(ExceptionGroup) as told:
+        talk(read)
+    assert SERVICE in repr(told.value.exceptions[0])
+
+
+@pytest.mark.parametrize("name", ["failures", "models", "accelerators", "prices"])
+def test_the_pages_of_a_catalogue_are_all_of_it(name):
+    async def read(client):
+        found, address = [], f"catalogue://{name}"
+        while address is not None:
+            text = (await client.read_resource(address)).contents[0].text
+            assert len(text.encode()) <= RESULT_BYTES
+            page = json.loads(text)
+            found, address = found + page["entries"], page["next"]
+        return found, page["total"]
+
+    found, total = talk(read)
+    assert len(found) == total > 5
+    assert found[0] == catalogue_page(name, 0)["entries"][0]
+
+
+def test_prompts_name_tools_that_exist():
+    async def read(client):
+        given = {"service": SERVICE, **MODEL}
+        texts = {}
+        for prompt in (await client.list_prompts()).prompts:
+            wanted = {argument.name: given[argument.name] for argument in prompt.arguments}
+            texts[prompt.name] = (await client.get_prompt(prompt.name, wanted)).messages[0].content.text
+        return texts, {tool.name for tool in (await client.list_tools()).tools}
+
+    texts, tools = talk(read)
+    assert sorted(texts) == ["compare-platforms", "triage", "will-it-fit"]
+    assert all(any(tool in text for tool in tools) for text in texts.values())
+    assert SERVICE in texts["triage"]
+
+
+def test_an_incident_with_a_long_log_is_still_shown_whole_in_pages(asked):
+    """Its evidence has pages of its own, so that no incident is too long to look at."""
+    from agent.entrypoints.operator_client.local import open_operator_client
+
+    client = open_operator_client()
+    entry = asked.correlated[0]
+    many = asked.with_(correlated=tuple(entry.with_(line=f"{n} " + "x" * 490) for n in range(100)))
+    client.incident = lambda _: many
+    tools = open_tools()
+    incidents = IncidentTools(
+        lambda: client, matcher=None, titles=dict, entries=lambda *_: (), redact=lambda text: text
+    )
+    server = build_server(dataclasses.replace(tools, incidents=incidents), version="0")
+    shown, offset = [], 0
+    while offset is not None:
+        result = called("show_incident", {"incident_id": asked.id, "evidence_offset": offset}, server=server)
+        assert not result.is_error, text_of(result)
+        assert len(text_of(result).encode()) <= RESULT_BYTES
+        shown += result.structured_content["evidence"]["lines"]
+        offset = result.structured_content["evidence"]["next_offset"]
+    assert len(shown) == 100
+
+
+def test_a_client_that_hangs_up_while_the_store_is_slow_leaves_nothing_behind(asked):
+    """The call ends with the store's answer, its thread goes, and the next client is served."""
+    free, entered = threading.Event(), threading.Event()
+
+    def slow():
+        entered.set()
+        assert free.wait(20)
+        raise InputRejected("no incident was listed", why="nobody waits for it", hint="no action needed")
+
+    incidents = IncidentTools(slow, matcher=None, titles=dict, entries=lambda *_: (), redact=lambda text: text)
+    served = Served(dataclasses.replace(open_tools(), incidents=incidents))
+    try:
+        call = BODY | {"method": "tools/call", "params": {"name": "list_incidents", "arguments": {}}}
+        before = threading.active_count()
+        with socket.create_connection(("127.0.0.1", served.port)) as client:
+            body = json.dumps(call).encode()
+            head = f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\nContent-Length: {len(body)}\r\n"
+            kinds = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\r\n"
+            client.sendall((head + kinds).encode() + body)
+            assert entered.wait(20)
+        free.set()
+        assert not called("help", {}, server=served.url).is_error
+        assert threading.active_count() <= before + 2  # one idle worker of the server's pool
+    finally:
+        free.set()
+        served.close()
+    assert not served.thread.is_alive()
+
+
+def test_a_body_of_ten_megabytes_is_refused_before_it_is_read_as_json(served):
+    answer = httpx2.post(served.url, content=b"x" * 10_000_000, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 413
+    assert not called("help", {}, server=served.url).is_error
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -196,15 +350,16 @@ def test_over_standard_input_both_protocols(asked, mode):
 class Served:
     """The HTTP form on a port of loopback."""
 
-    def __init__(self):
-        self.server = http_server(open_tools(), read_settings(), port=0, version="0")
-        web = self.server.streamable_http_app(stateless_http=True, json_response=True)
+    def __init__(self, tools=None):
+        self.server = http_server(tools or open_tools(), read_settings(), port=0, version="0")
+        web = self.server.streamable_http_app(stateless_http=True)
         self.web = uvicorn.Server(uvicorn.Config(web, host="127.0.0.1", port=0, log_level="critical"))
         self.thread = threading.Thread(target=self.web.run)
         self.thread.start()
         while not self.web.started:
             assert self.thread.is_alive()
-        self.url = f"http://127.0.0.1:{self.web.servers[0].sockets[0].getsockname()[1]}/mcp"
+        self.port = self.web.servers[0].sockets[0].getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}/mcp"
 
     def close(self):
         self.web.should_exit = True

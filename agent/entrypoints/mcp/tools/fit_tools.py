@@ -1,15 +1,17 @@
 """Tools that compute: does it fit, what would fit, how long a start may take, what it costs."""
 
+import functools
+import inspect
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import Field
 
 from agent.app.fit_answers import FitAnswers
-from agent.entrypoints.mcp.result import Result
+from agent.entrypoints.mcp.tools.result import Result
 from agent.errors import InputRejected
 from agent.fit.advice.advice import Demand
-from agent.fit.question import Question, question_from
+from agent.fit.question import ARGUMENTS, Question, question_from
 from agent.fit.speed.price import find_shapes, usd_per_million_tokens
 from agent.fit.speed.startup import probe_budget, startup_time
 
@@ -18,25 +20,52 @@ Model = Annotated[
     Field(
         max_length=200,
         pattern=r"^[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?$",  # no path and no address: a client reads no files here
-        description="Hugging Face id, or a name added with add_model",
+        description="Hugging Face id, or a name that list_models shows",
     ),
 ]
-Checkpoint = Annotated[
-    str,
-    Field(
-        max_length=300,
-        pattern=r"^(hf:[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*|gs://[a-z0-9][a-z0-9._-]*(/[\w.-]+)*/?)$",
-        description="hf:ORGANISATION/NAME or gs://BUCKET/FOLDER",
-    ),
-]
-Accelerator = Annotated[str, Field(max_length=80, description="such as nvidia-l4, tpu-v6e or cpu")]
-FlagLine = Annotated[str, Field(max_length=8_000, description="vLLM flags as one shell-quoted string")]
-Count = Annotated[int | None, Field(ge=1, le=1024, description="devices; as many as the flags need when left out")]
-Version = Annotated[str | None, Field(max_length=40, description="vLLM version; the newest known when left out")]
-Whole = Annotated[int | None, Field(ge=1)]
+Accelerator = Annotated[str, Field(max_length=80, description=ARGUMENTS["accelerator"])]
+FlagLine = Annotated[str, Field(max_length=8_000, description=ARGUMENTS["flags"])]
+Count = Annotated[int | None, Field(ge=1, le=1024, description=ARGUMENTS["count"])]
+Version = Annotated[str | None, Field(max_length=40, description=ARGUMENTS["vllm"])]
+Context = Annotated[int | None, Field(ge=1, description=ARGUMENTS["need_context"])]
+Users = Annotated[int | None, Field(ge=1, description=ARGUMENTS["need_users"])]
+
+R = TypeVar("R")
 
 
-_MODELS = 20  # of one page: each verdict takes some milliseconds
+def question(
+    model: Model,
+    accelerator: Accelerator,
+    *,
+    flags: FlagLine = "",
+    count: Count = None,
+    vllm: Version = None,
+    need_context: Context = None,
+    need_users: Users = None,
+) -> Question:
+    """Return what a client asks; its parameters are those of every tool that asks one question.
+
+    Raises:
+        InputRejected: The flags cannot be read, or name another model.
+    """
+    asked = {"model": model, "accelerator": accelerator, "flags": flags, "count": count, "vllm": vllm}
+    asked |= {"need_context": need_context, "need_users": need_users}
+    return question_from({name: value for name, value in asked.items() if value is not None})
+
+
+def asks(tool: Callable[..., R]) -> Callable[..., R]:
+    """Give a tool the parameters of :func:`question` in place of its own first one, which gets the answer of it."""
+    named = inspect.signature(question).parameters
+    own, _, *others = inspect.signature(tool).parameters.values()
+
+    @functools.wraps(tool)
+    def call(self: Any, **given: Any) -> R:
+        asked = {name: given.pop(name) for name in named if name in given}
+        return tool(self, question(**asked), **given)
+
+    parameters = [own, *named.values(), *others]
+    call.__signature__ = inspect.signature(tool).replace(parameters=parameters)  # type: ignore[attr-defined]
+    return call
 
 
 class FitResult(Result):
@@ -89,13 +118,6 @@ class CostResult(Result):
     note: str
 
 
-class ModelList(Result):
-    """A page of models; ``fits`` null where it cannot be told, or no accelerator was given."""
-
-    models: list[dict[str, Any]]
-    next_offset: int | None
-
-
 class FitTools:
     """The computing tools.
 
@@ -106,52 +128,15 @@ class FitTools:
     def __init__(self, open_answers: Callable[[], FitAnswers]) -> None:
         self._open = open_answers
 
-    def fit(
-        self,
-        model: Model,
-        accelerator: Accelerator,
-        *,
-        flags: FlagLine = "",
-        count: Count = None,
-        vllm: Version = None,
-        need_context: Whole = None,
-        need_users: Whole = None,
-    ) -> FitResult:
+    @asks
+    def fit(self, question: Question) -> FitResult:
         """Check by vLLM's own memory rules whether a model fits an accelerator with these flags."""
-        question = _question(
-            model=model,
-            accelerator=accelerator,
-            flags=flags,
-            count=count,
-            vllm=vllm,
-            need_context=need_context,
-            need_users=need_users,
-        )
         row = self._open().fit(question).to_contract()
         return FitResult(fits=row["fits"], reason=row["reason"], report=row)
 
-    def advise(
-        self,
-        model: Model,
-        accelerator: Accelerator,
-        *,
-        flags: FlagLine = "",
-        count: Count = None,
-        vllm: Version = None,
-        need_context: Whole = None,
-        need_users: Whole = None,
-        top: Annotated[int, Field(ge=1, le=10)] = 5,
-    ) -> AdviceResult:
+    @asks
+    def advise(self, question: Question, *, top: Annotated[int, Field(ge=1, le=10)] = 5) -> AdviceResult:
         """Rank the changes that make a model fit, each with what it takes away, its proof and its price."""
-        question = _question(
-            model=model,
-            accelerator=accelerator,
-            flags=flags,
-            count=count,
-            vllm=vllm,
-            need_context=need_context,
-            need_users=need_users,
-        )
         advice = self._open().advise(question, Demand(needs=question.needs)).top(top).to_json()
         kept = ("rank", "reach", "changes", "model", "accelerator", "count", "flags", "cost", "note", "loses", "proof")
         options = [{key: option[key] for key in kept} for option in advice["options"]]
@@ -200,23 +185,15 @@ class FitTools:
             note=plan.note,
         )
 
+    @asks
     def estimate_cost(
         self,
-        model: Model,
-        accelerator: Accelerator,
+        question: Question,
         *,
-        flags: FlagLine = "",
-        count: Count = None,
         platform: Annotated[str | None, Field(max_length=40, description="one platform alone")] = None,
     ) -> CostResult:
         """Price an hour and a million output tokens of one busy request, per platform that rents the accelerator."""
         answers = self._open()
-        question = _question(
-            model=model,
-            accelerator=accelerator,
-            flags=flags,
-            count=count,
-        )
         report = answers.fit(question)
         speed = report.decode_tokens_per_s
         name = answers.catalogue.accelerator(question.accelerator).name
@@ -238,57 +215,6 @@ class FitTools:
         ]
         note = "computed speed of one request at a time, not measured; prices of the named date"
         return CostResult(decode_tokens_per_s=list(speed) if speed else None, rows=rows, note=note)
-
-    def add_model(
-        self, source: Checkpoint, name: Annotated[str | None, Field(max_length=100, pattern=r"^[\w.-]+$")] = None
-    ) -> dict[str, Any]:
-        """Read a checkpoint's configuration and headers and keep its profile here, so that fit knows the model."""
-        from agent.app.model_profiles import described, known_models, name_of
-        from agent.settings import read_settings
-
-        known = known_models(self._open().catalogue.models, read_settings())
-        profile = known.add(source, as_name=name or name_of(source))
-        return described(profile.facts, profile)
-
-    def list_models(
-        self,
-        accelerator: Annotated[str | None, Field(max_length=80, description="adds whether each fits one of it")] = None,
-        offset: Annotated[int, Field(ge=0, description="next_offset of the page before")] = 0,
-    ) -> ModelList:
-        """List the models whose memory is known, bundled and added, with a verdict where an accelerator is given."""
-        from agent.app.model_profiles import known_models
-        from agent.settings import read_settings
-
-        answers, settings = self._open(), read_settings()
-        bundled = answers.catalogue.models
-        added = known_models(bundled, settings).added() if settings.embedded else ()
-        sources = {profile.facts.name: profile.source for profile in added}
-        names = [*sources, *(name for name in bundled.names if name not in sources)]
-        shown: list[dict[str, Any]] = []
-        for name in names[offset : offset + _MODELS]:
-            verdict = answers.fit(question_from({"model": name, "accelerator": accelerator})) if accelerator else None
-            facts = answers.find_model(name)
-            shown.append({
-                "name": name,
-                "size": facts.size,
-                "quantisation": facts.quant.scheme,
-                "checkpoint_bytes": facts.checkpoint_bytes,
-                "source": sources.get(name, "bundled"),
-                "fits": verdict.fits if verdict else None,
-                "reason": verdict.reason.value if verdict else None,
-            })  # fmt: skip
-        end = offset + len(shown)
-        return ModelList(models=shown, next_offset=end if end < len(names) else None)
-
-    def model_details(self, model: Model) -> dict[str, Any]:
-        """Describe what is known of a model: size, layers, quantisation, sources."""
-        from agent.app.model_profiles import described
-
-        return described(self._open().find_model(model), None)
-
-
-def _question(**given: Any) -> Question:
-    return question_from({key: value for key, value in given.items() if value is not None})
 
 
 def _unknown(what: str, name: str, known: list[str]) -> InputRejected:

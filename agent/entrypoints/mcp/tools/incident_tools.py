@@ -1,6 +1,7 @@
 """Tools about what broke: a text classified, incidents listed and shown, and the plan that would mend one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -8,10 +9,11 @@ from pydantic import Field
 from agent.core.incident.incident import Incident
 from agent.core.intake.classify_text import classify_text
 from agent.core.plan.plan import Plan
-from agent.entrypoints.mcp.result import Result, Untrusted, page_of, untrusted
+from agent.entrypoints.mcp.tools.result import PAGE_BYTES, Result, Untrusted, one_line, page_of, untrusted
 from agent.entrypoints.operator_client.protocol import OperatorClient, now
 from agent.errors import InputRejected
 from agent.failures.match.matcher import Matcher
+from agent.failures.text.entry_text import entry_lines
 from agent.ports.store import Query
 from agent.presentation.plan_title import plan_title
 from agent.presentation.proof_text import proof_text
@@ -22,6 +24,9 @@ IncidentId = Annotated[str, Field(max_length=128, description="as list_incidents
 Offset = Annotated[int, Field(ge=0, description="next_offset of the page before")]
 
 _LISTED = 1000
+_PART = PAGE_BYTES // 3  # of a result that holds several texts
+_QUERIED = 5_000  # lines of a query that are classified
+_STEPS = 40  # of a timeline
 
 
 class Diagnosed(Result):
@@ -55,6 +60,7 @@ class IncidentList(Result):
 
     incidents: list[IncidentRow]
     next_offset: int | None
+    note: str = ""
 
 
 class PlanShown(Result):
@@ -75,18 +81,18 @@ class PlanShown(Result):
 
 
 class IncidentShown(Result):
-    """One incident: where it stands, why, and the plan."""
+    """One incident: where it stands, why, and the plan; ``timeline`` holds its newest steps."""
 
     id: str
     service: str
     phase: str
     status: str
     failure_class: str
-    root_cause: str | None
+    root_cause: Untrusted
     certain: bool
     evidence: Untrusted
     plan: PlanShown | None
-    timeline: list[str]
+    timeline: Untrusted
 
 
 class IncidentTools:
@@ -96,6 +102,7 @@ class IncidentTools:
         client: Opens the operator's client; called per question.
         matcher: The compiled failure catalogue.
         titles: A line for people by signature.
+        entries: Reads log entries by a filter of Cloud Logging and hours, with the credentials of whoever runs this.
         redact: Takes secrets out of a text.
     """
 
@@ -105,19 +112,26 @@ class IncidentTools:
         *,
         matcher: Callable[[], Matcher],
         titles: Callable[[], dict[str, str]],
+        entries: Callable[[str, float], Iterable[dict[str, Any]]],
         redact: Callable[[str], str],
     ) -> None:
-        self._client, self._matcher, self._titles, self._redact = client, matcher, titles, redact
+        self._client, self._matcher, self._titles = client, matcher, titles
+        self._entries, self._redact = entries, redact
 
     def diagnose(
         self,
-        log: Annotated[str, Field(max_length=1_000_000, description="one log line, or an instance's whole log")],
+        *,
+        log: Annotated[str, Field(max_length=1_000_000, description="one log line, or an instance's whole log")] = "",
+        query: Annotated[str, Field(max_length=2_000, description="a Cloud Logging filter, in place of log")] = "",
+        hours: Annotated[float, Field(gt=0, le=168, description="how far back the query looks")] = 2.0,
         platform: Annotated[str | None, Field(max_length=40, description="such as cloud_run or kubernetes")] = None,
     ) -> Diagnosed:
-        """Say what broke from log text: class, decisive lines, numbers found, and what to do, best first."""
-        if not log.strip():
-            raise InputRejected("nothing was diagnosed", why="the log is empty", hint="give the lines that you have")
-        found = classify_text(log, matcher=self._matcher(), whole_log="\n" in log.strip(), platform=platform)
+        """Say what broke from log text or a Cloud Logging query: class, decisive lines, numbers, and what to do."""
+        if bool(log.strip()) == bool(query.strip()):
+            why = "the log is empty, and no query was given" if not query.strip() else "a log and a query were given"
+            raise InputRejected("nothing was diagnosed", why=why, hint="give the lines that you have, or a query")
+        text = log if log.strip() else self._queried(query, hours)
+        found = classify_text(text, matcher=self._matcher(), whole_log="\n" in text.strip(), platform=platform)
         return Diagnosed(
             failure_class=str(found.class_),
             signature=found.signature,
@@ -125,10 +139,21 @@ class IncidentTools:
             confidence=round(found.confidence, 3),
             certain=found.certain,
             benign=found.benign,
-            fields={key: self._redact(v) if isinstance(v, str) else v for key, v in found.fields.items()},
+            fields={k: one_line(v, redact=self._redact) if isinstance(v, str) else v for k, v in found.fields.items()},
             fix_actions=list(found.fix_actions),
             evidence=untrusted([line.text for line in found.evidence], redact=self._redact),
         )
+
+    def _queried(self, query: str, hours: float) -> str:
+        lines = (line for entry in self._entries(query, hours) for line in entry_lines(entry))
+        text = "\n".join(islice(lines, _QUERIED))
+        if not text.strip():
+            raise InputRejected(
+                "nothing was diagnosed",
+                why=f"the query found no text in the last {hours:g} h",
+                hint="widen the filter, or give more hours",
+            )
+        return text
 
     def list_incidents(
         self,
@@ -140,25 +165,28 @@ class IncidentTools:
         """List incidents and requested changes, newest first."""
         found = self._client().incidents(Query(service=service, open_only=open_only, limit=_LISTED))
         rows, following = page_of([self._row(incident) for incident in found], offset=offset)
-        return IncidentList(incidents=[IncidentRow(**row) for row in rows], next_offset=following)
+        note = f"only the newest {_LISTED} are listed" if len(found) == _LISTED else ""
+        return IncidentList(incidents=rows, next_offset=following, note=note)
 
-    def show_incident(self, incident_id: IncidentId) -> IncidentShown:
+    def show_incident(self, incident_id: IncidentId, evidence_offset: Offset = 0) -> IncidentShown:
         """Show one incident: where it stands, its root cause with evidence, its plan and its timeline."""
         client = self._client()
         incident = client.incident(incident_id)
         diagnosis = incident.diagnosis
-        timeline = [f"{e.at.isoformat()} {e.phase}: {self._redact(e.what)}"[:300] for e in client.timeline(incident.id)]
+        steps = [f"{e.at.isoformat()} {e.phase}: {e.what}".replace("\n", " ") for e in client.timeline(incident.id)]
+        cause = diagnosis.root_cause.splitlines() if diagnosis else []
+        evidence = [entry.line for entry in incident.correlated]
         return IncidentShown(
             id=incident.id,
             service=incident.service,
             phase=incident.phase.value,
-            status=self._redact(standing(incident, now()).says),
+            status=one_line(standing(incident, now()).says, redact=self._redact, most=1_000),
             failure_class=incident.cause,
-            root_cause=self._redact(diagnosis.root_cause) if diagnosis else None,
+            root_cause=untrusted(cause, redact=self._redact, most_bytes=_PART // 3),
             certain=diagnosis.certain if diagnosis else False,
-            evidence=untrusted([entry.line for entry in incident.correlated], redact=self._redact),
+            evidence=untrusted(evidence, redact=self._redact, offset=evidence_offset, most_bytes=_PART),
             plan=shown_plan(incident.plan, redact=self._redact) if incident.plan else None,
-            timeline=timeline[-40:],
+            timeline=untrusted(steps[-_STEPS:], redact=self._redact, most_bytes=_PART),
         )
 
     def suggest_remediation(self, incident_id: IncidentId) -> PlanShown:
@@ -177,30 +205,30 @@ class IncidentTools:
         incident = self._client().incident(incident_id)
         return untrusted(list(lines(incident, now=now())), redact=self._redact, offset=offset)
 
-    def _row(self, incident: Incident) -> dict[str, Any]:
-        return {
-            "id": incident.id,
-            "service": incident.service,
-            "phase": incident.phase.value,
-            "failure_class": incident.cause,
-            "headline": self._redact(headline(incident, now=now())),
-            "opened_at": incident.opened_at.isoformat(),
-            "plan": incident.plan.id if incident.plan else None,
-        }
+    def _row(self, incident: Incident) -> IncidentRow:
+        return IncidentRow(
+            id=incident.id,
+            service=incident.service,
+            phase=incident.phase.value,
+            failure_class=incident.cause,
+            headline=one_line(headline(incident, now=now()), redact=self._redact),
+            opened_at=incident.opened_at.isoformat(),
+            plan=incident.plan.id if incident.plan else None,
+        )
 
 
 def shown_plan(plan: Plan, *, redact: Callable[[str], str]) -> PlanShown:
-    """Return a plan as a tool tells it."""
+    """Return a plan as a tool shows it."""
     return PlanShown(
         plan=plan.id,
         digest=plan.digest,
-        title=redact(plan_title(plan)),
-        difference=[redact(f"{d.path}: {d.before} -> {d.after}") for d in plan.difference],
-        proof=[redact(line) for line in proof_text(plan)],
-        takes_away=plan.takes_away,
+        title=one_line(plan_title(plan), redact=redact),
+        difference=[one_line(f"{d.path}: {d.before} -> {d.after}", redact=redact) for d in plan.difference],
+        proof=[one_line(line, redact=redact, most=500) for line in proof_text(plan)],
+        takes_away=one_line(plan.takes_away, redact=redact),
         cost_before_usd_per_h=plan.cost_before_usd_per_h,
         cost_after_usd_per_h=plan.cost_after_usd_per_h,
         risk=plan.risk.value,
-        undo=plan.undo,
+        undo=one_line(plan.undo, redact=redact),
         expires_at=plan.expires_at.isoformat(),
     )

@@ -10,9 +10,11 @@ from pydantic import Field
 from agent.core.change.asked_settings import AskedSettings, ShapeOf, actions_of
 from agent.core.decision.decision import Channel
 from agent.core.incident.incident import Incident
-from agent.entrypoints.mcp.incident_tools import PlanShown, shown_plan
-from agent.entrypoints.mcp.result import Result
+from agent.core.plan.action import Action
+from agent.entrypoints.mcp.tools.incident_tools import PlanShown, shown_plan
+from agent.entrypoints.mcp.tools.result import Result
 from agent.entrypoints.operator_client.protocol import AskedChange, OperatorClient
+from agent.errors import InputRejected
 from agent.stages.preview_change import ChangePreview
 
 ServiceName = Annotated[str, Field(max_length=63, description="as list_services gives it")]
@@ -52,6 +54,9 @@ class ProposalTools:
         client: Opens the operator's client; called per question.
         preview: Works a change out with the operator's own credentials and stores nothing.
         shape_of: Finds the usual CPU and memory of an accelerator for a service.
+        create: Makes the creation of a service that services.toml names.
+        resumes_with: Returns the instances that a stopped service had, as MIN:MAX, or nothing.
+        bearer: Returns who calls, as their token proves it; None where nobody signs in.
         decide_url: Where a person decides; None where it is the console of this machine.
         redact: Takes secrets out of a text.
         local: Whether the asker is named by this process and not by a token.
@@ -63,11 +68,15 @@ class ProposalTools:
         *,
         preview: Callable[[AskedChange], ChangePreview],
         shape_of: Callable[[str], ShapeOf],
+        create: Callable[[str], Action],
+        resumes_with: Callable[[str], str],
+        bearer: Callable[[], str | None],
         decide_url: Callable[[], str | None],
         redact: Callable[[str], str],
         local: Callable[[], bool],
     ) -> None:
         self._client, self._preview, self._shape_of = client, preview, shape_of
+        self._create, self._resumes_with, self._bearer = create, resumes_with, bearer
         self._decide_url, self._redact, self._local = decide_url, redact, local
 
     def save_secret(
@@ -107,36 +116,45 @@ class ProposalTools:
             accelerator=accelerator,
             restart=restart,
         )
-        return self._propose(service, why, words, context, supersede=supersede, dry_run=dry_run)
+        actions = actions_of(words, shape_of=self._shape_of(service))
+        return self._propose(service, why, actions, context, supersede=supersede, dry_run=dry_run)
 
     def propose_lifecycle(
         self,
         service: ServiceName,
-        operation: Literal["start", "stop", "delete"],
+        operation: Literal["create", "start", "stop", "delete"],
         why: Why,
         context: Context,
         *,
-        scale: Annotated[str, Field(max_length=20, description="MIN:MAX instances, of a start")] = "",
+        scale: Annotated[str, Field(max_length=20, description="MIN:MAX instances, of a start; else as before")] = "",
         confirm: Annotated[str, Field(max_length=63, description="the service's name again, for a deletion")] = "",
         dry_run: Annotated[bool, Field(description="work it out and store nothing")] = False,
     ) -> Proposed:
-        """Propose to start, stop or delete one named service; a person approves or rejects it elsewhere."""
-        words = AskedSettings(lifecycle=operation, scale=scale, confirmed=confirm)
-        return self._propose(service, why, words, context, dry_run=dry_run)
+        """Propose to create, start, stop or delete one named service; a person approves or rejects it elsewhere."""
+        if operation == "create":
+            if scale or confirm:
+                why = "services.toml says how many instances a new service has, and a creation needs no confirmation"
+                raise InputRejected("nothing was proposed", why=why, hint="leave scale and confirm out")
+            actions: tuple[Action, ...] = (self._create(service),)
+        else:
+            scale = scale or (self._resumes_with(service) if operation == "start" else "")
+            actions = actions_of(AskedSettings(lifecycle=operation, scale=scale, confirmed=confirm))
+        return self._propose(service, why, actions, context, dry_run=dry_run)
 
     def _propose(
         self,
         service: str,
         why: str,
-        words: AskedSettings,
+        actions: tuple[Action, ...],
         context: Any,
         *,
         supersede: bool = False,
         dry_run: bool,
     ) -> Proposed:
-        actions = actions_of(words, shape_of=self._shape_of(service))
-        by = f"mcp:{_client_name(context)}" if self._local() else None
-        asked = AskedChange(service=service, actions=actions, why=why, by=by, supersede=supersede, channel=Channel.MCP)
+        asked = AskedChange(service=service, actions=actions, why=why, supersede=supersede, channel=Channel.MCP)
+        if self._local():
+            person = self._bearer()
+            asked = asked.with_(by=person or f"mcp:{_client_name(context)}", verified=person is not None)
         preview = self._preview(asked)
         approvers = list(preview.approvers)
         if dry_run:

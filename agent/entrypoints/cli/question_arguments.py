@@ -1,0 +1,25 @@
+"""The flags of one question "does it fit", for the commands that ask it."""
+
+import argparse
+from typing import Final
+
+from agent.fit.question import ARGUMENTS
+
+_SHOWN: Final = {"model": "M", "accelerator": "A", "flags": "TEXT", "vllm": "V"}
+
+
+def add_question(parser: argparse.ArgumentParser, *, required: bool) -> None:
+    """Add them.
+
+    Args:
+        parser: Of the command.
+        required: Whether model and accelerator must be given, as where no file of questions can be.
+    """
+    for name, says in ARGUMENTS.items():
+        parser.add_argument(
+            f"--{name.replace('_', '-')}",
+            metavar=_SHOWN.get(name, "N"),
+            help=says,
+            default="" if name == "flags" else None,
+            required=required and name in {"model", "accelerator"},
+        )
