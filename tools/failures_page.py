@@ -36,6 +36,7 @@ counts no more. Labels were read from the threads first. Sets: incidents from th
 | 63 texts, 8 of them ordinary, after learning from all above | 2026-11-22 | 54 of 63 | 54 of 63 | 42 of 43 | 0 |
 | 21 more, 5 of them ordinary, after learning from the 63 | 2026-11-22 | 18 of 21 | 19 of 21 | 11 of 11 | 0 |
 | 60 whole logs, 13 of them ordinary, after learning from all above | 2026-11-22 | 51 of 60 | 53 of 60 | 35 of 36 | 0 |
+| 81 whole logs and platforms' texts, 14 ordinary, after all above | 2026-11-22 | 73 of 81 | 76 of 81 | 44 of 45 | 2 |
 
 Of the 26 ordinary texts in the last three sets five raised an alarm on the first run: probes that fail after a
 scale-in, and probes that fail before the start completes. Where no event says that the pod was told to end, or that one

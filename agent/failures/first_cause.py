@@ -13,6 +13,7 @@ from agent.failures.text.log_text import (
     failure_candidates,
     is_continued,
     is_error_line,
+    is_fatal,
     is_note,
     is_warning,
     looks_like_failure,
@@ -42,6 +43,12 @@ PER_REQUEST = frozenset(
 
 PASSING = frozenset({FailureClass.STARTUP_PROBE_FAILED, FailureClass.PORT_NOT_LISTENING, FailureClass.ENGINE_HANG})
 """Consequences that a start or a server may get over; the others tell of an end."""
+
+PORT_NOT_OPEN = ("Unhealthy", "connection refused")
+"""Words of the kubelet's event of one try; other platforms report when they have given up."""
+
+TELLS_AN_END_FROM = 41
+"""Consequences of this precedence and more say how a process ended (agent/catalogue/failures/ranks.toml)."""
 
 AFTER_A_STOP = PASSING | {FailureClass.ENGINE_DEAD, FailureClass.QUEUE_SATURATION}
 """What a probe or the platform reports about a server that was asked to end."""
@@ -74,7 +81,8 @@ def judge(
     loud = list(failure_candidates(lines))
     asked_at = [s.index for s in sightings if s.signature.proof is Proof.ASKED]
     troubled = sorted({*loud, *asked_at, *(s.index for s in sightings if s.signature.role in TROUBLE)})
-    timeline = Timeline([_mark(s) for s in sightings if s.signature.role is Role.PHASE], lines, troubled, servers)
+    marks = [_mark(s) for s in sightings if s.signature.role is Role.PHASE]
+    timeline = Timeline(marks, lines, troubled, servers, probed=_probed(sightings, lines))
     deaths = [s.index for s in sightings if _is_end(s.signature)]
     all_troubles = [s for s in sightings if s.signature.role in TROUBLE]
     asked = _Asked(asked_at, lines, timeline)
@@ -83,6 +91,7 @@ def judge(
         for s in all_troubles
         if not _over(s, timeline, deaths) and not _ordered_stop(s, timeline) and not asked.covers(s)
     ]
+    sightings = [s for s in sightings if s.signature.role is not Role.BENIGN or _may_speak(s, lines)]
     harmless = {s.index for s in sightings if s.signature.role in {Role.BENIGN, Role.PHASE}}
     harmless |= {s.index for s in all_troubles if s.signature.role is not Role.HINT} - {
         s.index for s in troubles if s.signature.role is not Role.HINT
@@ -105,6 +114,25 @@ def judge(
     if _unresolved(lines, loud, sightings, timeline):
         return _unknown(lines)
     return found or _harmless(lines, loud, sightings, timeline) or _unknown(lines)
+
+
+def _probed(sightings: Sequence[Sighting], lines: Sequence[str]) -> frozenset[int]:
+    """Positions of the kubelet's events of single tries at a port that is not open yet, where they tell of no end."""
+    troubles = [s for s in sightings if s.signature.role in {Role.CAUSE, Role.CONSEQUENCE}]
+    others = {s.index for s in troubles if not _is_observed_probe(s.signature)}
+    return frozenset(
+        s.index for s in troubles if s.index not in others and all(word in lines[s.index] for word in PORT_NOT_OPEN)
+    )
+
+
+def _is_observed_probe(entry: Signature) -> bool:
+    by_a_probe = entry.failure_class in PASSING - {FailureClass.ENGINE_HANG}
+    return by_a_probe and entry.role is Role.CONSEQUENCE and entry.precedence < TELLS_AN_END_FROM
+
+
+def _may_speak(sighting: Sighting, lines: Sequence[str]) -> bool:
+    """Whether a harmless phrase may speak for its line: for one that calls itself fatal only if it says so itself."""
+    return sighting.signature.claims_line or not is_fatal(body_of(lines[sighting.index]))
 
 
 def _is_end(entry: Signature) -> bool:

@@ -50,7 +50,8 @@ UNIT_TEXTS = (
     "Started <*>.service",
 )
 """What the manager of a host says of a stop, of its end and of an end with 0 (systemd 250 and newer)."""
-_SIGTERM = re.compile("|".join(map(re.escape, SIGTERM_TEXTS)), re.IGNORECASE)
+_SIGTERM = re.compile(rf"(?<!regarding )(?:{'|'.join(map(re.escape, SIGTERM_TEXTS))})", re.IGNORECASE)
+"""Ray's executor announces "error log ... regarding SIGTERM received" whatever ends it: that is advice, no signal."""
 _STOPS = (
     (_COMPOSE_STOPS, Stop(by=AskedBy.OPERATOR)),
     (_COMPOSE_STARTS, Stop(by=AskedBy.OPERATOR, over=True)),

@@ -44,6 +44,7 @@ _BY_PHASE = {
     Phase.READY: RUNTIME_FIXES,
     Phase.SERVING: RUNTIME_FIXES,
 }
+_FORWARD = (", in forward\n", ", in forward_cuda\n", ", in forward_native\n", ", in forward_hip\n")
 _ONE_OF_THEM = re.compile(r"process \d{1,10} has ")
 _BUFFER_GB = re.compile(r"max_local_cpu_size'?[:=] ?'?(\d{1,6}(?:\.\d{1,3})?)(?: ?gi?b)?")
 _WORKER = re.compile(r"\((?:vllm)?worker[ _](?:rank=|tp)(\d{1,4})")
@@ -71,7 +72,7 @@ def gpu_oom(case: RuleInput) -> Ruling:
     known = _BY_PHASE.get(case.phase)
     if known:
         return Ruling(fixes=known)
-    if case.mentions("private pools"):  # of CUDA graphs: they are captured, or are being captured
+    if case.mentions("private pools", *_FORWARD):  # CUDA graphs stand, or a layer computes: the weights are loaded
         return Ruling(class_=FailureClass.GPU_OOM_RUNTIME, fixes=RUNTIME_FIXES)
     tried = case.gib("tried")
     if tried is not None and tried >= 1.0:

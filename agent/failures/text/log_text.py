@@ -28,6 +28,8 @@ _QUIET = re.compile(
     r"\b(?:INFO|DEBUG|TRACE|WARNING|WARN|[Ii]gnor(?:e|ed|ing))\b|^[IWD]\d{4} |(?:User|Future|Deprecation)Warning"
 )
 _NOTE = re.compile(r"(?:^|[\s(\[\"'=])(?:INFO|DEBUG|info|debug)\b|^[ID]\d{4} ")
+_FATAL_LEVEL = re.compile(r"(?:^|[\s(\[\"'=])(?:CRITICAL|FATAL|PANIC|EMERG)\b")
+_ERROR_LEVEL = re.compile(r"(?:^|[\s(\[\"'=])(?:ERROR|CRITICAL|FATAL|PANIC|EMERG|SEVERE)\b")
 _WARNING = re.compile(r"\b(?:WARNING|WARN)\b|^W\d{4} |\[W\d{3,4} \d\d:")
 _ENDING = re.compile(
     r"\b(?:not health\w*|unhealthy|is (?:down|dead|gone|lost)|has (?:died|crashed)|quit the process"
@@ -152,8 +154,14 @@ def is_continued(line: str) -> bool:
 
 
 def is_note(line: str) -> bool:
-    """Whether a line says of itself that it is INFO or DEBUG."""
-    return bool(_NOTE.search(line[:200]))
+    """Whether a line says of itself that it is INFO or DEBUG; the first level in it decides, not a word further on."""
+    found = _NOTE.search(line[:200])
+    return found is not None and not _ERROR_LEVEL.search(line, 0, found.start())
+
+
+def is_fatal(line: str) -> bool:
+    """Whether a line calls itself CRITICAL or FATAL: no harmless phrase in it speaks for it."""
+    return bool(_FATAL_LEVEL.search(line[:200]))
 
 
 def is_warning(line: str) -> bool:

@@ -1,7 +1,7 @@
 """How far each start of each server had come when a line was written, from phase markers and traceback frames."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from agent.failures.signature import Phase, Proof
@@ -85,6 +85,8 @@ class Timeline:
         lines: The text; they say which server and which process wrote a mark.
         troubled: Positions of lines that speak of trouble or of a stop, in order: a banner below one is a new start.
         servers: Who wrote each line, where that is known from elsewhere.
+        probed: Of ``troubled``, the lines that only say that a probe got no answer yet: above the first banner of all
+            they are of the start that it begins.
     """
 
     def __init__(
@@ -93,7 +95,10 @@ class Timeline:
         lines: Sequence[str],
         troubled: Sequence[int] = (),
         servers: Sequence[str] = (),
+        *,
+        probed: Collection[int] = (),
     ) -> None:
+        self._probed = probed
         self._lines = lines
         self._told = servers
         self._troubled = troubled
@@ -230,7 +235,7 @@ class Timeline:
             return False
         if mark.proof is not Proof.NEW_START:  # an engine that begins again after it was up, without a banner
             return any(phase in _UP for phase in start.works)
-        far = mark.index - start.banner_at > BANNER_LINES
+        far = start.banner_at != _FIRST and mark.index - start.banner_at > BANNER_LINES
         return start.under_way or far or self._trouble_between(start.banner_at, mark.index)
 
     def _reach(self, start: _Start) -> tuple[int, int]:
@@ -239,7 +244,8 @@ class Timeline:
         return max(0, start.begins), min(later, default=len(self._lines))
 
     def _trouble_between(self, first: int, last: int) -> bool:
-        return bisect_right(self._troubled, last) > bisect_left(self._troubled, first)
+        between = self._troubled[bisect_left(self._troubled, first) : bisect_right(self._troubled, last)]
+        return any(first != _FIRST or at not in self._probed for at in between)
 
     def _start_at(self, index: int) -> _Start | None:
         starts = self._starts.get(self.server(index))

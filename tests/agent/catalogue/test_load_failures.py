@@ -160,3 +160,11 @@ def test_what_was_learned_from_others_is_listed_by_address_and_label_and_kept_in
         assert all(is_fix_action(fix) for fix in row["fixes"]), row["source_url"]
         assert row["learned"] is None or row["learned"] in {*ids, "healthy_progress"}, row["source_url"]
         assert "log" not in row
+
+
+def test_every_entry_says_in_a_sentence_what_it_is() -> None:
+    """A title names the finding; what it means to an operator stands beside it."""
+    wordless = [
+        one.id for one in load_failures().signatures if not one.what.endswith((".", ". ")) or len(one.what) < 20
+    ]
+    assert wordless == []

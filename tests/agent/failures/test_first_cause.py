@@ -291,3 +291,52 @@ def test_a_loud_word_that_is_no_error_is_over_when_it_serves_on(matcher: Matcher
     assert (found.benign, found.certain) == (True, False)
     assert matcher.classify(f"{SERVING}\n{SERVING}", whole_log=False, platform=None).certain
     assert not matcher.classify(f"{SERVING}\nthe lamp was refused\n{HEALTH}", whole_log=False, platform=None).benign
+
+
+BANNER = "(APIServer pid=1) INFO 05-06 07:08:00 [utils.py:299] vLLM API server version 0.21.0"
+COMPLETE = "(APIServer pid=1) INFO:     Application startup complete."
+TRY = 'Warning  Unhealthy  pod/llm-0  {} probe failed: Get "http://10.0.0.4:9000/health": dial tcp 10.0.0.4:9000: connect: '
+
+
+@pytest.mark.parametrize("probe", ["Startup", "Readiness"])
+def test_a_probe_that_fails_before_the_first_line_belongs_to_the_start_that_follows(
+    matcher: Matcher, probe: str
+) -> None:
+    """The kubelet begins before the server prints anything; a start that ended, or never completes, stays a failure."""
+    tries = [TRY.format(probe) + "connection refused"] * 3
+    assert of(matcher, "\n".join([*tries, BANNER, COMPLETE]), "kubernetes").benign
+    assert not of(matcher, "\n".join([*tries, BANNER]), "kubernetes").benign
+    ended = "Normal  Killing  pod/llm-0  Container vllm failed startup probe, will be restarted"
+    assert not of(matcher, "\n".join([*tries, ended, BANNER, COMPLETE]), "kubernetes").benign
+    given_up = "The user-provided container failed to start and listen on the port defined by the PORT=9000 variable."
+    assert not of(matcher, f"{given_up}\n{BANNER}\n{COMPLETE}", "cloud_run").benign
+
+
+def test_an_error_line_with_a_word_of_calm_in_it_is_an_error(matcher: Matcher) -> None:
+    """Neither "info" as a word nor an ordinary phrase speaks for a line that calls itself an error or fatal."""
+    assert of(matcher, "ERROR 05-06 07:08:09 [lamp.py:3] Cannot read the lamp info table").class_ == "unknown"
+    assert of(matcher, "CRITICAL 05-06 07:08:09 [lamp.py:3] The lamp is gone. Shutting down.").class_ == "unknown"
+    assert of(matcher, "INFO 05-06 07:08:09 [lamp.py:3] The lamp is off. Shutting down.").benign
+
+
+def test_an_order_to_end_that_nobody_gave_is_none(matcher: Matcher) -> None:
+    """Ray's executor speaks of SIGTERM whatever ends it."""
+    text = (
+        "INFO 05-06 07:08:09 [ray.py:1] Shutting down Ray. If you see error log regarding SIGTERM received, ignore it.\n"
+        "CRITICAL 05-06 07:08:09 [core_client.py:36] Got fatal signal from worker processes, shutting down."
+    )
+    assert of(matcher, text).class_ == "engine_dead"
+
+
+def test_an_exception_of_the_configuration_refuses_a_setting(matcher: Matcher) -> None:
+    frame = 'Traceback (most recent call last):\n  File "/x/vllm/{}", line 3, in check\n'
+    said = "ValueError: lamps want an even number"
+    assert of(matcher, frame.format("engine/arg_utils.py") + said).class_ == "invalid_flag"
+    assert of(matcher, frame.format("lamps.py") + said).class_ == "unknown"
+
+
+def test_a_layer_that_computes_ran_out_after_loading(matcher: Matcher) -> None:
+    error = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 50.00 MiB."
+    frame = '  File "/x/vllm/layers/lamp.py", line 3, in {}\n    return f(x)\n'
+    assert of(matcher, frame.format("forward") + error).class_ == "gpu_oom_runtime"
+    assert of(matcher, frame.format("bright") + error).class_ == "gpu_oom_weights"

@@ -122,6 +122,7 @@ def test_a_plain_log_tells_its_last_unasked_end(lines, end):
 def test_the_words_of_a_client_are_no_sigterm():
     """Whoever may send a request could otherwise have the next crash taken for a scale-in."""
     assert reports_sigterm("(APIServer pid=1) INFO [launcher.py:254] [shutdown] API server: shutdown triggered")
+    assert not reports_sigterm("If you see error log from logging.cc regarding SIGTERM received, please ignore it")
     assert not reports_sigterm('INFO:     10.0.0.9:1 - "GET /received SIGTERM HTTP/1.1" 404 Not Found')
     assert not reports_sigterm("INFO 11-22 [logger.py:43] Received request cmpl-1: prompt: 'received SIGTERM'")
 
