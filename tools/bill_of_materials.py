@@ -2,8 +2,8 @@
 
     python tools/bill_of_materials.py --tools .venv-audit/bin
 
-Both are made from requirements.txt: the bill by cyclonedx-py, the licences by pip-licenses over an environment that has
-nothing else. The same requirements give the same files.
+Both are made from requirements.txt and the locked extras: the bill by cyclonedx-py, the licences by pip-licenses over
+an environment that has nothing else. The same requirements give the same files.
 """
 
 import argparse
@@ -12,35 +12,38 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-REQUIREMENTS = ROOT / "requirements.txt"
+LOCKED = {name: ROOT / f"requirements{'-' if name else ''}{name}.txt" for name in ("", "kubernetes", "mcp")}
+"""What is installed by extra; the first is what every installation has."""
+
 BILL = ROOT / "docs" / "sbom.cdx.json"
 LICENCES = ROOT / "docs" / "licences.md"
 HEAD = """# Licences of what is deployed
 
-The packages of `requirements.txt` as installed with Python {python}, each with the licence that it names. Written by
-`make sbom`; `docs/sbom.cdx.json` is the same list as a bill of materials.
+The packages of `requirements.txt` and of the extras `kubernetes` and `mcp` as installed with Python {python}, each with
+the licence that it names. Written by `make sbom`; `docs/sbom.cdx.json` is the same list as a bill of materials.
 
 | package | version | licence |
 |---|---|---|
 """
 
 
-DecisionRequest = str | Path
+Argument = str | Path
 
 
 def write_bill(tools: Path) -> None:
-    """Write docs/sbom.cdx.json."""
-    command: list[DecisionRequest] = [
-        tools / "cyclonedx-py",
-        "requirements",
-        REQUIREMENTS,
-        "--output-reproducible",
-        "--of",
-        "JSON",
-    ]
-    made = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    """Write docs/sbom.cdx.json; what only an extra brings is marked with it."""
+    made = _bill(tools, "")
+    known = {component["name"] for component in made["components"]}
+    for extra in filter(None, LOCKED):
+        more = _bill(tools, extra)
+        added = [component for component in more["components"] if component["name"] not in known]
+        refs = {component["bom-ref"] for component in added}
+        known |= {component["name"] for component in added}
+        made["components"] += added
+        made["dependencies"] += [row for row in more["dependencies"] if row["ref"] in refs]
     for component in made["components"]:
         component.pop("externalReferences", None)  # addresses of a package index, the same for every package
         component.pop("description", None)
@@ -49,12 +52,31 @@ def write_bill(tools: Path) -> None:
     BILL.write_text(json.dumps(made, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
+def _bill(tools: Path, extra: str) -> Any:
+    """Return what cyclonedx-py makes of one locked file, its references told apart from those of the others."""
+    command: list[Argument] = [
+        tools / "cyclonedx-py",
+        "requirements",
+        LOCKED[extra],
+        "--output-reproducible",
+        "--of",
+        "JSON",
+    ]
+    made = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    for component in made["components"] if extra else ():
+        component["bom-ref"] = f"{extra}-{component['bom-ref']}"
+        component["properties"] = [{"name": "sre-agent:extra", "value": extra}]
+    for row in made["dependencies"] if extra else ():
+        row["ref"] = f"{extra}-{row['ref']}"
+    return made
+
+
 def write_licences(tools: Path) -> None:
     """Write docs/licences.md."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         python = Path(folder) / "bin" / "python"
-        install: list[DecisionRequest] = [
+        install: list[Argument] = [
             python,
             "-m",
             "pip",
@@ -63,8 +85,8 @@ def write_licences(tools: Path) -> None:
             "--disable-pip-version-check",
             "--require-hashes",
         ]
-        subprocess.run([*install, "-r", REQUIREMENTS], check=True)
-        command: list[DecisionRequest] = [tools / "pip-licenses", "--python", python, "--format=json", "--from=mixed"]
+        subprocess.run([*install, *(word for path in LOCKED.values() for word in ("-r", path))], check=True)
+        command: list[Argument] = [tools / "pip-licenses", "--python", python, "--format=json", "--from=mixed"]
         rows = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     lines = [f"| {row['Name'].lower()} | {row['Version']} | {_short(row['License'])} |" for row in rows]
     version = f"{sys.version_info.major}.{sys.version_info.minor}"

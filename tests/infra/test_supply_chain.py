@@ -46,11 +46,20 @@ def test_everything_is_installed_by_its_checksums(root):
 
 
 def test_the_bill_of_materials_lists_what_is_locked(root):
-    """docs/sbom.cdx.json: CycloneDX, the same packages and versions."""
+    """docs/sbom.cdx.json: CycloneDX, the same packages and versions, those of an extra marked with it."""
     bill = json.loads((root / "docs" / "sbom.cdx.json").read_text())
     assert bill["bomFormat"] == "CycloneDX"
     listed = {each["name"].lower(): each["version"] for each in bill["components"]}
-    assert listed == {name: version for name, (version, _) in pinned(root, "requirements.txt").items()}
+    assert listed == deployed(root)
+    assert len({each["bom-ref"] for each in bill["components"]}) == len(listed)
+    by_name = {each["name"].lower(): {p["value"] for p in each.get("properties", ())} for each in bill["components"]}
+    assert (by_name["kubernetes"], by_name["mcp"], by_name["flask"]) == ({"kubernetes"}, {"mcp"}, set())
+
+
+def deployed(root):
+    """Version by package: of every installation, and of the extras."""
+    files = [name for name in LOCKED if name not in {"requirements-dev.txt", "requirements-audit.txt"}]
+    return {name: version for file in files for name, (version, _) in pinned(root, file).items()}
 
 
 def test_every_deployed_package_names_its_licence(root):
@@ -59,7 +68,7 @@ def test_every_deployed_package_names_its_licence(root):
         r"^\| ([a-z0-9._-]+) \| (\S+) \| (.+) \|$", (root / "docs" / "licences.md").read_text(), re.MULTILINE
     )
     listed = {re.sub(r"[._]", "-", name): version for name, version, _ in rows}
-    wanted = {name: version for name, (version, _) in pinned(root, "requirements.txt").items()}
+    wanted = deployed(root)
     assert {
         name: version for name, version in wanted.items() if listed.get(re.sub(r"[._]", "-", name)) != version
     } == {}
