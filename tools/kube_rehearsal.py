@@ -7,10 +7,12 @@ a stand-in kubelet plays, a Deployment that asks for too much, and the agent tha
 import argparse
 import importlib.util
 import os
+import shlex
 import signal
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections import defaultdict
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,17 +23,26 @@ from tools.kubelet_logs import KubeletLogs, LiveLog
 
 ROOT = Path(__file__).resolve().parents[1]
 RIG = ROOT.parent / "shared" / "rigs" / "kube"
-MANIFESTS = ROOT / "deploy" / "kubernetes"
-TOO_LONG = "65536"
+EXAMPLE = ROOT / "examples" / "gemma4-31b-l4-oom"
+"""A recorded incident: the flags, the model and the log are its own; a Deployment takes the place of its service."""
 
-OOM_LOG = """INFO 11-22 10:00:01 [api_server.py:1896] vLLM API server version 0.32.0
-INFO 11-22 10:00:09 [gpu_model_runner.py:2602] Starting to load model google/gemma-3-27b-it...
-ERROR 11-22 10:00:41 [core.py:708] EngineCore failed to start.
-ERROR 11-22 10:00:41 [core.py:708]   File "vllm/v1/worker/gpu_model_runner.py", line 2620, in load_model
-ERROR 11-22 10:00:41 [core.py:708] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.62 GiB. GPU 0 has a \
-total capacity of 21.96 GiB of which 1.15 GiB is free. Including non-PyTorch memory, this process has 20.80 GiB memory \
-in use.
-RuntimeError: Engine core initialization failed. See root cause above."""
+SERVICE = """[[service]]
+name = "vllm"
+platform = "kubernetes"
+namespace = "llm"
+workload = "deployment/vllm"
+model = "google/gemma-4-31B-it-qat-w4a16-ct"
+checkpoint = "/mnt/models/gemma-4-31B-it-qat-w4a16-ct"
+mounts = { "/mnt/models" = "gs://example-models" }
+accelerator = "nvidia-l4"
+vllm = "0.22.1"
+owner = "console"
+
+[service.needs]
+context = 4096
+users = 2
+tokens_per_s = 3
+"""
 
 
 def main(words: list[str] | None = None) -> int:
@@ -68,7 +79,8 @@ def _rehearse(stack: ExitStack, plane: ModuleType, kubelet: ModuleType, port: in
     connect: Any = config.new_client_from_config
     api = connect(str(running.kubeconfig))
     live: dict[str, LiveLog] = defaultdict(LiveLog)
-    logs = KubeletLogs(running.certificate, lambda _ns, pod, _container, previous: OOM_LOG if previous else live[pod])
+    failed = (EXAMPLE / "instance.log").read_text()
+    logs = KubeletLogs(running.certificate, lambda _ns, pod, _container, previous: failed if previous else live[pod])
     stack.callback(logs.close)
     kubelet.make_node(api, "gpu-node", gpus=1, memory="128Gi")
     addresses = [{"type": "InternalIP", "address": "127.0.0.1"}]
@@ -79,14 +91,16 @@ def _rehearse(stack: ExitStack, plane: ModuleType, kubelet: ModuleType, port: in
     apps: Any = client.AppsV1Api(api)
     apps.create_namespaced_deployment("llm", _deployment())
     stack.enter_context(kubelet.StandInKubelet(api, lambda pod: _life(kubelet, pod)))
+    services = folder / "services.toml"
+    services.write_text(SERVICE)
     environ = {
         **os.environ,  # noqa: TID251 - the agent's own process
         "PLATFORM": "kubernetes",
         "KUBECONFIG": str(running.kubeconfig),
         "STORE": f"sqlite:{folder / 'state'}",
-        "SERVICES": str(MANIFESTS / "services.toml"),
+        "SERVICES": str(services),
     }
-    print(f"== kubectl --kubeconfig {running.kubeconfig} -n llm get pods ==", flush=True)
+    _say_what_comes(environ)
     agent = [sys.executable, "-m", "agent.entrypoints.cli.main", "up", "--port", str(port)]
     with subprocess.Popen(agent, env=environ, cwd=ROOT) as process:
         try:
@@ -97,20 +111,40 @@ def _rehearse(stack: ExitStack, plane: ModuleType, kubelet: ModuleType, port: in
             raise
 
 
+def _say_what_comes(environ: dict[str, str]) -> None:
+    """Tell what the newcomer will see, and how to look at it and to decide from another terminal."""
+    config = environ["KUBECONFIG"]
+    names = ("PLATFORM", "KUBECONFIG", "STORE", "SERVICES")
+    print("== the Deployment llm/vllm is killed while it loads; its incident is in the console within a minute ==")
+    print("   Approve the plan there: the Deployment is patched, and its pod is played ready. No model is behind it,")
+    print("   so the completion that verifies the change gets no answer, and the end is not RESOLVED.")
+    print("   From another terminal, in this folder:")
+    print(f"     export {' '.join(f'{name}={shlex.quote(environ[name])}' for name in names)}")
+    print("     .venv/bin/sre-agent incidents")
+    print(f"     kubectl --kubeconfig {config} -n llm get pods    (if you have kubectl)", flush=True)
+
+
 def _life(kubelet: ModuleType, pod: Any) -> Any:
-    asked = pod.spec.containers[0].args or []
-    return kubelet.Life.CRASH_LOOP if any(TOO_LONG in word for word in asked) else kubelet.Life.READY
+    return kubelet.Life.CRASH_LOOP if pod.spec.containers[0].args == _recorded()["args"] else kubelet.Life.READY
+
+
+def _recorded() -> dict[str, Any]:
+    config: dict[str, Any] = tomllib.loads((EXAMPLE / "scenario.toml").read_text())["live"]["config"]
+    return config
 
 
 def _deployment() -> dict[str, Any]:
-    """A vLLM Deployment for one card, as people write it, that asks for a context that does not fit."""
-    probe = {"httpGet": {"path": "/health", "port": 8000}, "periodSeconds": 15, "failureThreshold": 56}
+    """A vLLM Deployment for one card, as people write it, that asks for more memory than the card has."""
+    recorded = _recorded()
+    probe = {"httpGet": {"path": "/health", "port": 8080}, "periodSeconds": 15, "failureThreshold": 56}
     server = {
         "name": "vllm",
-        "image": "vllm/vllm-openai:v0.32.0",
-        "args": ["--model=google/gemma-3-27b-it", f"--max-model-len={TOO_LONG}"],
-        "ports": [{"containerPort": 8000}],
-        "resources": {"limits": {"nvidia.com/gpu": "1", "cpu": "8", "memory": "64Gi"}},
+        "image": "vllm/vllm-openai:v0.22.1",
+        "command": recorded["command"],
+        "args": recorded["args"],
+        "env": recorded["env"],
+        "ports": [{"containerPort": 8080}],
+        "resources": {"limits": {"nvidia.com/gpu": "1", "cpu": "8", "memory": "32Gi"}},
         "startupProbe": probe,
     }
     template = {"metadata": {"labels": {"app": "vllm"}}, "spec": {"containers": [server]}}

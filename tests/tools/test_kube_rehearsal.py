@@ -25,7 +25,7 @@ def test_without_the_rig_it_says_so_and_ends_with_3(tmp_path, capsys):
 @pytest.mark.slow
 @pytest.mark.xdist_group("kube")
 def test_the_agent_watches_the_failing_deployment_and_all_of_it_ends(tmp_path):
-    """A real control plane, one process group: the console answers, SIGTERM ends every process."""
+    """A real control plane, one process group: there is a plan to approve, and SIGTERM ends every process."""
     rig = shared("rigs", "kube")
     words = [sys.executable, "-u", "-m", "tools.kube_rehearsal", "--port", "0", "--rig", str(rig)]
     said = tmp_path / "said.txt"
@@ -37,12 +37,16 @@ def test_the_agent_watches_the_failing_deployment_and_all_of_it_ends(tmp_path):
             told = next(line for line in process.stderr if line.startswith("console:"))
             assert requests.get(told.split()[1], timeout=60).status_code == 200
             assert re.search(r"watching: vllm", next(process.stderr))
+            moved = next(line for line in process.stderr if re.search("phase=(ASKED|ESCALATED)", line))
+            assert "cause=gpu_oom_weights" in moved
+            assert "phase=ASKED" in moved, "the newcomer has nothing to approve"
             process.send_signal(signal.SIGTERM)
             assert "everything has ended" in process.stderr.read()
             assert process.wait(timeout=60) == 0
         finally:
             process.kill()
     (folder,) = re.findall(r"--kubeconfig (\S+)/plane/kubeconfig", said.read_text())
+    assert f"STORE=sqlite:{folder}/state" in said.read_text()
     assert not [path for path in Path("/proc").glob("[0-9]*/cmdline") if _names(path, folder)]
     assert not Path(folder).exists()
 
