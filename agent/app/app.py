@@ -157,6 +157,7 @@ class App:
             halted=self.settings.kill_switch,
             holder=self.holder,
             service_records=self.service_records,
+            audit_log=self.environment.audit_log if owner is Owner.INCIDENT else None,
         )
 
 

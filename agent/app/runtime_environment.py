@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from agent.app.catalogues import project_of, read_capacity, read_services
 from agent.core.service.services import Services
 from agent.errors import InputRejected, SettingsRejected
+from agent.ports.audit_log import AuditLog
 from agent.ports.clock import Clock
 from agent.ports.logs import Logs
 from agent.ports.platform import Platform
@@ -36,6 +37,7 @@ class RuntimeEnvironment:
         wait_factor: What waits are divided by; screens say so when it is above 1.
         token_review: Asks the cluster about its own tokens, where services run in one.
         clusters: The clusters that a monitor can follow.
+        audit_log: Tells who changed a service, where the platform keeps that.
     """
 
     platform_of: Callable[[str], Platform | None]
@@ -45,6 +47,7 @@ class RuntimeEnvironment:
     wait_factor: float = 1.0
     token_review: TokenReview | None = None
     clusters: "tuple[WatchedCluster, ...]" = ()
+    audit_log: AuditLog | None = None
 
 
 def open_environment(settings: Settings, services: Services, clock: Clock) -> RuntimeEnvironment:
@@ -123,7 +126,7 @@ def _cloud_run(settings: Settings, services: Services, clock: Clock) -> RuntimeE
     api = CloudRunApi(default_clients if stand_in is None else lambda: clients_at(stand_in))
     platform = CloudRunPlatform(api, names, meter, spare=spare.get)
     logs = CloudLogs(project, emulator=settings.logging_emulator)
-    return RuntimeEnvironment(platform_of=lambda name: platform if name in names else None, logs=logs)
+    return RuntimeEnvironment(platform_of=lambda name: platform if name in names else None, logs=logs, audit_log=logs)
 
 
 def server_key_of(settings: Settings, services: Services, service: str) -> str | None:

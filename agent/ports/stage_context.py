@@ -15,6 +15,7 @@ from agent.core.plan.capacity import Capacity
 from agent.core.service.services import Services
 from agent.core.service.serving import Live
 from agent.failures.match.matcher import Matcher
+from agent.ports.audit_log import AuditLog
 from agent.ports.bus import Bus, Topic
 from agent.ports.clock import Clock
 from agent.ports.control import ControlStore
@@ -152,6 +153,7 @@ class StageContext:
         halted: Whether the environment says that nothing may be changed.
         holder: Names this process among all that may hold a lease; another one after every start.
         service_records: What was seen of each service; None where nobody keeps it.
+        audit_log: Tells who changed a service; None where the platform keeps no such log, or we do not read it.
     """
 
     owner: Owner
@@ -171,6 +173,7 @@ class StageContext:
     halted: bool = False
     holder: str = "this process"
     service_records: ServiceRecords | None = None
+    audit_log: AuditLog | None = None
 
     def receipts(self) -> ReceiptSigner:
         """Return what signs and checks receipts, of an owner that may."""

@@ -19,6 +19,7 @@ from agent.ports.logs import InstanceLog
 from agent.ports.stage_context import StageContext
 from agent.presentation.drift_text import changes_before
 from agent.stages.diagnosis_to_plan import next_plan
+from agent.stages.shared.change_authors import with_audited_authors
 from agent.stages.shared.commit import save
 from agent.stages.shared.outcome import StageOutcome
 
@@ -69,7 +70,11 @@ def _changes(context: StageContext, incident: Incident) -> tuple[str, ...]:
         record = context.service_records.service_record(incident.service)
     except DependencyFailed:
         return incident.diagnosis.changes if incident.diagnosis is not None else ()
-    return changes_before(record, incident.opened_at)
+    at, known = incident.opened_at, incident.diagnosis.changes if incident.diagnosis is not None else ()
+    seen = changes_before(record, at)
+    if len(known) == len(seen) and context.audit_log is not None:
+        return known  # the audit log was asked about them; its calls are counted
+    return changes_before(with_audited_authors(record, context.audit_log, at), at)
 
 
 def _next(context: StageContext, incident: Incident, weighed: Incident, now: datetime) -> StageOutcome:

@@ -13,7 +13,9 @@ from datetime import datetime
 
 import grpc
 from google.api.monitored_resource_pb2 import MonitoredResource
+from google.cloud.audit.audit_log_pb2 import AuditLog
 from google.cloud.logging_v2.types import ListLogEntriesRequest, ListLogEntriesResponse, LogEntry
+from google.protobuf.any_pb2 import Any
 from google.protobuf.timestamp_pb2 import Timestamp
 
 
@@ -99,3 +101,15 @@ def entry(text, at, *, service, revision, instance, log="stdout", **payload):
         insert_id=f"{at.timestamp()}{text}",
         **(payload or {"text_payload": text}),
     )
+
+
+def audit_entry(at, *, service, by, method="google.cloud.run.v2.Services.UpdateService", code=0):
+    """An entry of the Admin Activity audit log about a Cloud Run service, with its payload as Google packs it."""
+    payload = Any()
+    audit = AuditLog(service_name="run.googleapis.com", method_name=method)
+    audit.authentication_info.principal_email = by
+    audit.status.code = code
+    payload.Pack(audit)
+    made = entry("", at, service=service, revision="", instance="", log="x", proto_payload=payload)
+    made.log_name = "projects/p/logs/cloudaudit.googleapis.com%2Factivity"
+    return made

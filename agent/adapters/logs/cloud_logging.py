@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from agent.core.change.config_drift import AuditedChange
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError
 from agent.ports.logs import InstanceLog, LogLine
 
@@ -16,6 +17,7 @@ ATTEMPT_S: Final = 10.0
 PAGE: Final = 1000  # entries of one call, the most that the API gives
 BACK: Final = timedelta(hours=3)  # no instance that is still starting began earlier; an L4 start takes minutes
 SILENT: Final = timedelta(minutes=10)  # lines that begin so much later than we looked were not cut off
+AUDITED: Final = 100  # calls of the audit log that are looked through; a service is not changed more often in a day
 BUDGET: Final = 20  # calls a minute; the project's quota is 60 for all of its readers
 
 
@@ -112,6 +114,22 @@ class CloudLogs:
             if not token:
                 return
 
+    def changes(self, service: str, *, since: datetime, until: datetime) -> tuple[AuditedChange, ...]:
+        """Return the calls that changed a Cloud Run service, oldest first, from the Admin Activity audit log.
+
+        Keeps the promises of :class:`agent.ports.audit_log.AuditLog`; one call of the budget.
+        """
+        clauses = [
+            'resource.type="cloud_run_revision"',
+            f"resource.labels.service_name={json.dumps(service)}",
+            'log_id("cloudaudit.googleapis.com/activity")',
+            f'timestamp>="{_stamp(since)}"',
+            f'timestamp<="{_stamp(until)}"',
+        ]
+        self._take_a_call(f"audit of {service}")
+        page, _ = self._page("\n".join(clauses), "asc", AUDITED)
+        return tuple(made for entry in page if (made := _audited(entry)) is not None)
+
     def _both_ends(self, log_filter: str, limit: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         self._take_a_call(log_filter)
         first, more = self._page(log_filter, "asc", min(limit - limit // 2, PAGE))
@@ -206,6 +224,17 @@ def translated(error: Exception) -> SreError:
             "the log was not read", why=why, hint="give this identity roles/logging.viewer, or log in again"
         )
     return DependencyFailed("the log was not read", why=why, hint="no action needed: it is tried again")
+
+
+def _audited(entry: dict[str, Any]) -> AuditedChange | None:
+    """Return who made a call that changed something; None for what failed, or where nobody is named."""
+    said = entry.get("protoPayload")
+    if not isinstance(said, dict) or said.get("status", {}).get("code"):
+        return None
+    who = said.get("authenticationInfo", {}).get("principalEmail")
+    method = str(said.get("methodName", "")).rpartition(".")[2]
+    changed = method.startswith(("Update", "Replace", "Create", "Delete"))
+    return AuditedChange(at=_at(entry), by=str(who)) if changed and who else None
 
 
 def _as_json(entry: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ left it. This one is only ever shown.
 
 import re
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, Literal
 
 from pydantic import AwareDatetime
@@ -19,6 +19,8 @@ from agent.core.service.serving import Live, ServingConfig
 from agent.core.value import Value
 
 KEPT_CHANGES: Final = 20
+BETWEEN_LOOKS: Final = timedelta(seconds=90)
+CLOCKS_APART: Final = timedelta(seconds=5)
 _UNPINNED: Final = frozenset({"", "latest", "nightly"})
 _NOT_DECLARED: Final = frozenset({"flag --host", "flag --model", "flag --port", "flag --served-model-name"})
 _DIGEST = re.compile(r"@sha256:[0-9a-f]{64}$")
@@ -53,6 +55,13 @@ class ConfigChange(Value):
     by: str = ""
     ours: bool = False
     rows: tuple[Difference, ...]
+
+
+class AuditedChange(Value):
+    """One call that changed a service, as the platform's audit log has it."""
+
+    at: AwareDatetime
+    by: str
 
 
 class ServiceRecord(Value):
@@ -119,6 +128,24 @@ def record_of(
         changed_by=live.changed_by,
         seen_at=now,
     )
+
+
+def with_authors(changes: tuple[ConfigChange, ...], audited: tuple[AuditedChange, ...]) -> tuple[ConfigChange, ...]:
+    """Return the changes with everybody whom the audit log names for each; what it does not name stays as it was.
+
+    The agent looks once a minute, so several calls may stand behind one change, of which the platform names the last.
+
+    Args:
+        changes: As they were seen.
+        audited: The calls, oldest first.
+    """
+    return tuple(_authored(change, audited) for change in changes)
+
+
+def _authored(change: ConfigChange, audited: tuple[AuditedChange, ...]) -> ConfigChange:
+    since, until = change.at - BETWEEN_LOOKS, change.at + CLOCKS_APART
+    by = dict.fromkeys(call.by for call in audited if since < call.at <= until)
+    return change if change.ours or not by else change.with_(by=" and ".join(by))
 
 
 def state_of(live: Live, redact: Callable[[str], str]) -> State:

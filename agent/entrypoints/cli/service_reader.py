@@ -9,12 +9,14 @@ from agent.app.stores import machine_clock
 from agent.core.service.services import Services
 from agent.core.service.serving import ServingConfig
 from agent.entrypoints.operator_client.local import LocalClient, open_operator_client
-from agent.entrypoints.operator_client.protocol import OperatorClient
+from agent.entrypoints.operator_client.protocol import OperatorClient, now
 from agent.entrypoints.telemetry import configure_log
+from agent.ports.audit_log import AuditLog
 from agent.ports.platform import Platform
 from agent.ports.store import Query
 from agent.presentation.service_view import SHOWN_INCIDENTS, ServiceView
-from agent.settings import Settings, read_settings
+from agent.settings import read_settings
+from agent.stages.shared.change_authors import with_audited_authors
 from agent.stages.shared.service_view import view_service
 
 
@@ -26,6 +28,7 @@ class ServiceReader:
         client: Tells incidents and what was seen.
         platform_of: Describes a service; None where nobody does from here.
         price: USD of an hour of one instance.
+        audit_log: Who changed a service; None where nobody tells it from here.
     """
 
     def __init__(
@@ -34,8 +37,9 @@ class ServiceReader:
         client: OperatorClient,
         platform_of: Callable[[str], Platform | None],
         price: Callable[[ServingConfig], float | None],
+        audit_log: AuditLog | None = None,
     ) -> None:
-        self._services, self._client = services, client
+        self._services, self._client, self._audit_log = services, client, audit_log
         self._platform_of, self._price = platform_of, price
 
     def views(self, name: str | None) -> tuple[ServiceView, ...]:
@@ -50,7 +54,7 @@ class ServiceReader:
             view_service(
                 service,
                 self._platform_of(service.name),
-                record=self._client.service_record(service.name),
+                record=with_audited_authors(self._client.service_record(service.name), self._audit_log, now()),
                 incidents=self._client.incidents(Query(service=service.name, limit=SHOWN_INCIDENTS)),
                 redact=redact,
                 price=self._price,
@@ -72,15 +76,15 @@ def open_service_reader() -> ServiceReader:
         return _local(build_app(settings))
     services = read_services(settings)
     price = read_capacity(services).cost_usd_per_h
-    return ServiceReader(services, open_operator_client(), _platform_of(settings, services), price)
+    client = open_operator_client()
+    if settings.platform.startswith("rehearsal:") or settings.platform == "none":
+        return ServiceReader(
+            services, client, lambda _: None, price
+        )  # nothing is rehearsed beside a cloud installation
+    live = open_environment(settings, services, machine_clock())
+    return ServiceReader(services, client, live.platform_of, price, live.audit_log)
 
 
 def _local(app: App) -> ServiceReader:
-    return ServiceReader(app.services, LocalClient(app), app.environment.platform_of, app.rules.fits.cost_usd_per_h)
-
-
-def _platform_of(settings: Settings, services: Services) -> Callable[[str], Platform | None]:
-    """Beside a cloud installation nothing is rehearsed; without PLATFORM nothing is asked."""
-    if settings.platform.startswith("rehearsal:") or settings.platform == "none":
-        return lambda _: None
-    return open_environment(settings, services, machine_clock()).platform_of
+    live, price = app.environment, app.rules.fits.cost_usd_per_h
+    return ServiceReader(app.services, LocalClient(app), live.platform_of, price, live.audit_log)

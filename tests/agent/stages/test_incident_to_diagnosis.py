@@ -1,16 +1,19 @@
 """What is heard after a plan was asked about: it withdraws the plan only where another one would follow."""
 
 import json
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent.adapters.logs.cloud_logging import CloudLogs
 from agent.app import App, build_app_in_memory
+from agent.core.change.config_drift import ConfigChange, ServiceRecord
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
-from agent.core.plan.action import SetConcurrency
+from agent.core.plan.action import Difference, SetConcurrency
 from agent.entrypoints.cli.analysis import SteppedClock
 from agent.entrypoints.pubsub.handlers import on_tick
 from agent.entrypoints.service import entry_message, handlers
@@ -18,6 +21,7 @@ from agent.ports.platform import Order
 from agent.ports.stage_context import Owner
 from agent.ports.store import Query
 from agent.settings import read_settings
+from tests.contracts.cloud_logging_server import LoggingStandIn, audit_entry
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 PROBE = "gemma4-26b-l4-startup-probe"
@@ -88,3 +92,26 @@ def test_a_service_that_was_changed_meanwhile_gets_the_plan_for_what_stands(tmp_
     assert (now.phase, now.plan.ordinal) == (Phase.ASKED, 2)
     assert now.plan.target.generation == asked.plan.target.generation + 1
     assert "plan withdrawn, it no longer follows from what is known" in heard.said(now)
+
+
+def test_who_changed_the_service_is_asked_of_the_audit_log_once(tmp_path: Path) -> None:
+    """The diagnosis names the person; further evidence costs no further call of the log's budget."""
+    heard = Hearing(PROBE, tmp_path)
+    app, at = heard.installation, heard.clock.now() - timedelta(minutes=40)
+    (service,) = (s.name for s in app.services.services)
+    rows = (Difference(path="flag --max-num-seqs", before="8", after="32"),)
+    seen = ServiceRecord(service=service, state={}, changes=(ConfigChange(at=at, rows=rows),), seen_at=at)
+    assert app.service_records is not None
+    app.service_records.keep_service_record(seen)
+    server = LoggingStandIn()
+    server.start()
+    server.entries.append(audit_entry(at, service=service, by="ada@example.com"))
+    log = CloudLogs("p", emulator=f"127.0.0.1:{server.port}")
+    app.contexts[Owner.INCIDENT] = replace(app.contexts[Owner.INCIDENT], audit_log=log)
+    heard.hear(REVISION_LINE)
+    told = heard.hear(PROBE_LINE).require_diagnosis().changes
+    server.stop()
+    assert [line.partition(" minutes")[0] for line in told] == [
+        "--max-num-seqs was raised from 8 to 32 by ada@example.com 40"
+    ]
+    assert len(server.calls) == 1
