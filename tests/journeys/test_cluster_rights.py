@@ -13,7 +13,7 @@ from agent.adapters.kubernetes.lease import LeaderLease
 from agent.app import cluster_access
 from agent.app.stores import machine_clock
 from agent.core.plan.action import SetFlag
-from agent.core.service.cluster_rights import NODES, TOKENS, Right, workload_rights
+from agent.core.service.cluster_rights import NODES, TOKENS, lease_rights, workload_rights
 from agent.core.service.services import parse_services
 from agent.errors import DependencyFailed, PolicyRefused
 from agent.ports.platform import Order
@@ -29,11 +29,7 @@ PATH = re.compile(
     r"/(?:api/v1|apis/(?P<group>[a-z0-9.]+)/[a-z0-9]+)(?:/namespaces/(?P<namespace>[^/]+))?"
     r"/(?P<resource>[a-z]+)(?:/(?P<name>[^/]+))?(?:/(?P<sub>[a-z]+))?"
 )
-LEASE = (
-    Right("create", "coordination.k8s.io", "leases", "sre-agent"),
-    Right("get", "coordination.k8s.io", "leases", "sre-agent", "sre-agent"),
-    Right("patch", "coordination.k8s.io", "leases", "sre-agent", "sre-agent"),
-)
+LEASE = lease_rights("sre-agent/sre-agent")
 SET = "vllm-set"
 STATEFUL = f"""
 [[service]]
@@ -275,6 +271,11 @@ MISSING = {
         "get controllerrevisions.apps in namespace llm",
         "'vllm-set' cannot be read",
     ),
+    "leases": (
+        ["create", "get"],
+        "patch leases.coordination.k8s.io/sre-agent in namespace sre-agent",
+        "no replica can lead: sre-agent up waits for ever",
+    ),
 }
 
 
@@ -282,10 +283,11 @@ MISSING = {
 def test_the_doctor_names_the_verb_that_is_missing(installed, monkeypatch, kind):
     """With the Role as it is all is well; without one verb the doctor says which, and what does not work."""
     verbs, says, why = MISSING[kind]
-    settings = read_settings({}, platform="kubernetes")
+    settings = read_settings({"LEASE": "sre-agent/sre-agent"}, platform="kubernetes")
     monkeypatch.setattr(cluster_access, "api_of", lambda _settings: lambda _service: installed.own)
     monkeypatch.setattr(cluster_access, "own_api", lambda _settings: installed.own)
-    role = "/apis/rbac.authorization.k8s.io/v1/namespaces/llm/roles/sre-agent"
+    place = "sre-agent" if kind == "leases" else "llm"
+    role = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{place}/roles/sre-agent"
     whole = installed.api.get(role)["rules"]
     less = [rule | ({"verbs": verbs} if rule["resources"] == [kind] else {}) for rule in whole]
 
