@@ -120,9 +120,8 @@ def _probed(sightings: Sequence[Sighting], lines: Sequence[str]) -> frozenset[in
     """Positions of the kubelet's events of single tries at a port that is not open yet, where they tell of no end."""
     troubles = [s for s in sightings if s.signature.role in {Role.CAUSE, Role.CONSEQUENCE}]
     others = {s.index for s in troubles if not _is_observed_probe(s.signature)}
-    return frozenset(
-        s.index for s in troubles if s.index not in others and all(word in lines[s.index] for word in PORT_NOT_OPEN)
-    )
+    tries = {s.index for s in troubles if all(word in lines[s.index] for word in PORT_NOT_OPEN)}
+    return frozenset(tries - others)
 
 
 def _is_observed_probe(entry: Signature) -> bool:
@@ -204,7 +203,7 @@ def _unresolved(
     """Positions of lines that say of themselves that they are errors, that no rule knows, and that were not overcome.
 
     An error of a start that completed is overcome; one while serving is not, whatever was served afterwards, for
-    nobody knows whom it struck. The head of a traceback is known by the exception that ends it.
+    nobody knows whom it struck. A traceback, and the line that announces it, are known by the exception that ends it.
     """
     known = {s.index for s in sightings if s.signature.role is not Role.HINT and not s.signature.near}
     return [
@@ -212,16 +211,17 @@ def _unresolved(
         for index in loud
         if index not in known
         and is_error_line(body_of(lines[index]))
-        and not (TRACEBACK in lines[index] and _end_of_traceback(lines, index, timeline) in known)
+        and _end_of_traceback(lines, index, timeline) not in known
         and not timeline.stopped(index)
         and not timeline.started_after(index)
     ]
 
 
 def _end_of_traceback(lines: Sequence[str], head: int, timeline: Timeline) -> int | None:
-    """The line that ends a traceback: the first of its server that is neither a frame nor its source."""
+    """The line that ends the traceback at or right below a line: the first that is neither a frame nor its source."""
     server = timeline.server(head)
-    for index in range(head + 1, min(len(lines), head + LOOK_AHEAD_LINES)):
+    first = next((at for at in (head, head + 1) if at < len(lines) and TRACEBACK in lines[at]), len(lines))
+    for index in range(first + 1, min(len(lines), head + LOOK_AHEAD_LINES)):
         if timeline.server(index) == server and not is_continued(body_of(lines[index])):
             return index
     return None

@@ -340,3 +340,14 @@ def test_a_layer_that_computes_ran_out_after_loading(matcher: Matcher) -> None:
     frame = '  File "/x/vllm/layers/lamp.py", line 3, in {}\n    return f(x)\n'
     assert of(matcher, frame.format("forward") + error).class_ == "gpu_oom_runtime"
     assert of(matcher, frame.format("bright") + error).class_ == "gpu_oom_weights"
+
+
+@pytest.mark.parametrize(
+    ("end", "benign"), [("starlette.requests.ClientDisconnect", True), ("LampError: it went out", False)]
+)
+def test_a_line_that_announces_a_traceback_is_known_by_its_end(matcher: Matcher, end: str, benign: bool) -> None:
+    """A client that goes away is written by the web server as an error, with a traceback."""
+    lines = ["ERROR:    Exception in ASGI application", "Traceback (most recent call last):"]
+    lines += ['  File "/x/starlette/requests.py", line 3, in stream', "    raise ClientDisconnect()", end]
+    served = '(APIServer pid=1) INFO:     10.0.0.4:5 - "POST /v1/chat/completions HTTP/1.1" 200 OK'
+    assert of(matcher, "\n".join([BANNER, COMPLETE, *lines, served])).benign is benign
