@@ -22,7 +22,10 @@ GOOGLE = {
     "google.protobuf": "protobuf",
 }
 """Many distributions share this name, so each of its parts is listed."""
-NOT_IMPORTED = {"google-cloud-pubsub": "docs/adr/0017-publishing-without-googles-client.md"}
+NOT_IMPORTED = {
+    "google-cloud-pubsub": "docs/adr/0017-publishing-without-googles-client.md",
+    "tzdata": "docs/policy.md",  # zoneinfo finds it by itself where the system has no time zones
+}
 
 
 @cache

@@ -14,6 +14,7 @@ from agent.core.decision.selector import NO_SELECTOR, checked_selector, selects
 from agent.core.value import Value
 
 WEEK: Final = timedelta(days=7)
+LOOK_AHEAD: Final = timedelta(days=3650)
 WEEKDAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 _POINT = r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun) ([01]\d|2[0-3]):([0-5]\d)"
@@ -134,6 +135,12 @@ class Freeze(Value):
             for starts, ends in found
         )
 
+    def present_and_next(self, at: datetime) -> tuple[FrozenSpan | None, FrozenSpan | None]:
+        """Return the occurrence in which a moment lies and the first one after it, each None where there is none."""
+        found = self.spans(at, at + (2 * WEEK if self.weekly else LOOK_AHEAD))
+        present = next((span for span in found if span.holds_at(at)), None)
+        return present, next((span for span in found if span.starts > at), None)
+
     def covers(self, service: str) -> bool:
         """Whether it is about a service."""
         return self.services is None or selects(self.services, service)
@@ -189,6 +196,9 @@ def _length(text: str) -> timedelta:
 
 
 def _unknown_zone(zone: str) -> str:
-    near = get_close_matches(zone, available_timezones(), n=1)
+    known = available_timezones()
+    if not known:
+        return f"{zone!r} cannot be looked up, because this machine has no time zones: pip install tzdata"
+    near = get_close_matches(zone, known, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     return f"{zone!r} is no time zone, want an IANA name such as 'Europe/Berlin'{hint}"

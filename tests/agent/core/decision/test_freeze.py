@@ -1,5 +1,8 @@
 """A freeze window begins and ends to the second by the clock of its zone, also where that clock is set."""
 
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -145,3 +148,42 @@ def test_what_a_window_stops(stops, mended, asked_for):
 def test_a_window_in_doubt_is_none(fields, says):
     with pytest.raises(ValidationError, match=says.replace("(", r"\(")):
         freeze(**fields)
+
+
+def test_the_present_and_the_next_occurrence_are_told_apart():
+    weekly = freeze(weekly=("Fri 18:00 - Mon 08:00",))
+    during, after = at("2026-11-21 12:00"), at("2026-11-23 07:00")
+    present, coming = weekly.present_and_next(during)
+    assert (present.ends, coming.starts) == (after, at("2026-11-27 17:00"))
+    present, coming = weekly.present_and_next(after)
+    assert (present, coming.starts) == (None, at("2026-11-27 17:00"))
+    dated = freeze(starts=datetime.fromisoformat("2027-12-01"), ends=datetime.fromisoformat("2027-12-02"))
+    present, coming = dated.present_and_next(during)
+    assert (present, coming.starts) == (None, at("2027-11-30 23:00"))
+    assert dated.present_and_next(at("2028-01-01 00:00")) == (None, None)
+
+
+ZONE = """
+import sys
+{hide}
+from agent.core.decision.policy import parse_policy
+window = dict(name="w", weekly=["Fri 18:00 - Mon 08:00"], zone="Europe/Berlin", stops="approvals", reason="r", owner="o")
+rows = ["[[freezes]]", *(f"{{key}} = {{value!r}}" for key, value in window.items())]
+parse_policy(chr(10).join(rows))
+"""
+
+
+@pytest.mark.parametrize("hide", ["", 'sys.modules["tzdata"] = None'], ids=["tzdata", "nothing"])
+def test_an_image_without_time_zones_has_them_from_a_package_or_is_told_what_to_install(hide):
+    """A slim image has no /usr/share/zoneinfo; then nobody says that Europe/Berlin is no time zone."""
+    environment = os.environ | {"PYTHONTZPATH": ""}
+    done = subprocess.run(
+        [sys.executable, "-c", ZONE.format(hide=hide)], env=environment, capture_output=True, text=True, check=False
+    )
+    if not hide:
+        assert (done.returncode, done.stderr) == (0, "")
+        return
+    assert done.returncode == 1
+    said = done.stderr.strip().splitlines()[-1]
+    assert "'Europe/Berlin' cannot be looked up, because this machine has no time zones: pip install tzdata" in said
+    assert "SettingsRejected" in said
