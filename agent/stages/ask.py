@@ -3,14 +3,14 @@
 from datetime import datetime
 
 from agent.core.decision.approvals import Approvals, approvals_of
-from agent.core.incident.incident import Incident
+from agent.core.incident.incident import EventKind, Incident
 from agent.core.incident.phase import Phase
 from agent.core.plan.plan import Plan
 from agent.errors import SreError
 from agent.ports.bus import Topic
 from agent.ports.stage_context import StageContext
 from agent.stages.shared.approval import is_automatic
-from agent.stages.shared.budget import budget_refusal
+from agent.stages.shared.budget import budget_refusal, has_budget
 from agent.stages.shared.commit import message_for, save
 from agent.stages.shared.outcome import StageOutcome
 
@@ -47,8 +47,7 @@ def approvals_for(context: StageContext, plan: Plan, now: datetime) -> Approvals
 
 def _over_budget(context: StageContext, plan: Plan) -> str:
     """Say beforehand what the executor would refuse; where prices cannot be had now, it alone says so."""
-    policy = context.rules.policy
-    if policy.budget_usd_per_h is None and not policy.limits_of(plan.target.service):
+    if not has_budget(context, plan.target.service):
         return ""
     try:
         live = context.live(plan.target.service)
@@ -65,8 +64,9 @@ def remind(context: StageContext, incident: Incident) -> StageOutcome:
     if approvals is None or reminder is None or now < reminder.at:
         return StageOutcome.WAITING
     told = incident.with_(approvals=approvals.with_(told=approvals.told + 1))
+    kind = EventKind.REMINDED
     who = f"{reminder.group} ({', '.join(reminder.names) or 'nobody is in it'})"
-    save(context, told.with_(due_at=told.answer_due_at), f"{REMINDED} {who}", now=now, wake=False)
+    save(context, told.with_(due_at=told.answer_due_at), f"{REMINDED} {who}", now=now, wake=False, kind=kind)
     return StageOutcome.MOVED
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from agent.core.incident.incident import Incident, plan_id
 from agent.core.incident.phase import Phase
+from agent.core.plan.action import Action
 from agent.core.plan.plan import Plan, Rollout
 from agent.core.planning.planning import Proposal, propose
 from agent.core.service.container_args import flag_map
@@ -13,6 +14,7 @@ from agent.core.service.serving import Live, Target
 from agent.core.value import digest
 from agent.errors import InputRejected, PolicyRefused
 from agent.ports.stage_context import StageContext
+from agent.stages.shared.budget import over_budget
 from agent.stages.shared.commit import poll_again, save
 from agent.stages.shared.other_changes import yields_to
 from agent.stages.shared.outcome import StageOutcome
@@ -49,11 +51,17 @@ def next_plan(context: StageContext, incident: Incident, now: datetime) -> Plan 
     """Return the best plan that was neither tried nor refused, or None where nothing is left."""
     rules = context.rules
     live, refused = _described(context, incident.service)
-    proposal = propose(incident, live, rules.fits, rules.policy)
+    over = over_budget(context, incident.service, live.config) if live is not None else _no_budget
+    proposal = propose(incident, live, rules.fits, rules.policy, over)
     if proposal is None:
         return None
     more = tuple(note for note in (refused, locked(context, live, proposal)) if note)
     return plan_of(context, incident, live, replace(proposal, notes=(*proposal.notes, *more)), now)
+
+
+def _no_budget(_: tuple[Action, ...]) -> str:
+    """What nobody describes to us we do not change, so it breaks no budget."""
+    return ""
 
 
 def locked(context: StageContext, live: Live | None, proposal: Proposal) -> str:

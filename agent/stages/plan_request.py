@@ -2,19 +2,27 @@
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import ClassVar
 
-from agent.core.incident.incident import Incident
+from agent.core.incident.incident import EventKind, Incident
 from agent.core.incident.phase import BEFORE_DECISION, Phase
 from agent.core.plan.plan import Plan
 from agent.core.planning.requested import propose_requested
-from agent.errors import SreError
+from agent.errors import PolicyRefused, SreError
 from agent.ports.stage_context import StageContext
 from agent.stages.diagnosis_to_plan import locked, plan_of, store_plan
 from agent.stages.shared.approved_plan import described
+from agent.stages.shared.budget import over_budget
 from agent.stages.shared.commit import poll_again, save
 from agent.stages.shared.effects import REFUSALS
 from agent.stages.shared.other_changes import open_on, under_way
 from agent.stages.shared.outcome import StageOutcome
+
+
+class OverBudget(PolicyRefused):
+    """It would cost more than the policy's budget allows."""
+
+    exit_code: ClassVar[int] = 1
 
 
 def plan_request(context: StageContext, incident: Incident) -> StageOutcome:
@@ -46,6 +54,7 @@ def requested_plan(context: StageContext, incident: Incident, now: datetime) -> 
     Raises:
         InputRejected: Nothing would change, or the platform does not have the service.
         PolicyRefused: It is not allowed, does not fit, is not proved, or was asked for another state.
+        OverBudget: It would break a budget.
         DependencyFailed: The platform did not describe the service.
     """
     rules, request = context.rules, incident.request
@@ -53,6 +62,13 @@ def requested_plan(context: StageContext, incident: Incident, now: datetime) -> 
     live = described(context, incident.service, request.actions)
     service = rules.services.service(incident.service)
     proposal = propose_requested(incident, service, live, rules.fits, rules.policy)
+    over = over_budget(context, incident.service, live.config)(proposal.actions) if live is not None else ""
+    if over:
+        raise OverBudget(
+            f"the change of {incident.service!r} was refused",
+            why=over,
+            hint="ask for less, or have a budget raised in policy.toml",
+        )
     note = locked(context, live, proposal)
     noted = replace(proposal, notes=(*proposal.notes, note)) if note else proposal
     return plan_of(context, incident, live, noted, now)
@@ -74,7 +90,8 @@ def _supersede(context: StageContext, incident: Incident) -> None:
 def _take_back(context: StageContext, rival: Incident, why: str) -> None:
     now = context.now_for(rival)
     if rival.request is not None and rival.phase in BEFORE_DECISION:
-        save(context, rival.move(Phase.WITHDRAWN, now=now, due_at=now, ended_why=why), why, now=now)
+        moved = rival.move(Phase.WITHDRAWN, now=now, due_at=now, ended_why=why)
+        save(context, moved, why, now=now, kind=EventKind.SUPERSEDED)
     elif rival.request is None and rival.phase in {Phase.PLANNED, Phase.ASKED}:
         asked = rival if rival.phase is Phase.ASKED else rival.move(Phase.ASKED, now=now)
         due = now + timedelta(seconds=context.rules.times.poll_s)

@@ -1,6 +1,7 @@
 """An incident is a trouble that we work on, or a change that a person asked for, and the rules of its life."""
 
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any, TypeVar
 
 from pydantic import AwareDatetime, Field
@@ -62,6 +63,15 @@ class Remedy(Value):
     restored: bool | None = None
 
 
+class EventKind(StrEnum):
+    """What happened without a change of the phase, where others are told of it."""
+
+    VOTE_GIVEN = "vote_given"  # one approval of several
+    VOTE_WITHDRAWN = "vote_withdrawn"
+    REMINDED = "reminded"  # nobody answered, and the next group of approvers was told
+    SUPERSEDED = "superseded"  # a newer request took the place of this one; the phase is WITHDRAWN
+
+
 class Event(Value):
     """One line of the timeline, append-only; it stays true when the incident has moved on.
 
@@ -69,6 +79,7 @@ class Event(Value):
         cause: The failure class as it was known then; empty in lines that were written before this was kept.
         plan: The plan that the incident had then, with ``plan_digest``; None where it had none, or was not kept.
         by_person: Whether that plan was a task for a person; None where there was no plan, or it was not kept.
+        kind: What happened, where the phase does not say it.
     """
 
     at: AwareDatetime
@@ -79,6 +90,7 @@ class Event(Value):
     plan: str | None = None
     plan_digest: str | None = None
     by_person: bool | None = None
+    kind: EventKind | None = None
 
 
 class Incident(Value):

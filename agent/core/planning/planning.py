@@ -1,5 +1,6 @@
 """How a plan comes to be: the first candidate that fits, is allowed, changes something and was not tried."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from agent.core.change.verification import Verdict
@@ -76,12 +77,26 @@ class Known:
     printed: Printed | None
 
 
-def propose(incident: Incident, live: Live | None, fits: Capacity, policy: Policy) -> Proposal | None:
+def propose(
+    incident: Incident,
+    live: Live | None,
+    fits: Capacity,
+    policy: Policy,
+    over_budget: Callable[[tuple[Action, ...]], str] = lambda _: "",
+) -> Proposal | None:
     """Return the best proposal, or None where nothing is left.
 
     What was tried for this cause and failed, or was rejected, does not come again. What helped once and did
     not last comes after everything else. What does not fit never comes. What takes memory and is not proved is no
-    change of ours: the task that a person gets instead says what would have to be known.
+    change of ours: the task that a person gets instead says what would have to be known. What is over budget is not
+    offered either; the plan that is taken instead says so.
+
+    Args:
+        incident: Diagnosed.
+        live: The service as it is; None where nobody describes it to us.
+        fits: The arithmetic.
+        policy: What may be changed.
+        over_budget: Returns why actions would break a budget, or nothing.
     """
     diagnosis = incident.diagnosis
     assert diagnosis is not None
@@ -92,6 +107,7 @@ def propose(incident: Incident, live: Live | None, fits: Capacity, policy: Polic
     told = LoggedConfig(config=incident.told, platform=incident.platform) if incident.told is not None else None
     about = Known(incident=incident, live=live, fits=fits, policy=policy, printed=_printed(incident, live))
     unproved: list[str] = []
+    dear: list[str] = []
     known = candidates(
         incident.service, diagnosis, live, fits, told=told, platform=incident.platform, printed=about.printed
     )
@@ -104,12 +120,15 @@ def propose(incident: Incident, live: Live | None, fits: Capacity, policy: Polic
             continue
         if proposal.for_approval and proposal.proof is Proof.NONE:
             unproved.append(_not_offered(proposal))
+        elif proposal.for_approval and (over := over_budget(proposal.actions)):
+            dear.append(f"not offered, because of the budget: {_change(proposal)} ({over})")
         else:
             kept.append((_rank(proposal, tried=key in last), proposal))
     best = min(kept, key=lambda pair: pair[0])[1] if kept else None
-    if best is None or best.for_approval:
-        return best
-    return replace(best, notes=(*best.notes, *dict.fromkeys(unproved)))
+    if best is None:
+        return None
+    more = dear if best.for_approval else [*unproved, *dear]
+    return replace(best, notes=(*best.notes, *dict.fromkeys(more)))
 
 
 def _printed(incident: Incident, live: Live | None) -> Printed | None:
@@ -121,10 +140,12 @@ def _printed(incident: Incident, live: Live | None) -> Printed | None:
 
 def _not_offered(proposal: Proposal) -> str:
     """What could have been done, and what would have to be known to offer it."""
-    change = ", ".join(f"{d.path} {d.before or 'not set'} -> {d.after or 'removed'}" for d in proposal.difference)
-    return (
-        f"not offered, because nothing proves that its memory suffices: {change} ({'; '.join(proposal.proof_missing)})"
-    )
+    missing = "; ".join(proposal.proof_missing)
+    return f"not offered, because nothing proves that its memory suffices: {_change(proposal)} ({missing})"
+
+
+def _change(proposal: Proposal) -> str:
+    return ", ".join(f"{d.path} {d.before or 'not set'} -> {d.after or 'removed'}" for d in proposal.difference)
 
 
 def _rank(proposal: Proposal, *, tried: bool) -> int:

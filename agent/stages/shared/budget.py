@@ -1,12 +1,17 @@
 """The budget: what all watched services together may cost after a change; a price that nobody knows is doubt."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 
-from agent.core.plan.action import NO_SERVICE, applied
+from agent.core.plan.action import NO_SERVICE, Action, applied
 from agent.core.plan.plan import Plan
 from agent.core.service.serving import ServingConfig
-from agent.errors import InputRejected, PolicyRefused
+from agent.core.value import Value
+from agent.errors import InputRejected, PolicyRefused, SreError
 from agent.ports.stage_context import StageContext
+
+Prices = Callable[[str], float | None]
+"""USD of an hour of a watched service as it is now; None where nobody knows."""
 
 
 def budget_refusal(context: StageContext, plan: Plan, live: ServingConfig) -> str:
@@ -22,22 +27,99 @@ def budget_refusal(context: StageContext, plan: Plan, live: ServingConfig) -> st
     Raises:
         DependencyFailed: A platform did not describe a service of the budget; ask again.
     """
-    budgets = list(_budgets(context, plan.target.service))
-    after = applied(live, plan.actions)
-    if not budgets or plan.by_person or not _raises(context, live, after):
+    if plan.by_person:
         return ""
-    prices: dict[str, float | None] = {plan.target.service: hourly_cost(context, after)}
+    return _refusal(context, plan.target.service, plan.actions, live, lambda name: cost_now(context, name))
+
+
+def over_budget(context: StageContext, service: str, live: ServingConfig) -> Callable[[tuple[Action, ...]], str]:
+    """Return what says of actions on a service why they would break a budget, as far as that can be told now.
+
+    Each service is described once, when it is first needed. Where one cannot be, nothing is said: the executor asks
+    again before anything is changed.
+
+    Args:
+        context: Of an owner that describes services and has the prices.
+        service: What would be changed.
+        live: Its configuration now.
+    """
+    prices = cache(lambda name: cost_now(context, name))
+
+    def said(actions: tuple[Action, ...]) -> str:
+        try:
+            return _refusal(context, service, actions, live, prices)
+        except SreError:
+            return ""
+
+    return said
+
+
+class BudgetUse(Value):
+    """A budget with what its services may cost now.
+
+    Attributes:
+        whose: Of a limit of the policy; empty for the budget over all.
+        usd_per_h: The budget.
+        used_usd_per_h: What the services whose price is known may cost together.
+        unknown: Those whose price nobody knows.
+    """
+
+    whose: str
+    usd_per_h: float
+    used_usd_per_h: float
+    unknown: tuple[str, ...] = ()
+
+
+def budget_uses(context: StageContext) -> tuple[BudgetUse, ...]:
+    """Return every budget of the policy with what is used of it; who cannot describe a service does not know it."""
+    policy = context.rules.policy
+    names = tuple(service.name for service in context.rules.services.services)
+    budgets = [("", names, policy.budget_usd_per_h)]
+    budgets += [(m.name, tuple(filter(m.covers, names)), m.budget_usd_per_h) for m in policy.limits]
+    prices = cache(lambda name: _known_cost(context, name))
+    return tuple(
+        BudgetUse(
+            whose=whose,
+            usd_per_h=budget,
+            used_usd_per_h=sum(price for name in own if (price := prices(name)) is not None),
+            unknown=tuple(name for name in own if prices(name) is None),
+        )
+        for whose, own, budget in budgets
+        if budget is not None
+    )
+
+
+def _known_cost(context: StageContext, service: str) -> float | None:
+    try:
+        return cost_now(context, service)
+    except SreError:
+        return None
+
+
+def has_budget(context: StageContext, service: str) -> bool:
+    """Whether the policy names any budget that a service counts for."""
+    return next(budgets_of(context, service), None) is not None
+
+
+def _refusal(
+    context: StageContext, service: str, actions: tuple[Action, ...], live: ServingConfig, price_now: Prices
+) -> str:
+    budgets = list(budgets_of(context, service))
+    if not budgets:
+        return ""
+    after = applied(live, actions)
+    if not _raises(context, live, after):
+        return ""
+    own = hourly_cost(context, after)
     for whose, names, budget in budgets:
-        for name in names:
-            if name not in prices:
-                prices[name] = _cost_now(context, name)
-        unknown = [name for name in names if prices[name] is None]
+        prices = {name: own if name == service else price_now(name) for name in names}
+        unknown = [name for name, price in prices.items() if price is None]
         if unknown:
             return (
                 f"the price of {' and '.join(repr(name) for name in unknown)} is unknown, so nobody can tell whether "
                 f"the budget of {budget:.2f} USD/h of {whose} is kept"
             )
-        total = sum(price for name in names if (price := prices[name]) is not None)
+        total = sum(price for price in prices.values() if price is not None)
         if total > budget:
             return f"{whose} would cost {total:.2f} USD/h with it, and the budget is {budget:.2f} USD/h"
     return ""
@@ -52,7 +134,7 @@ def hourly_cost(context: StageContext, config: ServingConfig) -> float | None:
     return 0.0 if most == 0 else price * most if price is not None else None
 
 
-def _budgets(context: StageContext, service: str) -> Iterator[tuple[str, tuple[str, ...], float]]:
+def budgets_of(context: StageContext, service: str) -> Iterator[tuple[str, tuple[str, ...], float]]:
     """The budgets that a service counts for: whose each is, its services, and USD per hour."""
     policy = context.rules.policy
     watched = (service, *(s.name for s in context.rules.services.services if s.name != service))
@@ -75,7 +157,12 @@ def _priced(config: ServingConfig) -> tuple[object, ...]:
     return config.accelerator, config.accelerator_count, config.cpu, config.memory_mib, config.max_instances
 
 
-def _cost_now(context: StageContext, service: str) -> float | None:
+def cost_now(context: StageContext, service: str) -> float | None:
+    """Return what an hour of a service may cost as it is now; None where nobody knows.
+
+    Raises:
+        DependencyFailed: Its platform did not describe it.
+    """
     try:
         live = context.live(service)
     except (InputRejected, PolicyRefused):

@@ -5,7 +5,7 @@ from typing import Any
 
 import structlog
 
-from agent.core.incident.incident import Event, Incident
+from agent.core.incident.incident import Event, EventKind, Incident
 from agent.core.incident.step import Step, due_step
 from agent.core.intake.signal import LIVE, Signal
 from agent.core.plan.plan import Plan
@@ -32,6 +32,7 @@ def save(
     signals: tuple[Signal, ...] = (),
     plan: Plan | None = None,
     also: tuple[Message, ...] = (),
+    kind: EventKind | None = None,
 ) -> Incident:
     """Commit a new state with its line of the timeline and its messages, then send them.
 
@@ -48,6 +49,7 @@ def save(
         signals: Signals stored with it.
         plan: A new plan.
         also: Further messages.
+        kind: What happened, where the phase does not say it.
 
     Returns:
         The committed incident.
@@ -61,7 +63,7 @@ def save(
         seen=seen or {},
         signals=signals,
         messages=(*_messages(incident, now, tell=tell, wake=wake), *also),
-        events=(_line(incident, what, now=now, by=by),) if what else (),
+        events=(_line(incident, what, now=now, by=by, kind=kind),) if what else (),
         plan=plan,
     )
     committed = context.store.commit(change)
@@ -80,7 +82,7 @@ def poll_again(
     return StageOutcome.WAITING
 
 
-def _line(incident: Incident, what: str, *, now: datetime, by: str) -> Event:
+def _line(incident: Incident, what: str, *, now: datetime, by: str, kind: EventKind | None) -> Event:
     plan = incident.plan
     return Event(
         at=now,
@@ -91,6 +93,7 @@ def _line(incident: Incident, what: str, *, now: datetime, by: str) -> Event:
         plan=plan.id if plan is not None else None,
         plan_digest=plan.digest if plan is not None else None,
         by_person=plan.by_person if plan is not None else None,
+        kind=kind,
     )
 
 

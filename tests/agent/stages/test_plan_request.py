@@ -1,5 +1,7 @@
 """A request gets its plan, or is refused and closed; its life goes through the same gate, and is planned once."""
 
+from dataclasses import replace
+
 import pytest
 
 from agent.core.change.execution import EffectKind
@@ -7,7 +9,7 @@ from agent.core.change.verification import Check, Measurement
 from agent.core.decision.decision import Channel, Choice
 from agent.core.incident.phase import Phase
 from agent.core.intake.signal import Signal, Source
-from agent.core.plan.action import SetConcurrency
+from agent.core.plan.action import SetConcurrency, SetScaling
 from agent.errors import PolicyRefused
 from agent.ports.control import KillSwitch
 from agent.ports.store import Change, head_key
@@ -16,8 +18,8 @@ from agent.stages.plan_to_decision import DecisionRequest, auto_approve, plan_to
 from agent.stages.preview_change import preview_change
 from agent.stages.shared.effects import stored_intent
 from agent.stages.signal_to_incident import signal_to_incident
-from tests.agent.stages.conftest import SERVICE
-from tests.agent.stages.requests import Asking
+from tests.agent.stages.conftest import SERVICE, Arithmetic
+from tests.agent.stages.requests import POLICY, Asking
 
 
 @pytest.fixture
@@ -213,3 +215,25 @@ def test_a_dry_run_shows_the_plan_and_stores_nothing(asking):
     assert asking.store.unsent() == ()
     cloud = Asking(local=False)
     assert preview_change(cloud.planner, cloud.asked()).self_approval is False
+
+
+class Priced(Arithmetic):
+    """An hour of an instance costs one dollar."""
+
+    def cost_usd_per_h(self, _config):
+        return 1.0
+
+
+def test_a_request_over_budget_is_refused_before_anybody_is_asked():
+    """Nobody is asked about what policy would refuse; the dry run says the same."""
+    asking = Asking(policy=POLICY.with_(budget_usd_per_h=2))
+    asking.planner = replace(asking.planner, rules=replace(asking.planner.rules, fits=Priced()))
+    over = "all watched services would cost 3.00 USD/h with it, and the budget is 2.00 USD/h"
+    most = (SetScaling(min_instances=0, max_instances=3),)
+    request = planned(asking, actions=most)
+    assert (request.phase, request.plan) == (Phase.CLOSED, None)
+    assert over in request.ended_why
+    with pytest.raises(PolicyRefused, match=over) as refused:
+        preview_change(asking.planner, asking.asked(actions=most))
+    assert refused.value.exit_code == 1
+    assert planned(asking, actions=(SetScaling(min_instances=0, max_instances=2),)).phase is Phase.ASKED

@@ -533,3 +533,36 @@ def test_another_checkpoint_is_for_a_person() -> None:
     found = propose(incident("gpu_oom_weights"), live(), Arithmetic(options=(replace(option),)), load_default_policy())
     assert found is not None
     assert found.actions[0].instruction == "Serve m2 on 1 x nvidia-l4 with: --max-model-len 4096"
+
+
+def test_what_is_over_budget_is_not_offered_and_the_plan_that_is_taken_says_why() -> None:
+    """The next remedy is offered instead, with the figures of the dearer one beside it."""
+    allowed = load_default_policy().with_(accelerators=("nvidia-rtx-pro-6000",), models=("org/m2",))
+    cheap = FitOption(flags={"max-num-seqs": "2"}, fit=FITS, note="")
+    asked: list[tuple[Any, ...]] = []
+
+    def over(actions: tuple[Any, ...]) -> str:
+        asked.append(actions)
+        return "all would cost 9.00 USD/h with it" if any(isinstance(a, SetAccelerator) for a in actions) else ""
+
+    fits = Arithmetic(options=(ELSEWHERE, cheap))
+    dear = propose(incident("gpu_oom_weights"), live(), fits, allowed)
+    assert dear is not None
+    assert isinstance(dear.actions[0], SetAccelerator)
+    found = propose(incident("gpu_oom_weights"), live(), fits, allowed, over)
+    assert found is not None
+    assert found.actions == (SetFlag(name="max-num-seqs", value="2"),)
+    (note,) = [n for n in found.notes if n.startswith("not offered, because of the budget")]
+    assert "accelerator" in note
+    assert note.endswith("(all would cost 9.00 USD/h with it)")
+    assert dear.actions in asked
+
+
+def test_where_everything_is_over_budget_a_person_gets_the_task_and_the_reasons() -> None:
+    """Nothing is offered that policy would refuse."""
+    option = FitOption(flags={"max-num-seqs": "2"}, fit=FITS, note="")
+    fits = Arithmetic(options=(option,))
+    task = propose(incident("gpu_oom_weights"), live(), fits, load_default_policy(), lambda _: "too dear")
+    assert task is not None
+    assert not task.for_approval
+    assert any("because of the budget: flag --max-num-seqs" in note for note in task.notes)

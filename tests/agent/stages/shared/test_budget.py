@@ -15,7 +15,7 @@ from agent.errors import DependencyFailed, PolicyRefused
 from agent.presentation.freeze_text import budget_line
 from agent.stages.ask import approvals_for
 from agent.stages.decision_to_execution import begin_execution
-from agent.stages.shared.budget import budget_refusal
+from agent.stages.shared.budget import budget_refusal, budget_uses, over_budget
 from tests.agent.stages.conftest import Arithmetic
 
 L4, H100 = 0.71, 3.0
@@ -155,3 +155,25 @@ def test_a_platform_that_does_not_answer_decides_nothing(fleet):
     with pytest.raises(DependencyFailed):
         begin_execution(bench.executor, bench.now())
     assert bench.now().phase is Phase.APPROVED
+
+
+def test_what_is_used_of_each_budget_is_counted_as_it_is_enforced(fleet):
+    limit = ServiceLimit(name="prod", services=("svc",), budget_usd_per_h=2)
+    policy = Policy(budget_usd_per_h=5, limits=(limit, ServiceLimit(name="x", services=("svc",), max_instances=3)))
+    bench = fleet(policy, other=ServingConfig(accelerator="nvidia-h100-80gb", max_instances=1), strange="down")
+    used = [(u.whose, u.usd_per_h, round(u.used_usd_per_h, 2), u.unknown) for u in budget_uses(bench.executor)]
+    assert used == [("", 5, L4 + H100, ("strange",)), ("prod", 2, L4, ())]
+
+
+def test_many_candidates_describe_every_service_once(fleet):
+    """Planning asks about each candidate; a platform that does not answer bars none of them."""
+    bench = fleet(Policy(budget_usd_per_h=5), other=ServingConfig(accelerator="nvidia-h100-80gb", max_instances=1))
+    asked = []
+    platform_of = bench.executor.platform_of
+    counted = replace(bench.executor, platform_of=lambda name: asked.append(name) or platform_of(name))
+    over = over_budget(counted, "svc", bench.platform.live.config)
+    said = [over((SetScaling(min_instances=0, max_instances=most),)) for most in (1, 2, 3, 4)]
+    assert [bool(why) for why in said] == [False, False, True, True]
+    assert asked == ["other"]
+    down = fleet(Policy(budget_usd_per_h=5), other="down")
+    assert over_budget(down.executor, "svc", down.platform.live.config)(scaled(down, 4).actions) == ""
