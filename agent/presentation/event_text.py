@@ -41,6 +41,14 @@ _BY_PERSON: dict[Phase, str] = {
 }
 
 
+_WITHOUT_PLAN: dict[Phase, str] = {
+    _P.OPEN: "{by} asked for a change.",
+    _P.REFUSED: "The request was refused; no plan was made.",
+    _P.WITHDRAWN: "The request was taken back before its plan was made.",
+}
+"""Of a request that has no plan yet."""
+
+
 class Step(Value):
     """One line of a timeline as people read it.
 
@@ -71,7 +79,7 @@ def steps(timeline: Sequence[Event], incident: Incident) -> Iterator[Step]:
     for event in timeline:
         says = event_text(event, incident, plans.get(event.plan or ""))
         noted = as_sentence(event.what)
-        again = says == before or event.phase in _ANSWERS
+        again = says == before or event.phase in _ANSWERS or event.kind is not None
         yield Step(
             at=event.at, phase=event.phase, by=event.by, says=noted if again else says, note="" if again else noted
         )
@@ -91,6 +99,10 @@ def event_text(event: Event, incident: Incident, plan: Plan | None) -> str:
         incident: The incident as it is now; its end, reason and answer are read from it.
         plan: The plan that the event names, as it was made; None where there is none or it is not at hand.
     """
+    if event.kind is not None:
+        return as_sentence(event.what)  # a fact of its moment, in our own words
+    if incident.request is not None and event.plan is None and event.phase in _WITHOUT_PLAN:
+        return _WITHOUT_PLAN[event.phase].format(by=event.by) + _reason(event, incident)
     if event.phase in ENDS:
         return _end(event, incident)
     if event.phase is Phase.DIAGNOSED:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from agent.core.decision.decision import NO_REASON, Choice
 from agent.core.incident.incident import Event, Incident
-from agent.core.incident.phase import Phase
+from agent.core.incident.phase import BEFORE_DECISION, Phase
 from agent.core.plan.action import ForPerson, Restart
 from agent.core.plan.plan import Plan, Risk
 from agent.core.text.memory_text import memory_text
@@ -25,6 +25,9 @@ from agent.presentation.terminal_text import subject
 APPROVE: Final = "sre_plan_approve"
 REJECT: Final = "sre_plan_reject"
 DETAILS: Final = "sre_plan_details"
+BREAK_GLASS: Final = "sre_plan_break_glass"
+WITHDRAW: Final = "sre_vote_withdraw"
+WITHDRAW_REQUEST: Final = "sre_request_withdraw"
 REASON: Final = "sre_plan_reason"
 REASON_CHARS: Final = 1000  # as by webhook; Slack takes 3,000
 
@@ -85,6 +88,8 @@ def card(incident: Incident, timeline: tuple[Event, ...], *, redact: Redact, con
         blocks += _limits(incident, prose)
         if incident.phase is Phase.ASKED:
             blocks += _asking(incident, incident.plan, console_url)
+    if incident.request is not None and incident.phase in BEFORE_DECISION:
+        blocks.append(_withdrawal(incident.id))
     if incident.ended_why:
         blocks.append(_section(f"*Reason:* {prose(incident.ended_why, 1500)}"))
     newest = tuple(steps(timeline, incident))[-_SHOWN_EVENTS:]
@@ -196,6 +201,7 @@ def _asking(incident: Incident, plan: Plan, console_url: str) -> list[Block]:
         if plan.risk is Risk.HIGH and not plan.by_person:
             approve["confirm"] = _CONFIRM
         elements.append(approve)
+        elements += _special(incident, plan, value)
     elements.append(_button("Reject", REJECT, value=value, style="danger"))
     if console_url.startswith(("https://", "http://")):
         elements.append(_button("Details", DETAILS, url=f"{console_url.rstrip('/')}/plans/{plan.id}"))
@@ -209,8 +215,28 @@ def _asking(incident: Incident, plan: Plan, console_url: str) -> list[Block]:
     ]
 
 
+def _special(incident: Incident, plan: Plan, value: str) -> list[Block]:
+    """The buttons that only some plans have: to break the glass of a freeze window, to take an approval back."""
+    approvals = incident.approvals
+    if approvals is None or plan.by_person:
+        return []
+    found = []
+    if any(s.break_glass and s.stops_change(asked_for=approvals.asked_for) for s in approvals.freezes):
+        found.append(_button("Break glass and approve", BREAK_GLASS, value=value, style="danger") | _REALLY_BREAK)
+    if approvals.given:
+        found.append(_button("Withdraw my approval", WITHDRAW, value=value))
+    return found
+
+
+def _withdrawal(request: str) -> Block:
+    """The button of whoever asked, for as long as nobody approved it; who presses is checked then."""
+    value = json.dumps({"request": request}, separators=(",", ":"))
+    button = _button("Withdraw this request", WITHDRAW_REQUEST, value=value)
+    return {"type": "actions", "block_id": f"sre_back_{request}"[:255], "elements": [button]}
+
+
 def reason_block(plan_id: str) -> str:
-    """Return the id of the block in which a reason for a plan's rejection is typed.
+    """Return the id of the block in which a reason is typed.
 
     The same in every version of the message, and another for another plan: Slack keeps what somebody types by block and
     action (https://github.com/slackapi/bolt-js/issues/1372, 2026-11-21), so that an update in between loses nothing and
@@ -222,8 +248,8 @@ def reason_block(plan_id: str) -> str:
 def _reason(plan: Plan) -> Block:
     """Where a reason may be typed; it comes with the press, and typing alone sends nothing."""
     element = {"type": "plain_text_input", "action_id": REASON, "multiline": False, "max_length": REASON_CHARS}
-    element["placeholder"] = _plain("What should be tried instead")
-    label = _plain("Reason, if you reject (optional)")
+    element["placeholder"] = _plain("What should be tried instead, or why it cannot wait")
+    label = _plain("Reason: optional to reject, required to break the glass of a freeze window")
     return {"type": "input", "block_id": reason_block(plan.id), "optional": True, "label": label, "element": element}
 
 
@@ -241,6 +267,16 @@ _CONFIRM: Final[Block] = {
     "text": _plain("Its outcome is not proven; the message says why."),
     "confirm": _plain("Apply"),
     "deny": _plain("Not yet"),
+}
+
+
+_REALLY_BREAK: Final[Block] = {
+    "confirm": {
+        "title": _plain("Approve in the freeze window?"),
+        "text": _plain("The reason that you typed is kept in the audit record, with your name."),
+        "confirm": _plain("Break the glass"),
+        "deny": _plain("Not now"),
+    }
 }
 
 

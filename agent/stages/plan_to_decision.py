@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from agent.core.decision.decision import NO_REASON, Channel, Choice, Decision, Vote, sign
-from agent.core.incident.incident import Incident
+from agent.core.incident.incident import EventKind, Incident
 from agent.core.incident.phase import Phase
 from agent.core.plan.plan import DIGEST_SHOWN, Plan
 from agent.errors import InputRejected, PolicyRefused, StateConflict
@@ -103,18 +103,45 @@ def _vote(
         return _repeated(_finish(context, incident, cast.decision), word)
     put_vote_on_record(context, cast.vote, "vote.approve")
     by = cast.vote.shown
-    show_votes(context, plan, f"plan {plan.id} approved by {by} through {word.channel}; more are needed", by=by)
+    said = f"plan {plan.id} approved by {by} through {word.channel}; more are needed"
+    show_votes(context, plan, said, by=by, kind=EventKind.VOTE_GIVEN)
     return cast.vote
 
 
 def _withdrawn(context: StageContext, plan: Plan, word: DecisionRequest) -> Vote:
-    """Take back an approval of a plan that needs more of them; only before it is decided."""
+    """Take back an approval of a plan that needs more of them; only before it is decided or has expired."""
+    _check_withdrawal(context, plan, word)
+    _check_awaited(plan, word)
     person = person_of(context, channel=word.channel, who=word.who, verified=word.verified)
     vote = withdraw_vote(context, plan, voter=(person, word.channel, word.who), why=word.why)
     put_vote_on_record(context, vote, "vote.withdraw")
     why = f": {vote.why}" if vote.why else ""
-    show_votes(context, plan, f"{vote.shown} withdrew the approval of plan {plan.id}{why}", by=vote.shown)
+    said = f"{vote.shown} withdrew the approval of plan {plan.id}{why}"
+    show_votes(context, plan, said, by=vote.shown, kind=EventKind.VOTE_WITHDRAWN)
     return vote
+
+
+def _check_withdrawal(context: StageContext, plan: Plan, word: DecisionRequest) -> None:
+    """Refuse a word that no approval can stand behind, or that comes when none counts any more.
+
+    Raises:
+        PolicyRefused: It is about another plan than was shown, too late, or from somebody who is no approver.
+    """
+    incident = context.store.load(plan.incident)
+    hint = f"look at the plan: sre-agent incidents show {plan.incident}"
+    if word.plan_digest is not None and not _is_digest(word.plan_digest, plan):
+        raise _kept(plan, f"what was shown had digest {word.plan_digest[:8]!r}, it has {plan.digest[:8]!r}", hint)
+    if word.verified and context.rules.policy.approver(word.channel, word.who) is None:
+        raise _kept(plan, context.rules.policy.bars(word.channel, word.who, plan.target.service), hint)
+    current = incident.plan is not None and incident.plan.id == plan.id
+    if not current or incident.phase in {Phase.EXPIRED, Phase.SUPERSEDED, Phase.WITHDRAWN, Phase.SELF_RECOVERED}:
+        raise _kept(plan, f"its approvals count for nothing any more, the incident is {incident.phase}", hint)
+    if incident.phase is Phase.ASKED and context.now_for(incident) >= plan.expires_at:
+        raise _kept(plan, f"it expired at {plan.expires_at:%Y-%m-%d %H:%M:%S} UTC, and its approvals with it", hint)
+
+
+def _kept(plan: Plan, why: str, hint: str) -> PolicyRefused:
+    return PolicyRefused(f"no approval of plan {plan.id!r} was withdrawn", why=why, hint=hint)
 
 
 def _plan_of(context: StageContext, plan_id: str) -> Plan:

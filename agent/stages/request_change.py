@@ -6,7 +6,7 @@ from typing import Final
 
 from agent.core.change.asked_settings import check_one_value_each
 from agent.core.change.request import ASKER_CHARS, WHY_CHARS, ChangeRequest, request_id, request_key, sign_request
-from agent.core.decision.decision import Channel
+from agent.core.decision.decision import NO_REASON, Channel
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.core.intake.signal import LIVE
@@ -107,37 +107,62 @@ def request_change(context: StageContext, asked: ChangeAsked) -> Incident:
     )
 
 
-def withdraw_request(context: StageContext, request: str, *, who: str, verified: bool, why: str) -> Incident:
+def withdraw_request(
+    context: StageContext, request: str, *, who: str, verified: bool, why: str, channel: Channel | None = None
+) -> Incident:
     """Take a request back before anybody approves it; its asker may, and whoever may reject its plan rejects that.
+
+    Args:
+        context: Of the owner `decide`.
+        request: Its id.
+        who: The person as the channel names them.
+        verified: Whether the channel proved it.
+        why: Their reason, untrusted; secrets are taken out of it.
+        channel: Which channel; with it the asker is known under their other names in the policy too.
 
     Raises:
         InputRejected: There is no request of that id.
         PolicyRefused: Somebody else asked for it, or it was approved already.
-        StateConflict: It was written at this moment; look again.
+        StateConflict: Others kept writing to it; say it again.
     """
-    incident = context.store.load(request)
+    for _ in range(RIVALS):
+        incident = context.store.load(request)
+        _check_withdrawal(context, incident, who=who, verified=verified, channel=channel)
+        try:
+            return _withdrawn(context, incident, who=who, said=context.rules.redact(why)[:WHY_CHARS] or NO_REASON)
+        except StateConflict:
+            continue
+    raise StateConflict(
+        f"request {request!r} was not taken back",
+        why=f"others wrote to it {RIVALS} times in a row",
+        hint="say it again",
+    )
+
+
+def _check_withdrawal(
+    context: StageContext, incident: Incident, *, who: str, verified: bool, channel: Channel | None
+) -> None:
     asked = incident.request
     if asked is None:
         raise InputRejected(
-            f"{request!r} was not taken back", why="it is no change request", hint="see: sre-agent incidents list"
+            f"{incident.id!r} was not taken back", why="it is no change request", hint="see: sre-agent incidents list"
         )
-    if not _is_asker(asked, who=who, verified=verified):
-        raise PolicyRefused(
-            f"request {request!r} was not taken back",
-            why=f"{asked.asker!r} asked for it, not {who!r}",
-            hint=f"reject its plan instead: sre-agent incidents show {request}",
-        )
-    if incident.phase not in _BEFORE_APPROVAL:
-        raise PolicyRefused(
-            f"request {request!r} was not taken back",
-            why=f"it is {incident.phase}",
-            hint=f"see: sre-agent incidents show {request}",
-        )
-    now = context.now_for(incident)
-    said = context.rules.redact(why)[:WHY_CHARS] or "no reason given"
-    context.control_store().append(at=now, kind="request.withdrawn", incident=request, who=who, body=said, once=True)
+    same = _is_asker(asked, who=who, verified=verified) or _is_alias(context, asked, channel, who, verified=verified)
+    why = "" if same else f"{asked.asker!r} asked for it, not {who!r}"
+    hint = f"reject its plan instead: sre-agent incidents show {incident.id}"
+    if same and incident.phase not in _BEFORE_APPROVAL:
+        why, hint = f"it is {incident.phase}", f"see: sre-agent incidents show {incident.id}"
+    if why:
+        raise PolicyRefused(f"request {incident.id!r} was not taken back", why=why, hint=hint)
+
+
+def _withdrawn(context: StageContext, incident: Incident, *, who: str, said: str) -> Incident:
+    now, control = context.now_for(incident), context.control_store()
     moved = incident.move(Phase.WITHDRAWN, now=now, due_at=now, ended_why=f"{who} took it back: {said}")
-    return save(context, moved, f"taken back by {who}: {said}", now=now, by=who)
+    row = control.append(at=now, kind="request.withdrawn", incident=incident.id, who=who, body=said, once=True)
+    saved = save(context, moved, f"taken back by {who}: {said}", now=now, by=who)
+    note_reached(context.store, control, row.number)
+    return saved
 
 
 def may_withdraw(incident: Incident, *, who: str, verified: bool) -> bool:
@@ -148,6 +173,18 @@ def may_withdraw(incident: Incident, *, who: str, verified: bool) -> bool:
 
 def _is_asker(request: ChangeRequest, *, who: str, verified: bool) -> bool:
     return (request.asker.casefold(), request.verified) == (who.casefold(), verified)
+
+
+def _is_alias(
+    context: StageContext, request: ChangeRequest, channel: Channel | None, who: str, *, verified: bool
+) -> bool:
+    """Whether both were proved to be one person of the policy, whom each channel names in its own way."""
+    if channel is None or not verified or not request.verified:
+        return False
+    through = Channel.COMMAND_LINE if request.channel is Channel.MCP else request.channel
+    policy = context.rules.policy
+    asker, speaker = policy.approver(through, request.asker), policy.approver(channel, who)
+    return asker is not None and asker == speaker
 
 
 def _reason(context: StageContext, asked: ChangeAsked) -> str:

@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from agent.adapters.http.client import HttpClient
+from agent.core.change.request import ChangeRequest
 from agent.core.decision.signed_request import standard_headers
-from agent.core.incident.incident import Event, Incident
+from agent.core.incident.incident import Event, EventKind, Incident
 from agent.core.incident.phase import Phase
 from agent.core.plan.plan import Plan
 from agent.core.text.safe_text import plain
@@ -15,7 +16,7 @@ from agent.errors import DependencyFailed, PolicyRefused
 from agent.ports.clock import Clock
 from agent.presentation.event_text import event_text
 
-TYPE_OF: Final = {
+TYPE_OF: Final[dict[Phase | EventKind, str]] = {
     Phase.DIAGNOSED: "incident.opened",
     Phase.ASKED: "plan.proposed",
     Phase.APPROVED: "plan.decided",
@@ -28,7 +29,20 @@ TYPE_OF: Final = {
     Phase.RESOLVED: "incident.resolved",
     Phase.SELF_RECOVERED: "incident.resolved",
     Phase.ESCALATED: "incident.escalated",
+    EventKind.VOTE_GIVEN: "plan.vote_given",
+    EventKind.VOTE_WITHDRAWN: "plan.vote_withdrawn",
+    EventKind.REMINDED: "plan.reminded",
 }
+REQUEST_TYPE_OF: Final[dict[Phase | EventKind, str]] = {
+    Phase.OPEN: "request.made",
+    Phase.WITHDRAWN: "request.withdrawn",
+    EventKind.SUPERSEDED: "request.superseded",
+    Phase.REFUSED: "request.refused",
+    Phase.RESOLVED: "request.resolved",
+    Phase.ESCALATED: "request.escalated",
+    Phase.CLOSED: "request.closed",
+}
+"""Of a change that a person asked for; what stands in neither table sends no event."""
 ANSWER_OF: Final = {Phase.APPROVED: "approve", Phase.REJECTED: "reject"}
 GONE: Final = "gone"
 
@@ -71,9 +85,9 @@ class WebhookNotifier:
             return reference
         told = int(reference) if reference and reference.isdigit() else 0
         for number, (event, before) in enumerate(zip(timeline, (None, *timeline), strict=False)):
-            if number < told or (before is not None and before.phase is event.phase):
+            if number < told:
                 continue
-            kind = TYPE_OF.get(event.phase)
+            kind = type_of(incident, event, before)
             if kind is not None and not self._send(incident, event, number, kind):
                 return GONE
         return str(len(timeline))
@@ -110,6 +124,8 @@ class WebhookNotifier:
             data |= self._plan(plan)
         if kind == "plan.decided":
             data["decision"] = self._decision(incident, event)
+        if kind.startswith("request.") and incident.request is not None:
+            data["request"] = self._request(incident.request)
         return {"type": kind, "timestamp": event.at.isoformat(), "data": data | {"current": self._current(incident)}}
 
     def _plan_then(self, event: Event) -> Plan | None:
@@ -140,6 +156,17 @@ class WebhookNotifier:
             said["channel"] = decision.channel
         return said
 
+    def _request(self, request: ChangeRequest) -> dict[str, Any]:
+        return {
+            "asker": self._safe(request.asker),
+            "verified": request.verified,
+            "channel": request.channel,
+            "why": self._safe(request.why),
+            "kinds": [action.kind for action in request.actions],
+            "supersedes": list(request.superseded),
+            "waits_for": request.waits_for,
+        }
+
     def _current(self, incident: Incident) -> dict[str, Any]:
         """Return how the incident stands while this is sent, which may be much later than the event."""
         plan, diagnosis = incident.plan, incident.diagnosis
@@ -149,10 +176,37 @@ class WebhookNotifier:
             "root_cause": self._safe(diagnosis.root_cause) if diagnosis is not None else None,
             "plan": plan.id if plan is not None else None,
             "plan_digest": plan.digest if plan is not None else None,
+            "approvals": self._approvals(incident),
         }
+
+    def _approvals(self, incident: Incident) -> dict[str, Any] | None:
+        """Return how far a plan that is asked about has come; None of every other."""
+        approvals = incident.approvals
+        if approvals is None or incident.phase is not Phase.ASKED:
+            return None
+        given = [self._safe(approval.name) for approval in approvals.given]
+        return {"needed": approvals.needed, "given": given, "frozen_by": [span.name for span in approvals.freezes]}
 
     def _safe(self, text: str) -> str:
         return plain(self._redact(text), limit=1000)
+
+
+def type_of(incident: Incident, event: Event, before: Event | None) -> str | None:
+    """Return the type of the event that a line of the timeline sends, or None where it sends none.
+
+    Args:
+        incident: Whose timeline it is.
+        event: The line.
+        before: The line before it; None for the first.
+    """
+    said = TYPE_OF if incident.request is None else TYPE_OF | REQUEST_TYPE_OF
+    if event.kind is not None:
+        return said.get(event.kind)
+    if before is not None and before.phase is event.phase:
+        return None
+    if incident.request is not None and event.phase is Phase.REFUSED and event.plan is not None:
+        return TYPE_OF[Phase.REFUSED]  # it had a plan, which was approved
+    return said.get(event.phase)
 
 
 class DeliveryRefused(DependencyFailed):

@@ -16,6 +16,7 @@ from agent.entrypoints.console.answer_routes import add_answers
 from agent.entrypoints.console.change_routes import AskChange, Withdraw, add_services, add_withdrawal
 from agent.entrypoints.console.identity import AnyReader, IapPerson, Identity, LocalOperator, Person
 from agent.entrypoints.console.page_context import Decide, NameOf, PageContext, answer_page, who_asks
+from agent.entrypoints.console.policy_routes import add_policy
 from agent.entrypoints.console.read_routes import add_pages
 from agent.entrypoints.console.render import STYLE, STYLE_PATH, make_pages
 from agent.entrypoints.console.service_routes import add_service_list
@@ -92,6 +93,7 @@ def make_app(
     _add_plain_routes(app, console)
     add_pages(app, console)
     add_service_list(app, console)
+    add_policy(app, console)
     add_answers(app, console)
     ask = ask or (lambda asked: request_change(world, asked).id)
     add_services(app, console, ask, lambda asked: preview_change(world, asked))
@@ -102,7 +104,9 @@ def make_app(
 
 
 def _withdraw_here(world: StageContext) -> Withdraw:
-    return lambda asked, person, why: withdraw_request(world, asked, who=person.name, verified=person.verified, why=why)
+    return lambda asked, person, why: withdraw_request(
+        world, asked, who=person.name, verified=person.verified, why=why, channel=person.channel
+    )
 
 
 def _identity(settings: Settings, operator: str) -> Identity:

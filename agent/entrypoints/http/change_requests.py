@@ -88,7 +88,8 @@ def withdraw(
     principal = _principal(told.assertion, headers, authenticator)
 
     def work() -> Incident:
-        return withdraw_request(service.world, told.request, who=principal.who, verified=True, why=told.why)
+        who, channel = principal.who, principal.channel
+        return withdraw_request(service.world, told.request, who=who, verified=True, why=told.why, channel=channel)
 
     return json_response(shown(service.workers.within(service.answer_s, work)))
 

@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 from flask import Flask, Response, request
@@ -17,9 +18,12 @@ from agent.entrypoints.http.slack_request import Press, press_of
 from agent.entrypoints.http.webhook_request import WebhookDecision, read_webhook_decision
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
 from agent.stages.plan_to_decision import DecisionRequest, NotRecorded, plan_to_decision
+from agent.stages.request_change import withdraw_request
 
 SLACK_PATH = "/slack/actions"
 WEBHOOK_PATH = "/webhooks/"
+
+T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
 
@@ -61,13 +65,12 @@ def _slack(headers: Mapping[str, str], body: bytes, service: DecideService) -> R
     if service.slack_secret is None:
         raise Unsigned("the press was not taken", why="no Slack app is set up", hint="see docs/slack.md")
     press = press_of(headers, body, secret=service.slack_secret, now=service.clock.now())
-    if press.answer is None:
+    if press.answer is None and not press.request:
         return 200, {}, b""
-    word = _word_of(press, service.answer_s)
     try:
-        service.workers.within(service.answer_s, lambda: _record(service, press.signed, word))
+        service.workers.within(service.answer_s, _work_of(press, service))
     except SreError as error:
-        log.info("press.refused", plan=press.plan, error=type(error).__name__, says=str(error))
+        log.info("press.refused", about=press.plan or press.request, error=type(error).__name__, says=str(error))
         lost = isinstance(error, DependencyFailed | NotRecorded)
         if press.reply_to is not None:
             service.reply(press.reply_to, NOT_RECORDED if lost else slack_mrkdwn(str(error), limit=1500))
@@ -89,6 +92,23 @@ def _webhook(sender: str, headers: Mapping[str, str], body: bytes, service: Deci
     return 200, {"content-type": "application/json"}, json.dumps(shown).encode()
 
 
+def _work_of(press: Press, service: DecideService) -> Callable[[], object]:
+    """Return what records a press: an answer to a plan, or the end of a request."""
+    if press.request:
+        return lambda: _once(service, press.signed, partial(_take_back, service, press, until(service.answer_s)))
+    word = _word_of(press, service.answer_s)
+    return lambda: _record(service, press.signed, word)
+
+
+def _take_back(service: DecideService, press: Press, is_awaited: Callable[[], bool]) -> object:
+    if not is_awaited():
+        raise NotRecorded(
+            f"request {press.request!r} was not taken back", why="it took longer than Slack waits", hint="press again"
+        )
+    world = service.world
+    return withdraw_request(world, press.request, who=press.user, verified=True, why="", channel=Channel.SLACK)
+
+
 def _word_of(press: Press, answer_s: float) -> DecisionRequest:
     assert press.answer is not None
     return DecisionRequest(
@@ -99,6 +119,8 @@ def _word_of(press: Press, answer_s: float) -> DecisionRequest:
         verified=True,
         why=press.why,
         plan_digest=press.plan_digest,
+        break_glass=press.break_glass,
+        withdraw=press.withdraw,
         is_awaited=until(answer_s),
     )
 
@@ -117,12 +139,17 @@ def _decision_request(received: WebhookDecision, answer_s: float) -> DecisionReq
 
 
 def _record(service: DecideService, signed: Signed, word: DecisionRequest) -> Decision | Vote:
-    """Use the request up, then decide; where the stores fail in between, the request may be sent again."""
+    """Use the request up, then decide."""
+    return _once(service, signed, lambda: plan_to_decision(service.world, word))
+
+
+def _once(service: DecideService, signed: Signed, work: Callable[[], T]) -> T:
+    """Use the request up, then do it; where the stores fail in between, the request may be sent again."""
     control = service.world.control_store()
     if not control.use_once(signed.once, at=service.clock.now(), until=signed.until):
         raise Replayed("the request was not taken", why="it was used before", hint="send a new one, with a new id")
     try:
-        return plan_to_decision(service.world, word)
+        return work()
     except (DependencyFailed, NotRecorded):
         control.give_back(signed.once)
         raise

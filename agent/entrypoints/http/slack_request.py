@@ -10,15 +10,32 @@ from agent.core.decision.decision import Choice
 from agent.core.decision.signed_request import Signed, check_slack
 from agent.core.value import Value
 from agent.errors import InputRejected
-from agent.presentation.slack_card import APPROVE, DETAILS, REASON, REASON_CHARS, REJECT, reason_block
+from agent.presentation.slack_card import (
+    APPROVE,
+    BREAK_GLASS,
+    DETAILS,
+    REASON,
+    REASON_CHARS,
+    REJECT,
+    WITHDRAW,
+    WITHDRAW_REQUEST,
+    reason_block,
+)
 from agent.strict_json import read_object
 
 BODY_LIMIT = 262_144  # bytes; a press carries the whole message that it was made on
 REPLY_HOST = "hooks.slack.com"
 
-_ANSWERS = {APPROVE: Choice.APPROVE, REJECT: Choice.REJECT}
+_ANSWERS = {
+    APPROVE: Choice.APPROVE,
+    BREAK_GLASS: Choice.APPROVE,
+    REJECT: Choice.REJECT,
+    WITHDRAW: Choice.REJECT,  # whatever else was said, this approval does not count
+}
+_WITH_REASON = frozenset({REJECT, BREAK_GLASS})
 _USER = re.compile(r"[UW][A-Z0-9]{2,20}")
 _PLAN = re.compile(r"p-[A-Za-z0-9-]{1,80}")
+_REQUEST = re.compile(r"rq-[A-Za-z0-9-]{1,80}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _TYPE = "application/x-www-form-urlencoded"
 
@@ -28,8 +45,11 @@ class Press(Value):
 
     Attributes:
         user: Slack's id of the person; nothing else about them counts.
-        answer: None for a button that only leads somewhere.
-        why: What was typed as the reason of a rejection; untrusted text, perhaps none.
+        answer: None for a button that is about no plan.
+        request: The request that is taken back; empty for every other button.
+        withdraw: Whether an approval is taken back; the answer does not matter then.
+        break_glass: Whether it is approved in spite of a freeze window.
+        why: What was typed as the reason; untrusted text, perhaps none. Not read with a plain approval.
         reply_to: Where a word for this person alone may be sent; None where Slack names no place of its own.
     """
 
@@ -38,6 +58,9 @@ class Press(Value):
     answer: Choice | None
     plan: str = ""
     plan_digest: str = ""
+    request: str = ""
+    withdraw: bool = False
+    break_glass: bool = False
     why: str = ""
     reply_to: str | None = None
 
@@ -75,12 +98,17 @@ def _press(signed: Signed, user: str, action: dict[str, Any], payload: dict[str,
     name = action.get("action_id")
     if name == DETAILS:
         return Press(signed=signed, user=user, answer=None)
-    if not isinstance(name, str) or name not in _ANSWERS or action.get("type") != "button":
+    if not isinstance(name, str) or name not in {*_ANSWERS, WITHDRAW_REQUEST} or action.get("type") != "button":
         raise _odd("it is none of our buttons")
     value = action.get("value")
     if not isinstance(value, str) or len(value) > 2000:
         raise _odd("the button has no value")
     named = read_object(value.encode("utf-8", "replace"), what="button", limit=2000)
+    reply_to = _reply_to(payload.get("response_url"))
+    if name == WITHDRAW_REQUEST:
+        return Press(
+            signed=signed, user=user, answer=None, request=_text(named, "request", _REQUEST), reply_to=reply_to
+        )
     if set(named) != {"plan", "digest"}:
         raise _odd("the button names no plan")
     plan, answer = _text(named, "plan", _PLAN), _ANSWERS[name]
@@ -90,8 +118,10 @@ def _press(signed: Signed, user: str, action: dict[str, Any], payload: dict[str,
         answer=answer,
         plan=plan,
         plan_digest=_text(named, "digest", _DIGEST),
-        why=_reason(payload.get("state"), plan) if answer is Choice.REJECT else "",
-        reply_to=_reply_to(payload.get("response_url")),
+        withdraw=name == WITHDRAW,
+        break_glass=name == BREAK_GLASS,
+        why=_reason(payload.get("state"), plan) if name in _WITH_REASON else "",
+        reply_to=reply_to,
     )
 
 

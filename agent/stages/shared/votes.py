@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from agent.core.decision.decision import Ballot, Channel, Decision, Vote
+from agent.core.incident.incident import EventKind
 from agent.core.incident.phase import Phase
 from agent.core.plan.plan import Plan
 from agent.errors import PolicyRefused, StateConflict
@@ -114,7 +115,7 @@ def put_vote_on_record(context: StageContext, vote: Vote, kind: str) -> None:
     note_reached(context.store, context.control_store(), row.number)
 
 
-def show_votes(context: StageContext, plan: Plan, what: str, *, by: str) -> None:
+def show_votes(context: StageContext, plan: Plan, what: str, *, by: str, kind: EventKind) -> None:
     """Show people the votes that stand now. The control database has them; an incident that went on is left alone."""
     for _ in range(RIVALS):
         incident = context.store.load(plan.incident)
@@ -125,7 +126,8 @@ def show_votes(context: StageContext, plan: Plan, what: str, *, by: str) -> None
             return
         try:
             now = context.now_for(incident)
-            save(context, incident.with_(approvals=shown.with_ballot(ballot)), what, now=now, by=by, wake=False)
+            voted = incident.with_(approvals=shown.with_ballot(ballot))
+            save(context, voted, what, now=now, by=by, wake=False, kind=kind)
         except StateConflict:
             continue
         return

@@ -1,15 +1,19 @@
 """Outgoing events: signed with every secret, in order, sent until taken, with one id for ever."""
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from standardwebhooks import Webhook
 
-from agent.adapters.notifier.webhook import GONE, DeliveryRefused, WebhookNotifier
+from agent.adapters.notifier.webhook import GONE, REQUEST_TYPE_OF, TYPE_OF, DeliveryRefused, WebhookNotifier
+from agent.core.change.request import ChangeRequest
+from agent.core.decision.approvals import Approval, Approvals
 from agent.core.decision.decision import Channel, Choice, Decision
 from agent.core.decision.signed_request import webhook_secret
-from agent.core.incident.incident import Event, Incident
+from agent.core.incident.incident import Event, EventKind, Incident
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import Difference, Restart
 from agent.core.plan.plan import FitSummary, Plan, Risk, Rollout
@@ -193,6 +197,7 @@ def test_an_event_that_is_sent_late_tells_of_the_plan_of_its_own_moment():
     for each in told:
         assert each["data"]["current"] == {
             "phase": "APPROVED", "cause": "unknown", "root_cause": None, "plan": "p-a-2", "plan_digest": second.digest,
+            "approvals": None,
         }  # fmt: skip
 
 
@@ -208,3 +213,111 @@ def test_a_plan_that_is_not_the_one_of_the_event_lends_it_no_words():
         data = json.loads(body)["data"]
         assert (data["plan"], data["plan_digest"]) == (first.id, first.digest)
         assert not {"why", "difference", "risk"} & set(data)
+
+
+def request(**changes):
+    fields = {
+        "id": "rq-0123456789ab", "service": "gemma", "actions": (Restart(),), "why": "key hf_secret", "asker": "ada",
+        "channel": Channel.CONSOLE, "verified": True, "made_at": NOW, "superseded": ("rq-ba9876543210",),
+    }  # fmt: skip
+    return ChangeRequest(**(fields | changes))
+
+
+def test_votes_and_reminders_are_events_of_their_own_though_the_phase_stays():
+    of = plan(1, "more memory")
+    kinds = (None, EventKind.VOTE_GIVEN, EventKind.VOTE_WITHDRAWN, EventKind.REMINDED, None)
+    history = tuple(
+        about(Phase.ASKED, of, n).with_(kind=kind, what=f"line {n}", by="Ada") for n, kind in enumerate(kinds)
+    )
+    approvals = Approvals(plan=of.id, needed=2, given=(Approval(name="Ada", channel="slack", verified=True, at=NOW),))
+    post = Post()
+    now = incident().with_(phase=Phase.ASKED, plan=of, approvals=approvals)
+    notifier(post, plans=(of,)).tell(now, history, reference=None)
+    assert post.types() == ["plan.proposed", "plan.vote_given", "plan.vote_withdrawn", "plan.reminded"]
+    told = [json.loads(body)["data"] for _, body, _ in post.got]
+    assert [(t["what"], t["by"]) for t in told[1:]] == [("Line 1.", "Ada"), ("Line 2.", "Ada"), ("Line 3.", "Ada")]
+    assert {t["plan_digest"] for t in told} == {of.digest}
+    assert told[0]["current"]["approvals"] == {"needed": 2, "given": ["Ada"], "frozen_by": []}
+
+
+@pytest.mark.parametrize(
+    ("phases", "types"),
+    [
+        ((Phase.OPEN, Phase.PLANNED, Phase.ASKED, Phase.WITHDRAWN, Phase.CLOSED),
+         ["request.made", "plan.proposed", "request.withdrawn", "request.closed"]),
+        ((Phase.OPEN, Phase.REFUSED, Phase.CLOSED), ["request.made", "request.refused", "request.closed"]),
+        ((Phase.OPEN, Phase.ASKED, Phase.APPROVED, Phase.REFUSED, Phase.CLOSED),
+         ["request.made", "plan.proposed", "plan.decided", "plan.refused", "request.closed"]),
+        ((Phase.OPEN, Phase.ASKED, Phase.APPROVED, Phase.APPLYING, Phase.VERIFYING, Phase.RESOLVED),
+         ["request.made", "plan.proposed", "plan.decided", "plan.applied", "request.resolved"]),
+        ((Phase.OPEN, Phase.ASKED, Phase.ROLLING_BACK, Phase.ESCALATED),
+         ["request.made", "plan.proposed", "request.escalated"]),
+    ],
+)  # fmt: skip
+def test_a_request_is_told_from_its_beginning_to_its_end(phases, types):
+    of = plan(1, "x")
+    planless = {Phase.OPEN} | ({Phase.REFUSED, Phase.CLOSED} if Phase.ASKED not in phases else set())
+    history = tuple(about(phase, None if phase in planless else of, n) for n, phase in enumerate(phases))
+    life = incident().with_(id="rq-0123456789ab", request=request(), phase=phases[-1])
+    post = Post()
+    redact = lambda text: text.replace("hf_secret", "[secret]")  # noqa: E731
+    notifier(post, plans=(of,), redact=redact).tell(life, history, reference=None)
+    assert post.types() == types
+    asked = json.loads(post.got[0][1])["data"]
+    assert asked["what"] == "Ada asked for a change."
+    assert asked["request"] == {
+        "asker": "ada", "verified": True, "channel": "console", "why": "key [secret]", "kinds": ["restart"],
+        "supersedes": ["rq-ba9876543210"], "waits_for": None,
+    }  # fmt: skip
+
+
+def test_a_request_whose_place_was_taken_says_so():
+    history = (about(Phase.OPEN, None, 0), about(Phase.WITHDRAWN, None, 1).with_(kind=EventKind.SUPERSEDED))
+    post = Post()
+    life = incident().with_(id="rq-0123456789ab", request=request(), phase=Phase.WITHDRAWN)
+    notifier(post).tell(life, history, reference=None)
+    assert post.types() == ["request.made", "request.superseded"]
+
+
+PAGE = (Path(__file__).resolve().parents[4] / "docs" / "webhooks.md").read_text()
+
+
+def test_the_guide_lists_every_event_and_every_field_that_is_sent():
+    """The guide of outgoing events, row by row, against what the code can send."""
+    rows = re.findall(r"^\| `((?:incident|plan|request)\.\w+)` \| .+ \|(.*)\|$", PAGE, re.MULTILINE)
+    listed = dict(rows)
+    assert len(rows) == len(listed)
+    assert set(listed) == {*TYPE_OF.values(), *REQUEST_TYPE_OF.values()}
+    fields = {
+        name: set(re.findall(r"`(\w+)`", words.partition("and `approvals`")[0]))
+        for name, words in re.findall(
+            r"^\| `(plan|decision|request|current)`(?: fields)? \| (.+) \|$", PAGE, re.MULTILINE
+        )
+    }
+    every = set(re.findall(r"`(\w+)`", PAGE.partition("Every event has ")[2].partition(". The other fields")[0]))
+    of = plan(1, "x")
+    for kind, words in listed.items():
+        data = sent_as(kind, of)
+        extra = set(data) - (every - {"live"} - {"rq"})
+        wanted = set() if "`plan` fields" not in words else fields["plan"] - {"path", "before", "after"}
+        wanted |= {name for name in ("decision", "request") if f"`{name}`" in words.replace("`plan` fields", "")}
+        assert extra == wanted, kind
+    assert set(sent_as("plan.decided", of)["decision"]) <= fields["decision"]
+    assert set(sent_as("request.made", of)["request"]) == fields["request"]
+    assert set(sent_as("plan.proposed", of)["current"]) == fields["current"] | {"approvals"}
+
+
+def sent_as(kind, of):
+    """The data of one event of a type, as it is sent."""
+    said = next(when for table in (REQUEST_TYPE_OF, TYPE_OF) for when, name in table.items() if name == kind)
+    phase = said if isinstance(said, Phase) else Phase.WITHDRAWN if said is EventKind.SUPERSEDED else Phase.ASKED
+    event = about(phase, None if kind.startswith("request.") else of, 1)
+    event = event.with_(kind=said if isinstance(said, EventKind) else None)
+    life = incident().with_(phase=phase, plan=of, request=request() if kind.startswith("request.") else None)
+    life = life.with_(id="rq-0123456789ab") if life.request is not None else life
+    post = Post()
+    notifier(post, plans=(of,)).tell(life, (event,), reference=None)
+    [(_, body, _)] = post.got
+    told = json.loads(body)
+    assert told["type"] == kind
+    return told["data"]

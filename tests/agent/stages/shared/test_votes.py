@@ -249,3 +249,26 @@ class Dying:
 
     def commit(self, _change):
         raise KeyboardInterrupt
+
+
+EVE = {"who": "U0EVE", "channel": Channel.SLACK, "verified": True}
+
+
+def test_whom_the_policy_does_not_name_takes_no_unproven_approval_back(two):
+    """A member of the channel is proved to be somebody, and is still not the operator of this machine."""
+    bench = two()
+    yes(bench, {"who": "ana"})
+    with pytest.raises(PolicyRefused, match="names no approver with the Slack user id 'U0EVE'"):
+        yes(bench, EVE, withdraw=True)
+    assert len(bench.control.ballot(bench.now().plan.digest).standing) == 1
+    assert yes(bench, {"who": "ana"}, withdraw=True).withdrawn_at is not None
+
+
+@pytest.mark.parametrize("phase", [Phase.EXPIRED, Phase.SUPERSEDED])
+def test_an_approval_of_a_plan_that_is_gone_is_not_taken_back(two, phase):
+    bench = two()
+    yes(bench, ADA)
+    bench.put(bench.now().move(phase, now=bench.clock.now()))
+    with pytest.raises(PolicyRefused, match=f"count for nothing any more, the incident is {phase}"):
+        yes(bench, ADA, withdraw=True)
+    assert kinds(bench) == ["vote.approve"]
