@@ -23,6 +23,11 @@ class Limits(Value):
     all_changes: tuple[AwareDatetime, ...] = ()
     services: tuple[str, ...] = ()
 
+    @property
+    def by_service(self) -> tuple[tuple[datetime, str], ...]:
+        """When each of all changes began, and of which service."""
+        return tuple(zip(self.all_changes, self.services, strict=True))
+
 
 class GroupRate(Value):
     """How many changes of the services of a group may be started in an hour; ``services`` are patterns."""

@@ -1,14 +1,21 @@
-"""Why a policy allows a change or not, row by row: rule, bounds, proof, freeze windows, limits, budget, approvals."""
+"""Why a change is allowed or not, row by row: plan, kill switch, rule, bounds, proof, freezes, limits, approvals."""
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
+from pydantic import AwareDatetime
+
+from agent.core.decision.decision import Channel
 from agent.core.decision.freeze import FrozenSpan
+from agent.core.decision.limit_use import LimitUse
 from agent.core.decision.policy import Policy, Requirement
 from agent.core.decision.rule import Approver, Mode
+from agent.core.decision.self_approval import may_approve_own
 from agent.core.plan.action import Action, ForPerson
 from agent.core.value import Value
 from agent.presentation.freeze_text import STOPS, freeze_text
+from agent.presentation.limit_text import limit_text
 
 WITHIN = "within flags, lists and limits"
 
@@ -35,19 +42,33 @@ class Subject(Value):
 
     Attributes:
         asker: Who asked for it; None where it fixes an incident.
+        asked_through: The channel of the request; None where nobody asked.
         unproved: Why nothing proves that it fits; None where that was not computed.
         over_budget: Why it would break a budget; None where that was not computed.
         given: Names of those who approved it.
+        broken: Names of the freeze windows in spite of which they did.
         policy: Digest of the policy that it was made under; None where it is no plan yet.
+        closed: Why a plan cannot be answered any more, whatever the policy says.
+        expires_at: Until when a plan can be answered; None where it is no plan yet.
+        stopped: Why no change may begin at all, such as the kill switch; None where that was not read.
+        limits: The limits that it keeps with what is used of them; None where that was not read.
+        local: Whether the operator of this machine may approve without proof of who they are.
     """
 
     service: str
     actions: tuple[Action, ...]
     asker: str | None = None
+    asked_through: Channel | None = None
     unproved: str | None = None
     over_budget: str | None = None
     given: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
     policy: str | None = None
+    closed: str = ""
+    expires_at: AwareDatetime | None = None
+    stopped: str | None = None
+    limits: tuple[LimitUse, ...] | None = None
+    local: bool = True
 
 
 def explain(policy: Policy, subject: Subject, *, at: datetime, by: str | None = None) -> tuple[Row, ...]:
@@ -60,14 +81,15 @@ def explain(policy: Policy, subject: Subject, *, at: datetime, by: str | None = 
         by: Somebody who would approve it; a name or an identity of an approver. None asks about nobody.
     """
     required = policy.requirement(subject.service, subject.actions)
-    rows = [*_policy(policy, subject), *_rules(policy, subject, required), *_bounds(policy, subject)]
+    rows = [*_plan(subject, at), *_policy(policy, subject), *_switch(subject)]
+    rows += [*_rules(policy, subject, required), *_bounds(policy, subject)]
     if all(isinstance(action, ForPerson) for action in subject.actions):
         return (*rows, _row("approvals", Answer.NEEDS, "a task for a person; the agent changes nothing"))
-    rows += [_proof(subject), *_freezes(policy, subject, at), _limits(policy, subject), _budget(policy, subject)]
+    rows += [_proof(subject), *_freezes(policy, subject, at), *_limits(policy, subject, at), _budget(policy, subject)]
     if required.mode is not Mode.PERSON:
         return tuple(rows)
     rows += _approvals(policy, subject, required)
-    return (*rows, _by(policy, subject, required, by)) if by is not None else tuple(rows)
+    return (*rows, _by(policy, subject, required, by, at)) if by is not None else tuple(rows)
 
 
 def is_allowed(rows: tuple[Row, ...]) -> bool:
@@ -77,6 +99,23 @@ def is_allowed(rows: tuple[Row, ...]) -> bool:
 
 def _row(check: str, answer: Answer, says: str) -> Row:
     return Row(check=check, answer=answer, says=says)
+
+
+def _plan(subject: Subject, at: datetime) -> list[Row]:
+    if subject.closed:
+        return [_row("plan", Answer.REFUSED, subject.closed)]
+    if subject.expires_at is None:
+        return []
+    until = f"{subject.expires_at:%Y-%m-%d %H:%M:%S} UTC"
+    if at >= subject.expires_at:
+        return [_row("plan", Answer.REFUSED, f"it expired at {until}")]
+    return [_row("plan", Answer.OK, f"it can be answered until {until}")]
+
+
+def _switch(subject: Subject) -> list[Row]:
+    if subject.stopped is None:
+        return []
+    return [_row("switch", Answer.REFUSED if subject.stopped else Answer.OK, subject.stopped or "changes are allowed")]
 
 
 def _policy(policy: Policy, subject: Subject) -> list[Row]:
@@ -97,7 +136,8 @@ def _rules(policy: Policy, subject: Subject, required: Requirement) -> list[Row]
         )
         answer = {Mode.NEVER: Answer.REFUSED, Mode.PERSON: Answer.NEEDS, Mode.AUTOMATIC: Answer.OK}[mode]
         rows.append(_row("rule", answer, f"{_what(action)}: {which}"))
-    if subject.asker is not None and required.mode is Mode.AUTOMATIC:
+    requested = subject.asked_through is not None or (subject.asker is not None and subject.policy is None)
+    if requested and required.mode is Mode.AUTOMATIC:
         rows.append(_row("rule", Answer.NEEDS, "somebody asked for it, so it is never automatic"))
     return rows
 
@@ -121,18 +161,25 @@ def _freezes(policy: Policy, subject: Subject, at: datetime) -> list[Row]:
 
 def _frozen(span: FrozenSpan, subject: Subject) -> Row:
     stopped = span.stops_change(asked_for=subject.asker is not None)
-    return _row("freeze", Answer.REFUSED if stopped else Answer.NEEDS, f"{freeze_text(span)}; {STOPS[span.stops]}")
+    broken = stopped and span.name in subject.broken
+    answer = Answer.REFUSED if stopped and not broken else Answer.NEEDS
+    more = "; who approved it broke the glass" if broken else ""
+    return _row("freeze", answer, f"{freeze_text(span)}; {STOPS[span.stops]}{more}")
 
 
-def _limits(policy: Policy, subject: Subject) -> Row:
-    window_s, per_hour = policy.change_window_s, policy.changes_per_hour
-    said = [f"one change of {subject.service} in {window_s:g} s, {per_hour} an hour over all"]
-    for limit in policy.limits_of(subject.service):
-        if limit.change_window_s is not None:
-            said.append(f"{limit.name}: one in {limit.change_window_s:g} s")
-        if limit.changes_per_hour is not None:
-            said.append(f"{limit.name}: {limit.changes_per_hour} an hour")
-    return _row("limits", Answer.UNKNOWN, f"{'; '.join(said)}; counted when the change begins")
+def _limits(policy: Policy, subject: Subject, at: datetime) -> list[Row]:
+    if subject.limits is None:
+        window_s, per_hour = policy.change_window_s, policy.changes_per_hour
+        said = f"one change of {subject.service} in {window_s:g} s, {per_hour} an hour over all"
+        more = "".join(f"; {limit.name} has its own" for limit in policy.limits_of(subject.service))
+        return [_row("limits", Answer.UNKNOWN, f"{said}{more}; the control database was not read, so none is counted")]
+    return [_row("limits", _limit_answer(use), limit_text(use, at)) for use in subject.limits]
+
+
+def _limit_answer(use: LimitUse) -> Answer:
+    if use.most <= 0:
+        return Answer.REFUSED
+    return Answer.NEEDS if use.free_at is not None else Answer.OK
 
 
 def _budget(policy: Policy, subject: Subject) -> Row:
@@ -143,7 +190,7 @@ def _budget(policy: Policy, subject: Subject) -> Row:
         return _row("budget", Answer.OK, "no budget is set")
     if subject.over_budget:
         return _row("budget", Answer.REFUSED, subject.over_budget)
-    kept = "kept when the plan was shown; looked at again before it is applied"
+    kept = "kept now; looked at again before it is applied"
     known = subject.over_budget is not None
     says = kept if known else "prices are looked at when the plan is made"
     return _row("budget", Answer.OK if known else Answer.UNKNOWN, f"{'; '.join(budgets)}; {says}")
@@ -155,9 +202,9 @@ def _approvals(policy: Policy, subject: Subject, required: Requirement) -> list[
     needed = f"{required.approvals} needed" + (f", of {groups}" if groups else "") + have
     people = policy.approvers_of(subject.service, required)
     names = [a.name for a in people if not _is_asker(a, subject, required)]
-    none = "nobody whom the policy names; only the operator of this machine, who is not verified"
-    enough = len(names) >= required.approvals or (not names and required.approvals == 1 and not required.groups)
-    says = ", ".join(names) or none
+    alone = not names and required.approvals == 1 and not required.groups and subject.local
+    enough = len(names) >= required.approvals or alone
+    says = ", ".join(names) or f"nobody whom the policy names{'; only ' + _OPERATOR if alone else ''}"
     asks = ", because who asks does not approve" if len(names) < len(people) else ""
     who = says if enough else f"{says}: too few{asks}"
     return [
@@ -166,7 +213,10 @@ def _approvals(policy: Policy, subject: Subject, required: Requirement) -> list[
     ]
 
 
-def _by(policy: Policy, subject: Subject, required: Requirement, by: str) -> Row:
+_OPERATOR: Final = "the operator of this machine, who is not verified"
+
+
+def _by(policy: Policy, subject: Subject, required: Requirement, by: str, at: datetime) -> Row:
     approver = next((a for a in policy.approvers if by.casefold() in a.identities), None)
     if approver is None:
         return _row("by", Answer.REFUSED, f"{by!r} is no approver of the policy")
@@ -176,12 +226,25 @@ def _by(policy: Policy, subject: Subject, required: Requirement, by: str) -> Row
         return _row("by", Answer.REFUSED, f"{approver.name!r} asked for it, and who asks does not approve")
     if approver.name in subject.given:
         return _row("by", Answer.REFUSED, f"{approver.name!r} approved it already, and counts once")
-    return _row("by", Answer.OK, f"{approver.name!r} may approve it")
+    return _row("by", Answer.OK, f"{approver.name!r} may approve it{_glass(policy, subject, approver, at)}")
+
+
+def _glass(policy: Policy, subject: Subject, approver: Approver, at: datetime) -> str:
+    """Say whether this person may break the glass of the freeze windows that stop it now."""
+    asked_for = subject.asker is not None
+    spans = [s for s in policy.frozen(subject.service, at) if s.stops_change(asked_for=asked_for)]
+    spans = [s for s in spans if s.name not in subject.broken]
+    if not spans:
+        return ""
+    may = all(policy.member(s.break_glass, approver) for s in spans)
+    names = " and ".join(s.name for s in spans)
+    return f", and {'may' if may else 'may not'} break the glass of {names}"
 
 
 def _is_asker(approver: Approver, subject: Subject, required: Requirement) -> bool:
     asked = subject.asker is not None and subject.asker.casefold() in approver.identities
-    return asked and required.self_approve is not True
+    rule, through = required.self_approve, subject.asked_through
+    return asked and not may_approve_own(local=subject.local, verified=True, asked_through=through, rule=rule)
 
 
 def _what(action: Action) -> str:

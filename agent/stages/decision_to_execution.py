@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from agent.core.change.execution import Effect, EffectKind, Execution, Intent, revision_name
 from agent.core.change.verification import Verification
-from agent.core.decision.selector import selects
+from agent.core.decision.limit_use import limit_uses, longest_window, next_slot
 from agent.core.incident.incident import INVALID, Incident, Remedy
 from agent.core.incident.phase import Phase
 from agent.core.plan.plan import Plan
@@ -99,21 +99,11 @@ def next_slot_at(context: StageContext, service: str, now: datetime) -> datetime
     Raises:
         DependencyFailed: The limits could not be read; nothing may start.
     """
-    rate = rate_limit(context, service)
-    now = rate.counted_at(now)
-    hour = timedelta(hours=1)
-    window = timedelta(seconds=rate.window_s)
-    limits = context.control_store().limits(service, now - max(hour, window))
-    waits = [at + window for at in limits.service_changes if at + window > now]
-    lately = [(at, of) for at, of in zip(limits.all_changes, limits.services, strict=True) if at + hour > now]
-    counted = [(sorted(at for at, _ in lately), rate.per_hour)]
-    counted += [(sorted(at for at, of in lately if selects(g.services, of)), g.per_hour) for g in rate.groups]
-    for changes, most in counted:
-        if most <= 0:
-            return now + hour
-        if len(changes) >= most:
-            waits.append(changes[-most] + hour)
-    return max(waits, default=None)
+    policy, now = context.rules.policy, rate_limit(context, service).counted_at(now)
+    changes = context.control_store().limits(service, now - longest_window(policy, service))
+    return next_slot(
+        limit_uses(policy, service, of_service=changes.service_changes, of_all=changes.by_service, now=now)
+    )
 
 
 def _may(context: StageContext, incident: Incident, plan: Plan, now: datetime) -> None:

@@ -64,17 +64,19 @@ def preview_change(context: StageContext, asked: ChangeAsked) -> ChangePreview:
         plan=plan,
         approvers=tuple(a.name for a in others),
         self_approval=own,
-        policy=explain(context.rules.policy, _subject(context, plan, live), at=now),
+        policy=explain(context.rules.policy, _subject(context, asked, plan, live), at=now),
         decode_tokens_per_s_now=_speed(context, live),
     )
 
 
-def _subject(context: StageContext, plan: Plan, live: Live | None) -> Subject:
+def _subject(context: StageContext, asked: ChangeAsked, plan: Plan, live: Live | None) -> Subject:
     over = budget_refusal(context, plan, live.config) if live is not None else None
     return Subject(
         service=plan.target.service,
         actions=plan.actions,
         asker=plan.asked_by,
+        asked_through=asked.channel,
+        local=context.local,
         unproved=plan.unproved,
         over_budget=over,
     )

@@ -7,11 +7,12 @@ from urllib.parse import parse_qsl
 
 import structlog
 from flask import Flask, Response, request
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from agent.core.decision.audit import AuditRow
 from agent.core.decision.decision import Channel, Decision, Vote
 from agent.core.decision.decision import Choice as YesNo
+from agent.core.decision.limit_use import FARTHEST_BACK
 from agent.core.incident.incident import Incident
 from agent.core.plan.plan import DIGEST_GIVEN
 from agent.core.value import Value
@@ -89,6 +90,12 @@ class _Piece(Value):
     before: int | None = Field(default=None, ge=1, le=2**62)
 
 
+class _Since(Value):
+    """Since when changes are asked for; farther back than ``FARTHEST_BACK`` none count."""
+
+    since: AwareDatetime
+
+
 def operators(service: DecideService) -> Door:
     """Return the door of people who prove who they are by a token: decide, turn the kill switch, and look.
 
@@ -159,6 +166,11 @@ def _add_lists(web: Flask, service: DecideService, look: Callable[[Callable[[], 
     def seen(name: str) -> Response:
         return look(lambda: _seen(service, name))
 
+    @web.get("/services/<name>/changes")
+    def changes(name: str) -> Response:
+        query = request.query_string
+        return look(lambda: _changes(service, name, _asked(_Since, query)))
+
     @web.get("/incidents/<incident_id>")
     def incident(incident_id: str) -> Response:
         return look(lambda: context.store.load(_id(incident_id)).model_dump(mode="json"))
@@ -172,13 +184,23 @@ def _add_lists(web: Flask, service: DecideService, look: Callable[[Callable[[], 
         return look(read)
 
 
+def _changes(service: DecideService, name: str, asked: _Since) -> dict[str, Any]:
+    """Return when changes began lately, of a service and over all."""
+    since = max(asked.since, service.clock.now() - FARTHEST_BACK)
+    return service.world.control_store().limits(_service_name(name), since).model_dump(mode="json")
+
+
 def _seen(service: DecideService, name: str) -> dict[str, Any] | None:
     """Return what was seen of a service; nothing where it was never seen."""
-    if _ID.fullmatch(name) is None:
-        raise NotFound("nothing was found", why=f"there is no service {name[:80]!r}", hint="see services.toml")
     records = service.world.service_records
-    found = records.service_record(name) if records is not None else None
+    found = records.service_record(_service_name(name)) if records is not None else None
     return found.model_dump(mode="json") if found is not None else None
+
+
+def _service_name(given: str) -> str:
+    if _ID.fullmatch(given) is None:
+        raise NotFound("nothing was found", why=f"there is no service {given[:80]!r}", hint="see services.toml")
+    return given
 
 
 def _id(given: str) -> str:

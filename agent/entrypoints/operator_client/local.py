@@ -3,6 +3,7 @@
 import getpass
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,6 +14,7 @@ from agent.core.change.config_drift import ServiceRecord
 from agent.core.decision.audit import AuditRow
 from agent.core.decision.decision import Channel, Choice, Decision, Vote
 from agent.core.incident.incident import Event, Incident
+from agent.core.plan.action import Action
 from agent.entrypoints.operator_client.protocol import AskedChange, OperatorClient, RecordedDecision, now
 from agent.entrypoints.telemetry import configure_log
 from agent.errors import PolicyRefused, SettingsRejected
@@ -20,6 +22,7 @@ from agent.ports.control import KillSwitch
 from agent.ports.stage_context import Owner
 from agent.ports.store import Query
 from agent.settings import Settings, read_settings
+from agent.stages.check_change import ChangeCheck, check_change
 from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
 from agent.stages.preview_change import ChangePreview, preview_change
 from agent.stages.request_change import ChangeAsked, request_change, withdraw_request
@@ -138,6 +141,12 @@ class LocalClient:
         """Read the store."""
         records = self._app.service_records
         return records.service_record(service) if records is not None else None
+
+    def check_change(
+        self, service: str, actions: tuple[Action, ...], *, asker: str | None, at: datetime
+    ) -> ChangeCheck:
+        """Look here; see the protocol."""
+        return check_change(self._app.contexts[Owner.DECIDE], service, actions, asker=asker, at=at)
 
     def audit(self, limit: int) -> tuple[AuditRow, ...]:
         """Read the control store."""

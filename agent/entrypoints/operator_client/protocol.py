@@ -12,6 +12,7 @@ from agent.core.service.serving import Target
 from agent.core.value import Value
 from agent.ports.control import KillSwitch
 from agent.ports.store import Query
+from agent.stages.check_change import ChangeCheck
 
 
 class RecordedDecision(Value):
@@ -128,6 +129,16 @@ class OperatorClient(Protocol):
 
     def service_record(self, service: str) -> ServiceRecord | None:
         """Return what was seen of a service, or None where it was never seen."""
+        ...
+
+    def check_change(
+        self, service: str, actions: tuple[Action, ...], *, asker: str | None, at: datetime
+    ) -> ChangeCheck:
+        """Look at what would stop a change beside the policy; see :func:`agent.stages.check_change.check_change`.
+
+        Raises:
+            DependencyFailed: It could not be read.
+        """
         ...
 
     def audit(self, limit: int) -> tuple[AuditRow, ...]:

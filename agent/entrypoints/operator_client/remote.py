@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
@@ -9,14 +10,17 @@ from pydantic import ValidationError
 from agent.core.change.config_drift import ServiceRecord
 from agent.core.decision.audit import AuditRow
 from agent.core.decision.decision import Channel, Choice
+from agent.core.decision.limit_use import FARTHEST_BACK
 from agent.core.incident.incident import Event, Incident
+from agent.core.plan.action import Action
 from agent.core.value import Value
 from agent.entrypoints.http.authenticator import TOKEN_HEADER
 from agent.entrypoints.operator_client.protocol import AskedChange, RecordedDecision
 from agent.errors import DependencyFailed, InputRejected
-from agent.ports.control import KillSwitch
+from agent.ports.control import KillSwitch, Limits
 from agent.ports.decide import Decide, NoResponse
 from agent.ports.store import Query
+from agent.stages.check_change import ChangeCheck
 
 PIECE = 1000  # rows of the record in one answer; each holds a whole decision
 
@@ -127,6 +131,24 @@ class RemoteClient:
         """Ask for what was seen of a service."""
         told = self._client.get(f"/services/{_named(service, what='a service')}", headers=self._proof())
         return None if told is None else _read(ServiceRecord, told)
+
+    def check_change(
+        self,
+        service: str,
+        actions: tuple[Action, ...],  # noqa: ARG002 - `decide` describes no service and has no prices
+        *,
+        asker: str | None,  # noqa: ARG002 - nor does it compute a proof
+        at: datetime,
+    ) -> ChangeCheck:
+        """Ask what stops changes and which were made lately; `decide` knows no prices, proofs, or file of ours."""
+        switch = self.kill_switch()
+        path = f"/services/{_named(service, what='a service')}/changes"
+        since = {"since": (at - FARTHEST_BACK).isoformat()}
+        told = self._client.get(path, headers=self._proof(), query=since)
+        stopped = f"the kill switch is on (by {switch.by or 'somebody'}: {switch.why or 'no reason given'})"
+        return ChangeCheck(
+            stopped=self.databases_apart() or (stopped if switch.on else ""), changes=_read(Limits, told)
+        )
 
     def audit(self, limit: int) -> tuple[AuditRow, ...]:
         """Ask for the newest rows of the record, piece by piece until its beginning."""

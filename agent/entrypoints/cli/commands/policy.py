@@ -4,18 +4,32 @@ import argparse
 import re
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pydantic import Field, ValidationError
 
+from agent.core.decision.limit_use import limit_uses
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import BEFORE_DECISION, Phase
 from agent.core.plan.action import Action
+from agent.core.plan.plan import Plan
 from agent.core.value import Value
-from agent.errors import InputRejected
+from agent.errors import InputRejected, SreError
 from agent.presentation.policy_explanation import Row, Subject, explain, is_allowed
+
+if TYPE_CHECKING:
+    from agent.core.decision.policy import Policy
+    from agent.entrypoints.operator_client.protocol import OperatorClient
+    from agent.settings import Settings
+    from agent.stages.check_change import ChangeCheck
 
 FILE_LIMIT: Final = 65_536
 _PLAN = re.compile(r"p-((?:rq-)?[A-Za-z0-9-]{1,80})-\d+")
-_HINT = 'give the id of a plan, or a file such as {"service": "S", "actions": [{"kind": "restart"}], "asker": "NAME"}'
+_REQUEST = re.compile(r"rq-[A-Za-z0-9-]{1,80}")
+_HINT = (
+    'give the id of a plan or a request, or a file such as {"service": "S", "actions": [{"kind": "restart"}], '
+    '"asker": "NAME"}'
+)
 
 
 class _Request(Value):
@@ -29,7 +43,9 @@ class _Request(Value):
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the words."""
     parser.add_argument("what", choices=["test"], help="explain row by row what the policy says")
-    parser.add_argument("subject", metavar="PLAN|FILE", help="id of a plan, or a JSON file with service and actions")
+    parser.add_argument(
+        "subject", metavar="PLAN|REQUEST|FILE", help="id of a plan or request, or a JSON file with service and actions"
+    )
     parser.add_argument("--by", metavar="NAME", help="ask about this approver, too: a name or identity of policy.toml")
     parser.add_argument(
         "--at", metavar="TIME", help="as of this time, such as 2026-12-24T18:00:00+01:00 (default: now)"
@@ -44,19 +60,19 @@ def run(args: argparse.Namespace) -> int:
         0 where nothing refuses it, 1 where something does.
 
     Raises:
-        InputRejected: There is no such plan, or the file or time was not understood.
+        InputRejected: There is no such plan or request, or the file or time was not understood.
         SettingsRejected: The policy has mistakes.
-        DependencyFailed: The plan could not be read.
+        DependencyFailed: The plan or request could not be read.
     """
     from agent.app.catalogues import read_policy
     from agent.entrypoints.cli.output import for_programs
     from agent.entrypoints.operator_client.protocol import now
     from agent.settings import read_settings
 
-    policy = read_policy(read_settings())
+    settings = read_settings()
+    policy = read_policy(settings)
     at = _time(args.at) if args.at is not None else now()
-    path = Path(args.subject)
-    subject = _of_file(path) if path.is_file() else _of_plan(args.subject)
+    policy, subject = _looked_at(args.subject, policy, settings, at)
     rows = explain(policy, subject, at=at, by=args.by)
     allowed = is_allowed(rows)
     if args.json:
@@ -88,6 +104,43 @@ def _time(text: str) -> datetime:
 _TIME = "write it as 2026-12-24T18:00:00+01:00, or with Z for UTC"
 
 
+def _looked_at(what: str, policy: "Policy", settings: "Settings", at: datetime) -> "tuple[Policy, Subject]":
+    """Return the policy that counts, and the change with everything that is known of it now.
+
+    A service of this machine says itself which policy is in force: a rehearsal shortens its waits.
+    """
+    from agent.entrypoints.operator_client.local import open_operator_client
+
+    path = Path(what)
+    if not path.is_file():
+        client = open_operator_client()
+        return _completed(client, _of_id(client, what), policy, settings, at)
+    subject = _of_file(path)
+    try:
+        return _completed(open_operator_client(), subject, policy, settings, at)
+    except SreError:
+        return policy, subject  # a file can be explained where no installation can be reached
+
+
+def _completed(
+    client: "OperatorClient", subject: Subject, policy: "Policy", settings: "Settings", at: datetime
+) -> "tuple[Policy, Subject]":
+    asker = subject.asker if subject.policy is None else None
+    check = client.check_change(subject.service, subject.actions, asker=asker, at=at)
+    held = check.policy or policy
+    changes = check.changes
+    uses = limit_uses(held, subject.service, of_service=changes.service_changes, of_all=changes.by_service, now=at)
+    known: dict[str, object] = {"stopped": check.stopped, "limits": uses, "local": _is_local(check, settings)}
+    for name in ("over_budget", "unproved"):
+        if (said := getattr(check, name)) is not None:
+            known[name] = said
+    return held, subject.with_(**known)
+
+
+def _is_local(check: "ChangeCheck", settings: "Settings") -> bool:
+    return check.policy is not None and settings.trusts_this_machine
+
+
 def _of_file(path: Path) -> Subject:
     from agent.strict_json import read_object
 
@@ -103,25 +156,61 @@ def _of_file(path: Path) -> Subject:
     return Subject(service=asked.service, actions=asked.actions, asker=asked.asker or "somebody")
 
 
-def _of_plan(plan_id: str) -> Subject:
-    from agent.entrypoints.operator_client.local import open_operator_client
-
-    named = _PLAN.fullmatch(plan_id)
-    if named is None:
-        raise InputRejected(f"{plan_id[:80]!r} was not found", why="it is no file and no id of a plan", hint=_HINT)
-    owner = named[1] if named[1].startswith("rq-") else f"inc-{named[1]}"
-    incident = open_operator_client().incident(owner)
-    plan, approvals = incident.plan, incident.approvals
-    if plan is None or plan.id != plan_id:
-        newer = f"; it has plan {plan.id} now" if plan is not None else ""
+def _of_id(client: "OperatorClient", named: str) -> Subject:
+    """Return a stored plan, or a request: its plan where it has one, else what was asked for."""
+    if _REQUEST.fullmatch(named) is not None:
+        incident = client.incident(named)
+        return _of_plan(incident, incident.plan) if incident.plan is not None else _of_request(incident)
+    found = _PLAN.fullmatch(named)
+    if found is None:
+        raise InputRejected(
+            f"{named[:80]!r} was not found", why="it is no file, and no id of a plan or a request", hint=_HINT
+        )
+    owner = found[1] if found[1].startswith("rq-") else f"inc-{found[1]}"
+    incident = client.incident(owner)
+    if incident.plan is None or incident.plan.id != named:
+        newer = f"; it has plan {incident.plan.id} now" if incident.plan is not None else ""
         why = f"it is not the plan of {owner} any more{newer}"
-        raise InputRejected(f"plan {plan_id!r} was not tested", why=why, hint=f"see: sre-agent incidents show {owner}")
+        raise InputRejected(f"plan {named!r} was not tested", why=why, hint=f"see: sre-agent incidents show {owner}")
+    return _of_plan(incident, incident.plan)
+
+
+def _of_request(incident: Incident) -> Subject:
+    request = incident.request
+    assert request is not None, "an id that begins with rq- is a request's"
+    return Subject(
+        service=request.service,
+        actions=request.actions,
+        asker=request.asker,
+        asked_through=request.channel,
+        closed="" if incident.phase in BEFORE_DECISION else f"the request is {incident.phase}",
+    )
+
+
+def _of_plan(incident: Incident, plan: Plan) -> Subject:
+    approvals, request = incident.approvals, incident.request
+    given = approvals.given if approvals is not None else ()
     return Subject(
         service=plan.target.service,
         actions=plan.actions,
         asker=plan.asked_by,
+        asked_through=request.channel if request is not None else None,
         unproved=plan.unproved,
         over_budget=approvals.over_budget if approvals is not None else None,
-        given=tuple(a.name for a in approvals.given) if approvals is not None else (),
+        given=tuple(a.name for a in given),
+        broken=tuple(name for a in given for name in a.breaks),
         policy=plan.policy,
+        closed=_closed(incident, plan),
+        expires_at=plan.expires_at,
     )
+
+
+def _closed(incident: Incident, plan: Plan) -> str:
+    if not incident.may_change and not plan.by_person:
+        return "it belongs to a replay, which changes nothing; replay it with --live"
+    if incident.phase in {Phase.PLANNED, Phase.ASKED}:
+        return ""
+    decision = incident.decision
+    by = f": {decision.answer} by {decision.shown}" if decision is not None and decision.plan == plan.id else ""
+    what = "request" if incident.request is not None else "incident"
+    return f"it cannot be answered any more, the {what} is {incident.phase}{by}"

@@ -5,6 +5,7 @@ import random
 import threading
 from dataclasses import replace
 from datetime import timedelta
+from urllib.parse import quote
 
 import pytest
 
@@ -17,6 +18,7 @@ from agent.entrypoints.http.authenticator import TOKEN_HEADER
 from agent.entrypoints.http.decide_service import Workers
 from agent.entrypoints.http.operator_request import BODY_LIMIT
 from agent.errors import DependencyFailed
+from tests.contracts import values
 
 
 class TestDecisions:
@@ -328,7 +330,8 @@ class TestLooking:
         assert desk.ask("GET", "/audit", query=query)[0] == 400
 
     @pytest.mark.parametrize(
-        "path", ["/incidents", "/incidents/{}", "/incidents/{}/timeline", "/audit", "/kill-switch"]
+        "path",
+        ["/incidents", "/incidents/{}", "/incidents/{}/timeline", "/audit", "/kill-switch", "/services/{}/changes"],
     )
     def test_nobody_else_reads_anything(self, desk, path):
         place = path.format(desk.incident.id)
@@ -336,6 +339,17 @@ class TestLooking:
             answer = desk.ask("GET", place, token=token)
             assert answer[0] == status
             assert desk.incident.service not in json.dumps(answer[1])
+
+    def test_when_changes_began_is_told_for_the_limits(self, desk):
+        began = desk.now() - timedelta(minutes=5)
+        desk.stage.world.control.begin(values.intent(service="gemma", applied_at=began))
+        since = quote((began - timedelta(minutes=1)).isoformat())
+        status, told = desk.ask("GET", "/services/gemma/changes", query=f"since={since}")
+        assert (status, told["services"], len(told["service_changes"])) == (200, ["gemma"], 1)
+        assert desk.ask("GET", "/services/other/changes", query=f"since={since}")[1]["service_changes"] == []
+        for query in ("", "since=yesterday", "since=2026-11-21T03:00:00", f"since={since}&more=1"):
+            assert desk.ask("GET", "/services/gemma/changes", query=query)[0] == 400
+        assert desk.ask("GET", "/services/gem%20ma/changes", query=f"since={since}")[0] == 404
 
     @pytest.mark.parametrize(
         "query", ["limit=0", "limit=x", "limit=9999999", "colour=red", "open=maybe", "a&b", "limit"]

@@ -6,6 +6,7 @@ import socket
 import sys
 import threading
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from agent.core.change.config_drift import Drift, ServiceRecord
 from agent.core.incident.phase import Phase
 from agent.entrypoints.cli.main import main
 from agent.ports.store import Query
+from tests.contracts import values
 
 SERVICES = Path(__file__).resolve().parents[4] / "infra" / "services.example.toml"
 
@@ -281,3 +283,26 @@ def test_a_change_is_asked_for_in_the_cloud_and_taken_back(operator, desk, serve
     assert (held.asker, held.verified) == ("ada@example.com", True)
     assert "--by works in local mode only" in operator(*words, "--by", "eve")[2]
     assert operator("change", "gemma-free", "--withdraw", "--why", "no")[0] == 0
+
+
+def test_a_policy_is_tested_against_what_the_cloud_really_did(operator, desk, tmp_path, monkeypatch):
+    """The file is the operator's own; the kill switch and the changes made are the cloud's."""
+    (tmp_path / "policy.toml").write_text("changes_per_hour = 1\n")
+    monkeypatch.setenv("POLICY", str(tmp_path / "policy.toml"))
+    at = (desk.now() + timedelta(minutes=5)).isoformat()
+
+    def tested():
+        code, out, err = operator("policy", "test", desk.plan.id, "--at", at, "--json")
+        assert (code, err) == (1, "")
+        return {row["check"]: (row["answer"], row["says"]) for row in json.loads(out)["rows"]}
+
+    found = tested()
+    assert (found["switch"][0], found["limits"]) == ("ok", ("ok", "1 an hour over all; none made"))
+    assert found["policy"][0] == "refused"  # the plan was made under the policy of the cloud
+    assert found["approvers"] == ("refused", "nobody whom the policy names: too few")
+    desk.stage.world.control.begin(values.intent(service="another", applied_at=desk.now()))
+    operator("stop", "--why", "audit")
+    found = tested()
+    assert found["switch"] == ("refused", "the kill switch is on (by ada@example.com: audit)")
+    assert found["limits"][0] == "needs"
+    assert "1 made, the last 5 min ago" in found["limits"][1]

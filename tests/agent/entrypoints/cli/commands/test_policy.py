@@ -6,12 +6,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import structlog
 
+from agent.app import build_app
 from agent.catalogue.load_bundled import load_default_policy
+from agent.core.decision.decision import Channel
+from agent.core.decision.limit_use import limit_uses
 from agent.core.decision.policy import parse_policy
 from agent.core.plan.action import ForPerson, Restart, SetAccelerator, SetFlag, SetScaling
+from agent.entrypoints.cli.commands import change
 from agent.entrypoints.cli.main import main
+from agent.entrypoints.service import handlers
+from agent.ports.control import KillSwitch
+from agent.ports.store import Query
 from agent.presentation.policy_explanation import Answer, Subject, explain, is_allowed
+from agent.settings import read_settings
+from tests.agent.entrypoints.waiting_plan import EXAMPLE
+from tests.contracts import values
 
 PAGE = (Path(__file__).resolve().parents[5] / "docs" / "policy.md").read_text()
 POLICY, REQUEST = (re.search(rf"```{kind}\n(.*?)```", PAGE, re.DOTALL).group(1) for kind in ("toml", "json"))
@@ -26,7 +37,12 @@ def files(tmp_path, monkeypatch):
     (tmp_path / "request.json").write_text(REQUEST)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("POLICY", str(tmp_path / "policy.toml"))
-    return tmp_path
+    monkeypatch.setenv("STORE", f"sqlite:{tmp_path / 'state'}")
+    monkeypatch.setenv("PLATFORM", "host")
+    for name in ("SERVICES", "DECIDE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    yield tmp_path
+    structlog.reset_defaults()
 
 
 def test_the_guide_shows_what_it_prints(files, capsys):
@@ -44,7 +60,7 @@ def test_json_holds_every_row(files, capsys):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["nothing.json"], "it is no file and no id of a plan"),
+        (["nothing.json"], "it is no file, and no id of a plan or a request"),
         (["bad.json"], "was not read"),
         (["strange.json"], "actions.0"),
         (["request.json", "--at", "tomorrow"], "'tomorrow' is none"),
@@ -109,6 +125,166 @@ def test_each_row_can_refuse(actions, fields, check, says):
     found = rows(actions, **fields)
     assert found[check][0] is Answer.REFUSED
     assert says in found[check][1]
+
+
+def use(most=2, *made, service="", window_s=3600):
+    policy = parse_policy(f"change_window_s = {window_s}\nchanges_per_hour = {most}")
+    found = limit_uses(policy, "s", of_service=made, of_all=[(at, "s") for at in made], now=TUESDAY)
+    return next(one for one in found if one.service == service)
+
+
+def test_limits_say_what_was_made_and_when_the_next_may_begin():
+    made = datetime(2026, 11, 24, 11, 50, tzinfo=UTC)
+    full, free, none = use(1, made), use(2, made), use(0)
+    assert rows([SCALE], limits=(free,))["limits"] == (Answer.OK, "2 an hour over all; 1 made, the last 10 min ago")
+    assert rows([SCALE], limits=(full,))["limits"] == (
+        Answer.NEEDS,
+        "1 an hour over all; 1 made, the last 10 min ago; the next may begin at 2026-11-24 12:50:00 UTC",
+    )
+    assert rows([SCALE], limits=(none,))["limits"][0] is Answer.REFUSED
+    window = rows([SCALE], limits=(use(9, made, service="s", window_s=900),))["limits"]
+    assert window[1].startswith("one change of s in 900 s; 1 made")
+
+
+@pytest.mark.parametrize(
+    ("fields", "check", "says"),
+    [
+        ({"closed": "the incident is APPROVED"}, "plan", "the incident is APPROVED"),
+        ({"expires_at": TUESDAY}, "plan", "it expired at 2026-11-24 12:00:00 UTC"),
+        ({"stopped": "the kill switch is on (by ada: audit)"}, "switch", "by ada: audit"),
+        ({"asker": "ada@example.com", "by": "Ada"}, "by", "who asks does not approve"),
+    ],
+)
+def test_what_is_not_the_policys_refuses_too(fields, check, says):
+    found = rows([SCALE], **fields)
+    assert (found[check][0], says in found[check][1]) == (Answer.REFUSED, True)
+
+
+def test_a_freeze_whose_glass_was_broken_stops_nothing_more_and_says_who_may_break_it():
+    assert rows([SCALE], at=WEEKEND, broken=("weekend",))["freeze"][0] is Answer.NEEDS
+    assert rows([SCALE], at=WEEKEND, by="Ben")["by"][1] == "'Ben' may approve it, and may break the glass of weekend"
+    alone = parse_policy(POLICY.replace('leads = ["Ada", "Ben"]', 'leads = ["Ada"]\nboth = ["Ada", "Ben"]').replace(
+        'groups = ["oncall", "leads"]', 'groups = ["both", "leads"]'), default=load_default_policy())  # fmt: skip
+    subject = Subject(service="gemma4-26b-l4", actions=(SCALE,))
+    said = {row.check: row.says for row in explain(alone, subject, at=WEEKEND, by="Ben")}
+    assert said["by"] == "'Ben' may approve it, and may not break the glass of weekend"
+
+
+def test_who_asked_through_an_ai_client_never_approves_whatever_a_rule_says():
+    own = POLICY.replace("approvals = 2 ", "self_approve = true\napprovals = 2 ")
+    policy = parse_policy(own, default=load_default_policy())
+    asked = Subject(service="gemma4-26b-l4", actions=(SCALE,), asker="ada@example.com")
+    for through, answer in ((Channel.CONSOLE, Answer.OK), (Channel.MCP, Answer.REFUSED)):
+        found = explain(policy, asked.with_(asked_through=through), at=TUESDAY, by="Ada")
+        assert found[-1].answer is answer
+
+
+def test_where_nobody_is_named_only_a_machine_of_ones_own_has_an_operator():
+    policy, subject = parse_policy(""), Subject(service="s", actions=(Restart(),))
+    assert "only the operator of this machine" in explain(policy, subject, at=TUESDAY)[-1].says
+    cloud = explain(policy, subject.with_(local=False), at=TUESDAY)[-1]
+    assert (cloud.answer, "operator" in cloud.says) == (Answer.REFUSED, False)
+
+
+SERVICE = "gemma4-26b-qat-l4"
+LIMITED = """
+changes_per_hour = 1
+budget_usd_per_h = 5
+[[approvers]]
+name = "Ada"
+email = "ada@example.com"
+services = ["gemma4-*"]
+"""
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch, capsys):
+    """One machine with a simulated service, a request whose plan is asked about, and the command."""
+    (tmp_path / "policy.toml").write_text(LIMITED)
+    monkeypatch.setenv("STORE", f"sqlite:{tmp_path / 'state'}")
+    monkeypatch.setenv("PLATFORM", f"rehearsal:{EXAMPLE}")
+    monkeypatch.setenv("POLICY", str(tmp_path / "policy.toml"))
+    for name in ("SERVICES", "DECIDE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(change, "WAIT_S", 0.0)
+    main(["change", SERVICE, "--set-flag", "max-model-len=32768", "--why", "longer", "--by", "bob"])
+    app = build_app(read_settings())
+
+    class Machine:
+        control = app.control
+
+        def work(self):
+            app.worker(handlers(app), threads=1).run_due()
+            return app.store.incidents(Query())[0]
+
+        def test(self, *words):
+            capsys.readouterr()
+            code = main(["policy", "test", *words, "--json"])
+            told = json.loads(capsys.readouterr().out)
+            return code, {row["check"]: (row["answer"], row["says"]) for row in told["rows"]}
+
+    yield Machine()
+    structlog.reset_defaults()
+
+
+def test_a_plan_and_its_request_are_explained_as_they_stand(machine):
+    """Before the plan is made the request is explained by what it asks for."""
+    life = machine.work()
+    code, found = machine.test(life.plan.id, "--by", "ada")
+    assert (code, found) == machine.test(life.id, "--by", "ada")
+    assert code == 0
+    assert set(found) == {
+        "plan", "policy", "switch", "rule", "bounds", "proof", "freeze", "limits", "budget", "approvals", "approvers",
+        "by",
+    }  # fmt: skip
+    assert {answer for answer, _ in found.values()} == {"ok", "needs"}
+    assert found["limits"][1] == "1 an hour over all; none made"
+    assert found["proof"] == ("ok", "it is proved to fit")
+    assert found["budget"] == ("ok", "5.00 USD/h over all; kept now; looked at again before it is applied")
+
+
+def test_a_plan_that_cannot_be_answered_any_more_is_refused(machine):
+    plan = machine.work().plan
+    assert machine.test(plan.id, "--at", plan.expires_at.isoformat())[1]["plan"][0] == "refused"
+    main(["reject", plan.id, "--why", "no", "--by", "ada"])
+    code, found = machine.test(plan.id)
+    assert (code, found["plan"][1]) == (
+        1,
+        "it cannot be answered any more, the request is REJECTED: reject by ada",
+    )
+
+
+def test_the_changes_really_made_and_the_kill_switch_are_looked_up(machine):
+    plan = machine.work().plan
+    now = plan.made_at
+    made = values.intent(service="another", applied_at=now)
+    machine.control.begin(made)
+    machine.control.set_kill_switch(KillSwitch(on=True, by="cyd", why="audit", at=now))
+    code, found = machine.test(plan.id)
+    assert code == 1
+    assert found["switch"] == ("refused", "the kill switch is on (by cyd: audit)")
+    assert found["limits"][0] == "needs"
+    assert "1 an hour over all; 1 made, the last" in found["limits"][1]
+
+
+def test_a_file_about_a_watched_service_is_proved_and_priced_at_once(machine, tmp_path):
+    machine.work()
+    path = tmp_path / "more.json"
+    scale = {"kind": "set_scaling", "min_instances": 0, "max_instances": 4}
+    path.write_text(json.dumps({"service": SERVICE, "asker": "bob", "actions": [scale]}))
+    code, found = machine.test(str(path))
+    assert code == 1
+    assert found["proof"][0] == "ok"
+    assert found["budget"] == (
+        "refused",
+        "all watched services would cost 5.68 USD/h with it, and the budget is 5.00 USD/h",
+    )
+
+
+@pytest.mark.parametrize("named", ["p-4d24780e817e-1", "p-rq-nothing-1", "rq-nothing"])
+def test_what_is_not_stored_is_bad_input(machine, capsys, named):
+    assert main(["policy", "test", named]) == 2
+    assert "Hint:" in capsys.readouterr().err
 
 
 def test_what_is_automatic_asks_nobody_and_a_task_for_a_person_changes_nothing():
