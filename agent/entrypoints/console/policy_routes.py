@@ -11,7 +11,7 @@ from agent.errors import SreError
 from agent.ports.stage_context import Owner, StageContext
 from agent.presentation.limit_text import limit_text
 from agent.presentation.policy_text import approver_text, freeze_views, rule_text
-from agent.stages.shared.budget import budget_uses
+from agent.stages.shared.budget import BudgetUse, budget_uses
 
 
 def add_policy(app: Flask, console: PageContext) -> None:
@@ -35,9 +35,14 @@ def policy_context(world: StageContext, now: datetime) -> dict[str, Any]:
         "rules": [(number, rule, rule_text(rule)) for number, rule in enumerate(policy.rules)],
         "approvers": [(approver.name, approver_text(approver)) for approver in policy.approvers],
         "limits": _limits(world, now) if describes else None,
-        "budgets": budget_uses(world) if describes else None,
+        "budgets": [(use, _is_tight(use)) for use in budget_uses(world)] if describes else None,
         "limit_text": lambda use: limit_text(use, now),
     }
+
+
+def _is_tight(use: BudgetUse) -> bool:
+    """Whether everything that costs more is refused now."""
+    return use.used_usd_per_h >= use.usd_per_h or bool(use.unknown)
 
 
 def _limits(world: StageContext, now: datetime) -> tuple[LimitUse, ...] | None:
