@@ -14,7 +14,8 @@ from agent.app.catalogues import read_services
 from agent.app.runtime_environment import RuntimeEnvironment, open_environment
 from agent.core.decision.decision import Channel, Choice
 from agent.core.incident.phase import Phase
-from agent.core.plan.action import Restart, SetConcurrency, SetFlag, SetScaling
+from agent.core.plan.action import Lifecycle, LifecycleOperation, Restart, SetConcurrency, SetFlag, SetScaling
+from agent.core.planning.creation import creation
 from agent.entrypoints.cli.analysis import SteppedClock
 from agent.entrypoints.service import publish_example
 from agent.errors import PolicyRefused
@@ -202,3 +203,26 @@ def test_an_ai_client_asks_and_its_person_alone_does_not_approve(quiet) -> None:
         told.answer(plan.id, who="ada")
     told.answer(plan.id, who="ben")
     assert go_on(told, request, lambda i: i.ended).phase is Phase.RESOLVED
+
+
+def test_a_service_is_deleted_and_created_again_on_the_rehearsal(quiet, tmp_path: Path) -> None:
+    """Each asked for, approved and verified; typed twice the creation is one request, and then nothing is left to do."""
+    policy = f'lifecycle = ["{SERVICE}"]\naccelerators = ["nvidia-l4"]\nchange_window_s = 1\n'
+    (tmp_path / "policy.toml").write_text(policy)
+    told = quiet(CONTEXT, policy=tmp_path / "policy.toml")
+
+    def done(request: str):
+        told.answer(go_on(told, request, lambda i: i.phase is Phase.ASKED).plan.id, who="ben")
+        return go_on(told, request, lambda i: i.ended)
+
+    gone = done(ask(told, (Lifecycle(operation=LifecycleOperation.DELETE, confirmed=SERVICE),)))
+    assert (gone.phase, gone.ended_why) == (Phase.RESOLVED, f"the platform does not have {SERVICE} any more")
+    rules = told.installation.rules
+    made = (creation(rules.services.service(SERVICE), rules.fits),)
+    request = ask(told, made)
+    assert ask(told, made) == request
+    created = done(request)
+    assert (created.phase, created.plan.proof) == (Phase.RESOLVED, "computed"), created.ended_why
+    assert live(told).config == made[0].config
+    again = go_on(told, ask(told, made), lambda i: i.ended)
+    assert (again.phase, again.ended_why.partition(";")[0]) == (Phase.CLOSED, f"{SERVICE} exists")
