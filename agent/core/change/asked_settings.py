@@ -19,6 +19,7 @@ from agent.core.plan.action import (
     SetModel,
     SetResources,
     SetScaling,
+    SetTerminationGrace,
 )
 from agent.core.value import Value
 from agent.errors import InputRejected
@@ -30,6 +31,7 @@ REDACTED: Final = "[redacted:"
 """How what stands in place of a secret begins; see :class:`agent.core.redaction.redactor.Redactor`."""
 
 MOST_REQUESTS: Final = 1000  # of one instance at once
+MOST_GRACE_S: Final = 86_400
 MIB: Final = {"mi": 1, "mib": 1, "gi": 1024, "gib": 1024, "": 1}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _PAIR = re.compile(r"(\d{1,4}):(\d{1,4})")
@@ -47,6 +49,7 @@ class AskedSettings(Value):
         scale: ``MIN:MAX`` instances.
         concurrency: Requests that one instance may hold at once.
         resources: ``CPU:MEMORY``, the memory in MiB or as ``16Gi``.
+        grace: Seconds that an instance has to finish when it is asked to end.
         lifecycle: ``start``, ``stop``, ``delete`` or empty.
         confirmed: The name of the service as the person typed it, for a deletion.
     """
@@ -57,6 +60,7 @@ class AskedSettings(Value):
     scale: str = ""
     concurrency: str = ""
     resources: str = ""
+    grace: str = ""
     model: str = ""
     accelerator: str = ""
     restart: bool = False
@@ -131,6 +135,8 @@ def _actions(asked: AskedSettings, shape_of: ShapeOf) -> Iterator[Action]:
     if asked.resources and not asked.accelerator:
         cpu, memory_mib = _resources(asked.resources)
         yield SetResources(cpu=cpu, memory_mib=memory_mib)
+    if asked.grace:
+        yield SetTerminationGrace(seconds=_grace(asked.grace))
     if asked.restart:
         yield Restart()
 
@@ -226,4 +232,11 @@ def _requests(text: str) -> int:
     if not text.isdecimal() or len(text) > 6 or not 1 <= int(text) <= MOST_REQUESTS:
         why = f"--concurrency {text[:80]!r} is no whole number from 1 to {MOST_REQUESTS}"
         raise SettingNotRead(why, "write such as --concurrency 8", field="concurrency")
+    return int(text)
+
+
+def _grace(text: str) -> int:
+    if not text.isdecimal() or len(text) > 5 or int(text) > MOST_GRACE_S:
+        why = f"--grace {text[:80]!r} is no whole number of seconds up to {MOST_GRACE_S}"
+        raise SettingNotRead(why, "write such as --grace 120", field="grace")
     return int(text)

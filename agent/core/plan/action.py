@@ -101,6 +101,13 @@ class SetProgressDeadline(Value):
     seconds: int = Field(ge=1, le=86_400)
 
 
+class SetTerminationGrace(Value):
+    """Change how long an instance that is asked to end may finish what it answers, before it is killed."""
+
+    kind: Literal["set_termination_grace"] = "set_termination_grace"
+    seconds: int = Field(ge=0, le=86_400)
+
+
 class Restart(Value):
     """Start the same configuration again, as a new revision."""
 
@@ -172,6 +179,7 @@ Action = Annotated[
     | SetVolumeOptions
     | SetStrategy
     | SetProgressDeadline
+    | SetTerminationGrace
     | Restart
     | Lifecycle
     | ForPerson,
@@ -228,6 +236,8 @@ def _one(config: ServingConfig, action: Action) -> ServingConfig:  # noqa: C901,
             return config.with_(strategy=strategy)
         case SetProgressDeadline(seconds=seconds):
             return config.with_(progress_deadline_s=seconds)
+        case SetTerminationGrace(seconds=seconds):
+            return config.with_(termination_grace_s=seconds)
         case Restart() | ForPerson():
             return config
 
@@ -292,6 +302,6 @@ def flat(config: ServingConfig) -> dict[str, str | None]:
             flat |= {f"{name} {k}": str(v) for k, v in probe.model_dump(exclude_none=True).items()}
     flat |= {"strategy": config.strategy.says} if config.strategy is not None else {}
     plain = ("image", "cpu", "memory_mib", "accelerator", "accelerator_count", "min_instances", "max_instances",
-             "concurrency", "progress_deadline_s")  # fmt: skip
+             "concurrency", "progress_deadline_s", "termination_grace_s")  # fmt: skip
     flat |= {n: str(getattr(config, n)) for n in plain if getattr(config, n) is not None}
     return flat

@@ -20,6 +20,7 @@ from agent.core.plan.action import (
     SetScaling,
     SetStartupProbe,
     SetStrategy,
+    SetTerminationGrace,
     SetVolumeOptions,
 )
 from agent.core.value import Value
@@ -80,6 +81,7 @@ KINDS: Final[dict[str, frozenset[Memory]]] = {
     "set_volume_options": _CONTAINER,  # a file cache of a mount can lie in memory
     "set_strategy": _NEITHER,
     "set_progress_deadline": _NEITHER,
+    "set_termination_grace": _NEITHER,
     "restart": _NEITHER,
     "lifecycle": _BOTH,  # a creation; a start, a stop or a deletion runs nothing that was not there before
     "for_person": _BOTH,  # unless the fix stands in TASKS
@@ -141,7 +143,9 @@ def _touched(action: Action) -> frozenset[Memory]:  # noqa: PLR0911 - one answer
             return _fix_touches(fix, most)
         case SetStartupProbe() | SetLivenessProbe() | SetScaling() | SetConcurrency() | Restart():
             return most
-        case SetResources() | SetAccelerator() | SetModel() | SetStrategy() | SetProgressDeadline():
+        case SetResources() | SetAccelerator() | SetModel() | SetStrategy():
+            return most
+        case SetProgressDeadline() | SetTerminationGrace():
             return most
         case Lifecycle(operation=LifecycleOperation.CREATE):
             return most

@@ -104,6 +104,7 @@ class ServingConfig(Value):
         concurrency: Requests one instance may hold at once, None for the platform's default.
         strategy: How a new template takes the place of the running one, where the platform lets us choose.
         progress_deadline_s: After which time the platform calls a rollout failed, where it has such a limit.
+        termination_grace_s: How long an instance that is asked to end may finish, where the platform lets us choose.
     """
 
     image: str = ""
@@ -123,6 +124,7 @@ class ServingConfig(Value):
     volumes: tuple[Volume, ...] = ()
     strategy: Strategy | None = _later()
     progress_deadline_s: int | None = _later()
+    termination_grace_s: int | None = _later()
 
 
 class ConfigWriter(Value):
@@ -166,6 +168,7 @@ class Live(Value):
         template_scales: Whether the template says how many instances there are, so that putting it back scales too.
         scaled_by: What decides how many instances there are; empty where the configuration does.
         writer: Who else writes this configuration.
+        cluster_object: How kubectl takes it, such as ``statefulset/gemma --namespace llm``; empty outside Kubernetes.
     """
 
     service: str
@@ -192,6 +195,7 @@ class Live(Value):
     template_scales: bool = True
     scaled_by: str = ""
     writer: ConfigWriter | None = None
+    cluster_object: str = ""
 
     @property
     def served_by_older(self) -> str | None:

@@ -79,6 +79,11 @@ def accelerator_label(template: Json) -> str | None:
     return next((label for label in (GPU_LABEL, TPU_LABEL) if label in selector), None)
 
 
+def is_tpu(accelerator: str) -> bool:
+    """Whether an accelerator of the catalogue is a TPU."""
+    return accelerator.startswith("tpu")
+
+
 def label_value(accelerator: str) -> str:
     """Return GKE's word for an accelerator of the catalogue."""
     return next((theirs for theirs, ours in _OUR_NAMES.items() if ours == accelerator), accelerator)

@@ -58,6 +58,7 @@ def live_of(seen: Seen, *, ready: bool | None, says: str, writer: ConfigWriter |
         template_scales=False,
         scaled_by=seen.scaled_by,
         writer=writer,
+        cluster_object=f"{seen.workload.kind}/{seen.workload.name} --namespace {seen.workload.namespace}",
     )
 
 
@@ -141,6 +142,7 @@ def config_of(seen: Seen) -> ServingConfig:
         volumes=_volumes(template, container),
         strategy=strategy_of(seen.spec.get(strategy_field(seen.workload.kind))),
         progress_deadline_s=seen.spec.get("progressDeadlineSeconds"),
+        termination_grace_s=template["spec"].get("terminationGracePeriodSeconds"),
     )
 
 

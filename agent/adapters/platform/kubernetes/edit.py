@@ -5,6 +5,7 @@ from typing import Any
 
 from agent.adapters.platform.kubernetes.container import (
     accelerator_label,
+    is_tpu,
     label_value,
     server_of,
     write_probe,
@@ -17,14 +18,17 @@ from agent.core.plan.action import (
     ForPerson,
     Lifecycle,
     Restart,
+    SetAccelerator,
     SetConcurrency,
     SetEnv,
     SetFlag,
     SetModel,
+    SetProgressDeadline,
     SetScaling,
     SetStrategy,
     SetVolumeOptions,
     applied,
+    difference,
 )
 from agent.core.service.container_args import canonical_name, flag_map, served_model, server_args
 from agent.core.service.serving import Probe, ServingConfig, Strategy
@@ -53,6 +57,20 @@ def edited(seen: Seen, actions: tuple[Action, ...]) -> Json:
     return spec
 
 
+def check_admitted(seen: Seen, wanted: Json, made: Json) -> None:
+    """Refuse a ``spec`` of which the API server would store another configuration than the one that was asked for.
+
+    It leaves out in silence what a kind does not have, and its defaults and admission webhooks write more.
+
+    Raises:
+        InputRejected: It would; nothing was changed yet.
+    """
+    changes = difference(*(config_of(_with_spec(seen, spec)) for spec in (wanted, made)))
+    if changes:
+        said = "; ".join(f"{c.path} {c.after or 'nothing'} in place of {c.before or 'nothing'}" for c in changes)
+        raise _refused(seen, f"the API server, or an admission webhook, would store {said}")
+
+
 def _with_spec(seen: Seen, spec: Json) -> Seen:
     return Seen(
         workload=seen.workload,
@@ -78,7 +96,7 @@ def _never_rolls_out(seen: Seen, actions: tuple[Action, ...]) -> str:
     return f"its update strategy keeps pods below partition {partition} as they are" if partition else ""
 
 
-def _no_effect(seen: Seen, config: ServingConfig, action: Action) -> str:  # noqa: PLR0911 - one answer for each kind
+def _no_effect(seen: Seen, config: ServingConfig, action: Action) -> str:  # noqa: C901, PLR0911 - one answer for each kind
     """Why an action would change what nobody reads; empty where it takes effect."""
     match action:
         case SetFlag() | SetModel() if said := _unread(config):
@@ -99,6 +117,10 @@ def _no_effect(seen: Seen, config: ServingConfig, action: Action) -> str:  # noq
             return "Kubernetes does not limit the requests of a pod; vLLM does with --max-num-seqs"
         case SetStrategy() if seen.workload.kind == "statefulset":
             return "a StatefulSet ends each pod before it starts the new one, so that it needs no other strategy"
+        case SetProgressDeadline() if seen.workload.kind == "statefulset":
+            return "a StatefulSet has no progress deadline"
+        case SetAccelerator(accelerator=name) if is_tpu(name) != is_tpu(config.accelerator or name):
+            return "a GPU and a TPU are asked for as different resources, which is another template"
         case _:
             return ""
 
@@ -128,6 +150,13 @@ def _write(seen: Seen, spec: Json, before: ServingConfig, after: ServingConfig) 
             container[field] = write_probe(container.get(field), new, container)
     if after.volumes != before.volumes:
         _write_options(template, before, after)
+    if after.termination_grace_s != before.termination_grace_s:
+        template["spec"]["terminationGracePeriodSeconds"] = after.termination_grace_s
+    _write_beside(seen, spec, before, after)
+
+
+def _write_beside(seen: Seen, spec: Json, before: ServingConfig, after: ServingConfig) -> None:
+    """Write what stands beside the template."""
     if after.max_instances != before.max_instances:
         spec["replicas"] = after.max_instances
     if after.strategy != before.strategy and after.strategy is not None:

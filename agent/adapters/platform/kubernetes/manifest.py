@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from agent.adapters.platform.kubernetes.container import GPU_LABEL, GPUS, TPU_LABEL, label_value, write_probe
+from agent.adapters.platform.kubernetes.container import GPU_LABEL, GPUS, TPU_LABEL, is_tpu, label_value, write_probe
 from agent.adapters.platform.kubernetes.edit import cores, mebibytes, written_strategy
 from agent.adapters.platform.kubernetes.workload import Workload
 from agent.core.service.serving import EnvVar, Probe, ServingConfig
@@ -31,8 +31,10 @@ def manifest(workload: Workload, config: ServingConfig, stamp: dict[str, str]) -
         raise _refused(workload, why)
     labels = {APP: workload.name}
     pod: Json = {"containers": [_container(workload, config)]}
+    if config.termination_grace_s is not None:
+        pod["terminationGracePeriodSeconds"] = config.termination_grace_s
     if config.accelerator is not None and workload.accelerator != config.accelerator:
-        label = TPU_LABEL if config.accelerator.startswith("tpu") else GPU_LABEL
+        label = TPU_LABEL if is_tpu(config.accelerator) else GPU_LABEL
         pod["nodeSelector"] = {label: label_value(config.accelerator)}
     spec: Json = {
         "replicas": config.max_instances,
@@ -55,7 +57,7 @@ def _container(workload: Workload, config: ServingConfig) -> Json:
     if config.memory_mib is not None:
         limits["memory"] = mebibytes(config.memory_mib)
     if config.accelerator not in {None, "cpu"}:
-        limits[GPUS[1] if str(config.accelerator).startswith("tpu") else GPUS[0]] = str(config.accelerator_count)
+        limits[GPUS[1] if is_tpu(str(config.accelerator)) else GPUS[0]] = str(config.accelerator_count)
     made: Json = {
         "name": workload.container or "vllm",
         "image": config.image,

@@ -25,6 +25,7 @@ REPEATED = (
     ("--scale", "MIN:MAX", "fewest and most instances"),
     ("--concurrency", "N", "requests that one instance may hold at once"),
     ("--resources", "CPU:MEMORY", "CPUs and memory of an instance, such as 8:32Gi"),
+    ("--grace", "SECONDS", "time to finish what it answers when an instance is asked to end (Kubernetes)"),
     ("--model", "M", "serve another checkpoint that policy.toml lists"),
     ("--accelerator", "A", "move to another accelerator, such as nvidia-l4"),
 )
@@ -35,7 +36,7 @@ WHOLE = (
     ("--delete", "delete the service, which cannot be undone; wants --confirm NAME"),
     ("--withdraw", "take back the open request that you made for the service"),
 )
-ONCE = ("scale", "concurrency", "resources", "model", "accelerator")
+ONCE = ("scale", "concurrency", "resources", "grace", "model", "accelerator")
 EXAMPLES = """examples:
   sre-agent change gemma --set-flag max-model-len=32768 --why "longer documents" --dry-run
   sre-agent change gemma --scale 1:2 --why "launch day"
@@ -119,7 +120,7 @@ def _creation(args: argparse.Namespace, once: dict[str, str]) -> "tuple[Action, 
     from agent.settings import read_settings
 
     others = [args.set_flag, args.unset_flag, args.set_env, args.restart, once["scale"], once["concurrency"]]
-    if not args.create or any((*others, once["resources"])):
+    if not args.create or any((*others, once["resources"], once["grace"])):
         raise InputRejected(
             "the change was not understood",
             why="--platform belongs to --create" if not args.create else "--create goes with --model and --accelerator",

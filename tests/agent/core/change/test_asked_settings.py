@@ -14,6 +14,7 @@ from agent.core.plan.action import (
     SetModel,
     SetResources,
     SetScaling,
+    SetTerminationGrace,
 )
 from agent.errors import InputRejected
 
@@ -41,6 +42,7 @@ from agent.errors import InputRejected
             {"accelerator": "nvidia-l4", "resources": "4:16Gi"},
             [SetAccelerator(accelerator="nvidia-l4", cpu=4, memory_mib=16_384)],
         ),
+        ({"grace": "120"}, [SetTerminationGrace(seconds=120)]),
         ({"restart": True}, [Restart()]),
         ({"lifecycle": "stop"}, [Lifecycle(operation=LifecycleOperation.STOP)]),
         (

@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from agent.adapters.platform.kubernetes.describe import config_of
-from agent.adapters.platform.kubernetes.edit import edited
+from agent.adapters.platform.kubernetes.edit import check_admitted, edited
 from agent.core.plan.action import (
     SetAccelerator,
     SetConcurrency,
@@ -18,6 +18,7 @@ from agent.core.plan.action import (
     SetScaling,
     SetStartupProbe,
     SetStrategy,
+    SetTerminationGrace,
     SetVolumeOptions,
 )
 from agent.core.service.serving import EnvVar, Probe, Strategy
@@ -56,6 +57,7 @@ def test_only_what_an_action_names_is_changed() -> None:
             SetVolumeOptions(volume="models", options=("implicit-dirs", "uid=1")),
             SetLivenessProbe(probe=Probe(kind="http", path="/live", port=8000, period_s=20, timeout_s=5)),
             SetProgressDeadline(seconds=1200),
+            SetTerminationGrace(seconds=120),
             RECREATE,
         ),
     )
@@ -69,6 +71,7 @@ def test_only_what_an_action_names_is_changed() -> None:
     assert spec["template"]["spec"]["volumes"][0]["csi"]["volumeAttributes"]["mountOptions"] == "implicit-dirs,uid=1"
     assert spec["strategy"] == {"type": "Recreate"}
     assert spec["progressDeadlineSeconds"] == 1200
+    assert spec["template"]["spec"]["terminationGracePeriodSeconds"] == 120
     assert set(spec) - set(before) == {"strategy", "progressDeadlineSeconds"}
 
 
@@ -117,6 +120,16 @@ REFUSED = {
         "below partition 1",
     ),
     "the strategy of a StatefulSet": ({"kind": "statefulset"}, RECREATE, "ends each pod before"),
+    "the deadline of a StatefulSet": (
+        {"kind": "statefulset"},
+        SetProgressDeadline(seconds=900),
+        "no progress deadline",
+    ),
+    "a TPU for a GPU": (
+        {"pod": {"nodeSelector": {"cloud.google.com/gke-accelerator": "nvidia-l4"}}},
+        SetAccelerator(accelerator="tpu-v6e", cpu=8, memory_mib=32768),
+        "another template",
+    ),
     "several containers with a GPU": (
         {"pod": {"containers": [gpu("a"), gpu("b")]}},
         SHORTER,
@@ -141,6 +154,23 @@ def test_what_cannot_be_done_is_refused_by_name(how: dict, action: object, why: 
     """Each with the reason, and nothing was sent to anybody."""
     with pytest.raises(InputRejected, match=why):
         edited(seen(**how), (action,))
+
+
+def test_what_the_api_server_would_store_must_be_what_was_approved() -> None:
+    """It drops unknown fields and admission webhooks rewrite known ones; what it merely spells differently is equal."""
+    was = seen(container={"env": [{"name": "A", "value": "1"}]})
+    wanted = edited(was, (SHORTER, SetResources(cpu=2, memory_mib=2048)))
+    made = copy.deepcopy(wanted)
+    server = made["template"]["spec"]["containers"][0]
+    server["resources"]["limits"]["cpu"] = "2000m"
+    server["startupProbe"] |= {"timeoutSeconds": 1, "successThreshold": 1}
+    check_admitted(was, wanted, made)
+    server["args"][-1] = "2048"
+    server["env"].append({"name": "B", "value": "2"})
+    with pytest.raises(
+        InputRejected, match="store flag --max-model-len 2048 in place of 4096; env B 2 in place of nothing"
+    ):
+        check_admitted(was, wanted, made)
 
 
 def test_a_named_container_is_the_server_among_several() -> None:
