@@ -7,8 +7,11 @@ failed; at any other time pods stay as the scheduler left them, so that a test s
 import hashlib
 import importlib.util
 import json
+import select
+import socket
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -211,3 +214,63 @@ def workload(
     }
     wanted = {"replicas": 1, "selector": {"matchLabels": {"app": name}}, "template": template}
     return {"metadata": {"name": name}, "spec": wanted | spec}
+
+
+class Cable:
+    """What lies between us and the API server; it can be cut, and put back."""
+
+    def __init__(self, port):
+        self.port_of_server = port
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.whole = threading.Event()
+        self.whole.set()
+        self.pairs = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                return
+            if not self.whole.is_set():
+                near.close()
+                continue
+            far = socket.create_connection(("127.0.0.1", self.port_of_server))
+            self.pairs.append((near, far))
+            threading.Thread(target=self._carry, args=(near, far), daemon=True).start()
+
+    def _carry(self, near, far):
+        with suppress(OSError, ValueError):
+            while True:
+                for one in select.select([near, far], [], [])[0]:
+                    data = one.recv(65_536)
+                    if not data:
+                        raise OSError
+                    (far if one is near else near).sendall(data)
+        for one in (near, far):
+            with suppress(OSError):
+                one.close()
+
+    def cut(self):
+        self.whole.clear()
+        for pair in self.pairs:
+            for one in pair:
+                with suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
+        self.pairs.clear()
+
+    def mend(self):
+        self.whole.set()
+
+    def api(self, plane, path):
+        """Return a client that reaches the API server through the cable; its kubeconfig is written to a path."""
+        config = json.loads(plane.kubeconfig.read_text())
+        config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{self.port}"
+        path.write_text(json.dumps(config))
+        return KubernetesApi(lambda: connect(kubeconfig=str(path)))
+
+    def close(self):
+        self.listener.close()
+        self.cut()

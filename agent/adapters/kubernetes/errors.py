@@ -88,6 +88,8 @@ def _kind(error: Exception) -> type[SreError]:
 def _hint(kind: type[SreError], error: Exception, says: str) -> str:
     if getattr(error, "status", None) == 404:
         return "look for its namespace, workload and context in services.toml"
+    if getattr(error, "status", None) == 401:
+        return "log in to the cluster again: the credentials expired, or are those of another cluster"
     if kind is PolicyRefused and "exceeded quota" in says:
         return "raise the ResourceQuota of the namespace, or ask for less"
     if kind is PolicyRefused and "admission webhook" in says:

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
+import structlog
+
 from agent.adapters.kubernetes.client import KubernetesApi
 from agent.adapters.platform.kubernetes.describe import (
     ALL_TRAFFIC,
@@ -13,7 +15,7 @@ from agent.adapters.platform.kubernetes.describe import (
     newest_revision,
     strategy_of,
 )
-from agent.adapters.platform.kubernetes.edit import edited, is_restart, needs_spare
+from agent.adapters.platform.kubernetes.edit import check_admitted, edited, is_restart, needs_spare
 from agent.adapters.platform.kubernetes.manifest import manifest
 from agent.adapters.platform.kubernetes.measure import Meter
 from agent.adapters.platform.kubernetes.rollout import progress, stuck_pods
@@ -44,7 +46,7 @@ from agent.core.plan.action import Lifecycle, LifecycleOperation, SetScaling
 from agent.core.plan.lifecycle import NOT_THERE, lifecycle_of
 from agent.core.service.serving import EFFECT_LABEL, Live
 from agent.core.value import canonical, digest
-from agent.errors import InputRejected, PolicyRefused, StateConflict
+from agent.errors import InputRejected, PolicyRefused, SreError, StateConflict
 from agent.ports.model_server import ModelServer
 from agent.ports.platform import NotDeployed, Operation, Order, Restore
 from agent.strict_json import read_object
@@ -52,6 +54,8 @@ from agent.strict_json import read_object
 Json = dict[str, Any]
 
 RECREATE: Final[Json] = {"type": "Recreate"}
+
+log = structlog.get_logger(__name__)
 
 
 class KubernetesPlatform:
@@ -85,7 +89,8 @@ class KubernetesPlatform:
         if operation is LifecycleOperation.DELETE:
             self._delete(seen, order, dry_run=True)
             return
-        self._dry_run(seen, order.etag, self._change(seen, order))
+        spec = self._change(seen, order)
+        check_admitted(seen, spec, self._dry_run(seen, order.etag, spec)["spec"])
 
     def apply(self, order: Order) -> Operation:
         """Start the change, or return what this effect started before."""
@@ -141,20 +146,18 @@ class KubernetesPlatform:
     def operation(self, name: str) -> Operation:
         """Return how far an operation has come."""
         words = name.split("/")
-        known = len(words) in {3, 4} and words[0] == "kubernetes" and words[1] in self._workloads
-        try:
-            found = self.find(words[1], words[2]) if known else None
-        except NotDeployed:
-            if len(words) == 4:
-                return Operation(name=name, done=True, ok=True, says="it is deleted")
-            raise
-        if found is None:
+        if len(words) not in {3, 4} or words[0] != "kubernetes" or words[1] not in self._workloads:
             raise InputRejected(
-                f"operation {name!r} is unknown",
-                why="no workload here bears its stamp",
-                hint="look whether the workload was deleted and made again",
+                f"operation {name!r} is unknown", why="no workload here is its own", hint="look into services.toml"
             )
-        return found
+        try:
+            seen = self._look(words[1])
+        except NotDeployed as error:
+            deleted = len(words) == 4
+            says = "it is deleted" if deleted else f"it was deleted: {error.why}"
+            return Operation(name=name, done=True, ok=True if deleted else None, says=says)
+        says = f"{seen.workload.says} bears its stamp no more: it was deleted and made again, or replaced{_who(seen)}"
+        return self._ours(seen, words[2]) or Operation(name=name, done=True, ok=None, says=says)
 
     def restored(self, service: str, *, template: str, traffic: str) -> bool:
         """Whether template and strategy equal the prior ones, but for our stamp and the number of replicas."""
@@ -213,7 +216,11 @@ class KubernetesPlatform:
     def _dry_run(self, seen: Seen, etag: str, spec: Json) -> Json:
         """Return the object as the API server would store it."""
         steps = [*_tests(seen, etag), *_spec_steps(seen, spec)]
-        return self._api(seen.workload.service).patch(seen.workload.path, steps, dry_run=True)
+        checked = self._api(seen.workload.service).patch(seen.workload.path, steps, dry_run=True)
+        if spec["template"] != seen.spec["template"]:
+            for pod in stuck_pods(seen):
+                self._delete_pod(seen, pod, dry_run=True)
+        return checked
 
     def _start(
         self,
@@ -226,6 +233,8 @@ class KubernetesPlatform:
     ) -> Operation:
         """Check, then call once; the digest of what the server made of the template tells later whether it stands."""
         checked = self._dry_run(seen, order.etag, spec)
+        if isinstance(order, Order):
+            check_admitted(seen, spec, checked["spec"])
         made = digest(bare(checked["spec"]["template"]))
         if stamps_template:
             spec["template"]["metadata"]["annotations"][TEMPLATE] = made
@@ -277,11 +286,20 @@ class KubernetesPlatform:
         return Operation(name=f"{_name(seen, order.effect_key)}/deleted", done=False, ok=None, says="it is deleted")
 
     def _unstick(self, before: Seen) -> None:
-        """Delete the pods, as they were before the change, that a StatefulSet would wait for until they are ready."""
+        """Delete the pods, as they were before the change, that a StatefulSet would wait for until they are ready.
+
+        The change stands already, so nothing is raised: a pod that stays holds the rollout up, and that says so.
+        """
         for pod in stuck_pods(before):
-            path = f"/api/v1/namespaces/{before.workload.namespace}/pods/{pod['metadata']['name']}"
-            with suppress(InputRejected, StateConflict):  # it is gone, or another one of that name
-                self._api(before.workload.service).delete(path, uid=pod["metadata"]["uid"])
+            try:
+                self._delete_pod(before, pod)
+            except SreError as error:
+                log.warning("kubernetes.pod_not_deleted", pod=pod["metadata"]["name"], error=str(error))
+
+    def _delete_pod(self, seen: Seen, pod: Json, *, dry_run: bool = False) -> None:
+        path = f"/api/v1/namespaces/{seen.workload.namespace}/pods/{pod['metadata']['name']}"
+        with suppress(InputRejected, StateConflict):  # it is gone, or another one of that name
+            self._api(seen.workload.service).delete(path, uid=pod["metadata"]["uid"], dry_run=dry_run)
 
     def _finish(self, seen: Seen, effect_key: str) -> Operation:
         """Restore the strategy of a template that was put back under another one, if nothing else was changed since."""

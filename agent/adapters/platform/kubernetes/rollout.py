@@ -10,6 +10,8 @@ Json = dict[str, Any]
 
 RESTARTS_TOO_MANY: Final = 2
 """A container that ended so often and waits to be started again does not come up by waiting."""
+CREATING: Final = "ContainerCreating"
+"""What the kubelet says while it fetches an image or mounts a volume."""
 
 
 def progress(seen: Seen) -> tuple[bool | None, str]:
@@ -26,8 +28,8 @@ def progress(seen: Seen) -> tuple[bool | None, str]:
     if not late:
         return None, _waiting(seen, wanted)
     if any(_loading(pod) for pod in seen.pods):
-        return None, f"{late}; a container still loads, so progressDeadlineSeconds is shorter than the start"
-    why = "; ".join(part for part in (late, _refused(seen), *map(_unschedulable, seen.pods)) if part)
+        return None, f"{late}; a container still starts, so progressDeadlineSeconds is shorter than the start"
+    why = "; ".join(part for part in (late, _refused(seen), *map(_held_up, seen.pods)) if part)
     return False, why
 
 
@@ -43,8 +45,8 @@ def _complete(seen: Seen, wanted: int) -> bool:
 
 def _broken(pod: Json) -> str:
     """Return why a pod will not come up by waiting, or nothing."""
-    for container in (pod.get("status") or {}).get("containerStatuses") or []:
-        waiting: Json = (container.get("state") or {}).get("waiting") or {}
+    for container in _containers(pod):
+        waiting = _waits(container)
         if waiting.get("reason") != "CrashLoopBackOff" or int(container["restartCount"]) < RESTARTS_TOO_MANY:
             continue
         ended: Json = (container.get("lastState") or {}).get("terminated") or {}
@@ -57,11 +59,22 @@ def _broken(pod: Json) -> str:
 
 
 def _loading(pod: Json) -> bool:
-    """Whether a container runs and its startup is not over, without having failed before."""
+    """Whether a container comes up without having failed before: it runs, or its image or volume is fetched."""
     if pod_ready(pod):
         return False
-    rows = (pod.get("status") or {}).get("containerStatuses") or []
-    return any("running" in (c.get("state") or {}) and not c["restartCount"] for c in rows)
+    rows = [row for row in _containers(pod) if not row["restartCount"]]
+    return any("running" in (row.get("state") or {}) or _waits(row).get("reason") == CREATING for row in rows)
+
+
+def _containers(pod: Json) -> list[Json]:
+    """Return the statuses of a pod's containers; those that run before the others, such as a download, come first."""
+    status: Json = pod.get("status") or {}
+    return [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
+
+
+def _waits(container: Json) -> Json:
+    waiting: Json = (container.get("state") or {}).get("waiting") or {}
+    return waiting
 
 
 def _deadline_exceeded(seen: Seen) -> str:
@@ -85,9 +98,16 @@ def _unschedulable(pod: Json) -> str:
     return f"{found.get('reason')}: {found.get('message')}" if found.get("status") == "False" else ""
 
 
+def _held_up(pod: Json) -> str:
+    """Return why a pod does not come up: no node takes it, or a container cannot be started."""
+    waits = (w for w in map(_waits, _containers(pod)) if w.get("reason") not in {None, CREATING, "PodInitializing"})
+    said = (f"{w['reason']}: {w['message']}" if w.get("message") else str(w["reason"]) for w in waits)
+    return _unschedulable(pod) or next(said, "")
+
+
 def _waiting(seen: Seen, wanted: int) -> str:
     ready = sum(1 for pod in seen.pods if pod_ready(pod))
-    why = _refused(seen) or next((w for pod in seen.pods if (w := _unschedulable(pod))), "")
+    why = _refused(seen) or next((w for pod in seen.pods if (w := _held_up(pod))), "")
     return f"{ready} of {wanted} pods of the newest template are ready" + (f"; {why}" if why else "")
 
 

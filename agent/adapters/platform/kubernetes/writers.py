@@ -14,6 +14,10 @@ Json = dict[str, Any]
 ARGO_TRACKING = "argocd.argoproj.io/tracking-id"
 ARGO_INSTANCE = "argocd.argoproj.io/instance"
 ARGO_NAMESPACE = "argocd"
+ARGO_MANAGERS = frozenset({"argocd-controller", "argocd-application-controller"})
+INSTANCE = "app.kubernetes.io/instance"
+"""Argo CD before 3.0 tracks what it wrote by this label unless told otherwise, and Helm sets it too.
+Source: https://argo-cd.readthedocs.io/en/stable/user-guide/resource_tracking/, read 2026-11-22."""
 FLUX = ("kustomize.toolkit.fluxcd.io", "helm.toolkit.fluxcd.io")
 HELM_RELEASE = "meta.helm.sh/release-name"
 HELM_NAMESPACE = "meta.helm.sh/release-namespace"
@@ -80,7 +84,8 @@ def _flux(seen: Seen) -> _Found | None:
 
 def _argo(api: KubernetesApi, seen: Seen) -> _Found | None:
     tracked = annotations(seen.body).get(ARGO_TRACKING, "")
-    name = tracked.partition(":")[0] or (seen.body["metadata"].get("labels") or {}).get(ARGO_INSTANCE)
+    labels = seen.body["metadata"].get("labels") or {}
+    name = tracked.partition(":")[0] or labels.get(ARGO_INSTANCE) or (_by_argo(seen) and labels.get(INSTANCE))
     if not name:
         return None
     space, _, name = name.rpartition("_")  # applications outside Argo CD's own namespace: NAMESPACE_NAME
@@ -97,6 +102,11 @@ def _argo(api: KubernetesApi, seen: Seen) -> _Found | None:
         place=f"the repository of Argo CD application {name!r}",
         commands=(f"kubectl get application/{name} --namespace {space} --output jsonpath='{{.spec.source}}'",),
     )
+
+
+def _by_argo(seen: Seen) -> bool:
+    """Whether Argo CD is among those who wrote the object."""
+    return any(entry.get("manager") in ARGO_MANAGERS for entry in seen.body["metadata"].get("managedFields") or [])
 
 
 def _heals(api: KubernetesApi, space: str, name: str) -> bool | None:
@@ -116,7 +126,7 @@ def _helm(seen: Seen) -> _Found | None:
     release = held.get(HELM_RELEASE)
     if not release and labels.get("app.kubernetes.io/managed-by") != "Helm":
         return None
-    release = release or labels.get("app.kubernetes.io/instance") or seen.workload.name
+    release = release or labels.get(INSTANCE) or seen.workload.name
     space = held.get(HELM_NAMESPACE, seen.workload.namespace)
     return _Found(
         who=f"Helm release {release!r}: its next upgrade reverts the change",

@@ -67,6 +67,11 @@ def test_a_refusal_names_whom_to_ask(message: str, hint: str) -> None:
     assert hint in error.hint
 
 
+def test_expired_credentials_are_no_missing_right() -> None:
+    error = exceptions.ApiException(status=401, reason="Unauthorized")
+    assert "log in to the cluster again" in translated(error, "it was not read").hint
+
+
 def test_causes_that_the_message_leaves_out_are_told() -> None:
     """And nothing that is said already is said twice."""
     causes = [{"message": "first"}, {"message": "a cause"}]

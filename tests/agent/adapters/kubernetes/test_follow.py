@@ -1,12 +1,8 @@
 """The watch against a real API server: every change once, whatever happens to the connection in between."""
 
 import http.server
-import json
-import select
-import socket
 import threading
 import time
-from contextlib import suppress
 from itertools import pairwise
 
 import pytest
@@ -17,68 +13,16 @@ from agent.adapters.kubernetes.client import KubernetesApi, connect
 from agent.adapters.kubernetes.follow import FIRST_WAIT_S, Following
 from agent.errors import DependencyFailed
 from agent.ports.cluster import Seen
+from tests import kube
 from tests.agent.adapters.kubernetes.test_client import server
 
 pytestmark = pytest.mark.xdist_group("kube")
 LIMIT_S = 30.0
 
 
-class Cable:
-    """What lies between us and the API server; it can be cut, and put back."""
-
-    def __init__(self, port):
-        self.port_of_server = port
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        self.whole = threading.Event()
-        self.whole.set()
-        self.pairs = []
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self):
-        while True:
-            try:
-                near, _ = self.listener.accept()
-            except OSError:
-                return
-            if not self.whole.is_set():
-                near.close()
-                continue
-            far = socket.create_connection(("127.0.0.1", self.port_of_server))
-            self.pairs.append((near, far))
-            threading.Thread(target=self._carry, args=(near, far), daemon=True).start()
-
-    def _carry(self, near, far):
-        with suppress(OSError, ValueError):
-            while True:
-                for one in select.select([near, far], [], [])[0]:
-                    data = one.recv(65_536)
-                    if not data:
-                        raise OSError
-                    (far if one is near else near).sendall(data)
-        for one in (near, far):
-            with suppress(OSError):
-                one.close()
-
-    def cut(self):
-        self.whole.clear()
-        for pair in self.pairs:
-            for one in pair:
-                with suppress(OSError):
-                    one.shutdown(socket.SHUT_RDWR)
-        self.pairs.clear()
-
-    def mend(self):
-        self.whole.set()
-
-    def close(self):
-        self.listener.close()
-        self.cut()
-
-
 @pytest.fixture
 def cable(kube_plane):
-    made = Cable(kube_plane.ports["kube-apiserver"])
+    made = kube.Cable(kube_plane.ports["kube-apiserver"])
     yield made
     made.close()
 
@@ -86,11 +30,7 @@ def cable(kube_plane):
 @pytest.fixture
 def api(kube_plane, cable, tmp_path):
     """A client that reaches the API server through the cable."""
-    config = json.loads(kube_plane.kubeconfig.read_text())
-    config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{cable.port}"
-    path = tmp_path / "kubeconfig"
-    path.write_text(json.dumps(config))
-    return KubernetesApi(lambda: connect(kubeconfig=str(path)))
+    return cable.api(kube_plane, tmp_path / "kubeconfig")
 
 
 class Heard:

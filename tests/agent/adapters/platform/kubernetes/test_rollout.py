@@ -19,6 +19,14 @@ def waiting(message: str) -> dict:
     return {"metadata": {"name": "gemma-2"}, "status": {"conditions": [condition]}}
 
 
+def downloading(**row: object) -> dict:
+    """A pod whose weights are fetched by a container that runs before the server."""
+    before = pod(**{"name": "gemma-3", **row})
+    fetches = before["status"].pop("containerStatuses")
+    later = pod(state={"waiting": {"reason": "PodInitializing"}})["status"]
+    return before | {"status": later | {"initContainerStatuses": fetches}}
+
+
 STATES = {
     "up": ({"status": UP, "pods": (pod(ready=True),)}, True, "1 of 1 pods are ready"),
     "counted and not ready": ({"status": UP, "pods": (pod(),)}, None, "0 of 1"),
@@ -41,6 +49,20 @@ STATES = {
         "0 of 1",
     ),
     "a deadline shorter than the load": ({"status": LATE, "pods": (pod(),)}, None, "progressDeadlineSeconds is shorter"),
+    "an image that is still fetched": (
+        {"status": LATE, "pods": (pod(state={"waiting": {"reason": "ContainerCreating"}}),)}, None, "still starts"),
+    "a download before the server": ({"status": LATE, "pods": (downloading(),)}, None, "still starts"),
+    "a download that fails": ({"pods": (downloading(restartCount=4, **LOOP),)}, False, "OOMKilled"),
+    "no image": (
+        {"status": LATE, "pods": (pod(state={"waiting": {"reason": "ImagePullBackOff", "message": "Back-off x"}}),)},
+        False,
+        "late; ImagePullBackOff: Back-off x",
+    ),
+    "no such Secret": (
+        {"pods": (pod(state={"waiting": {"reason": "CreateContainerConfigError", "message": 'secret "hf" not found'}}),)},
+        None,
+        'CreateContainerConfigError: secret "hf" not found',
+    ),
     "a quota": (
         {"status": {"conditions": [*LATE["conditions"],
             {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "exceeded quota: gpus"}]}},

@@ -22,6 +22,10 @@ class Applications:
 
 
 TRACKED = {"annotations": {"argocd.argoproj.io/tracking-id": "llm:apps/Deployment:llm/gemma"}}
+ARGO_2 = {
+    "labels": {"app.kubernetes.io/instance": "llm"},
+    "managedFields": [{"manager": "argocd-application-controller", "operation": "Update"}],
+}
 OWNER = {"kind": "InferenceService", "name": "gemma", "uid": "o", "controller": True}
 SYNC = {"syncPolicy": {"automated": {"selfHeal": True}}}
 CASES = {
@@ -35,6 +39,8 @@ CASES = {
     "Argo CD, switched off": (TRACKED, {"spec": {"syncPolicy": {"automated": {"selfHeal": True, "enabled": False}}}}, ("without", False)),
     "Argo CD, unread": (TRACKED, {"denied": True}, ("could not be read", True)),
     "Argo CD, no such application": (TRACKED, {}, ("could not be read", True)),
+    "Argo CD before 3.0": (ARGO_2, {"spec": SYNC}, ("Argo CD application 'llm', which reverts", True)),
+    "that label of anybody else": ({"labels": ARGO_2["labels"]}, {"spec": SYNC}, None),
     "Helm": ({"annotations": {"meta.helm.sh/release-name": "stack"}}, {}, ("Helm release 'stack'", False)),
     "Helm by its label": ({"labels": {"app.kubernetes.io/managed-by": "Helm"}}, {}, ("Helm release 'gemma'", False)),
     "Helm under Argo CD": (
