@@ -20,6 +20,7 @@ from agent.stages.shared.other_changes import yields_to
 from agent.stages.shared.outcome import StageOutcome
 
 IF_UNANSWERED: Final = "If nobody answers, nothing is changed and the trouble goes on; you are told when it expires."
+ASKED_WITH_KEY: Final = frozenset({"cloud_run", "kubernetes"})
 REQUEST_UNANSWERED: Final = "If nobody answers, nothing is changed and the request is closed."
 
 
@@ -66,7 +67,7 @@ def _no_budget(_: tuple[Action, ...]) -> str:
 
 def locked(context: StageContext, live: Live | None, proposal: Proposal) -> str:
     """Say beforehand that a change could not be verified, because the server wants a key that nobody named to us."""
-    if live is None or live.platform != "cloud_run" or proposal.rollout is Rollout.BY_PERSON:
+    if live is None or live.platform not in ASKED_WITH_KEY or proposal.rollout is Rollout.BY_PERSON:
         return ""
     watched = context.rules.services.watched(live.service)
     words, names = flag_map((*live.config.command, *live.config.args)), {e.name for e in live.config.env}

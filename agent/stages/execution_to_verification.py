@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from agent.core.change.execution import EffectKind
 from agent.core.change.expected_speed import compare_with_prediction, judge_by_need
 from agent.core.change.startup_figures import with_speed
 from agent.core.change.verification import (
@@ -18,6 +19,7 @@ from agent.core.incident.incident import Incident
 from agent.core.intake.signal import Signal
 from agent.core.plan.action import LifecycleOperation
 from agent.core.plan.lifecycle import ends_service, lifecycle_of
+from agent.core.planning.replacement import BESIDE_THE_TEMPLATE
 from agent.core.text.safe_text import shortened
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused
 from agent.ports.bus import Message, Topic
@@ -138,9 +140,21 @@ def _needed(context: StageContext, service: str) -> frozenset[Check]:
 
 
 def _silence(context: StageContext, incident: Incident, revision: str, now: datetime) -> Measurement:
-    """Whether the new revision has said nothing of a failure; its signals were stored as evidence."""
-    names = {revision, incident.require_execution().revision_native or revision}
-    loud = [s for s in context.store.signals(incident.id) if s.revision in names and _fails(context, s)]
+    """Whether the new revision has said nothing of a failure; its signals were stored as evidence.
+
+    Where the change left the template alone, the platform calls the revision as before, and what it said before the
+    change is the trouble that the change was made for.
+    """
+    native = incident.require_execution().revision_native
+    kept = all(isinstance(action, BESIDE_THE_TEMPLATE) for action in incident.require_plan().actions)
+    since = incident.require_effect(EffectKind.APPLY).intended_at if kept else None
+
+    def is_new(signal: Signal) -> bool:
+        if signal.revision is None or signal.revision not in {revision, native}:
+            return False
+        return signal.revision == revision or since is None or signal.at >= since
+
+    loud = [s for s in context.store.signals(incident.id) if is_new(s) and _fails(context, s)]
     if loud:
         return Measurement(check=Check.SILENCE, good=False, says=f"it failed again: {loud[0].text[:300]}", at=now)
     return Measurement(check=Check.SILENCE, good=True, says="no line of a failure from the new revision", at=now)

@@ -45,8 +45,7 @@ def undo(context: StageContext, incident: Incident) -> StageOutcome:
         if made is not None and lifecycle_of(incident.require_plan().actions) is LifecycleOperation.DELETE:
             raise effect_refused(incident, "a deletion cannot be undone")
         if made is None and not removing:
-            close_effect(context, incident, EffectKind.APPLY, "it was rolled back before it was made")
-            return rolled_back(context, incident, "the change was never made", now)
+            return _without_trace(context, incident, platform, now)
         intent = stored_intent(context, incident, EffectKind.ROLL_BACK) or _intend(context, incident, platform, now)
         if intent.closed:
             raise effect_refused(incident, f"it was refused before: {intent.closed}")
@@ -56,6 +55,19 @@ def undo(context: StageContext, incident: Incident) -> StageOutcome:
     if effect is None or (effect.key, effect.etag) != (intent.key, intent.etag):
         return _show(context, incident, intent, now)
     return _perform(context, incident, intent, now)
+
+
+def _without_trace(context: StageContext, incident: Incident, platform: Platform, now: datetime) -> StageOutcome:
+    """Nothing bears the stamp of our change: it was never made, or somebody replaced what bore it.
+
+    Raises:
+        PolicyRefused: It was made; a person looks at what stands there now.
+    """
+    if incident.require_effect(EffectKind.APPLY).operation is not None:
+        _still_ours(context, incident, platform, now)
+        raise effect_refused(incident, "nothing bears the stamp of our change any more, so somebody replaced it")
+    close_effect(context, incident, EffectKind.APPLY, "it was rolled back before it was made")
+    return rolled_back(context, incident, "the change was never made", now)
 
 
 def _perform(context: StageContext, incident: Incident, intent: Intent, now: datetime) -> StageOutcome:
@@ -104,7 +116,8 @@ def _still_ours(context: StageContext, incident: Incident, platform: Platform, n
     shifted = applied.staged and stored_intent(context, incident, EffectKind.SHIFT) is not None
     drift = drift_since(applied, live, shifted=shifted)
     if drift:
-        raise effect_refused(incident, drift)
+        by = f" (last changed by {live.changed_by!r})" if live.changed_by else ""
+        raise effect_refused(incident, drift + by)
     return applied, live
 
 

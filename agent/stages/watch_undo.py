@@ -2,11 +2,12 @@
 
 from datetime import datetime, timedelta
 
-from agent.core.change.execution import Effect, EffectKind, EffectState, Execution
+from agent.core.change.execution import Effect, EffectKind, EffectState
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.core.text.safe_text import shortened
-from agent.errors import InputRejected, PolicyRefused
+from agent.errors import DependencyFailed, InputRejected, PolicyRefused
+from agent.ports.platform import Operation, Platform
 from agent.ports.stage_context import StageContext
 from agent.stages.shared.commit import poll_again, save
 from agent.stages.shared.effects import poll_operation
@@ -36,7 +37,7 @@ def watch_undo(context: StageContext, incident: Incident) -> StageOutcome:
         return give_up(
             context, done, f"the prior template is back but does not come up: {shortened(operation.says, 300)}", now
         )
-    return rolled_back(context, done, _is_back(execution), now)
+    return rolled_back(context, done, _is_back(done, operation, platform), now)
 
 
 def _go_on(context: StageContext, incident: Incident, effect: Effect, what: str, now: datetime) -> StageOutcome:
@@ -46,15 +47,27 @@ def _go_on(context: StageContext, incident: Incident, effect: Effect, what: str,
     return StageOutcome.NOTED
 
 
-def _is_back(execution: Execution) -> str:
+def _is_back(incident: Incident, operation: Operation, platform: Platform) -> str:
+    execution = incident.require_execution()
     if not execution.prior_template:
         return "what the change created is removed again"
-    if execution.prior_ready is not False:
+    if execution.prior_ready is not False or operation.ok is True:
         return "the prior template serves again"
     older = execution.served_by_older
-    if older is not None:
+    if older is not None and _serves(platform, incident.service, older):
         return f"the prior template is back; it did not come up before either, and {older} serves as before"
+    if older is not None:
+        gone = f"{older}, which served before, was ended by the change and is not known to serve again"
+        return f"the prior template is back; it did not come up before either; {gone}"
     return "the prior template is back; it did not serve before either, so the service is still down"
+
+
+def _serves(platform: Platform, service: str, revision: str) -> bool:
+    """Whether that revision serves now, as far as the platform says."""
+    try:
+        return platform.describe(service).latest_ready_revision == revision
+    except (DependencyFailed, InputRejected, PolicyRefused):
+        return False
 
 
 def rolled_back(context: StageContext, incident: Incident, what: str, now: datetime) -> StageOutcome:

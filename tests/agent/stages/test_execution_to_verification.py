@@ -1,13 +1,23 @@
 """A verdict rests on measurements; none of them is no success."""
 
+from datetime import timedelta
+
 import pytest
 
+from agent.core.change.execution import EffectKind
 from agent.core.change.verification import Check, Measurement, Verdict
+from agent.core.intake.signal import Signal, Source
+from agent.core.plan.action import SetConcurrency, SetStrategy
+from agent.core.service.serving import Strategy
+from agent.ports.store import Change
 from agent.stages.call_platform import call_platform
 from agent.stages.decision_to_execution import begin_execution
 from agent.stages.execution_to_verification import execution_to_verification
 from agent.stages.shared.outcome import StageOutcome
 from agent.stages.watch_operation import watch_operation
+from tests.agent.stages.conftest import SERVICE
+
+RECREATE = SetStrategy(strategy=Strategy(kind="Recreate"))
 
 
 @pytest.fixture
@@ -40,3 +50,27 @@ def test_a_wrong_answer_is_enough_at_once(up):
     up.platform.measured = (wrong,)
     up.run(execution_to_verification, as_tick=True)
     assert (up.now().verification.verdict, up.now().verification.why) == (Verdict.NOT_RECOVERED, "empty answer")
+
+
+SAID = {
+    "before a change of the strategy": (RECREATE, -5, None),
+    "after it": (RECREATE, 5, Verdict.NOT_RECOVERED),
+    "of a new template at any time": (SetConcurrency(concurrency=2), -5, Verdict.NOT_RECOVERED),
+}
+
+
+@pytest.mark.parametrize(("action", "after_s", "verdict"), SAID.values(), ids=SAID)
+def test_what_a_revision_said_before_the_change_is_no_failure_of_the_change(up, action, after_s, verdict):
+    """Where the template stays, the platform calls the revision as before; its old trouble is why the change was made."""
+    now = up.now()
+    at = now.effect(EffectKind.APPLY).intended_at + timedelta(seconds=after_s)
+    told = Signal(
+        key="k", source=Source.PLATFORM_LOG, service=SERVICE, platform="kubernetes", revision="svc-5d4f", at=at,
+        text="FailedScheduling: 0/1 nodes are available: 1 Insufficient nvidia.com/gpu.",
+    )  # fmt: skip
+    named = now.execution.with_(revision_native="svc-5d4f")
+    changed = now.with_(execution=named, plan=now.plan.with_(actions=(action,)))
+    up.executor.store.commit(Change(incident=changed, signals=(told,)))
+    up.good()
+    up.run(execution_to_verification, as_tick=True)
+    assert up.now().verification.verdict is verdict

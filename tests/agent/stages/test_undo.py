@@ -18,6 +18,10 @@ from agent.stages.watch_undo import watch_undo
 @pytest.fixture
 def failed(bench):
     """A change whose rollout failed."""
+    return fail(bench)
+
+
+def fail(bench):
     bench.approved()
     bench.run(begin_execution)
     bench.run(call_platform)
@@ -38,12 +42,46 @@ def test_the_prior_template_is_put_back_and_compared(failed):
     assert (failed.now().phase, failed.platform.live.template) == (Phase.ROLLED_BACK, '{"was":1}')
 
 
+OLDER = {
+    "as before": ("svc-0", False, "and svc-0 serves as before"),
+    "ended by the change": (None, False, "svc-0, which served before, was ended by the change"),
+    "what came up this time": ("svc-1", True, "the prior template serves again"),
+}
+
+
+@pytest.mark.parametrize(("serves", "ok", "says"), OLDER.values(), ids=OLDER)
+def test_what_serves_after_the_way_back_is_looked_at(bench, serves, ok, says):
+    """A strategy that frees an accelerator ends the older revision; nobody is told that it serves as before."""
+    bench.platform.live = bench.platform.live.with_(ready=False, latest_ready_revision="svc-0")
+    failed = fail(bench)
+    failed.run(undo)
+    failed.run(undo)
+    failed.platform.ends("restore", ok=ok)
+    failed.platform.live = failed.platform.live.with_(latest_ready_revision=serves)
+    failed.run(watch_undo, as_tick=True)
+    assert failed.now().phase is Phase.ROLLED_BACK
+    assert says in failed.now().ended_why
+
+
 def test_what_somebody_changed_since_is_left_alone(failed):
     failed.platform.somebody_else()
     failed.run(undo)
     assert failed.now().phase is Phase.ESCALATED
     assert "somebody changed 'svc' since" in failed.now().ended_why
     assert failed.platform.calls == ["apply"]
+
+
+REPLACED = {"made again": ({"uid": "v"}, "deleted and made again"), "stamp gone": ({}, "nothing bears the stamp")}
+
+
+@pytest.mark.parametrize(("how", "why"), REPLACED.values(), ids=REPLACED)
+def test_a_change_that_somebody_replaced_was_made_all_the_same(failed, how, why):
+    """The rollout was seen to start, so "never made" would be false; a person looks at what stands there."""
+    failed.platform.made.clear()
+    failed.platform.live = failed.platform.live.with_(**how)
+    failed.run(undo)
+    assert (failed.now().phase, failed.platform.calls) == (Phase.ESCALATED, ["apply"])
+    assert why in failed.now().ended_why
 
 
 def test_a_change_of_yesterday_is_a_persons_work(failed):
