@@ -336,7 +336,6 @@ def _strategy(_s: str, _d: Diagnosis, live: Live, _f: Capacity) -> Iterator[Cand
     yield Candidate(
         actions=(SetStrategy(strategy=freeing),),
         why="the new pod waits for an accelerator that the old one holds; then the old one ends first",
-        notes=("the old pod ends at once: until the new one is ready, one instance less answers",),
     )
 
 
@@ -364,6 +363,7 @@ def _by_person(service: str, diagnosis: Diagnosis, live: Live | None, platform: 
         live.platform if live else platform,
         log_path=live.log_path if live else None,
         config=live.config if live else None,
+        at=live.cluster_object if live else "",
     )
     return Candidate(
         actions=(ForPerson(action=fix, instruction=text, commands=commands, undo=undo),),

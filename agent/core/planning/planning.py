@@ -217,7 +217,7 @@ def _outlook(
         return (*risk_of(operation, live), undo_of(service, operation, live), takes)
     risk, reasons = _risk(about.incident, live, fits[1], fits[0], proven, computed=candidate.fit is not None)
     after = applied(live.config, candidate.actions)
-    return risk, reasons, _undo(live), about.fits.takes_away(service, live.config, after, usd_per_h=prices)
+    return risk, reasons, _undo(live, after), about.fits.takes_away(service, live.config, after, usd_per_h=prices)
 
 
 def _suited(about: Known, candidate: Candidate) -> Candidate:
@@ -365,8 +365,11 @@ def _risk(
     return (Risk.MEDIUM if reasons else Risk.LOW), tuple(reasons)
 
 
-def _undo(live: Live) -> str:
+def _undo(live: Live, after: ServingConfig) -> str:
     serving, older = live.latest_ready_revision, live.served_by_older
     state = f"{serving} served before it" if serving and live.ready else "it did not serve before either"
-    state = f"it did not come up before either, and {older} serves meanwhile" if older else state
+    if older:
+        ended = after.strategy != live.config.strategy  # so that its accelerator is free for the new one
+        then = "is ended by the change and does not come back by itself" if ended else "serves meanwhile"
+        state = f"it did not come up before either, and {older} {then}"
     return f"the template of generation {live.generation} is put back byte by byte, and the traffic as it was; {state}"

@@ -45,7 +45,7 @@ def strategy_without_spare(live: Live, actions: tuple[Action, ...] = ()) -> Stra
 def with_room(candidate: Candidate, service: str, live: Live, fits: Capacity) -> Candidate:
     """Return the candidate with the strategy that it needs to come up, and what that costs; the same where none is."""
     if all(isinstance(a, BESIDE_THE_TEMPLATE) for a in candidate.actions):
-        return candidate
+        return _freeing(candidate, service, live, fits)
     strategy = strategy_without_spare(live, candidate.actions)
     if strategy is None:
         return candidate
@@ -57,16 +57,31 @@ def with_room(candidate: Candidate, service: str, live: Live, fits: Capacity) ->
     )
 
 
+def _freeing(candidate: Candidate, service: str, live: Live, fits: Capacity) -> Candidate:
+    """Return the candidate with what it costs to end the old pod that a waiting rollout has left alone so far."""
+    after = applied(live.config, candidate.actions)
+    before, now = live.config.strategy, after.strategy
+    if live.ready or before is None or now is None or not before.needs_spare(live.config.max_instances or 1):
+        return candidate
+    note = _downtime(service, live, after, now, fits)
+    if now.needs_spare(after.max_instances or 1) or note in candidate.notes:
+        return candidate
+    return replace(candidate, notes=(*candidate.notes, note))
+
+
 def _downtime(service: str, live: Live, after: ServingConfig, strategy: Strategy, fits: Capacity) -> str:
     """Say what the strategy costs while it is carried out."""
     why = "no accelerator is spare, so the old pod ends before the new one starts"
-    if not live.ready and live.served_by_older is None:
+    older = live.latest_ready_revision if live.latest_ready_revision != live.latest_created_revision else None
+    if not live.ready and older is None:
         return f"{why}; the service is down already"
     start = fits.start_up(service, after, seen_s=None)
-    lasts = f"about {start.seconds:,.0f} s ({start.says})" if start is not None else "until the new pod is ready"
+    lasts = f"for about {start.seconds:,.0f} s ({start.says})" if start is not None else "until the new pod is ready"
+    if strategy.kind == "Recreate" and not live.ready:
+        return f"{why}: {older} serves now and is ended; the service is down {lasts}"
     if strategy.kind == "Recreate":
-        return f"{why}: the service is down for {lasts}, and for as long again if the change is undone"
-    return f"{why}: one pod less answers for {lasts} for each pod"
+        return f"{why}: the service is down {lasts}, and for as long again if the change is undone"
+    return f"{why}: one pod less answers {lasts}, for each pod"
 
 
 def for_writer(candidate: Candidate, service: str, live: Live, fits: Capacity) -> Candidate:
@@ -121,7 +136,10 @@ def patch_of(live: Live, after: ServingConfig, writer: ConfigWriter) -> str:
         new: Probe | None = getattr(after, name)
         if new != getattr(before, name):
             container[field] = _probe(new) if new is not None else None
-    spec: Json = {"template": {"spec": {"containers": [container]}}} if len(container) > 1 else {}
+    pod: Json = {"containers": [container]} if len(container) > 1 else {}
+    if after.termination_grace_s != before.termination_grace_s:
+        pod["terminationGracePeriodSeconds"] = after.termination_grace_s
+    spec: Json = {"template": {"spec": pod}} if pod else {}
     if after.max_instances != before.max_instances:
         spec["replicas"] = after.max_instances
     if after.strategy != before.strategy and after.strategy is not None:

@@ -3,7 +3,7 @@
 import json
 import shlex
 
-from agent.core.planning.runbook_commands import YOURS, Commands, commands_for
+from agent.core.planning.runbook_commands import YOURS, Commands, commands_for, named
 from agent.core.service.serving import ServingConfig
 
 _SAYS = {
@@ -31,7 +31,7 @@ _SAYS = {
 
 _LOGS = {
     "cloud_run": "gcloud run services logs read {service} --limit 2000",
-    "kubernetes": "kubectl logs deployment/{service} --previous --tail 2000",
+    "kubernetes": "kubectl logs {service} --previous --tail 2000",
     "container_apps": "az containerapp logs show --name {service} --type console --tail 300",
     "tpu_vm": "docker logs --tail 2000 {service}",
     "ec2": "docker logs --tail 2000 {service}",
@@ -46,6 +46,7 @@ def instruction(
     *,
     log_path: str | None = None,
     config: ServingConfig | None = None,
+    at: str = "",
 ) -> tuple[str, tuple[str, ...], str]:
     """Return the instruction, the commands (what to read first, then what to do), and how to undo it.
 
@@ -56,6 +57,7 @@ def instruction(
         platform: The platform, where it is known.
         log_path: The file that holds the server's log, where it is known; it wins over the platform's own way.
         config: What the service runs, where it could be described.
+        at: Which object of a cluster it is, where it could be described.
 
     Returns:
         Sentence, quoted commands, undo; the commands are read by a person and never run by us.
@@ -69,10 +71,11 @@ def instruction(
         said = f"Set the environment variable {words[1]} and start the server again."
     text = said or f"Look into {class_}: {fix.replace('_', ' ')}."
     command = _LOGS.get(platform or "", "")
-    commands = (command.format(service=shlex.quote(service)),) if command else ()
+    name = named(service, at) if platform == "kubernetes" else shlex.quote(service)
+    commands = (command.format(service=name),) if command else ()
     if log_path is not None:
         commands = (f"tail -n 2000 {shlex.quote(log_path)}",)
-    how = commands_for(words[0], service, platform, config)
+    how = commands_for(words[0], service, platform, config, class_=class_, at=at)
     if how is None:
         return text, commands, "put the former setting back"
     return " ".join(part for part in (text, how.note, YOURS) if part), (*commands, *how.do), how.undo
@@ -94,8 +97,8 @@ def change_commands(platform: str | None, service: str, before: tuple[str, ...],
         container = '{"name":"\'"$CONTAINER"\'","args":' + json.dumps(list(after)).replace("'", "'\\''") + "}"
         patch = '{"spec":{"template":{"spec":{"containers":[' + container + "]}}}}"
         return Commands(
-            do=(f"kubectl patch deployment/{name} --type strategic --patch {_single(patch)}",),
-            undo=f"kubectl rollout undo deployment/{name}",
+            do=(f"kubectl patch {named(service, '')} --type strategic --patch {_single(patch)}",),
+            undo=f"kubectl rollout undo {named(service, '')}",
         )
     return Commands(do=(f"vllm {shlex.join(after)}",), undo=f"vllm {shlex.join(before)}")
 

@@ -32,7 +32,9 @@ class Commands:
 Steps = Callable[[str, ServingConfig], Commands]
 
 
-def commands_for(fix: str, service: str, platform: str | None, config: ServingConfig | None) -> Commands | None:
+def commands_for(
+    fix: str, service: str, platform: str | None, config: ServingConfig | None, *, class_: str = "", at: str = ""
+) -> Commands | None:
     """Return the commands of a fix on a platform, or None where there are none to give.
 
     Args:
@@ -40,9 +42,17 @@ def commands_for(fix: str, service: str, platform: str | None, config: ServingCo
         service: The service; any text, quoted here.
         platform: Where it runs.
         config: What it runs, where somebody could describe it.
+        class_: The failure class, where it asks for other commands than the fix alone.
+        at: Which object of a cluster it is, where somebody could describe it; see ``Live.cluster_object``.
     """
-    make = _STEPS.get((platform or "", fix))
-    return make(shlex.quote(service), config or ServingConfig()) if make is not None else None
+    make = _OF_CLASS.get((platform or "", fix, class_)) or _STEPS.get((platform or "", fix))
+    name = named(service, at) if platform == "kubernetes" else shlex.quote(service)
+    return make(name, config or ServingConfig()) if make is not None else None
+
+
+def named(service: str, at: str) -> str:
+    """Return how kubectl takes the object of a service."""
+    return at or f'deployment/{shlex.quote(service)} --namespace "$NAMESPACE"'
 
 
 def _run(name: str, words: str) -> str:
@@ -159,11 +169,15 @@ def _fixed(*do: str, undo: str, note: str = "") -> Steps:
     return make
 
 
-_K8S_IMAGE = _fixed(
-    'kubectl set image deployment/@NAME@ "$CONTAINER=$IMAGE"', undo="kubectl rollout undo deployment/@NAME@"
+_K8S_POD = 'kubectl patch @NAME@ --type strategic --patch \'{"spec":{"template":{"spec":@POD@}}}\''
+_SHM = (
+    '{"volumes":[{"name":"dshm","emptyDir":{"medium":"Memory","sizeLimit":"\'"$SIZE"\'"}}],'
+    '"containers":[{"name":"\'"$CONTAINER"\'","volumeMounts":[{"name":"dshm","mountPath":"/dev/shm"}]}]}'
 )
+_PULL = '{"imagePullSecrets":[{"name":"\'"$PULL_SECRET"\'"}]}'
+_K8S_IMAGE = _fixed('kubectl set image @NAME@ "$CONTAINER=$IMAGE"', undo="kubectl rollout undo @NAME@")
 _K8S_ACCESS = _fixed(
-    "kubectl get deployment/@NAME@ --output jsonpath='{.spec.template.spec.serviceAccountName}'",
+    "kubectl get @NAME@ --output jsonpath='{.spec.template.spec.serviceAccountName}'",
     _grant("add", '"gs://$BUCKET"'),
     undo=_grant("remove", '"gs://$BUCKET"'),
     note="RUNTIME_ACCOUNT is the Google account that this Kubernetes account acts as.",
@@ -221,31 +235,43 @@ _STEPS: dict[tuple[str, str], Steps] = {
     ("kubernetes", "fix_image_or_driver"): _K8S_IMAGE,
     ("kubernetes", "upgrade_version"): _K8S_IMAGE,
     ("kubernetes", "none_code_bug"): _fixed(
-        "kubectl rollout history deployment/@NAME@",
-        "kubectl rollout undo deployment/@NAME@",
-        undo="kubectl rollout undo deployment/@NAME@",
+        "kubectl rollout history @NAME@",
+        "kubectl rollout undo @NAME@",
+        undo="kubectl rollout undo @NAME@",
     ),
     ("kubernetes", "fix_mount_permissions"): _K8S_ACCESS,
     ("kubernetes", "fix_quota"): _fixed(
         'kubectl describe resourcequota --namespace "$NAMESPACE"',
-        "kubectl scale deployment/@NAME@ --replicas 1",
-        undo='kubectl scale deployment/@NAME@ --replicas "$FORMER_REPLICAS"',
+        "kubectl scale @NAME@ --replicas 1",
+        undo='kubectl scale @NAME@ --replicas "$FORMER_REPLICAS"',
     ),
     ("kubernetes", "fix_auth_token"): _fixed(
-        'kubectl get secret "$SECRET" --output yaml > secret.before',
-        'kubectl create secret generic "$SECRET" --from-file "$KEY=$TOKEN_FILE" --dry-run=client --output yaml'
+        'kubectl get secret "$SECRET" --namespace "$NAMESPACE" --output yaml > secret.before',
+        'kubectl create secret generic "$SECRET" --namespace "$NAMESPACE" --from-file "$KEY=$TOKEN_FILE"'
+        " --dry-run=client --output yaml"
         " | kubectl apply --filename -",
-        "kubectl rollout restart deployment/@NAME@",
-        undo="kubectl apply --filename secret.before && kubectl rollout restart deployment/@NAME@",
+        "kubectl rollout restart @NAME@",
+        undo="kubectl apply --filename secret.before && kubectl rollout restart @NAME@",
         note="secret.before holds the former token: remove it afterwards.",
     ),
     ("kubernetes", "set_strategy"): _fixed(
-        "kubectl get deployment/@NAME@ --output jsonpath='{.spec.strategy}' > strategy.before",
-        'kubectl patch deployment/@NAME@ --patch \'{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}\'',
-        "kubectl rollout status deployment/@NAME@",
-        undo="kubectl patch deployment/@NAME@ --patch"
-        ' "$(printf \'{"spec":{"strategy":%s}}\' "$(cat strategy.before)")"',
+        "kubectl get @NAME@ --output jsonpath='{.spec.strategy}' > strategy.before",
+        'kubectl patch @NAME@ --patch \'{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}\'',
+        "kubectl rollout status @NAME@",
+        undo='kubectl patch @NAME@ --patch "$(printf \'{"spec":{"strategy":%s}}\' "$(cat strategy.before)")"',
         note="Each update then has a gap: the old replica ends before the new one is ready.",
+    ),
+    ("kubernetes", "increase_disk"): _fixed(
+        'kubectl set resources @NAME@ --containers "$CONTAINER"'
+        ' --requests "ephemeral-storage=$SIZE" --limits "ephemeral-storage=$SIZE"',
+        undo="kubectl rollout undo @NAME@",
+        note="Where the node's own disk is full, it needs a larger one, or caches and weights a volume of their own.",
+    ),
+    ("kubernetes", "set_shm_size"): _fixed(
+        "kubectl get @NAME@ --output jsonpath='{.spec.template.spec.volumes}'",
+        _K8S_POD.replace("@POD@", _SHM),
+        undo="kubectl rollout undo @NAME@",
+        note="A volume that is mounted at /dev/shm already gets the larger size instead; both count as memory.",
     ),
     ("kubernetes", "redownload_weights"): lambda _n, c: _run_weights("", c),
     ("container_apps", "fix_image_or_driver"): _APP_IMAGE,
@@ -280,3 +306,14 @@ _STEPS: dict[tuple[str, str], Steps] = {
     ),
     **{(platform, fix): make for platform in ("tpu_vm", "ec2") for fix, make in _DOCKER.items()},
 }
+
+_OF_CLASS: dict[tuple[str, str, str], Steps] = {
+    ("kubernetes", "fix_auth_token", "image_pull_failed"): _fixed(
+        'kubectl create secret docker-registry "$PULL_SECRET" --namespace "$NAMESPACE"'
+        ' --from-file ".dockerconfigjson=$DOCKER_CONFIG"',
+        _K8S_POD.replace("@POD@", _PULL),
+        undo='kubectl rollout undo @NAME@ && kubectl delete secret "$PULL_SECRET" --namespace "$NAMESPACE"',
+        note="DOCKER_CONFIG is a config.json that a login to this registry wrote.",
+    ),
+}
+"""Where a fix means something else for one class: here the token is the registry's, not the model hub's."""

@@ -413,7 +413,7 @@ def test_a_platform_without_an_adapter_is_known_by_its_signals() -> None:
     asked = incident("auth", "fix_auth_token").with_(platform="kubernetes")
     found = propose(asked, None, Arithmetic(), load_default_policy())
     assert found is not None
-    assert found.actions[0].commands[0] == "kubectl logs deployment/s --previous --tail 2000"
+    assert found.actions[0].commands[0] == 'kubectl logs deployment/s --namespace "$NAMESPACE" --previous --tail 2000'
     assert found.undo.startswith("kubectl ")
 
 

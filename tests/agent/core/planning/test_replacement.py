@@ -14,6 +14,7 @@ from agent.core.plan.action import (
     SetScaling,
     SetStartupProbe,
     SetStrategy,
+    SetTerminationGrace,
     applied,
 )
 from agent.core.plan.capacity import StartUp
@@ -97,6 +98,17 @@ def test_a_change_brings_the_strategy_that_it_needs_and_says_the_downtime() -> N
     assert down.notes[-1].endswith("the service is down already")
 
 
+def test_the_strategy_that_frees_a_waiting_rollout_says_what_it_ends() -> None:
+    """The old pod has served all the while; of a service that nothing waits for, the strategy alone ends no pod."""
+    recreate = Candidate(actions=(SetStrategy(strategy=Strategy(kind="Recreate")),), why="w")
+    for ready in (None, False):
+        waits = live(ready=ready, latest_ready_revision="old", latest_created_revision="new")
+        one = with_room(recreate, "gemma", waits, Fits())
+        assert one.notes[-1].endswith("old serves now and is ended; the service is down until the new pod is ready")
+        assert with_room(one, "gemma", waits, Fits()) == one
+    assert with_room(recreate, "gemma", live(), Fits()) is recreate
+
+
 KEPT = {
     "a spare card": (live(spare_accelerator=True), SHORTER),
     "no card at all": (live().with_(config=live().config.with_(accelerator=None)), SHORTER),
@@ -152,11 +164,14 @@ def test_a_patch_says_what_differs_and_no_more() -> None:
         SetStrategy(strategy=Strategy(kind="Recreate")),
         SetScaling(min_instances=2, max_instances=2),
         SetProgressDeadline(seconds=1260),
+        SetTerminationGrace(seconds=120),
     )
     patch = json.loads(patch_of(was, applied(was.config, actions), HELM))
     assert patch["kind"] == "Deployment"
     assert patch["metadata"] == {"name": "gemma"}
-    (container,) = patch["spec"].pop("template")["spec"]["containers"]
+    pod = patch["spec"].pop("template")["spec"]
+    assert pod["terminationGracePeriodSeconds"] == 120
+    (container,) = pod["containers"]
     assert container == {
         "name": "vllm",
         "env": [{"name": "A", "value": "3"}, {"name": "B", "$patch": "delete"}],

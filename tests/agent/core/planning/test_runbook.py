@@ -33,7 +33,7 @@ def test_a_kubernetes_patch_holds_the_words() -> None:
     (container,) = patch["spec"]["template"]["spec"]["containers"]
     assert tuple(container["args"]) == AFTER
     assert container["name"] == "$CONTAINER"
-    assert how.undo == "kubectl rollout undo deployment/svc"
+    assert how.undo == 'kubectl rollout undo deployment/svc --namespace "$NAMESPACE"'
 
 
 def test_container_apps_get_their_words_by_a_file_for_the_cli_takes_dashes_for_its_own(tmp_path: Path) -> None:
@@ -156,6 +156,41 @@ def test_a_kubernetes_rollout_deadlock_ends_by_its_strategy_and_the_former_one_c
     }
     former = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%"}}
     (tmp_path / "strategy.before").write_text(json.dumps(former))
-    script = f'kubectl() {{ printf "%s" "$4"; }}; {undo}'
+    script = f'kubectl() {{ printf "%s" "${{!#}}"; }}; {undo}'
     ran = subprocess.run(["bash", "-c", script], cwd=tmp_path, check=True, capture_output=True, text=True)
     assert json.loads(ran.stdout) == {"spec": {"strategy": former}}
+
+
+POD_CHANGES = {
+    "shared memory": (
+        "set_shm_size",
+        "shm_too_small",
+        {
+            "volumes": [{"name": "dshm", "emptyDir": {"medium": "Memory", "sizeLimit": "10Gi"}}],
+            "containers": [{"name": "vllm", "volumeMounts": [{"name": "dshm", "mountPath": "/dev/shm"}]}],
+        },
+    ),
+    "a registry's password": ("fix_auth_token", "image_pull_failed", {"imagePullSecrets": [{"name": "pull"}]}),
+}
+
+
+@pytest.mark.parametrize(("fix", "class_", "pod"), POD_CHANGES.values(), ids=POD_CHANGES)
+def test_what_a_pod_lacks_is_a_patch_of_the_very_object(fix: str, class_: str, pod: dict) -> None:
+    """As the person's shell fills it in: of a StatefulSet in its namespace, with a way back."""
+    at = "statefulset/gemma --namespace llm"
+    _, commands, undo = instruction(fix, "svc", class_, "kubernetes", at=at)
+    patch = next(line for line in commands if line.startswith("kubectl patch"))
+    filled = 'CONTAINER=vllm SIZE=10Gi PULL_SECRET=pull; kubectl() { printf "%s\\n" "$@"; }; '
+    ran = subprocess.run(["bash", "-c", filled + patch], check=True, capture_output=True, text=True)
+    words = ran.stdout.splitlines()
+    assert words[:4] == ["patch", "statefulset/gemma", "--namespace", "llm"]
+    assert json.loads(words[-1]) == {"spec": {"template": {"spec": pod}}}
+    assert undo.startswith(f"kubectl rollout undo {at}")
+
+
+def test_a_pod_that_is_evicted_for_its_disk_is_given_more_ephemeral_storage() -> None:
+    _, commands, undo = instruction("increase_disk", "svc", "disk_full", "kubernetes")
+    words = shlex.split(commands[-1])
+    assert words[1:4] == ["set", "resources", "deployment/svc"]
+    assert words[-4:] == ["--requests", "ephemeral-storage=$SIZE", "--limits", "ephemeral-storage=$SIZE"]
+    assert undo == 'kubectl rollout undo deployment/svc --namespace "$NAMESPACE"'
