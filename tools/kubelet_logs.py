@@ -89,10 +89,20 @@ class KubeletLogs:
     Args:
         certificate: With its key beside it, ``.key``; the API server does not check it.
         log_of: Where the text comes from.
+        began_at: The time of a log's first line; None is ten minutes ago.
+        step: Between two lines.
     """
 
-    def __init__(self, certificate: Path, log_of: LogOf) -> None:
+    def __init__(
+        self,
+        certificate: Path,
+        log_of: LogOf,
+        *,
+        began_at: datetime | None = None,
+        step: timedelta = timedelta(milliseconds=1),
+    ) -> None:
         outer, self.asked = self, list[str]()
+        self._began_at, self._step = began_at, step
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -176,10 +186,8 @@ class KubeletLogs:
             return 400, f'{what} "{words[3]}" in pod "{words[2]}" not found'.encode()
         lines = text.splitlines()
         if query.get("timestamps") == "true":
-            began = datetime.now(UTC) - BEGAN  # noqa: TID251 - it is a server of its own
-            stamped = (
-                (began + timedelta(milliseconds=n)).strftime("%Y-%m-%dT%H:%M:%S.%f000Z") for n in range(len(lines))
-            )
+            began = self._began_at or datetime.now(UTC) - BEGAN  # noqa: TID251 - it is a server of its own
+            stamped = ((began + n * self._step).strftime("%Y-%m-%dT%H:%M:%S.%f000Z") for n in range(len(lines)))
             lines = [f"{at} {line}" for at, line in zip(stamped, lines, strict=True)]
         if "tailLines" in query:
             lines = lines[-int(query["tailLines"]) :]

@@ -40,6 +40,9 @@ class Logs(Protocol):
     ) -> InstanceLog | None:
         """Return the log of the instance, or None where there is none to read.
 
+        Lines from after ``until`` are left out where each has a time of its own. Of more than ``limit`` lines the first
+        and the last half are given.
+
         Raises:
             DependencyFailed: It could not be read; the diagnosis stays provisional.
         """

@@ -4,6 +4,7 @@ import time
 from typing import Any
 
 from agent.adapters.clock import SystemClock
+from agent.adapters.kubernetes.client import KubernetesApi
 from agent.adapters.platform.completion import CompletionClient
 from agent.adapters.platform.kubernetes.measure import Meter
 from agent.adapters.platform.kubernetes.platform import KubernetesPlatform
@@ -47,12 +48,14 @@ class KubeWorld:
         self.wait()
         self.platform = self.open()
 
-    def open(self, user: str | None = None) -> KubernetesPlatform:
-        """Return one more adapter, with a connection of its own."""
-        api = self.cluster.open(user)
+    def open(
+        self, user: str | None = None, *, api: KubernetesApi | None = None, workload: Workload | None = None
+    ) -> KubernetesPlatform:
+        """Return one more adapter, with a connection of its own or by another way, to this workload or another."""
+        reached = api or self.cluster.open(user)
         client = CompletionClient(id_token=None, monotonic=time.monotonic, timeout_s=5)
         meter = Meter(lambda _: client, lambda *_: self.vllm.url, SystemClock())
-        return KubernetesPlatform({self.service: self.workload}, lambda _: api, meter)
+        return KubernetesPlatform({self.service: workload or self.workload}, lambda _: reached, meter)
 
     def body(self) -> dict[str, Any]:
         """The workload as it stands."""

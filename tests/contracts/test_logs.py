@@ -12,9 +12,11 @@ from google.protobuf.any_pb2 import Any
 
 from agent.adapters.logs.cloud_logging import CloudLogs
 from agent.adapters.logs.file import FileLogs
+from agent.adapters.logs.kubernetes import KubernetesLogs, PodLogs
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused
 from agent.ports.logs import InstanceLog, LogLine
 from tests.contracts import cloud_logging_server as server
+from tools.kubelet_logs import KubeletLogs
 
 START = datetime(2026, 5, 30, 1, 45, tzinfo=UTC)
 LATER = START + timedelta(hours=1)
@@ -59,11 +61,42 @@ class InTheCloud:
             self._api.entries.append(entry(f"line {n}", at + timedelta(seconds=n), service, revision, instance))
 
 
+class InTheCluster:
+    """Pods of a real API server, whose ``pods/log`` asks a kubelet that is played; a namespace for each service."""
+
+    def __init__(self, request):
+        self._cluster = request.getfixturevalue("kube_cluster")
+        self._of, self._text = {}, {}
+        certificate = request.getfixturevalue("kube_plane").certificate
+        self._kubelet = KubeletLogs(
+            certificate, lambda space, pod, *_: self._text.get((space, pod)), began_at=START, step=timedelta(seconds=1)
+        )
+        request.addfinalizer(self._kubelet.close)
+        self.logs = KubernetesLogs(self._of.get)
+
+    def record(self, count, *, service=SERVICE, revision=REVISION, instance=INSTANCE, at=START):
+        assert at == START
+        if service not in self._of:
+            made = self._cluster()
+            self._kubelet.on_node(made.api, made.namespace)
+            self._of[service] = PodLogs(api=made.api, namespace=made.namespace, container=None)
+        api, space, _ = self._of[service]
+        base = f"/api/v1/namespaces/{space}"
+        owner = {"apiVersion": "example.com/v1", "kind": "ReplicaSet", "name": revision, "uid": "u", "controller": True}
+        about = {"name": instance, "ownerReferences": [owner]}  # of a group that no controller here knows
+        spec = {"nodeName": space, "containers": [{"name": "vllm", "image": "i"}]}
+        api.create(f"{base}/pods", {"metadata": about, "spec": spec})
+        self._text[space, instance] = "".join(f"line {n}\n" for n in range(count))
+
+
 def entry(text, at, service=SERVICE, revision=REVISION, instance=INSTANCE, log="stdout", **payload):
     return server.entry(text, at, service=service, revision=revision, instance=instance, log=log, **payload)
 
 
-@pytest.fixture(params=[Recorded, InTheCloud], ids=["file", "cloud_logging"])
+KUBE = pytest.param(InTheCluster, id="kubernetes", marks=pytest.mark.xdist_group("kube"))
+
+
+@pytest.fixture(params=[pytest.param(Recorded, id="file"), pytest.param(InTheCloud, id="cloud_logging"), KUBE])
 def place(request):
     return request.param(request)
 

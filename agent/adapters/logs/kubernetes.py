@@ -13,6 +13,7 @@ from agent.ports.logs import InstanceLog, LogLine
 
 READ_BYTES: Final = 4 * 2**20  # of the beginning; the kubelet keeps 10 MiB of a container by default
 LINE_CHARS: Final = 65_536
+SECOND: Final = timedelta(seconds=1)  # the kubelet tells when a container ended in whole seconds
 SETTLED: Final = timedelta(minutes=10)
 """What is told of a server that has run for so long is about this start; CrashLoopBackOff waits half of it at most."""
 
@@ -55,8 +56,8 @@ class KubernetesLogs:
         """Return the log of a pod's container, of the start that failed; see the port.
 
         That is the one that ended last, unless another one had run for ``SETTLED`` when the last thing was told. Where
-        no pod is named, the newest pod of the revision is meant. None where the pod is gone or never ran. What was
-        printed after ``until`` is in it too: more evidence never makes a diagnosis worse.
+        no pod is named, the newest pod of the revision is meant. None where the pod is gone or never ran. Lines after
+        the second of ``until`` are left out: a later start says nothing about this trouble.
         """
         where = self._pods(service)
         if where is None or not (instance or revision):
@@ -75,21 +76,39 @@ class KubernetesLogs:
 
     def _read(self, where: PodLogs, pod: Json, *, service: str, until: datetime, limit: int) -> InstanceLog:
         container = serving_container(pod, where.container)
-        previous = _has_failed_before(pod, container, until)
         name = pod["metadata"]["name"]
         path = f"/api/v1/namespaces/{where.namespace}/pods/{name}/log"
-        query = {"container": container, "timestamps": "true"} | ({"previous": "true"} if previous else {})
-        head = _get(where.api, path, query | {"limitBytes": str(READ_BYTES)})
-        lines = _lines(head)
-        if len(head) >= READ_BYTES:
+        query = {"container": container, "timestamps": "true"}
+        query |= {"previous": "true"} if _has_failed_before(pod, container, until) else {}
+        raw = _get(where.api, path, query | {"limitBytes": str(READ_BYTES)})
+        cut = len(raw) >= READ_BYTES
+        begin, end = _lines(raw.rpartition(b"\n")[0] if cut else raw), list[LogLine]()
+        if cut:
             end = _lines(_get(where.api, path, query | {"tailLines": str(limit), "limitBytes": str(READ_BYTES)}))
-            last = lines[-1].at if lines else None
-            lines += [line for line in end if last is None or line.at > last]
-        if len(lines) > limit:
-            lines = [*lines[: limit - limit // 2], *lines[len(lines) - limit // 2 :]]
-        return InstanceLog(
-            service=service, revision=_revision(pod), instance=name, lines=tuple(lines), complete=bool(lines)
+            end = [line for line in end if not begin or line.at > begin[-1].at]
+        return _whole_or_ends(
+            InstanceLog(service=service, revision=_revision(pod), instance=name, lines=(), complete=bool(begin)),
+            [line for line in begin if line.at < until + SECOND],
+            [line for line in end if line.at < until + SECOND],
+            limit=limit,
         )
+
+
+def _whole_or_ends(log: InstanceLog, begin: list[LogLine], end: list[LogLine], *, limit: int) -> InstanceLog:
+    """Return the log with all lines, or with the first and the last half of ``limit`` where there are more.
+
+    Args:
+        log: Without lines.
+        begin: From the first line on.
+        end: The last lines, where not all between them were read.
+        limit: How many lines may stay.
+    """
+    if not end and len(begin) <= limit:
+        return log.with_(lines=tuple(begin))
+    tail = end or begin
+    first, last = begin[: limit - limit // 2], tail[max(0, len(tail) - limit // 2) :]
+    left_out = None if end else len(begin) - limit
+    return log.with_(lines=(*first, *last), cut_after=len(first), cut_lines=left_out)
 
 
 def _get(api: KubernetesApi, path: str, query: Mapping[str, str]) -> bytes:

@@ -9,7 +9,6 @@ import pytest
 import requests
 from structlog.testing import capture_logs
 
-from agent.adapters.kubernetes.client import KubernetesApi, connect
 from agent.adapters.kubernetes.follow import FIRST_WAIT_S, Following
 from agent.errors import DependencyFailed
 from agent.ports.cluster import Seen
