@@ -38,6 +38,7 @@ class Watching:
         services=None,
         clock=None,
         platform=None,
+        wait_factor=1.0,
     ):
         service = {"platform": "kubernetes", "namespace": namespace or cluster.namespace, "model": "google/gemma-3-27b-it",
                    "accelerator": "nvidia-l4", "owner": "console"}  # fmt: skip
@@ -47,7 +48,9 @@ class Watching:
         clock = clock or machine_clock()
         environment = kubernetes(settings, self.services, clock, lambda _context: connect(kubeconfig=config))
         if platform is not None:
-            environment = replace(environment, platform_of=lambda name: platform if name in names else None)
+            environment = replace(
+                environment, platform_of=lambda name: platform if name in names else None, wait_factor=wait_factor
+            )
         folder.mkdir(exist_ok=True)
         self.app = build_app_in_memory(
             settings, clock=clock, state=folder, services=self.services, environment=environment

@@ -2,52 +2,29 @@
 
 import pytest
 
-from agent.adapters.platform.rehearsal.scenario import load_scenario
-from agent.app.catalogues import read_services
-from agent.app.runtime_environment import RuntimeEnvironment, open_environment
 from agent.core.change.verification import Check, Verdict
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import SetStrategy
 from agent.core.value import canonical
-from tests.contracts.kube_world import KubeWorld
-from tests.journeys.conftest import ROOT
+from tests.journeys.on_kubernetes import begin, go_on
 from tests.kube import rig
 
 pytestmark = pytest.mark.xdist_group("kube")
-EXAMPLE = "gemma4-31b-l4-oom"
 
 
 @pytest.fixture
 def begun(journey, kube_cluster):
-    """Begins the example with a Deployment on the only card of its cluster; its flags are those that fail."""
+    """Begins the example; closes its server at the end."""
     made = []
 
-    def on_kubernetes(settings, clock):
-        scenario = load_scenario(ROOT / "examples" / EXAMPLE / "scenario.toml")
-        config, life = scenario.live.config, rig("kubelet").Life
-        cluster = kube_cluster()
-        failing = list(config.args)
-        cluster.life = lambda pod: life.OOM_KILLED if pod.spec.containers[0].args == failing else life.READY
-        container = {"command": list(config.command)} if config.command else {}
-        made.append(KubeWorld(cluster, scenario.service, config.args, spare=0, container=container))
-        logs = open_environment(settings, read_services(settings), clock).logs
-        platform = made[0].platform
-        return RuntimeEnvironment(platform_of=lambda name: platform if name == scenario.service else None, logs=logs)
+    def start(**how):
+        told, world = begin(journey, kube_cluster(), **how)
+        made.append(world)
+        return told, world
 
-    yield lambda: (journey(EXAMPLE, environment=on_kubernetes), made[0])
+    yield start
     for world in made:
         world.close()
-
-
-def go_on(told, world, reached):
-    """Let both times go by: the journey's in steps, the cluster's as it is."""
-
-    def stepped():
-        told.go(5, step=5)
-        found = told.incidents()[0]
-        return found if reached(found) else None
-
-    return world.cluster.until(stepped, 120)
 
 
 def test_out_of_memory_on_the_only_card_ends_resolved(begun):
@@ -65,9 +42,10 @@ def test_out_of_memory_on_the_only_card_ends_resolved(begun):
     assert done.execution.revision_native.startswith(f"{world.service}-")
 
 
-def test_a_change_that_fails_is_undone_byte_by_byte_with_its_strategy(begun):
-    """Both steps of the undo belong to one intent."""
-    told, world = begun()
+@pytest.mark.parametrize("kind", ["deployments", "statefulsets"])
+def test_a_change_that_fails_is_undone_byte_by_byte_with_its_strategy(begun, kind):
+    """Both steps of the undo belong to one intent; of a StatefulSet both also end the pod that it would wait for."""
+    told, world = begun(kind=kind)
     before, spec = world.platform.describe(world.service), world.body()["spec"]
     asked = told.until(lambda i: i.phase is Phase.ASKED, limit_s=300)
     world.cluster.life = lambda _: rig("kubelet").Life.OOM_KILLED
@@ -107,5 +85,10 @@ def test_a_change_that_somebody_reverts_ends_inconclusive_and_says_who(begun):
         pass
     with world.cluster.play():
         judged = go_on(told, world, lambda i: i.verification is not None and i.verification.verdict is not None)
-    assert judged.verification.verdict is Verdict.INCONCLUSIVE
-    assert "'argocd-controller'" in judged.verification.why
+        assert judged.verification.verdict is Verdict.INCONCLUSIVE
+        assert "'argocd-controller'" in judged.verification.why
+        spec = world.body()["spec"]
+        done = go_on(told, world, lambda i: i.ended)
+    assert done.phase is Phase.ESCALATED
+    assert "last changed by 'argocd-controller'" in done.ended_why
+    assert world.body()["spec"] == spec
