@@ -46,6 +46,7 @@ _.merge_slashes
 _.databases
 _.may_reject
 _.may_withdraw
+_.takes_grace
 _.end_x
 _.budget_x
 _.budget_gib
