@@ -46,7 +46,6 @@ _.merge_slashes
 _.databases
 _.may_reject
 _.may_withdraw
-_.takes_grace
 _.end_x
 _.budget_x
 _.budget_gib
