@@ -128,7 +128,7 @@ def idle(plane, pods: int, idle_s: float) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         app = build_app_in_memory(settings, clock=clock, state=Path(folder), services=services, environment=environment)
         (at,) = app.environment.clusters
-        monitor = ClusterMonitor(app, at.follower, at.services, folder=Path(folder))
+        monitor = ClusterMonitor(app, at.follower, at.services, logs=at.logs, folder=Path(folder))
         monitor.start()
         while len(monitor._pods) < pods:  # noqa: SLF001
             time.sleep(0.1)
