@@ -37,6 +37,7 @@ from agent.adapters.platform.kubernetes.template import (
     stamp_steps,
     stamped,
     strategy_field,
+    strategy_later,
     text_of,
 )
 from agent.adapters.platform.kubernetes.workload import Seen, Workload, annotations, look
@@ -49,7 +50,6 @@ from agent.core.value import canonical, digest
 from agent.errors import InputRejected, PolicyRefused, SreError, StateConflict
 from agent.ports.model_server import ModelServer
 from agent.ports.platform import NotDeployed, Operation, Order, Restore
-from agent.strict_json import read_object
 
 Json = dict[str, Any]
 
@@ -313,7 +313,7 @@ class KubernetesPlatform:
         steps = [
             *_tests(seen, seen.etag),
             {"op": "test", "path": f"/metadata/annotations/{EFFECT_LABEL}", "value": effect_key},
-            {"op": "replace", "path": f"/spec/{field}", "value": _strategy_later(seen)},
+            {"op": "replace", "path": f"/spec/{field}", "value": strategy_later(seen)},
             {"op": "remove", "path": f"/metadata/annotations/{STRATEGY_LATER}"},
         ]
         self._api(seen.workload.service).patch(seen.workload.path, steps)
@@ -334,7 +334,7 @@ class KubernetesPlatform:
             return Operation(name=name, done=True, ok=None, says=f"the template was changed since{_who(seen)}")
         ok, says = progress(seen)
         if ok is not None and STRATEGY_LATER in held:
-            later = strategy_of(_strategy_later(seen))
+            later = strategy_of(strategy_later(seen))
             remains = f"the strategy is to be restored: {later.says if later else 'the default'}"
             return Operation(name=name, done=False, ok=ok, says=says, remains=remains)
         return Operation(name=name, done=ok is not None, ok=ok, says=says, revision=native_revision(seen))
@@ -378,16 +378,6 @@ def _spec_steps(seen: Seen, spec: Json) -> list[Json]:
         for name, value in spec.items()
         if value != seen.spec.get(name)
     ]
-
-
-def _strategy_later(seen: Seen) -> Json:
-    """Return the strategy that is still to be restored, as it was noted at the object.
-
-    Raises:
-        InputRejected: Somebody else wrote there.
-    """
-    noted = annotations(seen.body)[STRATEGY_LATER]
-    return read_object(noted.encode(), what="noted strategy", limit=10_000, hint="restore the strategy by hand")
 
 
 def _stamp(order: Order | Restore) -> dict[str, str | None]:

@@ -8,6 +8,7 @@ from agent.adapters.platform.kubernetes.workload import Seen, annotations
 from agent.core.service.serving import EFFECT_LABEL, STAMP_LABELS
 from agent.core.value import canonical, digest
 from agent.errors import InputRejected
+from agent.strict_json import read_object
 
 Json = dict[str, Any]
 
@@ -138,3 +139,13 @@ def stamp_steps(seen: Seen, stamp: dict[str, str | None]) -> list[Json]:
 def earlier_effects(seen: Seen) -> str:
     """Return what to keep on record of the effects so far."""
     return " ".join(f"{key}={revision}" for key, revision in list(effects_of(seen.body).items())[-KEPT_EFFECTS:])
+
+
+def strategy_later(seen: Seen) -> Json:
+    """Return the strategy that is still to be restored, as it was noted at the object.
+
+    Raises:
+        InputRejected: Somebody else wrote there.
+    """
+    noted = annotations(seen.body)[STRATEGY_LATER]
+    return read_object(noted.encode(), what="noted strategy", limit=10_000, hint="restore the strategy by hand")
