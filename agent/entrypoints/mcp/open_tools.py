@@ -4,13 +4,12 @@ import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from functools import cache, partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent.app import google_capacity
 from agent.app.catalogues import matcher, read_capacity, redact, titles
 from agent.app.fit_answers import FitAnswers
 from agent.app.model_profiles import mounts, reader
-from agent.app.runtime_environment import cloud_log_entries
 from agent.app.stores import machine_clock
 from agent.core.plan.action import Lifecycle
 from agent.core.planning.creation import creation
@@ -24,9 +23,11 @@ from agent.entrypoints.mcp.tools.model_tools import ModelTools
 from agent.entrypoints.mcp.tools.proposal_tools import ProposalTools
 from agent.entrypoints.mcp.tools.server_tools import ServerTools
 from agent.entrypoints.mcp.tools.service_tools import ServiceTools
-from agent.entrypoints.operator_client.local import open_operator_client, preview_with_own_credentials
-from agent.entrypoints.operator_client.protocol import now
+from agent.entrypoints.operator_client.protocol import AskedChange, OperatorClient, now
 from agent.settings import Settings, read_settings
+
+if TYPE_CHECKING:
+    from agent.stages.preview_change import ChangePreview
 
 T = TypeVar("T")
 
@@ -35,7 +36,7 @@ def open_tools() -> OperatorTools:
     """Return every tool, over the settings of this process; nothing is opened before a tool needs it."""
     settings = _once(read_settings)
     services = _once(lambda: open_live_services(settings()))
-    client = _once(lambda: open_operator_client(bearer_token))
+    client = _once(_client)
     return OperatorTools(
         fit=FitTools(FitAnswers.open),
         models=_model_tools(settings),
@@ -56,7 +57,7 @@ def open_tools() -> OperatorTools:
         ),
         proposals=ProposalTools(
             client,
-            preview=preview_with_own_credentials,
+            preview=_preview,
             shape_of=lambda service: partial(read_capacity(services().services).usual_shape, service),
             create=lambda service: _creation(services(), service),
             resumes_with=lambda service: _resumes_with(services(), service),
@@ -67,6 +68,18 @@ def open_tools() -> OperatorTools:
         ),
         redact=redact,
     )
+
+
+def _client() -> OperatorClient:
+    from agent.entrypoints.operator_client.local import open_operator_client
+
+    return open_operator_client(bearer_token)
+
+
+def _preview(asked: AskedChange) -> "ChangePreview":
+    from agent.entrypoints.operator_client.local import preview_with_own_credentials
+
+    return preview_with_own_credentials(asked)
 
 
 def _model_tools(settings: Callable[[], Settings]) -> ModelTools:
@@ -97,6 +110,8 @@ def _project(services: LiveServices, named: str | None) -> str:
 
 
 def _entries(services: LiveServices, query: str, hours: float) -> Iterator[dict[str, Any]]:
+    from agent.app.runtime_environment import cloud_log_entries
+
     return cloud_log_entries(services.settings, query, after=now() - timedelta(hours=hours))
 
 

@@ -40,15 +40,16 @@ def run(args: argparse.Namespace) -> int:
     from importlib.metadata import version
 
     from agent.entrypoints.mcp.open_tools import open_tools
-    from agent.entrypoints.mcp.serve import serve_http
     from agent.entrypoints.mcp.server import build_server
-    from agent.entrypoints.telemetry import configure_log
 
-    configure_log(as_json=True, quiet=True)
     tools, release = open_tools(), version("sre-agent")
     if args.http is None:
         build_server(tools, version=release).run("stdio")
         return 0
+    from agent.entrypoints.mcp.serve import serve_http
+    from agent.entrypoints.telemetry import configure_log
+
+    configure_log(as_json=True, quiet=True)
     print(f"MCP: http://127.0.0.1:{args.http}/mcp   (Ctrl-C stops)", file=sys.stderr)
     serve_http(tools, port=args.http, version=release)
     return 0

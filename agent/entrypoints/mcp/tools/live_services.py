@@ -1,10 +1,9 @@
 """The watched services with the way to each: described, logged and asked with the credentials of whoever runs this."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from agent.app import build_app
 from agent.app.catalogues import read_capacity, read_services
-from agent.app.runtime_environment import RuntimeEnvironment, open_environment
 from agent.app.stores import machine_clock
 from agent.core.plan.capacity import Capacity
 from agent.core.service.services import Services
@@ -14,6 +13,9 @@ from agent.ports.clock import Clock
 from agent.ports.logs import InstanceLog
 from agent.ports.platform import Platform
 from agent.settings import Settings
+
+if TYPE_CHECKING:
+    from agent.app.runtime_environment import RuntimeEnvironment
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +32,7 @@ class LiveServices:
 
     settings: Settings
     services: Services
-    environment: RuntimeEnvironment | None
+    environment: "RuntimeEnvironment | None"
     fits: Capacity
     clock: Clock
 
@@ -88,6 +90,11 @@ def open_live_services(settings: Settings) -> LiveServices:
     Raises:
         SreError: The settings do not make them.
     """
+    from agent.app import build_app
+    from agent.app.runtime_environment import open_environment
+    from agent.entrypoints.telemetry import configure_log
+
+    configure_log(as_json=True, quiet=True)
     if settings.decide_url is None and settings.embedded:
         app = build_app(settings)
         return LiveServices(

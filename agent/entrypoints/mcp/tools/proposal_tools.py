@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from mcp.server.mcpserver import Context
 from pydantic import Field
@@ -15,7 +15,9 @@ from agent.entrypoints.mcp.tools.incident_tools import PlanShown, shown_plan
 from agent.entrypoints.mcp.tools.result import Result
 from agent.entrypoints.operator_client.protocol import AskedChange, OperatorClient
 from agent.errors import InputRejected
-from agent.stages.preview_change import ChangePreview
+
+if TYPE_CHECKING:
+    from agent.stages.preview_change import ChangePreview
 
 ServiceName = Annotated[str, Field(max_length=63, description="as list_services gives it")]
 Why = Annotated[str, Field(min_length=1, max_length=1000, description="the reason; whoever approves reads it")]
@@ -66,7 +68,7 @@ class ProposalTools:
         self,
         client: Callable[[], OperatorClient],
         *,
-        preview: Callable[[AskedChange], ChangePreview],
+        preview: "Callable[[AskedChange], ChangePreview]",
         shape_of: Callable[[str], ShapeOf],
         create: Callable[[str], Action],
         resumes_with: Callable[[str], str],
