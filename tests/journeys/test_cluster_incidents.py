@@ -51,7 +51,8 @@ class Scene:
         return name
 
     def pod(self, service):
-        return next(p for p in self.api.items(self.cluster.path("pods")) if workload(p["metadata"]["name"]) == service)
+        found = (p for p in self.api.items(self.cluster.path("pods")) if workload(p["metadata"]["name"]) == service)
+        return next(found, {"status": {}})  # it may not be made yet
 
     def status(self, service, **changes):
         """Write a pod's status as a kubelet would."""
