@@ -70,7 +70,7 @@ def cast_vote(
 
 
 def withdraw_vote(context: StageContext, plan: Plan, *, voter: Voter, why: str) -> Vote:
-    """Take back the vote of a person, under whichever identity it was given.
+    """Take back the vote of a person, under whichever identity it was given; who heard no answer may say it again.
 
     Raises:
         StateConflict: The plan is decided.
@@ -79,7 +79,9 @@ def withdraw_vote(context: StageContext, plan: Plan, *, voter: Voter, why: str) 
     control = context.control_store()
     for _ in range(MOST_VOTERS):
         before = control.ballot(plan.digest)
-        own = before.of(voter[0]) if before is not None else None
+        own = next((v for v in before.votes if v.person == voter[0]), None) if before is not None else None
+        if own is not None and own.withdrawn_at is not None:
+            return own
         if before is None or own is None:
             raise PolicyRefused(
                 f"no approval of plan {plan.id!r} was withdrawn",

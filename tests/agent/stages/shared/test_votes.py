@@ -142,6 +142,35 @@ def test_an_approval_can_be_taken_back_until_the_last_one(two):
         yes(bench, BEN, withdraw=True)
 
 
+def test_a_withdrawal_that_a_dead_writer_cast_is_on_record_once_it_is_said_again(two):
+    """It ended between the vote and the record; whoever heard no answer says the same, and hears that it counts."""
+    bench = two()
+    yes(bench, ADA)
+    control = bench.executor.control
+    dying = replace(bench.executor, control=Ends(control))
+    with pytest.raises(KeyboardInterrupt):
+        bench.answer_in(dying, "p-a-1", Choice.APPROVE, withdraw=True, **ADA)
+    assert kinds(bench) == ["vote.approve"]
+    gone = yes(bench, ADA, withdraw=True)
+    assert gone == yes(bench, ADA, withdraw=True)
+    assert control.ballot(bench.now().plan.digest).votes == (gone,)
+    assert approvals_text(bench.now().approvals) == "0 of 2 approvals; needs 2 of Ada, Ben or Cyd."
+    assert kinds(bench) == ["vote.approve", "vote.withdraw"]
+
+
+class Ends:
+    """A control store whose user dies before it writes a row."""
+
+    def __init__(self, control):
+        self._control = control
+
+    def __getattr__(self, name):
+        return getattr(self._control, name)
+
+    def append(self, **_):
+        raise KeyboardInterrupt
+
+
 def test_nobody_takes_back_what_they_have_not_given(two):
     bench = two()
     yes(bench, ADA)
