@@ -16,6 +16,12 @@ class SystemClock:
         return datetime.now(UTC)  # noqa: TID251 - this is the adapter behind the port
 
 
+def boot_time_s() -> float:
+    """Return the seconds since the machine started, those in which it slept included where the system counts them."""
+    boot_time = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if boot_time is None else time.clock_gettime(boot_time)
+
+
 class StoredClock:
     """The later of a clock and the highest stored time, which goes on while the clock has been set back.
 
@@ -80,7 +86,7 @@ class ServerClock:
         machine: Clock,
         *,
         every_s: float,
-        monotonic: Callable[[], float] = time.monotonic,
+        monotonic: Callable[[], float] = boot_time_s,
     ) -> None:
         self._server = server
         self._machine = machine

@@ -1,6 +1,5 @@
 """Where state is kept: incidents, what only deciders may write, cards, and what can never succeed."""
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -82,7 +81,7 @@ def sqlite_stores(settings: Settings, *, with_control: bool) -> Stores:
     """Open the files of the embedded state."""
     from agent.adapters.bus.embedded import EmbeddedBus
     from agent.adapters.bus.quarantine.sqlite import SqliteQuarantine
-    from agent.adapters.clock import StoredClock, SystemClock
+    from agent.adapters.clock import StoredClock, SystemClock, boot_time_s
     from agent.adapters.store.sqlite.cards import SqliteCards
     from agent.adapters.store.sqlite.control import SqliteControlStore
     from agent.adapters.store.sqlite.database import SqliteDatabase
@@ -92,7 +91,7 @@ def sqlite_stores(settings: Settings, *, with_control: bool) -> Stores:
 
     database = SqliteDatabase(settings.state / "sre.sqlite", Kind.STATE)
     store = SqliteStore(database)
-    clock = StoredClock(SystemClock(), store.latest_time, monotonic=time.monotonic)
+    clock = StoredClock(SystemClock(), store.latest_time, monotonic=boot_time_s)
     control = SqliteDatabase(settings.state / "control.sqlite", Kind.CONTROL) if with_control else None
     return Stores(
         store=store,

@@ -1,5 +1,6 @@
 """The control database: requests, kill switch, used receipts, limits, intents of effects, leases, and the record."""
 
+import time
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
@@ -13,6 +14,7 @@ from agent.core.decision.audit import AuditRow
 from agent.core.decision.decision import Ballot
 from agent.core.decision.selector import selects
 from agent.core.value import Value
+from agent.ports.clock import Clock
 from agent.ports.store import MarkStore
 
 
@@ -110,6 +112,29 @@ class Lease(Value):
     holder: str
     token: int
     until: AwareDatetime
+
+
+class LeaseEnd:
+    """The end of a lease, by the clock by which it was taken: whoever stood still finds it over.
+
+    Args:
+        lease: The lease.
+        clock: Never earlier than the highest stored time, so that it knows of whoever took the lease since and wrote.
+    """
+
+    def __init__(self, lease: Lease, clock: Clock) -> None:
+        self.lease = lease
+        self._clock = clock
+
+    def left_s(self) -> float:
+        """Return the seconds that are left, 0 or less where it is over; what the clock takes to answer counts too.
+
+        Raises:
+            DependencyFailed: The clock does not tell.
+        """
+        began = time.monotonic()
+        left = self.lease.until - self._clock.now()
+        return left.total_seconds() - (time.monotonic() - began)
 
 
 class ControlStore(MarkStore, Protocol):

@@ -28,7 +28,7 @@ class Start(Value):
 
     Attributes:
         effect_key: The stamp of a change of ours; None where a person started it.
-        ended_by: The stamp of the stop or deletion of ours that ended it; empty where none did.
+        ended_by: The stamp of the change of ours that ends it; empty where none does.
         mark: Stands in the environment of every process of this start.
         template: The configuration it was started with, canonical JSON.
         asked_at: When it was first asked to end, None while nobody has.

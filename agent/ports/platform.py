@@ -2,16 +2,23 @@
 
 from typing import Protocol
 
+from pydantic import InstanceOf
+
 from agent.core.change.verification import Measurement
 from agent.core.plan.action import Action
 from agent.core.service.serving import Live
 from agent.core.value import Value
-from agent.errors import InputRejected
+from agent.errors import InputRejected, StateConflict
+from agent.ports.control import LeaseEnd
 from agent.ports.model_server import ModelServer
 
 
 class NotDeployed(InputRejected):
     """The service is configured here, and the platform does not have it: not created yet, or deleted."""
+
+
+class LeaseOver(StateConflict):
+    """The lease under which a call was decided ended before it was sent: nothing was changed by it."""
 
 
 class Order(Value):
@@ -22,6 +29,7 @@ class Order(Value):
         revision: The name of the revision to make; a second try with it finds the first.
         effect_key: Stamped on the revision.
         staged: New revision without traffic first.
+        lease_end: The end of the lease under which it is carried out (ADR 0025); None where it is only checked.
 
     A lifecycle is an order with one :class:`agent.core.plan.action.Lifecycle` alone; scaling to zero is a stop too. An
     adapter that cannot do one refuses it with InputRejected in ``validate`` and ``apply``, and its hint says how a
@@ -36,6 +44,7 @@ class Order(Value):
     etag: str
     actions: tuple[Action, ...]
     staged: bool = False
+    lease_end: InstanceOf[LeaseEnd] | None = None
 
 
 class Restore(Value):
@@ -45,6 +54,7 @@ class Restore(Value):
 
     Attributes:
         actions: What the change did that is undone: what it left alone is left alone.
+        lease_end: The end of the lease under which it is carried out.
     """
 
     service: str
@@ -55,6 +65,7 @@ class Restore(Value):
     template: str
     traffic: str
     actions: tuple[Action, ...] = ()
+    lease_end: InstanceOf[LeaseEnd]
 
 
 class Operation(Value):
@@ -75,11 +86,35 @@ class Operation(Value):
     revision: str | None = None
 
 
+def seconds_to_send(lease_end: LeaseEnd | None, service: str) -> float:
+    """Return how long a call that changes a service may take; asked right before each of them, with nothing between.
+
+    Args:
+        lease_end: Of the order that is carried out.
+        service: Which service.
+
+    Raises:
+        LeaseOver: It must not be sent any more.
+        DependencyFailed: Nobody knows the time; it must not be sent.
+    """
+    assert lease_end is not None, "an order without the end of its lease can be checked, not carried out"
+    left_s = lease_end.left_s()
+    if left_s <= 0:
+        raise LeaseOver(
+            f"nothing was done to {service!r}",
+            why=f"the lease {lease_end.lease.name!r} was over before the call; another worker may have gone on",
+            hint="no action needed: the next worker checks the live state",
+        )
+    return left_s
+
+
 class Platform(Protocol):
     """Describes and changes services of one platform.
 
     Every method raises DependencyFailed when the platform does not answer, PolicyRefused when it denies
-    (permission, quota), InputRejected for a service it does not have.
+    (permission, quota), InputRejected for a service it does not have. ``apply``, ``restore`` and ``shift`` look at the
+    end of the lease right before each call that changes anything, and no such call waits for an answer past it: a
+    worker that stood still for longer raises LeaseOver and has changed nothing since.
     """
 
     def describe(self, service: str) -> Live:
@@ -105,6 +140,7 @@ class Platform(Protocol):
 
         Raises:
             StateConflict: The service changed since ``etag`` was read, and not by this effect.
+            LeaseOver: The lease ended before it could be sent.
         """
         ...
 
@@ -127,8 +163,8 @@ class Platform(Protocol):
         """
         ...
 
-    def shift(self, service: str, *, revision: str, etag: str, effect_key: str) -> Operation:
-        """Give all traffic to a revision that was brought up without."""
+    def shift(self, service: str, *, revision: str, etag: str, effect_key: str, lease_end: LeaseEnd) -> Operation:
+        """Give all traffic to a revision that was brought up without; the same promises as ``apply``."""
         ...
 
     def restored(self, service: str, *, template: str, traffic: str) -> bool:

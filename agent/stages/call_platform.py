@@ -32,7 +32,7 @@ def call_platform(context: StageContext, incident: Incident) -> StageOutcome:
         incident,
         EffectKind.APPLY,
         check=lambda _: _preflight(context, incident, now),
-        call=lambda platform, intent: platform.apply(platform_order(intent)),
+        call=lambda platform, intent, lease_end: platform.apply(platform_order(intent, lease_end)),
         on_started=started,
         on_refused=lambda why: _not_called(context, incident, why, now),
     )

@@ -7,6 +7,7 @@ from agent.core.change.execution import EffectKind, EffectState, Intent
 from agent.core.change.verification import Check, Measurement, Verdict
 from agent.core.incident.incident import Incident
 from agent.core.text.safe_text import shortened
+from agent.ports.control import LeaseEnd
 from agent.ports.platform import Operation, Platform
 from agent.ports.stage_context import StageContext
 from agent.stages.shared.approval import check_approval
@@ -46,8 +47,9 @@ def shift_traffic(context: StageContext, incident: Incident) -> StageOutcome:
     )
 
 
-def _call(platform: Platform, intent: Intent) -> Operation:
-    return platform.shift(intent.service, revision=intent.revision, etag=intent.etag, effect_key=intent.key)
+def _call(platform: Platform, intent: Intent, lease_end: LeaseEnd) -> Operation:
+    key, revision = intent.key, intent.revision
+    return platform.shift(intent.service, revision=revision, etag=intent.etag, effect_key=key, lease_end=lease_end)
 
 
 def _may_shift(context: StageContext, incident: Incident, platform: Platform, now: datetime) -> Intent | StageOutcome:

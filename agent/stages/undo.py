@@ -8,6 +8,7 @@ from agent.core.incident.incident import Incident
 from agent.core.plan.action import LifecycleOperation
 from agent.core.plan.lifecycle import lifecycle_of
 from agent.core.service.serving import Live
+from agent.ports.control import LeaseEnd
 from agent.ports.platform import Operation, Platform, Restore
 from agent.ports.stage_context import StageContext
 from agent.ports.store import head_key
@@ -135,7 +136,7 @@ def _show(context: StageContext, incident: Incident, intent: Intent, now: dateti
     return StageOutcome.NOTED
 
 
-def _restore(platform: Platform, intent: Intent) -> Operation:
+def _restore(platform: Platform, intent: Intent, lease_end: LeaseEnd) -> Operation:
     return platform.restore(
         Restore(
             service=intent.service,
@@ -146,6 +147,7 @@ def _restore(platform: Platform, intent: Intent) -> Operation:
             template=intent.prior_template,
             traffic=intent.prior_traffic,
             actions=intent.actions,
+            lease_end=lease_end,
         )
     )
 

@@ -88,6 +88,7 @@ class StandIn:
         self.deletions: list[Any] = []
         self.uri = ""  # of a service that is created
         self.denied: set[str] = set()  # methods this identity may not call
+        self.waits_s: list[tuple[str, float]] = []  # how long the caller waits for an answer, by method
 
     def put(self, body: dict[str, Any]) -> str:
         """Stand a service there as it was recorded; returns its full name."""
@@ -160,6 +161,7 @@ class StandIn:
             with self._lock:
                 self._settle()
                 self.calls.append((name, req))
+                self.waits_s.append((name, context.time_remaining()))
                 fault = next((f for f in self._faults if f[0] == name), None)
                 if name in self.denied:
                     context.abort(grpc.StatusCode.PERMISSION_DENIED, f"Permission denied to call {name}")

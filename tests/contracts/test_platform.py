@@ -29,10 +29,11 @@ from agent.core.plan.lifecycle import NOT_THERE, absent
 from agent.core.service.serving import EnvVar, Probe, ServingConfig
 from agent.core.value import canonical
 from agent.errors import InputRejected, StateConflict
-from agent.ports.platform import NotDeployed, Operation, Order, Platform, Restore
+from agent.ports.platform import LeaseOver, NotDeployed, Operation, Order, Platform, Restore
 from tests.contracts.cloud_run_world import CloudRunWorld
 from tests.contracts.host_world import HostWorld
 from tests.contracts.kube_world import KubeWorld
+from tests.leases import HELD, lease_end
 
 SERVICE = "gemma"
 CONFIG = ServingConfig(
@@ -202,6 +203,7 @@ def order(world: World, *actions: object, key: str = "k1", staged: bool = False,
         etag=etag or world.platform.describe(SERVICE).etag,
         actions=actions or (GOOD,),
         staged=staged,
+        lease_end=HELD,
     )
 
 
@@ -314,6 +316,7 @@ def test_restore_puts_the_prior_template_back_byte_by_byte(world: World) -> None
         etag=world.platform.describe(SERVICE).etag,
         template=before.template,
         traffic=traffic,
+        lease_end=HELD,
     )
     first = world.platform.restore(undo)
     assert world.platform.restore(undo).name == first.name
@@ -349,6 +352,7 @@ def test_a_restore_with_a_stale_etag_is_refused(world: World) -> None:
         etag=before.etag,
         template=before.template,
         traffic=traffic,
+        lease_end=HELD,
     )
     with pytest.raises(StateConflict):
         world.platform.restore(undo)
@@ -363,9 +367,12 @@ def test_a_staged_revision_gets_no_traffic_until_the_shift(world: World) -> None
     ended(world, world.platform.apply(order(world, staged=True)))
     live = world.platform.describe(SERVICE)
     assert {t.revision for t in live.traffic if t.percent} == {world.first}
-    first = world.platform.shift(SERVICE, revision="gemma-sre-k1", etag=live.etag, effect_key="s1")
+    first = world.platform.shift(SERVICE, revision="gemma-sre-k1", etag=live.etag, effect_key="s1", lease_end=HELD)
     world.wait()
-    assert world.platform.shift(SERVICE, revision="gemma-sre-k1", etag=live.etag, effect_key="s1").name == first.name
+    assert (
+        world.platform.shift(SERVICE, revision="gemma-sre-k1", etag=live.etag, effect_key="s1", lease_end=HELD).name
+        == first.name
+    )
     live = world.platform.describe(SERVICE)
     serving = {t.revision or live.latest_ready_revision for t in live.traffic if t.percent}
     assert serving == {"gemma-sre-k1"}
@@ -433,6 +440,7 @@ def restore_of(world: World, template: str, traffic: str) -> Restore:
         etag=world.platform.describe(SERVICE).etag,
         template=template,
         traffic=traffic,
+        lease_end=HELD,
     )
 
 
@@ -552,3 +560,50 @@ def test_what_a_creation_made_is_removed_again(world: World) -> None:
     assert ended(world, world.platform.restore(undo)).ok is True
     assert is_gone(world)
     assert world.platform.restored(SERVICE, template="", traffic="[]")
+
+
+def test_nothing_is_sent_once_the_lease_is_over(world: World) -> None:
+    """A worker that stood still decided for a state that another one may have closed; the same order is good later."""
+    before, traffic, over = world.platform.describe(SERVICE), traffic_json(world), lease_end(0)
+    for action in (GOOD, STOP, DELETE):
+        late = order(world, action, key="late").with_(lease_end=over)
+        with pytest.raises(LeaseOver):
+            world.platform.apply(late)
+    assert world.platform.describe(SERVICE) == before
+    assert world.platform.find(SERVICE, "late") is None
+    assert ended(world, world.platform.apply(order(world))).ok is True
+    changed, undo = world.platform.describe(SERVICE), restore_of(world, before.template, traffic)
+    with pytest.raises(LeaseOver):
+        world.platform.restore(undo.with_(lease_end=over))
+    assert world.platform.describe(SERVICE) == changed
+    assert world.platform.find(SERVICE, "u1") is None
+    assert ended(world, world.platform.restore(undo)).ok is True
+    assert world.platform.restored(SERVICE, template=before.template, traffic=traffic)
+
+
+def test_nothing_is_created_or_removed_again_once_the_lease_is_over(world: World) -> None:
+    """A creation follows the same rule, and so does its roll-back."""
+    ended(world, world.platform.apply(order(world, DELETE)))
+    creation, over = order(world, create(world), key="k3", etag=NOT_THERE), lease_end(0)
+    with pytest.raises(LeaseOver):
+        world.platform.apply(creation.with_(lease_end=over))
+    assert is_gone(world)
+    assert ended(world, world.platform.apply(creation)).ok is True
+    undo = restore_of(world, "", traffic_json(world))
+    with pytest.raises(LeaseOver):
+        world.platform.restore(undo.with_(lease_end=over))
+    assert not is_gone(world)
+    assert world.platform.find(SERVICE, "u1") is None
+
+
+def test_traffic_is_not_shifted_once_the_lease_is_over(world: World) -> None:
+    """Where a revision can be brought up beside the old one, it stays without traffic."""
+    if not world.stages:
+        pytest.skip("nothing is brought up beside it here")
+    ended(world, world.platform.apply(order(world, staged=True)))
+    live = world.platform.describe(SERVICE)
+    with pytest.raises(LeaseOver):
+        world.platform.shift(
+            SERVICE, revision="gemma-sre-k1", etag=live.etag, effect_key="s1", lease_end=lease_end(-0.001)
+        )
+    assert world.platform.describe(SERVICE).traffic == live.traffic

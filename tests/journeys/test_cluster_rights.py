@@ -21,6 +21,7 @@ from agent.settings import read_settings
 from tests import kube
 from tests.agent.adapters.kubernetes.test_token_review import made_for
 from tests.journeys.test_cluster_monitor import Watching, diagnosed
+from tests.leases import HELD
 
 pytestmark = [pytest.mark.xdist_group("kube"), pytest.mark.slow]
 ROOT = Path(__file__).resolve().parents[2]
@@ -195,7 +196,7 @@ def change(app, service, incident):
     platform = app.environment.platform_of(service)
     live = platform.describe(service)
     order = Order(service=service, incident=incident, effect_key="e-1", revision=f"{service}-e1", etag=live.etag,
-                  actions=(SetFlag(name="max-model-len", value="4096"),))  # fmt: skip
+                  actions=(SetFlag(name="max-model-len", value="4096"),), lease_end=HELD)  # fmt: skip
     platform.validate(order)
     platform.apply(order)
     assert platform.find(service, "e-1") is not None

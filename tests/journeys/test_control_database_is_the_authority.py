@@ -12,6 +12,7 @@ from agent.core.value import canonical
 from agent.ports.platform import Order
 from agent.ports.store import Change
 from tests.journeys.staging import staged_example
+from tests.leases import HELD
 
 PROBE = "gemma4-26b-l4-startup-probe"
 SERVICE = "gemma4-26b-qat-l4"
@@ -44,6 +45,7 @@ def by_hand(told, concurrency=7, key="by-hand"):
         revision=f"{key}-00009",
         etag=live(told).etag,
         actions=(SetConcurrency(concurrency=concurrency),),
+        lease_end=HELD,
     )
     told.installation.environment.rehearsal.apply(order)
 

@@ -9,6 +9,7 @@ from agent.core.decision.decision import Choice
 from agent.core.incident.phase import Phase
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, StateConflict
 from agent.ports.control import KillSwitch
+from tests.leases import HELD
 
 ROOT = Path(__file__).resolve().parents[2]
 PROBE = "gemma4-26b-l4-startup-probe"
@@ -105,6 +106,7 @@ def test_a_service_changed_by_hand_refuses_the_approval(journey) -> None:
         revision="by-hand-00006",
         etag=live.etag,
         actions=(SetConcurrency(concurrency=7),),
+        lease_end=HELD,
     )
     told.installation.environment.rehearsal.apply(by_hand)
     told.answer(plan.id)

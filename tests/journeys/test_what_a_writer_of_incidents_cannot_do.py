@@ -5,6 +5,7 @@ from agent.core.incident.phase import Phase
 from agent.core.plan.action import SetConcurrency
 from agent.ports.platform import Order
 from agent.ports.store import Change
+from tests.leases import HELD
 
 PROBE = "gemma4-26b-l4-startup-probe"
 SERVICE = "gemma4-26b-qat-l4"
@@ -23,6 +24,7 @@ def changed_by_hand(told):
         revision="by-hand-00009",
         etag=live.etag,
         actions=(SetConcurrency(concurrency=7),),
+        lease_end=HELD,
     )
     told.installation.environment.rehearsal.apply(order)
 

@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 
 from agent.core.change.verification import Verdict
+from agent.core.plan.action import Action, Lifecycle, LifecycleOperation, SetConcurrency
 from agent.core.plan.proof import Proof
 from agent.core.planning.proving import Proven
 from agent.ports.control import KillSwitch
 from tests.counts import tries
+from tests.leases import HELD
+from tests.simulation.simulated import places
 from tests.simulation.simulated.driver import Course, Simulation, Violation, drawn
 from tests.simulation.simulated.platform import Fate
 
@@ -34,14 +37,33 @@ def test_every_promise_holds_under_every_seed(shard: int) -> None:
             pytest.fail(f"{violation}\nreplay: make simulate SEED={seed}", pytrace=False)
 
 
+def asked(course: Course, chance: random.Random, number: int) -> Action:
+    """Return what somebody asks for; half of it is about the service as a whole."""
+    name, _, config, _ = places.opening(course.stories[0])
+    plain = config.with_(env=tuple(e for e in config.env if e.secret is None))
+    possible: list[Action] = [
+        Lifecycle(operation=LifecycleOperation.STOP),
+        Lifecycle(operation=LifecycleOperation.START),
+        Lifecycle(operation=LifecycleOperation.DELETE, confirmed=name),
+        Lifecycle(operation=LifecycleOperation.CREATE, config=plain),
+        *[SetConcurrency(concurrency=number)] * 4,
+    ]
+    return chance.choice(possible)
+
+
 @pytest.mark.parametrize("shard", range(REQUEST_SHARDS))
 def test_requests_and_incidents_mixed_lose_nothing_and_double_nothing(shard: int) -> None:
-    """People ask for changes before, beside and after the troubles of a seed, and withdraw nothing."""
+    """People ask for changes, stops, starts, deletions and creations before, beside and after the troubles of a seed.
+
+    In every second seed two people must approve, and one of them may take an approval back and give it again.
+    """
     for seed in range(shard, REQUEST_SEEDS, REQUEST_SHARDS):
         chance = random.Random(f"asks {seed}")
         course = drawn(seed)
+        course.voters = 1 + seed // REQUEST_SHARDS % 2
         course.asks = [
-            (chance.choice([1.0, 30.0, 400.0, 2000.0, 5000.0]), n) for n in range(2, 2 + chance.randrange(1, 5))
+            (chance.choice([1.0, 30.0, 400.0, 2000.0, 5000.0]), asked(course, chance, n))
+            for n in range(2, 2 + chance.randrange(1, 5))
         ]
         try:
             Simulation(seed, course).run()
@@ -90,10 +112,16 @@ class TestTheSimulationCanFail:
             run.run()
 
     def test_who_does_not_wait_for_its_turn_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("agent.stages.shared.effects.service_lease", lambda *_: nullcontext("mine"))
+        monkeypatch.setattr("agent.stages.shared.effects.service_lease", lambda *_: nullcontext(HELD.lease))
         monkeypatch.setattr("agent.stages.shared.effects.final_preflight", lambda *_: "")
         with pytest.raises(Violation, match="nobody had the turn"):
             Simulation(1, Course()).run()
+
+    def test_who_calls_after_its_lease_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """It stands still inside the call while another refuses the change and asks about the next plan."""
+        monkeypatch.setattr("tests.simulation.simulated.platform.seconds_to_send", lambda *_: 1.0)
+        with pytest.raises(Violation, match="belongs to no plan that stands"):
+            Simulation(2726).run()
 
     def test_who_calls_anything_recovered_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("agent.stages.execution_to_verification.judge", lambda *_, **__: (Verdict.RECOVERED, "ok"))

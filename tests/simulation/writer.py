@@ -28,6 +28,7 @@ from agent.ports.store import Change, Query
 from agent.settings import read_settings
 from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
 from agent.stages.request_change import ChangeAsked, request_change
+from tests.leases import HELD
 from tests.simulation.kills import FITS, Journey
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -300,7 +301,7 @@ class Story(Journey):
         live = self.real.describe(SERVICE)
         order = Order(
             service=SERVICE, incident=BY_HAND, effect_key=BY_HAND, revision="by-hand-00099", etag=live.etag,
-            actions=(SetConcurrency(concurrency=7),),
+            actions=(SetConcurrency(concurrency=7),), lease_end=HELD,
         )  # fmt: skip
         self.real.apply(order)
         # a plan that is made later is made for what stands then

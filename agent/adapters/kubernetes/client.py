@@ -114,17 +114,19 @@ class KubernetesApi:
         """Return the objects of a list; their ``kind`` stands in the list alone."""
         return list(self.get(path, query=query).get("items") or [])
 
-    def patch(self, path: str, steps: list[Json], *, dry_run: bool = False) -> Json:
+    def patch(self, path: str, steps: list[Json], *, dry_run: bool = False, within_s: float = WRITE_S) -> Json:
         """Send a JSON patch once and return the object as it is then; a ``test`` that fails is a StateConflict.
 
         Args:
             path: The object.
             steps: RFC 6902.
             dry_run: Let the server admit, default and validate it without storing it.
+            within_s: How long the answer may take, ``WRITE_S`` at most.
         """
         query = {"fieldManager": FIELD_MANAGER} | ({"dryRun": "All"} if dry_run else {})
+        kind = "application/json-patch+json"
         try:
-            return self._json("PATCH", path, query=query, body=steps, kind="application/json-patch+json")
+            return self._json("PATCH", path, query=query, body=steps, kind=kind, timeout_s=min(WRITE_S, within_s))
         except InputRejected as error:
             if not patch_failed(error.__cause__):
                 raise
@@ -132,15 +134,16 @@ class KubernetesApi:
             why = f"it is not any more what the change was made for ({tested})"
             raise StateConflict(error.what, why=why, hint="look at the workload and plan again") from error
 
-    def create(self, path: str, body: Json, *, dry_run: bool = False) -> Json:
-        """Create an object of a collection once."""
+    def create(self, path: str, body: Json, *, dry_run: bool = False, within_s: float = WRITE_S) -> Json:
+        """Create an object of a collection once; the answer may take ``within_s`` seconds, ``WRITE_S`` at most."""
         query = {"fieldManager": FIELD_MANAGER} | ({"dryRun": "All"} if dry_run else {})
-        return self._json("POST", path, query=query, body=body)
+        return self._json("POST", path, query=query, body=body, timeout_s=min(WRITE_S, within_s))
 
-    def delete(self, path: str, *, uid: str, dry_run: bool = False) -> Json:
-        """Delete an object and what it owns once, if it is still the one of that uid."""
+    def delete(self, path: str, *, uid: str, dry_run: bool = False, within_s: float = WRITE_S) -> Json:
+        """Delete an object and what it owns once, if it is still the one of that uid; see ``create``."""
         body: Json = {"propagationPolicy": "Foreground", "preconditions": {"uid": uid}}
-        return self._json("DELETE", path, body=body | ({"dryRun": ["All"]} if dry_run else {}))
+        body |= {"dryRun": ["All"]} if dry_run else {}
+        return self._json("DELETE", path, body=body, timeout_s=min(WRITE_S, within_s))
 
     @contextmanager
     def stream(

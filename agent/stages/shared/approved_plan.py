@@ -9,6 +9,7 @@ from agent.core.plan.lifecycle import absent, lifecycle_of
 from agent.core.plan.plan import Plan
 from agent.core.planning.planning import proof_of
 from agent.core.service.serving import Live
+from agent.ports.control import LeaseEnd
 from agent.ports.platform import NotDeployed, Order
 from agent.ports.stage_context import StageContext
 from agent.stages.shared.approval import check_approval, refused
@@ -86,8 +87,8 @@ def check_as_shown(context: StageContext, incident: Incident, plan: Plan, live: 
         raise refused(plan, why, "look at the new plan, and at who writes to the store")
 
 
-def platform_order(intent: Intent) -> Order:
-    """Return what the platform is asked to apply."""
+def platform_order(intent: Intent, lease_end: LeaseEnd | None = None) -> Order:
+    """Return what the platform is asked to apply; without the end of a lease, to check."""
     return Order(
         service=intent.service,
         incident=intent.incident,
@@ -96,4 +97,5 @@ def platform_order(intent: Intent) -> Order:
         etag=intent.etag,
         actions=intent.actions,
         staged=intent.staged,
+        lease_end=lease_end,
     )

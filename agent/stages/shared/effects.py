@@ -9,8 +9,8 @@ from agent.core.incident.incident import Incident
 from agent.core.plan.action import LifecycleOperation
 from agent.core.plan.lifecycle import lifecycle_of
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, StateConflict
-from agent.ports.control import Lease
-from agent.ports.platform import NotDeployed, Operation, Platform
+from agent.ports.control import Lease, LeaseEnd
+from agent.ports.platform import LeaseOver, NotDeployed, Operation, Platform
 from agent.ports.stage_context import StageContext
 from agent.stages.shared.commit import save
 from agent.stages.shared.outcome import StageOutcome
@@ -23,13 +23,16 @@ _LEAVES_NOTHING: Final = frozenset(
 )
 
 
+Call = Callable[[Platform, Intent, LeaseEnd], Operation]
+
+
 def perform(
     context: StageContext,
     incident: Incident,
     kind: EffectKind,
     *,
     check: Callable[[Platform], Intent | StageOutcome],
-    call: Callable[[Platform, Intent], Operation],
+    call: Call,
     on_started: Callable[[Operation], StageOutcome],
     on_refused: Callable[[str], StageOutcome],
 ) -> StageOutcome:
@@ -40,7 +43,7 @@ def perform(
         incident: As it was loaded; where it was written since, nothing is called.
         kind: Which effect.
         check: Returns the stored intent that may be carried out now, or what it did instead; raises where it may not.
-        call: Calls the platform, right after kill switch and lease were asked for the last time.
+        call: Calls the platform, right after kill switch and lease were asked for the last time, with the lease's end.
         on_started: Notes the operation, made now or found.
         on_refused: Closes the effect; under the lease, so that no other worker makes it meanwhile.
 
@@ -73,7 +76,7 @@ def _made(
     lease: Lease,
     *,
     check: Callable[[Platform], Intent | StageOutcome],
-    call: Callable[[Platform, Intent], Operation],
+    call: Call,
 ) -> Operation | StageOutcome:
     platform = context.require_platform(incident.service)
     try:
@@ -88,7 +91,7 @@ def _made(
     stopped = final_preflight(context, lease)
     if stopped:
         raise effect_refused(incident, stopped)
-    return _called(context, incident, platform, intent, call)
+    return _called(context, incident, intent, lambda: call(platform, intent, LeaseEnd(lease, context.clock)))
 
 
 def find_effect(context: StageContext, platform: Platform, incident: Incident, kind: EffectKind) -> Operation | None:
@@ -112,25 +115,21 @@ def find_effect(context: StageContext, platform: Platform, incident: Incident, k
         return poll_operation(platform, GONE)
 
 
-def _called(
-    context: StageContext,
-    incident: Incident,
-    platform: Platform,
-    intent: Intent,
-    call: Callable[[Platform, Intent], Operation],
-) -> Operation:
+def _called(context: StageContext, incident: Incident, intent: Intent, call: Callable[[], Operation]) -> Operation:
     """Call the platform; where its answer was lost, find what it did.
 
     Raises:
         PolicyRefused: Somebody changed the service since the intent was stored.
+        LeaseOver: It was not sent. Whoever has the lease now decides; the effect stays open.
+        DependencyFailed: Nobody knows whether it was sent, and there is no trace of it; the step is tried again.
     """
     try:
-        return call(platform, intent)
+        return call()
     except (DependencyFailed, StateConflict) as error:
-        found = find_effect(context, platform, incident, intent.kind)
+        found = find_effect(context, context.require_platform(incident.service), incident, intent.kind)
         if found is not None:
             return found
-        if isinstance(error, DependencyFailed):
+        if isinstance(error, DependencyFailed | LeaseOver):
             raise
         raise PolicyRefused(error.what, why=error.why, hint=error.hint) from error
 

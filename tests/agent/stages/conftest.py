@@ -23,7 +23,7 @@ from agent.core.plan.proof import Proof
 from agent.core.service.services import Services
 from agent.core.service.serving import Live, ServingConfig, Traffic
 from agent.errors import StateConflict
-from agent.ports.platform import Operation
+from agent.ports.platform import Operation, seconds_to_send
 from agent.ports.stage_context import Owner, Rules, StageContext
 from agent.ports.store import Change
 from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
@@ -113,9 +113,9 @@ class OneService:
         changed = {"config": applied(self.live.config, order.actions), "template": f'{{"now":"{order.revision}"}}'}
         return self._call("apply", order, order.effect_key, latest_created_revision=order.revision, **changed)
 
-    def shift(self, _service, *, revision, etag, effect_key):
+    def shift(self, service, *, revision, etag, effect_key, lease_end):
         shifted = (Traffic(revision=revision, percent=100),)
-        return self._call("shift", replace_etag(etag), effect_key, traffic=shifted)
+        return self._call("shift", of_a_shift(service, etag, lease_end), effect_key, traffic=shifted)
 
     def restore(self, order):
         back = {"config": ServingConfig(concurrency=4), "template": order.template}
@@ -126,6 +126,7 @@ class OneService:
 
     def _call(self, kind, order, key, **changes):
         self.before_call()
+        seconds_to_send(order.lease_end, order.service)
         self.calls.append(kind)
         if self.refusal is not None:
             raise self.refusal
@@ -152,9 +153,9 @@ class OneService:
         )
 
 
-class replace_etag:  # noqa: N801 - an order of a shift has only its etag
-    def __init__(self, etag):
-        self.etag = etag
+class of_a_shift:  # noqa: N801 - an order of a shift has no more than this
+    def __init__(self, service, etag, lease_end):
+        self.service, self.etag, self.lease_end = service, etag, lease_end
 
 
 class Bench:

@@ -6,6 +6,7 @@ from agent.core.change.execution import EffectKind, EffectState
 from agent.core.incident.phase import Phase
 from agent.errors import DependencyFailed
 from agent.ports.control import KillSwitch
+from agent.ports.platform import LeaseOver
 from agent.stages.call_platform import call_platform
 from agent.stages.decision_to_execution import begin_execution
 from agent.stages.shared.outcome import StageOutcome
@@ -64,3 +65,30 @@ def test_while_another_worker_holds_the_lease_nothing_happens(start_request):
     start_request.control.acquire("service/svc", "another", for_s=60, now=now)
     assert start_request.run(call_platform) is StageOutcome.WAITING
     assert (start_request.platform.calls, start_request.now().phase) == ([], Phase.APPLYING)
+
+
+def test_who_stood_still_past_the_lease_calls_nothing_and_closes_nothing(start_request):
+    """It slept inside the call; whoever has the lease then makes the change, or refuses it."""
+    bench = start_request
+    bench.platform.before_call = lambda: bench.clock.step(bench.executor.rules.times.lease_s)
+    with pytest.raises(LeaseOver, match="the lease 'service/svc' was over before the call"):
+        bench.run(call_platform)
+    effect = bench.now().effect(EffectKind.APPLY)
+    assert (bench.platform.calls, effect.state) == ([], EffectState.INTENDED)
+    assert bench.control.intent(effect.key).closed == ""
+    bench.platform.before_call = lambda: None
+    assert bench.run(call_platform) is StageOutcome.NOTED
+    assert bench.platform.calls == ["apply"]
+
+
+def test_a_call_that_landed_before_it_was_refused_is_found(start_request):
+    """The first of two calls of one effect was sent, and the lease ended before the second."""
+    made = start_request.platform.apply
+
+    def stopped_half_way(order):
+        made(order)
+        raise LeaseOver("nothing more was done", why="the lease was over", hint="look")
+
+    start_request.platform.apply = stopped_half_way
+    assert start_request.run(call_platform) is StageOutcome.NOTED
+    assert start_request.now().effect(EffectKind.APPLY).state is EffectState.STARTED

@@ -22,6 +22,7 @@ from agent.ports.stage_context import Owner
 from agent.ports.store import Query
 from agent.settings import read_settings
 from tests.contracts.cloud_logging_server import LoggingStandIn, audit_entry
+from tests.leases import HELD
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 PROBE = "gemma4-26b-l4-startup-probe"
@@ -86,7 +87,15 @@ def test_a_service_that_was_changed_meanwhile_gets_the_plan_for_what_stands(tmp_
     live = rehearsal.describe(asked.service)
     by_hand = (SetConcurrency(concurrency=7),)
     rehearsal.apply(
-        Order(service=live.service, incident="-", effect_key="k", revision="by-hand-6", etag=live.etag, actions=by_hand)
+        Order(
+            service=live.service,
+            incident="-",
+            effect_key="k",
+            revision="by-hand-6",
+            etag=live.etag,
+            actions=by_hand,
+            lease_end=HELD,
+        )
     )
     now = heard.hear(PROBE_LINE)
     assert (now.phase, now.plan.ordinal) == (Phase.ASKED, 2)

@@ -5,6 +5,7 @@ import pytest
 from agent.core.change.execution import EffectKind
 from agent.core.incident.phase import Phase
 from agent.ports.control import KillSwitch
+from agent.ports.platform import LeaseOver
 from agent.stages.call_platform import call_platform
 from agent.stages.decision_to_execution import begin_execution
 from agent.stages.execution_to_verification import execution_to_verification
@@ -105,3 +106,15 @@ def test_a_roll_back_that_fails_is_told_to_a_person(failed):
     failed.run(watch_undo, as_tick=True)
     assert failed.now().phase is Phase.ESCALATED
     assert failed.now().effect(EffectKind.ROLL_BACK).state == "done"  # put back and compared; it does not come up
+
+
+def test_who_stood_still_past_the_lease_puts_nothing_back_and_the_next_one_does(failed):
+    """A late call is refused and nobody is told that the roll-back failed: it is tried again under a new lease."""
+    failed.run(undo)
+    failed.platform.before_call = lambda: failed.clock.step(failed.executor.rules.times.lease_s)
+    with pytest.raises(LeaseOver):
+        failed.run(undo)
+    assert (failed.platform.calls, failed.now().phase) == (["apply"], Phase.ROLLING_BACK)
+    failed.platform.before_call = lambda: None
+    assert failed.run(undo) is StageOutcome.NOTED
+    assert failed.platform.calls == ["apply", "restore"]

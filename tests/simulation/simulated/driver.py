@@ -21,6 +21,7 @@ from agent.app.runtime_environment import RuntimeEnvironment
 from agent.app.stores import Stores
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
+from agent.core.plan.action import Action
 from agent.entrypoints.pubsub.handlers import HANDLER_OF, on_tick
 from agent.entrypoints.pubsub.settle import settle
 from agent.entrypoints.service import entry_message
@@ -86,7 +87,8 @@ class Course:
         at_call: Faults at exact calls, by their number from 0.
         fates: What becomes of the changes, in order, by kind; then good.
         answers: What people say to the plans, in order; drawn where there is none left.
-        asks: Changes that people ask for: after how many seconds, and which concurrency.
+        asks: Changes that people ask for: after how many seconds, and what.
+        voters: How many people must approve a change.
     """
 
     stories: tuple[str, ...] = ("probe",)
@@ -94,7 +96,8 @@ class Course:
     at_call: dict[int, Fault] = field(default_factory=dict)
     fates: dict[str, list[Fate]] = field(default_factory=dict)
     answers: list[bool] = field(default_factory=list)
-    asks: list[tuple[float, int]] = field(default_factory=list)
+    asks: list[tuple[float, Action]] = field(default_factory=list)
+    voters: int = 1
     duplicates: float = 0.0
     lost_acks: float = 0.0
     disorder_s: float = 0.0
@@ -360,7 +363,7 @@ class Simulation:
             ),
             environment=RuntimeEnvironment(platform_of=lambda _: platform, logs=port(self.people, "logs")),
             bus=port(self, "bus"),
-            rules=self.people.knowing(places.known(self.course.verify_s)),
+            rules=self.people.knowing(places.known(self.course.verify_s, voters=self.course.voters)),
             model=port(self.people, "model") if self.course.model else None,
             notifiers={"card": port(self.people, "notifier")},
             receipt_key=KEY,

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from agent.app.models import model_use
-from agent.core.decision.decision import Channel, Choice, Decision
+from agent.core.decision.decision import Channel, Choice, Decision, Vote
 from agent.core.diagnosis.model_request import Spend
 from agent.core.incident.incident import Event, Incident
-from agent.core.plan.action import SetConcurrency
+from agent.core.plan.action import Action, SetConcurrency
 from agent.errors import DependencyFailed, SreError
 from agent.ports.logs import InstanceLog
 from agent.ports.model import NoAnswer, Question, Reply
@@ -28,12 +28,14 @@ TEXTS = ("", "{", '{"class": "gpu_oom_load"', "I think the GPU is too small.", "
 
 @dataclass
 class Pressed:
-    """One person's word about a plan, and what they heard."""
+    """One person's word about a plan, and what they heard; ``proved`` by the channel where several must approve."""
 
     plan: str
     who: str
     answer: Choice
-    heard: Decision | SreError | None = None
+    withdraw: bool = False
+    proved: bool = False
+    heard: Decision | Vote | SreError | None = None
 
 
 @dataclass
@@ -52,6 +54,9 @@ class People:
         if plan in self.seen:
             return
         self.seen.add(plan)
+        if sim.course.voters > 1:
+            self._voting(plan)
+            return
         for n in range(sim.chance.choice([0, 1, 1, 1, 2, 3]) if sim.course.yes < 1 else 1):
             yes = sim.course.answers.pop(0) if sim.course.answers else sim.chance.random() < sim.course.yes
             one = Pressed(plan, f"person-{n}", Choice.APPROVE if yes else Choice.REJECT)
@@ -59,17 +64,32 @@ class People:
             self.pressed.append(one)
             sim.plan(late, lambda one=one: self._press(one, PRESSES))
 
-    def ask_for(self, value: int, left: int = PRESSES) -> None:
-        """Ask for another concurrency of the first service; who heard no answer asks the same again."""
+    def _voting(self, plan: str) -> None:
+        """Let several people answer; one of them may take an approval back, and give it again."""
         sim = self.simulation
+        for n in range(places.APPROVERS):
+            yes = sim.chance.random() < max(sim.course.yes, 0.8)
+            one = Pressed(plan, places.slack_id(n), Choice.APPROVE if yes else Choice.REJECT, proved=True)
+            said = [(sim.chance.choice([5.0, 5.0, 40.0, 900.0]), one)]
+            if n == 0 and yes and sim.chance.random() < 0.6:
+                said.append((said[0][0] + sim.chance.choice([0.0, 10.0, 60.0]), replace(one, withdraw=True)))
+                said.append((said[1][0] + sim.chance.choice([10.0, 600.0]), replace(one)))
+            for late, word in said:
+                self.pressed.append(word)
+                sim.plan(late, lambda word=word: self._press(word, PRESSES))
+
+    def ask_for(self, action: Action, left: int = PRESSES) -> None:
+        """Ask for a change of the first service; who heard no answer asks the same again."""
+        sim = self.simulation
+        number = action.concurrency if isinstance(action, SetConcurrency) else 3
         asked = ChangeAsked(
             service=places.opening(sim.course.stories[0])[0],
-            actions=(SetConcurrency(concurrency=value),),
+            actions=(action,),
             why="asked in a simulation",
-            who=f"asker-{value % 2}",
+            who=f"asker-{number % 2}",
             channel=Channel.COMMAND_LINE,
             verified=False,
-            supersede=value % 3 == 0,
+            supersede=number % 3 == 0,
         )
         heard: Incident | SreError | None
         try:
@@ -78,16 +98,22 @@ class People:
             heard = None
         except SreError as error:
             heard = error
-        sim.note("asked for", value, type(heard).__name__)
+        sim.note("asked for", number, type(heard).__name__)
         if isinstance(heard, Incident):
             self.requested.add(heard.id)
         elif left and (heard is None or isinstance(heard, DependencyFailed)):
-            sim.plan(20, lambda: self.ask_for(value, left - 1))
+            sim.plan(20, lambda: self.ask_for(action, left - 1))
 
     def _press(self, one: Pressed, left: int) -> None:
         sim = self.simulation
+        channel = Channel.SLACK if one.proved else Channel.COMMAND_LINE
         word = DecisionRequest(
-            plan=one.plan, answer=one.answer, who=one.who, channel=Channel.COMMAND_LINE, verified=False
+            plan=one.plan,
+            answer=one.answer,
+            who=one.who,
+            channel=channel,
+            verified=one.proved,
+            withdraw=one.withdraw,
         )
         try:
             one.heard = sim.on_process(lambda app: plan_to_decision(app.contexts[Owner.DECIDE], word))

@@ -7,6 +7,8 @@ from typing import Any
 
 from agent.adapters.platform.rehearsal.scenario import load_scenario
 from agent.app.catalogues import read_capacity, read_policy, read_rules
+from agent.core.decision.policy import Policy
+from agent.core.decision.rule import KINDS, Approver, Mode, Rule
 from agent.core.incident.incident import Times
 from agent.core.service.services import Services, parse_services
 from agent.core.service.serving import ServingConfig
@@ -15,6 +17,7 @@ from agent.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[3]
 SETTINGS = read_settings({}, platform="none", store="sqlite:nowhere")
+APPROVERS = 3
 FOLDERS = {
     "probe": "gemma4-26b-l4-startup-probe",
     "context": "gemma4-26b-l4-context-refused",
@@ -49,10 +52,26 @@ def watched() -> Services:
 
 
 @cache
-def known(verify_s: float) -> Rules:
-    """What every process of a simulation knows."""
+def known(verify_s: float, *, voters: int = 1) -> Rules:
+    """What every process of a simulation knows; ``voters`` is how many people must approve a change."""
     times = Times(verify_s=verify_s)
-    return read_rules(watched(), read_policy(SETTINGS), times, capacity=fits())
+    return read_rules(watched(), policy(voters), times, capacity=fits())
+
+
+def policy(voters: int) -> Policy:
+    """The policy of an installation, with approvers where several must approve."""
+    services = tuple(service.name for service in watched().services)
+    found = read_policy(SETTINGS).with_(lifecycle=services)
+    if voters < 2:
+        return found
+    rule = Rule(services=services, kinds=tuple(sorted(KINDS)), mode=Mode.PERSON, approvals=voters)
+    people = tuple(Approver(name=f"Person {n}", slack=slack_id(n), services=services) for n in range(APPROVERS))
+    return found.with_(rules=(rule,), approvers=people)
+
+
+def slack_id(number: int) -> str:
+    """The identity under which an approver presses."""
+    return f"U000{number}"
 
 
 @cache

@@ -8,10 +8,13 @@ from typing import Any
 
 from agent.adapters.platform.rehearsal.template import bare, parsed_traffic, stamped, template_of
 from agent.core.change.verification import Check, Measurement
+from agent.core.plan.action import NO_SERVICE, LifecycleOperation
+from agent.core.plan.lifecycle import NOT_THERE, lifecycle_of
 from agent.core.service.serving import Live, ServingConfig, Traffic
 from agent.core.value import canonical, digest
-from agent.errors import InputRejected, PolicyRefused, StateConflict
-from agent.ports.platform import Operation, Order, Restore
+from agent.errors import PolicyRefused, StateConflict
+from agent.ports.control import LeaseEnd
+from agent.ports.platform import NotDeployed, Operation, Order, Restore, seconds_to_send
 
 
 class Fate(StrEnum):
@@ -53,6 +56,7 @@ class Work:
     ends_at: datetime | None
     ok: bool
     says: str
+    deletes: bool = False
 
 
 @dataclass
@@ -69,6 +73,7 @@ class Service:
     uid: str = "uid"
     spare: bool = False
     deleted: bool = False
+    resumes: tuple[int, int] | None = None
     denied: bool = False
     stamps: dict[str, str] = field(default_factory=dict)
     came_up: dict[str, datetime] = field(default_factory=dict)
@@ -148,6 +153,7 @@ class SimulatedPlatform:
             ready=None if running else service.ready,
             reconciling=running,
             spare_accelerator=service.spare,
+            resumes_with=service.resumes if template_of(service.template).config.max_instances == 0 else None,
         )
 
     def validate(self, order: Order) -> None:
@@ -159,9 +165,16 @@ class SimulatedPlatform:
     def restore(self, order: Restore) -> Operation:
         return self._begin(order, "restore", lambda s: self._restored(s, order))
 
-    def shift(self, name: str, *, revision: str, etag: str, effect_key: str) -> Operation:
+    def shift(self, name: str, *, revision: str, etag: str, effect_key: str, lease_end: LeaseEnd) -> Operation:
         order = Restore(
-            service=name, incident="", effect_key=effect_key, revision=revision, etag=etag, template="", traffic=""
+            service=name,
+            incident="",
+            effect_key=effect_key,
+            revision=revision,
+            etag=etag,
+            template="",
+            traffic="",
+            lease_end=lease_end,
         )
         return self._begin(order, "shift", lambda s: self._shifted(s, revision))
 
@@ -172,6 +185,8 @@ class SimulatedPlatform:
 
     def operation(self, name: str) -> Operation:
         work = self.works[name]
+        if work.deletes and self.services[work.service].deleted:
+            return Operation(name=name, done=True, ok=True, says="it is deleted")
         self._of(work.service)
         done = work.ends_at is not None and self._now() >= work.ends_at
         if done:
@@ -179,7 +194,9 @@ class SimulatedPlatform:
         return Operation(name=name, done=done, ok=work.ok if done else None, says=work.says if done else "")
 
     def restored(self, name: str, *, template: str, traffic: str) -> bool:
-        service = self._of(name)
+        service = self.services[name]
+        if service.deleted or not template:
+            return service.deleted and not template
         return bare(service.template) == bare(template) and service.traffic == parsed_traffic(traffic)
 
     def measure(self, name: str, revision: str) -> tuple[Measurement, ...]:
@@ -203,16 +220,18 @@ class SimulatedPlatform:
         return up is not None and (self._now() - up).total_seconds() > 90
 
     def _begin(self, order: Any, kind: str, change: Callable[[Service], Fate]) -> Operation:
-        service = self._of(order.service)
+        creates = isinstance(order, Order) and lifecycle_of(order.actions) is LifecycleOperation.CREATE
+        service = self.services[order.service] if creates else self._of(order.service)
         if service.denied:
             raise PolicyRefused("the change was denied", why="permission run.services.update", hint="grant it")
         before = next((w for w in self.works.values() if (w.service, w.key) == (order.service, order.effect_key)), None)
-        if before is not None:
+        if before is not None and not service.deleted:
             return self.operation(before.name)
         for work in tuple(self.works.values()):  # what ended meanwhile has ended, asked or not
             self.operation(work.name) if not self.services[work.service].deleted else None
-        if order.etag != self._etag(service):
+        if order.etag != (NOT_THERE if service.deleted else self._etag(service)):
             raise StateConflict("the service was not changed", why="its etag is another by now", hint="look again")
+        seconds_to_send(order.lease_end, order.service)
         mutation = Mutation(self._now(), kind, order.service, order.effect_key, order.incident)
         self._changed(mutation)
         self.mutations.append(mutation)
@@ -227,11 +246,24 @@ class SimulatedPlatform:
             ends_at=None if never else self._now() + takes,
             ok=fate is not Fate.FAILS,
             says="" if fate is not Fate.FAILS else "the container failed to start and listen on its port",
+            deletes=service.deleted,
         )
         self.works[work.name] = work
         return self.operation(work.name)
 
     def _applied(self, service: Service, order: Order) -> Fate:
+        operation = lifecycle_of(order.actions)
+        if operation is LifecycleOperation.DELETE:
+            service.deleted = True
+            return Fate.GOOD
+        if operation is LifecycleOperation.CREATE:
+            service.deleted, service.uid, service.generation = False, service.uid + "-made", 1
+            service.template, service.traffic = stamped(NO_SERVICE, "", None, None), (Traffic(percent=100),)
+            service.stamps, service.serving = {}, None
+        if operation is LifecycleOperation.STOP:
+            config = template_of(service.template).config
+            service.resumes = (config.min_instances, config.max_instances or 1)
+            return self._stopped(service, service.template, order, order.actions)
         if order.staged:
             service.traffic = (Traffic(revision=service.serving, percent=100),)
         service.template = stamped(
@@ -239,7 +271,18 @@ class SimulatedPlatform:
         )
         return self._made(service, order.revision, order.effect_key, self._fate("apply"))
 
+    def _stopped(self, service: Service, template: str, order: Order | Restore, actions: tuple = ()) -> Fate:
+        service.template = stamped(template, order.revision, order.effect_key, order.incident, actions=actions)
+        service.ready = False
+        return Fate.GOOD
+
     def _restored(self, service: Service, order: Restore) -> Fate:
+        if not order.template:
+            service.deleted = True
+            return Fate.GOOD
+        if template_of(order.template).config.max_instances == 0:
+            service.traffic = parsed_traffic(order.traffic)
+            return self._stopped(service, order.template, order)
         service.template = stamped(order.template, order.revision, order.effect_key, order.incident)
         service.traffic = parsed_traffic(order.traffic)
         return self._made(service, order.revision, order.effect_key, self._fate("restore"))
@@ -275,7 +318,7 @@ class SimulatedPlatform:
     def _of(self, name: str) -> Service:
         service = self.services.get(name)
         if service is None or service.deleted:
-            raise InputRejected(f"service {name!r} was not found", why="there is none", hint="look at its name")
+            raise NotDeployed(f"service {name!r} was not found", why="there is none", hint="look at its name")
         return service
 
 

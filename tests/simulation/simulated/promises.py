@@ -6,11 +6,13 @@ from collections import Counter
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from agent.adapters.platform.rehearsal.template import template_of
 from agent.core.change.execution import EffectKind, EffectState, effect_key
 from agent.core.change.verification import Verdict
-from agent.core.decision.decision import Choice, Decision
+from agent.core.decision.decision import Choice, Decision, Vote
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import ENDS, Phase
+from agent.core.plan.lifecycle import ends_service
 from agent.core.plan.plan import Plan
 from agent.core.plan.proof import OFFERED, Proof, affected_memory
 from agent.errors import DependencyFailed, PolicyRefused, StateConflict
@@ -34,14 +36,18 @@ def at_a_change(sim: Simulation, mutation: Mutation) -> None:
     assert decision is not None, f"{mutation.kind} without a decision about {incident.plan.id}"
     assert decision.answer is Choice.APPROVE, f"{mutation.kind} of a rejected plan"
     assert decision.plan_digest == incident.plan.digest
+    _enough_voted(sim, incident.plan, decision)
     assert decision.at < decision.expires_at, "an expired plan was approved"
     assert incident.plan.proof in OFFERED, f"{mutation.kind} of a plan with the proof {incident.plan.proof}"
     if mutation.kind == "apply":
         _first_enough(sim, incident)
     else:
         _nobodys_work_undone(sim, incident, mutation)
+    intent = sim.control.intent(mutation.key)
+    assert intent is not None, f"{mutation.kind} without an intent"
+    assert not intent.closed, f"{mutation.kind} was closed before: {intent.closed}"
     if sim.paused_at_brink:
-        return  # it stood still after its last look; only the etag can stop it now
+        return  # it stood still after its last look; only the etag and the end of its lease can stop it now
     assert not sim.control.kill_switch().on, f"{mutation.kind} under the kill switch"
     assert sim.running is not None
     believed = max(sim.running.now(sim.true), sim.store.latest_time() or sim.true)
@@ -52,6 +58,19 @@ def at_a_change(sim: Simulation, mutation: Mutation) -> None:
     holder = sim.running.app.contexts["on_decision"].holder
     assert held.holder.startswith(f"{holder}/"), f"{held.holder} has the turn, {holder} made the change"
     assert sim.control.holds(held, believed), "the turn was over"
+
+
+def _enough_voted(sim: Simulation, plan: Plan, decision: Decision) -> None:
+    """As many different people as the rules ask for, who pressed and have not taken it back, and not the asker."""
+    if sim.course.voters < 2 or plan.by_person:
+        return
+    ballot = sim.control.ballot(plan.digest)
+    assert ballot is not None, "nobody voted"
+    people = {vote.person for vote in decision.votes}
+    assert len(people) >= sim.course.voters, f"approved by {people} alone"
+    assert all(vote in ballot.standing for vote in decision.votes), "a vote that does not stand was counted"
+    pressed = {p.who for p in sim.people.pressed if p.plan == plan.id and p.answer is Choice.APPROVE}
+    assert {vote.who for vote in decision.votes} <= pressed - {plan.asked_by}
 
 
 def _nobodys_work_undone(sim: Simulation, incident: Incident, mutation: Mutation) -> None:
@@ -76,10 +95,6 @@ def _incident_of(sim: Simulation, mutation: Mutation) -> Incident:
         if incident.plan is not None and effect_key(incident.id, incident.plan.digest, kind) == mutation.key:
             assert incident.service == mutation.service
             return incident
-    if sim.paused_at_brink:  # its plan was refused while it stood still; the etag found nothing that had changed
-        for _, earlier in reversed(sim.history):
-            if earlier.plan is not None and effect_key(earlier.id, earlier.plan.digest, kind) == mutation.key:
-                return earlier
     raise AssertionError(f"{mutation.kind} {mutation.key} belongs to no plan that stands")
 
 
@@ -118,14 +133,18 @@ def _is_proved(plan: Plan) -> None:
 
 def _really_well(sim: Simulation, incident: Incident) -> None:
     """What crashes or runs out of memory only after the window cannot be known in it; everything else can."""
+    service = sim.platform.services[incident.service]
+    if incident.plan is not None and any(map(ends_service, incident.plan.actions)):
+        stopped = template_of(service.template).config.max_instances == 0
+        assert service.deleted or stopped or incident.service in sim.touched_by_hand, "resolved, but it still serves"
+        return
     revision = incident.execution.revision_after if incident.execution is not None else None
-    fate = sim.platform.services[incident.service].fates.get(revision or "", Fate.GOOD)
+    fate = service.fates.get(revision or "", Fate.GOOD)
     assert fate in {Fate.GOOD, Fate.CRASHES, Fate.OOM}, f"resolved, but {revision} is {fate}"
 
 
 def _really_back(sim: Simulation, incident: Incident) -> None:
     execution = incident.execution
-    service = sim.platform.services[incident.service]
     applied = execution.effect(EffectKind.APPLY) if execution is not None else None
     made = applied is not None and any(m.key == applied.key for m in sim.platform.mutations)
     if not made or execution is None or applied is None:
@@ -133,7 +152,6 @@ def _really_back(sim: Simulation, incident: Incident) -> None:
     touched = sim.touched_by_hand.get(incident.service)
     if touched is not None and touched >= applied.intended_at - timedelta(seconds=700):
         return
-    assert not service.deleted
     assert sim.platform.restored(
         incident.service, template=execution.prior_template, traffic=execution.prior_traffic
     ), "rolled back, says the incident; the prior template is not there"
@@ -165,13 +183,28 @@ def _was_told(sim: Simulation, pressed: Pressed) -> None:
     heard = pressed.heard
     if isinstance(heard, Decision):
         assert claimed is not None
-        assert (claimed.who, claimed.answer) == (pressed.who, pressed.answer), "a loser was told that they won"
+        assert claimed.answer is pressed.answer, "a loser was told that they won"
+        assert pressed.who in {claimed.who, *(vote.who for vote in claimed.votes)}, "a loser was told that they won"
+        return
+    if isinstance(heard, Vote):
+        _is_kept(sim, pressed)
         return
     if heard is None or isinstance(heard, DependencyFailed):
         return  # they pressed until they gave up, and know that they do not know
     assert isinstance(heard, PolicyRefused | StateConflict), f"{pressed.who} heard {heard!r}"
     if claimed is not None and claimed.who != pressed.who and isinstance(heard, StateConflict):
-        assert claimed.who in str(heard) or "not recorded yet" in str(heard), f"the loser heard {heard}"
+        named = claimed.shown in str(heard) or (pressed.withdraw and str(claimed.answer) in str(heard))
+        assert named or "not recorded yet" in str(heard), f"the loser heard {heard}"
+
+
+def _is_kept(sim: Simulation, pressed: Pressed) -> None:
+    """A vote that somebody heard of is in the control database; it stands unless its person took one back."""
+    plan = next(i.plan for _, i in sim.history if i.plan is not None and i.plan.id == pressed.plan)
+    ballot = sim.control.ballot(plan.digest)
+    votes = [vote for vote in ballot.votes if vote.who == pressed.who] if ballot is not None else []
+    assert len(votes) == 1, f"{pressed.who} heard of a vote, and {votes} are kept"
+    took_back = any(p.withdraw for p in sim.people.pressed if (p.plan, p.who) == (pressed.plan, pressed.who))
+    assert took_back or votes[0].withdrawn_at is None, f"the vote of {pressed.who} was taken back by nobody"
 
 
 def _nothing_lost(sim: Simulation, incidents: tuple[Incident, ...]) -> None:

@@ -90,13 +90,14 @@ class CloudRunApi:
         )
         return found
 
-    def update(self, service: Any, *, mask: tuple[str, ...], dry_run: bool) -> Any:
+    def update(self, service: Any, *, mask: tuple[str, ...], dry_run: bool, within_s: float = WRITE_S) -> Any:
         """Send an ``UpdateServiceRequest`` once and return its ``Operation`` message at once.
 
         Args:
             service: A ``Service`` with name, etag and what the mask names.
             mask: Which fields to replace; everything else stays.
             dry_run: Only let the platform check it.
+            within_s: How long the answer may take, ``WRITE_S`` at most.
         """
         from google.cloud import run_v2
         from google.protobuf import field_mask_pb2
@@ -105,11 +106,9 @@ class CloudRunApi:
             service=service, update_mask=field_mask_pb2.FieldMask(paths=mask), validate_only=dry_run
         )
         what = f"service {service.name.rsplit('/', 1)[-1]!r} was not changed"
-        return self._call(
-            what, lambda c: c.services.update_service(request=request, retry=None, timeout=WRITE_S).operation
-        )
+        return self._call(what, lambda c: c.services.update_service(request=request, **_write(within_s)).operation)
 
-    def create(self, location: str, name: str, service: Any, *, dry_run: bool) -> Any:
+    def create(self, location: str, name: str, service: Any, *, dry_run: bool, within_s: float = WRITE_S) -> Any:
         """Send a ``CreateServiceRequest`` once and return its ``Operation`` message at once.
 
         Args:
@@ -117,29 +116,31 @@ class CloudRunApi:
             name: The service's short name.
             service: A ``Service`` without a name.
             dry_run: Only let the platform check it.
+            within_s: How long the answer may take, ``WRITE_S`` at most.
         """
         from google.cloud import run_v2
 
         request = run_v2.CreateServiceRequest(parent=location, service_id=name, service=service, validate_only=dry_run)
         return self._call(
             f"service {name!r} was not created",
-            lambda c: c.services.create_service(request=request, retry=None, timeout=WRITE_S).operation,
+            lambda c: c.services.create_service(request=request, **_write(within_s)).operation,
         )
 
-    def delete(self, name: str, *, etag: str, dry_run: bool) -> Any:
+    def delete(self, name: str, *, etag: str, dry_run: bool, within_s: float = WRITE_S) -> Any:
         """Send a ``DeleteServiceRequest`` once and return its ``Operation`` message at once.
 
         Args:
             name: Full resource name.
             etag: The state that is deleted; the platform refuses any other.
             dry_run: Only let the platform check it.
+            within_s: How long the answer may take, ``WRITE_S`` at most.
         """
         from google.cloud import run_v2
 
         request = run_v2.DeleteServiceRequest(name=name, etag=etag, validate_only=dry_run)
         return self._call(
             f"service {name.rsplit('/', 1)[-1]!r} was not deleted",
-            lambda c: c.services.delete_service(request=request, retry=None, timeout=WRITE_S).operation,
+            lambda c: c.services.delete_service(request=request, **_write(within_s)).operation,
         )
 
     def operation(self, name: str) -> Any | None:
@@ -179,6 +180,10 @@ class CloudRunApi:
 
 
 _READ: dict[str, Any] = {"retry": None, "timeout": READ_S}  # who asks decides whether to ask again
+
+
+def _write(within_s: float) -> dict[str, Any]:
+    return {"retry": None, "timeout": min(WRITE_S, within_s)}
 
 
 def _message(wrapped: Any) -> Any:

@@ -36,8 +36,9 @@ from agent.core.plan.action import NO_SERVICE, LifecycleOperation, applied
 from agent.core.plan.lifecycle import NOT_THERE, lifecycle_of
 from agent.core.service.serving import Live, Traffic
 from agent.errors import InputRejected, PolicyRefused, StateConflict
+from agent.ports.control import LeaseEnd
 from agent.ports.model_server import ModelServer
-from agent.ports.platform import NotDeployed, Operation, Order, Restore
+from agent.ports.platform import NotDeployed, Operation, Order, Restore, seconds_to_send
 
 # Tags of a staged revision; which one it is tells what the traffic followed before. Short: they share a host name with
 # the service.
@@ -128,7 +129,7 @@ class CloudRunPlatform:
             above = resume(request, current)
         return self._start(request, ("template", "traffic", *above), order)
 
-    def shift(self, service: str, *, revision: str, etag: str, effect_key: str) -> Operation:  # noqa: ARG002 - no revision is made, so none is stamped; the traffic itself tells that it was done
+    def shift(self, service: str, *, revision: str, etag: str, effect_key: str, lease_end: LeaseEnd) -> Operation:  # noqa: ARG002 - no revision is made, so none is stamped; the traffic itself tells that it was done
         """Give all traffic to a revision; where the policy before it was staged followed the latest, so again."""
         current = self._api.service(self._name(service))
         work = Work(service=current.name, aim=f"traffic/{revision}")
@@ -138,7 +139,8 @@ class CloudRunPlatform:
         self._unchanged(current, etag)
         follows = any(t.tag == TAG_OF_LATEST for t in before) and revision == short(current.latest_ready_revision)
         traffic = LATEST if follows else (Traffic(revision=revision, percent=100),)
-        self._api.update(_request(current.name, etag, traffic=traffic), mask=("traffic",), dry_run=False)
+        request, left_s = _request(current.name, etag, traffic=traffic), seconds_to_send(lease_end, service)
+        self._api.update(request, mask=("traffic",), dry_run=False, within_s=left_s)
         return Operation(name=work.name, done=False, ok=None, says=f"the traffic is being moved to {revision}")
 
     def find(self, service: str, effect_key: str) -> Operation | None:
@@ -233,8 +235,9 @@ class CloudRunPlatform:
         return found
 
     def _created(self, name: str, order: Order) -> Operation:
-        location, short_name = _place(name)
-        native = self._api.create(location, short_name, _created(order), dry_run=False)
+        (location, short_name), made = _place(name), _created(order)
+        left_s = seconds_to_send(order.lease_end, order.service)
+        native = self._api.create(location, short_name, made, dry_run=False, within_s=left_s)
         work = Work(service=name, aim=f"revisions/{order.revision}", native=native.name)
         return Operation(name=work.name, done=False, ok=None, says=f"{order.service} is being created")
 
@@ -244,7 +247,8 @@ class CloudRunPlatform:
         if current.HasField("delete_time"):
             return deleting(work, None)
         self._unchanged(current, order.etag)
-        native = self._api.delete(current.name, etag=order.etag, dry_run=False)
+        left_s = seconds_to_send(order.lease_end, order.service)
+        native = self._api.delete(current.name, etag=order.etag, dry_run=False, within_s=left_s)
         return deleting(work.with_(native=native.name), None)
 
     def _room(self, service: str, found: Any) -> bool | None:
@@ -259,7 +263,8 @@ class CloudRunPlatform:
         """Check, then call once. A conflict may be our own earlier call: the stamp decides."""
         try:
             self._api.update(request, mask=mask, dry_run=True)
-            native = self._api.update(request, mask=mask, dry_run=False)
+            left_s = seconds_to_send(order.lease_end, order.service)
+            native = self._api.update(request, mask=mask, dry_run=False, within_s=left_s)
         except StateConflict:
             found = self._ours(self._api.service(request.name), order.effect_key)
             if found is None:

@@ -17,9 +17,10 @@ from agent.core.service.serving import Live, ServingConfig, Traffic
 from agent.core.value import digest
 from agent.errors import InputRejected, StateConflict
 from agent.ports.clock import Clock
+from agent.ports.control import LeaseEnd
 from agent.ports.host import Stage, Start, State
 from agent.ports.model_server import ModelServer
-from agent.ports.platform import Operation, Order, Restore
+from agent.ports.platform import Operation, Order, Restore, seconds_to_send
 
 LATEST = (Traffic(percent=100),)
 GRACE_S = 10.0  # a server that was asked to end gets so long; vLLM takes one to five seconds
@@ -122,7 +123,7 @@ class HostPlatform:
                 return self._end(hand, page, order, template)
             return self._begin(hand, page, order, template)
 
-    def shift(self, service: str, *, revision: str, etag: str, effect_key: str) -> Operation:
+    def shift(self, service: str, *, revision: str, etag: str, effect_key: str, lease_end: LeaseEnd) -> Operation:  # noqa: ARG002 - there is one server, whoever asks
         """Refuse: there is one server, and it has all the traffic."""
         raise InputRejected(
             f"traffic of {service!r} was not shifted to {revision!r}",
@@ -335,12 +336,15 @@ class HostPlatform:
     def _begin(self, hand: Transaction, page: State, order: Order | Restore, template: str) -> Operation:
         made = self._made(page, order.revision, order.effect_key, template)
         newest = page.newest
+        before = None
         if newest is not None and newest.stage is not Stage.ENDED:
-            page = self._ending(page, newest)
+            before = newest.with_(ended_by=order.effect_key)
+            page = page.put(before)
         page = page.put(made).with_(template=template, generation=page.generation + 1, writes=page.writes + 1)
-        self._book(page.service).write(page)  # the intent first: a successor finds it, whatever becomes of us
-        hand.page = page
-        return told(page, made, order.effect_key)
+        seconds_to_send(order.lease_end, order.service)
+        self._book(page.service).write(page)  # the intent first: a successor goes on, whatever becomes of us
+        hand.page = page if before is None else self._ending(page, before)
+        return told(hand.page, made, order.effect_key)
 
     def _end(self, hand: Transaction, page: State, order: Order | Restore, template: str) -> Operation:
         """Ask the server to end; where none runs, the start that ended last carries the stamp."""
@@ -349,6 +353,7 @@ class HostPlatform:
         ended = newest.with_(ended_by=order.effect_key)
         page = page.put(ended).with_(template=template, generation=page.generation + 1, writes=page.writes + 1)
         page = page.with_(deleted=deletes(order))
+        seconds_to_send(order.lease_end, order.service)
         self._book(page.service).write(page)  # the intent first, as for a start
         hand.page = page if ended.stage is Stage.ENDED else self._ending(page, ended)
         return told(hand.page, hand.page.effect(order.effect_key) or ended, order.effect_key)

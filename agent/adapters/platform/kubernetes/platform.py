@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import structlog
 
-from agent.adapters.kubernetes.client import KubernetesApi
+from agent.adapters.kubernetes.client import WRITE_S, KubernetesApi
 from agent.adapters.platform.kubernetes.describe import (
     ALL_TRAFFIC,
     live_of,
@@ -48,8 +48,9 @@ from agent.core.plan.lifecycle import NOT_THERE, lifecycle_of
 from agent.core.service.serving import EFFECT_LABEL, Live
 from agent.core.value import canonical, digest
 from agent.errors import InputRejected, PolicyRefused, SreError, StateConflict
+from agent.ports.control import LeaseEnd
 from agent.ports.model_server import ModelServer
-from agent.ports.platform import NotDeployed, Operation, Order, Restore
+from agent.ports.platform import NotDeployed, Operation, Order, Restore, seconds_to_send
 
 Json = dict[str, Any]
 
@@ -115,7 +116,7 @@ class KubernetesPlatform:
         seen = self._look(order.service)
         found = self._ours(seen, order.effect_key)
         if found is not None:
-            return self._finish(seen, order.effect_key) if found.remains else found
+            return self._finish(seen, order) if found.remains else found
         if not order.template:
             return self._delete(seen, order)
         parts = parts_of(order.template)
@@ -131,7 +132,7 @@ class KubernetesPlatform:
             spec["replicas"] = parts["replicas"]
         return self._start(seen, order, spec, stamps_template=False, strategy_later=later)
 
-    def shift(self, service: str, *, revision: str, etag: str, effect_key: str) -> Operation:
+    def shift(self, service: str, *, revision: str, etag: str, effect_key: str, lease_end: LeaseEnd) -> Operation:  # noqa: ARG002 - refused, whoever asks
         """Refuse: a Service sends requests to every ready pod, and nothing is brought up beside it (ADR 0022)."""
         raise InputRejected(
             f"traffic of {service!r} was not shifted to {revision!r}",
@@ -247,9 +248,9 @@ class KubernetesPlatform:
             stamp[RESUMES] = str(seen.replicas)
         steps = [*_tests(seen, order.etag), *_spec_steps(seen, spec), *stamp_steps(seen, stamp)]
         api = self._api(order.service)
-        api.patch(seen.workload.path, steps)
+        api.patch(seen.workload.path, steps, within_s=_seconds_to_send(order))
         if spec["template"] != seen.spec["template"]:
-            self._unstick(seen)
+            self._unstick(seen, order)
         return Operation(
             name=_name(seen, order.effect_key), done=False, ok=None, says=f"{order.revision} is rolled out"
         )
@@ -273,35 +274,39 @@ class KubernetesPlatform:
         checked = api.create(workload.collection, manifest(workload, config, stamp), dry_run=True)
         stamp[TEMPLATE] = digest(bare(checked["spec"]["template"]))
         if not dry_run:
-            api.create(workload.collection, manifest(workload, config, stamp))
+            api.create(workload.collection, manifest(workload, config, stamp), within_s=_seconds_to_send(order))
         return Operation(name=name, done=False, ok=None, says=f"{workload.says} is created")
 
     def _delete(self, seen: Seen, order: Order | Restore, *, dry_run: bool = False) -> Operation:
         """Delete the workload and its pods; the stamp tells meanwhile whose deletion it is."""
         tests, path = _tests(seen, order.etag), seen.workload.path
         api = self._api(order.service)
-        if not dry_run:
-            api.patch(path, [*tests, *stamp_steps(seen, {DELETES: order.effect_key})])
-        api.delete(path, uid=seen.uid, dry_run=dry_run)
+        if dry_run:
+            api.delete(path, uid=seen.uid, dry_run=True)
+        else:
+            steps = [*tests, *stamp_steps(seen, {DELETES: order.effect_key})]
+            api.patch(path, steps, within_s=_seconds_to_send(order))
+            api.delete(path, uid=seen.uid, within_s=_seconds_to_send(order))
         return Operation(name=f"{_name(seen, order.effect_key)}/deleted", done=False, ok=None, says="it is deleted")
 
-    def _unstick(self, before: Seen) -> None:
+    def _unstick(self, before: Seen, order: Order | Restore) -> None:
         """Delete the pods, as they were before the change, that a StatefulSet would wait for until they are ready.
 
         The change stands already, so nothing is raised: a pod that stays holds the rollout up, and that says so.
         """
         for pod in stuck_pods(before):
             try:
-                self._delete_pod(before, pod)
+                self._delete_pod(before, pod, within_s=_seconds_to_send(order))
             except SreError as error:
                 log.warning("kubernetes.pod_not_deleted", pod=pod["metadata"]["name"], error=str(error))
 
-    def _delete_pod(self, seen: Seen, pod: Json, *, dry_run: bool = False) -> None:
+    def _delete_pod(self, seen: Seen, pod: Json, *, dry_run: bool = False, within_s: float = WRITE_S) -> None:
         path = f"/api/v1/namespaces/{seen.workload.namespace}/pods/{pod['metadata']['name']}"
         with suppress(InputRejected, StateConflict):  # it is gone, or another one of that name
-            self._api(seen.workload.service).delete(path, uid=pod["metadata"]["uid"], dry_run=dry_run)
+            api, uid = self._api(seen.workload.service), pod["metadata"]["uid"]
+            api.delete(path, uid=uid, dry_run=dry_run, within_s=within_s)
 
-    def _finish(self, seen: Seen, effect_key: str) -> Operation:
+    def _finish(self, seen: Seen, order: Restore) -> Operation:
         """Restore the strategy of a template that was put back under another one, if nothing else was changed since."""
         if our_revision(seen) is None:
             raise StateConflict(
@@ -312,12 +317,12 @@ class KubernetesPlatform:
         field = strategy_field(seen.workload.kind)
         steps = [
             *_tests(seen, seen.etag),
-            {"op": "test", "path": f"/metadata/annotations/{EFFECT_LABEL}", "value": effect_key},
+            {"op": "test", "path": f"/metadata/annotations/{EFFECT_LABEL}", "value": order.effect_key},
             {"op": "replace", "path": f"/spec/{field}", "value": strategy_later(seen)},
             {"op": "remove", "path": f"/metadata/annotations/{STRATEGY_LATER}"},
         ]
-        self._api(seen.workload.service).patch(seen.workload.path, steps)
-        return Operation(name=_name(seen, effect_key), done=False, ok=None, says="the strategy is restored")
+        self._api(seen.workload.service).patch(seen.workload.path, steps, within_s=_seconds_to_send(order))
+        return Operation(name=_name(seen, order.effect_key), done=False, ok=None, says="the strategy is restored")
 
     def _ours(self, seen: Seen, effect_key: str) -> Operation | None:
         """Look for the stamp; say how far the effect is, or what followed it."""
@@ -382,6 +387,10 @@ def _spec_steps(seen: Seen, spec: Json) -> list[Json]:
 
 def _stamp(order: Order | Restore) -> dict[str, str | None]:
     return {EFFECT_LABEL: order.effect_key, INCIDENT: order.incident, REVISION: order.revision}
+
+
+def _seconds_to_send(order: Order | Restore) -> float:
+    return seconds_to_send(order.lease_end, order.service)
 
 
 def _name(seen: Seen, effect_key: str) -> str:

@@ -29,9 +29,10 @@ from agent.core.service.serving import Live, Traffic
 from agent.core.value import Value, digest
 from agent.errors import InputRejected, StateConflict
 from agent.ports.clock import Clock
+from agent.ports.control import LeaseEnd
 from agent.ports.logs import InstanceLog
 from agent.ports.model_server import ModelServer, NotRunning
-from agent.ports.platform import Operation, Order, Restore
+from agent.ports.platform import Operation, Order, Restore, seconds_to_send
 
 
 class SinkEntry(Value):
@@ -132,6 +133,7 @@ class RehearsalPlatform:
                 return self._told(before)
             row = standing(page, order)
             self._free(page, row, order.revision, order.etag)
+            seconds_to_send(order.lease_end, order.service)
             template = stamped(row.template, order.revision, order.effect_key, order.incident, actions=order.actions)
             if any(map(ends_service, order.actions)):
                 return self._told(end(page, row, order, template, now=self._clock.now()))
@@ -150,6 +152,7 @@ class RehearsalPlatform:
                 return self._told(before)
             row = deployed(page, order.service)
             self._free(page, row, order.revision, order.etag)
+            seconds_to_send(order.lease_end, order.service)
             if not order.template:
                 return self._told(end(page, row.with_(deleted=True), order, row.template, now=self._clock.now()))
             template = stamped(order.template, order.revision, order.effect_key, order.incident)
@@ -158,7 +161,7 @@ class RehearsalPlatform:
                 return self._told(end(page, row, order, template, now=self._clock.now()))
             return self._told(self._begin(page, row, order, template))
 
-    def shift(self, service: str, *, revision: str, etag: str, effect_key: str) -> Operation:
+    def shift(self, service: str, *, revision: str, etag: str, effect_key: str, lease_end: LeaseEnd) -> Operation:
         """Give all traffic to a revision; where the policy before it was staged followed the latest, so again."""
         self._scenario(service)
         with self._book.writing() as page:
@@ -174,6 +177,7 @@ class RehearsalPlatform:
                     why="it is no revision of this service that serves",
                     hint="look at the service and its revisions",
                 )
+            seconds_to_send(lease_end, service)
             follows = row.follow == LATEST and revision == row.latest_ready
             traffic = LATEST if follows else (Traffic(revision=revision, percent=100),)
             page.keep_service(

@@ -3,6 +3,7 @@
 import http.server
 import json
 import threading
+import time
 from contextlib import contextmanager
 
 import pytest
@@ -100,6 +101,27 @@ def test_a_server_in_trouble_may_be_asked_again(tmp_path):
         api.get("/api")
     with pytest.raises(DependencyFailed):
         api.get("/api")
+
+
+class Silent(http.server.BaseHTTPRequestHandler):
+    """Takes a request and never answers it."""
+
+    ends = threading.Event()
+
+    def do_PATCH(self):
+        self.ends.wait(30)
+
+    def log_message(self, *_):
+        pass
+
+
+def test_a_change_waits_no_longer_for_its_answer_than_it_may(tmp_path):
+    with server(Silent, tmp_path) as api:
+        began = time.monotonic()
+        with pytest.raises(DependencyFailed, match="timed out"):
+            api.patch("/api/x", [], within_s=0.2)
+        assert time.monotonic() - began < 10
+        Silent.ends.set()
 
 
 def test_nothing_that_leads_to_a_cluster_is_a_mistake_of_the_settings(tmp_path, monkeypatch):

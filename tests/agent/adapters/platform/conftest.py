@@ -10,6 +10,7 @@ import pytest
 from agent.adapters.platform.rehearsal.platform import RehearsalPlatform
 from agent.adapters.platform.rehearsal.scenario import Scenario, load_scenario
 from agent.ports.platform import Order
+from tests.leases import HELD
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 
@@ -63,6 +64,7 @@ def order() -> Callable[..., Order]:
             etag=platform.describe(service).etag,
             actions=actions,
             staged=staged,
+            lease_end=HELD,
         )
 
     return make

@@ -1,5 +1,6 @@
 """One worker at a time changes a service, and a worker that slept over its turn makes no effect."""
 
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +11,8 @@ from agent.adapters.store.memory.control import MemoryControlStore
 from agent.app import build_app_in_memory
 from agent.entrypoints.cli.analysis import SteppedClock
 from agent.errors import DependencyFailed, StateConflict
-from agent.ports.control import KillSwitch
+from agent.ports.control import KillSwitch, LeaseEnd
+from agent.ports.platform import seconds_to_send
 from agent.ports.stage_context import Owner, StageContext
 from agent.settings import read_settings
 from agent.stages.shared.service_lease import final_preflight, service_lease
@@ -106,3 +108,30 @@ def test_a_turn_that_cannot_be_given_back_ends_by_its_time(worlds) -> None:
     clock.step(one.rules.times.lease_s)
     with service_lease(replace(two, control=away), "gemma") as theirs:
         assert theirs is not None
+
+
+def test_the_end_of_a_lease_is_seen_by_whoever_stood_still(worlds) -> None:
+    """By the clock by which it was taken, and what that clock takes to answer counts too."""
+    one, _, clock = worlds
+    with service_lease(one, "gemma") as mine:
+        assert mine is not None
+        end = LeaseEnd(mine, clock)
+        clock.step(one.rules.times.lease_s - 5)
+        assert 4.9 < end.left_s() <= 5
+        clock.step(5)
+        assert end.left_s() <= 0
+
+        class Slow:
+            def now(self) -> datetime:
+                told, began = mine.until, time.monotonic()
+                while time.monotonic() - began < 0.01:
+                    pass
+                return told
+
+        assert LeaseEnd(mine, Slow()).left_s() <= -0.01
+
+
+def test_an_order_without_a_lease_is_never_sent() -> None:
+    """It can be checked by the platform; to carry it out is a bug of ours."""
+    with pytest.raises(AssertionError, match="can be checked, not carried out"):
+        seconds_to_send(None, "gemma")

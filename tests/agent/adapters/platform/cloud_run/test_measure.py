@@ -10,6 +10,7 @@ from agent.core.service.serving import Probe, ServingConfig
 from agent.errors import InputRejected
 from agent.ports.platform import Order
 from tests.contracts import cloud_run_world as worlds
+from tests.leases import HELD
 
 CONFIG = ServingConfig(
     image="vllm/vllm-openai:v0.32.0",
@@ -53,6 +54,7 @@ def rolled(world, *, staged: bool) -> None:
             etag=etag,
             actions=(worlds_action(),),
             staged=staged,
+            lease_end=HELD,
         )
     )
     world.watch.go(400)

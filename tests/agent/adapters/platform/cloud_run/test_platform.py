@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import grpc
@@ -16,8 +17,9 @@ from agent.core.plan.action import Restart, SetFlag, SetScaling, SetStartupProbe
 from agent.core.service.serving import EFFECT_LABEL, Probe, Traffic
 from agent.core.value import canonical
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, StateConflict
-from agent.ports.platform import Operation, Order, Restore
+from agent.ports.platform import LeaseOver, Operation, Order, Restore
 from tests.contracts import cloud_run_world as worlds
+from tests.leases import HELD, Hands, lease_end
 
 ROOT = Path(__file__).parents[5]
 SAMPLES = ROOT / "tests" / "data" / "samples"
@@ -49,6 +51,7 @@ def order(platform, *actions, key: str = KEY, staged: bool = False, etag: str | 
         etag=etag or platform.describe(SERVICE).etag,
         actions=actions or (SHORTER,),
         staged=staged,
+        lease_end=HELD,
     )
 
 
@@ -61,6 +64,7 @@ def undo_of(platform, live) -> Restore:
         etag=platform.describe(SERVICE).etag,
         template=live.template,
         traffic=traffic_text(live),
+        lease_end=HELD,
     )
 
 
@@ -314,8 +318,8 @@ def test_a_staged_revision_is_tagged_and_the_policy_comes_back(world, traffic, t
     assert live.traffic == (Traffic(revision=old, percent=100), Traffic(revision=new, tag=tag))
     world.stand_in.fail("UpdateService", grpc.StatusCode.UNAVAILABLE, applied=True)
     with pytest.raises(DependencyFailed):
-        platform.shift(SERVICE, revision=new, etag=live.etag, effect_key="s")
-    done = platform.shift(SERVICE, revision=new, etag=live.etag, effect_key="s")
+        platform.shift(SERVICE, revision=new, etag=live.etag, effect_key="s", lease_end=HELD)
+    done = platform.shift(SERVICE, revision=new, etag=live.etag, effect_key="s", lease_end=HELD)
     assert (done.done, done.ok) == (True, True)
     want = (Traffic(percent=100),) if traffic else (Traffic(revision=new, percent=100),)
     assert platform.describe(SERVICE).traffic == want
@@ -445,3 +449,34 @@ def test_no_cloud_library_is_imported_until_it_is_used() -> None:
     code += "print(sorted(heavy & set(sys.modules)))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert out.stdout.strip() == "[]"
+
+
+class PassesDuringTheCheck(Hands):
+    """A clock that goes on by three minutes once Cloud Run has checked an update."""
+
+    def __init__(self, stand_in) -> None:
+        super().__init__()
+        self._stand_in = stand_in
+
+    def now(self):
+        checked = any(name == "UpdateService" and req.validate_only for name, req in self._stand_in.calls)
+        return self.time + timedelta(minutes=3 if checked else 0)
+
+
+def test_a_lease_that_ends_during_the_dry_run_lets_nothing_be_sent(world) -> None:
+    """The end is looked at after everything else, right before the call that changes the service."""
+    platform = world.open()
+    late = order(platform).with_(lease_end=lease_end(120, PassesDuringTheCheck(world.stand_in)))
+    with pytest.raises(LeaseOver):
+        platform.apply(late)
+    assert [r.validate_only for name, r in world.stand_in.calls if name == "UpdateService"] == [True]
+    assert world.stand_in.updates == []
+
+
+def test_no_call_waits_longer_than_the_lease_lasts(world) -> None:
+    """By the deadline that the server is told; with time to spare it is our own limit for a write."""
+    platform = world.open()
+    platform.apply(order(platform).with_(lease_end=lease_end(7)))
+    checked, made = [s for name, s in world.stand_in.waits_s if name == "UpdateService"]
+    assert checked > 50
+    assert 1 < made < 8

@@ -18,9 +18,12 @@ from agent.adapters.platform.host.platform import HostPlatform
 from agent.adapters.platform.host.process import processes_of_start
 from agent.adapters.platform.host.server import HostServer
 from agent.core.change.verification import Check
+from agent.core.plan.action import SetFlag
 from agent.core.service.serving import ServingConfig
 from agent.errors import InputRejected, StateConflict
 from agent.ports.host import Stage, Start
+from agent.ports.platform import Order
+from tests.leases import HELD
 
 ROOT = Path(__file__).resolve().parents[5]
 FAKE = ROOT / "tests" / "fake_vllm.py"
@@ -220,6 +223,38 @@ def test_a_start_that_was_only_intended_is_begun_by_the_successor(machine) -> No
         hand.page = hand.page.put(intended)
     until("it serves", lambda: own.open().settled(SERVICE).newest.stage is Stage.READY)
     assert len(own.processes()) == 2
+
+
+def test_a_server_that_a_change_ends_has_ended_on_purpose_though_the_executor_was_killed(machine) -> None:
+    """It was killed while it asked the old server to end: what it was about to do is on record, and goes on."""
+    own = machine()
+    own.start()
+    before = own.newest
+
+    class Killed(HostServer):
+        def ask_to_end(self, start: Start) -> None:
+            super().ask_to_end(start)
+            raise KeyboardInterrupt
+
+    etag = own.platform.describe(SERVICE).etag
+    change = Order(
+        service=SERVICE,
+        incident="inc-1",
+        effect_key="k1",
+        revision="gemma-sre-k1",
+        etag=etag,
+        actions=(SetFlag(name="max-num-seqs", value="4"),),
+        lease_end=HELD,
+    )
+    dying = HostPlatform(own.folder, SystemClock(), own.environ, grace_s=0.5, server=Killed)
+    with pytest.raises(KeyboardInterrupt):
+        dying.apply(change)
+    ended = own.platform.settled(SERVICE).start(before.revision)
+    assert ended is not None
+    assert ended.on_purpose
+    assert own.platform.find(SERVICE, "k1") is not None
+    until("the changed one serves", lambda: own.newest.stage is Stage.READY)
+    assert (own.newest.effect_key, len(own.processes())) == ("k1", 2)
 
 
 def test_a_hang_is_noticed_while_health_still_answers(machine) -> None:

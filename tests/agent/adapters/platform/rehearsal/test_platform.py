@@ -19,6 +19,7 @@ from agent.core.service.serving import Probe, Traffic
 from agent.core.value import canonical
 from agent.errors import DependencyFailed, InputRejected
 from agent.ports.platform import Restore
+from tests.leases import HELD
 
 Open = Callable[..., RehearsalPlatform]
 EXAMPLES = Path(__file__).parents[5] / "examples"
@@ -258,6 +259,7 @@ def test_undoing_to_a_broken_state_fails_as_it_did(
         etag=platform.describe(service).etag,
         template=before.template,
         traffic=traffic,
+        lease_end=HELD,
     )
     started = platform.restore(undo)
     watch.go(60)
@@ -275,7 +277,7 @@ def test_after_a_staged_change_traffic_follows_the_latest_again(
     watch.go(60)
     live = platform.describe(service)
     assert live.traffic == (Traffic(revision=oom_scenario.live.latest_ready_revision, percent=100),)
-    platform.shift(service, revision=f"{service}-sre-k1", etag=live.etag, effect_key="s1")
+    platform.shift(service, revision=f"{service}-sre-k1", etag=live.etag, effect_key="s1", lease_end=HELD)
     assert platform.describe(service).traffic == (Traffic(percent=100),)
 
 
@@ -289,7 +291,9 @@ def test_traffic_never_goes_to_a_revision_that_failed(
     watch.go(60)
     for revision in (f"{service}-sre-k1", "nobody"):
         with pytest.raises(InputRejected):
-            platform.shift(service, revision=revision, etag=platform.describe(service).etag, effect_key="s1")
+            platform.shift(
+                service, revision=revision, etag=platform.describe(service).etag, effect_key="s1", lease_end=HELD
+            )
 
 
 def test_a_platform_without_a_stand_in_takes_no_changes(probe_scenario: Any, open_platform: Open) -> None:
@@ -333,6 +337,7 @@ def test_a_revision_put_back_does_not_meet_its_old_trouble_at_once(open_platform
         etag=platform.describe(scenario.service).etag,
         template=before.template,
         traffic=canonical([t.model_dump(mode="json") for t in before.traffic]).decode(),
+        lease_end=HELD,
     )
     started = platform.restore(undo)
     watch.go(86_400)

@@ -17,6 +17,7 @@ from agent.ports.platform import NotDeployed, Order
 from agent.ports.store import Query
 from agent.settings import read_settings
 from tests.agent.entrypoints.waiting_plan import EXAMPLE
+from tests.leases import HELD
 
 SERVICE = "gemma4-26b-qat-l4"
 LONGER = (SERVICE, "--set-flag", "max-model-len=32768", "--why", "longer documents", "--by", "ada")
@@ -212,7 +213,13 @@ def make(*actions, key):
     except NotDeployed:
         etag = NOT_THERE
     ordered = Order(
-        service=SERVICE, incident="i", effect_key=key, revision=f"{SERVICE}-{key}", etag=etag, actions=actions
+        service=SERVICE,
+        incident="i",
+        effect_key=key,
+        revision=f"{SERVICE}-{key}",
+        etag=etag,
+        actions=actions,
+        lease_end=HELD,
     )
     platform.apply(ordered)
 

@@ -12,6 +12,7 @@ from agent.ports.platform import Order
 from agent.ports.stage_context import Owner
 from agent.settings import read_settings
 from agent.stages.observe_services import observe_services
+from tests.leases import HELD
 
 SERVICE = "gemma4-26b-qat-l4"
 KEYS = {
@@ -37,6 +38,7 @@ def change(app, *actions, key):
             revision=f"{SERVICE}-{key}",
             etag=platform.describe(SERVICE).etag,
             actions=actions,
+            lease_end=HELD,
         )
     )
 
