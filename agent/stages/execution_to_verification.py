@@ -93,7 +93,7 @@ def _look_again(
     if needs_log(seen):  # who may read logs reads this one
         seen = seen.with_(log_asked=True)
         also = (message_for(incident, Topic.INCIDENTS, "observe"),)
-    return poll_again(context, incident.with_(verification=seen), now=now, in_s=in_s, also=also)
+    return poll_again(context, incident, now=now, seen=incident.with_(verification=seen), in_s=in_s, also=also)
 
 
 def _measured(context: StageContext, incident: Incident, now: datetime) -> tuple[Measurement, ...]:

@@ -106,7 +106,7 @@ def _follow(context: StageContext, incident: Incident, operation: Operation, now
     if not operation.done:
         started = effect.with_(state=EffectState.STARTED, operation=operation.name)
         execution = incident.require_execution().with_effect(started)
-        return poll_again(context, incident.with_(execution=execution), now=now)
+        return poll_again(context, incident, now=now, seen=incident.with_(execution=execution))
     if operation.ok is not True:
         return _not_shifted(context, incident, operation.says, now)
     done = effect.with_(state=EffectState.DONE, message=operation.says[:2000], finished_at=now)

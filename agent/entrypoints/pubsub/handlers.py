@@ -26,6 +26,7 @@ from agent.stages.shared.outcome import StageOutcome
 from agent.stages.signal_to_incident import Opening, signal_to_incident
 
 OBSERVE_ATTEMPTS = 5
+MOST_DUE = 1000  # what waits for something stays due, and must not keep what became due later from its turn
 TELL_ATTEMPTS = 12  # with the bus's own waits between them about an hour
 QUIET = frozenset({StageOutcome.COUNTED, StageOutcome.DUPLICATE, StageOutcome.HARMLESS})  # a storm writes one line
 
@@ -163,7 +164,7 @@ def on_tick(context: StageContext) -> dict[str, tuple[StageOutcome, ...]]:
     now = context.clock.now()
     did: dict[str, tuple[StageOutcome, ...]] = {}
     failed: Exception | None = None
-    for incident_id in dict.fromkeys((*context.store.due(now), *context.store.unsent())):
+    for incident_id in dict.fromkeys((*context.store.due(now, MOST_DUE), *context.store.unsent())):
         try:
             done = advance(context, incident_id)
             if StageOutcome.NOT_OURS in done:

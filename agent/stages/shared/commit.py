@@ -74,11 +74,29 @@ def save(
 
 
 def poll_again(
-    context: StageContext, incident: Incident, *, now: datetime, in_s: float = 0, also: tuple[Message, ...] = ()
+    context: StageContext,
+    incident: Incident,
+    *,
+    now: datetime,
+    seen: Incident | None = None,
+    in_s: float = 0,
+    also: tuple[Message, ...] = (),
 ) -> StageOutcome:
-    """Wait until the next poll, or for ``in_s`` seconds where that is longer; nobody is told or woken for it."""
-    due = now + timedelta(seconds=max(context.rules.times.poll_s, in_s))
-    save(context, incident.with_(due_at=due), "", now=now, tell=False, wake=False, also=also)
+    """Wait until the next poll; nobody is told or woken for it. Where nothing is new, nothing is written either.
+
+    Args:
+        context: The ports.
+        incident: As it was loaded; unwritten it stays due, and the next tick looks again.
+        now: The time of this run.
+        seen: What the poll made of it; None where it found nothing new.
+        in_s: How long the next poll can wait, where that is longer than until the next tick.
+        also: Messages that go out with it.
+    """
+    times = context.rules.times
+    if (seen is None or seen == incident) and in_s <= times.poll_s and not also:
+        return StageOutcome.WAITING
+    due = now + timedelta(seconds=max(times.poll_s, in_s))
+    save(context, (seen or incident).with_(due_at=due), "", now=now, tell=False, wake=False, also=also)
     return StageOutcome.WAITING
 
 

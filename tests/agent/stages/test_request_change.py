@@ -106,8 +106,11 @@ def test_behind_a_change_that_is_under_way_it_waits(asking):
     asking.store.commit(Change(incident=incident, heads=(head_key("live", SERVICE, None),)))
     request = asking.ask(3, target=asking.platform.live.target)
     assert request.request.waits_for == "inc-a"
-    advance(asking.planner, request.id)
-    assert asking.load(request).phase is Phase.OPEN
+    for _ in range(3):
+        asking.clock.step(60)
+        advance(asking.planner, request.id)
+    assert asking.load(request) == request  # nothing is written while it waits
+    assert request.id in asking.store.due(asking.clock.now())
     ended = asking.bench.now().move(Phase.REFUSED, now=asking.clock.now()).move(Phase.ESCALATED, now=asking.clock.now())
     asking.store.commit(Change(incident=ended))
     asking.platform.somebody_else()  # which was to be expected: the other change came first

@@ -26,6 +26,14 @@ def test_its_end_begins_the_measuring(started, ok, state):
     assert (started.now().phase, started.now().effect(EffectKind.APPLY).state) == (Phase.VERIFYING, state)
 
 
+def test_while_it_runs_nothing_is_written(started):
+    before = started.now()
+    for _ in range(3):
+        started.clock.step(60)
+        assert started.run(watch_operation, as_tick=True) is StageOutcome.WAITING
+    assert started.now() == before
+
+
 def test_one_that_never_ends_is_measured_after_its_limit(started):
     started.clock.step(3600)
     started.run(watch_operation, as_tick=True)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from agent.app import build_app_in_memory
 from agent.core.incident.incident import Incident
@@ -14,7 +15,8 @@ from agent.core.service.serving import Target
 from agent.entrypoints.cli.analysis import SteppedClock
 from agent.ports.stage_context import Owner
 from agent.settings import read_settings
-from agent.stages.shared.commit import save
+from agent.stages.shared.commit import poll_again, save
+from agent.stages.shared.outcome import StageOutcome
 
 ROOT = Path(__file__).resolve().parents[4]
 T0 = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
@@ -50,3 +52,17 @@ def test_each_line_names_the_plan_and_cause_that_the_incident_had_then(tmp_path:
         ("withdrawn", first.id, first.digest, "unknown"),
         ("planned again", second.id, second.digest, "unknown"),
     ]
+
+
+def test_a_poll_writes_what_it_learned_and_nothing_else(bench: Any) -> None:
+    """Unwritten, the incident stays due; a longer wait is written, so that ticks do not read it for nothing."""
+    before = bench.put(bench.asked().with_(due_at=bench.clock.now()))
+    bench.clock.step(60)
+    now = bench.clock.now()
+    assert poll_again(bench.tick, before, now=now) is StageOutcome.WAITING
+    assert poll_again(bench.tick, before, now=now, seen=before.with_(), in_s=10) is StageOutcome.WAITING
+    assert bench.now() == before
+    poll_again(bench.tick, before, now=now, in_s=300)
+    assert bench.now().due_at == now + timedelta(seconds=300)
+    poll_again(bench.tick, bench.now(), now=now, seen=bench.now().with_(received=7))
+    assert (bench.now().received, bench.now().due_at) == (7, now + timedelta(seconds=10))
