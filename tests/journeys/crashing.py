@@ -1,7 +1,6 @@
 """A function that is killed at chosen points: before or after an effect, each point once, as the test's plan says.
 
-Loaded by functions-framework in place of a function's own file; the production code knows nothing of it. Which effects
-there are is read from the ports: every method that is not known to read only.
+Loaded by functions-framework in place of a function's own file; the production code knows nothing of it.
 """
 
 import dataclasses
@@ -14,42 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from agent.entrypoints import function_app
-from agent.ports.bus import Bus, Quarantine
-from agent.ports.control import ControlStore
-from agent.ports.platform import Platform
-from agent.ports.stage_context import Cards
-from agent.ports.store import IncidentStore
-
-PORTS = {
-    "store": IncidentStore,
-    "control": ControlStore,
-    "cards": Cards,
-    "bus": Bus,
-    "quarantine": Quarantine,
-    "platform": Platform,
-}
-READS = {
-    "store": {
-        *("knows", "head", "load", "signals", "outbox", "unsent", "due"),
-        *("latest_time", "incidents", "timeline", "plan", "mark"),
-    },
-    "control": {"limits", "kill_switch", "intent", "holds", "audit", "mark"},
-    "cards": {"card"},
-    "bus": set(),
-    "quarantine": {"rows"},
-    "platform": {"describe", "validate", "find", "operation", "restored", "measure"},
-}
-
-
-def methods(port):
-    """Return what a port promises, what it inherits from another port too."""
-    mine = [cls for cls in PORTS[port].__mro__ if cls.__module__.startswith("agent.")]
-    return {name for cls in mine for name, value in vars(cls).items() if callable(value) and not name.startswith("_")}
-
-
-def effects():
-    """Return every method of a port that may change the world, as ``port.method``."""
-    return sorted(f"{port}.{method}" for port in PORTS for method in methods(port) - READS[port])
+from tests.port_effects import effects
 
 
 class Killing:

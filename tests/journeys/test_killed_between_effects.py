@@ -12,7 +12,7 @@ import pytest
 
 from agent.core.change.verification import Verdict
 from agent.core.incident.phase import Phase
-from tests.journeys import crashing
+from tests import port_effects
 from tests.journeys import deployed as processes
 from tests.pubsub_emulator import free_port
 
@@ -29,16 +29,16 @@ pytestmark = [pytest.mark.emulator, pytest.mark.xdist_group("emulator")]
 def planned(flip):
     """Every effect of every function once, before it at one, after it at the next; those of the executor both ways."""
     whens = ("before", "after")
-    names = [(function, label) for function in (*KILLED, "decide") for label in crashing.effects()]
+    names = [(function, label) for function in (*KILLED, "decide") for label in port_effects.effects()]
     points = {f"{function} {whens[(n + flip) % 2]} {label}" for n, (function, label) in enumerate(names)}
-    return sorted(points | {f"on_decision {when} {label}" for when in whens for label in crashing.effects()})
+    return sorted(points | {f"on_decision {when} {label}" for when in whens for label in port_effects.effects()})
 
 
 def test_every_method_of_a_port_is_known_to_read_or_is_an_effect():
     """A method that is taken out of a port is taken out here; a new one counts as an effect by itself."""
-    for port in crashing.PORTS:
-        assert crashing.READS[port] <= crashing.methods(port)
-    assert {"store.commit", "bus.publish", "platform.apply", "control.begin"} <= set(crashing.effects())
+    for port in port_effects.PORTS:
+        assert port_effects.READS[port] <= port_effects.methods(port)
+    assert {"store.commit", "bus.publish", "platform.apply", "control.begin"} <= set(port_effects.effects())
 
 
 @pytest.mark.parametrize("flip", FLIPS)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import structlog
+from pydantic import TypeAdapter
 
 from agent.adapters.bus.embedded import EmbeddedBus
 from agent.adapters.bus.pulling import default_subscriptions
@@ -30,23 +31,30 @@ from agent.app.runtime_environment import open_environment
 from agent.app.stores import Stores, sqlite_stores
 from agent.core.decision.decision import Channel, Choice
 from agent.core.incident.phase import Phase
-from agent.core.plan.action import SetConcurrency
+from agent.core.plan.action import Action
+from agent.core.plan.plan import Plan
+from agent.core.planning.creation import creation
 from agent.entrypoints.cli.analysis import SteppedClock
 from agent.entrypoints.pubsub.handlers import on_tick
 from agent.entrypoints.service import feed, handlers, publish_example
 from agent.errors import SreError
+from agent.ports.platform import NotDeployed, Order
 from agent.ports.stage_context import Owner
 from agent.ports.store import Query
 from agent.settings import read_settings
 from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
 from agent.stages.request_change import ChangeAsked, request_change
+from tests.leases import HELD
 from tests.simulation.simulated.chaos import WRITES, Port
+from tests.simulation.simulated.places import Remembered
 
 ROOT = Path(__file__).resolve().parents[2]
 T0 = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 STEP_S = 60.0
 LONGEST_S = 6 * 3600
 BOUNDARIES = WRITES | {"bus.ack", "bus.retry"}
+ACTIONS = TypeAdapter(tuple[Action, ...])
+BY_HAND = "by-hand"
 
 
 class Journey:
@@ -54,42 +62,56 @@ class Journey:
 
     Args:
         folder: Of the state.
-        case: ``example``; ``requested`` where a person asks for a change of it and nothing is broken; ``firestore``
-            (host and project) where the incidents are kept there; ``settings``, further ones.
+        case: ``example``; ``actions`` that a person asks for where nothing is broken, or ``creates`` where they ask for
+            the service of services.toml; ``before``, what was done to it by hand; ``policy``, the text of its file; ``answers``, what who says to a plan, one after the
+            other; ``firestore`` (host and project) where the incidents are kept there; ``settings``, further ones.
         kill_at: Number of the call at which the process ends; None where it lives.
         before: Whether it ends before the call.
     """
 
     def __init__(self, folder: Path, case: dict[str, Any], *, kill_at: int | None, before: bool) -> None:
         self.example = ROOT / "examples" / case["example"]
-        self.requested = bool(case.get("requested"))
+        self.actions = ACTIONS.validate_python(case.get("actions", ()))
+        self.creates = bool(case.get("creates"))
+        self.answers = [tuple(answer) for answer in case.get("answers", ())]
+        self.heard = folder / "heard"  # how many of the answers; who heard nothing says the same again
         self.kill_at = kill_at
         self.before = before
         self.calls: list[str] = []
+        self.of_people: list[int] = []  # numbers of the calls that are made for a person who waits
         self.documents: tuple[Any, ...] = ()
         self.time = folder / "time"
-        began = datetime.fromisoformat(self.time.read_text()) if self.time.exists() else T0
+        first = not self.time.exists()
+        began = T0 if first else datetime.fromisoformat(self.time.read_text())
         self.clock = SteppedClock(began)
         words = {"platform": f"rehearsal:{self.example}", "store": f"sqlite:{folder}", **case.get("settings", {})}
+        if "policy" in case:
+            words["policy"] = folder / "policy.toml"
+            words["policy"].write_text(case["policy"])
         self.settings = read_settings({}, **words, rehearse_by_fit=False)  # what nobody recorded is not known: undone
         self.installation = self._installed(self._stores(case))
         bus = Port(self.installation.bus, "bus", self.around)
         told: Any = handlers(self.installation)
         self.work = Worker(bus, told, quarantine=self.installation.quarantine, threads=1).run_due
         self.since: datetime | None = None
+        if self.creates:
+            (watched,) = self.installation.services.services
+            self.actions = (creation(watched, FITS[self.example.name]),)
+        if first:
+            self._by_hand(ACTIONS.validate_python(case.get("before", ())))
 
     def run(self) -> dict[str, Any]:
         """Go on until everything has ended; say how it stands."""
-        if not self.requested:
+        self.time.write_text(self.clock.now().isoformat())
+        if not self.actions:
             publish_example(self.installation, self.example)
         while (self.clock.now() - T0).total_seconds() < LONGEST_S:
-            if self.requested:
-                self._ask()
+            self._people(self._ask)
             self.since = feed(self.installation, self.since)
             self.work()
             with suppress(SreError):
                 on_tick(self.installation.contexts[Owner.TICK])
-            self._person()
+            self._people(self._person)
             self.work()
             incidents = self.installation.store.incidents(Query())
             if incidents and all(i.ended for i in incidents) and self._rests():
@@ -114,14 +136,29 @@ class Journey:
         waiting = self.installation.bus.waiting()  # type: ignore[attr-defined]
         return not self.installation.store.unsent() and not any(n for s, n in waiting.items() if "dead" not in s)
 
+    def _people(self, act: Callable[[], None]) -> None:
+        """Let people act, and note which calls were made meanwhile."""
+        began = len(self.calls)
+        act()
+        self.of_people += range(began, len(self.calls))
+
+    def _by_hand(self, actions: tuple[Action, ...]) -> None:
+        rehearsal = self.installation.environment.rehearsal
+        assert rehearsal is not None
+        (watched,) = self.installation.services.services
+        if actions:
+            etag = rehearsal.describe(watched.name).etag
+            name, revision = {"service": watched.name, "incident": BY_HAND, "effect_key": BY_HAND}, "by-hand-00099"
+            rehearsal.apply(Order(**name, revision=revision, etag=etag, actions=actions, lease_end=HELD))
+
     def _ask(self) -> None:
         """Ask until it is recorded; who heard no answer asks the same again."""
-        if self.installation.store.incidents(Query()):
+        if not self.actions or self.installation.store.incidents(Query()):
             return
         (watched,) = self.installation.services.services
         asked = ChangeAsked(
             service=watched.name,
-            actions=(SetConcurrency(concurrency=2),),
+            actions=self.actions,
             why="asked and killed",
             who="grace",
             channel=Channel.COMMAND_LINE,
@@ -133,6 +170,9 @@ class Journey:
     def _person(self) -> None:
         for incident in self.installation.store.incidents(Query(open_only=True)):
             if incident.phase is Phase.ASKED and incident.plan is not None:
+                if self.answers:
+                    self._vote(incident.plan)
+                    continue
                 word = DecisionRequest(
                     plan=incident.plan.id,
                     answer=Choice.REJECT if incident.plan.by_person else Choice.APPROVE,
@@ -143,13 +183,25 @@ class Journey:
                 with suppress(SreError):
                     plan_to_decision(self.installation.contexts[Owner.DECIDE], word)
 
+    def _vote(self, plan: Plan) -> None:
+        """Say what was not heard yet; who approves and who withdraws that is proved by the channel."""
+        heard = int(self.heard.read_text()) if self.heard.exists() else 0
+        for number, (who, answer) in enumerate(self.answers[heard:], start=heard + 1):
+            word = DecisionRequest(
+                plan=plan.id,
+                answer=Choice.APPROVE,
+                who=who,
+                channel=Channel.SLACK,
+                verified=True,
+                withdraw=answer == "withdraw",
+            )
+            plan_to_decision(self.installation.contexts[Owner.DECIDE], word)
+            self.heard.write_text(str(number))
+
     def _outcome(self) -> dict[str, Any]:
         store = self.installation.store
         found = sorted(store.incidents(Query()), key=lambda i: i.id)
-        assert self.installation.environment.rehearsal is not None
-        stamps = {
-            k: v for i in found for k, v in self.installation.environment.rehearsal.describe(i.service).stamps.items()
-        }
+        stamps = {k: v for i in found for k, v in self._stamps(i.service).items() if v != BY_HAND}
         approved = sum(e.phase is Phase.APPROVED for i in found for e in store.timeline(i.id))
         return {
             "incidents": [[i.id, i.phase.value] for i in found],
@@ -157,9 +209,28 @@ class Journey:
             "stamps": len(stamps),
             "approved": approved,
             "unsent": list(store.unsent()),
+            "record": sorted([row.kind, row.who] for row in self.installation.control.audit()),
+            "stands": [self._stands(i.service) for i in found],
+            "of_people": self.of_people,
             "took_s": (self.clock.now() - T0).total_seconds(),
             "calls": self.calls,
         }
+
+    def _stamps(self, service: str) -> dict[str, str]:
+        assert self.installation.environment.rehearsal is not None
+        try:
+            return dict(self.installation.environment.rehearsal.describe(service).stamps)
+        except NotDeployed:
+            return {}
+
+    def _stands(self, service: str) -> list[Any] | None:
+        """How the service is in the end: its generation tells how often it was changed; None where it is gone."""
+        assert self.installation.environment.rehearsal is not None
+        try:
+            live = self.installation.environment.rehearsal.describe(service)
+        except NotDeployed:
+            return None
+        return [live.generation, live.config.max_instances, live.ready]
 
     def _stores(self, case: dict[str, Any]) -> Stores:
         kept = sqlite_stores(self.settings, with_control=True)
@@ -273,9 +344,15 @@ def told(case: dict[str, Any]) -> dict[str, Any]:
         raise AssertionError("the last start is never killed")
 
 
-def boundaries(outcome: dict[str, Any]) -> list[tuple[int, bool]]:
-    """Every call that leaves something behind, before and after it, from a run without kills."""
-    return [(n, b) for n, label in enumerate(outcome["calls"]) if label in BOUNDARIES for b in (True, False)]
+def boundaries(outcome: dict[str, Any], *, of: tuple[str, ...] = ("",)) -> list[tuple[int, bool]]:
+    """Every call that leaves something behind, before and after it, from a run without kills.
+
+    Args:
+        outcome: Of that run.
+        of: What the labels begin with.
+    """
+    labels = enumerate(outcome["calls"])
+    return [(n, b) for n, label in labels if label in BOUNDARIES and label.startswith(of) for b in (True, False)]
 
 
 def again(seed: str, kill: tuple[int, bool], calls: int) -> list[tuple[int, bool]]:
@@ -287,12 +364,16 @@ def again(seed: str, kill: tuple[int, bool], calls: int) -> list[tuple[int, bool
 def main() -> None:
     """Answer cases until there are no more."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
+    warmed: list[dict[str, Any]] = []
     for line in sys.stdin:
         case = json.loads(line)
         if case["example"] not in FITS:
             settings = read_settings({}, platform=f"rehearsal:{ROOT / 'examples' / case['example']}")
-            FITS[case["example"]] = read_capacity(read_services(settings))
-            warm({"example": case["example"]})
+            FITS[case["example"]] = Remembered(read_capacity(read_services(settings)))
+        of_its_kind = {key: value for key, value in case.items() if key not in {"kills", "firestore"}}
+        if of_its_kind not in warmed:
+            warmed.append(of_its_kind)
+            warm(of_its_kind)
         print(json.dumps(told(case)), flush=True)
 
 

@@ -13,10 +13,35 @@ from tests.simulation.kills import again, boundaries
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = {"resolved": "gemma4-26b-l4-startup-probe", "undone": "gemma4-26b-l4-context-refused"}
-CASES = {"resolved": tries(64, ci=640, soak=5_000), "undone": tries(40, ci=370, soak=5_000)}
-REQUESTED = {"example": EXAMPLES["undone"], "requested": True}
+CASES = {"resolved": tries(64, ci=440, soak=5_000), "undone": tries(40, ci=370, soak=5_000)}
+REQUESTED = {"example": EXAMPLES["undone"], "actions": [{"kind": "set_concurrency", "concurrency": 2}]}
 REQUESTS = tries(40, ci=240, soak=2_000)
+VOTES, EFFECTS = tries(16, ci=90, soak=400), tries(8, ci=40, soak=400)
 SHARDS = 4
+TOGETHER = """
+[[rules]]
+services = ["gemma4-*"]
+kinds = ["set_concurrency"]
+mode = "person"
+approvals = 2
+
+[[approvers]]
+name = "Ada"
+slack = "U0ADA"
+services = ["gemma4-*"]
+
+[[approvers]]
+name = "Ben"
+slack = "U0BEN"
+services = ["gemma4-*"]
+"""
+ANSWERS = [("U0ADA", "approve"), ("U0ADA", "withdraw"), ("U0BEN", "approve"), ("U0ADA", "approve")]
+VOTED = REQUESTED | {"policy": TOGETHER, "answers": ANSWERS}
+SERVICE = "gemma4-26b-qat-l4"
+MAY_CREATE = f'lifecycle = ["{SERVICE}"]\naccelerators = ["nvidia-l4"]\n'
+STOP = {"kind": "lifecycle", "operation": "stop"}
+DELETE = {"kind": "lifecycle", "operation": "delete", "confirmed": SERVICE}
+LIVES = {"stop": "RESOLVED", "start": "RESOLVED", "delete": "RESOLVED", "create": "CLOSED"}  # created, then removed
 LATE_S = 60 + 120 + 3 * 60  # the queue's lease, the service's lease, and the ticks in which it is noticed
 
 
@@ -54,9 +79,20 @@ def forks():
 
 def as_if_never_killed(outcome: dict[str, Any], smooth: dict[str, Any]) -> None:
     """0 lost, 0 double, 0 stuck past one lease for each death."""
-    for word in ("incidents", "signals", "stamps", "approved", "unsent"):
+    for word in ("incidents", "signals", "stamps", "approved", "unsent", "record", "stands"):
         assert outcome[word] == smooth[word], word
     assert outcome["took_s"] <= smooth["took_s"] + outcome["deaths"] * LATE_S
+
+
+def kill(forks: Forks, case: dict[str, Any], smooth: dict[str, Any], kills: list[tuple[int, bool]]) -> None:
+    """Have one journey killed, and compare it with one that lived."""
+    outcome = forks.tell(case | {"kills": kills})
+    assert outcome["deaths"] >= 1
+    try:
+        as_if_never_killed(outcome, smooth)
+    except AssertionError as error:
+        label = smooth["calls"][kills[0][0]]
+        raise AssertionError(f"killed at {kills} ({label}): {error}") from error
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))
@@ -70,13 +106,7 @@ def test_killed_at_any_boundary_it_ends_as_if_never_killed(name: str, shard: int
     all_ = boundaries(smooth)
     for number in range(shard, CASES[name], SHARDS):
         kills = again(f"{number // len(all_)}", all_[spread(number, CASES[name], len(all_))], len(smooth["calls"]))
-        outcome = forks.tell({"example": example, "kills": kills})
-        assert outcome["deaths"] >= 1
-        try:
-            as_if_never_killed(outcome, smooth)
-        except AssertionError as error:
-            label = smooth["calls"][kills[0][0]]
-            raise AssertionError(f"killed at {kills} ({label}): {error}") from error
+        kill(forks, {"example": example}, smooth, kills)
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))
@@ -90,13 +120,7 @@ def test_a_request_killed_at_any_boundary_is_neither_lost_nor_made_twice(shard: 
     assert len(all_) <= REQUESTS or not (CI or SOAK)
     for number in range(shard, REQUESTS, SHARDS):
         kills = again(f"{number // len(all_)}", all_[spread(number, REQUESTS, len(all_))], len(smooth["calls"]))
-        outcome = forks.tell(REQUESTED | {"kills": kills})
-        assert outcome["deaths"] >= 1
-        try:
-            as_if_never_killed(outcome, smooth)
-        except AssertionError as error:
-            label = smooth["calls"][kills[0][0]]
-            raise AssertionError(f"killed at {kills} ({label}): {error}") from error
+        kill(forks, REQUESTED, smooth, kills)
 
 
 def test_every_effect_is_among_the_boundaries(forks: Forks) -> None:

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from agent.errors import DependencyFailed
+from tests.port_effects import effects
 
 
 class Fault(StrEnum):
@@ -46,16 +47,7 @@ class Weather:
         return None
 
 
-WRITES = frozenset(
-    {
-        "store.commit", "store.accept", "store.sent", "bus.publish", "cards.keep_card",
-        "cards.claim_card", "cards.release_card",
-        "control.claim", "control.add_request", "control.begin", "control.add_intent", "control.close_intent", "control.use_once",
-        "control.append", "control.first_mark", "control.set_mark", "control.reach", "store.first_mark", "store.reach",
-        "control.acquire", "control.release", "platform.apply", "platform.shift", "platform.restore", "notifier.tell",
-        "model.ask",
-    }
-)  # fmt: skip
+WRITES = frozenset({*effects(), "notifier.tell", "model.ask"})
 """Calls that leave something behind: a crash after one differs from a crash before it."""
 
 EFFECTS = frozenset({"platform.apply", "platform.shift", "platform.restore"})
