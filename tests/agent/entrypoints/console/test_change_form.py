@@ -18,6 +18,7 @@ from agent.ports.platform import Order
 from agent.ports.stage_context import Owner
 from agent.ports.store import Query
 from agent.settings import read_settings
+from tests.leases import HELD
 
 SERVICE = "gemma4-26b-qat-l4"
 EXAMPLE = Path(__file__).resolve().parents[4] / "examples" / "gemma4-26b-l4-context-refused"
@@ -115,7 +116,7 @@ def test_a_service_that_changed_since_the_page_was_opened_is_not_asked_for(page)
     old = page.text
     order = Order(
         service=SERVICE, incident="i", effect_key="k1aaaaaaa", revision=f"{SERVICE}-k1", etag=platform.describe(SERVICE).etag,
-        actions=(Lifecycle(operation=LifecycleOperation.STOP),),
+        actions=(Lifecycle(operation=LifecycleOperation.STOP),), lease_end=HELD,
     )  # fmt: skip
     platform.apply(order)
     page.send("ask", concurrency="2")

@@ -3,7 +3,6 @@
 import json
 import socket
 import time
-from datetime import timedelta
 
 import pytest
 
@@ -13,15 +12,15 @@ from agent.adapters.platform.kubernetes.measure import Meter
 from agent.adapters.platform.kubernetes.platform import KubernetesPlatform
 from agent.adapters.platform.kubernetes.pod_http import ApiServerProxy, pod_url, proxy_path
 from agent.core.change.verification import Check
-from agent.core.plan.action import Lifecycle, LifecycleOperation, Restart, SetFlag, SetScaling, SetStrategy
+from agent.core.plan.action import Restart, SetFlag, SetScaling, SetStrategy
 from agent.core.service.serving import Strategy
 from agent.core.value import canonical
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, StateConflict
-from agent.ports.platform import LeaseOver, NotDeployed, Order, Restore
+from agent.ports.platform import NotDeployed, Order, Restore
 from tests.agent.adapters.platform.kubernetes.seen import seen
 from tests.contracts.kube_world import KubeWorld
 from tests.contracts.vllm_http import VllmHttp
-from tests.leases import HELD, Hands, lease_end
+from tests.leases import HELD
 from tests.outside import absent
 
 pytestmark = pytest.mark.xdist_group("kube")
@@ -213,32 +212,6 @@ def test_a_status_that_moves_does_not_refuse_a_change(world):
     one.platform.apply(wanted)
     one.wait()
     assert one.platform.describe("gemma").ready is True
-
-
-class EndsAfter(Hands):
-    """A clock that goes on by three minutes once it was asked so often."""
-
-    def __init__(self, asked):
-        super().__init__()
-        self._left = asked
-
-    def now(self):
-        self._left -= 1
-        return self.time + timedelta(minutes=3 if self._left < 0 else 0)
-
-
-def test_a_deletion_whose_lease_ends_half_way_is_gone_on_with(world):
-    """The stamp was written and the deletion not sent: the workload stays, and the same order finds it as it was."""
-    one = world()
-    delete = order(one, Lifecycle(operation=LifecycleOperation.DELETE, confirmed="gemma"))
-    with pytest.raises(LeaseOver):
-        one.platform.apply(delete.with_(lease_end=lease_end(120, EndsAfter(1))))
-    assert one.body()["metadata"].get("deletionTimestamp") is None
-    assert one.platform.find("gemma", "k1") is None
-    one.platform.apply(delete)
-    one.wait()
-    with pytest.raises(NotDeployed):
-        one.platform.describe("gemma")
 
 
 def test_a_workload_made_again_is_another_one(world):
