@@ -123,6 +123,43 @@ def test_a_request_killed_at_any_boundary_is_neither_lost_nor_made_twice(shard: 
         kill(forks, REQUESTED, smooth, kills)
 
 
+def test_two_persons_and_a_withdrawal_killed_at_any_vote_count_once_each(forks: Forks) -> None:
+    """One approves and takes it back, two approve: each is on record once, and one decision of both is carried out."""
+    smooth = forks.tell(VOTED)
+    ada, ben = "U0ADA", "U0BEN"
+    votes = [["decision.approve", ada], ["vote.approve", ada], ["vote.approve", ben], ["vote.withdraw", ada]]
+    assert [row for row in smooth["record"] if row[0].startswith(("vote.", "decision."))] == votes
+    assert smooth["stamps"] == 2  # the change, and its roll-back
+    at_votes = [(n, before) for n, before in boundaries(smooth) if n in smooth["of_people"]]
+    assert {"control.cast", "control.append", "store.commit"} <= {smooth["calls"][n] for n, _ in at_votes}
+    for number in range(VOTES):
+        at = at_votes[spread(number, VOTES, len(at_votes))]
+        kill(forks, VOTED, smooth, again(f"votes {number}", at, len(smooth["calls"])))
+
+
+def life(name: str) -> dict[str, Any]:
+    """Return what a person asks for, and what was done by hand before."""
+    if name == "start":
+        return {"before": [STOP], "actions": [{"kind": "lifecycle", "operation": "start"}]}
+    if name == "create":
+        return {"before": [DELETE], "creates": True}
+    return {"actions": [{"stop": STOP, "delete": DELETE}[name]]}
+
+
+@pytest.mark.parametrize("name", LIVES)
+def test_a_lifecycle_killed_at_any_effect_happens_once(name: str, forks: Forks) -> None:
+    """Created and removed again, started, stopped, deleted: 0 lost, 0 double, 0 stuck."""
+    case = {"example": EXAMPLES["undone"], "policy": MAY_CREATE, **life(name)}
+    smooth = forks.tell(case)
+    assert [phase for _, phase in smooth["incidents"]] == [LIVES[name]]
+    effects = boundaries(smooth, of=("control.", "platform."))
+    assert {"platform.apply", "control.begin"} <= {smooth["calls"][n] for n, _ in effects}
+    assert name != "create" or "platform.restore" in {smooth["calls"][n] for n, _ in effects}
+    for number in range(EFFECTS):
+        at = effects[spread(number, EFFECTS, len(effects))]
+        kill(forks, case, smooth, again(f"{name} {number}", at, len(smooth["calls"])))
+
+
 def test_every_effect_is_among_the_boundaries(forks: Forks) -> None:
     """The cases of CI go through the whole list at least once, and the effects stand in it."""
     for name, example in EXAMPLES.items():

@@ -183,13 +183,12 @@ class RehearsalPlatform:
             page.keep_service(
                 row.with_(traffic=traffic, follow=None, writes=row.writes + 1, generation=row.generation + 1)
             )
-            now = self._clock.now()
             done = OperationRow(
                 name=operation_name(service, effect_key),
                 service=service,
                 effect_key=effect_key,
                 revision=revision,
-                ends_at=now,
+                ends_at=self._clock.now(),
                 done=True,
                 ok=True,
                 says=f"all traffic goes to {revision}",
