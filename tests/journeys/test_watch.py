@@ -168,7 +168,8 @@ def test_a_watcher_killed_at_an_effect_of_a_change_makes_it_once(watched, tmp_pa
     """SIGKILL right before or after it, with the change approved: the next watcher goes on."""
     plan = tmp_path / "points" / "plan.json"
     plan.parent.mkdir()
-    own = watched(CRASH_PLAN=str(plan), CRASH_FUNCTION="watch", LEASE_S="2")  # what the killed one held is free by then
+    crash = {"CRASH_PLAN": str(plan), "CRASH_FUNCTION": "watch", "PYTHONPATH": str(HERE.parents[1])}
+    own = watched(**crash, LEASE_S="2")  # what the killed one held is free by then
     plan.write_text("[]")
     own.watch("--max-model-len", "131072")
     asked = own.until(own.asked, "a plan")
