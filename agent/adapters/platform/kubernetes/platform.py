@@ -279,14 +279,10 @@ class KubernetesPlatform:
 
     def _delete(self, seen: Seen, order: Order | Restore, *, dry_run: bool = False) -> Operation:
         """Delete the workload and its pods; the stamp tells meanwhile whose deletion it is."""
-        tests, path = _tests(seen, order.etag), seen.workload.path
-        api = self._api(order.service)
-        if dry_run:
-            api.delete(path, uid=seen.uid, dry_run=True)
-        else:
-            steps = [*tests, *stamp_steps(seen, {DELETES: order.effect_key})]
-            api.patch(path, steps, within_s=_seconds_to_send(order))
-            api.delete(path, uid=seen.uid, within_s=_seconds_to_send(order))
+        tests, path, api = _tests(seen, order.etag), seen.workload.path, self._api(order.service)
+        if not dry_run:
+            api.patch(path, [*tests, *stamp_steps(seen, {DELETES: order.effect_key})], within_s=_seconds_to_send(order))
+        api.delete(path, uid=seen.uid, dry_run=dry_run, within_s=WRITE_S if dry_run else _seconds_to_send(order))
         return Operation(name=f"{_name(seen, order.effect_key)}/deleted", done=False, ok=None, says="it is deleted")
 
     def _unstick(self, before: Seen, order: Order | Restore) -> None:
@@ -303,8 +299,9 @@ class KubernetesPlatform:
     def _delete_pod(self, seen: Seen, pod: Json, *, dry_run: bool = False, within_s: float = WRITE_S) -> None:
         path = f"/api/v1/namespaces/{seen.workload.namespace}/pods/{pod['metadata']['name']}"
         with suppress(InputRejected, StateConflict):  # it is gone, or another one of that name
-            api, uid = self._api(seen.workload.service), pod["metadata"]["uid"]
-            api.delete(path, uid=uid, dry_run=dry_run, within_s=within_s)
+            self._api(seen.workload.service).delete(
+                path, uid=pod["metadata"]["uid"], dry_run=dry_run, within_s=within_s
+            )
 
     def _finish(self, seen: Seen, order: Restore) -> Operation:
         """Restore the strategy of a template that was put back under another one, if nothing else was changed since."""
