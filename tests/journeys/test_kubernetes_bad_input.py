@@ -19,6 +19,7 @@ from agent.ports.platform import Order
 from tests.contracts.kube_world import KubeWorld
 from tests.journeys.on_kubernetes import begin, go_on
 from tests.kube import Cable
+from tests.leases import HELD
 
 pytestmark = pytest.mark.xdist_group("kube")
 ARGS = ("serve", "google/gemma-3-27b-it", "--max-model-len=8192")
@@ -103,7 +104,13 @@ def closing():
 def order(world, *actions):
     live = world.platform.describe("gemma")
     return Order(
-        service="gemma", incident="i", effect_key="k1", revision="gemma-sre-k1", etag=live.etag, actions=actions
+        service="gemma",
+        incident="i",
+        effect_key="k1",
+        revision="gemma-sre-k1",
+        etag=live.etag,
+        actions=actions,
+        lease_end=HELD,
     )
 
 
