@@ -4,6 +4,7 @@ import gc
 import hashlib
 import os
 
+import hypothesis
 import pytest
 
 from tests import firestore_emulator as firestore
@@ -12,6 +13,12 @@ from tests import pubsub_emulator as pubsub
 from tests.outside import absent
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test asks the model hub; those that need one start their own
+
+# Whether an example takes long says how busy the machine is, and nothing about what it tries.
+hypothesis.settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any machine")
 
 
 @pytest.fixture(scope="session")
