@@ -81,9 +81,15 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item, nextitem):
-    """End the control plane behind the last test that uses it: idle, it takes a tenth of a core from all the others."""
-    if os.environ.get("PYTEST_XDIST_WORKER") and "kube_plane" not in getattr(nextitem, "fixturenames", ()):
+    """End the control plane behind its group of tests: idle, it takes a tenth of a core from all the others."""
+    grouped = getattr(item.config.option, "loadgroup", False)  # then the group runs on one worker in a row
+    if grouped and _group(item) == "kube" and _group(nextitem) != "kube":
         end_planes(item.config)
+
+
+def _group(item):
+    mark = item.get_closest_marker("xdist_group") if item is not None else None
+    return mark.args[0] if mark is not None else None
 
 
 def pytest_sessionstart():
