@@ -7,7 +7,7 @@ from typing import Final
 from agent.core.change.asked_settings import check_one_value_each
 from agent.core.change.request import ASKER_CHARS, WHY_CHARS, ChangeRequest, request_id, request_key, sign_request
 from agent.core.decision.decision import NO_REASON, Channel
-from agent.core.incident.incident import Incident
+from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import Phase
 from agent.core.intake.signal import LIVE
 from agent.core.plan.action import Action, ForPerson
@@ -24,6 +24,7 @@ from agent.stages.shared.other_changes import open_on, under_way
 PER_HOUR: Final = 12  # requests of one person in one hour of the clock
 RIVALS: Final = 5
 _BEFORE_APPROVAL: Final = frozenset({Phase.OPEN, Phase.PLANNED, Phase.ASKED})
+_TAKEN_BACK: Final = "taken back by"
 _LOCAL: Final = frozenset({Channel.COMMAND_LINE, Channel.CONSOLE, Channel.MCP})
 
 
@@ -112,6 +113,9 @@ def withdraw_request(
 ) -> Incident:
     """Take a request back before anybody approves it; its asker may, and whoever may reject its plan rejects that.
 
+    The record first keeps that it was said, and that it came about only once the incident shows it. Who heard no answer
+    says it again: that finishes the record.
+
     Args:
         context: Of the owner `decide`.
         request: Its id.
@@ -127,7 +131,10 @@ def withdraw_request(
     """
     for _ in range(RIVALS):
         incident = context.store.load(request)
-        _check_withdrawal(context, incident, who=who, verified=verified, channel=channel)
+        before = _withdrawal_of(context, incident)
+        _check_withdrawal(context, incident, who=who, verified=verified, channel=channel, again=before is not None)
+        if before is not None:
+            return _on_record(context, incident, before)
         try:
             return _withdrawn(context, incident, who=who, said=context.rules.redact(why)[:WHY_CHARS] or NO_REASON)
         except StateConflict:
@@ -140,7 +147,7 @@ def withdraw_request(
 
 
 def _check_withdrawal(
-    context: StageContext, incident: Incident, *, who: str, verified: bool, channel: Channel | None
+    context: StageContext, incident: Incident, *, who: str, verified: bool, channel: Channel | None, again: bool
 ) -> None:
     asked = incident.request
     if asked is None:
@@ -150,19 +157,40 @@ def _check_withdrawal(
     same = _is_asker(asked, who=who, verified=verified) or _is_alias(context, asked, channel, who, verified=verified)
     why = "" if same else f"{asked.asker!r} asked for it, not {who!r}"
     hint = f"reject its plan instead: sre-agent incidents show {incident.id}"
-    if same and incident.phase not in _BEFORE_APPROVAL:
+    if same and incident.phase not in _BEFORE_APPROVAL and not again:
         why, hint = f"it is {incident.phase}", f"see: sre-agent incidents show {incident.id}"
     if why:
         raise PolicyRefused(f"request {incident.id!r} was not taken back", why=why, hint=hint)
 
 
 def _withdrawn(context: StageContext, incident: Incident, *, who: str, said: str) -> Incident:
-    now, control = context.now_for(incident), context.control_store()
+    now = context.now_for(incident)
+    context.control_store().append(at=now, kind="request.withdraw", incident=incident.id, who=who, body=said, once=True)
     moved = incident.move(Phase.WITHDRAWN, now=now, due_at=now, ended_why=f"{who} took it back: {said}")
-    row = control.append(at=now, kind="request.withdrawn", incident=incident.id, who=who, body=said, once=True)
-    saved = save(context, moved, f"taken back by {who}: {said}", now=now, by=who)
+    saved = save(context, moved, f"{_TAKEN_BACK} {who}: {said}", now=now, by=who)
+    withdrawal = _withdrawal_of(context, saved)
+    assert withdrawal is not None
+    return _on_record(context, saved, withdrawal)
+
+
+def _withdrawal_of(context: StageContext, incident: Incident) -> Event | None:
+    """Return what its history says of who took it back; None where it ended otherwise, or goes on."""
+    if incident.phase not in {Phase.WITHDRAWN, Phase.CLOSED}:
+        return None
+    events = context.store.timeline(incident.id)
+    return next(
+        (e for e in events if e.phase is Phase.WITHDRAWN and e.what.startswith(f"{_TAKEN_BACK} {e.by}: ")), None
+    )
+
+
+def _on_record(context: StageContext, incident: Incident, withdrawal: Event) -> Incident:
+    """Write the row of a withdrawal that the incident shows, once."""
+    control, said = context.control_store(), withdrawal.what.removeprefix(f"{_TAKEN_BACK} {withdrawal.by}: ")
+    row = control.append(
+        at=withdrawal.at, kind="request.withdrawn", incident=incident.id, who=withdrawal.by, body=said, once=True
+    )
     note_reached(context.store, control, row.number)
-    return saved
+    return incident
 
 
 def may_withdraw(incident: Incident, *, who: str, verified: bool) -> bool:

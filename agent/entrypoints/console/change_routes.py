@@ -11,7 +11,6 @@ from werkzeug.wrappers import Response as AnyResponse
 from agent.core.change.asked_settings import ShapeOf
 from agent.core.change.request import WHY_CHARS
 from agent.core.change.way_back import way_back
-from agent.core.incident.phase import Phase
 from agent.core.plan.action import Action
 from agent.core.planning.requested import NothingToChange
 from agent.core.service.services import Service
@@ -149,11 +148,10 @@ def add_withdrawal(app: Flask, console: PageContext, withdraw: Withdraw) -> None
         if foreign:
             hint = "Open the page of the request again and withdraw it there."
             return answer_page(console, person, _refused(foreign, hint, words=NOT_WITHDRAWN))
-        if not found.ended and found.phase is not Phase.WITHDRAWN:  # pressed twice: its page says how it ended
-            try:
-                withdraw(request_id, person, request.form.get("why", "").strip()[:WHY_CHARS])
-            except SreError as error:
-                return answer_page(console, person, _failed(error, words=NOT_WITHDRAWN))
+        try:
+            withdraw(request_id, person, request.form.get("why", "").strip()[:WHY_CHARS])
+        except SreError as error:
+            return answer_page(console, person, _failed(error, words=NOT_WITHDRAWN))
         return redirect(f"{request.script_root}/incidents/{request_id}", HTTPStatus.SEE_OTHER)
 
 

@@ -3,13 +3,14 @@
 import pytest
 
 from agent.core.change.request import check_request
-from agent.core.decision.decision import Channel
+from agent.core.decision.decision import Channel, Choice
 from agent.core.incident.phase import UNDER_WAY, Phase
 from agent.core.plan.action import Restart, SetConcurrency, SetFlag
 from agent.core.plan.plan import Rollout
-from agent.errors import InputRejected, PolicyRefused, StateConflict
+from agent.errors import DependencyFailed, InputRejected, PolicyRefused, StateConflict
 from agent.ports.store import Change, head_key, repeat_head, request_head
 from agent.stages.advance import advance
+from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
 from agent.stages.request_change import (
     PER_HOUR,
     AlreadyOpen,
@@ -185,9 +186,69 @@ def test_who_asked_takes_it_back_and_nobody_else(asking):
     with pytest.raises(PolicyRefused, match="'ada' asked for it, not 'ben'"):
         withdraw_request(asking.decide, request.id, who="ben", verified=False, why="no")
     withdraw_request(asking.decide, request.id, who="ada", verified=False, why="no")
-    with pytest.raises(PolicyRefused, match="it is WITHDRAWN"):
+    again = withdraw_request(asking.decide, request.id, who="ada", verified=False, why="said again")
+    assert again == asking.load(request)
+    with pytest.raises(PolicyRefused, match="'ada' asked for it, not 'ben'"):
+        withdraw_request(asking.decide, request.id, who="ben", verified=False, why="no")
+    rows = asking.decide.control.audit()
+    said = [("request.withdraw", "ada", "no"), ("request.withdrawn", "ada", "no")]
+    assert [(row.kind, row.who, row.body) for row in rows[1:]] == said
+
+
+def test_a_withdrawal_that_loses_against_an_approval_is_not_on_record(asking, monkeypatch):
+    """Somebody approves between the look and the write: the record has that it was said, not that it came about."""
+    request = asking.ask()
+    advance(asking.planner, request.id)
+    plan, commit = asking.load(request).plan, asking.store.commit
+
+    def approved_first(change):
+        monkeypatch.setattr(asking.store, "commit", commit)
+        word = DecisionRequest(
+            plan=plan.id, answer=Choice.APPROVE, who="ben", channel=Channel.COMMAND_LINE, verified=False
+        )
+        plan_to_decision(asking.decide, word)
+        return commit(change)
+
+    monkeypatch.setattr(asking.store, "commit", approved_first)
+    with pytest.raises(PolicyRefused, match="it is APPROVED"):
         withdraw_request(asking.decide, request.id, who="ada", verified=False, why="no")
-    assert [row.kind for row in asking.decide.control.audit()] == ["request.made", "request.withdrawn"]
+    assert [row.kind for row in asking.decide.control.audit()] == [
+        "request.made",
+        "request.withdraw",
+        "decision.approve",
+    ]
+
+
+@pytest.mark.parametrize("closed", [False, True], ids=["at-once", "after-it-was-closed"])
+def test_a_withdrawal_whose_writer_died_before_the_record_is_finished_by_saying_it_again(asking, monkeypatch, closed):
+    """The record has what was said; who heard no answer says it again, and the reason that was given first stays."""
+    request, control = asking.ask(), asking.decide.control
+    append = control.append
+
+    def dies(**row):
+        if row["kind"] == "request.withdraw":
+            return append(**row)
+        raise DependencyFailed("the record was not written", why="it died here", hint="say it again")
+
+    monkeypatch.setattr(control, "append", dies)
+    with pytest.raises(DependencyFailed):
+        withdraw_request(asking.decide, request.id, who="ada", verified=False, why="not now")
+    monkeypatch.setattr(control, "append", append)
+    if closed:
+        advance(asking.planner, request.id)
+        assert asking.load(request).phase is Phase.CLOSED
+    for _ in range(2):
+        withdraw_request(asking.decide, request.id, who="ada", verified=False, why="said again")
+    rows = [(row.kind, row.who, row.body) for row in control.audit()]
+    assert rows[1:] == [("request.withdraw", "ada", "not now"), ("request.withdrawn", "ada", "not now")]
+
+
+def test_a_request_that_another_replaced_was_not_taken_back_by_its_asker(asking):
+    first = asking.ask(2)
+    second = asking.ask(3, who="ben", supersede=True)
+    advance(asking.planner, second.id)
+    with pytest.raises(PolicyRefused, match="it is WITHDRAWN"):
+        withdraw_request(asking.decide, first.id, who="ada", verified=False, why="no")
 
 
 def test_an_incident_is_no_request_that_could_be_taken_back(asking):

@@ -201,7 +201,7 @@ class TestWithdrawingARequest:
         assert requested.load().phase is Phase.WITHDRAWN
         assert WITHDRAW_REQUEST not in requested.buttons()
         assert "it was used before" in requested.send(request)
-        assert requested.kinds() == ["request.made", "request.withdrawn"]
+        assert requested.kinds() == ["request.made", "request.withdraw", "request.withdrawn"]
 
     def test_once_it_is_approved_it_is_not_taken_back(self, requested):
         requested.plan()
