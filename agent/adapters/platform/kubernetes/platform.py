@@ -20,7 +20,6 @@ from agent.adapters.platform.kubernetes.manifest import manifest
 from agent.adapters.platform.kubernetes.measure import Meter
 from agent.adapters.platform.kubernetes.rollout import progress, stuck_pods
 from agent.adapters.platform.kubernetes.template import (
-    DELETES,
     EARLIER,
     INCIDENT,
     RESUMES,
@@ -28,6 +27,7 @@ from agent.adapters.platform.kubernetes.template import (
     STRATEGY_LATER,
     TEMPLATE,
     bare,
+    deletion_steps,
     earlier_effects,
     effects_of,
     our_revision,
@@ -278,10 +278,10 @@ class KubernetesPlatform:
         return Operation(name=name, done=False, ok=None, says=f"{workload.says} is created")
 
     def _delete(self, seen: Seen, order: Order | Restore, *, dry_run: bool = False) -> Operation:
-        """Delete the workload and its pods; the stamp tells meanwhile whose deletion it is."""
+        """Delete the workload and its pods; the stamp says whose deletion it is, and leaves the generation as it is."""
         tests, path, api = _tests(seen, order.etag), seen.workload.path, self._api(order.service)
         if not dry_run:
-            api.patch(path, [*tests, *stamp_steps(seen, {DELETES: order.effect_key})], within_s=_seconds_to_send(order))
+            api.patch(path, [*tests, *deletion_steps(seen, order.effect_key)], within_s=_seconds_to_send(order))
         api.delete(path, uid=seen.uid, dry_run=dry_run, within_s=WRITE_S if dry_run else _seconds_to_send(order))
         return Operation(name=f"{_name(seen, order.effect_key)}/deleted", done=False, ok=None, says="it is deleted")
 
@@ -325,7 +325,7 @@ class KubernetesPlatform:
         """Look for the stamp; say how far the effect is, or what followed it."""
         effects = effects_of(seen.body)
         name, held = _name(seen, effect_key), annotations(seen.body)
-        if seen.deleting and held.get(DELETES) == effect_key:
+        if seen.deleted_by == effect_key:
             return Operation(name=f"{name}/deleted", done=False, ok=None, says="it is being deleted")
         if effect_key not in effects:
             return None

@@ -4,7 +4,7 @@ import copy
 import json
 from typing import Any, Final
 
-from agent.adapters.platform.kubernetes.workload import Seen, annotations
+from agent.adapters.platform.kubernetes.workload import DELETES, Seen, annotations
 from agent.core.service.serving import EFFECT_LABEL, STAMP_LABELS
 from agent.core.value import canonical, digest
 from agent.errors import InputRejected
@@ -19,7 +19,6 @@ EARLIER: Final = "sre-agent-earlier"  # effects before the present one: KEY=REVI
 STRATEGY_LATER: Final = "sre-agent-strategy"  # the strategy to put back once the restored template serves
 STAMPS: Final = (EFFECT_LABEL, INCIDENT, REVISION, TEMPLATE)
 RESUMES: Final = "sre-agent-resumes"  # how many replicas a start gives back
-DELETES: Final = "sre-agent-deletes"  # key of the effect that deletes it
 KEPT_EFFECTS: Final = 16
 
 
@@ -134,6 +133,20 @@ def stamp_steps(seen: Seen, stamp: dict[str, str | None]) -> list[Json]:
         elif name in held:
             steps.append({"op": "remove", "path": path})
     return steps
+
+
+def deletion_steps(seen: Seen, effect_key: str) -> list[Json]:
+    """Return the JSON patch that says whose deletion follows.
+
+    It is a label, because an annotation would move a Deployment's generation, and a retry could not tell that from
+    somebody else's change.
+    """
+    if seen.body["metadata"].get("labels"):
+        return [{"op": "add", "path": f"/metadata/labels/{DELETES}", "value": effect_key}]
+    return [
+        {"op": "test", "path": "/metadata/labels", "value": None},
+        {"op": "add", "path": "/metadata/labels", "value": {DELETES: effect_key}},
+    ]
 
 
 def earlier_effects(seen: Seen) -> str:

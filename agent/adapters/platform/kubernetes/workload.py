@@ -13,6 +13,7 @@ Json = dict[str, Any]
 
 DEFAULT_NAMESPACE: Final = "default"
 REVISION_NUMBER: Final = "deployment.kubernetes.io/revision"
+DELETES: Final = "sre-agent-deletes"  # label: key of the effect that deletes it
 
 
 class Workload(Value):
@@ -120,6 +121,11 @@ class Seen:
     def deleting(self) -> bool:
         """Whether it is being deleted."""
         return "deletionTimestamp" in self.body["metadata"]
+
+    @property
+    def deleted_by(self) -> str | None:
+        """The key of our effect by which it is being deleted, None where it is not."""
+        return _label(self.body, DELETES) if self.deleting else None
 
     @property
     def observed(self) -> bool:

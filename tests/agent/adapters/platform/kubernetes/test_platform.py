@@ -7,12 +7,13 @@ import time
 import pytest
 
 from agent.adapters.clock import SystemClock
+from agent.adapters.kubernetes.client import KubernetesApi
 from agent.adapters.platform.completion import CompletionClient, Outcome
 from agent.adapters.platform.kubernetes.measure import Meter
 from agent.adapters.platform.kubernetes.platform import KubernetesPlatform
 from agent.adapters.platform.kubernetes.pod_http import ApiServerProxy, pod_url, proxy_path
 from agent.core.change.verification import Check
-from agent.core.plan.action import Restart, SetFlag, SetScaling, SetStrategy
+from agent.core.plan.action import Lifecycle, LifecycleOperation, Restart, SetFlag, SetScaling, SetStrategy
 from agent.core.service.serving import Strategy
 from agent.core.value import canonical
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, StateConflict
@@ -29,6 +30,7 @@ ARGS = ("serve", "google/gemma-3-27b-it", "--max-model-len=8192")
 SHORTER = SetFlag(name="max-model-len", value="4096")
 LONGER = SetFlag(name="max-model-len", value="65536")  # ends in an out-of-memory kill here
 RECREATE = SetStrategy(strategy=Strategy(kind="Recreate"))
+DELETE = Lifecycle(operation=LifecycleOperation.DELETE, confirmed="gemma")
 
 
 @pytest.fixture
@@ -197,6 +199,51 @@ def test_a_stateful_set_does_not_wait_for_its_broken_pod(world):
     one.wait()
     assert one.platform.operation(back.name).ok is True
     assert one.platform.restored("gemma", template=before.template, traffic=traffic(before))
+
+
+class Ended(BaseException):
+    """What ends a process between two calls; nothing catches it."""
+
+
+def ended_before(world, monkeypatch, method, act):
+    """Let an effect end right before its first call of that method which changes anything."""
+    real = getattr(KubernetesApi, method)
+
+    def sent(api, path, *args, dry_run=False, **how):
+        if not dry_run:
+            raise Ended
+        return real(api, path, *args, dry_run=dry_run, **how)
+
+    with monkeypatch.context() as ends:
+        ends.setattr(KubernetesApi, method, sent)
+        with pytest.raises(Ended):
+            act(world.open())
+
+
+@pytest.mark.parametrize("labels", [None, {"team": "a"}], ids=["no_labels", "labels"])
+@pytest.mark.parametrize("kind", ["deployments", "statefulsets"])
+def test_a_deletion_that_ended_after_its_stamp_goes_on(world, monkeypatch, kind, labels):
+    """The state that was shown stands as long as nobody else changes it; then the deletion is refused."""
+    one = world(kind=kind)
+    if labels:
+        one.cluster.api.patch(one.path, [{"op": "add", "path": "/metadata/labels", "value": labels}])
+    before = one.platform.describe("gemma")
+    wanted = order(one, DELETE)
+    ended_before(one, monkeypatch, "delete", lambda platform: platform.apply(wanted))
+    assert one.body()["metadata"]["labels"] == (labels or {}) | {"sre-agent-deletes": "k1"}
+    assert one.platform.find("gemma", "k1") is None
+    assert one.platform.describe("gemma").target == before.target
+    by_hand(one, "--max-model-len=1024")
+    with pytest.raises(StateConflict, match="the change was made for"):
+        one.platform.apply(wanted)
+    assert "deletionTimestamp" not in one.body()["metadata"]
+    again = order(one, DELETE, key="k2")
+    ended_before(one, monkeypatch, "delete", lambda platform: platform.apply(again))
+    name = one.open().apply(again).name
+    one.wait()
+    assert one.platform.operation(name).ok is True
+    with pytest.raises(NotDeployed):
+        one.platform.describe("gemma")
 
 
 def test_a_status_that_moves_does_not_refuse_a_change(world):
