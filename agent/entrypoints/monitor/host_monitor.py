@@ -28,7 +28,6 @@ CHECK_S = 10.0
 RECHECK_S = 3.0  # after /health was missed: with two misses a server that is gone is known within 15 s
 FOLLOW_S = 5.0  # of one look for what was printed: a server that prints without a pause must not hide its own end
 KEPT_MARKS = 50
-CONTEXT = 3  # lines told together with a sight: a traceback stands above its message
 
 
 class ReportedState:
