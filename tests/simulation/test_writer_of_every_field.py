@@ -10,7 +10,7 @@ and so is every phase that can be written; ``WRITER_SEED`` chooses which, and a 
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -118,27 +118,60 @@ def documents(parent: Any) -> Iterator[tuple[str, dict[str, Any]]]:
             yield from documents(reference)
 
 
-@pytest.mark.emulator
-@pytest.mark.xdist_group("firestore")
-def test_no_field_makes_another_effect_on_firestore(
-    led, copies, tmp_path: Path, firestore_emulator, firestore_project
-) -> None:
-    """Both databases in Google's emulator: each field of the incident itself, at one of the phases that have it."""
+@pytest.fixture
+def tried_on_firestore(copies, tmp_path: Path, firestore_emulator, firestore_project) -> Callable[..., None]:
+    """Lead a new incident to each stop in Google's emulator, and try there what is to be tried."""
     taken, put = copies
     where = {"firestore": [firestore_emulator.host, firestore_project]}
+
+    def all_tried(at: dict[tuple[str, Phase], list[Case]]) -> None:
+        written = 0
+        for stop, todo in at.items():
+            name, phase = stop
+            put([[], []])
+            there = led_to(tmp_path / f"{name}-{phase}", case_of(tmp_path, name, **where), phase)
+            copied = taken()
+            for number, case in enumerate(todo):
+                put(copied)
+                folder = tmp_path / "case"
+                try:
+                    written += tried(there.story(folder), number, case)
+                finally:
+                    shutil.rmtree(folder)
+        assert written >= sum(map(len, at.values())) // 2
+
+    return all_tried
+
+
+@pytest.mark.emulator
+@pytest.mark.xdist_group("firestore")
+def test_no_field_makes_another_effect_on_firestore(led, tried_on_firestore) -> None:
+    """Both databases in Google's emulator: each field of the incident itself, at one of the phases that have it."""
     at: dict[tuple[str, Phase], list[Case]] = {}
     for path in sorted({p for found in led.values() for p in found.paths if SOAK or len(p) <= 1}, key=str):
         stop = chosen(f"firestore {path}", [s for s in STOPS if path in led[s].paths])
         at.setdefault(stop, []).append((path, chosen(f"firestore {path}", list(FORCED))))
-    for stop, todo in at.items():
-        name, phase = stop
-        put([[], []])
-        there = led_to(tmp_path / f"{name}-{phase}", case_of(tmp_path, name, **where), phase)
-        copied = taken()
-        for number, case in enumerate(todo):
-            put(copied)
-            folder = tmp_path / "case"
-            try:
-                assert tried(there.story(folder), number, case) is not None
-            finally:
-                shutil.rmtree(folder)
+    tried_on_firestore(at)
+
+
+@pytest.mark.emulator
+@pytest.mark.xdist_group("firestore")
+def test_no_field_of_a_request_makes_another_effect_on_firestore(led, tried_on_firestore) -> None:
+    """Everything below the request before its plan is made and once later; each field of its plan, who asked too, once."""
+    stops = [stop for stop in STOPS if SETTINGS[stop[0]].requested]
+    at: dict[tuple[str, Phase], list[Case]] = {}
+    for path in sorted({p for stop in stops for p in led[stop].paths if of_request(p)}, key=str):
+        having = [stop for stop in stops if path in led[stop].paths]
+        first = [having.pop(0)] if path[0] == "request" and having[0][1] is Phase.OPEN else []
+        for stop in [*first, *(having if SOAK or not having else [chosen(f"firestore {path}", having)])]:
+            at.setdefault(stop, []).append((path, chosen(f"firestore {path}{stop}", list(FORCED))))
+    assert {("request", "actions", 0, "concurrency"), ("plan", "asked_by")} <= {
+        p for todo in at.values() for p, _ in todo
+    }
+    assert set(at) == set(stops)
+    tried_on_firestore(at)
+
+
+def of_request(path: tuple[Any, ...]) -> bool:
+    """Whether it is below the request, or of its plan."""
+    return path[:1] == ("request",) or (path[:1] == ("plan",) and (SOAK or len(path) == 2))
