@@ -10,10 +10,14 @@ from pathlib import Path
 import pytest
 
 from agent.core.change.verification import Verdict
+from agent.core.incident.phase import Phase
 from agent.core.plan.action import Action, Lifecycle, LifecycleOperation, SetConcurrency
+from agent.core.plan.lifecycle import lifecycle_of
 from agent.core.plan.proof import Proof
+from agent.core.planning.creation import creation
 from agent.core.planning.proving import Proven
 from agent.ports.control import KillSwitch
+from agent.ports.store import Query
 from tests.counts import tries
 from tests.leases import HELD
 from tests.simulation.simulated import places
@@ -23,6 +27,7 @@ from tests.simulation.simulated.platform import Fate
 SEEDS = tries(240, ci=3_000, soak=100_000)
 REQUEST_SEEDS = tries(12, ci=60, soak=20_000)
 REQUEST_SHARDS = 4
+LIFE_SEEDS = tries(4, ci=20, soak=2_000)
 SHARDS = tries(4, ci=24, soak=400)
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -39,13 +44,12 @@ def test_every_promise_holds_under_every_seed(shard: int) -> None:
 
 def asked(course: Course, chance: random.Random, number: int) -> Action:
     """Return what somebody asks for; half of it is about the service as a whole."""
-    name, _, config, _ = places.opening(course.stories[0])
-    plain = config.with_(env=tuple(e for e in config.env if e.secret is None))
+    name = places.opening(course.stories[0])[0]
     possible: list[Action] = [
         Lifecycle(operation=LifecycleOperation.STOP),
         Lifecycle(operation=LifecycleOperation.START),
         Lifecycle(operation=LifecycleOperation.DELETE, confirmed=name),
-        Lifecycle(operation=LifecycleOperation.CREATE, config=plain),
+        creation(places.watched().service(name), places.fits()),
         *[SetConcurrency(concurrency=number)] * 4,
     ]
     return chance.choice(possible)
@@ -69,6 +73,34 @@ def test_requests_and_incidents_mixed_lose_nothing_and_double_nothing(shard: int
             Simulation(seed, course).run()
         except Violation as violation:
             pytest.fail(f"{violation}\nseed {seed} with asks {course.asks}", pytrace=False)
+
+
+def whole_life(course: Course) -> list[tuple[float, Action]]:
+    """What is asked about the service as a whole, one after the other: it is stopped, started, deleted and made anew."""
+    name = places.opening(course.stories[0])[0]
+    return [
+        (1.0, Lifecycle(operation=LifecycleOperation.STOP)),
+        (4000.0, Lifecycle(operation=LifecycleOperation.START)),
+        (9000.0, Lifecycle(operation=LifecycleOperation.DELETE, confirmed=name)),
+        (14000.0, creation(places.watched().service(name), places.fits())),
+    ]
+
+
+def test_stops_starts_deletions_and_creations_are_carried_out_in_some_seed() -> None:
+    """Every promise holds under every seed, and not because each of them was refused."""
+    carried_out: set[LifecycleOperation | None] = set()
+    for seed in range(LIFE_SEEDS):
+        course = drawn(seed)
+        course.asks, course.yes = whole_life(course), 1.0
+        simulation = Simulation(seed, course)
+        try:
+            simulation.run()
+        except Violation as violation:
+            pytest.fail(f"{violation}\nseed {seed} with a whole life", pytrace=False)
+        for incident in simulation.store.incidents(Query(limit=1000)):
+            if incident.request is not None and incident.phase is Phase.RESOLVED:
+                carried_out.add(lifecycle_of(incident.request.actions))
+    assert carried_out >= set(LifecycleOperation)
 
 
 def test_the_same_seed_is_the_same_run_in_another_process() -> None:

@@ -61,7 +61,7 @@ def known(verify_s: float, *, voters: int = 1) -> Rules:
 def policy(voters: int) -> Policy:
     """The policy of an installation, with approvers where several must approve."""
     services = tuple(service.name for service in watched().services)
-    found = read_policy(SETTINGS).with_(lifecycle=services)
+    found = read_policy(SETTINGS).with_(lifecycle=services, accelerators=("nvidia-l4",))
     if voters < 2:
         return found
     rule = Rule(services=services, kinds=tuple(sorted(KINDS)), mode=Mode.PERSON, approvals=voters)

@@ -157,7 +157,8 @@ class SimulatedPlatform:
         )
 
     def validate(self, order: Order) -> None:
-        self._of(order.service)
+        if lifecycle_of(order.actions) is not LifecycleOperation.CREATE:
+            self._of(order.service)
 
     def apply(self, order: Order) -> Operation:
         return self._begin(order, "apply", lambda s: self._applied(s, order))
