@@ -26,8 +26,10 @@ NOW = datetime.now(UTC)
 
 
 class Clock:
+    """The machine's: the published library asks it too, and refuses a signature that is minutes old."""
+
     def now(self):
-        return NOW
+        return datetime.now(UTC)
 
 
 class Post:
