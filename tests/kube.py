@@ -40,7 +40,31 @@ def rig(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
+    if name == "kubelet":
+        _name_the_one_pod(module)
     return module
+
+
+def _name_the_one_pod(kubelet: Any) -> None:
+    """Send the pod's uid with each status: the next pod of a StatefulSet has the same name as the one before it."""
+    core, set_status, pod_now = kubelet._core, kubelet._set, threading.local()
+
+    class Core:
+        def __init__(self, api: Any) -> None:
+            self._core = core(api)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._core, name)
+
+        def patch_namespaced_pod_status(self, name: str, namespace: str, body: Json) -> Any:
+            body = body | {"metadata": {"uid": pod_now.uid}}
+            return self._core.patch_namespaced_pod_status(name, namespace, body)
+
+    def set_of_one_pod(api: Any, pod: Any, **how: Any) -> None:
+        pod_now.uid = pod.metadata.uid
+        set_status(api, pod, **how)
+
+    kubelet._core, kubelet._set = Core, set_of_one_pod
 
 
 def start_plane(folder: Path, users: tuple[str, ...] = ()) -> Any:
