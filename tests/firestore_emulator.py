@@ -32,6 +32,22 @@ def free_port() -> int:
         return held.getsockname()[1]
 
 
+def client_of(host: str, project: str, database: str):
+    """A client of the emulator at an address; the environment of the process stays as it was."""
+    from google.auth.credentials import AnonymousCredentials
+    from google.cloud import firestore
+
+    before = os.environ.get("FIRESTORE_EMULATOR_HOST")
+    os.environ["FIRESTORE_EMULATOR_HOST"] = host
+    try:
+        return firestore.Client(project=project, database=database, credentials=AnonymousCredentials())
+    finally:
+        if before is None:
+            del os.environ["FIRESTORE_EMULATOR_HOST"]
+        else:
+            os.environ["FIRESTORE_EMULATOR_HOST"] = before
+
+
 class Emulator:
     """One running emulator; clients find it by FIRESTORE_EMULATOR_HOST."""
 
@@ -49,18 +65,7 @@ class Emulator:
 
     def client(self, project: str, database: str = "(default)"):
         """A client of this emulator; the environment of the process stays as it was."""
-        from google.auth.credentials import AnonymousCredentials
-        from google.cloud import firestore
-
-        before = os.environ.get("FIRESTORE_EMULATOR_HOST")
-        os.environ["FIRESTORE_EMULATOR_HOST"] = self.host
-        try:
-            return firestore.Client(project=project, database=database, credentials=AnonymousCredentials())
-        finally:
-            if before is None:
-                del os.environ["FIRESTORE_EMULATOR_HOST"]
-            else:
-                os.environ["FIRESTORE_EMULATOR_HOST"] = before
+        return client_of(self.host, project, database)
 
     def clear(self, project: str, database: str = "(default)") -> None:
         """Forget every document of a database."""

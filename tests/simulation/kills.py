@@ -44,6 +44,7 @@ from agent.ports.store import Query
 from agent.settings import read_settings
 from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
 from agent.stages.request_change import ChangeAsked, request_change
+from tests.firestore_emulator import client_of
 from tests.leases import HELD
 from tests.simulation.simulated.chaos import WRITES, Port
 from tests.simulation.simulated.places import Remembered
@@ -243,8 +244,8 @@ class Journey:
         from agent.adapters.store.firestore.store import FirestoreStore
 
         host, project = case["firestore"]
-        os.environ["FIRESTORE_EMULATOR_HOST"] = host
-        documents, control = Documents(project), Documents(project, "sre-control")
+        clients = {name: client_of(host, project, name) for name in ("(default)", "sre-control")}
+        documents, control = (Documents(project, name, client=client) for name, client in clients.items())
         self.documents = (documents, control)
         return replace(
             kept,
