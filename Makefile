@@ -96,7 +96,7 @@ lab-model: install ## A real small model behind vLLM on this machine (some minut
 	@$(BIN)/python tools/lab_model.py $(if $(RECORD),record,serve) $(LAB) $(if $(RECORD),tests/data/model/vllm.jsonl)
 
 lab: install ## Real vLLM on this CPU, a real Gemma among its models, broken eight ways and mended (3 GB, about ten minutes)
-	@nice -n 10 $(BIN)/python tools/lab.py $(if $(CASE),--case $(CASE))
+	@nice -n 10 $(BIN)/python -m tools.lab $(if $(CASE),--case $(CASE))
 
 checkov: ## Set up checkov beside the rest (about a minute); then the tests run it over infra/
 	@test -x .venv-checkov/bin/checkov || { $(PYTHON) -m venv .venv-checkov && \

