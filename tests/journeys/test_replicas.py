@@ -5,11 +5,12 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 
 import pytest
 import requests
+
+from tests.waiting import until
 
 pytestmark = [pytest.mark.xdist_group("kube"), pytest.mark.slow]
 LIMIT_S = 120.0
@@ -36,7 +37,11 @@ class Replica:
         return re.search(words, self.path.read_text())
 
     def says(self, words):
-        until(lambda: self.said(words) or self.process.poll() is not None, lambda: self.path.read_text()[-2000:])
+        until(
+            lambda: self.said(words) or self.process.poll() is not None,
+            lambda: self.path.read_text()[-2000:],
+            limit_s=LIMIT_S,
+        )
         return self.said(words)
 
     @property
@@ -48,14 +53,6 @@ class Replica:
             with suppress(ProcessLookupError):
                 self.process.send_signal(number)
         self.process.wait(20)
-
-
-def until(look, why=lambda: ""):
-    end = time.monotonic() + LIMIT_S
-    while not (found := look()):
-        assert time.monotonic() < end, why()
-        time.sleep(0.05)
-    return found
 
 
 @pytest.fixture
@@ -96,19 +93,19 @@ def holder(cluster):
 def test_one_works_the_others_wait_and_follow_who_was_killed_or_paused(place):
     """A killed leader is followed after its Lease; a paused one keeps the folder until it notices, and then ends."""
     replicas = [place() for _ in range(3)]
-    first = until(lambda: next((r for r in replicas if r.said("console:")), None))
+    first = until(lambda: next((r for r in replicas if r.said("console:")), None), limit_s=LIMIT_S)
     waiting = [r for r in replicas if r is not first]
     assert all(r.says("leader.waits") for r in waiting)
     assert not any(r.said("console:") for r in waiting)
     first.process.kill()
-    second = until(lambda: next((r for r in waiting if r.said("console:")), None))
+    second = until(lambda: next((r for r in waiting if r.said("console:")), None), limit_s=LIMIT_S)
     (third,) = [r for r in waiting if r is not second]
     assert requests.get(f"{second.url}healthz", timeout=30).status_code == 200
 
     was = holder(place.cluster)
     before = place.cluster.api.get(place.cluster.path("deployments", "vllm"))
     second.process.send_signal(signal.SIGSTOP)
-    until(lambda: holder(place.cluster) != was)
+    until(lambda: holder(place.cluster) != was, limit_s=LIMIT_S)
     assert not third.said("console:"), "the paused one may be in the middle of a write"
     second.process.send_signal(signal.SIGCONT)
     assert second.process.wait(LIMIT_S) == 3

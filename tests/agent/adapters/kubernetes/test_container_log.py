@@ -1,7 +1,6 @@
 """Container logs through a real API server: every line once, whatever happens to the connection in between."""
 
 import threading
-import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,17 +9,10 @@ from agent.adapters.kubernetes import container_log
 from agent.adapters.kubernetes.container_log import FollowedLogs
 from agent.errors import DependencyFailed
 from agent.ports.cluster import ContainerRef
+from tests.waiting import until
 from tools.kubelet_logs import KubeletLogs, LiveLog
 
 pytestmark = pytest.mark.xdist_group("kube")
-LIMIT_S = 30.0
-
-
-def until(look, what=""):
-    end = time.monotonic() + LIMIT_S
-    while not look():
-        assert time.monotonic() < end, what
-        time.sleep(0.01)
 
 
 class Followed:
@@ -54,10 +46,10 @@ class Followed:
         self.told += [line.text for line in lines]
 
     def has(self, *lines):
-        until(lambda: self.told[-len(lines) :] == list(lines), self.told[-10:])
+        until(lambda: self.told[-len(lines) :] == list(lines), lambda: str(self.told[-10:]))
 
     def has_all(self, lines):
-        until(lambda: self.told == lines, (self.told[-10:], lines[-10:]))
+        until(lambda: self.told == lines, lambda: f"{self.told[-10:]} {lines[-10:]}")
 
     def ends(self):
         self.thread.join(10)

@@ -14,9 +14,9 @@ from agent.errors import DependencyFailed
 from agent.ports.cluster import Seen
 from tests import kube
 from tests.agent.adapters.kubernetes.test_client import server
+from tests.waiting import until
 
 pytestmark = pytest.mark.xdist_group("kube")
-LIMIT_S = 30.0
 
 
 @pytest.fixture
@@ -83,13 +83,6 @@ def following(api, heard, kube_cluster):
         thread.join(10)
         assert not thread.is_alive(), "the watch did not end"
     assert time.monotonic() - begun < 10
-
-
-def until(look, what=""):
-    end = time.monotonic() + LIMIT_S
-    while not look():
-        assert time.monotonic() < end, what
-        time.sleep(0.02)
 
 
 def test_what_is_there_is_listed_and_what_changes_is_told_once(following, heard):

@@ -1,7 +1,6 @@
 """Which containers are followed, from when on, and what is told of their lines."""
 
 import threading
-import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -15,6 +14,7 @@ from agent.errors import DependencyFailed
 from agent.ports.cluster import PrintedLine
 from agent.ports.store import Query
 from agent.settings import read_settings
+from tests.waiting import until
 
 NOW = datetime(2026, 11, 22, 10, 0, tzinfo=UTC)
 DEAD = (
@@ -75,13 +75,6 @@ def monitor(app):
     yield made
     made.stop()
     assert logs.ended.is_set()
-
-
-def until(look):
-    end = time.monotonic() + 10
-    while not look():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 def printed(*lines, at=NOW):
