@@ -91,6 +91,8 @@ class FollowedLogs:
         with self._api.stream("GET", path, query=query, timeout_s=SILENCE_S) as response:
             self._reading.add(response)
             try:
+                if self._stopping.is_set():  # while it was opened: whoever stops has not seen it
+                    return reported
                 position.resume()
                 for raw in _batches(response):
                     fresh = position.fresh(_printed(raw))

@@ -122,6 +122,8 @@ class _Collection:
         with self._api.stream("GET", self._path, query=query | self._selector, timeout_s=WATCH_S + SLACK_S) as response:
             self._reading.add(response)
             try:
+                if self._stopping.is_set():  # while it was opened: whoever stops has not seen it
+                    return True
                 for line in _lines(response):
                     if self._stopping.is_set():
                         return True

@@ -3,6 +3,7 @@
 import http.server
 import threading
 import time
+from contextlib import contextmanager
 from itertools import pairwise
 
 import pytest
@@ -95,6 +96,23 @@ def test_what_is_there_is_listed_and_what_changes_is_told_once(following, heard)
     until(lambda: len(heard.of("a")) == 3)
     assert [seen for seen, _ in heard.of("a")][1:] == [Seen.CHANGED, Seen.GONE]
     assert [n for _, n in heard.of("a")][:2] == ["1", "2"]
+
+
+def test_an_end_that_comes_while_a_watch_is_opened_ends_it(api, heard, kube_cluster, monkeypatch):
+    """Nobody else could: it was not there yet when the connections were cut off."""
+    follower, path, opened = Following(api), kube_cluster().path("pods"), api.stream
+
+    @contextmanager
+    def stream(*args, **how):
+        with opened(*args, **how) as response:
+            follower.stop()
+            yield response
+
+    monkeypatch.setattr(api, "stream", stream)
+    thread = threading.Thread(target=follower.follow, args=(path, heard), daemon=True)
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive()
 
 
 def test_a_selector_leaves_the_others_out(following, heard):
