@@ -143,14 +143,16 @@ def _silence(context: StageContext, incident: Incident, revision: str, now: date
     """Whether the new revision has said nothing of a failure; its signals were stored as evidence.
 
     Where the change left the template alone, the platform calls the revision as before, and what it said before the
-    change is the trouble that the change was made for.
+    change is the trouble that the change was made for. What it waited for until it was ready is no failure either.
     """
-    native = incident.require_execution().revision_native
+    native, ready_at = incident.require_execution().revision_native, incident.require_verification().ready_at
     kept = all(isinstance(action, BESIDE_THE_TEMPLATE) for action in incident.require_plan().actions)
     since = incident.require_effect(EffectKind.APPLY).intended_at if kept else None
 
     def is_new(signal: Signal) -> bool:
         if signal.revision is None or signal.revision not in {revision, native}:
+            return False
+        if signal.waiting is not None and ready_at is not None and signal.at <= ready_at:
             return False
         return signal.revision == revision or since is None or signal.at >= since
 

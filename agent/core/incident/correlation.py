@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from agent.core.incident.incident import KEPT_SIGNALS, CorrelatedSignal, Incident
-from agent.core.intake.signal import AlertState, Signal, Source, in_order
+from agent.core.intake.signal import AlertState, Signal, Source, Waiting, in_order
 from agent.failures.finding import Finding, LineMatch
 from agent.failures.match.matcher import Matcher
 from agent.failures.signature import TROUBLE, FailureClass, Role
@@ -36,6 +36,8 @@ def meaning(signal: Signal, finding: Finding) -> Meaning:  # noqa: PLR0911 - one
         return Meaning.FAILURE if signal.ends_unasked else Meaning.NOTHING
     if signal.stop is not None:
         return Meaning.STOP
+    if signal.waiting is Waiting.FOR_ITS_PORT:
+        return Meaning.NOTHING
     if signal.alert_state is AlertState.CLOSED:
         return Meaning.HEALTH
     if finding.benign:

@@ -9,7 +9,7 @@ from typing import Any
 from agent.core.intake.ends import end_of
 from agent.core.intake.json_fields import facts, first_time, missing, name, names, part, rows, text
 from agent.core.intake.origin import KUBERNETES, Ignored, Origin, Reading, signal
-from agent.core.intake.signal import AskedBy, End, Signal, Source, log_key
+from agent.core.intake.signal import AskedBy, End, Signal, Source, Waiting, log_key
 from agent.core.value import digest
 
 _SAFE = "bcdfghjklmnpqrstvwxz2456789"  # the alphabet of generated suffixes: k8s.io/apimachinery util/rand
@@ -20,6 +20,13 @@ _UNASKED = frozenset({"PreemptionByScheduler", "DeletionByTaintManager", "Termin
 """Reasons of the condition DisruptionTarget where the cluster took a pod and nobody asked for it (Kubernetes 1.26)."""
 MAX_GRACE_S = 86_400  # a longer grace is a sender's mistake: the deletion counts as asked for when it is over
 _POD_IN_WORDS = re.compile(r"\bpod=([a-z0-9][a-z0-9.-]{0,252})_([a-z0-9-]{1,63})\(")
+
+
+_WITHOUT_A_PLACE = frozenset(
+    {"FailedScheduling", "NotTriggerScaleUp", "FailedCreate", "FailedMount", "FailedAttachVolume"}
+)
+"""Reasons of events about a pod that does not run yet; each is tried again until it succeeds."""
+_TRIES_LIMIT_S = 600  # a port that is closed for so long is told, also where no probe ends the server for it
 
 
 def workload(pod: str) -> str:
@@ -67,6 +74,7 @@ def read_event(event: Mapping[str, Any], reading: Reading) -> list[Signal | Igno
             severity="WARNING" if event.get("type") == "Warning" else "INFO",
             fields=event_fields(event),
             end=event_end(event),
+            waiting=event_waiting(event),
         )
     ]
 
@@ -86,6 +94,17 @@ def _about(kind: str, named: str | None) -> tuple[str | None, str | None, str | 
 def event_end(event: Mapping[str, Any]) -> End | None:
     """Return the end of a pod that an event tells: the kubelet takes it from a node that has no more room."""
     return end_of(reason="Evicted") if text(event, "reason") == "Evicted" else None
+
+
+def event_waiting(event: Mapping[str, Any]) -> Waiting | None:
+    """Return what a pod waits for that an event speaks of; a probe's try at a port that is closed ends nothing."""
+    if text(event, "reason") in _WITHOUT_A_PLACE:
+        return Waiting.FOR_A_PLACE
+    if text(event, "reason") != "Unhealthy" or "connection refused" not in text(event, "message"):
+        return None
+    first, last = (first_time(event.get(key)) for key in ("firstTimestamp", "lastTimestamp"))
+    long = first is not None and last is not None and (last - first).total_seconds() >= _TRIES_LIMIT_S
+    return None if long else Waiting.FOR_ITS_PORT
 
 
 def event_text(event: Mapping[str, Any]) -> str:
@@ -185,11 +204,18 @@ class _Told:
             at=at,
             said=said,
             fields=facts(phase=self.status.get("phase"), restarts=restarts, container=who),
-            end=None,
+            waiting=Waiting.FOR_A_PLACE if self.status.get("phase") == "Pending" and not restarts else None,
         )
 
     def _signal(
-        self, *, key: str, at: datetime | None, said: str, fields: dict[str, str], end: End | None
+        self,
+        *,
+        key: str,
+        at: datetime | None,
+        said: str,
+        fields: dict[str, str],
+        end: End | None = None,
+        waiting: Waiting | None = None,
     ) -> Signal | Ignored:
         return signal(
             pod_origin(self.pod, self.named),
@@ -202,6 +228,7 @@ class _Told:
             instance=self.named,
             fields=fields,
             end=end,
+            waiting=waiting,
         )
 
 

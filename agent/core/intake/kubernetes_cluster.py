@@ -8,7 +8,7 @@ from typing import Any
 from agent.core.intake.json_fields import facts, first_time, name, names, part, rows, text
 from agent.core.intake.kubernetes import pod_origin, pod_revision
 from agent.core.intake.origin import KUBERNETES, Ignored, Origin, Reading, signal
-from agent.core.intake.signal import Signal, Source, log_key
+from agent.core.intake.signal import Signal, Source, Waiting, log_key
 from agent.core.value import digest
 
 _REPLICA_SET = re.compile(r'ReplicaSet "([a-z0-9][a-z0-9.-]{0,252})"')
@@ -46,6 +46,7 @@ def read_workload(body: Mapping[str, Any], reading: Reading) -> list[Signal | Ig
                 revision=made[1] if made else None,
                 severity="WARNING",
                 fields=facts(reason=row.get("reason"), generation=told.get("generation")),
+                waiting=Waiting.FOR_A_PLACE,
             )
         )
     return found

@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from agent.core.intake.ends import cloud_run_end, reports_sigterm, systemd_end
 from agent.core.intake.json_fields import facts, first_time, name, names, part, text
-from agent.core.intake.kubernetes import event_end, event_fields, event_text, replica_set, workload
+from agent.core.intake.kubernetes import event_end, event_fields, event_text, event_waiting, replica_set, workload
 from agent.core.intake.origin import (
     CANARY_LOG,
     CLOUD_RUN,
@@ -71,6 +71,7 @@ def read_log_entry(entry: Mapping[str, Any], reading: Reading) -> list[Signal | 
             fields=facts(log=log, container=labels.get("container_name") or resource.get("container_name")) | more,
             end=told if isinstance(told, End) else None,
             stop=told if isinstance(told, Stop) else None,
+            waiting=event_waiting(payload) if "involvedObject" in (payload := part(entry, "jsonPayload")) else None,
         )
     ]
 

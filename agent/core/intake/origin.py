@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from agent.core.intake.json_fields import cut, missing
-from agent.core.intake.signal import LIVE, AlertState, End, Signal, Source, Stop
+from agent.core.intake.signal import LIVE, AlertState, End, Signal, Source, Stop, Waiting
 from agent.core.service.services import Service, Services
 from agent.core.service.workload_ref import workload_ref
 from agent.core.value import Value
@@ -176,6 +176,7 @@ def signal(
     fields: dict[str, str] | None = None,
     end: End | None = None,
     stop: Stop | None = None,
+    waiting: Waiting | None = None,
 ) -> Signal | Ignored:
     """Return the signal of a body, or why it is none.
 
@@ -204,6 +205,7 @@ def signal(
         fields=fields or {},
         end=end,
         stop=stop,
+        waiting=waiting,
     )
 
 

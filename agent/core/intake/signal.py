@@ -51,6 +51,13 @@ class AskedBy(StrEnum):
     OPERATOR = "operator"
 
 
+class Waiting(StrEnum):
+    """What a server that has not come up yet waits for, as its platform says; over once its revision is ready."""
+
+    FOR_A_PLACE = "place"  # a node, an image, a volume, the end of its rollout
+    FOR_ITS_PORT = "port"  # a probe found the port closed, as in every start; who gives up on it ends the server
+
+
 class End(Value):
     """The end of a process, container, instance or pod, as its platform tells it.
 
@@ -118,6 +125,7 @@ class Signal(Value):
         alert_id: The alert's own id, equal for its opening and its closing.
         end: The end that was observed, where it is one; ``text`` beside it is evidence and decides nothing about it.
         stop: That somebody asks for an end of the instance (without one: of the revision), where it says so.
+        waiting: What a server that has not come up yet waits for, where the platform says so.
         fields: Small facts beside the text (HTTP status, probe path); untrusted as well.
     """
 
@@ -136,6 +144,7 @@ class Signal(Value):
     fields: dict[str, str] = Field(default_factory=dict)
     end: End | None = None
     stop: Stop | None = None
+    waiting: Waiting | None = None
 
     @property
     def ends_unasked(self) -> bool:

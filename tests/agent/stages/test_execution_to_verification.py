@@ -6,7 +6,7 @@ import pytest
 
 from agent.core.change.execution import EffectKind
 from agent.core.change.verification import Check, Measurement, Verdict
-from agent.core.intake.signal import Signal, Source
+from agent.core.intake.signal import Signal, Source, Waiting
 from agent.core.plan.action import SetConcurrency, SetStrategy
 from agent.core.service.serving import Strategy
 from agent.ports.store import Change
@@ -71,6 +71,24 @@ def test_what_a_revision_said_before_the_change_is_no_failure_of_the_change(up, 
     named = now.execution.with_(revision_native="svc-5d4f")
     changed = now.with_(execution=named, plan=now.plan.with_(actions=(action,)))
     up.executor.store.commit(Change(incident=changed, signals=(told,)))
+    up.good()
+    up.run(execution_to_verification, as_tick=True)
+    assert up.now().verification.verdict is verdict
+
+
+@pytest.mark.parametrize(("after_s", "verdict"), [(0, None), (1, Verdict.NOT_RECOVERED)])
+@pytest.mark.parametrize("action", [RECREATE, SetConcurrency(concurrency=2)], ids=["template kept", "new template"])
+def test_what_a_new_server_waited_for_until_it_was_ready_is_no_failure(up, action, after_s, verdict):
+    """A node that is added takes minutes, and the scheduler says so in new words each time that the nodes change."""
+    now = up.now()
+    waited = Signal(
+        key="k", source=Source.PLATFORM_LOG, service=SERVICE, platform="kubernetes", revision="svc-5d4f",
+        at=now.verification.ready_at + timedelta(seconds=after_s), waiting=Waiting.FOR_A_PLACE,
+        text="FailedScheduling: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",
+    )  # fmt: skip
+    named = now.execution.with_(revision_native="svc-5d4f")
+    changed = now.with_(execution=named, plan=now.plan.with_(actions=(action,)))
+    up.executor.store.commit(Change(incident=changed, signals=(waited,)))
     up.good()
     up.run(execution_to_verification, as_tick=True)
     assert up.now().verification.verdict is verdict

@@ -95,3 +95,14 @@ def test_no_secret_is_kept_of_a_signal_neither_in_its_text_nor_beside_it(heard) 
     assert secret not in incident.model_dump_json()
     assert "[redacted:huggingface-token]" in signal.text
     assert "[redacted:huggingface-token]" in signal.fields["policy"]
+
+
+@pytest.mark.parametrize(("since", "opened"), [("10:05:33", 0), ("10:05:32", 1)], ids=["a start", "ten minutes"])
+def test_a_port_that_is_closed_while_a_server_starts_wakes_nobody(heard, since, opened) -> None:
+    """The kubelet warns at each try, in every start of every server; after ten minutes somebody wants to know."""
+    sample = (ROOT / "tests" / "data" / "samples" / "gke_event_unhealthy.json").read_text()
+    entry = json.loads(sample.replace("vllm-gemma4-", "gemma4-26b-qat-l4-"))
+    watched = json.loads((EXAMPLE / "events.jsonl").read_text().splitlines()[0])["resource"]["labels"]
+    entry["resource"]["labels"] |= {key: watched[key] for key in ("project_id", "location")}
+    entry["jsonPayload"]["firstTimestamp"] = f"2026-11-20T{since}Z"
+    assert len(heard([entry]).store.incidents(Query())) == opened

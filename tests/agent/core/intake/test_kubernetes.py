@@ -1,12 +1,13 @@
 """Pods: what their names say, what their events say, and what only their status says."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from agent.core.intake.kubernetes import read_event, read_pod, replica_set, workload
+from agent.core.intake.log_entry import read_log_entry
 from agent.core.intake.origin import Reading
-from agent.core.intake.signal import AskedBy, End, Source
+from agent.core.intake.signal import AskedBy, End, Source, Waiting
 from agent.errors import InputRejected
 
 
@@ -127,3 +128,44 @@ def test_a_pod_without_containers_is_refused():
     """Nothing has happened in it yet."""
     with pytest.raises(InputRejected, match="containerStatuses is missing"):
         read_pod({"kind": "Pod", "status": {"phase": "Pending"}}, Reading())
+
+
+CLOSED = 'Startup probe failed: Get "http://10.4.0.9:8000/health": dial tcp 10.4.0.9:8000: connect: connection refused'
+WAITS = {
+    "no node yet": (
+        "FailedScheduling",
+        "0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",
+        0,
+        Waiting.FOR_A_PLACE,
+    ),
+    "a port that is closed while the model loads": ("Unhealthy", CLOSED, 599, Waiting.FOR_ITS_PORT),
+    "for ten minutes": ("Unhealthy", CLOSED, 600, None),
+    "another answer of a probe": ("Unhealthy", "Startup probe failed: HTTP probe failed with statuscode: 404", 0, None),
+    "a probe that gave up": ("Killing", "Container vllm failed startup probe, will be restarted", 0, None),
+}
+
+
+@pytest.mark.parametrize(("reason", "message", "for_s", "waiting"), WAITS.values(), ids=WAITS)
+def test_an_event_says_whether_its_server_only_waits(reason, message, for_s, waiting):
+    """As an exporter posts it, and as a log entry."""
+    first = datetime(2026, 11, 22, 10, 0, tzinfo=UTC)
+    event = {"involvedObject": {"kind": "Pod", "name": "vllm-56494768b7-544n6"}, "reason": reason, "message": message,
+             "type": "Warning", "firstTimestamp": first.isoformat(),
+             "lastTimestamp": (first + timedelta(seconds=for_s)).isoformat()}  # fmt: skip
+    entry = {"logName": "projects/p/logs/events", "insertId": "1", "timestamp": first.isoformat(), "jsonPayload": event,
+             "resource": {"type": "k8s_pod", "labels": {"pod_name": "vllm-56494768b7-544n6"}}}  # fmt: skip
+    (one,), (other,) = read_event(event, Reading()), read_log_entry(entry, Reading())
+    assert (one.waiting, other.waiting) == (waiting, waiting)
+
+
+@pytest.mark.parametrize(
+    ("phase", "restarts", "waiting"),
+    [("Pending", 0, Waiting.FOR_A_PLACE), ("Pending", 1, None), ("Running", 0, None)],
+    ids=["its image is fetched", "its download ended before", "it runs"],
+)
+def test_a_pod_waits_as_long_as_nothing_of_it_has_run(phase, restarts, waiting):
+    row = {"name": "vllm", "restartCount": restarts, "ready": False,
+           "state": {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image"}}}  # fmt: skip
+    pod = {"metadata": {"name": "vllm-56494768b7-544n6"}, "status": {"phase": phase, "containerStatuses": [row]}}
+    (found,) = read_pod(pod, Reading(received_at=datetime(2026, 11, 22, 10, 0, tzinfo=UTC)))
+    assert found.waiting is waiting

@@ -4,6 +4,7 @@ import pytest
 
 from agent.core.intake.kubernetes_cluster import read_node, read_node_event, read_workload
 from agent.core.intake.origin import Reading
+from agent.core.intake.signal import Waiting
 
 AT = "2026-11-20T10:15:32Z"
 POD = {
@@ -28,7 +29,7 @@ STUCK = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineEx
 
 def test_a_rollout_that_is_stuck_names_its_revision():
     (found,) = read_workload(deployment(STUCK), Reading())
-    assert (found.service, found.revision) == ("vllm", "vllm-56494768b7")
+    assert (found.service, found.revision, found.waiting) == ("vllm", "vllm-56494768b7", Waiting.FOR_A_PLACE)
     assert found.text == 'ProgressDeadlineExceeded: ReplicaSet "vllm-56494768b7" has timed out progressing.'
 
 
