@@ -110,3 +110,26 @@ catalogue_from  # a resource: the MCP SDK finds it by its decorator
 __signature__  # inspect reads it
 quantisation  # results of MCP tools: clients read their fields
 time_to_first_token_s
+
+# the values of a sweep: read by its report and by the cost of tokens
+_.GUIDELLM
+_.KV_CACHE
+_.MAX_NUM_SEQS
+_.PARTIAL
+_.PLATFORM_CONCURRENCY
+_.agent_version
+_.cost_usd
+_.driver_version
+_.duration_s
+_.ignore_eos
+_.input_tokens_per_s
+_.kv_from
+_.likeness
+_.measured_cell
+_.output_tokens_per_s
+_.platform_concurrency
+_.read_cells
+_.read_requests
+_.requests_per_s
+_.store_cell
+_.succeeded
