@@ -5,11 +5,11 @@ from agent.core.incident.phase import UNDER_WAY
 from agent.ports.stage_context import StageContext
 from agent.ports.store import head_key, request_head
 
-CHAIN = 8  # requests that wait for one another; a longer chain has ended at its other end
+CHAIN = 8  # requests that wait for one another or take their places; a longer chain has ended at its other end
 
 
 def open_on(context: StageContext, run: str, service: str, *, but: str = "") -> tuple[Incident, ...]:
-    """Return what is open on a service: its newest request, what that waits for, and its newest incident.
+    """Return what is open on a service: its newest request, what is open behind that, and its newest incident.
 
     Args:
         context: The ports.
@@ -44,11 +44,21 @@ def yields_to(context: StageContext, incident: Incident) -> Incident | None:
 
 
 def _requests(context: StageContext, run: str, service: str) -> tuple[Incident, ...]:
-    """Return the newest request of a service, and one after the other what it waits for."""
-    found: list[Incident] = []
+    """Return the newest request of a service, and all that may be open behind it."""
+    found: dict[str, Incident] = {}
     head = context.store.head(request_head(run, service))
-    while head is not None and len(found) < CHAIN:
-        rival = context.store.load(head)
-        found.append(rival)
-        head = rival.request.waits_for if rival.request is not None and not rival.ended else None
-    return tuple(found)
+    ahead = [head] if head is not None else []
+    while ahead and len(found) < CHAIN:
+        name = ahead.pop(0)
+        if name not in found:
+            found[name] = context.store.load(name)
+            ahead += _behind(found[name])
+    return tuple(found.values())
+
+
+def _behind(rival: Incident) -> tuple[str, ...]:
+    """Return what a request waited for, and whose place it was to take; once it had a plan and ended, that is over."""
+    request = rival.request
+    if request is None or (rival.ended and rival.plan is not None):
+        return ()
+    return request.superseded if request.waits_for is None else (request.waits_for, *request.superseded)

@@ -17,6 +17,7 @@ from agent.stages.request_change import (
     RequestLimitReached,
     withdraw_request,
 )
+from agent.stages.shared.other_changes import yields_to
 from tests.agent.stages.conftest import SERVICE
 from tests.agent.stages.requests import Asking
 
@@ -117,6 +118,58 @@ def test_behind_a_change_that_is_under_way_it_waits(asking):
     asking.platform.somebody_else()  # which was to be expected: the other change came first
     advance(asking.planner, request.id)
     assert asking.load(request).phase is Phase.ASKED
+
+
+def approved(asking, value):
+    """Return a request that was approved and is about to be carried out."""
+    request = asking.ask(value)
+    advance(asking.planner, request.id)
+    approve(asking, request)
+    return request
+
+
+def approve(asking, request):
+    plan = asking.load(request).plan
+    word = {"answer": Choice.APPROVE, "who": "ben", "channel": Channel.CONSOLE, "verified": False}
+    plan_to_decision(asking.decide, DecisionRequest(plan=plan.id, **word))
+    assert asking.load(request).phase is Phase.APPROVED
+
+
+def taken_back(asking, request):
+    withdraw_request(asking.decide, request.id, who="ada", verified=False, why="not now")
+    advance(asking.planner, request.id)
+    assert asking.load(request).phase is Phase.CLOSED
+
+
+def test_a_change_that_is_under_way_is_seen_past_a_request_that_was_taken_back(asking):
+    """Who waited for it is gone; the next request, and the plan of an incident, wait for it all the same."""
+    first = approved(asking, 2)
+    taken_back(asking, asking.ask(3))
+    assert asking.ask(5).request.waits_for == first.id
+    taken_back(asking, asking.load(asking.ask(5)))
+    trouble = asking.bench.asked()
+    assert getattr(yields_to(asking.planner, trouble), "id", None) == first.id
+
+
+def test_a_request_whose_successor_was_taken_back_is_still_told_of(asking):
+    """The successor had no plan yet, so it took nobody's place."""
+    first = approved(asking, 2)
+    second = asking.ask(3)
+    taken_back(asking, asking.ask(5, supersede=True))
+    with pytest.raises(AlreadyOpen, match=f"{second.id} is OPEN"):
+        asking.ask(6)
+    assert asking.ask(6, supersede=True).request.waits_for == first.id
+
+
+def test_a_request_waits_for_the_one_whose_place_it_came_too_late_to_take(asking):
+    """It was to take the place of a request that was approved before it had a plan of its own."""
+    second = asking.ask(3)
+    third = asking.ask(5, supersede=True)
+    assert third.request.superseded == (second.id,)
+    advance(asking.planner, second.id)
+    approve(asking, second)
+    advance(asking.planner, third.id)
+    assert asking.load(third).phase is Phase.OPEN
 
 
 @pytest.mark.parametrize("phase", sorted(UNDER_WAY))
