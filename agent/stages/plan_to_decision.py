@@ -82,11 +82,14 @@ def _vote(
         why = "the policy or a freeze window changed since it was made, so it and its approvals are void"
         raise _refused(plan, why, f"reject it to get a new plan: sre-agent reject {plan.id} --why TEXT")
 
+    person = person_of(context, channel=word.channel, who=word.who, verified=word.verified)
+
     def vote_of(earlier: tuple[Vote, ...]) -> Vote:
-        spared = {name for vote in earlier for name in vote.breaks}
-        breaks = broken_freezes(context, plan, word, now, spared=frozenset(spared))
+        broken = {name: vote.person for vote in earlier for name in vote.breaks}
+        more = broken_freezes(context, plan, word, now, spared=frozenset(broken))
+        own = tuple(name for name, by in broken.items() if by == person) if more else ()
         _check_awaited(plan, word)
-        return _unsigned(context, plan, word, now, breaks).signed(context.receipts())
+        return _unsigned(context, plan, word, now, (*own, *more)).signed(context.receipts())
 
     def decision_of(votes: tuple[Vote, ...]) -> Decision | None:
         if len({vote.person for vote in votes}) < needed:
@@ -94,9 +97,10 @@ def _vote(
         breaks = tuple(dict.fromkeys(name for vote in votes for name in vote.breaks))
         return _signed(context, plan, word, now, breaks=breaks, votes=votes)
 
-    person = person_of(context, channel=word.channel, who=word.who, verified=word.verified)
     voter = (person, word.channel, word.who)
-    cast = cast_vote(context, plan, voter=voter, vote_of=vote_of, decision_of=decision_of)
+    cast = cast_vote(
+        context, plan, voter=voter, vote_of=vote_of, decision_of=decision_of, breaks_glass=word.break_glass
+    )
     if cast is None:
         raise _not_yet(plan.id, "others are answering it at this moment")
     if cast.decision:

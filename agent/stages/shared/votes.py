@@ -35,6 +35,7 @@ def cast_vote(
     voter: Voter,
     vote_of: Callable[[tuple[Vote, ...]], Vote],
     decision_of: Callable[[tuple[Vote, ...]], Decision | None],
+    breaks_glass: bool = False,
 ) -> Cast | None:
     """Record a vote, and in the same transaction the decision that it makes.
 
@@ -44,6 +45,7 @@ def cast_vote(
         voter: Who votes.
         vote_of: Makes the signed vote, beside the votes that stand.
         decision_of: Makes the signed decision of the votes that would stand; None where they are not enough.
+        breaks_glass: Whether a vote of theirs that stands is given anew where it overrides more freeze windows so.
 
     Returns:
         The vote with the decision that holds the plan, which may be another one; for a repeated vote of the same
@@ -59,11 +61,12 @@ def cast_vote(
         own = ballot.of(voter[0])
         if own is not None and (own.channel, own.who) != voter[1:]:
             raise _alias(plan, own, voter)
-        vote = own or vote_of(ballot.standing)
-        after = ballot if own is not None else ballot.with_vote(vote)
+        said = vote_of(ballot.standing) if own is None or breaks_glass else own
+        vote = said if own is None or said.breaks else own
+        after = ballot if vote is own else ballot.with_vote(vote)
         decision = decision_of(after.standing)
-        made = decision.model_dump_json() if decision is not None else None
-        result = control.cast(after, before=before, decision=made)
+        held = decision.model_dump_json() if decision is not None else None
+        result = control.cast(after, before=before, decision=held)
         if result.outcome is not CastOutcome.STALE:
             return Cast(vote=vote, decision=result.decision)
     return None

@@ -174,6 +174,26 @@ def test_one_of_two_who_approve_breaks_the_glass_for_both(bench):
     assert [row.kind for row in bench.control.audit()] == ["vote.approve", "freeze.break_glass", "decision.approve"]
 
 
+def test_who_approved_before_the_window_breaks_its_glass_afterwards(bench):
+    """The same person says it again with the reason; said twice it is one vote, and one line of the record."""
+    bench.under(policy(rules=(RULE.with_(approvals=2),)))
+    bench.asked()
+    bench.clock.at = utc("2026-11-21 03:10")
+    bench.answer("p-a-1", Choice.APPROVE, **BY_ADA)
+    bench.clock.at = utc("2026-11-21 03:20")
+    with pytest.raises(PolicyRefused, match="for a reason only"):
+        bench.answer("p-a-1", Choice.APPROVE, break_glass=True, **BY_ADA)
+    again = [bench.answer("p-a-1", Choice.APPROVE, break_glass=True, why="users wait", **BY_ADA) for _ in range(2)]
+    assert [vote.breaks for vote in again] == [("night",), ("night",)]
+    made = bench.answer("p-a-1", Choice.APPROVE, **BY_BEN)
+    assert ([v.person for v in made.votes], made.breaks) == (["Ada", "Ben"], ("night",))
+    begin_execution(bench.executor, bench.now())
+    assert bench.now().phase is Phase.APPLYING
+    rows = [(row.kind, row.body) for row in bench.control.audit()]
+    assert [kind for kind, _ in rows] == ["vote.approve", "vote.approve", "freeze.break_glass", "decision.approve"]
+    assert rows[2][1] == "night: users wait"
+
+
 @pytest.mark.parametrize(
     ("stops", "asked_by", "approved", "automatic"),
     [
