@@ -6,7 +6,7 @@ from typing import Final
 from agent.core.plan.action import Lifecycle, LifecycleOperation
 from agent.core.plan.capacity import Capacity
 from agent.core.planning.longer_start import LONGEST_START_S, PROBE_MARGIN, READY_TIMEOUT
-from agent.core.service.container_args import flag_map, with_flag
+from agent.core.service.container_args import flag_map, served_model, with_flag
 from agent.core.service.declared import Declared
 from agent.core.service.services import Service
 from agent.core.service.serving import EnvVar, Probe, ServingConfig, Volume
@@ -54,6 +54,29 @@ def creation(
         raise _refused(service.name, why, hint)
     config = _filled_in(service, fits, _base(service))
     return Lifecycle(operation=LifecycleOperation.CREATE, config=_with_start(service, fits, config))
+
+
+def check_creation(service: Service, config: ServingConfig) -> None:
+    """Refuse a creation of something else than services.toml names; flags and sizes are held to the policy's bounds.
+
+    Args:
+        service: As services.toml names it.
+        config: What was asked for, by whichever program.
+
+    Raises:
+        InputRejected: Image, model, mounts or accelerator are other ones, or another program would be started.
+    """
+    base = _base(service)
+    model, asked_model = (served_model(c.command, c.args) for c in (base, config))
+    said = [("model", model, asked_model)]
+    said += [
+        (name, getattr(base, name), getattr(config, name))
+        for name in ("image", "command", "volumes", "accelerator", "accelerator_count")
+    ]
+    for name, named, asked in said:
+        if named != asked:
+            why = f"services.toml says that its {name} is {named!r}, and {repr(asked)[:200]} was asked for"
+            raise _refused(service.name, why, "ask as services.toml says: sre-agent change NAME --create")
 
 
 def _base(service: Service) -> ServingConfig:

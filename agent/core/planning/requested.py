@@ -21,6 +21,7 @@ from agent.core.plan.lifecycle import already_so, ends_service, lifecycle_of
 from agent.core.plan.proof import Memory, Proof, affected_memory
 from agent.core.planning.by_hand import lifecycle_commands
 from agent.core.planning.candidates import Candidate
+from agent.core.planning.creation import check_creation
 from agent.core.planning.planning import Known, Proposal, proposal_of
 from agent.core.service.container_args import starts_in_shell
 from agent.core.service.services import Service
@@ -109,16 +110,21 @@ def check_target(target: Target | None, live: Live) -> None:
 def check_policy(service: Service, actions: tuple[Action, ...], policy: Policy) -> None:
     """Refuse what no approval can allow: values outside the bounds, and kinds that policy never allows.
 
+    A creation is of what services.toml names, too.
+
     Where the policy does not let us create, start, stop or delete the service, the hint is the commands for a person.
 
     Raises:
         PolicyRefused: It is not allowed.
+        InputRejected: What would be created is not what services.toml names.
     """
     name = service.name
     if lifecycle_of(actions) is not None and name not in policy.lifecycle:
         hint = _by_hand(f"add {name!r} to 'lifecycle' in policy.toml, or do it by hand", service, actions)
         raise _refused(name, next(filter(None, policy.objections(actions, name))), hint)
     policy.check(actions, name)
+    for config in (a.config for a in actions if isinstance(a, Lifecycle) and a.config is not None):
+        check_creation(service, config)
     if policy.mode(name, actions) is Mode.NEVER:
         kinds = ", ".join(sorted({action.kind for action in actions}))
         hint = _by_hand("change policy.toml, or do it by hand", service, actions)

@@ -7,8 +7,10 @@ from agent.catalogue.load_bundled import load_default_policy
 from agent.core.decision.policy import Policy
 from agent.core.plan.action import LifecycleOperation
 from agent.core.planning.creation import creation
-from agent.core.service.container_args import flag_map
+from agent.core.planning.requested import check_policy
+from agent.core.service.container_args import flag_map, with_flag
 from agent.core.service.services import Services, parse_services
+from agent.core.service.serving import Volume
 from agent.errors import InputRejected
 
 ENTRY = {
@@ -99,6 +101,29 @@ def test_what_services_toml_does_not_say_is_refused(asked, entry, says) -> None:
     watched = services(**entry)
     with pytest.raises(InputRejected, match=says):
         creation(watched.services[0], read_capacity(watched), **asked)
+
+
+OTHER = {
+    "image": lambda c: {"image": "example.com/not-ours:v1"},
+    "model": lambda c: {"args": with_flag(c.args, "model", "example/not-ours")},
+    "served in another way": lambda c: {"args": ("serve", "example/not-ours", *c.args)},
+    "command": lambda c: {"command": ("python3", "/mnt/models/run.py")},
+    "mounts": lambda c: {"volumes": (Volume(name="v", mount_path="/mnt/models", bucket="not-ours"),)},
+    "accelerator": lambda c: {"accelerator": "nvidia-rtx-pro-6000"},
+    "accelerator_count": lambda c: {"accelerator_count": 8},
+}
+
+
+@pytest.mark.parametrize("what", OTHER)
+def test_a_program_asks_for_no_other_creation_than_services_toml_names(what: str) -> None:
+    """A request is typed actions, whoever made them: an image that nobody named is refused before anybody is asked."""
+    watched = services()
+    policy = load_default_policy().with_(lifecycle=("gemma",), accelerators=("nvidia-l4", "nvidia-rtx-pro-6000"))
+    action = made()
+    check_policy(watched.services[0], (action,), policy)
+    other = action.with_(config=action.config.with_(**OTHER[what](action.config)))
+    with pytest.raises(InputRejected, match="services.toml says that its"):
+        check_policy(watched.services[0], (other,), policy)
 
 
 def test_a_pod_that_could_not_mount_its_checkpoint_is_refused_before_anybody_is_asked() -> None:
