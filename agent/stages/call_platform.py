@@ -10,6 +10,7 @@ from agent.ports.platform import Operation
 from agent.ports.stage_context import StageContext
 from agent.stages.shared.approval import refused
 from agent.stages.shared.approved_plan import check_allowed, check_as_shown, describe_service, platform_order
+from agent.stages.shared.budget import check_budget
 from agent.stages.shared.commit import save
 from agent.stages.shared.effects import close_effect, note_started, perform, stored_intent
 from agent.stages.shared.outcome import StageOutcome
@@ -63,6 +64,7 @@ def _preflight(context: StageContext, incident: Incident, now: datetime) -> Inte
         why = f"{incident.service!r} changed since the intent was stored (now generation {live.generation})"
         raise refused(plan, why, "look at the new plan and approve it")
     check_as_shown(context, incident, plan, live)
+    check_budget(context, plan, live)  # others that began with this one may be made by now
     return intent
 
 

@@ -16,7 +16,7 @@ from agent.ports.stage_context import StageContext
 from agent.ports.store import change_head, head_key
 from agent.stages.shared.approval import refused
 from agent.stages.shared.approved_plan import check_allowed, check_as_shown, describe_service, platform_order
-from agent.stages.shared.budget import budget_refusal
+from agent.stages.shared.budget import check_budget
 from agent.stages.shared.commit import save
 from agent.stages.shared.effects import REFUSALS, close_effect, key_of
 from agent.stages.shared.kill_switch import changes_stopped
@@ -37,7 +37,7 @@ def begin_execution(context: StageContext, incident: Incident) -> StageOutcome:
             return _hand_over(context, incident, plan, now)
         live = describe_service(context, plan)
         check_as_shown(context, incident, plan, live)
-        _check_budget(context, plan, live)
+        check_budget(context, plan, live)
     except REFUSALS as refusal:
         return _refuse(context, incident, str(refusal), now)
     barred = _not_valid(context, incident, plan, live)
@@ -113,12 +113,6 @@ def _may(context: StageContext, incident: Incident, plan: Plan, now: datetime) -
     stopped = changes_stopped(context)
     if stopped:
         raise refused(plan, stopped, "make the change by hand; this incident asks no more")
-
-
-def _check_budget(context: StageContext, plan: Plan, live: Live) -> None:
-    over = budget_refusal(context, plan, live.config)
-    if over:
-        raise refused(plan, over, "raise budget_usd_per_h in policy.toml, or reject the plan")
 
 
 def _not_valid(context: StageContext, incident: Incident, plan: Plan, live: Live) -> str:

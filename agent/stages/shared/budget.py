@@ -5,10 +5,11 @@ from functools import cache
 
 from agent.core.plan.action import NO_SERVICE, Action, applied
 from agent.core.plan.plan import Plan
-from agent.core.service.serving import ServingConfig
+from agent.core.service.serving import Live, ServingConfig
 from agent.core.value import Value
 from agent.errors import InputRejected, PolicyRefused, SreError
 from agent.ports.stage_context import StageContext
+from agent.stages.shared.approval import refused
 
 Prices = Callable[[str], float | None]
 """USD of an hour of a watched service as it is now; None where nobody knows."""
@@ -30,6 +31,18 @@ def budget_refusal(context: StageContext, plan: Plan, live: ServingConfig) -> st
     if plan.by_person:
         return ""
     return _refusal(context, plan.target.service, plan.actions, live, lambda name: cost_now(context, name))
+
+
+def check_budget(context: StageContext, plan: Plan, live: Live) -> None:
+    """Refuse an approved change that would break a budget; asked as it begins, and again right before it is made.
+
+    Raises:
+        PolicyRefused: It would, as all services are now.
+        DependencyFailed: A platform did not describe a service of the budget; ask again.
+    """
+    over = budget_refusal(context, plan, live.config)
+    if over:
+        raise refused(plan, over, "raise budget_usd_per_h in policy.toml, or reject the plan")
 
 
 def over_budget(context: StageContext, service: str, live: ServingConfig) -> Callable[[tuple[Action, ...]], str]:

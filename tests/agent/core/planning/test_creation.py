@@ -122,7 +122,7 @@ def test_a_program_asks_for_no_other_creation_than_services_toml_names(what: str
     action = made()
     check_policy(watched.services[0], (action,), policy)
     other = action.with_(config=action.config.with_(**OTHER[what](action.config)))
-    with pytest.raises(InputRejected, match="services.toml says that its"):
+    with pytest.raises(InputRejected, match=r"services\.toml says that its"):
         check_policy(watched.services[0], (other,), policy)
 
 

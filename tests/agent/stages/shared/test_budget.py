@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from agent.core.change.execution import EffectKind
 from agent.core.decision.decision import Channel, Choice
 from agent.core.decision.policy import Approver, Policy
 from agent.core.decision.rule import ServiceLimit
@@ -14,6 +15,7 @@ from agent.core.service.serving import ServingConfig
 from agent.errors import DependencyFailed, PolicyRefused
 from agent.presentation.freeze_text import budget_line
 from agent.stages.ask import approvals_for
+from agent.stages.call_platform import call_platform
 from agent.stages.decision_to_execution import begin_execution
 from agent.stages.shared.budget import budget_refusal, budget_uses, over_budget
 from tests.agent.stages.conftest import Arithmetic
@@ -132,6 +134,24 @@ def test_the_executor_refuses_what_is_over_budget_and_people_read_it_before(flee
     begin_execution(bench.executor, bench.now())
     assert (bench.now().phase, over in bench.now().ended_why) == (Phase.REFUSED, True)
     assert bench.platform.calls == []
+
+
+def test_of_two_changes_that_began_together_the_second_to_be_made_is_over_budget(fleet):
+    """Neither saw the other when it began; the one that was made since is seen before the next call."""
+    configs = {"other": ServingConfig(accelerator="nvidia-l4", max_instances=1)}
+    bench = fleet(Policy(budget_usd_per_h=2.2), **configs)
+    plan = scaled(bench, 2)
+    bench.asked(actions=plan.actions, difference=plan.difference, policy=bench.executor.rules.policy.digest)
+    bench.answer("p-a-1", Choice.APPROVE, **BY_ADA)
+    begin_execution(bench.executor, bench.now())
+    assert bench.now().phase is Phase.APPLYING
+    described = bench.executor.platform_of("other").live
+    grown = Described(described.with_(config=described.config.with_(max_instances=2)))
+    alone = bench.executor.platform_of
+    bench.executor = replace(bench.executor, platform_of=lambda name: grown if name == "other" else alone(name))
+    call_platform(bench.executor, bench.now())
+    assert bench.platform.calls == []
+    assert "would cost 2.84 USD/h with it" in bench.now().effect(EffectKind.APPLY).message
 
 
 def test_what_is_shown_as_over_budget_cannot_be_approved(fleet):
