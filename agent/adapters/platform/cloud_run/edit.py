@@ -4,8 +4,8 @@ from typing import Any
 
 from agent.adapters.platform.cloud_run.describe import GPU, config_of, server_of
 from agent.adapters.platform.cloud_run.lifecycle import write_probe
-from agent.core.plan.action import Action, SetFlag, SetModel, SetScaling, SetVolumeOptions, applied
-from agent.core.service.container_args import canonical_name, flag_map, served_model, starts_in_shell
+from agent.adapters.platform.server_flags import flag_without_effect
+from agent.core.plan.action import Action, SetScaling, SetVolumeOptions, applied
 from agent.core.service.serving import Probe, ServingConfig
 from agent.errors import InputRejected
 
@@ -39,26 +39,12 @@ def edited(template: Any, actions: tuple[Action, ...], *, scaled_above: bool = F
 def _no_effect(config: ServingConfig, action: Action, *, scaled_above: bool) -> str:
     """Why an action would change words that nobody reads; empty where it takes effect."""
     match action:
-        case SetFlag(name=name) | SetModel(model=name) if starts_in_shell(config.command, config.args):
-            return f"the server is started by a shell line, in which {name!r} cannot be set safely"
-        case SetFlag(name=name, value=None) if canonical_name(name) in flag_map(config.command):
-            return f"--{canonical_name(name)} stands in the container's command, where flags are not taken away"
-        case SetModel(model=model) if not _names_model(config, action, model):
-            return "the model stands among the words where it is not replaced: in the command, or alone in front"
         case SetVolumeOptions(volume=volume) if not any(v.name == volume and v.bucket for v in config.volumes):
             return f"the container mounts no bucket under the name {volume!r}"
         case SetScaling() if scaled_above:
             return "the number of instances is set on the service, above its template"
         case _:
-            return ""
-
-
-def _names_model(config: ServingConfig, action: Action, model: str) -> bool:
-    """Whether the new model is the one that vLLM would read; a model standing alone in front beats ``--model``."""
-    args = applied(config, (action,)).args
-    if "serve" not in (*config.command, *args) and args and not args[0].startswith("-"):
-        return False
-    return served_model(config.command, args) == model
+            return flag_without_effect(config, action)
 
 
 def _write(template: Any, before: ServingConfig, after: ServingConfig) -> None:

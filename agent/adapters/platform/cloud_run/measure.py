@@ -6,10 +6,10 @@ from typing import Any
 from agent.adapters.platform.cloud_run.describe import config_of, readiness, short
 from agent.adapters.platform.cloud_run.rollout import gives_all
 from agent.adapters.platform.cloud_run.template import traffic_of
-from agent.adapters.platform.completion import CompletionClient, Outcome, ReachedServer, Reply
+from agent.adapters.platform.completion import CompletionClient, ReachedServer
+from agent.adapters.platform.reply_measurements import ReplyMeasurements
+from agent.adapters.platform.server_flags import served_name
 from agent.core.change.verification import Check, Measurement
-from agent.core.service.container_args import flag_map, served_model
-from agent.core.service.serving import ServingConfig
 from agent.ports.clock import Clock
 from agent.ports.model_server import asleep
 from agent.ports.platform import Operation
@@ -34,8 +34,7 @@ class Meter:
         key_name: Callable[[str], str | None] = lambda _: None,
     ) -> None:
         self._client = client
-        self._clock = clock
-        self._key_name = key_name
+        self._measured = ReplyMeasurements(clock, key_name)
 
     def measure(self, service: str, revision: str, rolled: Operation, current: Any) -> tuple[Measurement, ...]:
         """Measure a revision.
@@ -46,24 +45,20 @@ class Meter:
             rolled: How far the revision is.
             current: The ``Service`` message.
         """
-        ready = self._said(Check.READY, rolled.says, good=rolled.ok)
+        ready = self._measured.said(Check.READY, rolled.says, good=rolled.ok)
         if rolled.ok is not True:
             return (ready,)
         url = address(current, revision)
         if url is None:
             why = f"no address leads to {revision} alone: it has neither a tag nor all of the traffic"
-            return (ready, self._said(Check.COMPLETION, why, good=None))
+            return (ready, self._measured.said(Check.COMPLETION, why, good=None))
         config = config_of(current.template)
         model = served_name(config)
         if model is None:
-            return (ready, self._said(Check.COMPLETION, "the words name no model to ask for", good=None))
+            return (ready, self._measured.said(Check.COMPLETION, "the words name no model to ask for", good=None))
         reply = self._client.complete(service, url=url, audience=current.uri, model=model)
         sleeps = config.min_instances == 0 and current.scaling.min_instance_count == 0
-        says = self._locked(service) if reply.outcome is Outcome.LOCKED else reply.says
-        answer = self._said(Check.COMPLETION, says, good=_answered(reply, may_sleep=sleeps))
-        if reply.outcome is not Outcome.ANSWERED:
-            return (ready, answer)
-        return (ready, answer, self._tokens(reply), self._speed(reply))
+        return (ready, *self._measured.of(service, reply, may_sleep=sleeps))
 
     def server(self, service: str, current: Any) -> ReachedServer:
         """Return the serving instances of a service that never scales to zero.
@@ -87,34 +82,6 @@ class Meter:
             raise asleep(service, "no address leads to its newest revision" if url is None else "it names no model")
         return ReachedServer(client=self._client, service=service, url=url, audience=current.uri, model=model)
 
-    def _tokens(self, reply: Reply) -> Measurement:
-        """The counter of an instance begins at 0: at least our own tokens must stand there, where it is the one."""
-        if reply.counter is None or reply.tokens is None:
-            return self._said(Check.TOKENS, "the token counter was not read", good=None)
-        if reply.counter < reply.tokens:
-            return self._said(Check.TOKENS, "another instance told its counter", good=None, value=reply.counter)
-        says = f"{reply.counter:.0f} tokens generated, {reply.tokens} of them for us"
-        return self._said(Check.TOKENS, says, good=True, value=reply.counter)
-
-    def _speed(self, reply: Reply) -> Measurement:
-        if reply.tokens_per_s is None or reply.first_token_s is None:
-            return self._said(Check.SPEED, "the answer was too short to tell its speed", good=None)
-        says = f"{reply.tokens_per_s:.3g} tokens/s, first token after {reply.first_token_s:.3g} s"
-        speed = self._said(Check.SPEED, says, good=None, value=reply.tokens_per_s)
-        return speed.with_(first_token_s=reply.first_token_s)
-
-    def _locked(self, service: str) -> str:
-        """Say which key the server wants and what to set; never the key."""
-        name = self._key_name(service)
-        if name is None:
-            hint = "name one in services.toml (api_key = 'NAME') and give it to us in SERVICE_API_KEYS (NAME=KEY)"
-            return f"the server wants an API key (HTTP 401), and services.toml names none for {service!r}: {hint}"
-        hint = f"put the server's present key there ({name}=KEY)"
-        return f"the server wants an API key (HTTP 401), and SERVICE_API_KEYS holds no right one named {name!r}: {hint}"
-
-    def _said(self, check: Check, says: str, *, good: bool | None, value: float | None = None) -> Measurement:
-        return Measurement(check=check, good=good, says=says[:2000], value=value, at=self._clock.now())
-
 
 def address(current: Any, revision: str) -> str | None:
     """Return an address that leads to this revision and no other: its tag's, or the service's own; None without one."""
@@ -126,22 +93,3 @@ def address(current: Any, revision: str) -> str | None:
     if not current.reconciling and gives_all(traffic, revision, current):
         return str(current.uri) or None
     return None
-
-
-def served_name(config: ServingConfig) -> str | None:
-    """Return the name that requests must give: the first of ``--served-model-name``, else the model's own."""
-    named = flag_map((*config.command, *config.args)).get("served-model-name", "").split()
-    return named[0] if named else served_model(config.command, config.args)
-
-
-def _answered(reply: Reply, *, may_sleep: bool) -> bool | None:
-    """Silence of a service that may sleep may be its start-up; silence of one that must be awake is a hang."""
-    match reply.outcome:
-        case Outcome.ANSWERED:
-            return True
-        case Outcome.REFUSED | Outcome.LOCKED:
-            return None
-        case Outcome.SILENT:
-            return None if may_sleep else False
-        case _:
-            return False

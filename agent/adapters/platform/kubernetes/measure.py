@@ -7,8 +7,8 @@ from agent.adapters.platform.completion import CompletionClient, Outcome, Reache
 from agent.adapters.platform.kubernetes.container import server_of, serving_port
 from agent.adapters.platform.kubernetes.describe import config_of, pod_ready
 from agent.adapters.platform.kubernetes.workload import Seen
+from agent.adapters.platform.server_flags import served_name
 from agent.core.change.verification import Check, Measurement
-from agent.core.service.container_args import flag_map, served_model
 from agent.ports.clock import Clock
 from agent.ports.model_server import asleep
 
@@ -52,7 +52,7 @@ class Meter:
         pod = next((p for p in seen.pods if pod_ready(p)), None)
         if pod is None:
             return (ready, self._said(Check.COMPLETION, "no pod of the newest template is ready", good=None))
-        model = _served_name(seen)
+        model = served_name(config_of(seen))
         if model is None:
             return (ready, self._said(Check.COMPLETION, "the words name no model to ask for", good=None))
         url = self._url(seen, pod)
@@ -68,7 +68,7 @@ class Meter:
         Raises:
             NotRunning: No pod is ready.
         """
-        service, model = seen.workload.service, _served_name(seen)
+        service, model = seen.workload.service, served_name(config_of(seen))
         pod = next((p for p in (*seen.pods, *seen.old_pods) if pod_ready(p)), None)
         if pod is None or model is None:
             raise asleep(service, "none of its pods is ready" if pod is None else "its flags name no model")
@@ -108,13 +108,6 @@ class Meter:
 
     def _said(self, check: Check, says: str, *, good: bool | None, value: float | None = None) -> Measurement:
         return Measurement(check=check, good=good, says=says[:2000], value=value, at=self._clock.now())
-
-
-def _served_name(seen: Seen) -> str | None:
-    """Return the name that requests must give: the first of ``--served-model-name``, else the model's own."""
-    config = config_of(seen)
-    named = flag_map((*config.command, *config.args)).get("served-model-name", "").split()
-    return named[0] if named else served_model(config.command, config.args)
 
 
 def _answered(reply: Reply) -> bool | None:

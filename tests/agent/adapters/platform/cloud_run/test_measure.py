@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from agent.adapters.platform.cloud_run.measure import address, served_name
+from agent.adapters.platform.cloud_run.measure import address
+from agent.adapters.platform.server_flags import served_name
 from agent.core.change.verification import Check
 from agent.core.service.serving import Probe, ServingConfig
 from agent.errors import InputRejected

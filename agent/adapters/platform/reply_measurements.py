@@ -1,0 +1,75 @@
+"""What one completion is worth: whether it was answered, whether the counter moved, and how fast it was."""
+
+from collections.abc import Callable
+
+from agent.adapters.platform.completion import Outcome, Reply
+from agent.core.change.verification import Check, Measurement
+from agent.ports.clock import Clock
+
+
+class ReplyMeasurements:
+    """Makes measurements of replies.
+
+    Args:
+        clock: When a measurement was made.
+        key_name: How services.toml calls the server's own key, by service; None where it names none.
+    """
+
+    def __init__(self, clock: Clock, key_name: Callable[[str], str | None]) -> None:
+        self._clock = clock
+        self._key_name = key_name
+
+    def of(self, service: str, reply: Reply, *, may_sleep: bool) -> tuple[Measurement, ...]:
+        """Return what a reply tells.
+
+        Args:
+            service: The watched service.
+            reply: To one completion.
+            may_sleep: Whether silence may be its start-up; silence of one that must be awake is a hang.
+        """
+        says = self._locked(service) if reply.outcome is Outcome.LOCKED else reply.says
+        answer = self.said(Check.COMPLETION, says, good=_answered(reply, may_sleep=may_sleep))
+        if reply.outcome is not Outcome.ANSWERED:
+            return (answer,)
+        return (answer, self._tokens(reply), self._speed(reply))
+
+    def said(self, check: Check, says: str, *, good: bool | None, value: float | None = None) -> Measurement:
+        """Return one measurement of now."""
+        return Measurement(check=check, good=good, says=says[:2000], value=value, at=self._clock.now())
+
+    def _tokens(self, reply: Reply) -> Measurement:
+        """The counter of an instance begins at 0: at least our own tokens must stand there, where it is the one."""
+        if reply.counter is None or reply.tokens is None:
+            return self.said(Check.TOKENS, "the token counter was not read", good=None)
+        if reply.counter < reply.tokens:
+            return self.said(Check.TOKENS, "another instance told its counter", good=None, value=reply.counter)
+        says = f"{reply.counter:.0f} tokens generated, {reply.tokens} of them for us"
+        return self.said(Check.TOKENS, says, good=True, value=reply.counter)
+
+    def _speed(self, reply: Reply) -> Measurement:
+        if reply.tokens_per_s is None or reply.first_token_s is None:
+            return self.said(Check.SPEED, "the answer was too short to tell its speed", good=None)
+        says = f"{reply.tokens_per_s:.3g} tokens/s, first token after {reply.first_token_s:.3g} s"
+        speed = self.said(Check.SPEED, says, good=None, value=reply.tokens_per_s)
+        return speed.with_(first_token_s=reply.first_token_s)
+
+    def _locked(self, service: str) -> str:
+        """Say which key the server wants and what to set; never the key."""
+        name = self._key_name(service)
+        if name is None:
+            hint = "name one in services.toml (api_key = 'NAME') and give it to us in SERVICE_API_KEYS (NAME=KEY)"
+            return f"the server wants an API key (HTTP 401), and services.toml names none for {service!r}: {hint}"
+        hint = f"put the server's present key there ({name}=KEY)"
+        return f"the server wants an API key (HTTP 401), and SERVICE_API_KEYS holds no right one named {name!r}: {hint}"
+
+
+def _answered(reply: Reply, *, may_sleep: bool) -> bool | None:
+    match reply.outcome:
+        case Outcome.ANSWERED:
+            return True
+        case Outcome.REFUSED | Outcome.LOCKED:
+            return None
+        case Outcome.SILENT:
+            return None if may_sleep else False
+        case _:
+            return False

@@ -1,0 +1,32 @@
+"""Flags and model of a server whose words stand in a container: which changes of them nobody would read."""
+
+from agent.core.plan.action import Action, SetFlag, SetModel, applied
+from agent.core.service.container_args import canonical_name, flag_map, served_model, starts_in_shell
+from agent.core.service.serving import ServingConfig
+
+
+def flag_without_effect(config: ServingConfig, action: Action) -> str:
+    """Return why an action on flags or model would change words that nobody reads; empty where it takes effect."""
+    match action:
+        case SetFlag(name=name) | SetModel(model=name) if starts_in_shell(config.command, config.args):
+            return f"the server is started by a shell line, in which {name!r} cannot be set safely"
+        case SetFlag(name=name, value=None) if canonical_name(name) in flag_map(config.command):
+            return f"--{canonical_name(name)} stands in the container's command, where flags are not taken away"
+        case SetModel(model=model) if not _names_model(config, action, model):
+            return "the model stands among the words where it is not replaced: in the command, or alone in front"
+        case _:
+            return ""
+
+
+def served_name(config: ServingConfig) -> str | None:
+    """Return the name that requests must give: the first of ``--served-model-name``, else the model's own."""
+    named = flag_map((*config.command, *config.args)).get("served-model-name", "").split()
+    return named[0] if named else served_model(config.command, config.args)
+
+
+def _names_model(config: ServingConfig, action: Action, model: str) -> bool:
+    """Whether the new model is the one that vLLM would read; a model standing alone in front beats ``--model``."""
+    args = applied(config, (action,)).args
+    if "serve" not in (*config.command, *args) and args and not args[0].startswith("-"):
+        return False
+    return served_model(config.command, args) == model
