@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -80,6 +80,22 @@ def replace_file(path: Path, text: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     beside.replace(path)
+
+
+def store_files(folder: Path, files: Mapping[str, str]) -> None:
+    """Write texts below a sweep's folder, each whole, over those of the same name.
+
+    Args:
+        folder: Of the sweep.
+        files: By their path in it.
+
+    Raises:
+        DependencyFailed: The disk is full or cannot be written; what was stored before is untouched.
+    """
+    with _disk(folder):
+        for name, text in files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            replace_file(folder / name, text.encode())
 
 
 def _whole_lines(path: Path) -> bytes:

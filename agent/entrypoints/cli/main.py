@@ -24,6 +24,7 @@ COMMANDS = {
     "policy": "Explain row by row why the policy allows a change or not.",
     "eval": "Measure accuracy by failure class against a labelled corpus.",
     "watch": "Start or attach to a vLLM server on this machine and watch it.",
+    "sweep": "Show, report or compare load measurements of a server.",
     "stop": "Show, turn on or turn off the kill switch, which stops every change.",
     "audit": "Show or verify the record of decisions and effects.",
     "mcp": "Serve operator tools to AI clients; they read, and propose what a person decides.",

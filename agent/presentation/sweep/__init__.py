@@ -1,0 +1,1 @@
+"""A load sweep as plots, a report and a comparison."""

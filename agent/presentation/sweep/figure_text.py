@@ -1,0 +1,67 @@
+"""Figures of a sweep as people read them: seconds, rates and shares with their unit."""
+
+from agent.core.sweep.cell import Bound, Cell, Outcome
+from agent.core.sweep.plateau import Limit
+from agent.core.sweep.provenance import Provenance
+
+NONE = "-"
+"""Stands where nothing was measured."""
+
+
+def seconds_text(value: float | None) -> str:
+    """Return a time with three digits: ``23.7 ms``, ``1.24 s``."""
+    if value is None:
+        return NONE
+    return f"{value * 1000:.3g} ms" if value < 0.9995 else f"{digits(value)} s"
+
+
+def rate_text(value: float | None) -> str:
+    """Return a rate with three digits, never with an exponent."""
+    return NONE if value is None else digits(value)
+
+
+def digits(value: float) -> str:
+    """Return a number with three significant digits at most, whole above a hundred, never with an exponent."""
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}" if abs(value) >= 0.001 or value == 0 else f"{value:.6f}"
+
+
+def share_text(value: float) -> str:
+    """Return a share with its sign, in per cent: ``+12.5 %``."""
+    return f"{value:+.1%}".replace("%", " %")
+
+
+def tokens_text(tokens: int) -> str:
+    """Return a number of tokens: ``8,192``."""
+    return f"{tokens:,}"
+
+
+def limit_text(limit: Limit, made: Provenance, *, context_tokens: int) -> str:
+    """Return a limit by the name under which it can be changed.
+
+    Args:
+        limit: What limits.
+        made: Of the sweep.
+        context_tokens: Of one request.
+    """
+    known = made.limits
+    times = f" in each of {made.instances} instances" if (made.instances or 1) > 1 else ""
+    if limit.bound is Bound.MAX_NUM_SEQS:
+        return f"--max-num-seqs {known.max_num_seqs}{times}"
+    if limit.bound is Bound.KV_CACHE:
+        return (
+            f"the KV cache, {tokens_text(known.kv_tokens or 0)} tokens{times}, holds {limit.requests:.3g} requests of "
+            f"{tokens_text(context_tokens)} tokens"
+        )
+    return f"concurrency of the platform, {limit.requests:g}"
+
+
+def outcome_text(cell: Cell) -> str:
+    """Return in a word what became of a cell."""
+    return {
+        Outcome.MEASURED: "measured",
+        Outcome.PARTIAL: "cut off",
+        Outcome.DROPPED: "not sent",
+        Outcome.FAILED: "failed",
+    }[cell.outcome]

@@ -1,0 +1,85 @@
+"""A sweep's findings: the plateau that is there, the limit that binds, the best setting, and how right the fit was."""
+
+import pytest
+
+from agent.core.sweep.cell import Bound, Cell, Outcome, PlannedCell, Predicted
+from agent.core.sweep.findings import Verdict, figures, find, limits_of
+from agent.core.sweep.plateau import PlateauReason
+from agent.core.sweep.provenance import Limits
+from agent.core.sweep.target import read_target
+from tests.agent.core.sweep.served import provenance, sweep_of
+
+
+def test_the_flag_that_binds_is_named_per_context():
+    """Eight slots: at 128 tokens the flag, at 1,024 the cache of 4,096 tokens holds four."""
+    short, rows = sweep_of(8)
+    long, more = sweep_of(4, contexts=(1024,))
+    found = find((*long, *short), rows | more)
+    assert [context.context_tokens for context in found.contexts] == [128, 1024]
+    first, second = found.contexts
+    assert (first.plateau.reason, first.plateau.begins_at) == (PlateauReason.LIMIT, 8)
+    assert [limit.bound for limit in first.plateau.limits] == [Bound.MAX_NUM_SEQS]
+    assert (second.plateau.reason, second.plateau.begins_at) == (PlateauReason.LIMIT, 4)
+    assert [limit.bound for limit in second.plateau.limits] == [Bound.KV_CACHE]
+    assert not first.estimated
+
+
+def test_without_raw_rows_the_level_is_estimated_and_says_so():
+    cells, _ = sweep_of(8)
+    (context,) = find(cells, {}).contexts
+    assert context.estimated
+    assert (context.plateau.reason, context.plateau.begins_at) == (PlateauReason.LIMIT, 8)
+
+
+def test_limits_count_every_instance_and_the_lowest_comes_first():
+    made = provenance(instances=2, limits=Limits(max_num_seqs=8, kv_tokens=1000, platform_concurrency=10))
+    cell = Cell(
+        provenance=made, outcome=Outcome.DROPPED,
+        planned=PlannedCell(context_tokens=200, output_tokens=20, concurrency=1, requests=1),
+    )  # fmt: skip
+    assert [(limit.bound, limit.requests) for limit in limits_of(cell)] == [
+        (Bound.KV_CACHE, 10.0),
+        (Bound.PLATFORM_CONCURRENCY, 10),
+        (Bound.MAX_NUM_SEQS, 16),
+    ]
+
+
+def test_the_best_setting_has_the_highest_throughput_of_those_that_meet_the_target():
+    cells, rows = sweep_of(8)
+    found = find(cells, rows, read_target("ttft_p99<100ms,itl_p99<50ms"))
+    (best,) = found.best
+    assert (best.verdict, best.concurrency, best.missed) == (Verdict.MET, 8, ())
+    (best,) = find(cells, rows, read_target("ttft_p99<1ms")).best
+    assert (best.verdict, best.concurrency) == (Verdict.NOT_MET, 1)
+    assert [condition.figure for condition in best.missed] == ["ttft_p99"]
+
+
+def test_a_context_of_which_nothing_was_measured_has_no_best_setting():
+    cells, rows = sweep_of(8)
+    dropped = Cell(
+        provenance=cells[0].provenance, outcome=Outcome.DROPPED, why="4,096 tokens are beyond --max-model-len 1024",
+        planned=PlannedCell(context_tokens=4096, output_tokens=32, concurrency=1, requests=1),
+    )  # fmt: skip
+    found = find((*cells, dropped), rows, read_target("ttft_p99<1s"))
+    assert [best.verdict for best in found.best] == [Verdict.MET, Verdict.NOT_MEASURED]
+    assert found.contexts[1].plateau.reason is PlateauReason.TOO_FEW
+
+
+def test_what_was_predicted_stands_beside_what_was_measured():
+    cells, rows = sweep_of(8, predicted=Predicted(knee=4, bound=Bound.KV_CACHE, output_tokens_per_s=(40.0, 50.0)))
+    found = find(cells, rows).deviations
+    knee = found[0]
+    assert (knee.figure, knee.low, knee.measured, knee.off) == ("requests at once", 4, 8, 1.0)
+    speed = next(one for one in found if one.concurrency == 1)
+    assert speed.measured == pytest.approx(100, rel=0.02)
+    assert speed.off == pytest.approx(1.0, abs=0.05)  # twice the high end
+    inside = find(*sweep_of(8, predicted=Predicted(output_tokens_per_s=(80.0, 120.0)))).deviations
+    assert {one.off for one in inside} == {0.0}
+
+
+def test_failed_requests_stand_in_no_percentile_and_in_the_share_of_errors():
+    cells, _ = sweep_of(8, grid=(8,), failing=50)
+    found = figures(cells[0].measured)
+    assert found["error_share"] == 0.25
+    assert found["ttft_p99"] is not None
+    assert figures(None) == {}
