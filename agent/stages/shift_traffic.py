@@ -13,11 +13,11 @@ from agent.ports.stage_context import StageContext
 from agent.stages.shared.approval import check_approval
 from agent.stages.shared.commit import poll_again, save
 from agent.stages.shared.effects import (
+    REFUSALS,
     close_effect,
     effect_refused,
     key_of,
     perform,
-    poll_operation,
     stored_intent,
     valid_change,
 )
@@ -32,9 +32,10 @@ def shift_traffic(context: StageContext, incident: Incident) -> StageOutcome:
     now = context.now_for(incident)
     effect = incident.require_effect(EffectKind.SHIFT)
     if effect.operation:
-        operation = poll_operation(context.require_platform(incident.service), effect.operation)
-        if operation.ok is None and operation.says:
-            return _not_shifted(context, incident, operation.says, now)
+        try:
+            operation = context.require_platform(incident.service).operation(effect.operation)
+        except REFUSALS as error:  # gone, or closed to us
+            return _not_shifted(context, incident, str(error), now)
         return _follow(context, incident, operation, now)
     return perform(
         context,
@@ -103,6 +104,9 @@ def _measure_again(context: StageContext, incident: Incident, now: datetime) -> 
 
 def _follow(context: StageContext, incident: Incident, operation: Operation, now: datetime) -> StageOutcome:
     effect = incident.require_effect(EffectKind.SHIFT)
+    late = now >= effect.intended_at + timedelta(seconds=context.rules.times.rollout_limit_s)
+    if not operation.done and late:
+        return _not_shifted(context, incident, f"it did not end in time: {operation.says}", now)
     if not operation.done:
         started = effect.with_(state=EffectState.STARTED, operation=operation.name)
         execution = incident.require_execution().with_effect(started)

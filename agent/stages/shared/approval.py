@@ -82,7 +82,7 @@ def _unproven(plan: Plan, required: Requirement, *, who: str, may_self_approve: 
     if required.groups:
         named = " and ".join(" or ".join(repr(g) for g in row) for row in required.groups)
         return f"policy.toml asks for a member of {named}, and nothing proves that {who!r} is one"
-    if plan.asked_by is not None and plan.asked_by == who and not may_self_approve:
+    if plan.asked_by is not None and plan.asked_by.casefold() == who.casefold() and not may_self_approve:
         return f"{who!r} asked for it, and who asks does not approve"
     return ""
 

@@ -93,6 +93,7 @@ def test_policy_never_applies_a_request_by_itself(asking):
     [
         ({"who": "ada"}, {"who": "ada"}, True),
         ({"who": "ada", "channel": Channel.MCP}, {"who": "ada"}, False),
+        ({"who": "ada", "channel": Channel.MCP}, {"who": "Ada"}, False),
         ({"who": "ada", "channel": Channel.MCP}, {"who": "ben"}, True),
         ({"who": "ada@example.com", "verified": True}, {"who": "ada@example.com", "verified": True}, False),
         ({"who": "ada@example.com", "verified": True}, {"who": "ben@example.com", "verified": True}, True),

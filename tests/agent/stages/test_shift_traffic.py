@@ -61,3 +61,35 @@ def test_what_somebody_changed_since_gets_no_traffic_of_ours(ordered):
     ordered.platform.somebody_else()
     ordered.run(shift_traffic)
     assert "somebody changed 'svc' since" in ordered.now().effect(EffectKind.SHIFT).message
+
+
+def moving(ordered, says="the traffic is being moved to svc-2"):
+    """Let the shift that was called go on, in the words of its platform."""
+    made = ordered.platform.made
+    made |= {key: o.model_copy(update={"says": says}) for key, o in made.items() if o.name == "shift-1"}
+
+
+def test_a_shift_that_takes_its_time_is_followed_to_its_end(ordered):
+    """What the platform says while it moves the traffic is no refusal."""
+    ordered.good()
+    ordered.run(shift_traffic)
+    moving(ordered)
+    assert ordered.run(shift_traffic) is StageOutcome.WAITING
+    assert ordered.now().effect(EffectKind.SHIFT).state is EffectState.STARTED
+    ordered.platform.ends("shift", ok=True)
+    assert ordered.run(shift_traffic) is StageOutcome.NOTED
+    assert (ordered.now().effect(EffectKind.SHIFT).state, ordered.now().verification.verdict) == (
+        EffectState.DONE,
+        Verdict.RECOVERED,
+    )
+
+
+def test_a_shift_without_an_end_is_rolled_back_once_its_time_is_over(ordered):
+    ordered.good()
+    ordered.run(shift_traffic)
+    moving(ordered)
+    ordered.clock.step(ordered.executor.rules.times.rollout_limit_s)
+    assert ordered.run(shift_traffic) is StageOutcome.NOTED
+    now = ordered.now()
+    assert now.verification.verdict is Verdict.NOT_RECOVERED
+    assert "did not end in time: the traffic is being moved" in now.effect(EffectKind.SHIFT).message
