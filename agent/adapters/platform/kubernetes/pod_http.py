@@ -14,6 +14,7 @@ from agent.adapters.http.client import HttpResponse
 from agent.adapters.http.failure import Failure, HttpFailed
 from agent.adapters.kubernetes.client import KubernetesApi
 from agent.adapters.kubernetes.errors import translated
+from agent.adapters.platform.completion import BIGGEST_BYTES
 from agent.adapters.platform.kubernetes.workload import Seen
 from agent.errors import InputRejected
 from agent.strict_json import read_object
@@ -106,18 +107,30 @@ class _Answer:
         """Give the body in pieces, as they come."""
         if self._held:
             yield self._held
-        try:
-            while time.monotonic() < self._until:
-                chunk = self._raw.read1(65_536)
-                if not chunk:
-                    return
-                yield chunk
-        except Exception as error:
-            late = "timed out" in str(error).lower()
-            reason = Failure.TIMED_OUT if late else Failure.BROKEN
-            raise HttpFailed(HOST, str(error)[:300], reason=reason, sent=True) from error
+        size = len(self._held)
+        while time.monotonic() < self._until:
+            chunk = self._next()
+            if not chunk:
+                return
+            size += len(chunk)
+            if size > BIGGEST_BYTES:
+                raise HttpFailed(HOST, f"it sent more than {BIGGEST_BYTES} bytes", reason=Failure.TOO_LONG, sent=True)
+            yield chunk
         raise HttpFailed(HOST, "it did not end in time", reason=Failure.TIMED_OUT, sent=True)
 
     def read(self, most: int | None = None) -> bytes:
         """Return the body, or its first ``most`` bytes."""
-        return b"".join(self.chunks())[:most]
+        found = b""
+        for chunk in self.chunks():
+            found += chunk
+            if most is not None and len(found) >= most:
+                break
+        return found[:most]
+
+    def _next(self) -> bytes:
+        try:
+            return bytes(self._raw.read1(65_536))
+        except Exception as error:
+            late = "timed out" in str(error).lower()
+            reason = Failure.TIMED_OUT if late else Failure.BROKEN
+            raise HttpFailed(HOST, str(error)[:300], reason=reason, sent=True) from error
