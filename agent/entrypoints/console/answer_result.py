@@ -7,7 +7,7 @@ from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import Phase
 from agent.core.plan.plan import Plan
 from agent.core.value import Value
-from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError
+from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
 from agent.ports.decide import NoResponse
 from agent.presentation.changes import changed_so_far
 from agent.presentation.plan_end import PlanEnd, ended_says, outcome, plan_end
@@ -143,14 +143,7 @@ def _not_now(why: str, hint: str) -> Result:
 def not_recorded(error: SreError) -> Result:
     """Return the page of an answer that may have been lost: pressing again is safe."""
     if isinstance(error, NoResponse):
-        return Result(
-            status=503,
-            label="Not known",
-            title="Nobody knows whether your answer was recorded",
-            says=f"{error.cause}.",
-            hint="Look at the plan, or press again; a plan takes one answer only, however often it is pressed.",
-            tone=Tone.BAD,
-        )
+        return _not_known(503, f"{error.cause}.")
     return Result(
         status=503,
         label="Not recorded",
@@ -159,6 +152,33 @@ def not_recorded(error: SreError) -> Result:
         hint="Press again in a moment; a plan takes one answer only, however often it is pressed.",
         tone=Tone.BAD,
     )
+
+
+def failed_here(*, posted: bool) -> Result:
+    """Return the page of a mistake of ours; what was posted may have been recorded before it."""
+    says = "This page failed; the log of the service says why."
+    if posted:
+        return _not_known(500, says)
+    return Result(
+        status=500, label="Not shown", title="The page was not shown", says=says, hint="Try again.", tone=Tone.BAD
+    )
+
+
+def _not_known(status: int, says: str) -> Result:
+    return Result(
+        status=status,
+        label="Not known",
+        title="Nobody knows whether your answer was recorded",
+        says=says,
+        hint="Look at the plan, or press again; a plan takes one answer only, however often it is pressed.",
+        tone=Tone.BAD,
+    )
+
+
+def status_of(error: SreError) -> int:
+    """Return the HTTP status of an error, by its kind."""
+    kinds = ((StateConflict, 409), (PolicyRefused, 403), (InputRejected, 400), (DependencyFailed, 503))
+    return next((status for kind, status in kinds if isinstance(error, kind)), 500)
 
 
 def stale_form(why: str) -> Result:

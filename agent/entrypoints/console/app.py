@@ -20,7 +20,7 @@ from agent.entrypoints.console.policy_routes import add_policy
 from agent.entrypoints.console.read_routes import add_pages
 from agent.entrypoints.console.render import STYLE, STYLE_PATH, make_pages
 from agent.entrypoints.console.service_routes import add_service_list
-from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SettingsRejected, SreError
+from agent.errors import DependencyFailed, SettingsRejected, SreError
 from agent.ports.stage_context import StageContext
 from agent.ports.store import Query
 from agent.presentation.standing import Tone
@@ -176,9 +176,8 @@ def _add_errors(app: Flask, console: PageContext) -> None:
         nobody = Person(name="", verified=True)
         if request.method == "POST" and isinstance(error, DependencyFailed):
             return answer_page(console, nobody, answer_result.not_recorded(error))
-        status = {InputRejected: 400, PolicyRefused: 403, DependencyFailed: 503}.get(type(error), 500)
         result = Result(
-            status=status,
+            status=answer_result.status_of(error),
             label="Not shown",
             title=f"{error.what[:1].upper()}{error.what[1:]}",
             says=f"{error.why}.",
@@ -191,6 +190,8 @@ def _add_errors(app: Flask, console: PageContext) -> None:
     def unusual(error: HTTPException) -> Response:
         status = error.code or 500
         result = answer_result.missing("page") if status == 404 else None
+        if status >= 500:
+            result = answer_result.failed_here(posted=request.method == "POST")
         result = result or Result(
             status=status,
             label=str(status),

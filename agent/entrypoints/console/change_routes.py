@@ -33,7 +33,7 @@ from agent.entrypoints.console.incident_page import WITHDRAWAL
 from agent.entrypoints.console.page_context import PageContext, answer_page, load_or_none, page, viewer_of, who_asks
 from agent.entrypoints.console.read_routes import row_of
 from agent.entrypoints.console.service_routes import service_view
-from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
+from agent.errors import DependencyFailed, SreError
 from agent.ports.decide import NoResponse
 from agent.ports.stage_context import Owner
 from agent.ports.store import Query
@@ -228,14 +228,7 @@ def _told(error: SreError) -> SreError:
 
 
 def _status(error: SreError) -> int:
-    kinds = (
-        (NothingToChange, 200),
-        (StateConflict, 409),
-        (PolicyRefused, 403),
-        (InputRejected, 400),
-        (DependencyFailed, 503),
-    )
-    return next((status for kind, status in kinds if isinstance(error, kind)), 500)
+    return HTTPStatus.OK if isinstance(error, NothingToChange) else answer_result.status_of(error)
 
 
 def _refused(why: str, hint: str, *, status: int = 403, words: tuple[str, str] = NOT_ASKED) -> Result:

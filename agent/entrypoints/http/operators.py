@@ -242,8 +242,10 @@ def _turn(headers: Mapping[str, str], body: bytes, service: DecideService, authe
     require_approver(service, principal)
     store, control = service.world.store, service.world.control_store()
 
+    why = service.world.rules.redact(told.why)
+
     def turn() -> KillSwitch:
-        return set_kill_switch(store, control, on=told.on, by=principal.who, why=told.why, at=service.clock.now())
+        return set_kill_switch(store, control, on=told.on, by=principal.who, why=why, at=service.clock.now())
 
     def work() -> KillSwitch:
         # who was given a shared token may send it on; to stop is always safe, so that needs no fresh one

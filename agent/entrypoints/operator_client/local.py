@@ -119,7 +119,8 @@ class LocalClient:
                 why=f"this service is bound to {app.settings.bind}, where being on its machine proves nothing",
                 hint="turn it off with a token: sre-agent stop --off, with DECIDE_URL set to the service's address",
             )
-        return set_kill_switch(app.store, app.control, on=on, by=by or getpass.getuser(), why=why, at=now())
+        said = app.rules.redact(why)
+        return set_kill_switch(app.store, app.control, on=on, by=by or getpass.getuser(), why=said, at=now())
 
     def kill_switch(self) -> KillSwitch:
         """Read the control store."""

@@ -192,7 +192,9 @@ class SimulatedPlatform:
         done = work.ends_at is not None and self._now() >= work.ends_at
         if done:
             self._end(work)
-        return Operation(name=name, done=done, ok=work.ok if done else None, says=work.says if done else "it is under way")
+        return Operation(
+            name=name, done=done, ok=work.ok if done else None, says=work.says if done else "it is under way"
+        )
 
     def restored(self, name: str, *, template: str, traffic: str) -> bool:
         service = self.services[name]

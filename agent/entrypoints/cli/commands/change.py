@@ -78,6 +78,10 @@ def run(args: argparse.Namespace) -> int:
     from agent.entrypoints.operator_client.local import open_operator_client, preview_with_own_credentials
     from agent.entrypoints.operator_client.protocol import AskedChange
 
+    if args.confirm and not args.delete:
+        raise InputRejected(
+            "the change was not understood", why="--confirm belongs to --delete", hint="leave it out, or say --delete"
+        )
     if args.withdraw:
         return _withdraw(args)
     asked = AskedChange(
@@ -248,6 +252,13 @@ def _withdraw(args: argparse.Namespace) -> int:
     from agent.entrypoints.operator_client.local import open_operator_client
     from agent.ports.store import Query
 
+    asks = ("set_flag", "unset_flag", "set_env", "restart", "platform", "supersede", "dry_run", *ONCE)
+    if any(getattr(args, name) for name in asks):
+        raise InputRejected(
+            "nothing was taken back",
+            why="--withdraw stands alone: it takes back what was asked for and asks for nothing",
+            hint="leave the rest out",
+        )
     client = open_operator_client()
     found = client.incidents(Query(service=args.service, open_only=True))
     requests = [life for life in found if life.request is not None]

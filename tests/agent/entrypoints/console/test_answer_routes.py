@@ -10,6 +10,7 @@ from agent.core.incident.phase import Phase
 from agent.entrypoints.console.identity import Person
 from agent.errors import DependencyFailed
 from agent.ports.control import KillSwitch
+from agent.stages.plan_to_decision import plan_to_decision
 
 
 class Known:
@@ -299,6 +300,21 @@ def test_where_the_store_does_not_answer_it_says_press_again(stage, browser_of):
     answered = ada.answer(incident.plan, "approve")
     assert answered.status_code == 503
     assert "Press again in a moment" in text(answered)
+
+
+def test_a_mistake_of_ours_after_the_word_says_that_nobody_knows(stage, browser_of):
+    """It may have been recorded before; that nothing was decided would be a guess."""
+    incident = stage.waiting()
+
+    def recorded_and_broken(word):
+        plan_to_decision(stage.world, word)
+        raise ZeroDivisionError
+
+    answered = browser_of(stage.world, decide=recorded_and_broken).answer(incident.plan, "approve")
+    assert answered.status_code == 500
+    assert "Nothing was decided" not in text(answered)
+    assert "Nobody knows whether your answer was recorded" in text(answered)
+    assert stage.world.store.load(incident.id).phase is Phase.APPROVED
 
 
 def test_where_decide_is_another_service_this_one_writes_nothing(stage, browser_of):

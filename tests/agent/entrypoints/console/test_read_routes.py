@@ -9,8 +9,10 @@ import pytest
 from agent.core.decision.decision import Choice
 from agent.core.diagnosis.diagnosis import Evidence
 from agent.core.incident.phase import NEXT, Phase
-from agent.errors import DependencyFailed
+from agent.errors import DependencyFailed, PolicyRefused, StateConflict
 from agent.ports.control import KillSwitch
+from agent.ports.decide import NoResponse
+from agent.ports.platform import LeaseOver, NotDeployed
 from agent.ports.store import Change
 
 VOID = {"meta", "link", "input", "br"}
@@ -384,6 +386,24 @@ def test_a_recurrence_links_to_the_incident_before(stage, browser):
     first = stage.waiting("a")
     second = stage.waiting("b", linked_to=first.id)
     assert f'href="/incidents/{first.id}"' in text(browser, f"/incidents/{second.id}")
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(NoResponse, 503), (NotDeployed, 400), (StateConflict, 409), (LeaseOver, 409), (PolicyRefused, 403)],
+)
+def test_each_kind_of_error_has_the_status_of_its_kind(stage, browser_of, scenes, error, status):
+    """Whatever it is called in particular."""
+
+    class Failing:
+        def __getattr__(self, name):
+            return getattr(stage.world.store, name)
+
+        def incidents(self, _query):
+            raise error("it was not read", why="it is so", hint="look")
+
+    answer = browser_of(scenes.another_world(stage, store=Failing())).get("/incidents")
+    assert (answer.status_code, "it is so" in answer.get_data(as_text=True)) == (status, True)
 
 
 def test_where_the_store_does_not_answer_the_page_says_so(stage, browser_of, scenes):

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
+from agent.app.catalogues import redact
 from agent.core.decision.audit import AuditRow, Soundness, verify
 from agent.core.decision.decision import Channel, check_receipt
 from agent.core.decision.policy import Approver, Mode, Policy, Rule
@@ -274,6 +275,15 @@ class TestKillSwitch:
             ("kill_switch.on", "ada@example.com", "it burns"),
             ("kill_switch.off", "ada@example.com", ""),
         ]
+
+    def test_a_secret_in_the_reason_is_neither_kept_nor_recorded(self, desk):
+        secret = "hf_" + "aBcDeFgHiJkLmNoPqRsTuVwXyZaBcDeFgH"
+        world = desk.stage.world
+        gate = desk.gate(world=replace(world, rules=replace(world.rules, redact=redact)))
+        said = desk.ask("POST", "/kill-switch", {"on": True, "why": f"leaked {secret}"}, gate=gate)[1]
+        control = world.control
+        kept = (said["why"], control.kill_switch().why, control.audit()[-1].body)
+        assert all(text.startswith("leaked [redacted:") for text in kept), kept
 
     def test_any_approver_may_whatever_their_services_and_nobody_else(self, desk):
         assert desk.ask("POST", "/kill-switch", {"on": True}, token=desk.token(email="ben@example.com"))[0] == 200

@@ -1,19 +1,23 @@
 """HTTP to a pod through the API server's proxy is bounded, whatever the pod sends."""
 
 import contextlib
+import http.server
 
 import pytest
 
 from agent.adapters.http.failure import Failure, HttpFailed
 from agent.adapters.platform.completion import BIGGEST_BYTES
 from agent.adapters.platform.kubernetes.pod_http import ApiServerProxy
-from tests.agent.adapters.kubernetes.test_client import Broken, server
+from tests.agent.adapters.kubernetes.test_client import server
 
 
-class Endless(Broken):
+class Endless(http.server.BaseHTTPRequestHandler):
     """Sends without an end, until nobody reads any more."""
 
     status = 200
+
+    def log_message(self, *_):
+        pass
 
     def do_GET(self):
         self.send_response(self.status)

@@ -108,6 +108,7 @@ def test_what_is_so_already_is_said_and_nothing_is_stored(machine):
         ((SERVICE, "--stop"), 2, "the list 'lifecycle' does not name 'gemma4-26b-qat-l4'"),
         ((SERVICE, "--stop"), 2, "by hand: gcloud run services update gemma4-26b-qat-l4 --project"),
         ((SERVICE, "--withdraw"), 2, "none is open"),
+        ((SERVICE, "--restart", "--confirm", SERVICE), 2, "--confirm belongs to --delete"),
         ((SERVICE, "--accelerator", "abacus"), 2, "no usual CPU and memory are known"),
     ],
     ids=lambda value: " ".join(value[1:]) if isinstance(value, tuple) else None,
@@ -124,6 +125,17 @@ def test_the_asker_takes_it_back(machine):
     assert (code, "ada took it back: not needed" in out) == (0, True)
     assert [life.phase for life in work()] == [Phase.CLOSED]
     assert machine(SERVICE, "--withdraw", "--why", "again", "--by", "ada")[0] == 2
+
+
+@pytest.mark.parametrize(
+    "word", [("--dry-run",), ("--supersede",), ("--restart",), ("--concurrency", "2")], ids=" ".join
+)
+def test_taking_back_and_asking_at_once_is_neither(machine, word):
+    """A dry run least of all takes anything back."""
+    machine(*LONGER)
+    code, out, err = machine(SERVICE, "--withdraw", *word, "--why", "not needed", "--by", "ada")
+    assert (code, out, "--withdraw stands alone" in err) == (2, "", True), err
+    assert [life.phase for life in work()] == [Phase.ASKED]
 
 
 def test_ones_own_request_is_found_behind_somebody_elses(machine):

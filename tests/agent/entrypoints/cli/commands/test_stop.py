@@ -30,6 +30,12 @@ def test_it_is_off_until_it_is_turned_and_every_turn_is_recorded(capsys):
     assert said(capsys, "audit", "verify")[0] == 0
 
 
+def test_a_secret_in_the_reason_is_neither_shown_nor_recorded(capsys):
+    secret = "hf_" + "aBcDeFgHiJkLmNoPqRsTuVwXyZaBcDeFgH"
+    assert "leaked [redacted:" in said(capsys, "stop", "--why", f"leaked {secret}")[1]
+    assert secret not in said(capsys, "stop")[1] + said(capsys, "audit", "show", "--json")[1]
+
+
 def test_on_and_off_at_once_is_neither(capsys):
     assert said(capsys, "stop", "--off", "--why", "x")[0] == 2
     assert "is off" in said(capsys, "stop")[1]
