@@ -72,6 +72,25 @@ def store_cell(folder: Path, cell: Cell, rows: Sequence[RequestRow] = ()) -> Cel
     return cell
 
 
+class SweepFolder:
+    """See :class:`agent.ports.load.CellStore`.
+
+    Args:
+        folder: Where the sweep is kept; made when the first cell is stored.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def cells(self) -> tuple[Cell, ...]:
+        """See the port."""
+        return read_cells(self._folder) if self._folder.is_dir() else ()
+
+    def store(self, cell: Cell, rows: Sequence[RequestRow] = ()) -> Cell:
+        """See the port."""
+        return store_cell(self._folder, cell, rows)
+
+
 def replace_file(path: Path, text: bytes) -> None:
     """Write a file whole: after a crash it is the old one or the new one."""
     beside = path.with_name(f".{path.name}.new")

@@ -140,7 +140,7 @@ class MeasuredCell(Value):
     """What came out of one cell; errors are counted apart and stand in no percentile.
 
     Attributes:
-        duration_s: From the first measured request to the end of the last.
+        duration_s: From the end of the warm-up to the end of the last measured request; rates are over this time.
         warmup_requests: Requests before, which no figure counts.
         unfinished: Requests that were in flight when the cell was cut off.
         ttft_s: Time to the first token.
@@ -204,7 +204,12 @@ def percentiles(figures: Sequence[float | None]) -> Percentiles | None:
 
 
 def measured_cell(
-    rows: Sequence[RequestRow], *, began_at: AwareDatetime, warmup_requests: int = 0, unfinished: int = 0
+    rows: Sequence[RequestRow],
+    *,
+    began_at: AwareDatetime,
+    warmup_requests: int = 0,
+    unfinished: int = 0,
+    since_s: float | None = None,
 ) -> MeasuredCell:
     """Return the figures of a cell from its raw rows alone.
 
@@ -213,10 +218,13 @@ def measured_cell(
         began_at: When the first of them was sent.
         warmup_requests: Requests before, which are not among the rows.
         unfinished: Requests that were cut off, which are not among the rows.
+        since_s: When the last request of the warm-up had ended, on the rows' own clock: until then the server worked
+            for the warm-up, while the first of the rows waited. None begins with the first row.
     """
     good = [row for row in rows if row.ok]
     first = min((row.started_s for row in rows), default=0.0)
-    took = max((row.started_s + row.latency_s for row in rows), default=0.0) - first
+    last = max((row.started_s + row.latency_s for row in rows), default=0.0)
+    took = last - (since_s if since_s is not None and first < since_s < last else first)
     kinds = sorted({row.error for row in rows if not row.ok})
     prompts, answers = sum(r.prompt_tokens for r in good), sum(r.output_tokens for r in good)
     per_s = 1 / took if took > 0 else 0.0

@@ -30,6 +30,13 @@ def test_errors_stand_in_no_percentile() -> None:
     assert (found.ttft_s.n, found.ttft_s.p50, found.ttft_s.p99, found.itl_s.p99) == (2, 0.1, 0.3, 0.3)
 
 
+def test_what_the_server_did_for_the_warm_up_is_not_held_against_it() -> None:
+    """One answer a second, two users: the first measured request was sent at 1 s, and waited for the warm-up until 2 s."""
+    rows = [RequestRow(started_s=n, ttft_s=1.0, latency_s=2.0, prompt_tokens=1, output_tokens=1) for n in (1, 2, 3, 4)]
+    assert measured_cell(rows, began_at=NOW, since_s=2.0).output_tokens_per_s == 1.0
+    assert measured_cell(rows, began_at=NOW).output_tokens_per_s == 0.8
+
+
 def test_a_cell_without_a_single_answer_has_no_figures() -> None:
     """All failed, or none was sent."""
     assert measured_cell([RequestRow(started_s=0, latency_s=0, error="refused")], began_at=NOW).ttft_s is None

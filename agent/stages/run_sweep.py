@@ -1,0 +1,226 @@
+"""A granted sweep runs cell by cell: each is stored at once, and every gate is asked again while it runs."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Final
+
+from agent.core.sweep.cell import Cell, Outcome, PlannedCell, RequestRow, measured_cell
+from agent.core.sweep.grant import SweepGrant, SweepRequest
+from agent.core.sweep.planning import DRIVER_START_S, CellPlan, SweepPlan
+from agent.core.sweep.provenance import Provenance
+from agent.core.value import digest
+from agent.errors import DependencyFailed
+from agent.ports.clock import machine_time
+from agent.ports.load import CellStore, LoadDriver, LoadOrder, LoadResult
+from agent.ports.stage_context import StageContext
+from agent.stages.grant_sweep import check_grant, why_stopped
+
+LOOK_S: Final = 0.2
+LEASE_S: Final = 30.0
+STOP_GRACE_S: Final = 3 * DRIVER_START_S  # a driver that ends by itself at its limit has started and sums up besides
+CLOCK_STEP_S: Final = 2.0
+
+
+class SweepEnd(StrEnum):
+    """Why a run of a sweep ended."""
+
+    DONE = "done"  # every cell is measured or dropped
+    STOPPED = "stopped"  # the kill switch, or something is open on the service
+    USED_UP = "used_up"  # the minutes or dollars of the grant are spent
+    NO_ANSWER = "no_answer"  # the server answered no request of a cell
+    FAILED = "failed"  # the driver, the disk or a store failed; or some cell has no figures
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepOutcome:
+    """How a run of a sweep ended; ``why`` is empty where it is done."""
+
+    end: SweepEnd
+    why: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """What is said while it runs: a cell begins (``cell`` is None), or has ended."""
+
+    planned: PlannedCell
+    number: int
+    of: int
+    cell: Cell | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepJob:
+    """Everything one run needs.
+
+    Attributes:
+        order: A load order whose cell and limit are replaced.
+        holder: Names this process, so that no two load one server at once.
+        say: Is told the progress.
+        pause: Waits for so many seconds.
+    """
+
+    plan: SweepPlan
+    request: SweepRequest
+    grant: SweepGrant
+    provenance: Provenance
+    driver: LoadDriver
+    store: CellStore
+    order: LoadOrder
+    holder: str
+    say: Callable[[Progress], None] = lambda _: None
+    pause: Callable[[float], None] = time.sleep
+
+
+class _Ended(Exception):
+    def __init__(self, end: SweepEnd, why: str) -> None:
+        super().__init__(why)
+        self.end, self.why = end, why
+
+
+def run_sweep(context: StageContext, job: SweepJob) -> SweepOutcome:
+    """Measure every cell of the plan that is not stored yet.
+
+    Whatever happens, what was measured is stored, and the same job goes on where this one ended.
+
+    Raises:
+        PolicyRefused: The grant does not hold; nothing was sent.
+        InputRejected: What is stored is damaged.
+    """
+    check_grant(context, job.grant, job.request)
+    end, why = SweepEnd.DONE, ""
+    try:
+        _run_cells(context, job)
+    except _Ended as ended:
+        end, why = ended.end, ended.why
+    except DependencyFailed as error:
+        end, why = SweepEnd.FAILED, context.rules.redact(error.cause)
+    cells = job.store.cells()
+    short = [cell.id for cell in cells if cell.outcome in {Outcome.FAILED, Outcome.PARTIAL}]
+    if end is SweepEnd.DONE and short:
+        end, why = SweepEnd.FAILED, f"not measured to the end: {', '.join(short)}"
+    return SweepOutcome(end=end, why=why, cells=cells)
+
+
+def _run_cells(context: StageContext, job: SweepJob) -> None:
+    gate = _Gate(context, job)
+    todo = _todo(job)
+    for number, cell in enumerate(todo, start=1):
+        if cell.cannot_run:
+            job.store.store(_cell(job, cell, Outcome.DROPPED, why=cell.cannot_run))
+            continue
+        job.say(Progress(planned=cell.planned, number=number, of=len(todo)))
+        done = _measure(context, job, cell, gate)
+        job.say(Progress(planned=cell.planned, number=number, of=len(todo), cell=done))
+        if done.measured is not None and not done.measured.succeeded:
+            raise _Ended(SweepEnd.NO_ANSWER, done.why)
+
+
+class _Gate:
+    """Asks everything that may stop a sweep; doubt stops it."""
+
+    def __init__(self, context: StageContext, job: SweepJob) -> None:
+        self._context, self._job = context, job
+        self._lease = f"sweep-{digest(job.request.endpoint)[:24]}"
+        self._renew_at = 0.0
+
+    def check(self) -> None:
+        """Return where load may be sent now.
+
+        Raises:
+            _Ended: It may not.
+            DependencyFailed: Nobody knows.
+        """
+        why = why_stopped(self._context, self._job.request.service)
+        if why:
+            raise _Ended(SweepEnd.STOPPED, why)
+        now = self._context.clock.now()
+        if now >= self._job.grant.expires_at:
+            raise _Ended(SweepEnd.USED_UP, f"the approval expired at {self._job.grant.expires_at:%Y-%m-%d %H:%M} UTC")
+        if time.monotonic() >= self._renew_at:
+            control, holder = self._context.control_store(), self._job.holder
+            if control.acquire(self._lease, holder, for_s=LEASE_S, now=now) is None:
+                raise _Ended(SweepEnd.STOPPED, f"another sweep loads {self._job.request.endpoint}, or did a moment ago")
+            self._renew_at = time.monotonic() + LEASE_S / 3
+
+
+def _todo(job: SweepJob) -> tuple[CellPlan, ...]:
+    over = {cell.id for cell in job.store.cells() if cell.outcome in {Outcome.MEASURED, Outcome.DROPPED}}
+    allowed = set(job.request.cells)
+    return tuple(
+        cell for cell in job.plan.cells if cell.planned.id not in over and (cell.cannot_run or cell.planned in allowed)
+    )
+
+
+def _measure(context: StageContext, job: SweepJob, cell: CellPlan, gate: _Gate) -> Cell:
+    """Run one cell and store it."""
+    limit_s = _left_s(job)
+    gate.check()
+    began, at = time.monotonic(), machine_time(context.clock)
+    run = job.driver.start(job.order.with_(cell=cell.planned, limit_s=limit_s))
+    try:
+        while (result := run.result()) is None:
+            gate.check()
+            if time.monotonic() - began > limit_s + STOP_GRACE_S:
+                raise _Ended(SweepEnd.USED_UP, f"{_grant_words(job.request)} are used up; the last cell was cut off")
+            job.pause(LOOK_S)
+    finally:
+        run.stop()
+    stepped = machine_time(context.clock) - at - timedelta(seconds=time.monotonic() - began)
+    return _stored(context, job, cell, result, stepped_s=stepped.total_seconds())
+
+
+def _left_s(job: SweepJob) -> float:
+    """Return the seconds of load that the grant still allows."""
+    request = job.request
+    used_s = sum(cell.measured.duration_s for cell in job.store.cells() if cell.measured is not None)
+    left = [request.max_minutes * 60 - used_s]
+    if request.max_usd is not None and request.usd_per_h:
+        left.append(request.max_usd / request.usd_per_h * 3600 - used_s)
+    if min(left) < 1:
+        raise _Ended(SweepEnd.USED_UP, f"{_grant_words(request)} are used up")
+    return min(left)
+
+
+def _grant_words(request: SweepRequest) -> str:
+    dollars = f" or {request.max_usd:g} USD" if request.max_usd is not None else ""
+    return f"the {request.max_minutes:g} minutes{dollars} of the approval"
+
+
+def _stored(context: StageContext, job: SweepJob, cell: CellPlan, result: LoadResult, *, stepped_s: float) -> Cell:
+    """Store what a driver measured: percentiles from the raw rows, without those that warmed the server up."""
+    warm = cell.planned.warmup_requests
+    rows = tuple(_redacted(context, row) for row in result.rows[warm:])
+    measured = measured_cell(
+        rows,
+        began_at=result.began_at,
+        warmup_requests=min(warm, len(result.rows)),
+        unfinished=result.unfinished,
+        since_s=max((row.started_s + row.latency_s for row in result.rows[:warm]), default=None),
+    )
+    outcome, why = Outcome.MEASURED, ""
+    if not measured.succeeded:
+        kinds = ", ".join(f"{e.kind} ({e.count})" for e in measured.errors) or _of_all(result) or "no request ended"
+        outcome, why = Outcome.FAILED, f"no request succeeded: {kinds}"
+    elif abs(stepped_s) > CLOCK_STEP_S:
+        outcome, why = Outcome.FAILED, f"the clock of this machine was set by {stepped_s:+.0f} s meanwhile"
+    elif result.unfinished or len(rows) < cell.planned.requests:
+        outcome, why = Outcome.PARTIAL, f"{len(rows)} of {cell.planned.requests} requests ended in time"
+    return job.store.store(_cell(job, cell, outcome, why=why).with_(measured=measured), rows)
+
+
+def _of_all(result: LoadResult) -> str:
+    """Return why requests failed where none came beyond the warm-up."""
+    return ", ".join(sorted({row.error for row in result.rows if row.error}))
+
+
+def _redacted(context: StageContext, row: RequestRow) -> RequestRow:
+    return row.with_(error=context.rules.redact(row.error)) if row.error else row
+
+
+def _cell(job: SweepJob, cell: CellPlan, outcome: Outcome, *, why: str) -> Cell:
+    return Cell(provenance=job.provenance, planned=cell.planned, predicted=cell.predicted, outcome=outcome, why=why)

@@ -1,0 +1,248 @@
+"""A granted sweep: every cell stored at once, every gate asked while it runs, and the way back."""
+
+import re
+import time
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from agent.adapters.load.guidellm import Guidellm
+from agent.adapters.load.sweep_folder import SweepFolder, read_requests
+from agent.core.decision.decision import Channel
+from agent.core.intake.signal import LIVE
+from agent.core.sweep.cell import Outcome
+from agent.core.sweep.planning import Known, SweepAsked, plan_sweep
+from agent.core.sweep.provenance import Driver, Limits, Provenance
+from agent.errors import DependencyFailed, PolicyRefused
+from agent.ports.control import KillSwitch
+from agent.ports.load import LoadOrder
+from agent.ports.store import Change, head_key
+from agent.stages.grant_sweep import grant_sweep
+from agent.stages.run_sweep import SweepEnd, SweepJob, run_sweep
+from tests.agent.core.sweep.test_grant import request
+from tests.agent.stages.conftest import SERVICE, T0, Bench
+from tests.contracts import fake_guidellm
+
+ASKED = SweepAsked(contexts=(112,), concurrencies=(1, 4, 8, 32), output_tokens=16)
+PLAN = plan_sweep(ASKED, Known(limits=Limits(max_num_seqs=4), full_requests={112: 20.0}))
+
+
+class Clock:
+    """The machine's time from T0 on, which a test may set."""
+
+    def __init__(self) -> None:
+        self.at = T0 - timedelta(seconds=time.monotonic())
+
+    def now(self):
+        return self.at + timedelta(seconds=time.monotonic())
+
+
+class Desk:
+    """One sweep of one service, with a driver that plays a server of 4 slots."""
+
+    def __init__(self, tmp_path: Path, **script) -> None:
+        self.bench, self.folder, self.tmp_path, self.said = Bench(), tmp_path / "sweep", tmp_path, []
+        self.clock = Clock()
+        self.context = replace(self.bench.executor, clock=self.clock)
+        self.request = request(
+            service=SERVICE, cells=tuple(c.planned for c in PLAN.cells), made_at=T0, asker="ana", usd_per_h=None
+        )
+        self.grant = grant_sweep(self.context, self.request, who="ana", channel=Channel.COMMAND_LINE, verified=False)
+        self.play(**script)
+
+    def play(self, **script) -> None:
+        self.program = fake_guidellm.install(self.tmp_path / "driver", **script)
+
+    def job(self, **changes) -> SweepJob:
+        job = SweepJob(
+            plan=PLAN,
+            request=self.request,
+            grant=self.grant,
+            provenance=Provenance(
+                sweep=self.request.id, endpoint=self.request.endpoint, model="m", served_model="m",
+                driver=Driver.GUIDELLM, driver_version="0.8.1", started_at=T0,
+            ),
+            driver=Guidellm(self.program),
+            store=SweepFolder(self.folder),
+            order=LoadOrder(cell=PLAN.cells[0].planned, url="http://127.0.0.1:9", served_model="m", tokenizer="t", limit_s=1),
+            holder="here",
+            say=self.said.append,
+        )  # fmt: skip
+        return replace(job, **changes)
+
+    def run(self, **changes):
+        return run_sweep(self.context, self.job(**changes))
+
+    def set_clock(self, by_s: float) -> None:
+        self.clock.at += timedelta(seconds=by_s)
+
+    def incident_opens(self) -> None:
+        incident = self.bench.asked().with_(id="inc-b", version=0)
+        self.context.store.commit(Change(incident=incident, heads=(head_key(LIVE, SERVICE, None),)))
+
+    def switch(self, *, on: bool) -> None:
+        self.bench.control.set_kill_switch(KillSwitch(on=on, by="ana", why="stop it", at=T0))
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def test_every_cell_is_measured_and_the_knee_is_where_the_server_has_it(desk: Desk) -> None:
+    """Four slots: throughput grows up to 4, and stays; above, requests wait longer. What cannot run was not sent."""
+    done = desk.run()
+    assert (done.end, done.why) == (SweepEnd.DONE, "")
+    assert [(c.planned.concurrency, c.outcome) for c in done.cells] == [
+        (1, Outcome.MEASURED), (4, Outcome.MEASURED), (8, Outcome.MEASURED), (32, Outcome.MEASURED),
+    ]  # fmt: skip
+    speeds = [c.measured.output_tokens_per_s for c in done.cells]
+    assert speeds == pytest.approx([100, 400, 400, 400], rel=0.05)
+    waits = [c.measured.ttft_s.p50 for c in done.cells]
+    assert waits == pytest.approx([0.01, 0.01, 0.17, 1.13], abs=0.001)
+    assert [c.measured.warmup_requests for c in done.cells] == [1, 4, 8, 32]
+    assert all(len(read_requests(desk.folder, c)) == c.planned.requests for c in done.cells)
+    assert [p.cell is None for p in desk.said] == [True, False] * 4
+
+
+def test_dropped_cells_are_stored_and_never_sent(desk: Desk) -> None:
+    """With the reason."""
+    plan = plan_sweep(ASKED, Known(limits=Limits(max_model_len=100)))
+    done = desk.run(plan=plan)
+    assert {c.outcome for c in done.cells} == {Outcome.DROPPED}
+    assert done.cells[0].why == "requests of 112 tokens: --max-model-len is 100"
+    assert not (desk.tmp_path / "driver" / "orders.jsonl").exists()
+
+
+def test_a_cell_that_nobody_granted_is_not_sent(desk: Desk) -> None:
+    """Whoever changes the stored plan gets no more load than the signed request has."""
+    more = plan_sweep(ASKED.with_(concurrencies=(1, 64)), Known())
+    assert [c.planned.concurrency for c in desk.run(plan=more).cells] == [1]
+
+
+def test_the_kill_switch_ends_it_within_a_second(desk: Desk) -> None:
+    """While a driver hangs; what was stored before is kept, and the rest is measured once changes are allowed again."""
+    first = desk.run(plan=PLAN.with_(cells=PLAN.cells[:1]))
+    desk.play(end="hang")
+    looks = []
+
+    def pause(seconds: float) -> None:
+        looks.append(seconds)
+        desk.switch(on=True)
+
+    stopped = desk.run(pause=pause)
+    assert (stopped.end, len(looks), sum(looks) < 1) == (SweepEnd.STOPPED, 1, True)
+    assert "the kill switch is on (by ana: stop it)" in stopped.why
+    assert stopped.cells == first.cells
+    desk.switch(on=False)
+    desk.play()
+    assert [c.planned.concurrency for c in desk.run().cells] == [1, 4, 8, 32]
+
+
+def test_a_switch_that_cannot_be_read_stops_it(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Doubt sends nothing."""
+
+    def unread() -> KillSwitch:
+        raise DependencyFailed("not read", why="the store is gone", hint="-")
+
+    job = desk.job()
+    desk.play(end="hang")
+    ended = run_sweep(
+        desk.context, replace(job, pause=lambda _: monkeypatch.setattr(desk.bench.control, "kill_switch", unread))
+    )
+    assert (ended.end, ended.cells) == (SweepEnd.FAILED, ())
+    assert "the kill switch could not be read: the store is gone" in ended.why
+
+
+def test_it_never_runs_beside_an_open_incident(desk: Desk) -> None:
+    """One that opens meanwhile ends it; one that is open keeps it from starting and from being approved."""
+    desk.play(end="hang")
+    stopped = desk.run(pause=lambda _: desk.incident_opens())
+    assert stopped.end is SweepEnd.STOPPED
+    assert f"is open on '{SERVICE}'" in stopped.why
+    with pytest.raises(PolicyRefused, match="is open on"):
+        desk.run()
+    with pytest.raises(PolicyRefused, match="is open on"):
+        grant_sweep(desk.context, desk.request, who="ana", channel=Channel.COMMAND_LINE, verified=False)
+
+
+def test_two_sweeps_never_load_one_server(desk: Desk) -> None:
+    """The second is told so, and goes on once the first is over."""
+    desk.play(end="hang")
+    ends = []
+
+    def beside(_: float) -> None:
+        ends.append(desk.run(holder="there"))
+        desk.switch(on=True)
+
+    desk.run(pause=beside)
+    assert ends[0].end is SweepEnd.STOPPED
+    assert "another sweep loads" in ends[0].why
+
+
+@pytest.mark.parametrize(
+    ("script", "end", "why"),
+    [
+        ({"end": "errors"}, SweepEnd.NO_ANSWER, r"no request succeeded: HTTP 401 \(16\)"),
+        ({"end": "crash"}, SweepEnd.FAILED, "guidellm failed: it ended with exit code 1.*no tokenizer"),
+        ({"end": "garbage"}, SweepEnd.FAILED, "result of guidellm was not read|not understood"),
+    ],
+)
+def test_what_fails_ends_it_with_what_it_has(desk: Desk, script: dict, end: SweepEnd, why: str) -> None:
+    """Typed; mended, the same job goes on and measures the failed cell again."""
+    desk.run(plan=PLAN.with_(cells=PLAN.cells[:1]))
+    desk.play(**script)
+    failed = desk.run()
+    assert failed.end is end
+    assert re.search(why, failed.why), failed.why
+    assert failed.cells[0].outcome is Outcome.MEASURED
+    desk.play()
+    done = desk.run()
+    assert (done.end, {c.outcome for c in done.cells}) == (SweepEnd.DONE, {Outcome.MEASURED})
+
+
+def test_a_clock_that_was_set_spoils_the_cell_and_no_other(desk: Desk) -> None:
+    """Times of that cell cannot be believed: it counts as failed and is measured again."""
+    desk.play(takes_s=0.1)
+    steps = iter([45.0])
+    ended = desk.run(pause=lambda _: desk.set_clock(next(steps, 0.0)))
+    assert [c.outcome for c in ended.cells] == [Outcome.FAILED, *[Outcome.MEASURED] * 3]
+    assert "the clock of this machine was set by +45 s meanwhile" in ended.cells[0].why
+    assert ended.end is SweepEnd.FAILED
+    desk.play()
+    assert desk.run().end is SweepEnd.DONE
+
+
+def test_minutes_of_all_runs_together_are_limited(desk: Desk) -> None:
+    """What is stored counts."""
+    desk.request = desk.request.with_(max_minutes=0.05)
+    desk.grant = grant_sweep(desk.context, desk.request, who="ana", channel=Channel.COMMAND_LINE, verified=False)
+    used = desk.run()
+    assert (used.end, used.why) == (SweepEnd.USED_UP, "the 0.05 minutes or 1 USD of the approval are used up")
+    assert 0 < len(used.cells) < 4
+    assert desk.run().cells == used.cells
+
+
+def test_dollars_are_limited(desk: Desk) -> None:
+    """At 3,600 USD an hour, 3 USD are three seconds."""
+    desk.request = desk.request.with_(max_usd=3.0, usd_per_h=3600.0)
+    desk.grant = grant_sweep(desk.context, desk.request, who="ana", channel=Channel.COMMAND_LINE, verified=False)
+    assert desk.run().end is SweepEnd.USED_UP
+
+
+def test_a_grant_that_does_not_hold_sends_nothing(desk: Desk) -> None:
+    """Expired, forged, of another sweep, or with changes stopped."""
+    with pytest.raises(PolicyRefused, match="covers another sweep"):
+        desk.run(request=desk.request.with_(max_minutes=999))
+    with pytest.raises(PolicyRefused, match="not signed"):
+        desk.run(grant=desk.grant.with_(receipt="00"))
+    desk.switch(on=True)
+    with pytest.raises(PolicyRefused, match="the kill switch is on"):
+        desk.run()
+    desk.switch(on=False)
+    desk.set_clock(25 * 3600)
+    with pytest.raises(PolicyRefused, match="expired"):
+        desk.run()
+    assert not desk.folder.exists()

@@ -1,0 +1,91 @@
+"""Takes the place of the guidellm program: reads the real order, writes a result in the real form, sends nothing.
+
+The server that it pretends to measure answers ``slots`` requests at once. ``script.json`` beside the wrapper says what
+happens: ``slots``, ``step_s``, ``takes_s``, and ``end``: good, crash, garbage, hang, errors.
+"""
+
+import heapq
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+VERSION = "0.8.1"
+
+
+def install(folder: Path, **script) -> Path:
+    """Lay the program and its script into a folder; return its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    program = folder / "guidellm"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} {Path(__file__).resolve()} {folder} "$@"\n')
+    program.chmod(0o755)
+    (folder / "script.json").write_text(json.dumps({"slots": 4, "step_s": 0.01, "takes_s": 0, "end": "good"} | script))
+    return program
+
+
+def simulate(users: int, slots: int, count: int, service_s: float) -> list[tuple[float, float]]:
+    """Return (sent, answered from) of each request: so many users, each with one request in flight."""
+    ready, free = [0.0] * users, [0.0] * slots
+    found = []
+    for _ in range(count):
+        sent = heapq.heappop(ready)
+        begins = max(sent, heapq.heappop(free))
+        heapq.heappush(free, begins + service_s)
+        heapq.heappush(ready, begins + service_s)
+        found.append((sent, begins))
+    return found
+
+
+def main() -> int:
+    folder = Path(sys.argv[1])
+    script = json.loads((folder / "script.json").read_text())
+    if sys.argv[2:] == ["--version"]:
+        print(f"guidellm version: {VERSION}")
+        return 0
+    order = json.loads(Path(sys.argv[sys.argv.index("--config") + 1]).read_text())["spec"]
+    with (folder / "orders.jsonl").open("a") as file:
+        file.write(json.dumps(order) + "\n")
+    if script["end"] == "hang":
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        (folder / "child").write_text(str(child.pid))
+        time.sleep(600)
+    time.sleep(script["takes_s"])
+    if script["end"] == "crash":
+        print("Traceback (most recent call last):\nRuntimeError: no tokenizer in 'here'", file=sys.stderr)
+        return 1
+    path = Path(order["outputs"][0]["path"])
+    path.write_text("{" if script["end"] == "garbage" else json.dumps(result(order, script)))
+    return 0
+
+
+def result(order: dict, script: dict) -> dict:
+    data, step = order["data"][0], script["step_s"]
+    tokens, count = data["output_tokens"], order["constraints"][0]["count"]
+    epoch, failed = time.time(), script["end"] == "errors"
+    rows = []
+    for sent, begins in simulate(order["profile"]["streams"][0], script["slots"], count, tokens * step):
+        first, last = epoch + begins + step, epoch + begins + tokens * step
+        timings = {
+            "request_start": epoch + sent,
+            "resolve_start": epoch + sent,
+            "first_token_iteration": None if failed else first,
+            "last_token_iteration": None if failed else last,
+            "request_end": None if failed else last,
+            "resolve_end": last,
+        }
+        error = "HTTPStatusError(\"Client error '401 Unauthorized' for url 'x'\")" if failed else None
+        metrics = {"text_tokens": 0 if failed else tokens}
+        rows.append(
+            {
+                "info": {"timings": timings, "error": error},
+                "input_metrics": {"text_tokens": data["prompt_tokens"]},
+                "output_metrics": metrics,
+            }
+        )
+    ended = {"successful": [] if failed else rows, "errored": rows if failed else [], "incomplete": []}
+    return {"benchmarks": [{"start_time": epoch, "requests": ended}]}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
