@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from math import isfinite
 from typing import Any, Final, TypeVar
 
 from agent.errors import InputRejected
 from agent.fit.bounds import GIB, Bounds
-from agent.fit.speed.price import HOUR_S, Shape
+from agent.fit.speed.price import Rates, Shape
 from agent.fit.speed.startup import LoadRate, ProbeLimits, WarmUp
 
 _DATE: Final = re.compile(r"20\d\d-[01]\d-[0-3]\d")
@@ -33,12 +33,14 @@ class PlatformCatalogue:
         load_rates: By storage.
         warm_up: What a start takes beyond loading.
         probe_limits: By platform.
+        idle_s: How long an instance without requests is kept and billed, by platform; only those that scale to zero.
     """
 
     shapes: tuple[Shape, ...]
     load_rates: Mapping[str, LoadRate]
     warm_up: WarmUp
     probe_limits: Mapping[str, ProbeLimits]
+    idle_s: Mapping[str, int] = field(default_factory=dict)
 
 
 def load_platform_catalogue(folder: Any = None) -> PlatformCatalogue:
@@ -61,8 +63,9 @@ def load_platform_catalogue(folder: Any = None) -> PlatformCatalogue:
     warm = _entries(
         {"warm_up": [{"name": "warm_up", **starts.get("warm_up", {})}]}, "startup.toml", "warm_up", "name", _warm
     )
+    idle = _entries(prices, "prices.toml", "idle", "platform", _idle) if "idle" in prices else {}
     return PlatformCatalogue(
-        shapes=tuple(shapes.values()), load_rates=rates, warm_up=warm["warm_up"], probe_limits=limits
+        shapes=tuple(shapes.values()), load_rates=rates, warm_up=warm["warm_up"], probe_limits=limits, idle_s=idle
     )
 
 
@@ -104,32 +107,40 @@ def _shape(entry: Mapping[str, Any]) -> Shape:
     if count < 1 or not isinstance(entry["sleeps"], bool):
         msg = "count must be at least 1 and sleeps a truth"
         raise ValueError(msg)
+    rates = _rates(entry)
+    memory_bytes = int(memory_gib * GIB)
+    own = _number(entry, "usd_per_h") if "usd_per_h" in entry else None
     return Shape(
         name=entry["name"],
         platform=entry["platform"],
         accelerator=entry["accelerator"],
         count=int(count),
         vcpus=int(vcpus),
-        memory_bytes=int(memory_gib * GIB),
-        usd_per_h=_price(entry, count, vcpus, memory_gib),
+        memory_bytes=memory_bytes,
+        usd_per_h=own if rates is None else rates.usd_per_h(count=int(count), vcpus=vcpus, memory_gib=memory_gib),
         sleeps=entry["sleeps"],
         region=entry["region"],
         as_of=_date(entry["as_of"]),
         source=_told(entry["source"]),
+        rates=rates,
     )
 
 
-def _price(entry: Mapping[str, Any], count: float, vcpus: float, memory_gib: float) -> float | None:
+def _rates(entry: Mapping[str, Any]) -> Rates | None:
     rates = [key for key in ("gpu_usd_per_s", "vcpu_usd_per_s", "gib_usd_per_s") if key in entry]
-    if "usd_per_h" in entry:
-        if rates:
-            msg = "it has a price and rates, want one of them"
-            raise ValueError(msg)
-        return _number(entry, "usd_per_h")
     if not rates:
         return None
+    if "usd_per_h" in entry:
+        msg = "it has a price and rates, want one of them"
+        raise ValueError(msg)
     gpu, vcpu, gib = (_number(entry, key) for key in ("gpu_usd_per_s", "vcpu_usd_per_s", "gib_usd_per_s"))
-    return round((gpu * count + vcpu * vcpus + gib * memory_gib) * HOUR_S, 4)
+    return Rates(gpu_usd_per_s=gpu, vcpu_usd_per_s=vcpu, gib_usd_per_s=gib)
+
+
+def _idle(entry: Mapping[str, Any]) -> int:
+    _date(entry["as_of"])
+    _told(entry["source"])
+    return int(_number(entry, "seconds"))
 
 
 def _number(entry: Mapping[str, Any], key: str) -> float:

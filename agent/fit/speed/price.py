@@ -5,7 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agent.fit.bounds import GIB
+
 HOUR_S = 3600
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rates:
+    """What a second costs where a platform bills parts apart, USD.
+
+    Attributes:
+        gpu_usd_per_s: One device.
+        vcpu_usd_per_s: One vCPU.
+        gib_usd_per_s: One GiB of host memory.
+    """
+
+    gpu_usd_per_s: float
+    vcpu_usd_per_s: float
+    gib_usd_per_s: float
+
+    def usd_per_h(self, *, count: int, vcpus: float, memory_gib: float) -> float:
+        """Price of one running hour of so many devices, vCPUs and GiB."""
+        second = self.gpu_usd_per_s * count + self.vcpu_usd_per_s * vcpus + self.gib_usd_per_s * memory_gib
+        return round(second * HOUR_S, 4)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,6 +46,7 @@ class Shape:
         region: Where the price holds.
         as_of: Date of the price, ISO.
         source: Where it stands, and how sure that is.
+        rates: What its parts cost, where the platform bills them apart; None where only the whole has a price.
     """
 
     name: str
@@ -37,6 +60,15 @@ class Shape:
     region: str
     as_of: str
     source: str
+    rates: Rates | None = None
+
+    def priced(self, *, vcpus: float | None, memory_bytes: int | None) -> float | None:
+        """Price of a running hour with other CPUs or memory; the shape's own where nothing else is billed."""
+        if self.rates is None:
+            return self.usd_per_h
+        cpus = self.vcpus if vcpus is None else vcpus
+        memory = self.memory_bytes if memory_bytes is None else memory_bytes
+        return self.rates.usd_per_h(count=self.count, vcpus=cpus, memory_gib=memory / GIB)
 
 
 def find_shapes(

@@ -36,7 +36,7 @@ def test_every_shape_names_an_accelerator_that_is_known_and_a_real_date():
     accelerators = load_fit_catalogue()
     for shape in load_platform_catalogue().shapes:
         assert accelerators.accelerator(shape.accelerator).name == shape.accelerator
-        assert dt.date.fromisoformat(shape.as_of) <= dt.date(2026, 11, 21)
+        assert dt.date.fromisoformat(shape.as_of) <= dt.date(2026, 11, 22)
 
 
 def test_the_platforms_of_the_recorded_deployments_are_priced():

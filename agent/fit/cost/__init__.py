@@ -1,0 +1,1 @@
+"""What a model costs where, at a given load."""
