@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from agent.catalogue.load_fit import FitCatalogue
 from agent.catalogue.load_platforms import PlatformCatalogue
+from agent.catalogue.service_price import RENTED_ON, running_shape, usual_size
 from agent.core.plan.capacity import ContainerFit, FitOption, Move, StartUp
 from agent.core.plan.plan import FitSummary
 from agent.core.plan.proof import ProofFigure
@@ -30,14 +31,13 @@ from agent.fit.memory.predict import predict
 from agent.fit.model_and_hardware import AcceleratorFacts, ModelFacts, VersionRules
 from agent.fit.needs import Needs
 from agent.fit.report import FitReport
-from agent.fit.speed.price import find_shapes
+from agent.fit.speed.price import Shape, find_shapes
 from agent.fit.speed.speed import decode_speed, first_token_s
 from agent.fit.speed.startup import startup_time
 from agent.presentation.fit_text import fit_sentence
 
 MIB = 2**20
 SPARE_BYTES = 512 * MIB  # more than any calibrated term was ever off (facts of the fit, section 4)
-PRICED_AS = {"cloud_run": "cloud_run", "container_apps": "container_apps", "ec2": "ec2", "tpu_vm": "tpu_vm"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,12 +189,15 @@ class ServiceCapacity:
             trade = Tradeoff(context_tokens=(_length(before), _length(after)))
         return replace(trade, usd_per_h=usd_per_h).line
 
-    def cost_usd_per_h(self, config: ServingConfig) -> float | None:
+    def cost_usd_per_h(self, service: str, config: ServingConfig) -> float | None:
         """Return the price of one instance's running hour."""
-        if config.accelerator is None:
-            return None
-        shapes = find_shapes(self._platforms.shapes, config.accelerator, config.accelerator_count)
-        return next((s.usd_per_h for s in shapes if s.usd_per_h is not None), None)
+        shape = self.shape(service, config)
+        return shape.usd_per_h if shape is not None else None
+
+    def shape(self, service: str, config: ServingConfig) -> Shape | None:
+        """Return what a configuration runs on, at the price of its own CPUs and memory; None where nobody knows."""
+        watched = self._services.watched(service)
+        return None if watched is None else running_shape(watched, config, self._platforms.shapes)
 
     def decode_tokens_per_s(self, service: str, config: ServingConfig) -> float | None:
         """Return the expected decode speed of one sequence: the middle of the bounds, geometrically."""
@@ -224,7 +227,7 @@ class ServiceCapacity:
         model = option.model if option.model != setting.model.name else None
         if option.accelerator == setting.accelerator.name:
             return Move(model=model)
-        platform = PRICED_AS.get(self._services.service(service).platform)
+        platform = RENTED_ON.get(self._services.service(service).platform)
         shapes = find_shapes(self._platforms.shapes, option.accelerator, option.count, platform=platform)
         exact = (s for s in shapes if s.count == option.count and s.vcpus and s.memory_bytes)
         shape = next(exact, None) if platform is not None else None
@@ -239,11 +242,7 @@ class ServiceCapacity:
         Raises:
             InputRejected: The service is not watched.
         """
-        watched = self._services.service(service)
-        platform = PRICED_AS.get(watched.platform)
-        shapes = find_shapes(self._platforms.shapes, accelerator, watched.accelerator_count, platform=platform)
-        shape = next((s for s in shapes if s.count == watched.accelerator_count and s.vcpus and s.memory_bytes), None)
-        return (float(shape.vcpus), shape.memory_bytes // MIB) if shape is not None and platform is not None else None
+        return usual_size(self._services.service(service), accelerator, self._platforms.shapes)
 
     def _demand(self, service: str, config: ServingConfig, setting: Setting) -> Demand:
         watched = self._services.service(service)
@@ -254,7 +253,7 @@ class ServiceCapacity:
             usd_per_h=watched.needs.usd_per_h,
             spare_bytes=_more_room(now) if now.fits else 0,
             host_bytes=config.memory_mib * MIB if config.memory_mib is not None else None,
-            platform=PRICED_AS.get(watched.platform),
+            platform=RENTED_ON.get(watched.platform),
         )
 
     def _market(self) -> Market:

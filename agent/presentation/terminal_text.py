@@ -13,6 +13,7 @@ from agent.core.text.safe_text import shortened, terminal
 from agent.presentation.evidence import field_source, place_of
 from agent.presentation.freeze_text import limit_lines
 from agent.presentation.measured import figure_words, judgement_text
+from agent.presentation.plan_cost import token_prices_text
 from agent.presentation.plan_title import as_sentence, plan_title
 from agent.presentation.proof_text import proof_text
 from agent.presentation.request_text import request_reason, request_title
@@ -116,6 +117,7 @@ def plan_lines(plan: Plan, *, now: datetime, asked: bool) -> list[str]:
     said += proof_text(plan)
     said += [f"    takes    {terminal(plan.takes_away)}"] if plan.takes_away else []
     said.append(f"    cost     {_cost(plan.cost_before_usd_per_h)} -> {_cost(plan.cost_after_usd_per_h)} per hour")
+    said += [f"    tokens   {text}"] if (text := token_prices_text(plan)) else []
     if plan.decode_tokens_per_s is not None:
         said.append(f"    speed    about {plan.decode_tokens_per_s:,.1f} tokens/s for one request, computed")
     reasons = f" ({'; '.join(map(terminal, plan.risk_reasons))})" if plan.risk_reasons else ""

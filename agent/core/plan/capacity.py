@@ -104,8 +104,8 @@ class Capacity(Protocol):
         """Return in one line what a change takes away, with the prices given."""
         ...
 
-    def cost_usd_per_h(self, config: ServingConfig) -> float | None:
-        """Return the price of one instance, or None where it is unknown."""
+    def cost_usd_per_h(self, service: str, config: ServingConfig) -> float | None:
+        """Return the price of one instance's hour where the service runs, or None where it is unknown."""
         ...
 
     def decode_tokens_per_s(self, service: str, config: ServingConfig) -> float | None:

@@ -177,7 +177,7 @@ def proposal_of(about: Known, candidate: Candidate) -> Proposal | None:
     proven = proof_of(incident, live, candidate.actions, fits, fit=fit)
     misses = fits.misses(incident.service, after) if affected_memory(candidate.actions) else ""
     missed = (f"misses a need: {misses}",) if misses else ()
-    prices = _prices(fits, live.config, after, candidate)
+    prices = _prices(incident.service, fits, live.config, after, candidate)
     risk, reasons, undo, takes = _outlook(about, live, candidate, fits=(before, fit), proven=proven, prices=prices)
     return Proposal(
         actions=candidate.actions,
@@ -268,10 +268,10 @@ def _container(incident: Incident, live: Live, after: ServingConfig, fits: Capac
 
 
 def _prices(
-    fits: Capacity, before: ServingConfig, after: ServingConfig, candidate: Candidate
+    service: str, fits: Capacity, before: ServingConfig, after: ServingConfig, candidate: Candidate
 ) -> tuple[float | None, float | None]:
     """USD of an hour before and after: of one instance, or of all that may run where their number is what changes."""
-    was, own = (0.0 if config == NO_SERVICE else fits.cost_usd_per_h(config) for config in (before, after))
+    was, own = (0.0 if config == NO_SERVICE else fits.cost_usd_per_h(service, config) for config in (before, after))
     new = own if own is not None else candidate.cost_usd_per_h
     if before.max_instances == after.max_instances:
         return was, new
@@ -289,7 +289,7 @@ def _for_person(about: Known, candidate: Candidate) -> Proposal | None:
     config = about.live.config if about.live is not None else about.incident.told
     before = about.fits.assess(about.incident.service, config) if config is not None else FitSummary()
     proven = _task_proven(candidate, about.printed)
-    cost = about.fits.cost_usd_per_h(config) if config is not None else None
+    cost = about.fits.cost_usd_per_h(about.incident.service, config) if config is not None else None
     return Proposal(
         actions=candidate.actions,
         difference=(),

@@ -64,6 +64,8 @@ class Service(Value):
         container: Kubernetes: the container that serves the model; None where it is plain from its GPU or port.
         context: Kubernetes: a context of the kubeconfig; None is the one of PLATFORM, or the cluster around us.
         declared: What it is meant to run, where the owner says so; what differs from it is shown as drift.
+        usd_per_h: What an hour of one instance costs, where it is not the list price of prices.toml: a machine of one's
+            own, a negotiated price, a cluster that is not GKE.
         scenario: A rehearsal: path of the scenario file, relative to this file. None in earnest.
     """
 
@@ -87,6 +89,7 @@ class Service(Value):
     container: str | None = Field(default=None, pattern=_DNS_LABEL)
     context: str | None = Field(default=None, min_length=1)
     declared: Declared | None = None
+    usd_per_h: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     scenario: str | None = None
 
     @field_validator("mounts")

@@ -16,6 +16,7 @@ COMMANDS = {
     "fit": "Check whether a model fits an accelerator with the given vLLM flags.",
     "advise": "Rank the configuration changes that make a model fit, each with its cost.",
     "models": "Add, list and show model profiles.",
+    "cost": "Price a model per platform: USD per hour, per month, per million tokens.",
     "services": "List the watched services, show one, or show what differs from what was declared.",
     "incidents": "List incidents, show one, or show its timeline.",
     "change": "Ask for a change of a service; people approve it like any other plan.",

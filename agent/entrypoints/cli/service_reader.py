@@ -36,10 +36,10 @@ class ServiceReader:
         services: Services,
         client: OperatorClient,
         platform_of: Callable[[str], Platform | None],
-        price: Callable[[ServingConfig], float | None],
+        price: Callable[[str, ServingConfig], float | None],
         audit_log: AuditLog | None = None,
     ) -> None:
-        self._services, self._client, self._audit_log = services, client, audit_log
+        self.services, self._client, self._audit_log = services, client, audit_log
         self._platform_of, self._price = platform_of, price
 
     def views(self, name: str | None) -> tuple[ServiceView, ...]:
@@ -49,7 +49,7 @@ class ServiceReader:
             InputRejected: No service of that name is watched.
             DependencyFailed: Nobody tells the incidents.
         """
-        chosen = self._services.services if name is None else (self._services.service(name),)
+        chosen = self.services.services if name is None else (self.services.service(name),)
         return tuple(
             view_service(
                 service,

@@ -15,6 +15,7 @@ from agent.core.text.field_labels import field_label
 from agent.core.text.safe_text import inert, plain
 from agent.presentation.evidence import place_of
 from agent.presentation.measured import judgement_text
+from agent.presentation.plan_cost import token_prices_text
 from agent.presentation.plan_title import as_sentence
 from agent.presentation.proof_text import PROOFS, proof_lines
 from agent.presentation.standing import ROLLOUTS, SOURCES, class_words, label_of, moment, tone_of
@@ -51,6 +52,7 @@ def make_pages() -> Environment:
     }
     pages.globals |= {"style_path": STYLE_PATH, "sources": SOURCES, "rollouts": ROLLOUTS}
     pages.globals |= {"proofs": PROOFS, "proof_lines": proof_lines, "place_of": place_of}
+    pages.globals |= {"token_prices_text": token_prices_text}
     return pages
 
 

@@ -26,7 +26,7 @@ def service_view(world: StageContext, service: Service) -> ServiceView:
     )
 
 
-def _unknown(_: ServingConfig) -> None:
+def _unknown(_service: str, _config: ServingConfig) -> None:
     """Who does not describe a service knows no price of it."""
 
 

@@ -118,7 +118,7 @@ def offers(
 
 
 def where_to_run(rows: Sequence[Offer]) -> Offer | None:
-    """Return the cheapest that meets the needs, by the price of a month at the load; None where none with a price does."""
+    """Return the cheapest that meets the needs, by the price of a month; None where none does."""
     return next((row for row in rows if row.meets and row.bill.usd_per_month is not None), None)
 
 
@@ -143,11 +143,12 @@ def _offer(
         )
     running = min(wanted.load.requests, users_at_once(report))
     speed = throughput_of(setup, running, measured)
+    each = None if speed.output is None else (speed.output[0] / running, speed.output[1] / running)
     return Offer(
         shape=shape,
         flags=flags,
         fits=report.fits,
-        misses=tuple(_misses(wanted, setup, report, speed, running, shape)),
+        misses=tuple(_misses(wanted, setup, report, each, shape.memory_bytes)),
         throughput=speed,
         requests=running,
         bill=bill(shape.usd_per_h, speed, wanted.load, sleeps=shape.sleeps, wake_s=wake_s),
@@ -179,7 +180,7 @@ def throughput_of(setup: Setup, requests: int, measured: Sequence[MeasuredSpeed]
 
 
 def _misses(
-    wanted: Wanted, setup: Setup, report: FitReport, speed: Throughput, running: int, shape: Shape
+    wanted: Wanted, setup: Setup, report: FitReport, speed: tuple[float, float] | None, memory_bytes: int
 ) -> Iterator[str]:
     if report.fits is not True:
         yield f"{'does not fit' if report.fits is False else 'cannot tell whether it fits'} ({report.reason.value})"
@@ -191,10 +192,10 @@ def _misses(
     if users < wanted.needs.users:
         yield f"{users} requests of full length at once, {wanted.needs.users} are needed"
     needed = wanted.tokens_per_s or SLOWEST_TOKENS_PER_S
-    if speed.output is None:
+    if speed is None:
         yield "its speed is unknown"
-    elif speed.output[0] / running < needed:
-        yield f"{speed.output[0] / running:.1f} tokens/s for one request, {needed:g} are needed"
+    elif speed[0] < needed:
+        yield f"{speed[0]:.1f} tokens/s for one request, {needed:g} are needed"
     need = host_need(setup, files_in_memory=Bounds.exactly(0))
-    if shape.memory_bytes and need.fits(shape.memory_bytes) is False:
-        yield f"{shape.memory_bytes / GIB:.0f} GiB of host memory, at least {need.total.low / GIB:.1f} are needed"
+    if memory_bytes and need.fits(memory_bytes) is False:
+        yield f"{memory_bytes / GIB:.0f} GiB of host memory, at least {need.total.low / GIB:.1f} are needed"

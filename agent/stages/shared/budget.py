@@ -121,9 +121,9 @@ def _refusal(
     if not budgets:
         return ""
     after = applied(live, actions)
-    if not _raises(context, live, after):
+    if not _raises(context, service, live, after):
         return ""
-    own = hourly_cost(context, after)
+    own = hourly_cost(context, service, after)
     for whose, names, budget in budgets:
         prices = {name: own if name == service else price_now(name) for name in names}
         unknown = [name for name, price in prices.items() if price is None]
@@ -138,11 +138,11 @@ def _refusal(
     return ""
 
 
-def hourly_cost(context: StageContext, config: ServingConfig) -> float | None:
+def hourly_cost(context: StageContext, service: str, config: ServingConfig) -> float | None:
     """Return the USD of an hour in which a service runs all the instances that it may; None where nobody knows."""
     if config == NO_SERVICE:
         return 0.0
-    price = context.rules.fits.cost_usd_per_h(config)
+    price = context.rules.fits.cost_usd_per_h(service, config)
     most = config.max_instances if config.max_instances is not None else 1
     return 0.0 if most == 0 else price * most if price is not None else None
 
@@ -158,9 +158,9 @@ def budgets_of(context: StageContext, service: str) -> Iterator[tuple[str, tuple
             yield f"{limit.name!r}", tuple(n for n in watched if limit.covers(n)), limit.budget_usd_per_h
 
 
-def _raises(context: StageContext, before: ServingConfig, after: ServingConfig) -> bool:
+def _raises(context: StageContext, service: str, before: ServingConfig, after: ServingConfig) -> bool:
     """Whether a change may make the service cost more; where the price is unknown, unless nothing priced changes."""
-    old, new = hourly_cost(context, before), hourly_cost(context, after)
+    old, new = hourly_cost(context, service, before), hourly_cost(context, service, after)
     if old is None or new is None:
         return _priced(before) != _priced(after)
     return new > old
@@ -180,4 +180,4 @@ def cost_now(context: StageContext, service: str) -> float | None:
         live = context.live(service)
     except (InputRejected, PolicyRefused):
         return None
-    return hourly_cost(context, live.config) if live is not None else None
+    return hourly_cost(context, service, live.config) if live is not None else None

@@ -20,7 +20,7 @@ def view_service(
     record: ServiceRecord | None,
     incidents: tuple[Incident, ...],
     redact: Callable[[str], str],
-    price: Callable[[ServingConfig], float | None],
+    price: Callable[[str, ServingConfig], float | None],
 ) -> ServiceView:
     """Return what is known of a service; describing it wakes nobody and changes nothing.
 
@@ -49,7 +49,7 @@ def view_service(
         state=state,
         drift=drift,
         incidents=incidents,
-        usd_per_h=price(live.config) if live is not None else None,
+        usd_per_h=price(service.name, live.config) if live is not None else None,
     )
 
 

@@ -123,12 +123,40 @@ def test_the_parts_that_are_told_add_up_to_the_start(services: Services) -> None
     assert sum(parts) == computed.seconds
 
 
-def test_the_price_of_an_unknown_shape_is_unknown(services: Services) -> None:
-    """Unknown is unknown."""
+def test_the_price_is_that_of_the_instances_own_memory_and_cpus(services: Services) -> None:
+    """Cloud Run bills the parts: (0.0001867 + 4 x 0.000018 + 16 x 0.000002) x 3,600 s = 1.0465; 8 and 32: 1.4209.
+
+    12B QAT of seed 001 ran with 4 vCPU and 16 GiB, 26B QAT with 4 and 32: (0.0001867 + 0.000072 + 0.000064) x 3,600.
+    """
     fits = read_capacity(services)
-    assert fits.cost_usd_per_h(config()) == pytest.approx(1.42, abs=0.01)
-    assert fits.cost_usd_per_h(ServingConfig()) is None
-    assert fits.cost_usd_per_h(ServingConfig(accelerator="nvidia-b300")) is None
+    assert fits.cost_usd_per_h("s", config()) == pytest.approx(1.0465, abs=1e-4)
+    assert fits.cost_usd_per_h("s", config().with_(cpu=8, memory_mib=32768)) == pytest.approx(1.4209, abs=1e-4)
+    assert fits.cost_usd_per_h("s", config().with_(cpu=4, memory_mib=32768)) == pytest.approx(1.1617, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("platform", "usd_per_h"),
+    [
+        pytest.param('"ec2"', 0.9776, id="g6.2xlarge, by its 32 GiB"),
+        pytest.param('"kubernetes"', 0.7068, id="priced as GKE: 32 GiB lie between, the usual one wins"),
+        pytest.param('"host"', None, id="a host of one's own"),
+        pytest.param('"container_apps"', None, id="Container Apps rents no L4"),
+        pytest.param('"host"\nusd_per_h = 0.21', 0.21, id="as services.toml says"),
+        pytest.param('"kubernetes"\nusd_per_h = 0.55', 0.55, id="a cluster with a price of its own"),
+    ],
+)
+def test_the_price_is_that_of_the_platform_where_it_runs(platform: str, usd_per_h: float | None) -> None:
+    """An EC2 instance does not cost what Cloud Run costs; what nobody knows is no other platform's price."""
+    text = TEXT.replace('"cloud_run"\nproject = "p"\nlocation = "us-east4"', platform)
+    fits = read_capacity(parse_services(text))
+    assert fits.cost_usd_per_h("s", config().with_(memory_mib=32768)) == usd_per_h
+
+
+def test_the_price_of_an_unknown_shape_is_unknown(services: Services) -> None:
+    fits = read_capacity(services)
+    assert fits.cost_usd_per_h("s", ServingConfig()) is None
+    assert fits.cost_usd_per_h("s", ServingConfig(accelerator="nvidia-b300")) is None
+    assert fits.cost_usd_per_h("nobody", config()) is None
 
 
 @pytest.mark.parametrize("command", [(), ("vllm",)], ids=["entry point", "program"])

@@ -64,7 +64,7 @@ class Arithmetic:
     def takes_away(self, _service, _before, _after, **_prices):
         return ""
 
-    def cost_usd_per_h(self, _config):
+    def cost_usd_per_h(self, _service, _config):
         return None
 
     def decode_tokens_per_s(self, _service, _config):

@@ -221,7 +221,7 @@ def test_a_dry_run_shows_the_plan_and_stores_nothing(asking):
 class Priced(Arithmetic):
     """An hour of an instance costs one dollar."""
 
-    def cost_usd_per_h(self, _config):
+    def cost_usd_per_h(self, _service, _config):
         return 1.0
 
 

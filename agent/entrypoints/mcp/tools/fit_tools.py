@@ -9,10 +9,12 @@ from pydantic import Field
 
 from agent.app.fit_answers import FitAnswers
 from agent.entrypoints.mcp.tools.result import Result
+from agent.entrypoints.operator_client.protocol import now
 from agent.errors import InputRejected
 from agent.fit.advice.advice import Demand
+from agent.fit.cost.answer import row_json
+from agent.fit.cost.load import Load
 from agent.fit.question import ARGUMENTS, Question, question_from
-from agent.fit.speed.price import find_shapes, usd_per_million_tokens
 from agent.fit.speed.startup import probe_budget, startup_time
 
 Model = Annotated[
@@ -96,7 +98,7 @@ class ProbeResult(Result):
 
 
 class CostRow(Result):
-    """The price of one rented shape."""
+    """The price of one rented shape; tokens are priced for a busy hour, and with the idle hours that are billed."""
 
     shape: str
     platform: str
@@ -108,13 +110,22 @@ class CostRow(Result):
     region: str
     as_of: str
     source: str
+    usd_per_month: float | None = None
+    usd_per_million_output_tokens_with_idle: float | None = None
+    tokens_per_s: list[float] | None = None
+    requests_at_once: int = 1
+    fits: bool | None = None
+    meets_needs: bool = False
+    misses: list[str] = Field(default_factory=list)
+    price_is_old: bool = False
 
 
 class CostResult(Result):
-    """Prices by platform; speed is computed, not measured."""
+    """Prices by platform; speed is computed, not measured. ``where_to_run`` is the cheapest that meets the needs."""
 
     decode_tokens_per_s: list[float] | None
     rows: list[CostRow]
+    where_to_run: str | None = None
     note: str
 
 
@@ -191,30 +202,37 @@ class FitTools:
         question: Question,
         *,
         platform: Annotated[str | None, Field(max_length=40, description="one platform alone")] = None,
+        busy: Annotated[float, Field(ge=0, le=1, description="share of the time in which it generates")] = 0.3,
+        requests: Annotated[int, Field(ge=1, le=1_000_000, description="requests at once while busy")] = 1,
+        min_instances: Annotated[int, Field(ge=0, le=1_000, description="instances that are kept running")] = 0,
+        wakes_per_day: Annotated[float, Field(ge=0, le=86_400, description="wake-ups from zero a day")] = 0.0,
     ) -> CostResult:
-        """Price an hour and a million output tokens of one busy request, per platform that rents the accelerator."""
-        answers = self._open()
-        report = answers.fit(question)
-        speed = report.decode_tokens_per_s
-        name = answers.catalogue.accelerator(question.accelerator).name
-        middle = (speed[0] * speed[1]) ** 0.5 if speed is not None else None
-        rows = [
-            CostRow(
-                shape=shape.name,
-                platform=shape.platform,
-                accelerator=shape.accelerator,
-                count=shape.count,
-                usd_per_h=shape.usd_per_h,
-                usd_per_million_output_tokens=usd_per_million_tokens(shape.usd_per_h, middle),
-                scales_to_zero=shape.sleeps,
-                region=shape.region,
-                as_of=shape.as_of,
-                source=shape.source,
-            )
-            for shape in find_shapes(answers.shapes, name, question.count, platform=platform)
-        ]
-        note = "computed speed of one request at a time, not measured; prices of the named date"
-        return CostResult(decode_tokens_per_s=list(speed) if speed else None, rows=rows, note=note)
+        """Price an hour, a month and a million output tokens at a load, per platform that rents the accelerator."""
+        from agent.app.cost_answers import CostAnswers
+
+        load = Load(busy=busy, requests=requests, min_instances=min_instances, wakes_per_day=wakes_per_day)
+        answers, today = self._open(), now().date()
+        costs = CostAnswers.open(today, fit=answers)
+        answer = costs.answer(question, load, accelerator=question.accelerator, platform=platform)
+        best = answer.best
+        return CostResult(
+            decode_tokens_per_s=_bounds(answers.fit(question).decode_tokens_per_s),
+            rows=[_cost_row(row_json(row, today)) for row in answer.rows],
+            where_to_run=best.shape.name if best is not None else None,
+            note=". ".join(("speed is computed, not measured", *answer.notes)),
+        )
+
+
+def _bounds(speed: tuple[float, float] | None) -> list[float] | None:
+    return list(speed) if speed is not None else None
+
+
+def _cost_row(row: dict[str, Any]) -> CostRow:
+    said = {key: row[key] for key in CostRow.model_fields if key in row}
+    return CostRow(
+        **{**said, "usd_per_million_output_tokens": row["usd_per_million_output_tokens_busy"]},
+        usd_per_million_output_tokens_with_idle=row["usd_per_million_output_tokens"],
+    )
 
 
 def _unknown(what: str, name: str, known: list[str]) -> InputRejected:

@@ -15,6 +15,7 @@ from agent.errors import InputRejected
 from agent.failures.match.matcher import Matcher
 from agent.failures.text.entry_text import entry_lines
 from agent.ports.store import Query
+from agent.presentation.plan_cost import token_prices
 from agent.presentation.plan_title import plan_title
 from agent.presentation.proof_text import proof_text
 from agent.presentation.standing import standing
@@ -74,6 +75,8 @@ class PlanShown(Result):
     takes_away: str
     cost_before_usd_per_h: float | None
     cost_after_usd_per_h: float | None
+    usd_per_million_output_tokens_before: float | None
+    usd_per_million_output_tokens_after: float | None
     risk: str
     undo: str
     expires_at: str
@@ -219,6 +222,7 @@ class IncidentTools:
 
 def shown_plan(plan: Plan, *, redact: Callable[[str], str]) -> PlanShown:
     """Return a plan as a tool shows it."""
+    per_token = token_prices(plan)
     return PlanShown(
         plan=plan.id,
         digest=plan.digest,
@@ -228,6 +232,8 @@ def shown_plan(plan: Plan, *, redact: Callable[[str], str]) -> PlanShown:
         takes_away=one_line(plan.takes_away, redact=redact),
         cost_before_usd_per_h=plan.cost_before_usd_per_h,
         cost_after_usd_per_h=plan.cost_after_usd_per_h,
+        usd_per_million_output_tokens_before=per_token[0],
+        usd_per_million_output_tokens_after=per_token[1],
         risk=plan.risk.value,
         undo=one_line(plan.undo, redact=redact),
         expires_at=plan.expires_at.isoformat(),

@@ -76,7 +76,7 @@ class Arithmetic:
         figure = ProofFigure(name="Container memory", value="enough", source="computed")
         return ContainerFit(fits=(config.memory_mib or 0) >= self._enough_mib, sentence="computed", figures=(figure,))
 
-    def cost_usd_per_h(self, config: ServingConfig) -> float | None:
+    def cost_usd_per_h(self, service: str, config: ServingConfig) -> float | None:
         return 1.42
 
     def decode_tokens_per_s(self, service: str, config: ServingConfig) -> float | None:

@@ -41,7 +41,7 @@ class Priced:
     def __getattr__(self, name):
         return getattr(self.inner, name)
 
-    def cost_usd_per_h(self, _config):
+    def cost_usd_per_h(self, _service, _config):
         return 0.75
 
 

@@ -28,7 +28,7 @@ BY_ADA = {"who": "ada@example.com", "channel": Channel.CONSOLE, "verified": True
 class Priced(Arithmetic):
     """Prices of an instance's hour by accelerator."""
 
-    def cost_usd_per_h(self, config):
+    def cost_usd_per_h(self, _service, config):
         return {"nvidia-l4": L4, "nvidia-h100-80gb": H100}.get(config.accelerator)
 
 

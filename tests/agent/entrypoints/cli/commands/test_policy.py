@@ -189,7 +189,7 @@ def test_where_nobody_is_named_only_a_machine_of_ones_own_has_an_operator():
 SERVICE = "gemma4-26b-qat-l4"
 LIMITED = """
 changes_per_hour = 1
-budget_usd_per_h = 5
+budget_usd_per_h = 4
 [[approvers]]
 name = "Ada"
 email = "ada@example.com"
@@ -240,7 +240,7 @@ def test_a_plan_and_its_request_are_explained_as_they_stand(machine):
     assert {answer for answer, _ in found.values()} == {"ok", "needs"}
     assert found["limits"][1] == "1 an hour over all; none made"
     assert found["proof"] == ("ok", "it is proved to fit")
-    assert found["budget"] == ("ok", "5.00 USD/h over all; kept now; looked at again before it is applied")
+    assert found["budget"] == ("ok", "4.00 USD/h over all; kept now; looked at again before it is applied")
 
 
 def test_a_plan_that_cannot_be_answered_any_more_is_refused(machine):
@@ -277,7 +277,7 @@ def test_a_file_about_a_watched_service_is_proved_and_priced_at_once(machine, tm
     assert found["proof"][0] == "ok"
     assert found["budget"] == (
         "refused",
-        "all watched services would cost 5.68 USD/h with it, and the budget is 5.00 USD/h",
+        "all watched services would cost 4.19 USD/h with it, and the budget is 4.00 USD/h",
     )
 
 

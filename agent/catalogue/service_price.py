@@ -1,0 +1,73 @@
+"""What a watched service runs on, and what an hour of one instance costs there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from agent.core.service.services import Service
+from agent.core.service.serving import ServingConfig
+from agent.fit.speed.price import Shape, find_shapes
+
+MIB = 2**20
+RENTED_ON = {"cloud_run": "cloud_run", "container_apps": "container_apps", "ec2": "ec2", "tpu_vm": "tpu_vm"}
+PRICED_AS = {**RENTED_ON, "kubernetes": "gke"}
+"""Whose prices a platform has. A host of one's own has none, and a cluster elsewhere says its own in services.toml."""
+
+
+def running_shape(service: Service, config: ServingConfig, shapes: Sequence[Shape]) -> Shape | None:
+    """Return the rented shape of a configuration, at the price of its own CPUs and memory; None where nobody knows.
+
+    Args:
+        service: Where it runs; its own price wins.
+        config: Devices, CPUs and memory.
+        shapes: The price table.
+    """
+    if config.accelerator is None:
+        return None
+    platform, told = PRICED_AS.get(service.platform), service.usd_per_h
+    rented = find_shapes(shapes, config.accelerator, config.accelerator_count, platform=platform)
+    found = None if platform is None else _nearest(rented, config)
+    if found is None:
+        return None if told is None else _unlisted(service, config, told)
+    memory = None if config.memory_mib is None else config.memory_mib * MIB
+    return replace(
+        found,
+        usd_per_h=found.priced(vcpus=config.cpu, memory_bytes=memory) if told is None else told,
+        source=found.source if told is None else "services.toml",
+        vcpus=found.vcpus if config.cpu is None else int(config.cpu),
+        memory_bytes=found.memory_bytes if memory is None else memory,
+    )
+
+
+def usual_size(service: Service, accelerator: str, shapes: Sequence[Shape]) -> tuple[float, int] | None:
+    """Return the CPUs and MiB that an accelerator is usually rented with where a service runs; None if unknown."""
+    platform = RENTED_ON.get(service.platform)
+    rented = find_shapes(shapes, accelerator, service.accelerator_count, platform=platform)
+    shape = next((s for s in rented if s.count == service.accelerator_count and s.vcpus and s.memory_bytes), None)
+    return (float(shape.vcpus), shape.memory_bytes // MIB) if shape is not None and platform is not None else None
+
+
+def _nearest(shapes: Sequence[Shape], config: ServingConfig) -> Shape | None:
+    """The shape with exactly these devices and the nearest memory; the usual one where nobody says how much."""
+    exact = [shape for shape in shapes if shape.count == config.accelerator_count]
+    if config.memory_mib is None:
+        return next(iter(exact), None)
+    wanted = config.memory_mib * MIB
+    return min(exact, key=lambda shape: abs(shape.memory_bytes - wanted), default=None)
+
+
+def _unlisted(service: Service, config: ServingConfig, usd_per_h: float) -> Shape:
+    return Shape(
+        name=service.name,
+        platform=service.platform,
+        accelerator=config.accelerator or "",
+        count=config.accelerator_count,
+        vcpus=int(config.cpu or 0),
+        memory_bytes=(config.memory_mib or 0) * MIB,
+        usd_per_h=usd_per_h,
+        sleeps=False,
+        region=service.location or "",
+        as_of="",
+        source="services.toml",
+    )
