@@ -97,6 +97,12 @@ _.x  # of a part of the memory bar, for its template
 # read by AI clients: fields of results, prompts by name; called by the MCP library
 _.fits_now
 _.usd_per_million_output_tokens
+_.usd_per_million_output_tokens_with_idle
+_.requests_at_once
+_.meets_needs
+_.price_is_old
+_.usd_per_million_output_tokens_before
+_.usd_per_million_output_tokens_after
 _.scales_to_zero
 _.next_offset
 _.decided_by
