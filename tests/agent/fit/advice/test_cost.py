@@ -72,7 +72,7 @@ def test_another_size_is_a_greater_loss_than_another_way_to_store():
 
 def test_a_price_is_that_of_the_platform_and_unknown_where_nobody_rents_it():
     assert cost(made(), platform="ec2").price_source.startswith("ec2-g6.xlarge")
-    assert cost(made(), platform="tpu_vm").usd_per_h is None  # one L4 is not in the table there
+    assert cost(made(), platform="tpu_vm").usd_per_h is None  # no L4 is rented there
     here = made(accelerator="nvidia-rtx-4090")
     assert (cost(here).usd_per_h, cost(here).usd_per_million_tokens, cost(here).price_source) == (None, None, "")
 
