@@ -69,3 +69,24 @@ def test_ingest_loads_no_stage(tmp_path):
     assert (status, said) == (200, "accepted 1\n")
     assert loaded({*NOT_INTAKE, "agent.stages.signal_to_incident"}, modules) <= {"agent.stages.signal_to_incident"}
     assert loaded(HEAVY, modules) == set()
+
+
+NOT_LISTED = {
+    *("structlog", "rich.table"),
+    *(f"agent.{name}" for name in ("app", "catalogue", "failures", "stages", "presentation", "core.incident")),
+}
+TOOLS = """
+import json, sys
+from agent.entrypoints.mcp.open_tools import open_tools
+from agent.entrypoints.mcp.server import build_server
+build_server(open_tools(), version="0")
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+@pytest.mark.slow
+def test_the_list_of_tools_loads_nothing_that_only_a_call_needs():
+    """A client of the MCP server waits for the list (P15)."""
+    pytest.importorskip("mcp")
+    ran = subprocess.run([sys.executable, "-c", TOOLS], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert loaded(NOT_LISTED, json.loads(ran.stdout)) == set()

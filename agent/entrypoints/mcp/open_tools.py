@@ -1,18 +1,14 @@
-"""The tools of this installation: catalogues, services and the operator's client, each opened when first needed."""
+"""The tools of this installation: catalogues, services and the operator's client, each opened when first needed.
+
+What a tool works with is imported at its first call: a client waits for the list of tools (promise P15).
+"""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agent.app import google_capacity
-from agent.app.catalogues import matcher, read_capacity, redact, titles
-from agent.app.fit_answers import FitAnswers
-from agent.app.model_profiles import mounts, reader
-from agent.app.stores import machine_clock
-from agent.core.plan.action import Lifecycle
-from agent.core.planning.creation import creation
 from agent.entrypoints.mcp.server import OperatorTools
 from agent.entrypoints.mcp.sign_in import bearer, bearer_token
 from agent.entrypoints.mcp.tools.capacity_tools import CapacityTools
@@ -23,10 +19,16 @@ from agent.entrypoints.mcp.tools.model_tools import ModelTools
 from agent.entrypoints.mcp.tools.proposal_tools import ProposalTools
 from agent.entrypoints.mcp.tools.server_tools import ServerTools
 from agent.entrypoints.mcp.tools.service_tools import ServiceTools
-from agent.entrypoints.operator_client.protocol import AskedChange, OperatorClient, now
-from agent.settings import Settings, read_settings
 
 if TYPE_CHECKING:
+    from agent.app.fit_answers import FitAnswers
+    from agent.core.change.asked_settings import ShapeOf
+    from agent.core.plan.action import Lifecycle
+    from agent.entrypoints.operator_client.protocol import AskedChange, OperatorClient
+    from agent.failures.match.matcher import Matcher
+    from agent.ports.queued_resources import QueuedResources
+    from agent.ports.quotas import Quotas
+    from agent.settings import Settings
     from agent.stages.preview_change import ChangePreview
 
 T = TypeVar("T")
@@ -34,63 +36,117 @@ T = TypeVar("T")
 
 def open_tools() -> OperatorTools:
     """Return every tool, over the settings of this process; nothing is opened before a tool needs it."""
-    settings = _once(read_settings)
+    settings = _once(_settings)
     services = _once(lambda: open_live_services(settings()))
     client = _once(_client)
     return OperatorTools(
-        fit=FitTools(FitAnswers.open),
+        fit=FitTools(_fit_answers),
         models=_model_tools(settings),
-        services=ServiceTools(services, redact=redact),
-        servers=ServerTools(services, redact=redact),
+        services=ServiceTools(services, redact=_redact),
+        servers=ServerTools(services, redact=_redact),
         capacity=CapacityTools(
-            lambda: google_capacity.open_quotas(machine_clock()),
-            google_capacity.open_queued_resources,
-            project=lambda named: _project(services(), named),
-            redact=redact,
+            _quotas, _queued_resources, project=lambda named: _project(services(), named), redact=_redact
         ),
         incidents=IncidentTools(
             client,
-            matcher=matcher,
-            titles=titles,
+            matcher=_matcher,
+            titles=_titles,
             entries=lambda query, hours: _entries(services(), query, hours),
-            redact=redact,
+            redact=_redact,
         ),
         proposals=ProposalTools(
             client,
             preview=_preview,
-            shape_of=lambda service: partial(read_capacity(services().services).usual_shape, service),
+            shape_of=lambda service: _shape_of(services(), service),
             create=lambda service: _creation(services(), service),
             resumes_with=lambda service: _resumes_with(services(), service),
             bearer=bearer,
             decide_url=lambda: settings().decide_url or settings().public_url,
-            redact=redact,
+            redact=_redact,
             local=lambda: settings().embedded and settings().decide_url is None,
         ),
-        redact=redact,
+        redact=_redact,
     )
 
 
-def _client() -> OperatorClient:
+def _settings() -> "Settings":
+    from agent.settings import read_settings
+
+    return read_settings()
+
+
+def _fit_answers() -> "FitAnswers":
+    from agent.app.fit_answers import FitAnswers
+
+    return FitAnswers.open()
+
+
+def _redact(text: str) -> str:
+    from agent.app.catalogues import redact
+
+    return redact(text)
+
+
+def _matcher() -> "Matcher":
+    from agent.app.catalogues import matcher
+
+    return matcher()
+
+
+def _titles() -> dict[str, str]:
+    from agent.app.catalogues import titles
+
+    return titles()
+
+
+def _quotas() -> "Quotas":
+    from agent.app.google_capacity import open_quotas
+    from agent.app.stores import machine_clock
+
+    return open_quotas(machine_clock())
+
+
+def _queued_resources() -> "QueuedResources":
+    from agent.app.google_capacity import open_queued_resources
+
+    return open_queued_resources()
+
+
+def _client() -> "OperatorClient":
     from agent.entrypoints.operator_client.local import open_operator_client
 
     return open_operator_client(bearer_token)
 
 
-def _preview(asked: AskedChange) -> "ChangePreview":
+def _preview(asked: "AskedChange") -> "ChangePreview":
     from agent.entrypoints.operator_client.local import preview_with_own_credentials
 
     return preview_with_own_credentials(asked)
 
 
-def _model_tools(settings: Callable[[], Settings]) -> ModelTools:
-    return ModelTools(
-        FitAnswers.open,
-        settings=settings,
-        folders=google_capacity.folders_of,
-        mounted=lambda path: mounts(settings())(path),  # noqa: PLW0108 - the settings are read when it is asked
-        read=lambda *checkpoint: reader(settings())(*checkpoint),  # noqa: PLW0108
-        redact=redact,
-    )
+def _model_tools(settings: "Callable[[], Settings]") -> ModelTools:
+    def folders(bucket: str, folder: str) -> Sequence[str]:
+        from agent.app.google_capacity import folders_of
+
+        return folders_of(bucket, folder)
+
+    def mounted(path: str) -> str | None:
+        from agent.app.model_profiles import mounts
+
+        return mounts(settings())(path)
+
+    def read(*checkpoint: Any) -> Any:
+        from agent.app.model_profiles import reader
+
+        return reader(settings())(*checkpoint)
+
+    return ModelTools(_fit_answers, settings=settings, folders=folders, mounted=mounted, read=read, redact=_redact)
+
+
+def _shape_of(services: LiveServices, service: str) -> "ShapeOf":
+    from agent.app.catalogues import read_capacity
+
+    return partial(read_capacity(services.services).usual_shape, service)
 
 
 def _once(make: Callable[[], T]) -> Callable[[], T]:
@@ -105,17 +161,22 @@ def _once(make: Callable[[], T]) -> Callable[[], T]:
 
 
 def _project(services: LiveServices, named: str | None) -> str:
+    from agent.app.google_capacity import named_project
+
     watched = [service.project for service in services.services.services if service.project]
-    return google_capacity.named_project(services.settings, named, watched)
+    return named_project(services.settings, named, watched)
 
 
 def _entries(services: LiveServices, query: str, hours: float) -> Iterator[dict[str, Any]]:
     from agent.app.runtime_environment import cloud_log_entries
+    from agent.entrypoints.operator_client.protocol import now
 
     return cloud_log_entries(services.settings, query, after=now() - timedelta(hours=hours))
 
 
-def _creation(services: LiveServices, service: str) -> Lifecycle:
+def _creation(services: LiveServices, service: str) -> "Lifecycle":
+    from agent.core.planning.creation import creation
+
     return creation(services.services.service(service), services.fits)
 
 

@@ -9,9 +9,6 @@ from mcp.server.mcpserver.exceptions import ResourceError, ToolError
 from pydantic import BaseModel
 from pydantic_core import to_json
 
-from agent.app.catalogues import failures
-from agent.catalogue.load_fit import load_fit_catalogue
-from agent.catalogue.load_platforms import load_platform_catalogue
 from agent.entrypoints.mcp.tools.incident_tools import IncidentTools
 from agent.entrypoints.mcp.tools.result import answered, page_of
 from agent.entrypoints.mcp.tools.service_tools import ServiceTools
@@ -86,6 +83,10 @@ def catalogue_page(name: str, offset: int) -> dict[str, Any]:
 
 @cache
 def _catalogues() -> dict[str, Sequence[dict[str, Any]]]:
+    from agent.app.catalogues import failures
+    from agent.catalogue.load_fit import load_fit_catalogue
+    from agent.catalogue.load_platforms import load_platform_catalogue
+
     known = load_fit_catalogue()
     accelerators = {facts.name: facts for facts in known.accelerators.values()}
     return {

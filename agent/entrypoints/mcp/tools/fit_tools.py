@@ -3,19 +3,16 @@
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import Field
 
-from agent.app.fit_answers import FitAnswers
 from agent.entrypoints.mcp.tools.result import Result
-from agent.entrypoints.operator_client.protocol import now
 from agent.errors import InputRejected
-from agent.fit.advice.advice import Demand
-from agent.fit.cost.answer import row_json
-from agent.fit.cost.load import Load
 from agent.fit.question import ARGUMENTS, Question, question_from
-from agent.fit.speed.startup import probe_budget, startup_time
+
+if TYPE_CHECKING:
+    from agent.app.fit_answers import FitAnswers
 
 Model = Annotated[
     str,
@@ -136,7 +133,7 @@ class FitTools:
         open_answers: Reads the catalogues and added profiles; called per question, so that an added model is known.
     """
 
-    def __init__(self, open_answers: Callable[[], FitAnswers]) -> None:
+    def __init__(self, open_answers: "Callable[[], FitAnswers]") -> None:
         self._open = open_answers
 
     @asks
@@ -148,6 +145,8 @@ class FitTools:
     @asks
     def advise(self, question: Question, *, top: Annotated[int, Field(ge=1, le=10)] = 5) -> AdviceResult:
         """Rank the changes that make a model fit, each with what it takes away, its proof and its price."""
+        from agent.fit.advice.advice import Demand
+
         advice = self._open().advise(question, Demand(needs=question.needs)).top(top).to_json()
         kept = ("rank", "reach", "changes", "model", "accelerator", "count", "flags", "cost", "note", "loses", "proof")
         options = [{key: option[key] for key in kept} for option in advice["options"]]
@@ -164,6 +163,7 @@ class FitTools:
     ) -> ProbeResult:
         """Say how long a start may take and the startup probe that waits for it, inside the platform's limits."""
         from agent.catalogue.load_platforms import load_platform_catalogue
+        from agent.fit.speed.startup import probe_budget, startup_time
 
         platforms = load_platform_catalogue()
         limits = platforms.probe_limits.get(platform)
@@ -209,6 +209,9 @@ class FitTools:
     ) -> CostResult:
         """Price an hour, a month and a million output tokens at a load, per platform that rents the accelerator."""
         from agent.app.cost_answers import CostAnswers
+        from agent.entrypoints.operator_client.protocol import now
+        from agent.fit.cost.answer import row_json
+        from agent.fit.cost.load import Load
 
         load = Load(busy=busy, requests=requests, min_instances=min_instances, wakes_per_day=wakes_per_day)
         answers, today = self._open(), now().date()

@@ -2,24 +2,18 @@
 
 from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from agent.core.incident.incident import Incident
-from agent.core.intake.classify_text import classify_text
-from agent.core.plan.plan import Plan
 from agent.entrypoints.mcp.tools.result import PAGE_BYTES, Result, Untrusted, one_line, page_of, untrusted
-from agent.entrypoints.operator_client.protocol import OperatorClient, now
 from agent.errors import InputRejected
-from agent.failures.match.matcher import Matcher
-from agent.failures.text.entry_text import entry_lines
-from agent.ports.store import Query
-from agent.presentation.plan_cost import token_prices
-from agent.presentation.plan_title import plan_title
-from agent.presentation.proof_text import proof_text
-from agent.presentation.standing import standing
-from agent.presentation.terminal_text import headline, lines
+
+if TYPE_CHECKING:
+    from agent.core.incident.incident import Incident
+    from agent.core.plan.plan import Plan
+    from agent.entrypoints.operator_client.protocol import OperatorClient
+    from agent.failures.match.matcher import Matcher
 
 IncidentId = Annotated[str, Field(max_length=128, description="as list_incidents gives it")]
 Offset = Annotated[int, Field(ge=0, description="next_offset of the page before")]
@@ -111,9 +105,9 @@ class IncidentTools:
 
     def __init__(
         self,
-        client: Callable[[], OperatorClient],
+        client: "Callable[[], OperatorClient]",
         *,
-        matcher: Callable[[], Matcher],
+        matcher: "Callable[[], Matcher]",
         titles: Callable[[], dict[str, str]],
         entries: Callable[[str, float], Iterable[dict[str, Any]]],
         redact: Callable[[str], str],
@@ -130,6 +124,8 @@ class IncidentTools:
         platform: Annotated[str | None, Field(max_length=40, description="such as cloud_run or kubernetes")] = None,
     ) -> Diagnosed:
         """Say what broke from log text or a Cloud Logging query: class, decisive lines, numbers, and what to do."""
+        from agent.core.intake.classify_text import classify_text
+
         if bool(log.strip()) == bool(query.strip()):
             why = "the log is empty, and no query was given" if not query.strip() else "a log and a query were given"
             raise InputRejected("nothing was diagnosed", why=why, hint="give the lines that you have, or a query")
@@ -148,6 +144,8 @@ class IncidentTools:
         )
 
     def _queried(self, query: str, hours: float) -> str:
+        from agent.failures.text.entry_text import entry_lines
+
         lines = (line for entry in self._entries(query, hours) for line in entry_lines(entry))
         text = "\n".join(islice(lines, _QUERIED))
         if not text.strip():
@@ -166,6 +164,8 @@ class IncidentTools:
         offset: Offset = 0,
     ) -> IncidentList:
         """List incidents and requested changes, newest first."""
+        from agent.ports.store import Query
+
         found = self._client().incidents(Query(service=service, open_only=open_only, limit=_LISTED))
         rows, following = page_of([self._row(incident) for incident in found], offset=offset)
         note = f"only the newest {_LISTED} are listed" if len(found) == _LISTED else ""
@@ -173,6 +173,9 @@ class IncidentTools:
 
     def show_incident(self, incident_id: IncidentId, evidence_offset: Offset = 0) -> IncidentShown:
         """Show one incident: where it stands, its root cause with evidence, its plan and its timeline."""
+        from agent.entrypoints.operator_client.protocol import now
+        from agent.presentation.standing import standing
+
         client = self._client()
         incident = client.incident(incident_id)
         diagnosis = incident.diagnosis
@@ -205,10 +208,16 @@ class IncidentTools:
 
     def incident_report(self, incident_id: IncidentId, offset: Offset = 0) -> Untrusted:
         """Report an incident as text: status, diagnosis, signals, plan and measurements, page by page."""
+        from agent.entrypoints.operator_client.protocol import now
+        from agent.presentation.terminal_text import lines
+
         incident = self._client().incident(incident_id)
         return untrusted(list(lines(incident, now=now())), redact=self._redact, offset=offset)
 
-    def _row(self, incident: Incident) -> IncidentRow:
+    def _row(self, incident: "Incident") -> IncidentRow:
+        from agent.entrypoints.operator_client.protocol import now
+        from agent.presentation.terminal_text import headline
+
         return IncidentRow(
             id=incident.id,
             service=incident.service,
@@ -220,8 +229,12 @@ class IncidentTools:
         )
 
 
-def shown_plan(plan: Plan, *, redact: Callable[[str], str]) -> PlanShown:
+def shown_plan(plan: "Plan", *, redact: Callable[[str], str]) -> PlanShown:
     """Return a plan as a tool shows it."""
+    from agent.presentation.plan_cost import token_prices
+    from agent.presentation.plan_title import plan_title
+    from agent.presentation.proof_text import proof_text
+
     per_token = token_prices(plan)
     return PlanShown(
         plan=plan.id,

@@ -1,21 +1,21 @@
 """The watched services with the way to each: described, logged and asked with the credentials of whoever runs this."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agent.app.catalogues import read_capacity, read_services
-from agent.app.stores import machine_clock
-from agent.core.plan.capacity import Capacity
-from agent.core.service.services import Services
-from agent.core.service.serving import Live
 from agent.errors import InputRejected
-from agent.ports.clock import Clock
-from agent.ports.logs import InstanceLog
-from agent.ports.platform import Platform
-from agent.settings import Settings
 
 if TYPE_CHECKING:
     from agent.app.runtime_environment import RuntimeEnvironment
+    from agent.core.plan.capacity import Capacity
+    from agent.core.service.services import Services
+    from agent.core.service.serving import Live
+    from agent.ports.clock import Clock
+    from agent.ports.logs import InstanceLog
+    from agent.ports.platform import Platform
+    from agent.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class LiveServices:
 
     settings: Settings
     services: Services
-    environment: "RuntimeEnvironment | None"
+    environment: RuntimeEnvironment | None
     fits: Capacity
     clock: Clock
 
@@ -91,7 +91,9 @@ def open_live_services(settings: Settings) -> LiveServices:
         SreError: The settings do not make them.
     """
     from agent.app import build_app
+    from agent.app.catalogues import read_capacity, read_services
     from agent.app.runtime_environment import open_environment
+    from agent.app.stores import machine_clock
     from agent.entrypoints.telemetry import configure_log
 
     configure_log(as_json=True, quiet=True)

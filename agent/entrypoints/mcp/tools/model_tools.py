@@ -3,20 +3,22 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from mcp.server.mcpserver import Context
 from pydantic import Field
 
-from agent.app.fit_answers import FitAnswers
-from agent.app.model_profiles import ReadCheckpoint, described, known_models, name_of
 from agent.entrypoints.mcp.tools.fit_tools import Model
 from agent.entrypoints.mcp.tools.progress import Progress
 from agent.entrypoints.mcp.tools.result import Result, one_line
 from agent.errors import InputRejected, SreError
-from agent.fit.model_and_hardware import ModelFacts
 from agent.fit.question import ARGUMENTS, question_from
-from agent.settings import Settings
+
+if TYPE_CHECKING:
+    from agent.app.fit_answers import FitAnswers
+    from agent.app.model_profiles import ReadCheckpoint
+    from agent.fit.model_and_hardware import ModelFacts
+    from agent.settings import Settings
 
 Checkpoint = Annotated[
     str,
@@ -73,12 +75,12 @@ class ModelTools:
 
     def __init__(
         self,
-        open_answers: Callable[[], FitAnswers],
+        open_answers: "Callable[[], FitAnswers]",
         *,
-        settings: Callable[[], Settings],
+        settings: "Callable[[], Settings]",
         folders: Callable[[str, str], Sequence[str]],
         mounted: Callable[[str], str | None],
-        read: ReadCheckpoint,
+        read: "ReadCheckpoint",
         redact: Callable[[str], str],
     ) -> None:
         self._open, self._settings = open_answers, settings
@@ -93,6 +95,8 @@ class ModelTools:
         offset: Page = 0,
     ) -> ModelList:
         """List known models, or the checkpoints of a bucket or folder, each with whether it fits the accelerator."""
+        from agent.app.model_profiles import known_models
+
         answers = self._open()
         if accelerator is not None:
             answers.catalogue.accelerator(accelerator)  # one typing error is one error, not one for each row
@@ -109,20 +113,26 @@ class ModelTools:
 
     def model_details(self, model: Model) -> dict[str, Any]:
         """Describe what is known of a model: size, layers, quantisation, sources."""
+        from agent.app.model_profiles import described
+
         return described(self._open().find_model(model), None)
 
     def add_model(
         self, source: Checkpoint, name: Annotated[str | None, Field(max_length=100, pattern=r"^[\w.-]+$")] = None
     ) -> dict[str, Any]:
         """Read a checkpoint's configuration and headers and keep its profile here, so that fit knows the model."""
+        from agent.app.model_profiles import described, known_models, name_of
+
         known = known_models(self._open().catalogue.models, self._settings())
         profile = known.add(source, as_name=name or name_of(source))
         return described(profile.facts, profile)
 
     def _of_bucket(
-        self, answers: FitAnswers, source: str, accelerator: str | None, offset: int, progress: Progress
+        self, answers: "FitAnswers", source: str, accelerator: str | None, offset: int, progress: Progress
     ) -> ModelList:
         """Read the headers of the checkpoints of one page; what cannot be read is a row that says why."""
+        from agent.app.model_profiles import name_of
+
         place = source if source.startswith("gs://") else self._mounted(source)
         if place is None or not place.startswith("gs://"):
             raise InputRejected(
@@ -139,15 +149,15 @@ class ModelTools:
                 facts = self._read(each, name_of(each), answers.catalogue.models.entries).facts
                 rows.append(_row(replace(answers, find_model=partial(_always, facts)), facts, each, accelerator))
             except SreError as error:
-                rows.append(_unread(each, one_line(str(error), redact=self._redact)))
+                rows.append(_unread(name_of(each), each, one_line(str(error), redact=self._redact)))
         return ModelList(models=rows, next_offset=_following(places, offset, len(page)))
 
 
-def _always(facts: ModelFacts, _name: str) -> ModelFacts:
+def _always(facts: "ModelFacts", _name: str) -> "ModelFacts":
     return facts
 
 
-def _row(answers: FitAnswers, facts: ModelFacts, source: str, accelerator: str | None) -> ModelRow:
+def _row(answers: "FitAnswers", facts: "ModelFacts", source: str, accelerator: str | None) -> ModelRow:
     """One model with its verdict; a pair that cannot be computed is a row that says why."""
     fits: bool | None = None
     reason: str | None = None
@@ -168,10 +178,8 @@ def _row(answers: FitAnswers, facts: ModelFacts, source: str, accelerator: str |
     )
 
 
-def _unread(place: str, why: str) -> ModelRow:
-    return ModelRow(
-        name=name_of(place), size=None, quantisation=None, checkpoint_bytes=None, source=place, fits=None, reason=why
-    )
+def _unread(name: str, place: str, why: str) -> ModelRow:
+    return ModelRow(name=name, size=None, quantisation=None, checkpoint_bytes=None, source=place, fits=None, reason=why)
 
 
 def _following(rows: Sequence[Any], offset: int, shown: int) -> int | None:

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from mcp.server.mcpserver import Context
 from pydantic import Field
 
-from agent.core.change.asked_settings import AskedSettings, ShapeOf, actions_of
-from agent.core.decision.decision import Channel
-from agent.core.incident.incident import Incident
-from agent.core.plan.action import Action
 from agent.entrypoints.mcp.tools.incident_tools import PlanShown, shown_plan
 from agent.entrypoints.mcp.tools.result import Result
-from agent.entrypoints.operator_client.protocol import AskedChange, OperatorClient
 from agent.errors import InputRejected
 
 if TYPE_CHECKING:
+    from agent.core.change.asked_settings import ShapeOf
+    from agent.core.incident.incident import Incident
+    from agent.core.plan.action import Action
+    from agent.entrypoints.operator_client.protocol import AskedChange, OperatorClient
     from agent.stages.preview_change import ChangePreview
 
 ServiceName = Annotated[str, Field(max_length=63, description="as list_services gives it")]
@@ -66,11 +65,11 @@ class ProposalTools:
 
     def __init__(
         self,
-        client: Callable[[], OperatorClient],
+        client: "Callable[[], OperatorClient]",
         *,
         preview: "Callable[[AskedChange], ChangePreview]",
-        shape_of: Callable[[str], ShapeOf],
-        create: Callable[[str], Action],
+        shape_of: "Callable[[str], ShapeOf]",
+        create: "Callable[[str], Action]",
         resumes_with: Callable[[str], str],
         bearer: Callable[[], str | None],
         decide_url: Callable[[], str | None],
@@ -108,6 +107,8 @@ class ProposalTools:
         dry_run: Annotated[bool, Field(description="work it out and store nothing")] = False,
     ) -> Proposed:
         """Propose a change of a service; a person approves or rejects it elsewhere. Flags are NAME=VALUE."""
+        from agent.core.change.asked_settings import AskedSettings, actions_of
+
         words = AskedSettings(
             set_flag=tuple(set_flag),
             unset_flag=tuple(unset_flag),
@@ -135,6 +136,8 @@ class ProposalTools:
         dry_run: Annotated[bool, Field(description="work it out and store nothing")] = False,
     ) -> Proposed:
         """Propose to create, start, stop or delete one named service; a person approves or rejects it elsewhere."""
+        from agent.core.change.asked_settings import AskedSettings, actions_of
+
         if operation == "create":
             if scale or confirm:
                 why = "services.toml says how many instances a new service has, and a creation needs no confirmation"
@@ -149,12 +152,15 @@ class ProposalTools:
         self,
         service: str,
         why: str,
-        actions: tuple[Action, ...],
+        actions: "tuple[Action, ...]",
         context: Any,
         *,
         supersede: bool = False,
         dry_run: bool,
     ) -> Proposed:
+        from agent.core.decision.decision import Channel
+        from agent.entrypoints.operator_client.protocol import AskedChange
+
         asked = AskedChange(service=service, actions=actions, why=why, supersede=supersede, channel=Channel.MCP)
         if self._local():
             person = self._bearer()
@@ -168,7 +174,7 @@ class ProposalTools:
         plan = shown_plan(life.plan if life.plan is not None else preview.plan, redact=self._redact)
         return self._proposed(life, f"recorded; it is {life.phase.value}", plan, approvers)
 
-    def _proposed(self, life: Incident | None, status: str, plan: PlanShown, approvers: list[str]) -> Proposed:
+    def _proposed(self, life: "Incident | None", status: str, plan: PlanShown, approvers: list[str]) -> Proposed:
         note = "nothing was changed; a person decides. Look at it again with show_incident"
         if life is not None and life.plan is None:
             note += "; the plan shown is a preview, the plan to decide about is made by the running service"

@@ -1,17 +1,18 @@
 """Tools that ask a running server: a prompt, its metrics, one bounded completion. None of them starts an instance."""
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from mcp.server.mcpserver import Context
 from pydantic import Field
 
-from agent.core.service.metric_summary import metric_summary
 from agent.entrypoints.mcp.tools.live_services import LiveServices
 from agent.entrypoints.mcp.tools.progress import Progress
 from agent.entrypoints.mcp.tools.result import LINE, Result, Untrusted, untrusted
 from agent.entrypoints.mcp.tools.service_tools import ServiceName
-from agent.ports.model_server import Completion, ModelServer, asleep
+
+if TYPE_CHECKING:
+    from agent.ports.model_server import Completion, ModelServer
 
 Prompt = Annotated[str, Field(min_length=1, max_length=20_000, description="what the served model is asked")]
 MaxTokens = Annotated[int, Field(ge=1, le=1024, description="the most tokens of the answer")]
@@ -95,12 +96,16 @@ class ServerTools:
 
     def metrics(self, service: ServiceName) -> MetricsShown:
         """Show the vLLM metrics that matter of a service that runs: load, KV cache, tokens, latencies."""
+        from agent.core.service.metric_summary import metric_summary
+
         figures = metric_summary(self._server(service).metrics())
         rows = [MetricRow(name=f.name, value=f.value, unit=f.unit, series=f.series) for f in figures]
         return MetricsShown(service=service, metrics=rows)
 
     def verify_model_health(self, service: ServiceName) -> HealthShown:
         """Send one bounded completion to a service that runs, and read its token counter and speed."""
+        from agent.ports.model_server import asleep
+
         services = self._open()
         live, platform = services.live(service), services.platform_of(service)
         revision = live.latest_ready_revision or live.latest_created_revision
@@ -113,14 +118,14 @@ class ServerTools:
         says = untrusted([f"{m.check}: {m.says}" for m in measured], redact=self._redact)
         return HealthShown(service=live.service, revision=revision, measurements=rows, says=says)
 
-    def _server(self, service: str) -> ModelServer:
+    def _server(self, service: str) -> "ModelServer":
         return self._open().platform_of(service).server(service)
 
-    def _completed(self, service: str, prompt: str, context: Any, max_tokens: int) -> Completion:
+    def _completed(self, service: str, prompt: str, context: Any, max_tokens: int) -> "Completion":
         progress = Progress(context)
         return self._server(service).complete(prompt, max_tokens=max_tokens, on_text=progress.check)
 
-    def _shown(self, said: Completion) -> Untrusted:
+    def _shown(self, said: "Completion") -> Untrusted:
         lines = [piece for line in self._redact(said.text).split("\n") for piece in _pieces(line)]
         return untrusted(lines, redact=self._redact)
 
