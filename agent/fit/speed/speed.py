@@ -12,7 +12,8 @@ from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, Mode
 
 _MEMORY_SHARE: Final = (0.50, 0.92)
 """Share of the data sheet's bandwidth that decoding reaches: worst, best. Seen: 26B-A4B QAT on an L4 0.66 at 61.7
-tokens/s (2026-06), 12B QAT on an A100 0.42 at 98.7 tokens/s with its first token counted in."""
+tokens/s (2026-06), 12B QAT on an A100 0.42 at 98.7 tokens/s; neither counts the wait for its first token in
+(docs/seeds-checked.md). All recorded figures beside the prediction: `python benchmarks/decode_speed.py`."""
 
 _PCIE_SHARE: Final = (0.90, 1.10)
 """Around the measured rate of the catalogue. Seen on an L4: 14 GiB offloaded at 0.8 steps/s (12.0 GB/s), 5 GiB at 2.0
