@@ -116,6 +116,10 @@ catalogue_from  # a resource: the MCP SDK finds it by its decorator
 __signature__  # inspect reads it
 quantisation  # results of MCP tools: clients read their fields
 time_to_first_token_s
+ttft_p50_s
+ttft_p99_s
+itl_p50_s
+itl_p99_s
 
 # the values of a sweep: read by its report and by the cost of tokens
 _.GUIDELLM

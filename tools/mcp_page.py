@@ -29,8 +29,10 @@ query use the application default credentials of whoever runs the command, and o
 listed under `unknown`. These four have been run against stand-ins of the documented REST answers, not yet against a
 live account.
 
-**What is not there yet.** `start_sweep` and `sweep_result` come with load measurements; they are not listed until
-they can measure. `manage_queued_resource` of other agents deletes queued resources of other people: it is not offered.
+**Load measurements.** `sweep_result` shows a stored sweep by its name: a folder below `sweeps/` beside the store, or
+where the command runs (docs/sweep.md). No tool sends load; a sweep is started with `sre-agent sweep`.
+
+`manage_queued_resource` of other agents deletes queued resources of other people: it is not offered.
 
 ## Add it to a client
 

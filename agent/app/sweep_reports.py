@@ -3,16 +3,22 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from agent.adapters.load.sweep_folder import read_cells, read_requests, store_files
 from agent.app.catalogues import hide
 from agent.core.sweep.cell import Cell, RequestRow
+from agent.core.sweep.cells_file import CELLS_FILE
 from agent.core.sweep.findings import Findings, find
 from agent.core.sweep.target import Target
 from agent.errors import InputRejected
 from agent.presentation.sweep.report import SweepReport, sweep_report
 from agent.presentation.sweep.report_html import html_report
 from agent.presentation.sweep.report_markdown import PLOTS, markdown_report
+from agent.settings import Settings
+
+SWEEPS: Final = "sweeps"
+"""The folder of sweeps, beside the store and where a command runs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +57,15 @@ def read_sweep(folder: Path) -> StoredSweep:
         )
     rows = {cell.id: read_requests(folder, cell) for cell in cells}
     return StoredSweep(cells=tuple(Cell.model_validate_json(hide(cell.model_dump_json())) for cell in cells), rows=rows)
+
+
+def sweep_folders(settings: Settings) -> dict[str, Path]:
+    """Return the folders of stored sweeps by name: of this installation, and of the folder where the command runs."""
+    found: dict[str, Path] = {}
+    for place in (settings.state / SWEEPS, Path(SWEEPS)):
+        if place.is_dir():
+            found |= {path.name: path for path in sorted(place.iterdir()) if (path / CELLS_FILE).is_file()}
+    return found
 
 
 def write_report(folder: Path, target: Target | None = None) -> tuple[Path, ...]:

@@ -155,12 +155,20 @@ def limits_of(cell: Cell) -> tuple[Limit, ...]:
     found = []
     if known.max_num_seqs is not None:
         found.append(Limit(bound=Bound.MAX_NUM_SEQS, requests=known.max_num_seqs * engines))
-    if known.kv_tokens is not None:
-        held = known.kv_tokens * engines / cell.planned.context_tokens
+    held = _held(cell, engines)
+    if held is not None:
         found.append(Limit(bound=Bound.KV_CACHE, requests=round(held, 2)))
     if known.platform_concurrency is not None:
         found.append(Limit(bound=Bound.PLATFORM_CONCURRENCY, requests=known.platform_concurrency))
     return tuple(sorted(found, key=lambda limit: limit.requests))
+
+
+def _held(cell: Cell, engines: int) -> float | None:
+    """Requests that the KV cache holds: as computed, for with sliding windows it is no quotient of tokens."""
+    knee, tokens = cell.predicted.knee, cell.provenance.limits.kv_tokens
+    if knee is not None and cell.predicted.bound is Bound.KV_CACHE:
+        return float(knee)
+    return max(tokens * engines / cell.planned.context_tokens, knee or 0) if tokens is not None else None
 
 
 def _size(cell: Cell) -> tuple[int, int]:

@@ -19,8 +19,11 @@ from agent.entrypoints.mcp.tools.model_tools import ModelTools
 from agent.entrypoints.mcp.tools.proposal_tools import ProposalTools
 from agent.entrypoints.mcp.tools.server_tools import ServerTools
 from agent.entrypoints.mcp.tools.service_tools import ServiceTools
+from agent.entrypoints.mcp.tools.sweep_tools import SweepTools
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from agent.app.fit_answers import FitAnswers
     from agent.core.change.asked_settings import ShapeOf
     from agent.core.plan.action import Lifecycle
@@ -54,6 +57,7 @@ def open_tools() -> OperatorTools:
             entries=lambda query, hours: _entries(services(), query, hours),
             redact=_redact,
         ),
+        sweeps=SweepTools(lambda: _sweep_folders(settings()), redact=_redact),
         proposals=ProposalTools(
             client,
             preview=_preview,
@@ -110,6 +114,12 @@ def _queued_resources() -> "QueuedResources":
     from agent.app.google_capacity import open_queued_resources
 
     return open_queued_resources()
+
+
+def _sweep_folders(settings: "Settings") -> "dict[str, Path]":
+    from agent.app.sweep_reports import sweep_folders
+
+    return sweep_folders(settings)
 
 
 def _client() -> "OperatorClient":

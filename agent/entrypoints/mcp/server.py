@@ -22,6 +22,7 @@ from agent.entrypoints.mcp.tools.proposal_tools import ProposalTools
 from agent.entrypoints.mcp.tools.result import answered
 from agent.entrypoints.mcp.tools.server_tools import ServerTools
 from agent.entrypoints.mcp.tools.service_tools import ServiceTools
+from agent.entrypoints.mcp.tools.sweep_tools import SweepTools
 
 INSTRUCTIONS: Final = (
     "Operator tools for self-hosted LLM servers. Reads are free. Tools named propose_* record a request that a person "
@@ -75,6 +76,7 @@ class OperatorTools:
         servers: Tools that ask what runs.
         capacity: Tools about room for more.
         incidents: Tools about what broke.
+        sweeps: Tools about load measurements.
         proposals: Tools that record a request.
         redact: Takes secrets out of a text.
     """
@@ -85,6 +87,7 @@ class OperatorTools:
     servers: ServerTools
     capacity: CapacityTools
     incidents: IncidentTools
+    sweeps: SweepTools
     proposals: ProposalTools
     redact: Callable[[str], str]
 
@@ -114,6 +117,7 @@ class OperatorTools:
             (self.incidents.show_incident, LOOKS_UP),
             (self.incidents.incident_report, LOOKS_UP),
             (self.incidents.suggest_remediation, LOOKS_UP),
+            (self.sweeps.sweep_result, COMPUTES),
             (self.proposals.save_secret, COMPUTES),
             (self.proposals.propose_change, PROPOSES),
             (self.proposals.propose_lifecycle, PROPOSES),

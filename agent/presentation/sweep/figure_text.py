@@ -50,10 +50,8 @@ def limit_text(limit: Limit, made: Provenance, *, context_tokens: int) -> str:
     if limit.bound is Bound.MAX_NUM_SEQS:
         return f"--max-num-seqs {known.max_num_seqs}{times}"
     if limit.bound is Bound.KV_CACHE:
-        return (
-            f"the KV cache, {tokens_text(known.kv_tokens or 0)} tokens{times}, holds {limit.requests:.3g} requests of "
-            f"{tokens_text(context_tokens)} tokens"
-        )
+        size = f", {tokens_text(known.kv_tokens)} tokens{times}," if known.kv_tokens is not None else ""
+        return f"the KV cache{size} holds {limit.requests:.3g} requests of {tokens_text(context_tokens)} tokens"
     return f"concurrency of the platform, {limit.requests:g}"
 
 

@@ -44,6 +44,20 @@ def test_limits_count_every_instance_and_the_lowest_comes_first():
     ]
 
 
+@pytest.mark.parametrize(
+    ("knee", "bound", "held"),
+    [(12, Bound.KV_CACHE, 12), (14, Bound.MAX_NUM_SEQS, 14), (8, Bound.MAX_NUM_SEQS, 10), (None, Bound.UNKNOWN, 10)],
+)
+def test_what_the_cache_holds_is_what_was_computed_where_windows_slide(knee, bound, held):
+    """1,000 tokens are 10 requests of 100; where layers slide the arithmetic finds room for more."""
+    cell = Cell(
+        provenance=provenance(limits=Limits(kv_tokens=1000)), outcome=Outcome.DROPPED,
+        planned=PlannedCell(context_tokens=100, output_tokens=20, concurrency=1, requests=1),
+        predicted=Predicted(knee=knee, bound=bound),
+    )  # fmt: skip
+    assert [(limit.bound, limit.requests) for limit in limits_of(cell)] == [(Bound.KV_CACHE, held)]
+
+
 def test_the_best_setting_has_the_highest_throughput_of_those_that_meet_the_target():
     cells, rows = sweep_of(8)
     found = find(cells, rows, read_target("ttft_p99<100ms,itl_p99<50ms"))

@@ -40,6 +40,7 @@ READS = {
     "read_logs": {"service": SERVICE},
     "diagnose": {"log": "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."},
     "list_incidents": {},
+    "sweep_result": {"sweep": "chat"},
     "save_secret": {"name": "hf-token"},
 }
 
@@ -92,10 +93,10 @@ def test_an_incident_is_shown_with_its_plan_and_where_it_is_decided(asked):
     assert any(asked.id in line for line in report)
 
 
-# Issue 20's names, without those that come with load measurements: start_sweep and sweep_result
+# Issue 20's names, without start_sweep
 NAMED = """help list_services service_status deployment_config fit advise probe_budget estimate_cost verify_model_health
 query_with_stats query suggest_remediation add_model model_details metrics read_logs diagnose list_incidents
-show_incident incident_report check_quota list_models describe_capacity propose_change propose_lifecycle save_secret"""
+show_incident incident_report check_quota list_models describe_capacity sweep_result propose_change propose_lifecycle save_secret"""
 
 
 def annotations():
@@ -121,7 +122,7 @@ def test_annotations_are_on_every_tool_and_only_proposals_write():
 def test_what_says_that_it_reaches_nothing_opens_no_connection(asked, monkeypatch):
     """OpenWorldHint false, held against the sockets themselves."""
     closed = [name for name, marks in annotations().items() if not marks.open_world_hint]
-    assert sorted(closed) == ["help", "list_services", "save_secret"]
+    assert sorted(closed) == ["help", "list_services", "save_secret", "sweep_result"]
     tried = []
     for way in ("connect", "connect_ex", "sendto"):
         monkeypatch.setattr(socket.socket, way, lambda *args: tried.append(args))
