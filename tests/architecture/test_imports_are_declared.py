@@ -10,7 +10,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 CODE = sorted([*(ROOT / "agent").rglob("*.py"), *(ROOT / "functions").rglob("*.py")])
-GOOGLE = {
+NAMESPACES = {
+    "azure.core": "azure-core",
+    "azure.identity": "azure-identity",
+    "azure.mgmt.appcontainers": "azure-mgmt-appcontainers",
+    "azure.monitor.query": "azure-monitor-query",
     "google.api_core": "google-api-core",
     "google.auth": "google-auth",
     "google.oauth2": "google-auth",
@@ -21,7 +25,7 @@ GOOGLE = {
     "google.cloud.run_v2": "google-cloud-run",
     "google.protobuf": "protobuf",
 }
-"""Many distributions share this name, so each of its parts is listed."""
+"""Many distributions share these names, so each of their parts is listed."""
 NOT_IMPORTED = {
     "google-cloud-pubsub": "docs/adr/0017-publishing-without-googles-client.md",
     "tzdata": "docs/policy.md",  # zoneinfo finds it by itself where the system has no time zones
@@ -60,11 +64,11 @@ def imported(source: str) -> set[str]:
 
 def distribution(name: str) -> str:
     """Return the distribution that brings a module."""
-    if name.startswith("google."):
+    if name.startswith(("google.", "azure.")):
         parts = name.split(".")
-        known = next((p for n in (3, 2) if (p := ".".join(parts[:n])) in GOOGLE), None)
-        assert known is not None, f"{name}: say in GOOGLE which distribution brings it"
-        return GOOGLE[known]
+        known = next((p for n in (3, 2) if (p := ".".join(parts[:n])) in NAMESPACES), None)
+        assert known is not None, f"{name}: say in NAMESPACES which distribution brings it"
+        return NAMESPACES[known]
     return normal(brought_by()[name.partition(".")[0]][0])
 
 
@@ -85,7 +89,9 @@ def test_an_extra_is_imported_late_and_by_its_own_adapters() -> None:
     """Who does not install the extra can import everything but what speaks to that platform."""
     for path in CODE:
         top = {n for node in ast.parse(path.read_text()).body for n in _names(node)}
-        assert not {name for name in top if name.partition(".")[0] == "kubernetes"}, f"{path}: import it late"
+        assert not {name for name in top if name.partition(".")[0] in {"kubernetes", "azure"}}, (
+            f"{path}: import it late"
+        )
 
 
 def _names(node: ast.stmt) -> set[str]:

@@ -9,6 +9,7 @@ LOCKED = (
     "requirements.txt",
     "requirements-kubernetes.txt",
     "requirements-mcp.txt",
+    "requirements-azure.txt",
     "requirements-dev.txt",
     "requirements-audit.txt",
 )

@@ -1,0 +1,1 @@
+"""Azure: who we are there."""

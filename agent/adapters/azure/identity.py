@@ -1,0 +1,71 @@
+"""Who we are on Azure: a managed identity, a workload federation, Google's identity, or the operator's own sign-in."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from agent.errors import SettingsRejected
+
+AUDIENCE: Final = "api://AzureADTokenExchange"
+"""For whom an assertion of another identity provider is made; the same in every tenant."""
+
+
+def credential(federation: str | None, assertion: Callable[[str], str]) -> Any:
+    """Return a credential of ``azure-identity``; nothing is asked before its first token.
+
+    Args:
+        federation: ``TENANT/CLIENT`` of an Entra application that trusts our identity elsewhere; None takes what
+            this machine has: environment, workload identity, managed identity, or ``az login``.
+        assertion: Makes a token of that other identity for an audience.
+
+    Raises:
+        SettingsRejected: The extra is not installed.
+    """
+    _installed()
+    from azure.identity import ClientAssertionCredential, DefaultAzureCredential
+
+    if federation is None:
+        return DefaultAzureCredential(exclude_interactive_browser_credential=True)
+    tenant, _, client = federation.partition("/")
+    return ClientAssertionCredential(tenant, client, lambda: assertion(AUDIENCE))
+
+
+def container_apps_client(who: Any, subscription: str) -> Any:
+    """Return the official client of one subscription.
+
+    Args:
+        who: The credential.
+        subscription: Its id.
+
+    Raises:
+        SettingsRejected: The extra is not installed.
+    """
+    _installed()
+    from azure.mgmt.appcontainers import ContainerAppsAPIClient
+
+    return ContainerAppsAPIClient(who, subscription)
+
+
+def log_analytics_client(who: Any) -> Any:
+    """Return the official client of Log Analytics.
+
+    Args:
+        who: The credential.
+
+    Raises:
+        SettingsRejected: The extra is not installed.
+    """
+    _installed()
+    from azure.monitor.query import LogsQueryClient
+
+    return LogsQueryClient(who)
+
+
+def _installed() -> None:
+    try:
+        import azure.identity  # noqa: F401 - only looked for
+    except ImportError as error:
+        raise SettingsRejected(
+            "Azure cannot be reached",
+            why="the package 'azure-identity' is not installed",
+            hint="install the extra: pip install './WHEEL[azure]'",
+        ) from error
