@@ -23,6 +23,7 @@ from agent.core.plan.action import (
     SetProgressDeadline,
     SetScaling,
     SetStartupProbe,
+    SetTerminationGrace,
     applied,
 )
 from agent.core.plan.lifecycle import NOT_THERE, absent
@@ -30,6 +31,7 @@ from agent.core.service.serving import EnvVar, Probe, ServingConfig
 from agent.core.value import canonical
 from agent.errors import InputRejected, StateConflict
 from agent.ports.platform import LeaseOver, NotDeployed, Operation, Order, Platform, Restore
+from tests.contracts.arm_world import ArmWorld
 from tests.contracts.cloud_run_world import CloudRunWorld
 from tests.contracts.host_world import HostWorld
 from tests.contracts.kube_world import KubeWorld
@@ -84,6 +86,7 @@ class World:
     refused: Action = TOO_LONG
     stages: bool = True
     fails: str = "the container did not start"
+    forgets: bool = False  # the platform lists no operations, so its own name of one is lost with the answer
 
 
 def rehearsal(tmp_path: Path) -> World:
@@ -183,7 +186,39 @@ def kubernetes(request: pytest.FixtureRequest) -> World:
     )
 
 
-WORLDS = {"rehearsal": rehearsal, "cloud_run": cloud_run, "host": host}
+def container_apps(mode: str) -> Callable[[Path], World]:
+    """The official client over a real socket, against a stand-in of ARM; answers come from loopback."""
+
+    def made(tmp_path: Path) -> World:
+        config = CONFIG.with_(
+            accelerator="nvidia-a100-80gb",
+            concurrency=None,
+            startup_probe=Probe(kind="http", path="/health", port=8080, period_s=30, timeout_s=5, failure_threshold=28),
+        )
+        wire = ArmWorld(SERVICE, config, bad=("--max-model-len", "65536"), mode=mode)
+        return World(
+            platform=wire.open(),
+            wait=lambda: wire.watch.go(400),
+            again=wire.open,
+            close=wire.close,
+            config=config,
+            first="gemma--0000001",
+            more=(SetScaling(min_instances=1, max_instances=2), SetTerminationGrace(seconds=120)),
+            stages=mode == "Multiple",
+            fails="ContainerCrashing",
+            forgets=True,
+        )
+
+    return made
+
+
+WORLDS = {
+    "container_apps": container_apps("Single"),
+    "container_apps_multiple": container_apps("Multiple"),
+    "rehearsal": rehearsal,
+    "cloud_run": cloud_run,
+    "host": host,
+}
 KUBE = pytest.param("kubernetes", marks=pytest.mark.xdist_group("kube"))
 
 
@@ -216,6 +251,12 @@ def ended(world: World, operation: Operation) -> Operation:
     return world.platform.operation(operation.name)
 
 
+def name_of(world: World, operation: Operation | None) -> str:
+    """An operation's name, without the part that only the answer to the call tells where the platform lists none."""
+    assert operation is not None
+    return operation.name.partition("#")[2] if world.forgets else operation.name
+
+
 def test_describe_after_apply_equals_what_the_actions_say(world: World) -> None:
     """The platform makes of the actions what core makes of them, and touches nothing else."""
     actions = (
@@ -238,10 +279,10 @@ def test_the_same_order_twice_is_one_change(world: World) -> None:
     one = order(world)
     first = world.platform.apply(one)
     generation = world.platform.describe(SERVICE).generation
-    assert world.platform.apply(one).name == first.name
+    assert name_of(world, world.platform.apply(one)) == name_of(world, first)
     world.wait()
     again = world.platform.apply(one)
-    assert (again.name, again.done, again.ok) == (first.name, True, True)
+    assert (name_of(world, again), again.done, again.ok) == (name_of(world, first), True, True)
     assert world.platform.describe(SERVICE).generation == generation
     assert list(world.platform.describe(SERVICE).stamps.values()) == ["k1"]
 
@@ -271,7 +312,7 @@ def test_an_effect_is_found_by_its_stamp(world: World) -> None:
     started = world.platform.apply(order(world))
     found = world.again().find(SERVICE, "k1")
     assert found is not None
-    assert found.name == started.name
+    assert name_of(world, found) == name_of(world, started)
     assert world.again().describe(SERVICE).stamps == {"gemma-sre-k1": "k1"}
 
 
@@ -319,7 +360,7 @@ def test_restore_puts_the_prior_template_back_byte_by_byte(world: World) -> None
         lease_end=HELD,
     )
     first = world.platform.restore(undo)
-    assert world.platform.restore(undo).name == first.name
+    assert name_of(world, world.platform.restore(undo)) == name_of(world, first)
     assert ended(world, first).ok is True
     after = world.platform.describe(SERVICE)
     assert world.platform.restored(SERVICE, template=before.template, traffic=traffic)
@@ -369,10 +410,8 @@ def test_a_staged_revision_gets_no_traffic_until_the_shift(world: World) -> None
     assert {t.revision for t in live.traffic if t.percent} == {world.first}
     first = world.platform.shift(SERVICE, revision="gemma-sre-k1", etag=live.etag, effect_key="s1", lease_end=HELD)
     world.wait()
-    assert (
-        world.platform.shift(SERVICE, revision="gemma-sre-k1", etag=live.etag, effect_key="s1", lease_end=HELD).name
-        == first.name
-    )
+    again = world.platform.shift(SERVICE, revision="gemma-sre-k1", etag=live.etag, effect_key="s1", lease_end=HELD)
+    assert name_of(world, again) == name_of(world, first)
     live = world.platform.describe(SERVICE)
     serving = {t.revision or live.latest_ready_revision for t in live.traffic if t.percent}
     assert serving == {"gemma-sre-k1"}
@@ -464,10 +503,10 @@ def test_a_stopped_service_serves_nothing_and_is_stopped_once(world: World, acti
     assert live.config == applied(before.config, (action,))
     assert (live.ready, live.reconciling) == (False, False)
     assert live.resumes_with == (before.config.min_instances, before.config.max_instances)
-    assert world.platform.apply(one).name == first.name
+    assert name_of(world, world.platform.apply(one)) == name_of(world, first)
     found = world.again().find(SERVICE, "k1")
     assert found is not None
-    assert (found.name, found.ok) == (first.name, True)
+    assert (name_of(world, found), found.ok) == (name_of(world, first), True)
     assert world.platform.describe(SERVICE).generation == live.generation
     assert before.uid == live.uid
 
@@ -505,7 +544,7 @@ def test_a_stop_is_undone_and_a_start_too(world: World) -> None:
     assert world.platform.describe(SERVICE).config == before.config
     again = restore_of(world, stopped.template, traffic).with_(effect_key="u2", revision="gemma-sre-u2")
     first = world.platform.restore(again)
-    assert world.platform.restore(again).name == first.name
+    assert name_of(world, world.platform.restore(again)) == name_of(world, first)
     assert ended(world, first).ok is True
     assert world.platform.restored(SERVICE, template=stopped.template, traffic=traffic)
     assert world.platform.describe(SERVICE).config == stopped.config
@@ -536,7 +575,7 @@ def test_a_service_is_created_once_with_the_stamp_of_its_effect(world: World) ->
     world.platform.validate(one)
     assert is_gone(world)
     first = world.platform.apply(one)
-    assert world.platform.apply(one).name == first.name
+    assert name_of(world, world.platform.apply(one)) == name_of(world, first)
     assert ended(world, first).ok is True
     live = world.platform.describe(SERVICE)
     assert live.config == applied(NO_SERVICE, (creation,))

@@ -1,0 +1,1 @@
+"""Azure Container Apps as a platform: revisions, workload profiles, traffic weights."""

@@ -1,0 +1,195 @@
+"""A container app changed by typed actions: only what they name, and refused by name where that cannot be done."""
+
+import copy
+from typing import Final
+
+from agent.adapters.platform.container_apps.app_ref import Json, Seen
+from agent.adapters.platform.container_apps.describe import config_of, probe_of_kind, read_config, server_of
+from agent.adapters.platform.server_flags import flag_without_effect
+from agent.core.plan.action import (
+    Action,
+    SetAccelerator,
+    SetConcurrency,
+    SetProgressDeadline,
+    SetStrategy,
+    SetTerminationGrace,
+    SetVolumeOptions,
+    applied,
+)
+from agent.core.service.serving import EnvVar, Probe, ServingConfig
+from agent.errors import InputRejected
+
+# ContainerAppProbe of azure-mgmt-appcontainers 5.1.0, and for the threshold ContainerAppProbeFailureThresholdOutOfRange
+# ('1','30') of hashicorp/terraform-provider-azurerm#31980, read 2026-11-22.
+PROBE_LIMITS: Final = {
+    "initial_delay_s": (0, 60),
+    "period_s": (1, 240),
+    "timeout_s": (1, 240),
+    "failure_threshold": (1, 30),
+}
+LONGEST_START_S: Final = 60 + 30 * 240
+GRACE_S: Final = 600
+MOST_REPLICAS: Final = 1000
+
+
+def edited(seen: Seen, actions: tuple[Action, ...]) -> tuple[Json, str | None]:
+    """Return template and workload profile in which the actions hold and everything else is as before.
+
+    Raises:
+        InputRejected: An action would have no effect here, or Azure would refuse it.
+    """
+    before = config_of(seen)
+    for action in actions:
+        why = _no_effect(before, action)
+        if why:
+            raise refused(seen.ref.name, why)
+    after = applied(before, actions)
+    check_limits(seen.ref.name, after)
+    template, profile = copy.deepcopy(seen.template), seen.properties.get("workloadProfileName")
+    if (after.accelerator, after.accelerator_count) != (before.accelerator, before.accelerator_count):
+        profile = _profile(seen, after)
+    write(server_of(seen.ref, template), template, before, after)
+    made = read_config(seen.ref, template, profile, seen.environment)
+    if made != after:
+        differs = sorted(n for n in ServingConfig.model_fields if getattr(made, n) != getattr(after, n))
+        raise refused(seen.ref.name, f"a container app cannot say it: {', '.join(differs)}")
+    return template, profile
+
+
+def check_limits(app: str, config: ServingConfig) -> None:
+    """Refuse what Azure is known to refuse, as ARM has no dry run.
+
+    Raises:
+        InputRejected: It would.
+    """
+    for name in ("startup_probe", "liveness_probe"):
+        probe: Probe | None = getattr(config, name)
+        if probe is not None:
+            why = _beyond(name, probe)
+            if why:
+                raise refused(app, why)
+    if config.max_instances is not None and config.max_instances > MOST_REPLICAS:
+        raise refused(app, f"at most {MOST_REPLICAS} replicas can be had, {config.max_instances} were asked for")
+    if config.termination_grace_s is not None and config.termination_grace_s > GRACE_S:
+        raise refused(app, f"a replica that ends may finish for {GRACE_S} s at most")
+
+
+def _beyond(name: str, probe: Probe) -> str:
+    """Why Azure refuses a probe; empty where it takes it."""
+    said = name.replace("_", " ")
+    if probe.kind not in {"http", "tcp"}:
+        return f"a {said} of Container Apps is http or tcp, not {probe.kind}"
+    if probe.budget_s > LONGEST_START_S:
+        return (
+            f"the {said} would wait {probe.budget_s} s, and Container Apps waits {LONGEST_START_S} s at most "
+            "(60 s of delay, 30 failures of 240 s each): a start that takes longer cannot be had there"
+        )
+    for field, (least, most) in PROBE_LIMITS.items():
+        value = getattr(probe, field)
+        if not least <= value <= most:
+            return f"{field.removesuffix('_s').replace('_', ' ')} of the {said} is {value}, want {least} to {most}"
+    return ""
+
+
+def _no_effect(config: ServingConfig, action: Action) -> str:
+    """Why an action would change what nobody reads; empty where it takes effect."""
+    match action:
+        case SetConcurrency():
+            return "Container Apps does not limit requests of a replica; --max-num-seqs does"
+        case SetStrategy() | SetProgressDeadline():
+            return "Container Apps rolls a revision out in a way of its own, which cannot be chosen"
+        case SetVolumeOptions():
+            return "the mount options of its volumes belong to the storage of the environment"
+        case SetTerminationGrace() | SetAccelerator():
+            return ""
+        case _:
+            return flag_without_effect(config, action)
+
+
+def _profile(seen: Seen, wanted: ServingConfig) -> str:
+    profile = seen.environment.profile_for(wanted.accelerator or "", wanted.accelerator_count)
+    if profile is None:
+        has = ", ".join(f"{p.name} ({p.kind})" for p in seen.environment.profiles) or "none"
+        raise InputRejected(
+            f"{seen.ref.name!r} was not changed",
+            why=f"its environment has no workload profile with {wanted.accelerator_count} x {wanted.accelerator}; "
+            f"its profiles are {has}",
+            hint="add one: az containerapp env workload-profile add",
+        )
+    return profile
+
+
+def write(container: Json, template: Json, before: ServingConfig, after: ServingConfig) -> None:
+    """Write the fields that differ, each in place.
+
+    Args:
+        container: The server's, inside of ``template``.
+        template: The whole.
+        before: What it says now.
+        after: What it shall say.
+    """
+    for field in ("command", "args"):
+        if getattr(after, field) != getattr(before, field):
+            container[field] = list(getattr(after, field))
+    if after.env != before.env:
+        container["env"] = _env(container.get("env") or [], before.env, after.env)
+    resources = container.setdefault("resources", {})
+    if after.cpu != before.cpu:
+        resources["cpu"] = after.cpu
+    if after.memory_mib != before.memory_mib and after.memory_mib is not None:
+        resources["memory"] = f"{after.memory_mib / 1024:g}Gi"
+    if (after.min_instances, after.max_instances) != (before.min_instances, before.max_instances):
+        scale = template.get("scale") or {}
+        template["scale"] = scale | {"minReplicas": after.min_instances, "maxReplicas": after.max_instances}
+    for field, kind in (("startup_probe", "startup"), ("liveness_probe", "liveness")):
+        if getattr(after, field) != getattr(before, field):
+            _write_probe(container, kind, getattr(after, field))
+    if after.termination_grace_s != before.termination_grace_s:
+        template["terminationGracePeriodSeconds"] = after.termination_grace_s
+
+
+def _env(entries: list[Json], before: tuple[EnvVar, ...], after: tuple[EnvVar, ...]) -> list[Json]:
+    old, new = {e.name: e for e in before}, {e.name: e for e in after}
+    kept = [e for e in entries if e["name"] in new and old.get(e["name"]) == new[e["name"]]]
+    places = {e["name"]: n for n, e in enumerate(entries)}
+    changed = [entry_of(e) for e in after if old.get(e.name) != e]
+    return sorted([*kept, *changed], key=lambda e: places.get(str(e["name"]), len(places)))
+
+
+def entry_of(variable: EnvVar) -> Json:
+    """Return a variable as Azure writes it."""
+    return {"name": variable.name} | (
+        {"secretRef": variable.secret} if variable.secret else {"value": variable.value or ""}
+    )
+
+
+def _write_probe(container: Json, kind: str, probe: Probe | None) -> None:
+    old = probe_of_kind(container, kind)
+    others = [p for p in container.get("probes") or [] if p is not old]
+    container["probes"] = others if probe is None else [*others, probe_body(kind, probe, old or {})]
+
+
+def probe_body(kind: str, probe: Probe, old: Json) -> Json:
+    """Return a probe as Azure writes it; headers and scheme of the old one stay where it stays of its sort."""
+    handler = "httpGet" if probe.kind == "http" else "tcpSocket"
+    how = dict(old.get(handler) or {}) | {"port": probe.port}
+    if handler == "httpGet":
+        how["path"] = probe.path or "/"
+    kept = {k: v for k, v in old.items() if k not in {"httpGet", "tcpSocket", "initialDelaySeconds"}}
+    delay = {"initialDelaySeconds": probe.initial_delay_s} if probe.initial_delay_s else {}
+    return (
+        kept
+        | delay
+        | {
+            "type": kind.capitalize(),
+            handler: how,
+            "periodSeconds": probe.period_s,
+            "timeoutSeconds": probe.timeout_s,
+            "failureThreshold": probe.failure_threshold,
+        }
+    )
+
+
+def refused(app: str, why: str) -> InputRejected:
+    """Return the refusal of a change."""
+    return InputRejected(f"{app!r} was not changed", why=why, hint="change it by hand, or make another plan")

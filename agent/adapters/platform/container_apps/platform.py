@@ -1,0 +1,389 @@
+"""Azure Container Apps as a platform: ARM describes and changes apps, one revision for each approved change."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from agent.adapters.platform.container_apps.api import ContainerAppsApi
+from agent.adapters.platform.container_apps.app_ref import LONGEST_APP, AppRef, Json, Seen
+from agent.adapters.platform.container_apps.describe import config_of, live_of, stamps_of
+from agent.adapters.platform.container_apps.edit import edited
+from agent.adapters.platform.container_apps.lifecycle import new_app, stop_of, stop_tags
+from agent.adapters.platform.container_apps.measure import Meter
+from agent.adapters.platform.container_apps.rollout import (
+    Work,
+    deleting,
+    gives_all,
+    rollout,
+    shifting,
+    stopping,
+    told,
+    work_of,
+)
+from agent.adapters.platform.container_apps.template import (
+    LATEST,
+    bare,
+    merge_patch,
+    parsed,
+    parsed_traffic,
+    stamped,
+    tags_with,
+    text_of,
+    traffic_of,
+    version_token,
+    was_stopped,
+    weights_of,
+)
+from agent.core.change.verification import Measurement
+from agent.core.plan.action import NO_SERVICE, LifecycleOperation, applied
+from agent.core.plan.lifecycle import NOT_THERE, lifecycle_of
+from agent.core.service.serving import Live, Traffic
+from agent.errors import InputRejected, StateConflict
+from agent.ports.control import LeaseEnd
+from agent.ports.model_server import ModelServer
+from agent.ports.platform import NotDeployed, Operation, Order, Restore, seconds_to_send
+
+# Labels of a staged revision; which one it is tells what the traffic followed before.
+LABEL_OF_LATEST: Final = "sre-new"
+LABEL_OF_PINNED: Final = "sre-new-pin"
+
+
+class ContainerAppsPlatform:
+    """Describes and changes the container apps of ``services.toml``.
+
+    Args:
+        api: One subscription.
+        apps: What is watched, by service.
+        meter: Measures a revision that is ready.
+        spare: How many accelerators are free beside the running ones, by service, as services.toml says.
+    """
+
+    def __init__(
+        self,
+        api: ContainerAppsApi,
+        apps: Mapping[str, AppRef],
+        meter: Meter,
+        *,
+        spare: Callable[[str], int | None] = lambda _: None,
+    ) -> None:
+        self._api = api
+        self._apps = dict(apps)
+        self._meter = meter
+        self._spare = spare
+
+    def describe(self, service: str) -> Live:
+        """Return the app as it is now: app, revisions, and its environment once."""
+        seen = self._seen(service)
+        return live_of(seen, spare_accelerator=self._room(seen))
+
+    def validate(self, order: Order) -> None:
+        """Check a change by Azure's published limits, as ARM has no dry run for container apps; nothing is sent."""
+        operation = lifecycle_of(order.actions)
+        if operation is LifecycleOperation.CREATE:
+            self._new(order)
+            return
+        seen = self._seen(order.service)
+        self._unchanged(seen, order.etag)
+        if operation not in {LifecycleOperation.DELETE, LifecycleOperation.STOP}:
+            self._patch(seen, order)
+
+    def apply(self, order: Order) -> Operation:
+        """Start the change, or return what this effect started before."""
+        operation = lifecycle_of(order.actions)
+        if operation is LifecycleOperation.CREATE:
+            return self._create(order)
+        seen = self._seen(order.service)
+        if operation is LifecycleOperation.DELETE:
+            return self._delete(seen, order)
+        if operation is LifecycleOperation.STOP:
+            return self._stop(seen, order)
+        found = self._ours(seen, order.effect_key)
+        if found is None:
+            self._unchanged(seen, order.etag)
+            self._free(seen, order.revision)
+            found = self._change(seen, order, self._patch(seen, order))
+        elif not (operation is LifecycleOperation.START and seen.is_stopped):
+            return found
+        return self._started(seen, order, found) if operation is LifecycleOperation.START else found
+
+    def restore(self, order: Restore) -> Operation:
+        """Start putting a prior template and traffic back, or return what this effect started before."""
+        seen = self._seen(order.service)
+        if not order.template:
+            return self._delete(seen, order)
+        stops = was_stopped(order.template)
+        if stops and _running(bare(text_of(seen))) == _running(bare(order.template)):
+            return self._stop(seen, order)
+        found = self._ours(seen, order.effect_key)
+        if found is None:
+            self._unchanged(seen, order.etag)
+            self._free(seen, order.revision)
+            found = self._change(seen, order, self._prior(seen, order))
+        if stops and not seen.is_stopped:
+            within_s = seconds_to_send(order.lease_end, order.service)
+            self._api.stop(seen.ref, within_s=within_s)
+        elif seen.is_stopped and not stops:
+            return self._started(seen, order, found)
+        return found
+
+    def shift(self, service: str, *, revision: str, etag: str, effect_key: str, lease_end: LeaseEnd) -> Operation:  # noqa: ARG002 - no revision is made, so none is stamped; the traffic itself tells that it was done
+        """Give all traffic to a revision; where the weights before it was staged followed the latest, so again."""
+        seen = self._seen(service)
+        work = Work(app=service, aim=f"traffic/{revision}")
+        before = traffic_of(seen)
+        if gives_all(seen, revision):
+            return shifting(work, seen)
+        self._unchanged(seen, etag)
+        follows = any(t.tag == LABEL_OF_LATEST for t in before) and revision == seen.ref.ours(seen.newest_ready)
+        traffic = LATEST if follows else (Traffic(revision=revision, percent=100),)
+        within_s = seconds_to_send(lease_end, service)
+        path = self._api.update(seen.ref, _traffic_patch(seen, traffic), within_s=within_s)
+        return told(work.with_(path=path), None, f"the traffic is being moved to {revision}")
+
+    def find(self, service: str, effect_key: str) -> Operation | None:
+        """Return the operation of an effect by its stamp, on a revision or among the app's tags, or None."""
+        seen = self._seen(service)
+        stop = stop_of(seen, effect_key)
+        if stop is not None and (seen.is_stopped or seen.in_progress):
+            return stopping(stop, seen)
+        return self._ours(seen, effect_key)
+
+    def operation(self, name: str) -> Operation:
+        """Return how far an operation has come; ARM's word is trusted only together with the revision's own state."""
+        work = work_of(name)
+        ref = self._ref(work.app)
+        arm = self._api.operation(work.path) if work.path else None
+        try:
+            seen = self._api.seen(ref)
+        except NotDeployed:
+            if not work.aim.startswith("deletion/"):
+                raise
+            return told(work, True, f"{work.app} is not there any more")
+        if work.aim.startswith("deletion/"):
+            return deleting(work, arm)
+        if work.aim.startswith("scaling/"):
+            return stopping(work, seen, arm)
+        if work.aim.startswith("traffic/"):
+            return shifting(work, seen, arm)
+        return rollout(work, seen, arm)
+
+    def restored(self, service: str, *, template: str, traffic: str) -> bool:
+        """Whether template and traffic equal the prior ones, but for revision name and stamp."""
+        try:
+            seen = self._seen(service)
+        except NotDeployed:
+            return not template
+        if not template:
+            return False
+        return bare(text_of(seen)) == bare(template) and traffic_of(seen) == parsed_traffic(traffic)
+
+    def measure(self, service: str, revision: str) -> tuple[Measurement, ...]:
+        """Measure a revision: its own state, then one real completion, its tokens and its speed."""
+        seen = self._seen(service)
+        native = seen.ref.native(revision)
+        if native != seen.newest and seen.revision(native) is None:
+            raise InputRejected(
+                f"revision {revision!r} was not measured",
+                why=f"{service!r} has none of that name",
+                hint="describe the service to see its revisions",
+            )
+        work = Work(app=service, aim=f"revisions/{revision}")
+        return self._meter.measure(seen, revision, rollout(work, seen, None))
+
+    def server(self, service: str) -> ModelServer:
+        """Return the server of an app that never scales to zero."""
+        return self._meter.server(self._seen(service))
+
+    def _patch(self, seen: Seen, order: Order) -> Json:
+        """Return the merge patch of a change; arrays are sent whole, and everything unnamed stays."""
+        template, profile = edited(seen, order.actions)
+        made = stamped(
+            template, seen.ref, revision=order.revision, effect_key=order.effect_key, incident=order.incident
+        )
+        properties: Json = {"template": merge_patch(seen.template, made)}
+        if profile != seen.properties.get("workloadProfileName"):
+            properties["workloadProfileName"] = profile
+        if order.staged:
+            return _with_traffic(properties, seen, _staged(seen, order.revision))
+        pinned = next((t.revision for t in traffic_of(seen) if t.revision and t.percent), None)
+        if pinned and lifecycle_of(order.actions) is not LifecycleOperation.START:
+            raise InputRejected(
+                f"{order.service!r} was not changed",
+                why=f"its traffic, or a share of it, is pinned to {pinned!r}, so a new revision would not serve alone",
+                hint="let all of the traffic follow the latest revision first",
+            )
+        return {"properties": properties}
+
+    def _prior(self, seen: Seen, order: Restore) -> Json:
+        """Return the merge patch that puts template, profile and weights of before back."""
+        prior = parsed(order.template)
+        made = stamped(
+            prior["template"], seen.ref, revision=order.revision, effect_key=order.effect_key, incident=order.incident
+        )
+        properties: Json = {"template": merge_patch(seen.template, made)}
+        profile = prior.get("workloadProfileName")
+        if profile != seen.properties.get("workloadProfileName"):
+            properties["workloadProfileName"] = profile
+        traffic = parsed_traffic(order.traffic)
+        return {"properties": properties} if traffic == traffic_of(seen) else _with_traffic(properties, seen, traffic)
+
+    def _change(self, seen: Seen, order: Order | Restore, patch: Json) -> Operation:
+        """Send a patch once. A conflict may be our own earlier call: the stamp decides."""
+        tags = tags_with(seen, {})
+        patch = patch | ({"tags": tags} if None in tags.values() else {})
+        within_s = seconds_to_send(order.lease_end, order.service)
+        try:
+            path = self._api.update(seen.ref, patch, within_s=within_s)
+        except StateConflict:
+            found = self._ours(self._seen(order.service), order.effect_key)
+            if found is None:
+                raise
+            return found
+        work = Work(app=order.service, aim=f"revisions/{order.revision}", path=path)
+        return told(work, None, f"{order.revision} is starting", seen.ref.native(order.revision))
+
+    def _started(self, seen: Seen, order: Order | Restore, found: Operation) -> Operation:
+        """Start a stopped app whose template is in place."""
+        within_s = seconds_to_send(order.lease_end, order.service)
+        self._api.start(seen.ref, within_s=within_s)
+        return found
+
+    def _stop(self, seen: Seen, order: Order | Restore) -> Operation:
+        """Stop an app in two calls: first its stamp, which changes nothing that runs, then the stop itself."""
+        stamp = stop_of(seen, order.effect_key)
+        if stamp is not None and (seen.is_stopped or seen.in_progress):
+            return stopping(stamp, seen)
+        self._unchanged(seen, order.etag)
+        if stamp is None:
+            within_s = seconds_to_send(order.lease_end, order.service)
+            self._api.update(seen.ref, {"tags": tags_with(seen, stop_tags(order))}, within_s=within_s)
+        within_s = seconds_to_send(order.lease_end, order.service)
+        path = self._api.stop(seen.ref, within_s=within_s)
+        work = Work(app=order.service, aim=f"scaling/{order.revision}", path=path)
+        return told(work, None, f"{order.service} is being stopped")
+
+    def _new(self, order: Order) -> Json:
+        ref = self._ref(order.service)
+        if len(ref.name) > LONGEST_APP or ref.environment_id is None:
+            raise InputRejected(
+                f"{ref.name!r} was not created",
+                why=f"its name is longer than {LONGEST_APP} characters"
+                if ref.environment_id
+                else "services.toml names no environment",
+                hint="add environment = 'NAME' of a managed environment, and use a short name",
+            )
+        return new_app(ref, applied(NO_SERVICE, order.actions), self._api.environment(ref.environment_id), order)
+
+    def _create(self, order: Order) -> Operation:
+        """Create the app, or return what this effect created before; one that stands without its stamp stays."""
+        try:
+            found = self._ours(self._seen(order.service), order.effect_key)
+        except NotDeployed:
+            found = None
+            if order.etag == NOT_THERE:
+                return self._created(order)
+        if found is None:
+            raise StateConflict(
+                f"{order.service!r} was not created",
+                why="it stands already, without this effect's stamp, or is gone since",
+                hint="look at the app and plan again",
+            )
+        return found
+
+    def _created(self, order: Order) -> Operation:
+        ref, body = self._ref(order.service), self._new(order)
+        within_s = seconds_to_send(order.lease_end, order.service)
+        path = self._api.create(ref, body, within_s=within_s)
+        work = Work(app=order.service, aim=f"revisions/{order.revision}", path=path)
+        return told(work, None, f"{order.service} is being created", ref.native(order.revision))
+
+    def _delete(self, seen: Seen, order: Order | Restore) -> Operation:
+        """Delete exactly the state that the order was made for; a deletion under way is not ordered again."""
+        work = Work(app=order.service, aim=f"deletion/{order.revision}")
+        if seen.properties.get("provisioningState") == "Deleting":
+            return deleting(work)
+        self._unchanged(seen, order.etag)
+        within_s = seconds_to_send(order.lease_end, order.service)
+        path = self._api.delete(seen.ref, within_s=within_s)
+        return deleting(work.with_(path=path))
+
+    def _ours(self, seen: Seen, effect_key: str) -> Operation | None:
+        """Look for the stamp of a revision; Azure keeps a hundred that are inactive."""
+        made = next((name for name, key in stamps_of(seen).items() if key == effect_key), None)
+        if made is None:
+            return None
+        return rollout(Work(app=seen.ref.name, aim=f"revisions/{made}"), seen, None)
+
+    def _room(self, seen: Seen) -> bool | None:
+        """Whether a second revision can come up beside the first: as many replicas as must be awake."""
+        config, free = config_of(seen), self._spare(seen.ref.name)
+        if config.accelerator is None:
+            return True
+        return None if free is None else free >= max(config.min_instances, 1) * config.accelerator_count
+
+    def _unchanged(self, seen: Seen, etag: str) -> None:
+        """What we change must be what the token stands for; ARM itself checks none."""
+        now = version_token(seen)
+        if now != etag:
+            raise StateConflict(
+                f"{seen.ref.name!r} was not changed",
+                why=f"its version is {now[:12]}, the change was made for {etag[:12]}",
+                hint="look at the app and plan again",
+            )
+
+    def _free(self, seen: Seen, revision: str) -> None:
+        """A suffix that was used before makes no revision, and Azure says nothing of it (azure-container-apps#650)."""
+        native = seen.ref.native(revision)
+        if native == seen.newest or seen.revision(native) is not None:
+            raise StateConflict(
+                f"{seen.ref.name!r} was not changed",
+                why=f"it has a revision {native!r} already, without this effect's stamp",
+                hint="look at the app and plan again",
+            )
+
+    def _seen(self, service: str) -> Seen:
+        return self._api.seen(self._ref(service))
+
+    def _ref(self, service: str) -> AppRef:
+        found = self._apps.get(service)
+        if found is None:
+            raise InputRejected(
+                f"service {service!r} is not on Container Apps",
+                why=f"services.toml has {', '.join(sorted(self._apps)) or 'none'} there",
+                hint="add it to services.toml",
+            )
+        return found
+
+
+def _running(text: str) -> Json:
+    """A template's bare text without whether the app is stopped."""
+    return {k: v for k, v in parsed(text).items() if k != "stopped"}
+
+
+def _with_traffic(properties: Json, seen: Seen, traffic: tuple[Traffic, ...]) -> Json:
+    return {"properties": properties | _traffic_patch(seen, traffic)["properties"]}
+
+
+def _traffic_patch(seen: Seen, traffic: tuple[Traffic, ...]) -> Json:
+    return {"properties": {"configuration": {"ingress": {"traffic": weights_of(seen.ref, traffic)}}}}
+
+
+def _staged(seen: Seen, revision: str) -> tuple[Traffic, ...]:
+    """Return the traffic as it is, with the latest pinned to what serves now, and a label at 0 for the new revision."""
+    if not seen.is_multiple:
+        raise InputRejected(
+            f"{revision!r} was not staged",
+            why="the app is in Single revision mode, in which the newest revision gets all traffic",
+            hint="az containerapp revision set-mode --mode multiple, or change the app in place",
+        )
+    serving = seen.ref.ours(seen.newest_ready)
+    if not serving:
+        raise InputRejected(
+            f"{revision!r} was not staged", why="no revision serves now", hint="change the app in place"
+        )
+    before = traffic_of(seen)
+    kept = tuple(t.with_(revision=t.revision or serving) for t in before)
+    label = LABEL_OF_LATEST if before == LATEST else LABEL_OF_PINNED
+    return (
+        *(t for t in kept if t.tag not in {LABEL_OF_LATEST, LABEL_OF_PINNED}),
+        Traffic(revision=revision, tag=label),
+    )

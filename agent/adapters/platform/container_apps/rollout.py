@@ -1,0 +1,140 @@
+"""How far a change of a container app is: ARM's word for the operation, held against the revision it speaks of."""
+
+from typing import Final
+
+from agent.adapters.platform.container_apps.api import Asynchronous
+from agent.adapters.platform.container_apps.app_ref import Seen
+from agent.adapters.platform.container_apps.describe import state_of
+from agent.adapters.platform.container_apps.template import traffic_of
+from agent.core.value import Value
+from agent.errors import InputRejected
+from agent.ports.platform import Operation
+
+_AIMS: Final = frozenset({"revisions", "traffic", "scaling", "deletion"})
+_FAILED: Final = frozenset({"Failed", "Canceled", "Cancelled"})
+
+
+class Work(Value):
+    """What an operation's name of ours holds: the path of ARM's operation, and what to look at where that is gone.
+
+    Attributes:
+        app: The watched service.
+        aim: ``revisions/NAME`` for a new revision, ``traffic/NAME`` for a shift, ``scaling/NAME`` for a stop and
+            ``deletion/NAME`` for a deletion, with the name that the effect's revision would have.
+        path: Of ARM's operation; empty where it was lost with the answer.
+    """
+
+    app: str
+    aim: str
+    path: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name to store."""
+        return f"{self.path}#{self.app}/{self.aim}"
+
+    @property
+    def revision(self) -> str:
+        """Our name of the revision."""
+        return self.aim.rsplit("/", 1)[-1]
+
+
+def work_of(name: str) -> Work:
+    """Read an operation's name.
+
+    Raises:
+        InputRejected: It is none of ours.
+    """
+    path, mark, rest = name.partition("#")
+    parts = rest.split("/")
+    if not mark or len(parts) != 3 or parts[1] not in _AIMS:
+        raise InputRejected(
+            f"operation {name!r} is unknown", why="it is no name of ours", hint="read back the effect's stamp"
+        )
+    return Work(app=parts[0], aim=f"{parts[1]}/{parts[2]}", path=path)
+
+
+def rollout(work: Work, seen: Seen, arm: Asynchronous | None) -> Operation:
+    """Return how far a new revision is.
+
+    The revision is believed before the operation: ARM's may have ended well over a revision that crashes, and in
+    Single mode the old revision serves until the new one is ready.
+
+    Args:
+        work: What we look for.
+        seen: The app as it is now.
+        arm: ARM's operation; None where it is known no more.
+    """
+    native = seen.ref.native(work.revision)
+    revision = seen.revision(native)
+    if revision is None:
+        return _not_made(work, seen, arm)
+    up, says = state_of(revision)
+    if up is True:
+        wait = _waits(seen, native)
+        return told(work, None if wait else True, f"{work.revision} is ready{wait}", native)
+    if up is None and arm is not None and arm.state in _FAILED:
+        return told(work, False, arm.error or says, native)
+    return told(work, up, f"{work.revision} is starting: {says}" if up is None else says, native)
+
+
+def _waits(seen: Seen, native: str) -> str:
+    """What a revision that came up still waits for: in Single mode, to take the place of the older one."""
+    if seen.newest != native:
+        return ""
+    replaced = seen.is_multiple or seen.newest_ready == native
+    return "" if replaced and not seen.in_progress else ", its traffic is being moved"
+
+
+def shifting(work: Work, seen: Seen, arm: Asynchronous | None = None) -> Operation:
+    """Return how far a shift of traffic is."""
+    if arm is not None and arm.state in _FAILED:
+        return told(work, False, arm.error or "Azure did not move the traffic")
+    if not gives_all(seen, work.revision):
+        return told(work, False, f"the traffic does not go to {work.revision}")
+    if seen.in_progress:
+        return told(work, None, f"the traffic is being moved to {work.revision}")
+    return told(work, True, f"all traffic goes to {work.revision}")
+
+
+def stopping(work: Work, seen: Seen, arm: Asynchronous | None = None) -> Operation:
+    """Return how far a stop is."""
+    name = seen.ref.name
+    if seen.is_stopped:
+        return told(work, True, f"{name} is stopped")
+    if arm is not None and arm.state in _FAILED:
+        return told(work, False, arm.error or f"{name} was not stopped")
+    if seen.in_progress or (arm is not None and arm.state != "Succeeded"):
+        return told(work, None, f"{name} is being stopped")
+    return told(work, False, f"{name} is not stopped: somebody started it")
+
+
+def deleting(work: Work, arm: Asynchronous | None = None) -> Operation:
+    """Return how far a deletion is whose app is still there."""
+    if arm is not None and arm.state in _FAILED:
+        return told(work, False, arm.error or f"{work.app} was not deleted")
+    return told(work, None, f"{work.app} is being deleted")
+
+
+def gives_all(seen: Seen, revision: str) -> bool:
+    """Whether the traffic weights send every request to ``revision``."""
+    latest = seen.ref.ours(seen.newest_ready)
+    return all((t.revision or latest) == revision for t in traffic_of(seen) if t.percent)
+
+
+def told(work: Work, ok: bool | None, says: str, native: str | None = None) -> Operation:  # noqa: FBT001 - three-valued
+    """Return an operation of ours."""
+    return Operation(name=work.name, done=ok is not None, ok=ok, says=says, revision=native)
+
+
+def _not_made(work: Work, seen: Seen, arm: Asynchronous | None) -> Operation:
+    if arm is not None and arm.state in _FAILED:
+        return told(work, False, arm.error or f"Azure did not make {work.revision}")
+    ours = seen.newest == seen.ref.native(work.revision)
+    if seen.in_progress or (arm is not None and arm.state != "Succeeded") or ours:
+        state = seen.properties.get("provisioningState")
+        if ours and state in _FAILED:
+            return told(work, False, f"Azure did not make {work.revision} (provisioning {state})")
+        return told(work, None, f"{work.revision} is not there yet")
+    says = f"{work.revision} is not there, and nothing tells why"
+    return Operation(name=work.name, done=True, ok=None, says=says)
