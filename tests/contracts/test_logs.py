@@ -13,9 +13,11 @@ from google.protobuf.any_pb2 import Any
 from agent.adapters.logs.cloud_logging import CloudLogs
 from agent.adapters.logs.file import FileLogs
 from agent.adapters.logs.kubernetes import KubernetesLogs, PodLogs
+from agent.adapters.logs.log_analytics import LogAnalyticsLogs
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused
 from agent.ports.logs import InstanceLog, LogLine
 from tests.contracts import cloud_logging_server as server
+from tests.contracts.log_analytics_server import WORKSPACE, LogAnalytics
 from tools.kubelet_logs import KubeletLogs
 
 START = datetime(2026, 5, 30, 1, 45, tzinfo=UTC)
@@ -61,6 +63,20 @@ class InTheCloud:
             self._api.entries.append(entry(f"line {n}", at + timedelta(seconds=n), service, revision, instance))
 
 
+class InTheWorkspace:
+    """Log Analytics' client against a stand-in."""
+
+    def __init__(self, request):
+        self._server = LogAnalytics()
+        request.addfinalizer(self._server.close)
+        self.logs = LogAnalyticsLogs(self._server.client, lambda _: WORKSPACE)
+
+    def record(self, count, *, service=SERVICE, revision=REVISION, instance=INSTANCE, at=START):
+        self._server.rows += [
+            (at + timedelta(seconds=n), service, revision, instance, f"line {n}") for n in range(count)
+        ]
+
+
 class InTheCluster:
     """Pods of a real API server, whose ``pods/log`` asks a kubelet that is played; a namespace for each service."""
 
@@ -96,7 +112,10 @@ def entry(text, at, service=SERVICE, revision=REVISION, instance=INSTANCE, log="
 KUBE = pytest.param(InTheCluster, id="kubernetes", marks=pytest.mark.xdist_group("kube"))
 
 
-@pytest.fixture(params=[pytest.param(Recorded, id="file"), pytest.param(InTheCloud, id="cloud_logging"), KUBE])
+AZURE = pytest.param(InTheWorkspace, id="log_analytics")
+
+
+@pytest.fixture(params=[pytest.param(Recorded, id="file"), pytest.param(InTheCloud, id="cloud_logging"), AZURE, KUBE])
 def place(request):
     return request.param(request)
 
