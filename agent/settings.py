@@ -37,7 +37,8 @@ class Settings(Value):
         store: ``sqlite:FOLDER`` (embedded: state, control and queue stand in that folder) or ``firestore:PROJECT``.
         bus: ``embedded`` or ``pubsub:PROJECT``.
         pubsub_emulator: ``HOST:PORT`` of Google's Pub/Sub emulator; None is the real service.
-        platform: ``rehearsal:FOLDER`` (of examples/), ``cloud_run:PROJECT``, ``kubernetes[:CONTEXT]`` or ``host``.
+        platform: ``rehearsal:FOLDER`` (of examples/), ``cloud_run:PROJECT``, ``kubernetes[:CONTEXT]``,
+            ``container_apps:SUBSCRIPTION[/TENANT/CLIENT]`` or ``host``.
         cloud_run_emulator: ``HOST:PORT`` of a stand-in for Cloud Run on this machine, for tests; None is the real one.
         logging_emulator: The same for Cloud Logging.
         services: The file of watched services; None takes the rehearsal's own.
@@ -262,8 +263,8 @@ WORDS: dict[str, _Word] = {
     "PUBSUB_EMULATOR_HOST": _Word(field="pubsub_emulator", read=_address, want="host:port of an emulator"),
     "PLATFORM": _Word(
         field="platform",
-        read=_scheme("rehearsal:", "cloud_run:", "kubernetes", "kubernetes:", "host"),
-        want="rehearsal:<folder> | cloud_run:<project> | kubernetes[:<context>] | host",
+        read=_scheme("rehearsal:", "cloud_run:", "kubernetes", "kubernetes:", "container_apps:", "host"),
+        want="rehearsal:<folder> | cloud_run:<project> | kubernetes[:<context>] | container_apps:<subscription> | host",
     ),
     "CLOUD_RUN_EMULATOR_HOST": _Word(field="cloud_run_emulator", read=_loopback, want=_STAND_IN),
     "CLOUD_LOGGING_EMULATOR_HOST": _Word(field="logging_emulator", read=_loopback, want=_STAND_IN),

@@ -63,6 +63,8 @@ def open_environment(settings: Settings, services: Services, clock: Clock) -> Ru
         return _cloud_run(settings, services, clock)
     if settings.platform.partition(":")[0] == "kubernetes":
         return kubernetes(settings, services, clock)
+    if settings.platform.startswith("container_apps:"):
+        return container_apps(settings, services, clock)
     if settings.platform == "host":
         return _host(settings, clock)
     if settings.platform == "none":
@@ -70,7 +72,8 @@ def open_environment(settings: Settings, services: Services, clock: Clock) -> Ru
     raise SettingsRejected(
         f"PLATFORM {settings.platform!r} is not available here",
         why="there is no adapter for it",
-        hint="use rehearsal:<folder>, cloud_run:<project>, kubernetes[:<context>] or host",
+        hint="use rehearsal:<folder>, cloud_run:<project>, kubernetes[:<context>], container_apps:<subscription> "
+        "or host",
     )
 
 
@@ -174,6 +177,30 @@ def kubernetes(
         logs=cluster_access.kubernetes_logs(api, watched),
         token_review=cluster_access.token_review_of(cluster_access.own_api(settings, open_client)),
         clusters=cluster_access.watched_clusters(api, watched),
+    )
+
+
+def container_apps(
+    settings: Settings, services: Services, clock: Clock, connect: Callable[[], Any] | None = None
+) -> RuntimeEnvironment:
+    """Return the environment of ``container_apps:SUBSCRIPTION``.
+
+    Args:
+        settings: The installation.
+        services: What is watched; services of other platforms have no adapter here.
+        clock: When something was measured.
+        connect: Makes the official client; with this process's own identity when None.
+
+    Raises:
+        SettingsRejected: No watched service runs on Container Apps, or one names no resource group.
+    """
+    from agent.app.azure_environment import arm_api, azure_logs, container_apps_platform, watched_apps
+
+    key_of = partial(server_key_of, settings, services)
+    api, names = arm_api(settings, connect), {s.name for s in watched_apps(settings, services)}
+    platform = container_apps_platform(settings, services, clock, key_of=key_of, api=api)
+    return RuntimeEnvironment(
+        platform_of=lambda name: platform if name in names else None, logs=azure_logs(settings, services, api)
     )
 
 

@@ -133,7 +133,7 @@ def _ec2(service: Service, operation: Operation, asked: Lifecycle) -> Iterator[s
 
 
 def _container_apps(service: Service, operation: Operation, asked: Lifecycle) -> Iterator[str]:  # noqa: ARG001 - one form
-    place = ("--name", service.name, "--resource-group", "$RESOURCE_GROUP")
+    place = ("--name", service.name, "--resource-group", service.resource_group or "$RESOURCE_GROUP")
     verb = {Operation.START: "activate", Operation.STOP: "deactivate"}.get(operation)
     if verb is not None:
         yield _words("az", "containerapp", "revision", verb, *place, "--revision", "$REVISION")

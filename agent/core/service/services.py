@@ -61,7 +61,9 @@ class Service(Value):
             revision can come up beside the old one; None where nobody said, which counts as none.
         namespace: Kubernetes: the namespace of the workload.
         workload: Kubernetes: ``deployment/NAME`` or ``statefulset/NAME``; None is the Deployment of the service's name.
-        container: Kubernetes: the container that serves the model; None where it is plain from its GPU or port.
+        container: Kubernetes, Container Apps: the container that serves the model; None where it is plain.
+        resource_group: Container Apps: the resource group of the app; the subscription is the one of PLATFORM.
+        environment: Container Apps: the managed environment that a creation goes to, by name or resource id.
         context: Kubernetes: a context of the kubeconfig; None is the one of PLATFORM, or the cluster around us.
         declared: What it is meant to run, where the owner says so; what differs from it is shown as drift.
         usd_per_h: What an hour of one instance costs, where it is not the list price of prices.toml: a machine of one's
@@ -88,6 +90,8 @@ class Service(Value):
     workload: str | None = Field(default=None, pattern=r"^(deployment|statefulset)/[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")
     container: str | None = Field(default=None, pattern=_DNS_LABEL)
     context: str | None = Field(default=None, min_length=1)
+    resource_group: str | None = Field(default=None, pattern=r"^[-\w.()]{0,89}[-\w()]$")
+    environment: str | None = Field(default=None, pattern=r"^(/subscriptions/\S{1,400}|[a-z0-9][a-z0-9-]{0,59})$")
     declared: Declared | None = None
     usd_per_h: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     scenario: str | None = None
@@ -113,8 +117,12 @@ class Service(Value):
     def _readable(self) -> Self:
         if self.platform == "cloud_run" and not (self.project and self.location):
             raise ValueError("a cloud_run service needs project and location")
-        if self.platform != "kubernetes" and (self.workload or self.container or self.context):
-            raise ValueError("workload, container and context belong to a kubernetes service")
+        if self.platform != "kubernetes" and (self.workload or self.context):
+            raise ValueError("workload and context belong to a kubernetes service")
+        if self.platform not in {"kubernetes", "container_apps"} and self.container:
+            raise ValueError("container belongs to a kubernetes or container_apps service")
+        if self.platform != "container_apps" and (self.resource_group or self.environment):
+            raise ValueError("resource_group and environment belong to a container_apps service")
         mounted = self.checkpoint is not None and self.checkpoint.startswith("/")
         if mounted and self.platform != "host" and self._resolved(self.checkpoint or "") is None:
             raise ValueError(f"checkpoint {self.checkpoint!r} lies under none of mounts {sorted(self.mounts)}")

@@ -8,6 +8,7 @@ from agent.app.catalogues import project_of
 from agent.app.stores import open_stores
 from agent.core.service.services import Services
 from agent.entrypoints.cli.doctor import local_machine
+from agent.entrypoints.cli.doctor.azure import container_apps
 from agent.entrypoints.cli.doctor.cloud import Base, Cloud, Token, google
 from agent.entrypoints.cli.doctor.cluster import cluster_rights
 from agent.entrypoints.cli.doctor.external_services import SLACK, Clocks, decide_function, model_endpoints, slack
@@ -39,6 +40,7 @@ def findings(
     yield from mark_from_operator(local_machine.kill_switch(settings))
     yield from mark_from_operator(_platform(settings))
     yield from run_check("kubernetes", lambda: cluster_rights(settings, services))
+    yield from run_check("container_apps", lambda: container_apps(settings, services))
     yield from run_check("queue", lambda: _queue(settings))
     clocks = Clocks(now)
     yield from run_check("model", lambda: model_endpoints(settings, clocks))
