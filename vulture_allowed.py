@@ -143,12 +143,3 @@ _.read_requests
 _.requests_per_s
 _.store_cell
 _.succeeded
-
-# the sweep command calls them
-_.find_driver
-_.install_guidellm
-_.SweepFolder
-_.approved_at
-_.plan_sweep
-_.grant_sweep
-_.run_sweep

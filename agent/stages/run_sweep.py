@@ -1,7 +1,8 @@
 """A granted sweep runs cell by cell: each is stored at once, and every gate is asked again while it runs."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -12,8 +13,9 @@ from agent.core.sweep.grant import SweepGrant, SweepRequest
 from agent.core.sweep.planning import DRIVER_START_S, CellPlan, SweepPlan
 from agent.core.sweep.provenance import Provenance
 from agent.core.value import digest
-from agent.errors import DependencyFailed
+from agent.errors import DependencyFailed, SreError
 from agent.ports.clock import machine_time
+from agent.ports.control import Lease
 from agent.ports.load import CellStore, LoadDriver, LoadOrder, LoadResult
 from agent.ports.stage_context import StageContext
 from agent.stages.grant_sweep import check_grant, why_stopped
@@ -107,8 +109,12 @@ def run_sweep(context: StageContext, job: SweepJob) -> SweepOutcome:
 
 
 def _run_cells(context: StageContext, job: SweepJob) -> None:
-    gate = _Gate(context, job)
-    todo = _todo(job)
+    with closing(_Gate(context, job)) as gate:
+        _run_each(context, job, gate)
+
+
+def _run_each(context: StageContext, job: SweepJob, gate: "_Gate") -> None:
+    todo = cells_left(job.plan, job.request, job.store.cells())
     for number, cell in enumerate(todo, start=1):
         if cell.cannot_run:
             job.store.store(_cell(job, cell, Outcome.DROPPED, why=cell.cannot_run))
@@ -125,8 +131,15 @@ class _Gate:
 
     def __init__(self, context: StageContext, job: SweepJob) -> None:
         self._context, self._job = context, job
-        self._lease = f"sweep-{digest(job.request.endpoint)[:24]}"
+        self._name = f"sweep-{digest(job.request.endpoint)[:24]}"
+        self._lease: Lease | None = None
         self._renew_at = 0.0
+
+    def close(self) -> None:
+        """Give the server back to whoever else wants to load it; what cannot be given back ends by itself."""
+        if self._lease is not None:
+            with suppress(SreError):
+                self._context.control_store().release(self._lease)
 
     def check(self) -> None:
         """Return where load may be sent now.
@@ -143,16 +156,18 @@ class _Gate:
             raise _Ended(SweepEnd.USED_UP, f"the approval expired at {self._job.grant.expires_at:%Y-%m-%d %H:%M} UTC")
         if time.monotonic() >= self._renew_at:
             control, holder = self._context.control_store(), self._job.holder
-            if control.acquire(self._lease, holder, for_s=LEASE_S, now=now) is None:
+            self._lease = control.acquire(self._name, holder, for_s=LEASE_S, now=now)
+            if self._lease is None:
                 raise _Ended(SweepEnd.STOPPED, f"another sweep loads {self._job.request.endpoint}, or did a moment ago")
             self._renew_at = time.monotonic() + LEASE_S / 3
 
 
-def _todo(job: SweepJob) -> tuple[CellPlan, ...]:
-    over = {cell.id for cell in job.store.cells() if cell.outcome in {Outcome.MEASURED, Outcome.DROPPED}}
-    allowed = set(job.request.cells)
+def cells_left(plan: SweepPlan, request: SweepRequest, stored: Sequence[Cell]) -> tuple[CellPlan, ...]:
+    """Return the cells that are still to be measured or noted as dropped; what was not granted is none of them."""
+    over = {cell.id for cell in stored if cell.outcome in {Outcome.MEASURED, Outcome.DROPPED}}
+    allowed = set(request.cells)
     return tuple(
-        cell for cell in job.plan.cells if cell.planned.id not in over and (cell.cannot_run or cell.planned in allowed)
+        cell for cell in plan.cells if cell.planned.id not in over and (cell.cannot_run or cell.planned in allowed)
     )
 
 

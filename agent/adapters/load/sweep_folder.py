@@ -15,6 +15,8 @@ from agent.core.sweep.cells_file import (
     requests_from,
     requests_text,
 )
+from agent.core.sweep.grant import SweepGrant
+from agent.core.sweep.sweep import GRANT_FILE, SWEEP_FILE, Sweep, grant_from, sweep_from
 from agent.errors import DependencyFailed, InputRejected
 
 
@@ -81,6 +83,34 @@ class SweepFolder:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+
+    def sweep(self) -> Sweep | None:
+        """Return the sweep that is kept here, None where there is none yet.
+
+        Raises:
+            InputRejected: It is damaged.
+        """
+        path = self._folder / SWEEP_FILE
+        return sweep_from(_read(path)) if path.exists() else None
+
+    def keep(self, kept: Sweep | SweepGrant) -> None:
+        """Keep a sweep or its grant.
+
+        Raises:
+            DependencyFailed: There is no room, or the folder cannot be written.
+        """
+        with _disk(self._folder):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            replace_file(self._folder / (SWEEP_FILE if isinstance(kept, Sweep) else GRANT_FILE), line_of(kept))
+
+    def grant(self) -> SweepGrant | None:
+        """Return the grant that is kept here, None where nobody approved the sweep; whether it holds is asked later.
+
+        Raises:
+            InputRejected: It is damaged.
+        """
+        path = self._folder / GRANT_FILE
+        return grant_from(_read(path)) if path.exists() else None
 
     def cells(self) -> tuple[Cell, ...]:
         """See the port."""

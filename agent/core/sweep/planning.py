@@ -71,8 +71,9 @@ class CellPlan(Value):
 
 
 class SweepPlan(Value):
-    """Every cell, dropped ones too."""
+    """Every cell, dropped ones too; ``asked`` is what they were made from."""
 
+    asked: SweepAsked
     cells: tuple[CellPlan, ...]
 
     @property
@@ -103,7 +104,7 @@ def plan_sweep(asked: SweepAsked, known: Known) -> SweepPlan:
         ]
         why = _cannot_run(planned, known, shown=bool(beyond))
         made.append(CellPlan(planned=planned, predicted=_predicted(planned, known), cannot_run=why))
-    return SweepPlan(cells=tuple(made))
+    return SweepPlan(asked=asked, cells=tuple(made))
 
 
 def knee_of(context: int, known: Known) -> tuple[int | None, Bound]:

@@ -25,7 +25,7 @@ COMMANDS = {
     "policy": "Explain row by row why the policy allows a change or not.",
     "eval": "Measure accuracy by failure class against a labelled corpus.",
     "watch": "Start or attach to a vLLM server on this machine and watch it.",
-    "sweep": "Show, report or compare load measurements of a server.",
+    "sweep": "Measure a server under load; show, report or compare what was measured.",
     "stop": "Show, turn on or turn off the kill switch, which stops every change.",
     "audit": "Show or verify the record of decisions and effects.",
     "mcp": "Serve operator tools to AI clients; they read, and propose what a person decides.",

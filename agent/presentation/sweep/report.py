@@ -22,7 +22,7 @@ METHOD: Final = (
         "sent and waited. Where it stays level while more are sent, they wait for the limit that is named; a limit is "
         "named only if it lies at that level."
     ),
-    "Throughput is that of all requests together, from the first measured request to the end of the last.",
+    "Throughput is that of all requests together, from the end of the warm-up to the end of the last request.",
 )
 
 

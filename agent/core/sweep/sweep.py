@@ -1,0 +1,90 @@
+"""One sweep as it is kept in its folder: what was asked, the plan, and what it measures."""
+
+from typing import Final, TypeVar
+
+from pydantic import ValidationError
+
+from agent.core.sweep.grant import SweepGrant, SweepRequest
+from agent.core.sweep.planning import SweepPlan
+from agent.core.sweep.provenance import Limits, Provenance
+from agent.core.value import Value
+from agent.errors import InputRejected
+from agent.strict_json import read_object
+
+SWEEP_FILE: Final = "sweep.json"
+GRANT_FILE: Final = "grant.json"
+FILE_BYTES: Final = 10_000_000
+
+_Kept = TypeVar("_Kept", bound=Value)
+
+
+class Subject(Value):
+    """The server that is measured, as far as it is known; empty or None means that nobody said.
+
+    Attributes:
+        endpoint: Scheme, host and port, without a path.
+        tokenizer: A folder or a Hugging Face id.
+        flags: The server's flags, shell-quoted, without secrets.
+        key_name: The name of its key in SERVICE_API_KEYS; of a service its own.
+        notes: What the prediction took for granted, or could not know.
+    """
+
+    service: str = ""
+    endpoint: str
+    model: str
+    served_model: str
+    tokenizer: str
+    flags: str | None = None
+    vllm: str = ""
+    platform: str = ""
+    region: str = ""
+    accelerator: str = ""
+    accelerator_count: int = 1
+    instances: int | None = None
+    image: str = ""
+    revision: str = ""
+    limits: Limits = Limits()
+    key_name: str = ""
+    notes: tuple[str, ...] = ()
+
+
+class Sweep(Value):
+    """A sweep from the moment it was asked for.
+
+    Attributes:
+        provenance: Of every cell; None until the first request is sent.
+    """
+
+    request: SweepRequest
+    subject: Subject
+    plan: SweepPlan
+    seed: int = 0
+    ignore_eos: bool = True
+    provenance: Provenance | None = None
+
+
+def sweep_from(raw: bytes) -> Sweep:
+    """Return a stored sweep.
+
+    Raises:
+        InputRejected: It is none.
+    """
+    return _read(raw, Sweep, SWEEP_FILE)
+
+
+def grant_from(raw: bytes) -> SweepGrant:
+    """Return a stored grant; whether it holds is asked elsewhere.
+
+    Raises:
+        InputRejected: It is none.
+    """
+    return _read(raw, SweepGrant, GRANT_FILE)
+
+
+def _read(raw: bytes, kind: type[_Kept], name: str) -> _Kept:
+    hint = "take another --out"
+    found = read_object(raw, what=name, limit=FILE_BYTES, hint=hint)
+    try:
+        return kind.model_validate(found)
+    except ValidationError as error:
+        raise InputRejected(f"{name} was not read", why=str(error.errors()[0]["msg"]), hint=hint) from error

@@ -1,0 +1,99 @@
+"""The words of a sweep on the command line: which server, which cells, how much of it."""
+
+import argparse
+import re
+from typing import TYPE_CHECKING
+
+from agent.errors import InputRejected
+
+if TYPE_CHECKING:
+    from agent.core.sweep.planning import SweepAsked
+
+MOST_TOKENS = 10_000_000
+MOST_AT_ONCE = 4096
+_SIZE = re.compile(r"([1-9][0-9]{0,7})([kK]?)")
+
+
+def add_run_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the contract's flags, and what says more of a server that no service of services.toml is."""
+    add = parser.add_argument
+    add("--service", metavar="S", help="measure a service of services.toml; a person approves it first")
+    add("--url", metavar="U", help="address of the server; on this machine nobody else has to approve")
+    add("--model", metavar="M", help="Hugging Face id or path of the model behind --url")
+    add("--concurrency", metavar="N,N", default="1,4,16", help="requests in flight (default: 1,4,16)")
+    add("--context", metavar="T,T", default="1k", help="tokens of a request, prompt and answer (default: 1k = 1024)")
+    add("--output-tokens", metavar="N", default="128", help="tokens of an answer (default: 128)")
+    add("--requests", metavar="N", type=int, help="measured requests of each cell (default: 4 x N, at least 16)")
+    add(
+        "--driver", choices=["auto", "guidellm", "vllm"], default="auto", help="load generator (default: what is there)"
+    )
+    add("--install-driver", action="store_true", help="install guidellm in an environment of its own (1.5 GB)")
+    add("--max-minutes", metavar="N", type=float, default=20.0, help="of load, all runs together (default: 20)")
+    add("--max-usd", metavar="X", type=float, help="what the server may cost meanwhile")
+    add("--out", metavar="DIR", help="folder of the sweep (default: sweeps/NAME); the same again goes on")
+    add("--accelerator", metavar="A", help="accelerator behind --url, such as nvidia-l4 or cpu: predicts the knee")
+    add("--count", metavar="N", type=int, help="how many of them")
+    add("--flags", metavar="TEXT", default="", help="the server's vLLM flags as one shell-quoted string")
+    add("--vllm", metavar="V", help="its vLLM version, where it does not tell")
+    add("--served-model", metavar="NAME", help="name of the model in requests, where it differs")
+    add("--tokenizer", metavar="T", help="folder or Hugging Face id of its tokenizer (default: the model's)")
+    add("--api-key-name", metavar="NAME", help="which key of SERVICE_API_KEYS the server behind --url wants")
+    add("--stop-at-eos", action="store_true", help="let answers end early (default: each has the asked length)")
+    add("--seed", metavar="N", type=int, default=0, help="of the prompts (default: 0)")
+    add("--by", metavar="NAME", help="your name (shown as not verified)")
+    add("--dry-run", action="store_true", help="show the plan; store and send nothing")
+
+
+def check_limits(args: argparse.Namespace) -> None:
+    """Refuse what names no server, or two, or limits that make no sense.
+
+    Raises:
+        InputRejected: It does.
+    """
+    if not args.service and not (args.url and args.model):
+        raise InputRejected(
+            "no sweep was planned", why="want one server", hint="give --service S, or --url U and --model M"
+        )
+    if not 0 < args.max_minutes <= 24 * 60 or (args.max_usd is not None and not 0 < args.max_usd < 1e6):
+        raise InputRejected(
+            "no sweep was planned", why="the limits make no sense", hint="--max-minutes 20 --max-usd 5, more than 0"
+        )
+
+
+def cells_asked(args: argparse.Namespace) -> "SweepAsked":
+    """Return the cells that were asked for.
+
+    Raises:
+        InputRejected: A size is none, or an answer leaves no prompt.
+    """
+    from pydantic import ValidationError
+
+    from agent.core.sweep.planning import SweepAsked
+
+    contexts = _sizes("--context", args.context, most=MOST_TOKENS)
+    (output,) = _sizes("--output-tokens", args.output_tokens, most=MOST_TOKENS)[:1]
+    users = _sizes("--concurrency", args.concurrency, most=MOST_AT_ONCE)
+    if args.requests is not None and not 0 < args.requests <= 100_000:
+        raise InputRejected("no sweep was planned", why=f"--requests is {args.requests}", hint="want 1 to 100000")
+    try:
+        asked = SweepAsked(contexts=contexts, concurrencies=users, output_tokens=output, requests=args.requests)
+        asked.cells()
+    except ValidationError as error:
+        why = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
+        raise InputRejected(
+            "no sweep was planned", why=why, hint="lower --output-tokens, or raise --context"
+        ) from error
+    return asked
+
+
+def _sizes(flag: str, text: str, *, most: int) -> tuple[int, ...]:
+    """Read numbers such as ``1k,8k``; k is 1,024."""
+    found = []
+    for word in text.split(","):
+        matched = _SIZE.fullmatch(word.strip())
+        size = int(matched[1]) * (1024 if matched[2] else 1) if matched else 0
+        if not 0 < size <= most:
+            hint = f"want whole numbers of 1 to {most:,} with commas between, such as 1k,8k"
+            raise InputRejected(f"{flag} was not read", why=f"{word!r} is no size", hint=hint)
+        found.append(size)
+    return tuple(found)

@@ -1,0 +1,301 @@
+"""A sweep on the command line: planned, allowed, run, and gone on with after whatever ended it."""
+
+import argparse
+import getpass
+import re
+import shlex
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Final, TextIO
+
+from agent.entrypoints.cli.output import for_people, for_programs, without_secrets
+from agent.entrypoints.cli.sweep_arguments import cells_asked, check_limits
+from agent.errors import InputRejected, SreError
+
+if TYPE_CHECKING:
+    from agent.app import App
+    from agent.core.sweep.grant import SweepGrant
+    from agent.core.sweep.planning import SweepPlan
+    from agent.core.sweep.sweep import Subject, Sweep
+    from agent.stages.run_sweep import Progress, SweepOutcome
+
+EXIT_CODES: Final = {"done": 0, "used_up": 1, "stopped": 2, "no_answer": 3, "failed": 3}
+
+
+def approve(folders: list[str], *, by: str | None, as_json: bool) -> int:
+    """Approve a sweep that was asked for.
+
+    Returns:
+        0.
+
+    Raises:
+        InputRejected: The folder holds no sweep.
+        PolicyRefused: This person may not, or no sweep may run now.
+    """
+    from agent.adapters.load.sweep_folder import SweepFolder
+    from agent.core.decision.decision import Channel
+    from agent.ports.stage_context import Owner
+    from agent.stages.grant_sweep import grant_sweep
+
+    kept = SweepFolder(Path(folders[0])) if len(folders) == 1 else None
+    sweep = kept.sweep() if kept is not None else None
+    if kept is None or sweep is None:
+        raise InputRejected("no sweep was approved", why="want one folder of a planned sweep", hint="name its --out")
+    who = by or getpass.getuser()
+    grant = grant_sweep(
+        _app().contexts[Owner.DECIDE], sweep.request, who=who, channel=Channel.COMMAND_LINE, verified=False
+    )
+    kept.keep(grant)
+    if as_json:
+        print(for_programs({"sweep": sweep.request.id, "approved_by": who, "expires_at": grant.expires_at.isoformat()}))
+    else:
+        print(f"approved until {grant.expires_at:%Y-%m-%d %H:%M} UTC; give the command that planned it again to run it")
+    return 0
+
+
+def run(args: argparse.Namespace) -> int:
+    """Plan a sweep, or go on with one, and run what is allowed.
+
+    Returns:
+        0: every cell is measured or dropped; 1: nothing can run, nobody approved it yet, or the approval is used up;
+        2: stopped by the kill switch or beside something open; 3: the server, the driver or the disk failed.
+
+    Raises:
+        SreError: What was asked cannot be.
+    """
+    if args.install_driver:
+        from agent.app.sweep_job import install_driver
+        from agent.settings import read_settings
+
+        install_driver(read_settings().state, lambda said: print(said, file=sys.stderr, flush=True))
+        return 0
+    check_limits(args)
+    app = _app()
+    folder = Path(args.out) if args.out else Path("sweeps") / _name(args)
+    sweep = _planned(app, args, folder)
+    people = sys.stderr if args.json else sys.stdout
+    _print_plan(sweep, people=people)
+    if args.dry_run or not sweep.plan.runnable:
+        if args.json:
+            print(for_programs({"sweep": sweep.request.id, "plan": sweep.plan.model_dump(mode="json")}))
+        return 0 if sweep.plan.runnable else 1
+    if not _left(sweep, folder):
+        if not args.json:
+            print(f"every cell is measured; see: sre-agent sweep show {shlex.quote(str(folder))}")
+        return _say_outcome(_stored(folder), sweep, folder, as_json=args.json)
+    grant = _granted(app, sweep, folder)
+    if grant is None:
+        return _say_unapproved(sweep, folder, as_json=args.json)
+    return _run(app, args, sweep, grant, folder=folder)
+
+
+def _app() -> "App":
+    from agent.app import build_app
+    from agent.entrypoints.cli.local_settings import require_local_settings
+    from agent.entrypoints.telemetry import configure_log
+    from agent.settings import read_settings
+
+    configure_log(as_json=False, quiet=True)
+    settings = read_settings()
+    hint = "run it on a machine of its own: STORE=sqlite:FOLDER, with SERVICES, POLICY and PLATFORM as installed"
+    require_local_settings(settings, what="no sweep was run", hint=hint)
+    return build_app(settings)
+
+
+def _name(args: argparse.Namespace) -> str:
+    from agent.app.sweep_subject import endpoint_of
+
+    return args.service or re.sub(r"[^A-Za-z0-9.-]+", "-", endpoint_of(args.url).split("://", 1)[1]).strip("-.")
+
+
+def _planned(app: "App", args: argparse.Namespace, folder: Path) -> "Sweep":
+    """Return the sweep of the folder, or a new one."""
+    from agent.adapters.load.sweep_folder import SweepFolder
+    from agent.app.sweep_subject import known_of, of_service, of_url
+    from agent.core.sweep.planning import plan_sweep
+
+    kept, asked = SweepFolder(folder).sweep(), cells_asked(args)
+    if kept is None and folder.is_dir() and any(folder.iterdir()):
+        raise InputRejected(
+            f"folder {str(folder)!r} was not used",
+            why="it holds something else than a sweep",
+            hint="give another --out",
+        )
+    if kept is not None and kept.plan.asked == asked:
+        _check_same(kept, args, folder)
+        return kept
+    if kept is not None:
+        raise _another(folder, "other cells")
+    said, hide = vars(args), app.rules.redact
+    found = of_service(app, args.service, said, hide) if args.service else of_url(said, hide)
+    subject, known = known_of(*found, asked.contexts)
+    return _new(app, args, subject, plan_sweep(asked, known), known.usd_per_h)
+
+
+def _check_same(kept: "Sweep", args: argparse.Namespace, folder: Path) -> None:
+    """Refuse to go on with a sweep of something else, or with other limits than were approved."""
+    from agent.app.sweep_subject import endpoint_of
+
+    request = kept.request
+    server = (args.service or "", endpoint_of(args.url) if args.url else request.endpoint)
+    if (request.service, request.endpoint) != server or (args.model or request.model) != request.model:
+        raise _another(folder, f"{request.service or request.endpoint} with {request.model}")
+    if (request.max_minutes, request.max_usd) != (args.max_minutes, args.max_usd):
+        raise _another(folder, f"limits of {request.max_minutes:g} minutes and {request.max_usd or 'no'} USD")
+
+
+def _another(folder: Path, holds: str) -> InputRejected:
+    return InputRejected(
+        f"the sweep in {str(folder)!r} does not go on",
+        why=f"it has {holds}",
+        hint="give the same command as before, or another --out",
+    )
+
+
+def _new(
+    app: "App", args: argparse.Namespace, subject: "Subject", plan: "SweepPlan", usd_per_h: float | None
+) -> "Sweep":
+    from agent.core.decision.decision import Channel
+    from agent.core.sweep.grant import MOST_CELLS, SweepRequest
+    from agent.core.sweep.sweep import Sweep
+
+    cells = tuple(cell.planned for cell in plan.runnable or plan.cells)
+    if len(cells) > MOST_CELLS:
+        raise InputRejected("no sweep was planned", why=f"{len(cells)} cells", hint=f"ask for {MOST_CELLS} at most")
+    if args.max_usd is not None and usd_per_h is None:
+        why = "the price of the server is unknown, so --max-usd limits nothing"
+        raise InputRejected("no sweep was planned", why=why, hint="give --accelerator, or --max-minutes alone")
+    request = SweepRequest(
+        service=subject.service,
+        endpoint=subject.endpoint,
+        model=subject.model,
+        served_model=subject.served_model,
+        cells=cells,
+        max_minutes=args.max_minutes,
+        max_usd=args.max_usd,
+        usd_per_h=usd_per_h,
+        asker=args.by or getpass.getuser(),
+        channel=Channel.COMMAND_LINE,
+        made_at=app.clock.now(),
+    )
+    return Sweep(request=request, subject=subject, plan=plan, seed=args.seed, ignore_eos=not args.stop_at_eos)
+
+
+def _print_plan(sweep: "Sweep", *, people: TextIO) -> None:
+    from agent.presentation.sweep.plan_text import plan_lines
+
+    print("\n".join(for_people(line, lines=False) for line in plan_lines(sweep)), file=people, flush=True)
+
+
+def _left(sweep: "Sweep", folder: Path) -> bool:
+    from agent.adapters.load.sweep_folder import SweepFolder
+    from agent.stages.run_sweep import cells_left
+
+    return bool(cells_left(sweep.plan, sweep.request, SweepFolder(folder).cells()))
+
+
+def _stored(folder: Path) -> "SweepOutcome":
+    from agent.adapters.load.sweep_folder import SweepFolder
+    from agent.stages.run_sweep import SweepEnd, SweepOutcome
+
+    return SweepOutcome(end=SweepEnd.DONE, why="", cells=SweepFolder(folder).cells())
+
+
+def _granted(app: "App", sweep: "Sweep", folder: Path) -> "SweepGrant | None":
+    """Keep the sweep, and return its grant: the one that somebody gave, or that of one's own act."""
+    from agent.adapters.load.sweep_folder import SweepFolder
+    from agent.ports.stage_context import Owner
+    from agent.stages.grant_sweep import grant_sweep, is_own_act
+
+    kept, request = SweepFolder(folder), sweep.request
+    if kept.sweep() is None:
+        kept.keep(sweep)
+    grant = kept.grant()
+    if grant is None and is_own_act(request):
+        context = app.contexts[Owner.DECIDE]
+        grant = grant_sweep(context, request, who=request.asker, channel=request.channel, verified=False)
+        kept.keep(grant)
+    return grant
+
+
+def _say_unapproved(sweep: "Sweep", folder: Path, *, as_json: bool) -> int:
+    how = f"sre-agent sweep approve {shlex.quote(str(folder))}"
+    if as_json:
+        plan = sweep.plan.model_dump(mode="json")
+        print(for_programs({"sweep": sweep.request.id, "end": "not_approved", "approve": how, "plan": plan}))
+    else:
+        print(f"needs approval, for it loads what others may use: {how}")
+    return 1
+
+
+def _run(app: "App", args: argparse.Namespace, sweep: "Sweep", grant: "SweepGrant", *, folder: Path) -> int:
+    from agent.app.sweep_job import begin, driver_of
+    from agent.core.sweep.provenance import Driver
+    from agent.ports.stage_context import Owner
+    from agent.stages.grant_sweep import check_grant
+    from agent.stages.run_sweep import run_sweep
+
+    context = app.contexts[Owner.DECIDE]
+    check_grant(context, grant, sweep.request)  # before a first question: a server that sleeps is not woken unasked
+    driver = driver_of(app, None if args.driver == "auto" else Driver(args.driver))
+    people = sys.stderr if args.json else sys.stdout
+    by = f"approved by {grant.approver}, {grant.approved_at:%Y-%m-%d %H:%M} UTC; load generator {driver.name}"
+    print(for_people(by, lines=False), file=people, flush=True)
+    job = begin(app, sweep, grant, folder=folder, driver=driver, say=lambda step: _say(step, people))
+    try:
+        with _signals_interrupt():
+            outcome = run_sweep(context, job)
+    except KeyboardInterrupt:
+        print("\ninterrupted; stored cells are kept, give the same command again to go on", file=sys.stderr)
+        raise
+    return _say_outcome(outcome, sweep, folder, as_json=args.json)
+
+
+def _say(step: "Progress", people: TextIO) -> None:
+    from agent.presentation.sweep.plan_text import began_line, ended_line
+
+    line = began_line(step.planned, step.number, step.of) if step.cell is None else ended_line(step.cell)
+    print(for_people(line, lines=False), file=people, flush=True)
+
+
+def _say_outcome(outcome: "SweepOutcome", sweep: "Sweep", folder: Path, *, as_json: bool) -> int:
+    written = _reported(folder) if any(cell.measured for cell in outcome.cells) else ""
+    if as_json:
+        cells = [cell.model_dump(mode="json") for cell in outcome.cells]
+        told = {"sweep": sweep.request.id, "end": outcome.end, "why": outcome.why, "folder": str(folder)}
+        print(for_programs({**told, "report": written, "cells": cells}))
+    elif outcome.why:
+        print(for_people(f"ended: {outcome.why}; stored cells are kept, the same command goes on", lines=False))
+    if written and not as_json:
+        print(without_secrets(f"report: {written}"))
+    return EXIT_CODES[outcome.end]
+
+
+def _reported(folder: Path) -> str:
+    """Write the report; that it could not be written takes nothing from what was measured."""
+    from agent.app.sweep_reports import write_report
+
+    try:
+        return str(write_report(folder, None)[0])
+    except SreError as error:
+        print(for_people(str(error), lines=False), file=sys.stderr)
+        return ""
+
+
+@contextmanager
+def _signals_interrupt() -> Iterator[None]:
+    """Take a hang-up and a request to end as Ctrl-C, so that the load generator ends with us."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
