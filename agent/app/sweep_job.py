@@ -5,6 +5,7 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent.app import App
 from agent.app.http_clients import ask
@@ -16,7 +17,17 @@ from agent.errors import DependencyFailed, InputRejected
 from agent.ports.load import LoadDriver, LoadOrder
 from agent.stages.run_sweep import Progress, SweepJob
 
+if TYPE_CHECKING:
+    from agent.adapters.load.sweep_folder import SweepFolder
+
 DRIVERS = "drivers"  # beside the store
+
+
+def open_folder(folder: Path) -> "SweepFolder":
+    """Return the folder of a sweep; nothing is made yet."""
+    from agent.adapters.load.sweep_folder import SweepFolder
+
+    return SweepFolder(folder)
 
 
 def driver_of(app: App, wanted: Driver | None) -> LoadDriver:
@@ -50,12 +61,10 @@ def begin(
         InputRejected: It serves another model, refuses the key, or the sweep was begun with another generator.
         DependencyFailed: It does not answer, the generator does not run, or there is no room.
     """
-    from agent.adapters.load.sweep_folder import SweepFolder
-
     key = _key(app, sweep.subject)
     said = check_server(sweep.subject, key)
     made = _provenance(app, sweep, driver, said)
-    store = SweepFolder(folder)
+    store = open_folder(folder)
     sweep = sweep.with_(provenance=made)
     store.keep(sweep)
     return SweepJob(

@@ -1,7 +1,7 @@
 """Takes the place of the guidellm program: reads the real order, writes a result in the real form, sends nothing.
 
 The server that it pretends to measure answers ``slots`` requests at once. ``script.json`` beside the wrapper says what
-happens: ``slots``, ``step_s``, ``takes_s``, and ``end``: good, crash, garbage, hang, errors.
+happens: ``slots``, ``step_s``, ``takes_s``, ``hangs_from`` (which order), and ``end``: good, crash, garbage, hang, errors.
 """
 
 import heapq
@@ -20,7 +20,9 @@ def install(folder: Path, **script) -> Path:
     program = folder / "guidellm"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} {Path(__file__).resolve()} {folder} "$@"\n')
     program.chmod(0o755)
-    (folder / "script.json").write_text(json.dumps({"slots": 4, "step_s": 0.01, "takes_s": 0, "end": "good"} | script))
+    (folder / "script.json").write_text(
+        json.dumps({"slots": 4, "step_s": 0.01, "takes_s": 0, "end": "good", "hangs_from": 999} | script)
+    )
     return program
 
 
@@ -46,7 +48,8 @@ def main() -> int:
     order = json.loads(Path(sys.argv[sys.argv.index("--config") + 1]).read_text())["spec"]
     with (folder / "orders.jsonl").open("a") as file:
         file.write(json.dumps(order) + "\n")
-    if script["end"] == "hang":
+    orders = (folder / "orders.jsonl").read_text().count("\n")
+    if script["end"] == "hang" or orders >= script["hangs_from"]:
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
         (folder / "child").write_text(str(child.pid))
         time.sleep(600)

@@ -36,12 +36,12 @@ def approve(folders: list[str], *, by: str | None, as_json: bool) -> int:
         InputRejected: The folder holds no sweep.
         PolicyRefused: This person may not, or no sweep may run now.
     """
-    from agent.adapters.load.sweep_folder import SweepFolder
+    from agent.app.sweep_job import open_folder
     from agent.core.decision.decision import Channel
     from agent.ports.stage_context import Owner
     from agent.stages.grant_sweep import grant_sweep
 
-    kept = SweepFolder(Path(folders[0])) if len(folders) == 1 else None
+    kept = open_folder(Path(folders[0])) if len(folders) == 1 else None
     sweep = kept.sweep() if kept is not None else None
     if kept is None or sweep is None:
         raise InputRejected("no sweep was approved", why="want one folder of a planned sweep", hint="name its --out")
@@ -114,11 +114,11 @@ def _name(args: argparse.Namespace) -> str:
 
 def _planned(app: "App", args: argparse.Namespace, folder: Path) -> "Sweep":
     """Return the sweep of the folder, or a new one."""
-    from agent.adapters.load.sweep_folder import SweepFolder
+    from agent.app.sweep_job import open_folder
     from agent.app.sweep_subject import known_of, of_service, of_url
     from agent.core.sweep.planning import plan_sweep
 
-    kept, asked = SweepFolder(folder).sweep(), cells_asked(args)
+    kept, asked = open_folder(folder).sweep(), cells_asked(args)
     if kept is None and folder.is_dir() and any(folder.iterdir()):
         raise InputRejected(
             f"folder {str(folder)!r} was not used",
@@ -192,26 +192,26 @@ def _print_plan(sweep: "Sweep", *, people: TextIO) -> None:
 
 
 def _left(sweep: "Sweep", folder: Path) -> bool:
-    from agent.adapters.load.sweep_folder import SweepFolder
+    from agent.app.sweep_job import open_folder
     from agent.stages.run_sweep import cells_left
 
-    return bool(cells_left(sweep.plan, sweep.request, SweepFolder(folder).cells()))
+    return bool(cells_left(sweep.plan, sweep.request, open_folder(folder).cells()))
 
 
 def _stored(folder: Path) -> "SweepOutcome":
-    from agent.adapters.load.sweep_folder import SweepFolder
+    from agent.app.sweep_job import open_folder
     from agent.stages.run_sweep import SweepEnd, SweepOutcome
 
-    return SweepOutcome(end=SweepEnd.DONE, why="", cells=SweepFolder(folder).cells())
+    return SweepOutcome(end=SweepEnd.DONE, why="", cells=open_folder(folder).cells())
 
 
 def _granted(app: "App", sweep: "Sweep", folder: Path) -> "SweepGrant | None":
     """Keep the sweep, and return its grant: the one that somebody gave, or that of one's own act."""
-    from agent.adapters.load.sweep_folder import SweepFolder
+    from agent.app.sweep_job import open_folder
     from agent.ports.stage_context import Owner
     from agent.stages.grant_sweep import grant_sweep, is_own_act
 
-    kept, request = SweepFolder(folder), sweep.request
+    kept, request = open_folder(folder), sweep.request
     if kept.sweep() is None:
         kept.keep(sweep)
     grant = kept.grant()

@@ -102,23 +102,19 @@ def test_a_killed_sweep_goes_on_where_it_was(machine: Machine, server: LoadServe
     """Kill -9 in the second cell: the first is kept, and nobody loads the server twice until the dead one's lease is over."""
     words = ["--url", server.url, "--model", "tiny", *SIZES, "--out", str(machine.out), "--json"]
     program = "import sys; from agent.entrypoints.cli.main import main; sys.exit(main())"
+    machine.play(hangs_from=2)
+    hangs = machine.drivers / "bin" / "child"
     with subprocess.Popen([sys.executable, "-c", program, "sweep", *words], stdout=subprocess.DEVNULL) as child:
-        until(lambda: (machine.out / "cells.jsonl").exists())
-        machine.play(end="hang")
-        until(lambda: (machine.drivers / "bin" / "child").exists() or read_cells(machine.out)[2:])
+        until(lambda: hangs.exists() and hangs.read_text())
         child.kill()
-    kept = len(read_cells(machine.out))
+    os.killpg(os.getpgid(int(hangs.read_text())), signal.SIGKILL)
+    assert len(read_cells(machine.out)) == 1
     machine.play()
-    control = build_app(read_settings()).control
-    if kept < 3:
-        code, out, _ = machine.sweep(*words)
-        assert (code, json.loads(out)["end"]) == (2, "stopped")
-        assert "or did a moment ago" in json.loads(out)["why"]
-        name = f"sweep-{digest(server.url)[:24]}"
-        later = control.acquire(name, "test", for_s=1, now=datetime.now(UTC) + timedelta(seconds=60))
-        control.release(later)
-        orphan = int((machine.drivers / "bin" / "child").read_text())
-        os.killpg(os.getpgid(orphan), signal.SIGKILL)
+    code, out, _ = machine.sweep(*words)
+    assert (code, json.loads(out)["end"]) == (2, "stopped")
+    assert "or did a moment ago" in json.loads(out)["why"]
+    control, name = build_app(read_settings()).control, f"sweep-{digest(server.url)[:24]}"
+    control.release(control.acquire(name, "test", for_s=1, now=datetime.now(UTC) + timedelta(seconds=60)))
     assert machine.sweep(*words)[0] == 0
     assert [c.outcome for c in read_cells(machine.out)] == [Outcome.MEASURED] * 3
 
