@@ -34,15 +34,19 @@ class FitAnswers:
     shapes: Sequence[Shape]
 
     @classmethod
-    def open(cls) -> FitAnswers:
-        """Read the bundled data and find the installation's profiles; a store in the cloud keeps none."""
+    def open(cls, *, folders: bool = True) -> FitAnswers:
+        """Read the bundled data and find the installation's profiles; a store in the cloud keeps none.
+
+        Args:
+            folders: Whether the name of a model may be a folder of this machine.
+        """
         from agent.app.model_profiles import known_models
         from agent.catalogue.load_platforms import load_platform_catalogue
         from agent.settings import read_settings
 
         catalogue, settings = load_fit_catalogue(), read_settings()
-        find = known_models(catalogue.models, settings).find if settings.embedded else catalogue.models.find
-        return cls(catalogue=catalogue, find_model=find, shapes=load_platform_catalogue().shapes)
+        known = known_models(catalogue.models, settings, folders=folders) if settings.embedded else catalogue.models
+        return cls(catalogue=catalogue, find_model=known.find, shapes=load_platform_catalogue().shapes)
 
     def fit(self, question: Question) -> FitReport:
         """Look the names up, predict, and add speed and price.

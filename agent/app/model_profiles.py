@@ -72,11 +72,19 @@ class KnownModels:
         shelf: Profiles that were added.
         read: Reads the checkpoint at a place, under a name, beside the bundled models; keeps nothing.
         hub_s: Longest wait for the model hub, seconds; None never asks it.
+        folders: Whether a name may be a folder of this machine.
     """
 
     def __init__(
-        self, bundled: ModelCatalogue, shelf: ProfileStore, read: ReadCheckpoint, *, hub_s: float | None = None
+        self,
+        bundled: ModelCatalogue,
+        shelf: ProfileStore,
+        read: ReadCheckpoint,
+        *,
+        hub_s: float | None = None,
+        folders: bool = True,
     ) -> None:
+        self._folders = folders
         self._bundled = bundled
         self._shelf = shelf
         self._read = read
@@ -101,7 +109,7 @@ class KnownModels:
             InputRejected: Nobody knows it, or its checkpoint is hostile or incomplete.
             DependencyFailed: Shelf or source do not answer.
         """
-        if (Path(name) / "config.json").is_file():
+        if self._folders and (Path(name) / "config.json").is_file():
             return self.read(name, as_name=name).facts
         profile = self.profile(name)
         if profile is not None:
@@ -159,12 +167,13 @@ class KnownModels:
         return self._shelf.list()
 
 
-def known_models(bundled: ModelCatalogue, settings: Settings) -> KnownModels:
+def known_models(bundled: ModelCatalogue, settings: Settings, *, folders: bool = True) -> KnownModels:
     """Known models of an installation.
 
     Args:
         bundled: The catalogue's models.
         settings: For the state's folder and the watched services' mounts.
+        folders: Whether a name may be a folder of this machine.
 
     Raises:
         InputRejected: The store is in the cloud: profiles are kept beside the embedded store only.
@@ -178,7 +187,8 @@ def known_models(bundled: ModelCatalogue, settings: Settings) -> KnownModels:
             hint="use STORE=sqlite:<folder>",
         )
     shelf = SqliteProfileShelf(settings.state / "profiles.sqlite")
-    return KnownModels(bundled, shelf, reader(settings), hub_s=None if settings.hub_offline else HUB_S)
+    hub_s = None if settings.hub_offline else HUB_S
+    return KnownModels(bundled, shelf, reader(settings), hub_s=hub_s, folders=folders)
 
 
 def reader(settings: Settings) -> ReadCheckpoint:

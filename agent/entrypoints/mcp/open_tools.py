@@ -82,7 +82,7 @@ def _settings() -> "Settings":
 def _fit_answers() -> "FitAnswers":
     from agent.app.fit_answers import FitAnswers
 
-    return FitAnswers.open()
+    return FitAnswers.open(folders=False)  # a client reads no files of this machine
 
 
 def _redact(text: str) -> str:

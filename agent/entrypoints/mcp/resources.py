@@ -56,7 +56,7 @@ def add_resources(
     @server.resource("catalogue://{name}/{offset}", mime_type="application/json")
     def catalogue_from(name: str, offset: str) -> str:
         """Show a catalogue from an entry on, as ``next`` of the page before says."""
-        return read(lambda: catalogue_page(name, int(offset) if offset.isdecimal() else -1))
+        return read(lambda: catalogue_page(name, int(offset) if offset.isdecimal() and len(offset) < 10 else -1))
 
 
 def catalogue_page(name: str, offset: int) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def catalogue_page(name: str, offset: int) -> dict[str, Any]:
     catalogues = _catalogues()
     if name not in catalogues or not 0 <= offset <= len(catalogues[name]):
         raise InputRejected(
-            f"catalogue {name!r} was not shown from {offset}",
+            f"catalogue {name[:80]!r} was not shown" + (f" from {offset}" if offset >= 0 else ""),
             why=f"there are {', '.join(f'{known} ({len(rows)} entries)' for known, rows in catalogues.items())}",
             hint="read catalogue://NAME, then the address that it gives under 'next'",
         )

@@ -247,6 +247,30 @@ def test_a_resource_that_is_not_there_says_what_is(asked):
     assert SERVICE in repr(told.value.exceptions[0])
 
 
+def test_a_place_in_a_catalogue_that_no_number_names_says_what_there_is(asked):
+    """Not even one of more digits than Python reads."""
+
+    async def read(client):
+        await client.read_resource("catalogue://failures/" + "9" * 5_000)
+
+    with pytest.raises(ExceptionGroup) as told:
+        talk(read)
+    assert "failures (" in repr(told.value.exceptions[0])
+
+
+@pytest.mark.parametrize("tool", ["model_details", "fit", "probe_budget"])
+def test_no_folder_of_this_machine_is_read_as_a_model(asked, tmp_path, monkeypatch, tool):
+    """A name of two words may be a folder where the server was started."""
+    folder = tmp_path / "models" / "ours"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text('{"model_type": "only-here"}')
+    monkeypatch.chdir(tmp_path)
+    asked_for = {"fit": MODEL, "probe_budget": {"platform": "cloud_run_gpu"}}.get(tool, {}) | {"model": "models/ours"}
+    result = called(tool, asked_for)
+    assert result.is_error
+    assert "was not read" not in text_of(result)
+
+
 @pytest.mark.parametrize("name", ["failures", "models", "accelerators", "prices"])
 def test_the_pages_of_a_catalogue_are_all_of_it(name):
     async def read(client):
