@@ -68,12 +68,12 @@ def open_freezes(world: StageContext, incident: Incident, plan: Plan) -> tuple[F
 
 
 def may_break_glass(world: StageContext, person: Person, incident: Incident, plan: Plan) -> bool:
-    """Whether this person may approve in spite of the freeze windows that stop others."""
+    """Whether this person may approve in spite of the freeze windows that stop others, or say so of their approval."""
     policy = world.rules.policy
     approver = policy.approver(person.channel, person.name) if person.verified else None
     frozen = open_freezes(world, incident, plan)
     barred = may_not_decide(world, person, plan, answer=Choice.APPROVE, asked_through=_asked_through(incident))
-    may = incident.may_change and not barred and not has_approved(world, person, incident)
+    may = incident.may_change and not barred
     return bool(frozen) and may and all(policy.member(span.break_glass, approver) for span in frozen)
 
 

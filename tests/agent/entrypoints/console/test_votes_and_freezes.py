@@ -1,6 +1,7 @@
 """The plan's page where two people must approve or a freeze window holds: what it says, and what its forms do."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -102,6 +103,23 @@ def test_a_freeze_window_is_read_before_anybody_presses_and_only_its_group_break
     assert (asked.now().phase, asked.now().decision.breaks) == (Phase.APPROVED, ("year",))
     rows = [(row.kind, row.body) for row in asked.stage.world.control.audit()]
     assert ("freeze.break_glass", "year: users wait") in rows
+
+
+def test_who_approved_before_the_window_is_offered_to_break_its_glass(page, scenes):
+    """Their approval stands, and another person's word alone would not be enough."""
+    starts = (scenes.START + timedelta(minutes=10)).replace(tzinfo=None)
+    soon = ALWAYS.with_(weekly=(), starts=starts, ends=starts + timedelta(hours=9))
+    asked = page(FROZEN.with_(rules=(RULE,), freezes=(soon,)))
+    ada = asked.of("ada")
+    assert ada.answer(asked.plan, "approve").status_code == 303
+    assert "Break the glass" not in asked.text("ada")
+    asked.stage.clock.step(700)
+    form = ada.fields(f"/plans/{asked.plan.id}")["approve"]
+    assert ada.post(f"/plans/{asked.plan.id}/decision", form | {"why": "users wait"}).status_code == 303
+    assert asked.now().approvals.given[0].breaks == ("year",)
+    assert "Break the glass" not in asked.text("ada")
+    assert asked.of("ben").answer(asked.plan, "approve").status_code == 303
+    assert (asked.now().phase, asked.now().decision.breaks) == (Phase.APPROVED, ("year",))
 
 
 def test_a_form_of_another_person_breaks_no_glass(page):
