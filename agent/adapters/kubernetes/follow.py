@@ -64,6 +64,7 @@ class _Collection:
         self._told: dict[str, tuple[str, Mapping[str, Any]]] = {}
         self._version = ""
         self._wait_s = FIRST_WAIT_S
+        self._in_the_way = ""
 
     def run(self) -> None:
         """List and watch until the end."""
@@ -79,11 +80,17 @@ class _Collection:
                 self._rest()
             except SreError as error:
                 if not self._stopping.is_set():
-                    log.warning("cluster.watch_failed", path=self._path, error=str(error), again_in_s=self._wait_s)
+                    self._failed(str(error))
                 self._rest()
             except Exception:
                 log.exception("cluster.watch_failed", path=self._path, again_in_s=self._wait_s)
                 self._rest()
+
+    def _failed(self, error: str) -> None:
+        """Warn of what stands in the way once: a right may be missing for good."""
+        write = log.debug if error == self._in_the_way else log.warning
+        write("cluster.watch_failed", path=self._path, error=error, again_in_s=self._wait_s)
+        self._in_the_way = error
 
     def _rest(self) -> None:
         self._stopping.wait(self._wait_s)
@@ -132,7 +139,7 @@ class _Collection:
                 self._reading.discard(response)
         if time.monotonic() - begun < FIRST_WAIT_S:
             return False
-        self._wait_s = FIRST_WAIT_S
+        self._wait_s, self._in_the_way = FIRST_WAIT_S, ""
         return True
 
     def _event(self, event: Mapping[str, Any]) -> None:

@@ -119,14 +119,14 @@ def _troubles(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for row in rows(part(node, "status"), "conditions"):
         if not isinstance(row, Mapping):
             continue
-        kind, status = text(row, "type"), row.get("status")
+        kind, status = text(row, "type"), text(row, "status")
         words = ": ".join(filter(None, (text(row, "reason"), text(row, "message"))))
         if kind == "Ready" and status in {"False", "Unknown"}:
             yield f"NodeNotReady: node {named}: {words}", text(row, "lastTransitionTime")
         elif kind not in _PRESSURE | {"Ready"} and status == "True":
             yield f"{kind}: node {named}: {words}", text(row, "lastTransitionTime")
     for row in rows(part(node, "spec"), "taints"):
-        if isinstance(row, Mapping) and row.get("key") in TERMINATING:
+        if isinstance(row, Mapping) and text(row, "key") in TERMINATING:
             yield f"SpotTermination: node {named} is about to be taken: {row.get('key')}", text(row, "timeAdded")
 
 

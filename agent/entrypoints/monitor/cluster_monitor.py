@@ -192,13 +192,16 @@ class ClusterMonitor:
         except InputRejected as error:
             log.debug("cluster.nothing_said", why=error.why)
             return
+        except Exception:  # one object that breaks us must not hide all others
+            log.exception("cluster.object_not_read", name=text(part(change.object, "metadata"), "name"))
+            return
         for item in found:
             if isinstance(item, Signal):
                 try:
                     signal_to_incident(self._app.contexts[Owner.INTAKE], item)
                 except SreError:
                     raise
-                except Exception:  # one object that breaks us must not hide all others
+                except Exception:  # nor must one signal
                     log.exception("cluster.signal_failed", service=item.service, instance=item.instance)
         self._seen_at.keep(self._app.clock.now())
 

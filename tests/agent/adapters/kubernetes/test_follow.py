@@ -208,3 +208,30 @@ def test_a_watch_that_ends_at_once_is_not_asked_for_in_a_storm(tmp_path, heard):
     waits = [later - sooner for sooner, later in pairwise(asked[1:4])]
     assert waits[0] >= FIRST_WAIT_S * 0.9
     assert waits[1] >= FIRST_WAIT_S * 1.8
+
+
+class Forbidding(Hasty):
+    """Lets nobody list anything."""
+
+    def do_GET(self):
+        self.asked.append(time.monotonic())
+        body = b'{"kind":"Status","message":"nodes is forbidden"}'
+        self.send_response(403)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def test_what_stands_in_the_way_is_said_once_and_not_at_every_try(tmp_path, heard):
+    """A right that is missing for good must not fill the log."""
+    asked = []
+    with capture_logs() as logs, server(type("Noted", (Forbidding,), {"asked": asked}), tmp_path) as api:
+        follower = Following(api)
+        thread = threading.Thread(target=follower.follow, args=("/api/v1/nodes", heard))
+        thread.start()
+        until(lambda: len(asked) >= 3)
+        follower.stop()
+        thread.join(15)
+    said = [row["log_level"] for row in logs if row["event"] == "cluster.watch_failed"]
+    assert (said[0], said.count("warning")) == ("warning", 1)
+    assert len(said) >= 2

@@ -8,6 +8,7 @@ import pytest
 from agent.app import build_app_in_memory
 from agent.core.service.services import parse_services
 from agent.entrypoints.cli.analysis import SteppedClock
+from agent.entrypoints.monitor import cluster_monitor
 from agent.entrypoints.monitor.cluster_monitor import ClusterMonitor
 from agent.ports.cluster import Change, Seen
 from agent.ports.store import Query
@@ -105,6 +106,23 @@ def test_what_happened_before_a_pod_was_made_says_nothing_of_it(watched):
     for path, body in ((NODES, AWAY), (EVENTS, XID), (PODS, pod("x2x4z", NOW + timedelta(seconds=2)))):
         follower.tells[path](Change(Seen.CHANGED, body))
     assert app.store.incidents(Query(limit=10)) == ()
+
+
+def test_an_object_that_cannot_be_read_hides_no_other(watched, monkeypatch):
+    """A list is told to its end; otherwise it would be read anew for ever, and nothing after that object be seen."""
+
+    def breaks(_body, _reading):
+        raise TypeError
+
+    monkeypatch.setattr(cluster_monitor, "read_workload", breaks)
+    app, follower = watched()
+    follower.tells["/apis/apps/v1/namespaces/llm/deployments"](Change(Seen.LISTED, {"metadata": {"name": "vllm"}}))
+    strange = {"metadata": {"name": "l4-1"}, "status": {"conditions": [{"type": "Ready", "status": ["Unknown"]}]}}
+    follower.tells[NODES](Change(Seen.LISTED, strange | {"spec": {"taints": [{"key": []}]}}))
+    for path, body in ((PODS, pod("x2x4z", NOW - timedelta(hours=1))), (NODES, AWAY)):
+        follower.tells[path](Change(Seen.LISTED, body))
+    (incident,) = app.store.incidents(Query(limit=10))
+    assert {entry.class_ for entry in incident.correlated} == {"engine_dead"}
 
 
 def test_each_cluster_keeps_for_itself_until_when_it_was_looked_at(watched, tmp_path):
