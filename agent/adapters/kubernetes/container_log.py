@@ -1,6 +1,5 @@
 """What a container prints, followed: resumed where the connection ended, nothing lost, nothing twice."""
 
-import contextlib
 import threading
 import time
 from collections import Counter, deque
@@ -11,6 +10,7 @@ from typing import Any, Final
 import structlog
 
 from agent.adapters.kubernetes.client import KubernetesApi
+from agent.adapters.kubernetes.open_streams import OpenStreams
 from agent.core.intake.json_fields import time_of
 from agent.errors import InputRejected, SreError
 from agent.ports.cluster import ContainerRef, PrintedLine
@@ -37,8 +37,8 @@ class FollowedLogs:
 
     def __init__(self, api: KubernetesApi) -> None:
         self._api = api
-        self._stopping = threading.Event()
-        self._reading: set[Any] = set()
+        self._streams = OpenStreams()
+        self._stopping = self._streams.stopping
         self._waiting: set[threading.Event] = set()
 
     def follow(
@@ -71,12 +71,9 @@ class FollowedLogs:
 
     def stop(self) -> None:
         """End every follow; see the port. What waits for a first line has no answer yet that could be cut off."""
-        self._stopping.set()
+        self._streams.stop()
         for running in tuple(self._waiting):
             running.set()
-        for response in tuple(self._reading):
-            with contextlib.suppress(Exception):  # it may be ending by itself at this very moment
-                response.shutdown()
 
     def _read(self, container: ContainerRef, tell: Tell, position: "_Position") -> bool:
         """Read until the connection ends; True where something new was reported."""
@@ -88,22 +85,19 @@ class FollowedLogs:
         }
         path = f"/api/v1/namespaces/{container.namespace}/pods/{container.pod}/log"
         reported = False
-        with self._api.stream("GET", path, query=query, timeout_s=SILENCE_S) as response:
-            self._reading.add(response)
-            try:
-                if self._stopping.is_set():  # while it was opened: whoever stops has not seen it
-                    return reported
-                position.resume()
-                for raw in _batches(response):
-                    fresh = position.fresh(_printed(raw))
-                    if self._stopping.is_set():
-                        return reported
-                    if fresh:
-                        tell(fresh)
-                        position.took(fresh)
-                        reported = True
-            finally:
-                self._reading.discard(response)
+        with (
+            self._api.stream("GET", path, query=query, timeout_s=SILENCE_S) as response,
+            self._streams.reading(response) as goes_on,
+        ):
+            position.resume()
+            for raw in _batches(response) if goes_on else ():
+                fresh = position.fresh(_printed(raw))
+                if self._stopping.is_set():
+                    break
+                if fresh:
+                    tell(fresh)
+                    position.took(fresh)
+                    reported = True
         return reported
 
 

@@ -1,7 +1,5 @@
 """A list and then a watch: every change of a collection, resumed where the connection ended, nothing twice."""
 
-import contextlib
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
@@ -9,6 +7,7 @@ from typing import Any, Final
 import structlog
 
 from agent.adapters.kubernetes.client import KubernetesApi
+from agent.adapters.kubernetes.open_streams import OpenStreams
 from agent.errors import SreError, StateConflict
 from agent.ports.cluster import Change, Seen
 from agent.strict_json import read_object
@@ -31,19 +30,15 @@ class Following:
 
     def __init__(self, api: KubernetesApi) -> None:
         self._api = api
-        self._stopping = threading.Event()
-        self._reading: set[Any] = set()
+        self._streams = OpenStreams()
 
     def follow(self, path: str, tell: Callable[[Change], None], *, fields: str = "") -> None:
         """Follow one collection; see the port."""
-        _Collection(self._api, path, tell, fields, stopping=self._stopping, reading=self._reading).run()
+        _Collection(self._api, path, tell, fields, streams=self._streams).run()
 
     def stop(self) -> None:
         """End every follow; see the port."""
-        self._stopping.set()
-        for response in tuple(self._reading):
-            with contextlib.suppress(Exception):  # it may be ending by itself at this very moment
-                response.shutdown()
+        self._streams.stop()
 
 
 class _Collection:
@@ -56,10 +51,10 @@ class _Collection:
         tell: Callable[[Change], None],
         fields: str,
         *,
-        stopping: threading.Event,
-        reading: set[Any],
+        streams: OpenStreams,
     ) -> None:
-        self._api, self._path, self._tell, self._stopping, self._reading = api, path, tell, stopping, reading
+        self._api, self._path, self._tell = api, path, tell
+        self._streams, self._stopping = streams, streams.stopping
         self._selector = {"fieldSelector": fields} if fields else {}
         self._told: dict[str, tuple[str, Mapping[str, Any]]] = {}
         self._version = ""
@@ -126,17 +121,16 @@ class _Collection:
             "resourceVersion": self._version,
             "timeoutSeconds": str(WATCH_S),
         }
-        with self._api.stream("GET", self._path, query=query | self._selector, timeout_s=WATCH_S + SLACK_S) as response:
-            self._reading.add(response)
-            try:
-                if self._stopping.is_set():  # while it was opened: whoever stops has not seen it
-                    return True
-                for line in _lines(response):
-                    if self._stopping.is_set():
-                        return True
-                    self._event(read_object(line, what="event of the watch", limit=LINE_BYTES))
-            finally:
-                self._reading.discard(response)
+        with (
+            self._api.stream("GET", self._path, query=query | self._selector, timeout_s=WATCH_S + SLACK_S) as response,
+            self._streams.reading(response) as goes_on,
+        ):
+            for line in _lines(response) if goes_on else ():
+                if self._stopping.is_set():
+                    break
+                self._event(read_object(line, what="event of the watch", limit=LINE_BYTES))
+        if self._stopping.is_set():
+            return True
         if time.monotonic() - begun < FIRST_WAIT_S:
             return False
         self._wait_s, self._in_the_way = FIRST_WAIT_S, ""
