@@ -149,6 +149,8 @@ class LeaderLease:
         except StateConflict:
             return False
         self._until = began + DURATION_S - SPARE_S
+        if self._released.is_set():  # it was given back while this renewal was under way
+            self._until = 0.0
         return True
 
     def _replace(self, lease: Json, spec: dict[str, Any]) -> None:

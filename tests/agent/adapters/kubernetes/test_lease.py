@@ -10,6 +10,7 @@ from agent.adapters.kubernetes.lease import DURATION_S, LeaderLease
 from agent.app.leading_platform import leading
 from agent.app.stores import machine_clock
 from agent.errors import DependencyFailed
+from tests.waiting import until
 
 pytestmark = pytest.mark.xdist_group("kube")
 
@@ -69,6 +70,32 @@ def test_the_second_waits_and_leads_once_the_first_gives_it_back(replica_of):
     assert holds_within(second, 10)
     assert second.leads()
     assert not first.leads()
+
+
+def test_who_gave_it_back_leads_no_more_though_a_renewal_was_under_way(replica_of):
+    first = replica_of("a")
+    assert holds_within(first, 10)
+    first._api = GivenBackMeanwhile(first._api, first)
+    assert first._api.renewed.wait(10)
+    until(lambda: not any(t.name == "leader-lease" for t in threading.enumerate()))
+    assert not first.leads()
+
+
+class GivenBackMeanwhile:
+    """The API server; the Lease is given back while the answer to a renewal is on its way."""
+
+    def __init__(self, api, lease):
+        self._api, self._lease, self.renewed = api, lease, threading.Event()
+
+    def patch(self, path, steps):
+        answer = self._api.patch(path, steps)
+        if not self.renewed.is_set():
+            self.renewed.set()
+            self._lease.release()
+        return answer
+
+    def __getattr__(self, name):
+        return getattr(self._api, name)
 
 
 def test_who_says_nothing_any_more_is_followed_and_notices_it(replica_of):
