@@ -6,6 +6,8 @@ _: Any
 
 # called or read by a library, a schema or a test
 _.map_entry
+_.whitespace_split
+_.protocol
 _.daemon_threads
 _.on_node
 _.retries

@@ -37,10 +37,9 @@ class Settings(Value):
         store: ``sqlite:FOLDER`` (embedded: state, control and queue stand in that folder) or ``firestore:PROJECT``.
         bus: ``embedded`` or ``pubsub:PROJECT``.
         pubsub_emulator: ``HOST:PORT`` of Google's Pub/Sub emulator; None is the real service.
-        platform: ``rehearsal:FOLDER`` (of examples/), ``cloud_run:PROJECT``, ``kubernetes[:CONTEXT]``,
-            ``container_apps:SUBSCRIPTION[/TENANT/CLIENT]`` or ``host``.
+        platform: Where services run, such as ``cloud_run:PROJECT``; ``WORDS`` has them all.
         cloud_run_emulator: ``HOST:PORT`` of a stand-in for Cloud Run on this machine, for tests; None is the real one.
-        logging_emulator: The same for Cloud Logging.
+        logging_emulator: The same for Cloud Logging, as ``tpu_emulator`` is for Cloud TPU.
         services: The file of watched services; None takes the rehearsal's own.
         policy: The policy file; None is the default policy, in which nothing is automatic.
         receipt_key: Signs decisions; embedded installations keep one in a file beside the store.
@@ -64,6 +63,7 @@ class Settings(Value):
     pubsub_emulator: str | None = None
     platform: str = Field(default_factory=first_example)
     cloud_run_emulator: str | None = None
+    tpu_emulator: str | None = None
     logging_emulator: str | None = None
     services: Path | None = None
     policy: Path | None = None
@@ -263,10 +263,12 @@ WORDS: dict[str, _Word] = {
     "PUBSUB_EMULATOR_HOST": _Word(field="pubsub_emulator", read=_address, want="host:port of an emulator"),
     "PLATFORM": _Word(
         field="platform",
-        read=_scheme("rehearsal:", "cloud_run:", "kubernetes", "kubernetes:", "container_apps:", "host"),
-        want="rehearsal:<folder> | cloud_run:<project> | kubernetes[:<context>] | container_apps:<subscription> | host",
+        read=_scheme("rehearsal:", "cloud_run:", "kubernetes", "kubernetes:", "container_apps:", "tpu_vm:", "host"),
+        want="rehearsal:<folder> | cloud_run:<project> | kubernetes[:<context>] | container_apps:<subscription> | "
+        "tpu_vm:<project> | host",
     ),
     "CLOUD_RUN_EMULATOR_HOST": _Word(field="cloud_run_emulator", read=_loopback, want=_STAND_IN),
+    "TPU_EMULATOR_HOST": _Word(field="tpu_emulator", read=_loopback, want=_STAND_IN),
     "CLOUD_LOGGING_EMULATOR_HOST": _Word(field="logging_emulator", read=_loopback, want=_STAND_IN),
     "SERVICES": _Word(field="services", read=_file, want="the path of services.toml"),
     "POLICY": _Word(field="policy", read=_file, want="the path of policy.toml"),
@@ -294,9 +296,7 @@ WORDS: dict[str, _Word] = {
     "MODEL_FOLLOW_UP": _Word(field="model_may_ask", read=_switch, want="on | off"),
     "SLACK_TOKEN": _Word(field="slack_token", read=_secret, want="a bot token"),
     "SLACK_SIGNING_SECRET": _Word(field="slack_signing_secret", read=_secret, want="the app's signing secret"),
-    "SLACK_API_URL": _Word(
-        field="slack_api_url", read=_slack_api, want="Slack's API, such as https://slack-gov.com/api/"
-    ),
+    "SLACK_API_URL": _Word(field="slack_api_url", read=_slack_api, want="Slack's API, as https://slack-gov.com/api/"),
     "SLACK_CHANNEL": _Word(field="slack_channel", read=str, want="a channel id"),
     "WEBHOOK_URLS": _Word(field="webhook_urls", read=_list, want="https URLs, separated by commas"),
     "WEBHOOK_SECRETS": _Word(

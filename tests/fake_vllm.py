@@ -2,7 +2,8 @@
 
 Two processes as in vLLM: the API server answers HTTP, the engine makes the tokens. What differs from run to run comes from
 the environment: FAKE_START_S, FAKE_FITS_LEN, FAKE_STUBBORN, FAKE_KV_LOG (a recorded log to print and die with),
-FAKE_LINES_PER_S and FAKE_LINE (log pressure), FAKE_READABLE (a file that must be readable).
+FAKE_LINES_PER_S and FAKE_LINE (log pressure), FAKE_READABLE (a file that must be readable), FAKE_FITS_SHARE (the largest
+share of memory), FAKE_KNOWS_ALL (any flag is known).
 """
 
 import json
@@ -32,7 +33,7 @@ def main() -> int:
         w.split("=")[0]: (w.split("=")[1] if "=" in w else v) for w, v in zip(words, [*words[1:], ""], strict=True)
     }
     unknown = [w for w in words if w.startswith("--") and w.split("=")[0] not in KNOWN]
-    if unknown:
+    if unknown and not os.environ.get("FAKE_KNOWS_ALL"):
         print(f"vllm: error: unrecognized arguments: {' '.join(unknown)}", file=sys.stderr, flush=True)
         return 2
     port = int(flags.get("--port", "8000"))
@@ -49,6 +50,9 @@ def main() -> int:
     if readable and not Path(readable).exists():
         say(f"(EngineCore pid={os.getpid()}) ERROR PermissionError: [Errno 13] Permission denied: '{readable}'")
         say("RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}")
+        return 1
+    if float(flags.get("--gpu-memory-utilization", "0")) > float(os.environ.get("FAKE_FITS_SHARE", "1")):
+        say("RuntimeError: RESOURCE_EXHAUSTED: Error allocating device buffer")
         return 1
     if not fits(int(flags.get("--max-model-len", "2048"))):
         return 1

@@ -15,16 +15,18 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-LOCKED = {name: ROOT / f"requirements{'-' if name else ''}{name}.txt" for name in ("", "kubernetes", "mcp", "azure")}
+LOCKED = {
+    name: ROOT / f"requirements{'-' if name else ''}{name}.txt" for name in ("", "kubernetes", "mcp", "azure", "tpu")
+}
 """What is installed by extra; the first is what every installation has."""
 
 BILL = ROOT / "docs" / "sbom.cdx.json"
 LICENCES = ROOT / "docs" / "licences.md"
 HEAD = """# Licences of what is deployed
 
-The packages of `requirements.txt` and of the extras `kubernetes`, `mcp` and `azure` as installed with Python {python},
-each with the licence that it names. Written by `make sbom`; `docs/sbom.cdx.json` is the same list as a bill of
-materials.
+The packages of `requirements.txt` and of the extras `kubernetes`, `mcp`, `azure` and `tpu` as installed with Python
+{python}, each with the licence that it names. Written by `make sbom`; `docs/sbom.cdx.json` is the same list as a bill
+of materials.
 
 | package | version | licence |
 |---|---|---|

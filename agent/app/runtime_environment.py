@@ -57,23 +57,22 @@ def open_environment(settings: Settings, services: Services, clock: Clock) -> Ru
         SettingsRejected: There is no adapter for it.
         InputRejected: The rehearsal's folder holds no scenario.
     """
-    if settings.platform.startswith("rehearsal:"):
-        return _rehearsal(settings, services, clock)
-    if settings.platform.startswith("cloud_run:"):
-        return _cloud_run(settings, services, clock)
-    if settings.platform.partition(":")[0] == "kubernetes":
-        return kubernetes(settings, services, clock)
-    if settings.platform.startswith("container_apps:"):
-        return container_apps(settings, services, clock)
-    if settings.platform == "host":
-        return _host(settings, clock)
-    if settings.platform == "none":
-        return _logs_only()
+    openers: dict[str, Callable[[Settings, Services, Clock], RuntimeEnvironment]] = {
+        "rehearsal": _rehearsal,
+        "cloud_run": _cloud_run,
+        "kubernetes": kubernetes,
+        "container_apps": container_apps,
+        "tpu_vm": _tpu_vm,
+        "host": _host,
+        "none": _logs_only,
+    }
+    if (open_it := openers.get(settings.platform.partition(":")[0])) is not None:
+        return open_it(settings, services, clock)
     raise SettingsRejected(
         f"PLATFORM {settings.platform!r} is not available here",
         why="there is no adapter for it",
         hint="use rehearsal:<folder>, cloud_run:<project>, kubernetes[:<context>], container_apps:<subscription> "
-        "or host",
+        "tpu_vm:<project> or host",
     )
 
 
@@ -204,7 +203,15 @@ def container_apps(
     )
 
 
-def _host(settings: Settings, clock: Clock) -> RuntimeEnvironment:
+def _tpu_vm(settings: Settings, services: Services, clock: Clock) -> RuntimeEnvironment:
+    from agent.app.tpu_environment import tpu_logs, tpu_platform, watched_nodes
+
+    names = watched_nodes(settings, services)
+    platform = tpu_platform(settings, services, clock, partial(server_key_of, settings, services))
+    return RuntimeEnvironment(platform_of=lambda name: platform if name in names else None, logs=tpu_logs(settings))
+
+
+def _host(settings: Settings, _: Services, clock: Clock) -> RuntimeEnvironment:
     from agent.app.host_environment import host_logs, host_platform
 
     platform = host_platform(settings, clock)
@@ -213,7 +220,7 @@ def _host(settings: Settings, clock: Clock) -> RuntimeEnvironment:
     )
 
 
-def _logs_only() -> RuntimeEnvironment:
+def _logs_only(*_: object) -> RuntimeEnvironment:
     """A replay of logs whose service we do not know: nothing to describe, nothing to change."""
     from agent.adapters.logs.file import FileLogs
     from agent.adapters.logs.replay_logs import ReplayLogs

@@ -35,6 +35,7 @@ from tests.contracts.arm_world import ArmWorld
 from tests.contracts.cloud_run_world import CloudRunWorld
 from tests.contracts.host_world import HostWorld
 from tests.contracts.kube_world import KubeWorld
+from tests.contracts.tpu_world import TpuWorld
 from tests.leases import HELD, lease_end
 
 SERVICE = "gemma"
@@ -87,6 +88,8 @@ class World:
     stages: bool = True
     fails: str = "the container did not start"
     forgets: bool = False  # the platform lists no operations, so its own name of one is lost with the answer
+    creates: bool = True
+    deletable: Callable[[], None] = field(default=lambda: None)
 
 
 def rehearsal(tmp_path: Path) -> World:
@@ -212,12 +215,35 @@ def container_apps(mode: str) -> Callable[[Path], World]:
     return made
 
 
+def tpu_vm(tmp_path: Path) -> World:
+    """The real client over the real wire; the node's real script, whose containers are processes of this machine."""
+    key = EnvVar(name="VLLM_API_KEY", secret="vllm-api-key")
+    config = CONFIG.with_(cpu=None, memory_mib=None, concurrency=None, env=(CONFIG.env[0], key))
+    own = TpuWorld(tmp_path, SERVICE, config)
+    live = own.platform.describe(SERVICE)
+    return World(
+        platform=own.platform,
+        wait=own.wait,
+        again=own.open,
+        close=own.close,
+        config=live.config,
+        first="gemma-1",
+        more=(SetEnv(name="VLLM_TPU_BUCKET", value="2"),),
+        refused=SetScaling(min_instances=1, max_instances=2),
+        stages=False,
+        fails="the container ended with exit code 1 before it served",
+        creates=False,
+        deletable=own.suspend,
+    )
+
+
 WORLDS = {
     "container_apps": container_apps("Single"),
     "container_apps_multiple": container_apps("Multiple"),
     "rehearsal": rehearsal,
     "cloud_run": cloud_run,
     "host": host,
+    "tpu_vm": tpu_vm,
 }
 KUBE = pytest.param("kubernetes", marks=pytest.mark.xdist_group("kube"))
 
@@ -470,6 +496,18 @@ def create(world: World) -> Lifecycle:
     return Lifecycle(operation=LifecycleOperation.CREATE, config=world.config.with_(env=plain))
 
 
+def refuses_creation(world: World) -> bool:
+    """Whether this platform creates nothing: then it says so, and how a person does it."""
+    if world.creates:
+        return False
+    one = order(world, create(world), key="k3", etag=NOT_THERE)
+    for carry_out in (world.platform.validate, world.platform.apply):
+        with pytest.raises(InputRejected) as refused:
+            carry_out(one)
+        assert refused.value.hint.startswith("create it yourself: ")
+    return True
+
+
 def restore_of(world: World, template: str, traffic: str) -> Restore:
     return Restore(
         service=SERVICE,
@@ -554,6 +592,7 @@ def test_a_deleted_service_is_not_found(world: World) -> None:
     """A deletion of another state is refused; the one that was asked for is done when the platform has no service."""
     stale = world.platform.describe(SERVICE).etag
     ended(world, world.platform.apply(order(world, key="k1")))
+    world.deletable()
     with pytest.raises(StateConflict):
         world.platform.apply(order(world, DELETE, key="k2", etag=stale))
     assert not is_gone(world)
@@ -569,6 +608,8 @@ def test_a_deleted_service_is_not_found(world: World) -> None:
 
 def test_a_service_is_created_once_with_the_stamp_of_its_effect(world: World) -> None:
     """It comes up as it was asked for; a retry finds it, and another creation is a conflict."""
+    if refuses_creation(world):
+        return
     ended(world, world.platform.apply(order(world, DELETE)))
     creation = create(world)
     one = order(world, creation, key="k3", etag=NOT_THERE)
@@ -589,6 +630,8 @@ def test_a_service_is_created_once_with_the_stamp_of_its_effect(world: World) ->
 
 def test_what_a_creation_made_is_removed_again(world: World) -> None:
     """The roll-back of a creation leaves nothing, once, and only in the state that it was ordered for."""
+    if refuses_creation(world):
+        return
     ended(world, world.platform.apply(order(world, DELETE)))
     stale = ended(world, world.platform.apply(order(world, create(world), key="k3", etag=NOT_THERE)))
     assert stale.ok is True
@@ -604,7 +647,7 @@ def test_what_a_creation_made_is_removed_again(world: World) -> None:
 def test_nothing_is_sent_once_the_lease_is_over(world: World) -> None:
     """A worker that stood still decided for a state that another one may have closed; the same order is good later."""
     before, traffic, over = world.platform.describe(SERVICE), traffic_json(world), lease_end(0)
-    for action in (GOOD, STOP, DELETE):
+    for action in (GOOD, STOP, *((DELETE,) if world.creates else ())):
         late = order(world, action, key="late").with_(lease_end=over)
         with pytest.raises(LeaseOver):
             world.platform.apply(late)
@@ -622,6 +665,8 @@ def test_nothing_is_sent_once_the_lease_is_over(world: World) -> None:
 
 def test_nothing_is_created_or_removed_again_once_the_lease_is_over(world: World) -> None:
     """A creation follows the same rule, and so does its roll-back."""
+    if refuses_creation(world):
+        return
     ended(world, world.platform.apply(order(world, DELETE)))
     creation, over = order(world, create(world), key="k3", etag=NOT_THERE), lease_end(0)
     with pytest.raises(LeaseOver):

@@ -10,6 +10,7 @@ LOCKED = (
     "requirements-kubernetes.txt",
     "requirements-mcp.txt",
     "requirements-azure.txt",
+    "requirements-tpu.txt",
     "requirements-dev.txt",
     "requirements-audit.txt",
 )

@@ -21,8 +21,29 @@ AUDITED: Final = 100  # calls of the audit log that are looked through; a servic
 BUDGET: Final = 20  # calls a minute; the project's quota is 60 for all of its readers
 
 
+def cloud_run_revision(service: str, revision: str | None, instance: str | None) -> tuple[str, ...]:
+    """Return the clauses that select the lines of a Cloud Run instance."""
+    return (
+        'resource.type="cloud_run_revision"',
+        f"resource.labels.service_name={json.dumps(service)}",
+        '(log_id("run.googleapis.com/stdout") OR log_id("run.googleapis.com/stderr"))',
+        *([f"resource.labels.revision_name={json.dumps(revision)}"] if revision else []),
+        *([f"labels.instanceId={json.dumps(instance)}"] if instance else []),
+    )
+
+
+def tpu_worker(service: str, revision: str | None, instance: str | None) -> tuple[str, ...]:  # noqa: ARG001 - a worker's lines name no revision
+    """Return the clauses that select the lines of a TPU worker, whose instance is ``NODE/WORKER``."""
+    worker = (instance or "").partition("/")[2]
+    return (
+        'resource.type="tpu_worker"',
+        f"resource.labels.node_id={json.dumps(service)}",
+        *([f"resource.labels.worker_id={json.dumps(worker)}"] if worker else []),
+    )
+
+
 class CloudLogs:
-    """Reads logs of Cloud Run instances.
+    """Reads logs of Cloud Run instances and TPU workers.
 
     Args:
         project: Where the logs are; None takes the project of the credentials.
@@ -32,6 +53,7 @@ class CloudLogs:
         emulator: ``HOST:PORT`` of a stand-in, spoken to in the clear and without credentials; None is the real service.
         read_s: How long one call may take, repetitions included.
         now: Seconds of a clock that never steps.
+        select: The clauses of service, revision and instance.
     """
 
     def __init__(
@@ -43,6 +65,7 @@ class CloudLogs:
         emulator: str | None = None,
         read_s: float = READ_S,
         now: Callable[[], float] = time.monotonic,
+        select: Callable[[str, str | None, str | None], tuple[str, ...]] = cloud_run_revision,
     ) -> None:
         self._project = project
         self._budget = budget
@@ -50,6 +73,7 @@ class CloudLogs:
         self._emulator = emulator
         self._read_s = read_s
         self._now = now
+        self._select = select
         self._called: deque[float] = deque()
         self._lock = threading.Lock()
 
@@ -68,14 +92,10 @@ class CloudLogs:
             return None
         since = until - BACK
         clauses = [
-            'resource.type="cloud_run_revision"',
-            f"resource.labels.service_name={json.dumps(service)}",
-            '(log_id("run.googleapis.com/stdout") OR log_id("run.googleapis.com/stderr"))',
+            *self._select(service, revision, instance),
             f'timestamp>="{_stamp(since)}"',
             f'timestamp<="{_stamp(until)}"',
         ]
-        clauses += [f"resource.labels.revision_name={json.dumps(revision)}"] if revision else []
-        clauses += [f"labels.instanceId={json.dumps(instance)}"] if instance else []
         try:
             first, last = self._both_ends("\n".join(clauses), limit)
         except PolicyRefused as error:

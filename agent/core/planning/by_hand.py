@@ -122,7 +122,10 @@ def _host(service: Service, operation: Operation, asked: Lifecycle) -> Iterator[
 
 def _tpu_vm(service: Service, operation: Operation, asked: Lifecycle) -> Iterator[str]:  # noqa: ARG001 - one form
     place = ("--project", service.project or "$PROJECT", "--zone", service.location or "$ZONE")
-    if operation is not Operation.CREATE:
+    if operation is Operation.DELETE:  # without --force: Cloud TPU refuses while its node is there
+        queued = service.queued_resource or "$QUEUED_RESOURCE"
+        yield _words("gcloud", "compute", "tpus", "queued-resources", "delete", queued, *place)
+    elif operation is not Operation.CREATE:
         yield _words("gcloud", "compute", "tpus", "tpu-vm", operation.value, service.name, *place)
 
 

@@ -64,6 +64,7 @@ class Service(Value):
         container: Kubernetes, Container Apps: the container that serves the model; None where it is plain.
         resource_group: Container Apps: the resource group of the app; the subscription is the one of PLATFORM.
         environment: Container Apps: the managed environment that a creation goes to, by name or resource id.
+        queued_resource: TPU VM: the queued resource that holds the node, whose name is the service's.
         context: Kubernetes: a context of the kubeconfig; None is the one of PLATFORM, or the cluster around us.
         declared: What it is meant to run, where the owner says so; what differs from it is shown as drift.
         usd_per_h: What an hour of one instance costs, where it is not the list price of prices.toml: a machine of one's
@@ -92,6 +93,7 @@ class Service(Value):
     context: str | None = Field(default=None, min_length=1)
     resource_group: str | None = Field(default=None, pattern=r"^[-\w.()]{0,89}[-\w()]$")
     environment: str | None = Field(default=None, pattern=r"^(/subscriptions/\S{1,400}|[a-z0-9][a-z0-9-]{0,59})$")
+    queued_resource: str | None = Field(default=None, pattern=r"^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$")
     declared: Declared | None = None
     usd_per_h: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     scenario: str | None = None
@@ -123,6 +125,8 @@ class Service(Value):
             raise ValueError("container belongs to a kubernetes or container_apps service")
         if self.platform != "container_apps" and (self.resource_group or self.environment):
             raise ValueError("resource_group and environment belong to a container_apps service")
+        if self.platform != "tpu_vm" and self.queued_resource:
+            raise ValueError("queued_resource belongs to a tpu_vm service")
         mounted = self.checkpoint is not None and self.checkpoint.startswith("/")
         if mounted and self.platform != "host" and self._resolved(self.checkpoint or "") is None:
             raise ValueError(f"checkpoint {self.checkpoint!r} lies under none of mounts {sorted(self.mounts)}")

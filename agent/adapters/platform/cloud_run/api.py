@@ -1,11 +1,11 @@
 """The calls to Cloud Run's Admin API v2, each with its deadline, none repeated behind our back, errors made ours."""
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
+from agent.adapters.platform import google_errors
+from agent.errors import InputRejected, SreError
 from agent.ports.platform import NotDeployed
 
 READ_S = 20.0
@@ -190,13 +190,6 @@ def _message(wrapped: Any) -> Any:
     return type(wrapped).pb(wrapped)
 
 
-_QUOTA = re.compile(
-    r"quota violated|quota exceeded|allowable count of|insufficient .{0,40}quota|requested: \d+ allowed:", re.IGNORECASE
-)
-_RATE = re.compile(r"per[ _]minute|per[ _]second|rate[ _]?limit|RATE_LIMIT|too many requests", re.IGNORECASE)
-_MOVED_ON = re.compile(r"\betag\b|conflict for resource|\bversion .{0,60}was specified", re.IGNORECASE)
-
-
 def translated(error: Exception, what: str) -> SreError:
     """Return our word for an error of the client library, of its credentials, or of gRPC itself.
 
@@ -204,79 +197,13 @@ def translated(error: Exception, what: str) -> SreError:
         error: What was raised.
         what: What did not happen, in one clause.
     """
-    if isinstance(error, SreError):
-        return error
-    why = said(error)
-    kind = _kind(error)
-    if kind in {InputRejected, DependencyFailed, PolicyRefused} and _QUOTA.search(why) and not _RATE.search(why):
-        return quota_refused(what, why)
-    if kind is InputRejected and _MOVED_ON.search(why):
-        kind = StateConflict
-    return kind(what, why=why, hint=_hint(kind, error))
+    return google_errors.translated(error, what, _HINTS)
 
 
-def quota_refused(what: str, why: str) -> PolicyRefused:
-    """Return the refusal for want of quota, which no other flag mends."""
-    return PolicyRefused(
-        what, why=why, hint="lower max instances to what is allowed, or ask Google for quota in this region"
-    )
-
-
-def said(error: Exception) -> str:
-    """Return what an error says, short enough to keep."""
-    text = getattr(error, "message", None) or str(error) or type(error).__name__
-    return str(text)[:1000]
-
-
-def table() -> dict[type[Exception], type[SreError]]:
-    """Return which of our errors stands for which class of theirs; subclasses follow the nearest one."""
-    import grpc
-    from google.api_core import exceptions as api
-    from google.auth import exceptions as auth
-
-    return {
-        api.NotFound: InputRejected,
-        api.BadRequest: InputRejected,  # also InvalidArgument, FailedPrecondition, OutOfRange
-        api.LengthRequired: InputRejected,
-        api.RequestRangeNotSatisfiable: InputRejected,
-        api.MethodNotAllowed: InputRejected,
-        api.MethodNotImplemented: InputRejected,
-        api.DuplicateCredentialArgs: InputRejected,
-        api.AsyncRestUnsupportedParameterError: InputRejected,
-        api.Conflict: StateConflict,  # also Aborted, AlreadyExists
-        api.PreconditionFailed: StateConflict,
-        api.Forbidden: PolicyRefused,  # also PermissionDenied
-        api.Unauthorized: PolicyRefused,  # also Unauthenticated
-        api.TooManyRequests: DependencyFailed,  # also ResourceExhausted; of quota, PolicyRefused
-        api.Cancelled: DependencyFailed,
-        api.Redirection: DependencyFailed,
-        api.ServerError: DependencyFailed,  # also Unavailable, DeadlineExceeded, Internal, Unknown, DataLoss
-        api.ResumableTransferError: DependencyFailed,
-        api.RetryError: DependencyFailed,
-        api.ClientError: DependencyFailed,
-        api.GoogleAPICallError: DependencyFailed,
-        api.GoogleAPIError: DependencyFailed,
-        auth.TransportError: DependencyFailed,
-        auth.TimeoutError: DependencyFailed,
-        auth.ResponseError: DependencyFailed,
-        auth.GoogleAuthError: PolicyRefused,  # credentials that are missing, malformed or expired
-        grpc.RpcError: DependencyFailed,
-    }
-
-
-def _kind(error: Exception) -> type[SreError]:
-    known = table()
-    return next((known[base] for base in type(error).__mro__ if base in known), DependencyFailed)
-
-
-def _hint(kind: type[SreError], error: Exception) -> str:
-    mends: dict[Any, str] = {
-        InputRejected: "make another plan; nothing was changed",
-        StateConflict: "look at the service and plan again",
-        PolicyRefused: "give this identity run.services.get and run.services.update on the service, "
-        "run.revisions.get and list, run.operations.get and list, and iam.serviceAccountUser on its runtime account",
-        DependencyFailed: "no action needed: it is tried again",
-    }
-    if type(error).__name__ == "NotFound":
-        return "look for its name, location and project in services.toml"
-    return mends[kind]
+_HINTS = google_errors.Hints(
+    rejected="make another plan; nothing was changed",
+    refused="give this identity run.services.get and run.services.update on the service, "
+    "run.revisions.get and list, run.operations.get and list, and iam.serviceAccountUser on its runtime account",
+    not_found="look for its name, location and project in services.toml",
+    quota="lower max instances to what is allowed, or ask Google for quota in this region",
+)

@@ -13,6 +13,7 @@ from agent.entrypoints.cli.doctor.cloud import Base, Cloud, Token, google
 from agent.entrypoints.cli.doctor.cluster import cluster_rights
 from agent.entrypoints.cli.doctor.external_services import SLACK, Clocks, decide_function, model_endpoints, slack
 from agent.entrypoints.cli.doctor.finding import Finding, bad, good, mark_from_operator, off, run_check, unknown
+from agent.entrypoints.cli.doctor.tpu_nodes import tpu_nodes
 from agent.errors import DependencyFailed
 from agent.settings import Settings
 
@@ -41,6 +42,7 @@ def findings(
     yield from mark_from_operator(_platform(settings))
     yield from run_check("kubernetes", lambda: cluster_rights(settings, services))
     yield from run_check("container_apps", lambda: container_apps(settings, services))
+    yield from run_check("tpu", lambda: tpu_nodes(settings, services, now))
     yield from run_check("queue", lambda: _queue(settings))
     clocks = Clocks(now)
     yield from run_check("model", lambda: model_endpoints(settings, clocks))

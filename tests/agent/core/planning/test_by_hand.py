@@ -51,6 +51,12 @@ KUBE = {"namespace": "llm", "workload": "statefulset/gemma", "context": "prod"}
         ("kubernetes", "delete", KUBE, "kubectl delete statefulset/gemma --context prod --namespace llm"),
         ("host", "stop", {}, "sre-agent watch --stop gemma"),
         ("tpu_vm", "stop", RUN, "gcloud compute tpus tpu-vm stop gemma --project p --zone us-east4"),
+        (
+            "tpu_vm",
+            "delete",
+            RUN | {"queued_resource": "gemma-qr"},
+            "gcloud compute tpus queued-resources delete gemma-qr --project p --zone us-east4",
+        ),
         ("ec2", "delete", {}, 'aws ec2 terminate-instances --instance-ids "$INSTANCE_ID"'),
         ("container_apps", "delete", {}, 'az containerapp delete --name gemma --resource-group "$RESOURCE_GROUP"'),
     ],

@@ -7,7 +7,8 @@ import pytest
 from google.api_core import exceptions as api
 from google.auth import exceptions as auth
 
-from agent.adapters.platform.cloud_run.api import table, translated
+from agent.adapters.platform.cloud_run.api import translated
+from agent.adapters.platform.google_errors import table
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
 
 CATCH_ALL = {api.GoogleAPIError, api.GoogleAPICallError, api.ClientError}

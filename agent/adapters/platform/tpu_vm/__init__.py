@@ -1,0 +1,1 @@
+"""TPU VMs that run vLLM in one container, started from the metadata of their node."""

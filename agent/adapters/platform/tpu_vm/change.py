@@ -1,0 +1,117 @@
+"""What may be changed on a TPU node, and how far a change of ours has come."""
+
+from typing import Final
+
+from agent.adapters.platform.rehearsal.template import template_of
+from agent.adapters.platform.server_flags import flag_without_effect
+from agent.adapters.platform.tpu_vm.describe import HOLDS_QUOTA, Progress, Seen, etag_of, progress
+from agent.adapters.platform.tpu_vm.node_metadata import Effect
+from agent.core.plan.action import (
+    Action,
+    ForPerson,
+    Lifecycle,
+    LifecycleOperation,
+    Restart,
+    SetEnv,
+    SetFlag,
+    SetModel,
+    SetStartupProbe,
+    SetTerminationGrace,
+)
+from agent.core.plan.lifecycle import ends_service, lifecycle_of
+from agent.errors import InputRejected, StateConflict
+from agent.ports.platform import Operation, Order, Restore
+
+POSSIBLE: Final = (SetFlag, SetEnv, SetModel, SetStartupProbe, SetTerminationGrace, Restart, Lifecycle, ForPerson)
+CREATE_HINT: Final = (
+    "create it yourself: gcloud compute tpus queued-resources create, with the startup script of docs/tpu.md"
+)
+
+
+def require_possible(actions: tuple[Action, ...], *, staged: bool) -> None:
+    """Refuse what one node cannot do: there is no other hardware and no second container.
+
+    Raises:
+        InputRejected: An action is of that sort.
+    """
+    if lifecycle_of(actions) is LifecycleOperation.CREATE:
+        raise _refused("a queued resource may wait for days, and takes quota while it waits", CREATE_HINT)
+    strange = [a.kind for a in actions if not isinstance(a, POSSIBLE) and not ends_service(a)]
+    if strange or staged:
+        what = ", ".join(strange) or "a second server beside the first"
+        raise _refused(f"one TPU node cannot do that: {what}", "make another plan")
+
+
+def require_changeable(seen: Seen, actions: tuple[Action, ...]) -> None:
+    """Refuse a change that nothing on the node would carry out.
+
+    Raises:
+        InputRejected: The node is not there or not ours to change, or nobody reads the flag.
+    """
+    node = seen.node
+    if node is None or node.state.name != "READY":
+        raise _refused(progress(seen).says, "wait for the node, or see to its queued resource: docs/tpu.md")
+    if not seen.metadata.template:
+        raise _refused(progress(seen).says, "use the startup script of the agent: docs/tpu.md says how")
+    if len(node.network_endpoints) > 1:
+        why = f"the node has {len(node.network_endpoints)} workers, and a change covers one"
+        raise _refused(why, "change it yourself, on all workers")
+    for action in actions:
+        if why := flag_without_effect(seen.config, action):
+            raise _refused(why, "change the metadata vllm-server of the node yourself")
+
+
+def require_deletable(seen: Seen) -> None:
+    """Refuse to delete anything that runs, waits or may come back: only what holds quota and serves nothing.
+
+    Raises:
+        InputRejected: It is in another state.
+    """
+    state = seen.queued.state.state.name if seen.queued is not None else "without a queued resource"
+    if seen.node is not None or state not in HOLDS_QUOTA:
+        what = "its node exists" if seen.node is not None else f"it is {state}"
+        why = f"only a suspended or failed queued resource without a node is deleted, and {what}"
+        raise _refused(why, "stop it instead; another node may take hours to come: sre-agent change NAME --stop")
+
+
+def require_unchanged(seen: Seen, order: Order | Restore) -> None:
+    """Refuse a change that was made for another state, or whose revision's name is taken.
+
+    Raises:
+        StateConflict: The service changed since.
+    """
+    why = ""
+    if etag_of(seen) != order.etag:
+        why = f"its etag is {etag_of(seen)}, the change was made for {order.etag}"
+    elif order.revision in {seen.revision, *(e.revision for e in seen.metadata.effects.effects)}:
+        why = f"a revision {order.revision!r} stands already, without this effect's stamp"
+    if why:
+        what = f"TPU node {order.service!r} was not changed"
+        raise StateConflict(what, why=why, hint="look at the service and plan again")
+
+
+def stops(template: str) -> bool:
+    """Whether a template runs no container."""
+    return template_of(template).config.max_instances == 0
+
+
+def operation_of(seen: Seen, effect: Effect) -> Operation:
+    """Return how far a change of ours has come."""
+    name = f"tpu_vm/{seen.ref.service}/effects/{effect.key}"
+    if effect.revision != seen.revision:
+        says = effect.says or f"another revision took the place of {effect.revision}"
+        return Operation(name=name, done=True, ok=effect.ok, says=says)
+    at = progress(seen)
+    ok = outcome(effect, at)
+    return Operation(name=name, done=ok is not None, ok=ok, says=f"{effect.revision}: {at.says}")
+
+
+def outcome(effect: Effect, at: Progress) -> bool | None:
+    """Return how the newest change ended; None while nobody knows."""
+    if effect.ends:
+        return True if at.ended else None
+    return at.ready
+
+
+def _refused(why: str, hint: str) -> InputRejected:
+    return InputRejected("the change was refused", why=why, hint=hint)
