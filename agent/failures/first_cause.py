@@ -83,7 +83,7 @@ def judge(
     troubled = sorted({*loud, *asked_at, *(s.index for s in sightings if s.signature.role in TROUBLE)})
     marks = [_mark(s) for s in sightings if s.signature.role is Role.PHASE]
     timeline = Timeline(marks, lines, troubled, servers, probed=_probed(sightings, lines))
-    deaths = [s.index for s in sightings if _is_end(s.signature)]
+    deaths = [s.index for s in sightings if _is_end(s.signature) and not _ordered_stop(s, timeline)]
     all_troubles = [s for s in sightings if s.signature.role in TROUBLE]
     asked = _Asked(asked_at, lines, timeline)
     troubles = [
@@ -151,24 +151,22 @@ def _mild(line: str, known: bool) -> bool:  # noqa: FBT001 - one of three reason
 def _over(sighting: Sighting, timeline: Timeline, deaths: Sequence[int]) -> bool:
     """Whether a trouble was survived (docs/adr/0010-when-a-failure-is-over.md).
 
-    A trouble of start-up by the end of that very start; one of serving by a completed request or a token counter
-    that moved, unless the engine died in between; hardware, kills, memory limits and dead engines never. A request
-    that was refused stays refused, and a queue may be full while tokens come.
+    A trouble of start-up by the end of that very start, or by its tokens; one of serving by a completed request or a
+    token counter that moved, unless the engine died in between; hardware, kills, memory limits and dead engines never.
+    A request that was refused stays refused, and a queue may be full while tokens come.
     """
     entry = sighting.signature
     passing = entry.passing or entry.failure_class in PASSING
-    if entry.role is Role.CONSEQUENCE and not passing:
-        return False
-    if entry.role is not Role.HINT and entry.failure_class in NEVER and not passing:
+    lasting = entry.role is Role.CONSEQUENCE or (entry.role is not Role.HINT and entry.failure_class in NEVER)
+    if lasting and not passing:
         return False
     if entry.phase is not Phase.SERVING and timeline.started_after(sighting.index):
         return True
     if entry.role is Role.HINT or entry.failure_class in PER_REQUEST or not timeline.served_after(sighting.index):
         return False
-    serving = entry.phase is Phase.SERVING or timeline.phase_at(sighting.index) is Phase.SERVING
-    return serving and not any(
-        death > sighting.index and timeline.same_start(sighting.index, death) for death in deaths
-    )
+    began = timeline.phase_at(sighting.index)
+    later = [death for death in deaths if death > sighting.index and timeline.same_start(sighting.index, death)]
+    return began in STARTING - {Phase.CONFIG} or (Phase.SERVING in {entry.phase, began} and not later)
 
 
 def _ordered_stop(sighting: Sighting, timeline: Timeline) -> bool:

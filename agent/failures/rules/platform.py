@@ -95,6 +95,12 @@ _SOMEBODY_ASKED = (
     "storage.",
     "s3.",
 )
+_THIS_MACHINE = tuple(
+    f"{asked}{host}"
+    for host in ("localhost", "127.0.0.1", "0.0.0.0", "[::1]")  # noqa: S104 - compared, never bound
+    for asked in ("to ", "//", "host='")
+)
+"""How a client names a server on its own machine; the same words stand in the head of a syslog line and mean nothing."""
 
 
 def startup_probe(case: RuleInput) -> Ruling:
@@ -229,8 +235,12 @@ def saturation(case: RuleInput) -> Ruling:
 def network(case: RuleInput) -> Ruling:
     """An outage of the hub passes; an address that does not resolve or a refused route does not.
 
-    A connection that breaks with no word of who was asked may be a client's.
+    A connection that breaks with no word of who was asked may be a client's. What is asked of this machine is asked of
+    the server itself, but for a proxy.
     """
+    if case.has(*_THIS_MACHINE) and not case.has("proxy"):
+        fixes = ("collect_container_logs", "set_flag port", "increase_startup_probe")
+        return Ruling(class_=FailureClass.PORT_NOT_LISTENING, fixes=fixes, confidence=0.6)
     named = case.mentions(*_SOMEBODY_ASKED)
     if case.mentions(*_OUTAGE):
         return Ruling(fixes=("restart", "fix_network", "fix_cache_path"), confidence=None if named else 0.6)

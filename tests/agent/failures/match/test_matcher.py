@@ -299,6 +299,19 @@ def test_texts_written_from_the_sources_get_their_class(matcher: Matcher, row: d
 
 @pytest.mark.parametrize(
     "said",
+    [
+        "TypeError: LampModel.forward() got an unexpected keyword argument 'lamps'",
+        "RuntimeError: value cannot be converted to type at::Half without overflow",
+        "ctypes.ArgumentError: argument 1: TypeError: wrong type",
+    ],
+)
+def test_what_python_says_of_a_call_is_no_flag_of_the_command_line(matcher: Matcher, said: str) -> None:
+    """The words of argparse are the server's; those of a call inside it tell of a bug or of packages."""
+    assert classify(matcher, said).class_ is not FailureClass.INVALID_FLAG
+
+
+@pytest.mark.parametrize(
+    "said",
     ["[Errno 28]", "Errno 28:", "write() errno=28", "errno: 28", "(os error 28)", "ENOSPC:", "[Errno 122]"],
 )
 def test_a_full_disk_is_known_by_its_number_whatever_the_language(matcher: Matcher, said: str) -> None:
