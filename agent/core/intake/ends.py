@@ -13,6 +13,8 @@ _CLOUD_RUN = re.compile(r"Container (?:called exit\((?P<code>-?\d{1,3})\)|termin
 _CONTAINER_APPS = re.compile(
     r"was terminated with exit code '(?P<code>-?\d{0,3})'(?: and reason '(?P<reason>[\w ./-]{1,64})')?"
 )
+_OWN_CONTAINER = "Container 'k8se-"
+"""Before the name of a container that Container Apps add to a replica: its end is not the server's."""
 _MANAGER = re.compile(r"\bsystemd(?:\[\d{1,9}\])?: ")
 _UNIT = r"(?P<unit>\S{1,200})\.service: "
 _UNIT_ENDS = re.compile(
@@ -92,7 +94,7 @@ def cloud_run_end(said: str) -> End | None:
 def container_apps_end(said: str) -> End | None:
     """Return the end that a system row of Container Apps tells (platform facts 5.1), or None."""
     found = _CONTAINER_APPS.search(said[:LINE_LIMIT])
-    if found is None:
+    if found is None or _OWN_CONTAINER in said[: found.start()]:
         return None
     reason = found["reason"] or ""
     end = end_of(code=_number(found["code"]), reason=reason)

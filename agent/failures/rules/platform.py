@@ -100,7 +100,7 @@ _THIS_MACHINE = tuple(
     for host in ("localhost", "127.0.0.1", "0.0.0.0", "[::1]")  # noqa: S104 - compared, never bound
     for asked in ("to ", "//", "host='")
 )
-"""How a client names a server on its own machine; the same words stand in the head of a syslog line and mean nothing."""
+"""How a client names a server on its own machine; ``localhost`` alone stands in the head of syslog lines as well."""
 
 
 def startup_probe(case: RuleInput) -> Ruling:

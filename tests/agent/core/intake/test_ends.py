@@ -34,6 +34,12 @@ def test_container_apps_tell_code_and_reason(said, end):
     assert container_apps_end(said) == end
 
 
+def test_the_platforms_own_container_in_a_replica_is_not_the_server() -> None:
+    """Container Apps name theirs k8se-...; they come and go with each replica."""
+    assert container_apps_end("Container 'k8se-envoysc' was terminated with exit code '0'") is None
+    assert container_apps_end("Container 'k8se' was terminated with exit code '0'") is not None
+
+
 @pytest.mark.parametrize(
     ("said", "told"),
     [
