@@ -77,10 +77,12 @@ class Journey:
     Args:
         case: ``folder`` of the state, ``example``, ``kubeconfig``, ``namespace``, ``workload``, ``url`` of the server.
         kill_at: The label and number of the call at which the process ends, and whether before it; None to live.
+        opened: Opens the adapter, of case and service.
     """
 
-    def __init__(self, case, kill_at):
+    def __init__(self, case, kill_at, opened):
         folder, self.kill_at = Path(case["folder"]), kill_at
+        self.step_s = case.get("step_s", 5)
         self.calls = Counter()
         self.time = folder / "time"
         self.first = not self.time.exists()
@@ -90,7 +92,7 @@ class Journey:
         kept, services = sqlite_stores(settings, with_control=True), read_services(settings)
         self.databases = [kept.store._database, kept.control._database]
         clock = StoredClock(self.clock, kept.store.latest_time)
-        platform = Port(kubernetes(case, services.services[0].name), "platform", self.around)
+        platform = Port(opened(case, services.services[0].name), "platform", self.around)
         FITS[:] = FITS or [Remembered(read_capacity(services))]
         self.app = build_app(
             settings,
@@ -131,7 +133,7 @@ class Journey:
         end = time.monotonic() + LIMIT_S
         while not (done := self._step()):
             assert time.monotonic() < end, [(i.phase, i.execution) for i in self.app.store.incidents(Query())]
-            self.clock.step(5)
+            self.clock.step(self.step_s)
             self.time.write_text(self.clock.now().isoformat())
         for database in self.databases:
             database.close()
@@ -179,21 +181,21 @@ def kubernetes(case, service):
     return KubernetesPlatform({service: workload}, lambda _: api, meter)
 
 
-def told(case):
+def told(case, opened):
     """Run one case: in this process where it lives, otherwise killed in a child and then started again."""
     if case["kill"] is None:
-        return Journey(case, None).run()
-    if in_a_child(lambda: Journey(case, case["kill"]).run()) is not None:
+        return Journey(case, None, opened).run()
+    if in_a_child(lambda: Journey(case, case["kill"], opened).run()) is not None:
         return {"broke": f"not killed at {case['kill']}"}
-    return in_a_child(lambda: Journey(case, None).run())
+    return in_a_child(lambda: Journey(case, None, opened).run())
 
 
-def main():
-    """Answer cases until there are no more."""
+def main(opened):
+    """Answer cases until there are no more; ``opened`` opens the adapter, of case and service."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
     for line in sys.stdin:
-        print(json.dumps(told(json.loads(line))), flush=True)
+        print(json.dumps(told(json.loads(line), opened)), flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    main(kubernetes)
