@@ -17,7 +17,7 @@ from agent.fit.cost.bill import own_hardware_usd_per_h
 from agent.fit.cost.load import Load
 from agent.fit.cost.offers import MeasuredSpeed, Offer, Wanted, offers
 from agent.fit.flags.flags import Flags
-from agent.fit.model_and_hardware import ModelFacts
+from agent.fit.model_and_hardware import ModelFacts, VersionRules
 from agent.fit.needs import Needs
 from agent.fit.question import Question
 from agent.fit.speed.price import Shape
@@ -146,14 +146,17 @@ class CostAnswers:
                 hint="leave --accelerator, --count or --platform out, or give the price of your own machine",
             )
         flags, notes = with_context(question.flags, question.needs, model)
+        rules = self.fit.catalogue.rules(question.vllm)
         wanted = Wanted(
             model=model,
             flags=flags,
-            rules=self.fit.catalogue.rules(question.vllm),
+            rules=rules,
             needs=question.needs,
             tokens_per_s=tokens_per_s,
             load=load,
             start_s=self._start_s(model, flags),
+            shares=self._shares(model, rules),
+            starts=self._starts(model, flags, rules),
         )
         return CostAnswer(
             model=question.model,
@@ -186,6 +189,8 @@ class CostAnswers:
             tokens_per_s=tokens_per_s,
             load=load,
             start_s=self._start_s(setting.model, flags),
+            shares=self._shares(setting.model, setting.rules),
+            starts=self._starts(setting.model, flags, setting.rules),
         )
         now = self._offers(wanted, (shape,))[0] if shape is not None else None
         return CostAnswer(
@@ -217,11 +222,25 @@ class CostAnswers:
             idle_s=self.platforms.idle_s,
         )
 
+    def _shares(self, model: ModelFacts, rules: VersionRules) -> dict[str, tuple[float, float]]:
+        found = {name: self.fit.share(model, name, rules) for name in {s.accelerator for s in self.platforms.shapes}}
+        return {name: share for name, share in found.items() if share is not None}
+
+    def _starts(self, model: ModelFacts, flags: Flags, rules: VersionRules) -> dict[str, float]:
+        """Starts by accelerator, where loads that were measured here agree."""
+        warm_up, eager = self.platforms.warm_up, bool(flags.enforce_eager)
+        found = {}
+        for name in {shape.accelerator for shape in self.platforms.shapes}:
+            ends = self.fit.load_rate(model, name, rules, STORAGE)
+            start = startup_time(model.checkpoint_bytes, ends, warm_up, eager=eager)
+            if start is not None:
+                found[name] = float(start.best)
+        return found
+
     def _start_s(self, model: ModelFacts, flags: Flags) -> float | None:
-        rate, warm_up = self.platforms.load_rates.get(STORAGE), self.platforms.warm_up
-        start = startup_time(
-            model.checkpoint_bytes, rate.bytes_per_s if rate else None, warm_up, eager=bool(flags.enforce_eager)
-        )
+        warm_up, eager = self.platforms.warm_up, bool(flags.enforce_eager)
+        rate = self.platforms.load_rates.get(STORAGE)
+        start = startup_time(model.checkpoint_bytes, rate.bytes_per_s if rate else None, warm_up, eager=eager)
         return float(start.best) if start is not None else None
 
     def _notes(self, wanted: Wanted) -> tuple[str, ...]:

@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from agent.catalogue.load_fit import FitCatalogue, load_fit_catalogue
+from agent.fit.bounds import Bounds
 from agent.fit.memory.predict import predict
 from agent.fit.model_and_hardware import ModelFacts, VersionRules
 from agent.fit.question import Question
 from agent.fit.report import FitReport
+from agent.fit.speed.calibration import Kind, Measurement, calibrated
 from agent.fit.speed.price import Shape, find_shapes
 from agent.fit.speed.speed import decode_speed
 from agent.fit.versions import over_versions
@@ -27,11 +29,13 @@ class FitAnswers:
         catalogue: Bundled models, accelerators and versions.
         find_model: Which model a name means; added profiles win over bundled entries.
         shapes: What is rented where, for the price.
+        measurements: What was measured here; three that agree replace a bundled range.
     """
 
     catalogue: FitCatalogue
     find_model: Callable[[str], ModelFacts]
     shapes: Sequence[Shape]
+    measurements: Sequence[Measurement] = ()
 
     @classmethod
     def open(cls, *, folders: bool = True) -> FitAnswers:
@@ -40,13 +44,33 @@ class FitAnswers:
         Args:
             folders: Whether the name of a model may be a folder of this machine.
         """
+        from agent.app.measurements import stored_measurements
         from agent.app.model_profiles import known_models
         from agent.catalogue.load_platforms import load_platform_catalogue
         from agent.settings import read_settings
 
         catalogue, settings = load_fit_catalogue(), read_settings()
         known = known_models(catalogue.models, settings, folders=folders) if settings.embedded else catalogue.models
-        return cls(catalogue=catalogue, find_model=known.find, shapes=load_platform_catalogue().shapes)
+        shapes, kept = load_platform_catalogue().shapes, stored_measurements(settings)
+        return cls(catalogue=catalogue, find_model=known.find, shapes=shapes, measurements=kept)
+
+    def share(self, model: ModelFacts, accelerator: str, rules: VersionRules) -> tuple[float, float] | None:
+        """Return the share of the bandwidth that measurements here agree on; None where too few do."""
+        return calibrated(
+            self.measurements, Kind.BANDWIDTH_SHARE, family=model.family, accelerator=accelerator, vllm=rules.version
+        )
+
+    def load_rate(self, model: ModelFacts, accelerator: str, rules: VersionRules, storage: str) -> Bounds | None:
+        """Return the bytes per second from a storage that measurements here agree on; None where too few do."""
+        ends = calibrated(
+            self.measurements,
+            Kind.LOAD_RATE,
+            family=model.family,
+            accelerator=accelerator,
+            vllm=rules.version,
+            storage=storage,
+        )
+        return None if ends is None else Bounds(low=int(ends[0]), best=int(sum(ends) / 2), high=int(ends[1]))
 
     def fit(self, question: Question) -> FitReport:
         """Look the names up, predict, and add speed and price.
@@ -67,11 +91,13 @@ class FitAnswers:
         if question.vllm is None:
             meant = [each for each in self.catalogue.versions if not each.is_dated]
             report = over_versions(report, [(each.version, by(each)) for each in meant])
-        speed = decode_speed(model, accelerator, question.flags, rules)
+        share = self.share(model, accelerator.name, rules)
+        speed = decode_speed(model, accelerator, question.flags, rules, share=share)
+        notes = () if share is None else (_measured_here(share),)
         rented = find_shapes(self.shapes, accelerator.name, question.count)
         return replace(
             report,
-            assumptions=(*question.notes, *report.assumptions),
+            assumptions=(*question.notes, *notes, *report.assumptions),
             decode_tokens_per_s=speed.bounds if speed is not None else None,
             cost_usd_per_h=next((shape.usd_per_h for shape in rented if shape.usd_per_h is not None), None),
         )
@@ -102,3 +128,7 @@ class FitAnswers:
             shapes=tuple(self.shapes),
         )
         return advise(setup, demand, market)
+
+
+def _measured_here(share: tuple[float, float]) -> str:
+    return f"decode speed by measurements here: {share[0]:.0%} to {share[1]:.0%} of the bandwidth"

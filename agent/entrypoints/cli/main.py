@@ -17,6 +17,7 @@ COMMANDS = {
     "advise": "Rank the configuration changes that make a model fit, each with its cost.",
     "models": "Add, list and show model profiles.",
     "cost": "Price a model per platform: USD per hour, per month, per million tokens.",
+    "calibration": "List, add or remove what was measured here, and see which ranges rest on it.",
     "services": "List the watched services, show one, or show what differs from what was declared.",
     "incidents": "List incidents, show one, or show its timeline.",
     "change": "Ask for a change of a service; people approve it like any other plan.",

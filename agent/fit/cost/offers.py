@@ -18,6 +18,7 @@ from agent.fit.model_and_hardware import AcceleratorFacts, ModelFacts, VersionRu
 from agent.fit.needs import Needs
 from agent.fit.report import FitReport
 from agent.fit.speed.price import Shape
+from agent.fit.speed.speed import decode_speed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,7 +54,9 @@ class Wanted:
         needs: Context and users.
         tokens_per_s: What one request must get at least.
         load: How much of the time it generates.
-        start_s: One start; None if unknown.
+        start_s: One start by the bundled load rate; None if unknown.
+        starts: By accelerator, one start by the load rate that measurements here agree on.
+        shares: By accelerator, the share of its bandwidth that measurements here agree on.
     """
 
     model: ModelFacts
@@ -63,6 +66,8 @@ class Wanted:
     tokens_per_s: float | None = None
     load: Load = field(default_factory=Load)
     start_s: float | None = None
+    starts: Mapping[str, float] = field(default_factory=dict)
+    shares: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -132,7 +137,7 @@ def _offer(
 ) -> Offer:
     flags = flags_on(wanted.flags, shape.count)
     setup = Setup(model=wanted.model, accelerator=accelerator, count=shape.count, flags=flags, rules=wanted.rules)
-    wake_s = (wanted.start_s or 0.0) + idle_s
+    wake_s = (wanted.starts.get(shape.accelerator, wanted.start_s) or 0.0) + idle_s
     try:
         report = setup.predict(Needs())
     except InputRejected as error:
@@ -142,7 +147,7 @@ def _offer(
             shape=shape, flags=flags, fits=False, misses=(error.why,), throughput=nothing, requests=0, bill=price
         )
     running = min(wanted.load.requests, users_at_once(report))
-    speed = throughput_of(setup, running, measured)
+    speed = throughput_of(setup, running, measured, share=wanted.shares.get(shape.accelerator))
     each = None if speed.output is None else (speed.output[0] / running, speed.output[1] / running)
     return Offer(
         shape=shape,
@@ -162,7 +167,13 @@ def flags_on(flags: Flags, count: int) -> Flags:
     return replace(flags, tensor_parallel_size=count)
 
 
-def throughput_of(setup: Setup, requests: int, measured: Sequence[MeasuredSpeed] = ()) -> Throughput:
+def throughput_of(
+    setup: Setup,
+    requests: int,
+    measured: Sequence[MeasuredSpeed] = (),
+    *,
+    share: tuple[float, float] | None = None,
+) -> Throughput:
     """Return the tokens per second of so many requests: measured at the next lower number, otherwise computed."""
     name = setup.model.name
     like = [
@@ -176,7 +187,11 @@ def throughput_of(setup: Setup, requests: int, measured: Sequence[MeasuredSpeed]
         best = max(like, key=lambda cell: (cell.requests, cell.output_tokens_per_s))
         rate = best.output_tokens_per_s
         return Throughput(output=(rate, rate), input=best.input_tokens_per_s, measured=True, source=best.source)
-    return Throughput(output=setup.speed(requests))
+    if share is None or requests != 1:
+        return Throughput(output=setup.speed(requests))
+    found = decode_speed(setup.model, setup.accelerator, setup.flags, setup.rules, share=share)
+    output = None if found is None else found.bounds
+    return Throughput(output=output, source="computed: by the share of the bandwidth that was measured here")
 
 
 def _misses(

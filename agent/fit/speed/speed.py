@@ -62,7 +62,13 @@ class DecodeSpeed:
 
 
 def decode_speed(
-    model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, rules: VersionRules, *, sequences: int = 1
+    model: ModelFacts,
+    accelerator: AcceleratorFacts,
+    flags: Flags,
+    rules: VersionRules,
+    *,
+    sequences: int = 1,
+    share: tuple[float, float] | None = None,
 ) -> DecodeSpeed | None:
     """Bound the decode rate by what has to be read.
 
@@ -75,6 +81,8 @@ def decode_speed(
         flags: Tensor and pipeline parallelism, offload, multimodal limits.
         rules: The version, for what is offloaded first.
         sequences: Sequences that decode at once, at least 1.
+        share: Of the bandwidth, worst and best, that one request was measured to reach here with everything included;
+            it replaces the bundled ranges for one sequence without offload.
 
     Returns:
         Bounds, or None when bandwidth (or, with offload, the host bus) or the model is unknown. Speculative decoding
@@ -89,6 +97,9 @@ def decode_speed(
     bus = accelerator.pcie_bytes_per_s
     if offloaded and bus is None:
         return None
+    if share is not None and sequences == 1 and not offloaded:
+        low, high = (accelerator.bandwidth_bytes_per_s * end / active / flags.pp for end in share)
+        return DecodeSpeed(low=low, high=high, active_bytes=active, offloaded_bytes=0, sequences=1)
     layers = model.layer_count if flags.enforce_eager and accelerator.kind is AcceleratorKind.CUDA else 0
     times = [
         flags.pp
@@ -129,6 +140,20 @@ def first_token_s(
     """
     step = decode_speed(model, accelerator, flags, rules, sequences=SHORT_PROMPT)
     return (SHORT_PROMPT / step.high, SHORT_PROMPT / step.low) if step is not None else None
+
+
+def bandwidth_share(
+    model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, rules: VersionRules, tokens_per_s: float
+) -> float | None:
+    """Return the share of the bandwidth that a measured rate of one request comes to, everything included.
+
+    Returns:
+        None where ``decode_speed`` knows nothing, or where the PCIe bus decides because weights are offloaded.
+    """
+    found = decode_speed(model, accelerator, flags, rules)
+    if found is None or found.offloaded_bytes or accelerator.bandwidth_bytes_per_s is None:
+        return None
+    return tokens_per_s * flags.pp * found.active_bytes / accelerator.bandwidth_bytes_per_s
 
 
 def active_bytes(model: ModelFacts, held: dict[TensorGroup, int], sequences: int = 1) -> int:

@@ -1,0 +1,145 @@
+"""Measurements feed a calibration: three that agree narrow a range, and removing one gives it back."""
+
+import json
+
+import pytest
+
+from agent.adapters.load.sweep_folder import store_cell
+from agent.entrypoints.cli.main import main
+from tests.agent.core.sweep import values
+
+MODEL = "google/gemma-4-12B-it-qat-w4a16-ct"
+FIT = [
+    "fit",
+    "--model",
+    MODEL,
+    "--accelerator",
+    "nvidia-l4",
+    "--vllm",
+    "0.32",
+    "--flags",
+    "--max-model-len 8192",
+    "--json",
+]
+COST = ["cost", "--model", MODEL, "--accelerator", "nvidia-l4", "--vllm", "0.32", "--json"]
+LOG = """INFO API server version 0.32.0
+INFO Loading weights took 80.00 seconds
+INFO PyTorch activation peak memory takes 0.60GiB
+"""
+
+
+@pytest.fixture(autouse=True)
+def _own_state(tmp_path, monkeypatch):
+    monkeypatch.setenv("STORE", f"sqlite:{tmp_path / 'state'}")
+
+
+def ask(capsys, *words):
+    code = main(["calibration", *words])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def sweep(tmp_path, number, itl_s, **changes):
+    """A sweep of one request at a time, its tokens so far apart."""
+    given = {"model": MODEL, "accelerator": "nvidia-l4", "vllm": "0.32.0", "flags": "serve x --max-model-len 8192"}
+    made = values.provenance(sweep=f"s-{number}", instances=1, **{**given, **changes})
+    folder = tmp_path / f"sweep-{number}"
+    store_cell(folder, values.cell(1, requests=values.rows(1, itl_s=itl_s), provenance=made))
+    return str(folder)
+
+
+def speed(capsys, words=FIT):
+    main(words)
+    return json.loads(capsys.readouterr().out)
+
+
+def test_three_sweeps_that_agree_narrow_the_speed_and_removing_one_gives_it_back(capsys, tmp_path):
+    """40, 42 and 41 ms a token: 23.8 to 25 tokens/s, and a tenth on both sides. Bundled: a factor of two."""
+    before = speed(capsys)["ranges"]["decode_tokens_per_s"]
+    for number, itl_s in ((1, 0.040), (2, 0.042)):
+        assert ask(capsys, "add", sweep(tmp_path, number, itl_s))[0] == 0
+    assert speed(capsys)["ranges"]["decode_tokens_per_s"] == before
+    assert "2 measured, not used: 2 of the 3 that must agree" in ask(capsys, "list")[1]
+    code, out, err = ask(capsys, "add", sweep(tmp_path, 3, 0.041), "--json")
+    assert (code, err) == (0, "1 of 1 measurements are new\n")
+    after = speed(capsys)
+    assert after["ranges"]["decode_tokens_per_s"] == pytest.approx([0.9 / 0.042, 1.1 / 0.040], rel=0.01)
+    assert any("by measurements here" in said for said in after["assumptions"])
+    row = next(row for row in speed(capsys, COST)["rows"] if row["shape"] == "ec2-g6.xlarge")
+    assert row["tokens_per_s"] == pytest.approx([0.9 / 0.042, 1.1 / 0.040], rel=0.01)
+    assert (row["speed"], row["speed_source"]) == (
+        "computed",
+        "computed: by the share of the bandwidth that was measured here",
+    )
+    name = json.loads(out)["id"]
+    assert ask(capsys, "remove", name) == (0, f"{name} was removed\n", "")
+    assert ask(capsys, "remove", name)[0] == 1
+    assert speed(capsys)["ranges"]["decode_tokens_per_s"] == before
+
+
+def test_three_that_differ_are_shown_and_not_used(capsys, tmp_path):
+    before = speed(capsys)["ranges"]["decode_tokens_per_s"]
+    for number, itl_s in ((1, 0.040), (2, 0.041), (3, 0.080)):
+        ask(capsys, "add", sweep(tmp_path, number, itl_s))
+    assert "not used: they differ by more than a factor of 1.3" in ask(capsys, "list")[1]
+    assert speed(capsys)["ranges"]["decode_tokens_per_s"] == before
+
+
+def test_a_source_counts_once(capsys, tmp_path):
+    folder = sweep(tmp_path, 1, 0.04)
+    assert ask(capsys, "add", folder)[0] == 0
+    code, _, err = ask(capsys, "add", folder)
+    assert (code, err) == (1, "0 of 1 measurements are new\n")
+    (row,) = [json.loads(line) for line in ask(capsys, "list", "--json")[1].splitlines()]
+    assert (row["n"], row["range"], row["used"]) == (1, None, False)
+
+
+def test_a_start_up_log_gives_activations_and_the_load_rate_of_a_named_storage(capsys, tmp_path):
+    """Three starts: 80, 84 and 82 s; wake-ups then cost what those starts take, and no proof moves."""
+    before, dear = speed(capsys), speed(capsys, [*COST, "--wakes-per-day", "24"])
+    for number, seconds in enumerate((80, 84, 82)):
+        path = tmp_path / f"start-{number}.log"
+        path.write_text(LOG.replace("80.00", f"{seconds}.00"))
+        words = ["--model", MODEL, "--accelerator", "l4", "--storage", "gcs-fuse"]
+        assert ask(capsys, "add", str(path), *words)[0] == 0
+    said = ask(capsys, "list")[1]
+    assert "activations: gemma-4 on nvidia-l4 vLLM 0.32: 0.54 GiB to 0.66 GiB, 3 agree, shown only" in said
+    assert "load_rate: gemma-4 on nvidia-l4 vLLM 0.32 gcs-fuse: " in said
+    assert ", 3 agree, used" in said
+    assert speed(capsys)["overheads"] == before["overheads"]
+    assert speed(capsys)["ranges"] == before["ranges"]
+    cheap = speed(capsys, [*COST, "--wakes-per-day", "24"])
+    month = [next(r for r in each["rows"] if r["shape"] == "cloud-run-l4")["usd_per_month"] for each in (dear, cheap)]
+    assert month[1] < month[0]
+    shown = ask(capsys, "show")[1]
+    assert shown.count("log start-") == 6
+    assert "sha256" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["add", "/nowhere"], "which model and accelerator"),
+        (["add", "/nowhere", "--model", MODEL, "--accelerator", "nvidia-l4"], "No such file"),
+        (["add", "incident:inc-nothing"], "inc-nothing"),
+    ],
+    ids=["a log of nothing", "no file", "no incident"],
+)
+def test_bad_input_is_refused(capsys, words, why):
+    code, out, err = ask(capsys, *words)
+    assert (code, out) == (2, "")
+    assert why in err
+
+
+def test_a_log_or_sweep_that_tells_nothing_is_refused(capsys, tmp_path):
+    path = tmp_path / "other.log"
+    path.write_text("INFO API server version 0.32.0\n")
+    code, _, err = ask(capsys, "add", str(path), "--model", MODEL, "--accelerator", "nvidia-l4")
+    assert (code, "prints no peak of activations" in err) == (2, True)
+    code, _, err = ask(capsys, "add", sweep(tmp_path, 1, 0.04, accelerator=""))
+    assert (code, "tells nothing" in err) == (2, True)
+
+
+def test_nothing_measured_says_that_the_bundled_ranges_hold(capsys):
+    assert ask(capsys, "list") == (0, "nothing was measured here: the bundled ranges hold (docs/fit.md)\n", "")
+    assert ask(capsys, "list", "--json") == (0, "", "")
