@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agent.app.fit_answers import FitAnswers
+    from agent.app.sweep_proposal import ProposedSweep, SweepWish
     from agent.core.change.asked_settings import ShapeOf
     from agent.core.plan.action import Lifecycle
     from agent.entrypoints.operator_client.protocol import AskedChange, OperatorClient
@@ -57,7 +58,12 @@ def open_tools() -> OperatorTools:
             entries=lambda query, hours: _entries(services(), query, hours),
             redact=_redact,
         ),
-        sweeps=SweepTools(lambda: _sweep_folders(settings()), redact=_redact),
+        sweeps=SweepTools(
+            lambda: _sweep_folders(settings()),
+            propose=lambda: _propose_sweep(settings()),
+            bearer=bearer,
+            redact=_redact,
+        ),
         proposals=ProposalTools(
             client,
             preview=_preview,
@@ -120,6 +126,17 @@ def _sweep_folders(settings: "Settings") -> "dict[str, Path]":
     from agent.app.sweep_reports import sweep_folders
 
     return sweep_folders(settings)
+
+
+def _propose_sweep(settings: "Settings") -> "Callable[[SweepWish], ProposedSweep] | None":
+    from agent.app import build_app
+    from agent.app.sweep_proposal import propose_sweep
+    from agent.entrypoints.telemetry import configure_log
+
+    if not settings.embedded or settings.decide_url is not None:
+        return None
+    configure_log(as_json=True, quiet=True)
+    return partial(propose_sweep, build_app(settings))
 
 
 def _client() -> "OperatorClient":

@@ -164,7 +164,7 @@ class ProposalTools:
         asked = AskedChange(service=service, actions=actions, why=why, supersede=supersede, channel=Channel.MCP)
         if self._local():
             person = self._bearer()
-            asked = asked.with_(by=person or f"mcp:{_client_name(context)}", verified=person is not None)
+            asked = asked.with_(by=person or f"mcp:{client_name(context)}", verified=person is not None)
         preview = self._preview(asked)
         approvers = list(preview.approvers)
         if dry_run:
@@ -188,7 +188,7 @@ class ProposalTools:
         )
 
 
-def _client_name(context: Any) -> str:
+def client_name(context: Any) -> str:
     """Return what the client calls itself, in plain letters; nothing rests on it but a name."""
     told = context.session.client_params
     name = told.client_info.name if told is not None else ""

@@ -1,16 +1,20 @@
-"""Tools about load measurements: what a stored one says."""
+"""Tools about load measurements: what a stored one says, and one that is proposed."""
 
 import difflib
+import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from mcp.server.mcpserver import Context
 from pydantic import Field
 
+from agent.entrypoints.mcp.tools.proposal_tools import ServiceName, client_name
 from agent.entrypoints.mcp.tools.result import Result, one_line, page_of
 from agent.errors import InputRejected
 
 if TYPE_CHECKING:
+    from agent.app.sweep_proposal import ProposedSweep, SweepWish
     from agent.core.sweep.cell import Cell
     from agent.core.sweep.findings import Findings
 
@@ -18,6 +22,8 @@ SweepName = Annotated[
     str, Field(max_length=128, description="name of a stored sweep; a wrong one tells which there are")
 ]
 Offset = Annotated[int, Field(ge=0, description="next_offset of the page before")]
+
+Sizes = Annotated[list[Annotated[int, Field(ge=1, le=10_000_000)]], Field(min_length=1, max_length=12)]
 
 _SENTENCES = 20
 
@@ -51,16 +57,91 @@ class SweepShown(Result):
     note: str = "measured by a load generator; a limit is named only where requests were seen to wait at it"
 
 
+class SweepProposed(Result):
+    """A sweep that waits for a person; nothing was sent. ``run`` is what a person types once it is approved.
+
+    Attributes:
+        sweep: Its name, for sweep_result; None where nothing is kept here.
+        plan: What would be sent, what is left out and why, how long it takes and what it costs.
+        may_approve: Whom the policy lets approve, without who asks.
+        approve: What a person types to approve it.
+    """
+
+    sweep: str | None
+    plan: list[str]
+    may_approve: list[str]
+    approve: str
+    run: str
+    note: str
+
+
 class SweepTools:
     """The tools about sweeps.
 
     Args:
         folders: Finds the folders of stored sweeps by name.
+        propose: Plans a sweep and keeps it for a person; None of an installation in the cloud.
+        bearer: Returns who calls, as their token proves it; None where nobody signs in.
         redact: Takes secrets out of a text.
     """
 
-    def __init__(self, folders: Callable[[], Mapping[str, Path]], *, redact: Callable[[str], str]) -> None:
-        self._folders, self._redact = folders, redact
+    def __init__(
+        self,
+        folders: Callable[[], Mapping[str, Path]],
+        *,
+        propose: "Callable[[], Callable[[SweepWish], ProposedSweep] | None]",
+        bearer: Callable[[], str | None],
+        redact: Callable[[str], str],
+    ) -> None:
+        self._folders, self._propose, self._bearer, self._redact = folders, propose, bearer, redact
+
+    def start_sweep(
+        self,
+        service: ServiceName,
+        context: Context,
+        *,
+        concurrency: Sizes = [1, 4, 16],  # noqa: B006 - the SDK copies defaults
+        context_tokens: Sizes = [1024],  # noqa: B006
+        output_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = 128,
+        requests: Annotated[int | None, Field(ge=1, le=100_000, description="measured requests per cell")] = None,
+        max_minutes: Annotated[float, Field(gt=0, le=240, description="of load")] = 20.0,
+        max_usd: Annotated[float | None, Field(gt=0, le=100_000, description="what it may cost")] = None,
+    ) -> SweepProposed:
+        """Propose a load measurement of a service; a person approves it elsewhere and runs the command it returns."""
+        from agent.app.sweep_proposal import SweepWish
+        from agent.core.sweep.planning import SweepAsked
+        from agent.presentation.sweep.plan_text import plan_lines
+
+        if output_tokens >= min(context_tokens):
+            why = f"{output_tokens} answer tokens leave no prompt in {min(context_tokens)}"
+            raise InputRejected("no sweep was proposed", why=why, hint="lower output_tokens, or raise context_tokens")
+        person = self._bearer()
+        wish = SweepWish(
+            service=service,
+            asked=SweepAsked(
+                contexts=tuple(context_tokens),
+                concurrencies=tuple(concurrency),
+                output_tokens=output_tokens,
+                requests=requests,
+            ),
+            max_minutes=max_minutes,
+            max_usd=max_usd,
+            by=person or f"mcp:{client_name(context)}",
+            verified=person is not None,
+        )
+        propose = self._propose()
+        if propose is None:
+            return _by_command(wish)
+        proposed = propose(wish)
+        folder = shlex.quote(str(proposed.folder))
+        return SweepProposed(
+            sweep=proposed.folder.name,
+            plan=[one_line(line, redact=self._redact) for line in plan_lines(proposed.sweep)],
+            may_approve=list(proposed.approvers),
+            approve=f"sre-agent sweep approve {folder}",
+            run=f"{wish.command} --out {folder}",
+            note="nothing was sent; a person approves it and runs it, where a load generator is installed",
+        )
 
     def sweep_result(
         self,
@@ -115,6 +196,18 @@ class SweepTools:
             "started_at": made.started_at.isoformat(),
         }
         return {name: one_line(text or "unknown", redact=self._redact) for name, text in told.items()}
+
+
+def _by_command(wish: "SweepWish") -> SweepProposed:
+    """Of an installation in the cloud: a sweep runs where its command runs, and is approved there."""
+    return SweepProposed(
+        sweep=None,
+        plan=[],
+        may_approve=[],
+        approve="sre-agent sweep approve DIR",
+        run=wish.command,
+        note="nothing was sent or kept: a person runs the command on a machine of its own, and approves what it plans",
+    )
 
 
 def _row(cell: "Cell", at_once: Mapping[tuple[int, int, int], float], *, redact: Callable[[str], str]) -> SweepCell:

@@ -93,10 +93,11 @@ def test_an_incident_is_shown_with_its_plan_and_where_it_is_decided(asked):
     assert any(asked.id in line for line in report)
 
 
-# Issue 20's names, without start_sweep
+# Issue 20's names
 NAMED = """help list_services service_status deployment_config fit advise probe_budget estimate_cost verify_model_health
 query_with_stats query suggest_remediation add_model model_details metrics read_logs diagnose list_incidents
-show_incident incident_report check_quota list_models describe_capacity sweep_result propose_change propose_lifecycle save_secret"""
+show_incident incident_report check_quota list_models describe_capacity sweep_result propose_change propose_lifecycle save_secret
+start_sweep"""
 
 
 def annotations():
@@ -112,9 +113,10 @@ def test_annotations_are_on_every_tool_and_only_proposals_write():
     for tool in tools:
         marks = tool.annotations
         assert None not in {marks.read_only_hint, marks.destructive_hint, marks.idempotent_hint, marks.open_world_hint}
-        writes = tool.name.startswith("propose_") or tool.name == "add_model"
+        proposes = tool.name.startswith("propose_") or tool.name == "start_sweep"
+        writes = proposes or tool.name == "add_model"
         assert marks.read_only_hint is not writes, tool.name
-        assert marks.destructive_hint is tool.name.startswith("propose_"), tool.name
+        assert marks.destructive_hint is proposes, tool.name
         assert tool.description, tool.name
     assert {tool.name for tool in tools if tool.annotations.read_only_hint} >= READS.keys()
 
