@@ -51,7 +51,8 @@ def limit_text(limit: Limit, made: Provenance, *, context_tokens: int) -> str:
         return f"--max-num-seqs {known.max_num_seqs}{times}"
     if limit.bound is Bound.KV_CACHE:
         size = f", {tokens_text(known.kv_tokens)} tokens{times}," if known.kv_tokens is not None else ""
-        return f"the KV cache{size} holds {limit.requests:.3g} requests of {tokens_text(context_tokens)} tokens"
+        held = f"{limit.requests:.3g} request{'' if limit.requests == 1 else 's'}"
+        return f"the KV cache{size} holds {held} of {tokens_text(context_tokens)} tokens"
     return f"concurrency of the platform, {limit.requests:g}"
 
 

@@ -172,8 +172,8 @@ def _legend(plot: LinePlot) -> str:
             drawn.append(words(x + 28, 42, series.name))
             x += 36 + 7 * len(series.name)
     if plot.knees:
-        drawn.append(words(x, 42, "requests wait from", kind="d"))
-        x += 116
+        drawn.append(words(x, 42, "wait from", kind="d"))
+        x += 66
     for knee in plot.knees:
         kind, dash = ("k", "") if knee.measured else ("q", "2 3")
         drawn.append(line(x + 4, 31, x + 4, 45, kind=kind, dash=dash, thick=2))
