@@ -29,8 +29,10 @@ query use the application default credentials of whoever runs the command, and o
 listed under `unknown`. These four have been run against stand-ins of the documented REST answers, not yet against a
 live account.
 
-**Load measurements.** `sweep_result` shows a stored sweep by its name: a folder below `sweeps/` beside the store, or
-where the command runs (docs/sweep.md). No tool sends load; a sweep is started with `sre-agent sweep`.
+**Load measurements.** `start_sweep` plans one of a watched service and keeps the plan below `sweeps/` beside the store;
+it sends nothing. A person approves it and runs the command that the tool returns (docs/sweep.md). For an installation
+in the cloud the command is all that comes back. A client names no address, because the service's key would go there.
+`sweep_result` shows a stored sweep by its name.
 
 `manage_queued_resource` of other agents deletes queued resources of other people: it is not offered.
 

@@ -30,7 +30,7 @@ def show(folders: list[str], *, slo: str | None, as_json: bool) -> int:
     from agent.app.sweep_reports import read_sweep
     from agent.presentation.sweep.report_text import text_report
 
-    stored, target = read_sweep(_folders("show", folders, 1)[0]), _target(slo)
+    stored, target = read_sweep(_folders("show", folders, 1)[0]), target_of(slo)
     if as_json:
         found = stored.find(target).model_dump(mode="json")
         cells = [cell.model_dump(mode="json", exclude={"provenance"}) for cell in stored.cells]
@@ -44,7 +44,7 @@ def report(folders: list[str], *, slo: str | None, as_json: bool) -> int:
     """Write the report and its plots into the sweep's folder, and say where."""
     from agent.app.sweep_reports import write_report
 
-    written = write_report(_folders("report", folders, 1)[0], _target(slo))
+    written = write_report(_folders("report", folders, 1)[0], target_of(slo))
     print(json.dumps({"written": [str(path) for path in written]}) if as_json else "\n".join(map(str, written)))
     return 0
 
@@ -76,7 +76,8 @@ def _folders(what: str, folders: list[str], wanted: int) -> list[Path]:
     return [Path(folder) for folder in folders]
 
 
-def _target(slo: str | None) -> "Target | None":
+def target_of(slo: str | None) -> "Target | None":
+    """Return the target of ``--slo``; errors as in `agent.core.sweep.target.read_target`."""
     if slo is None:
         return None
     from agent.core.sweep.target import read_target

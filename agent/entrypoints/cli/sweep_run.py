@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 from agent.entrypoints.cli.output import for_people, for_programs, without_secrets
 from agent.entrypoints.cli.sweep_arguments import cells_asked, check_limits
-from agent.errors import InputRejected, SreError
+from agent.entrypoints.cli.sweep_reports import target_of
+from agent.errors import InputRejected, PolicyRefused, SreError
 
 if TYPE_CHECKING:
     from agent.app import App
@@ -26,15 +27,15 @@ if TYPE_CHECKING:
 EXIT_CODES: Final = {"done": 0, "used_up": 1, "stopped": 2, "no_answer": 3, "failed": 3}
 
 
-def approve(folders: list[str], *, by: str | None, as_json: bool) -> int:
-    """Approve a sweep that was asked for.
+def approve(folders: list[str], *, by: str | None, shown_id: str | None, as_json: bool) -> int:
+    """Approve a sweep that was asked for; one of an AI client only with the id that is shown with its plan.
 
     Returns:
         0.
 
     Raises:
         InputRejected: The folder holds no sweep.
-        PolicyRefused: This person may not, or no sweep may run now.
+        PolicyRefused: This person may not, no sweep may run now, or another plan was shown.
     """
     from agent.app.sweep_job import open_folder
     from agent.core.decision.decision import Channel
@@ -45,6 +46,7 @@ def approve(folders: list[str], *, by: str | None, as_json: bool) -> int:
     sweep = kept.sweep() if kept is not None else None
     if kept is None or sweep is None:
         raise InputRejected("no sweep was approved", why="want one folder of a planned sweep", hint="name its --out")
+    _check_shown(sweep, shown_id)
     who = by or getpass.getuser()
     grant = grant_sweep(
         _app().contexts[Owner.DECIDE], sweep.request, who=who, channel=Channel.COMMAND_LINE, verified=False
@@ -55,6 +57,22 @@ def approve(folders: list[str], *, by: str | None, as_json: bool) -> int:
     else:
         print(f"approved until {grant.expires_at:%Y-%m-%d %H:%M} UTC; give the command that planned it again to run it")
     return 0
+
+
+def _check_shown(sweep: "Sweep", shown_id: str | None) -> None:
+    """Let whoever approves show that they saw this very plan, where an AI client asked for it (S19)."""
+    from agent.core.decision.decision import Channel
+
+    request = sweep.request
+    if shown_id == request.id or (shown_id is None and request.channel is not Channel.MCP):
+        return
+    _print_plan(sweep, people=sys.stdout)
+    print(f"id: {request.id}, asked for by {for_people(request.asker, lines=False)}")
+    raise PolicyRefused(
+        "the sweep was not approved",
+        why=f"it is not {shown_id!r}" if shown_id else f"{request.asker!r} is an AI client, and no id was given",
+        hint="look at the plan above, then give its id: --id ID",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -74,6 +92,7 @@ def run(args: argparse.Namespace) -> int:
         install_driver(read_settings().state, lambda said: print(said, file=sys.stderr, flush=True))
         return 0
     check_limits(args)
+    target_of(args.slo)  # one that cannot be read is refused before anything is sent
     app = _app()
     folder = Path(args.out) if args.out else Path("sweeps") / _name(args)
     sweep = _planned(app, args, folder)
@@ -86,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
     if not _left(sweep, folder):
         if not args.json:
             print(f"every cell is measured; see: sre-agent sweep show {shlex.quote(str(folder))}")
-        return _say_outcome(_stored(folder), sweep, folder, as_json=args.json)
+        return _say_outcome(_stored(folder), sweep, folder, slo=args.slo, as_json=args.json)
     grant = _granted(app, sweep, folder)
     if grant is None:
         return _say_unapproved(sweep, folder, as_json=args.json)
@@ -252,7 +271,7 @@ def _run(app: "App", args: argparse.Namespace, sweep: "Sweep", grant: "SweepGran
     except KeyboardInterrupt:
         print("\ninterrupted; stored cells are kept, give the same command again to go on", file=sys.stderr)
         raise
-    return _say_outcome(outcome, sweep, folder, as_json=args.json)
+    return _say_outcome(outcome, sweep, folder, slo=args.slo, as_json=args.json)
 
 
 def _say(step: "Progress", people: TextIO) -> None:
@@ -262,8 +281,8 @@ def _say(step: "Progress", people: TextIO) -> None:
     print(for_people(line, lines=False), file=people, flush=True)
 
 
-def _say_outcome(outcome: "SweepOutcome", sweep: "Sweep", folder: Path, *, as_json: bool) -> int:
-    written = _reported(folder) if any(cell.measured for cell in outcome.cells) else ""
+def _say_outcome(outcome: "SweepOutcome", sweep: "Sweep", folder: Path, *, slo: str | None, as_json: bool) -> int:
+    written = _reported(folder, slo) if any(cell.measured for cell in outcome.cells) else ""
     if as_json:
         cells = [cell.model_dump(mode="json") for cell in outcome.cells]
         told = {"sweep": sweep.request.id, "end": outcome.end, "why": outcome.why, "folder": str(folder)}
@@ -275,12 +294,12 @@ def _say_outcome(outcome: "SweepOutcome", sweep: "Sweep", folder: Path, *, as_js
     return EXIT_CODES[outcome.end]
 
 
-def _reported(folder: Path) -> str:
+def _reported(folder: Path, slo: str | None) -> str:
     """Write the report; that it could not be written takes nothing from what was measured."""
     from agent.app.sweep_reports import write_report
 
     try:
-        return str(write_report(folder, None)[0])
+        return str(write_report(folder, target_of(slo))[0])
     except SreError as error:
         print(for_people(str(error), lines=False), file=sys.stderr)
         return ""

@@ -39,9 +39,9 @@ def run(args: argparse.Namespace) -> int:
     if args.what is None or args.what == "approve":
         from agent.entrypoints.cli import sweep_run
 
-        return (
-            sweep_run.run(args) if args.what is None else sweep_run.approve(args.folders, by=args.by, as_json=args.json)
-        )
+        if args.what is None:
+            return sweep_run.run(args)
+        return sweep_run.approve(args.folders, by=args.by, shown_id=args.id, as_json=args.json)
     if args.what == "compare":
         return sweep_reports.compare(args.folders, anyway=args.anyway, as_json=args.json)
     act = sweep_reports.show if args.what == "show" else sweep_reports.report

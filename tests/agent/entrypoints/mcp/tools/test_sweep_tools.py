@@ -1,6 +1,7 @@
 """A stored sweep is shown to an AI client: findings, cells page by page, and nothing that a server wrote as an instruction."""
 
 import json
+import re
 import shlex
 
 import pytest
@@ -101,9 +102,15 @@ def test_a_sweep_is_proposed_and_waits_for_a_person(quiet, capsys):
     assert main([*run]) == 1
     assert "needs approval" in capsys.readouterr().out
     approve = shlex.split(shown["approve"])[1:]
-    assert main([*approve, "--by", "mcp:mcp"]) == 2
+    assert main([*approve, "--by", "ada"]) == 2  # a person shows that they saw this very plan
+    said = capsys.readouterr()
+    assert "is an AI client, and no id was given" in said.err
+    (shown_id,) = re.findall(r"id: (sweep-[0-9a-f]+), asked for by mcp:mcp", said.out)
+    assert main([*approve, "--by", "ada", "--id", "sweep-000000000000"]) == 2
+    capsys.readouterr()
+    assert main([*approve, "--id", shown_id, "--by", "mcp:mcp"]) == 2
     assert "who asks does not approve" in capsys.readouterr().err
-    assert main([*approve, "--by", "ada"]) == 0
+    assert main([*approve, "--id", shown_id, "--by", "ada"]) == 0
     assert main([*run, "--dry-run"]) == 0
 
 
