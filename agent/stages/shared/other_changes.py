@@ -5,11 +5,11 @@ from agent.core.incident.phase import UNDER_WAY
 from agent.ports.stage_context import StageContext
 from agent.ports.store import head_key, request_head
 
-CHAIN = 8  # requests that wait for one another or take their places; a longer chain has ended at its other end
+CHAIN = 8  # of those that wait for one another, take a place or follow; a longer chain has ended at its other end
 
 
 def open_on(context: StageContext, run: str, service: str, *, but: str = "") -> tuple[Incident, ...]:
-    """Return what is open on a service: its newest request, what is open behind that, and its newest incident.
+    """Return what is open on a service: its newest request, its newest incident, and what is open behind each.
 
     Args:
         context: The ports.
@@ -17,11 +17,8 @@ def open_on(context: StageContext, run: str, service: str, *, but: str = "") -> 
         service: Which service.
         but: The id of one that does not count.
     """
-    newest = context.store.head(head_key(run, service, None))
-    incident = context.store.load(newest) if newest is not None else None
-    found = {rival.id: rival for rival in _requests(context, run, service)}
-    if incident is not None:
-        found.setdefault(incident.id, incident)
+    heads = (request_head(run, service), head_key(run, service, None))
+    found = {rival.id: rival for head in heads for rival in _chain(context, head)}
     return tuple(rival for rival in found.values() if not rival.ended and rival.id != but)
 
 
@@ -36,17 +33,17 @@ def yields_to(context: StageContext, incident: Incident) -> Incident | None:
     A request whose change is under way comes first, because a plan made now would be for a state that is about to go;
     so does a request that took the place of this incident's plan.
     """
-    for rival in _requests(context, incident.run, incident.service):
+    for rival in _chain(context, request_head(incident.run, incident.service)):
         superseded = rival.request is not None and incident.id in rival.request.superseded
         if not rival.ended and rival.request is not None and (rival.phase in UNDER_WAY or superseded):
             return rival
     return None
 
 
-def _requests(context: StageContext, run: str, service: str) -> tuple[Incident, ...]:
-    """Return the newest request of a service, and all that may be open behind it."""
+def _chain(context: StageContext, key: str) -> tuple[Incident, ...]:
+    """Return the newest request or incident of a service, and all that may be open behind it."""
     found: dict[str, Incident] = {}
-    head = context.store.head(request_head(run, service))
+    head = context.store.head(key)
     ahead = [head] if head is not None else []
     while ahead and len(found) < CHAIN:
         name = ahead.pop(0)
@@ -57,8 +54,12 @@ def _requests(context: StageContext, run: str, service: str) -> tuple[Incident, 
 
 
 def _behind(rival: Incident) -> tuple[str, ...]:
-    """Return what a request waited for, and whose place it was to take; once it had a plan and ended, that is over."""
+    """Return what a request waited for and whose place it was to take, and what an incident follows.
+
+    What stood behind a request that had a plan and ended, or an incident whose change was made, is over.
+    """
     request = rival.request
-    if request is None or (rival.ended and rival.plan is not None):
+    if rival.ended and (rival.plan if request is not None else rival.execution) is not None:
         return ()
-    return request.superseded if request.waits_for is None else (request.waits_for, *request.superseded)
+    others = (rival.linked_to,) if request is None else (request.waits_for, *request.superseded)
+    return tuple(other for other in others if other is not None)

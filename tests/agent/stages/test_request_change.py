@@ -161,6 +161,21 @@ def test_a_request_whose_successor_was_taken_back_is_still_told_of(asking):
     assert asking.ask(6, supersede=True).request.waits_for == first.id
 
 
+def test_a_change_of_an_earlier_incident_is_seen_behind_a_newer_one(asking):
+    """Two revisions are in trouble; the older one's fix is approved, and the newer incident stands in front."""
+    asking.bench.approved()
+    older = asking.bench.now()
+    fresh = {"version": 0, "phase": Phase.OPEN, "plan": None, "decision": None, "revision": "svc-3"}
+    newer = older.with_(id="inc-b", linked_to=older.id, **fresh)
+    asking.store.commit(Change(incident=newer, heads=(head_key("live", SERVICE, None),)))
+    with pytest.raises(AlreadyOpen, match="an incident is open on it: inc-b is OPEN"):
+        asking.ask(3)
+    request = asking.ask(3, supersede=True)
+    assert (request.request.waits_for, request.request.superseded) == (older.id, ("inc-b",))
+    advance(asking.planner, request.id)
+    assert asking.load(request).phase is Phase.OPEN
+
+
 def test_a_request_waits_for_the_one_whose_place_it_came_too_late_to_take(asking):
     """It was to take the place of a request that was approved before it had a plan of its own."""
     second = asking.ask(3)
