@@ -67,13 +67,13 @@ class DecideClient:
 
     def _understood(self, status: int, raw: bytes) -> Any:
         try:
-            told = read_json(raw, what="answer", limit=LIMIT)
+            answer = read_json(raw, what="answer", limit=LIMIT)
         except InputRejected as error:
             raise self._strange(status) from error
         if status == 200:
-            return told
+            return answer
         kind = _KINDS.get(status)
-        words = [told.get(name) for name in ("what", "why", "hint")] if isinstance(told, dict) else []
+        words = [answer.get(name) for name in ("what", "why", "hint")] if isinstance(answer, dict) else []
         if kind is None or not words or not all(isinstance(word, str) and word for word in words):
             raise self._strange(status)
         what, why, hint = words

@@ -105,14 +105,14 @@ def advance(context: StageContext, incident_id: str, *, may_explain: bool = Fals
 def _run(context: StageContext, incident: Incident, step: Step, stage: Stage) -> StageOutcome:
     """Run one stage and write its one event of the log."""
     began = time.perf_counter()
-    told = {"incident": incident.id, "service": incident.service, "run": incident.run, "stage": stage.__name__}
+    about = {"incident": incident.id, "service": incident.service, "run": incident.run, "stage": stage.__name__}
     try:
         did = stage(context, incident)
     except StateConflict:
-        log.debug("stage.rival", **told, step=step.value)
+        log.debug("stage.rival", **about, step=step.value)
         raise
     except AssertionError as error:
-        log.exception("incident.impossible", **told, step=step.value, phase=incident.phase.value)
+        log.exception("incident.impossible", **about, step=step.value, phase=incident.phase.value)
         raise InputRejected(
             f"incident {incident.id!r} cannot go on",
             why=f"its stored row says {incident.phase} and lacks what every incident there has",
@@ -120,8 +120,8 @@ def _run(context: StageContext, incident: Incident, step: Step, stage: Stage) ->
         ) from error
     except Exception as error:
         took_s = round(time.perf_counter() - began, 3)
-        log.warning("stage.failed", **told, step=step.value, error=type(error).__name__, took_s=took_s)
+        log.warning("stage.failed", **about, step=step.value, error=type(error).__name__, took_s=took_s)
         raise
     write = log.debug if did is StageOutcome.WAITING else log.info
-    write("stage.finished", **told, step=step.value, reason=did.value, took_s=round(time.perf_counter() - began, 3))
+    write("stage.finished", **about, step=step.value, reason=did.value, took_s=round(time.perf_counter() - began, 3))
     return did

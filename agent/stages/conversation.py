@@ -127,22 +127,22 @@ class Conversation:
         except ModelMisbehaved as error:
             return self._once_more(subject, first, error)
         if not said.answer.more:
-            return self._heard(said)
+            return self._reply_of(said)
         second = self._second(subject, first, _wanted(said, subject))
         if second is None:
-            return self._heard(said)
+            return self._reply_of(said)
         try:
-            return self._heard(self._ask(second))
+            return self._reply_of(self._ask(second))
         except (NoAnswer, ModelMisbehaved):
-            return self._heard(said)
+            return self._reply_of(said)
 
     def _once_more(self, subject: Subject, first: _Turn, error: ModelMisbehaved) -> ModelReply:
-        told = replace(subject.case, facts=(("your last answer was not used", error.why), *subject.case.facts))
-        second = self._second(subject, first, (told, ()))
+        corrected = replace(subject.case, facts=(("your last answer was not used", error.why), *subject.case.facts))
+        second = self._second(subject, first, (corrected, ()))
         if second is None:
             return self._none(error.why)
         try:
-            return self._heard(self._ask(second))
+            return self._reply_of(self._ask(second))
         except NoAnswer as none:
             return self._none(f"{error.why}; then {none.why}")
         except ModelMisbehaved as again:
@@ -206,7 +206,7 @@ class Conversation:
         self._model.judged(reply, usable=True)
         return _Said(answer=answer, reply=reply, pack=pack)
 
-    def _heard(self, said: _Said) -> ModelReply:
+    def _reply_of(self, said: _Said) -> ModelReply:
         lines = said.pack.cited(said.answer.cited)
         word = ModelExplanation(
             class_=said.answer.class_,

@@ -44,8 +44,8 @@ def explain(context: StageContext, incident: Incident) -> StageOutcome:
     cap = round_cap(model_request)
     _save_quietly(context, incident, reserved, now)
     talk = Conversation(context.model, use, matcher=context.rules.matcher, redact=context.rules.redact)
-    heard = talk.about(_subject(context, incident, model_request, cap))
-    return _settled(context, incident.id, model_request.about, cap, heard)
+    reply = talk.about(_subject(context, incident, model_request, cap))
+    return _settled(context, incident.id, model_request.about, cap, reply)
 
 
 def _save_quietly(context: StageContext, incident: Incident, model_request: ModelRequest, now: datetime) -> None:
@@ -60,64 +60,64 @@ def _with(incident: Incident, model_request: ModelRequest) -> Incident:
 
 
 def _settled(
-    context: StageContext, incident_id: str, about: str, reservation: Spend, heard: ModelReply
+    context: StageContext, incident_id: str, about: str, reservation: Spend, reply: ModelReply
 ) -> StageOutcome:
-    """Write what was heard into the incident as it is by now; rivals may have written meanwhile."""
+    """Write the reply into the incident as it is by now; rivals may have written meanwhile."""
     for _ in range(RIVALS):
         incident = context.store.load(incident_id)
         held = incident.model_request
         if held is None or incident.ended:
             return StageOutcome.NOTED
         now = context.now_for(incident)
-        paid = held.with_(spent=held.spent.minus(reservation).plus(heard.spent))
+        paid = held.with_(spent=held.spent.minus(reservation).plus(reply.spent))
         try:
             if held.about != about or held.state is not Explanation.WANTED:
                 _save_quietly(context, incident, paid, now)
                 return StageOutcome.NOTED
-            return _written(context, incident, paid, heard, now)
+            return _written(context, incident, paid, reply, now)
         except StateConflict:
             continue
     return StageOutcome.WAITING  # the reservation stays paid, and the tick asks again when its lease is over
 
 
 def _written(
-    context: StageContext, incident: Incident, paid: ModelRequest, heard: ModelReply, now: datetime
+    context: StageContext, incident: Incident, paid: ModelRequest, reply: ModelReply, now: datetime
 ) -> StageOutcome:
-    if heard.word is None:
-        tried = paid.again(now, heard.why) if heard.again else paid.give_up(heard.why)
+    if reply.word is None:
+        tried = paid.again(now, reply.why) if reply.again else paid.give_up(reply.why)
         over = tried.state is Explanation.DROPPED
         what = f"the model added nothing: {tried.why[:300]}" if over else ""
         save(context, _with(incident, tried), what, now=now, tell=False, wake=False)
         return StageOutcome.NOTED if over else StageOutcome.WAITING
-    said = paid.said(heard.word, heard.lines)
+    said = paid.said(reply.word, reply.lines)
     known = incident.require_diagnosis()
     use = context.rules.model_use
     if incident.phase not in BEFORE_DECISION:
-        late = add_explanation(known, heard.word)
-        save(context, incident.with_(model_request=said, diagnosis=late), _line(heard), now=now, wake=False)
+        late = add_explanation(known, reply.word)
+        save(context, incident.with_(model_request=said, diagnosis=late), _line(reply), now=now, wake=False)
         return StageOutcome.NOTED
     diagnosis = combine(known, said, use.fixes if use is not None else {})
     explained = _with(incident, said).with_(diagnosis=diagnosis)
     if diagnosis.says == known.says or incident.phase is Phase.DIAGNOSED:
-        save(context, explained, _line(heard), now=now)
+        save(context, explained, _line(reply), now=now)
         return StageOutcome.NOTED
     withdraw(context, explained, f"new cause: {diagnosis.class_}, by the model's word", now)
     return StageOutcome.MOVED
 
 
-def _line(heard: ModelReply) -> str:
-    assert heard.word is not None
-    return f"the model ({heard.word.model}) says {heard.word.class_}, in {heard.spent.seconds:.1f} s"
+def _line(reply: ModelReply) -> str:
+    assert reply.word is not None
+    return f"the model ({reply.word.model}) says {reply.word.class_}, in {reply.spent.seconds:.1f} s"
 
 
 def _subject(context: StageContext, incident: Incident, model_request: ModelRequest, cap: Spend) -> Subject:
     signals = in_order(context.store.signals(incident.id))
     log = read_log(context, incident, signals)
-    told = story(signals, without_secrets(context, log) if log is not None and log.lines else None)
+    lines = story(signals, without_secrets(context, log) if log is not None and log.lines else None)
     live = _live(context, incident.service)
     case = ModelInput(
         rules=incident.require_diagnosis(),
-        story=tuple(Line(ref=t.ref, text=t.line) for t in told),
+        story=tuple(Line(ref=t.ref, text=t.line) for t in lines),
         facts=_facts(context, incident, live),
     )
     return Subject(

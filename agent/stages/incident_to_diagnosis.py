@@ -57,7 +57,7 @@ def rediagnose(context: StageContext, incident: Incident, signals: tuple[Signal,
         diagnosed_count=incident.received,
         correlated=correlate(signals, context.rules.matcher, cause=diagnosis.class_),
         alerts_open=_open_alerts(signals),
-        told=_told(context, log, signals) or incident.told,
+        told=_logged_args(context, log, signals) or incident.told,
         printed=_printed(text, log.revision if log is not None else None) or incident.printed,
     )
 
@@ -127,11 +127,11 @@ def read_log(context: StageContext, incident: Incident, signals: tuple[Signal, .
         return None
 
 
-def _told(context: StageContext, log: InstanceLog | None, signals: tuple[Signal, ...]) -> ServingConfig | None:
+def _logged_args(context: StageContext, log: InstanceLog | None, signals: tuple[Signal, ...]) -> ServingConfig | None:
     """What the server says of its own arguments, in its log or in what was heard."""
     said = [line.text for line in log.lines] if log is not None else []
-    heard = [line for signal in signals for line in signal.text.splitlines()]
-    lines = tuple(line for line in (*said, *heard) if "non-default args" in line)
+    received = [line for signal in signals for line in signal.text.splitlines()]
+    lines = tuple(line for line in (*said, *received) if "non-default args" in line)
     return args_from_log(tuple(context.rules.redact(line) for line in lines[-5:]))
 
 

@@ -55,9 +55,9 @@ def read_figures(
 ) -> Observed | None:
     """Return the figures of a log beside the plan's; None where it prints none of them."""
     lines = [text for _, text in without_secrets(context, log).lines]
-    told = measure(context.rules.printed, lines, 0).values
-    version = told.get("vllm")
-    printed = {n: float(value) for n, value in told.items() if isinstance(value, int | float) and n != "vllm"}
+    measured = measure(context.rules.printed, lines, 0).values
+    version = measured.get("vllm")
+    printed = {n: float(value) for n, value in measured.items() if isinstance(value, int | float) and n != "vllm"}
     if not printed:
         return None
     config = _config(context, incident.service, revision)

@@ -50,7 +50,7 @@ def _observed(context: StageContext, service: Service) -> bool:
     except SreError as error:
         log.debug("service.not_described", service=service.name, error=str(error))
         return False
-    _tell(before, record)
+    _log_drift(before, record)
     return True
 
 
@@ -66,10 +66,10 @@ def _planned(context: StageContext, service: str, now: datetime, rows: Rows) -> 
     return False
 
 
-def _tell(before: ServiceRecord | None, record: ServiceRecord) -> None:
-    told = before.drift if before is not None else ()
-    if record.drift and record.drift != told:
-        rows = [drift_line(row) for row in record.drift if row not in told]
+def _log_drift(before: ServiceRecord | None, record: ServiceRecord) -> None:
+    known = before.drift if before is not None else ()
+    if record.drift and record.drift != known:
+        rows = [drift_line(row) for row in record.drift if row not in known]
         log.warning("drift.found", service=record.service, rows=rows, by=record.changed_by or "unknown")
-    elif told and not record.drift:
+    elif known and not record.drift:
         log.info("drift.cleared", service=record.service)

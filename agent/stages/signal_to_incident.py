@@ -90,7 +90,7 @@ def _with_asker(context: StageContext, signal: Signal, newest: Incident | None) 
         return signal
     ours = asked_by_us(signal, newest) or asked_by_us(signal, _last_request(context, signal))
     asked = ours or asked_by_stop(
-        signal, (told for scope in stop_scopes(signal) for told in context.store.signals(scope, KEPT_SIGNALS))
+        signal, (stop for scope in stop_scopes(signal) for stop in context.store.signals(scope, KEPT_SIGNALS))
     )
     return signal.with_(end=signal.end.with_(asked_by=asked)) if asked else signal
 

@@ -56,7 +56,7 @@ class _Collection:
         self._api, self._path, self._tell = api, path, tell
         self._streams, self._stopping = streams, streams.stopping
         self._selector = {"fieldSelector": fields} if fields else {}
-        self._told: dict[str, tuple[str, Mapping[str, Any]]] = {}
+        self._reported: dict[str, tuple[str, Mapping[str, Any]]] = {}
         self._version = ""
         self._wait_s = FIRST_WAIT_S
         self._in_the_way = ""
@@ -104,8 +104,8 @@ class _Collection:
             if not head.get("continue"):
                 break
             query = query | {"continue": str(head["continue"])}
-        for uid in [uid for uid in self._told if uid not in there]:
-            self._take(Change(Seen.GONE, self._told[uid][1]))
+        for uid in [uid for uid in self._reported if uid not in there]:
+            self._take(Change(Seen.GONE, self._reported[uid][1]))
         self._version = str(head.get("resourceVersion") or "")
 
     def _watch(self) -> bool:
@@ -148,7 +148,7 @@ class _Collection:
     def _take(self, change: Change) -> None:
         """Tell a change, unless this very state was told; where it was not taken, the list is read anew."""
         uid, version = _of(change.object, "uid"), _of(change.object, "resourceVersion")
-        if change.seen is not Seen.GONE and self._told.get(uid, ("",))[0] == version:
+        if change.seen is not Seen.GONE and self._reported.get(uid, ("",))[0] == version:
             return
         try:
             self._tell(change)
@@ -156,9 +156,9 @@ class _Collection:
             self._version = ""
             raise
         if change.seen is Seen.GONE:
-            self._told.pop(uid, None)
+            self._reported.pop(uid, None)
         else:
-            self._told[uid] = (version, _sketch(change.object))
+            self._reported[uid] = (version, _sketch(change.object))
 
 
 def _lines(response: Any) -> Iterator[bytes]:

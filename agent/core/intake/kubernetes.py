@@ -43,13 +43,13 @@ def replica_set(pod: str) -> str | None:
 
 def read_event(event: Mapping[str, Any], reading: Reading) -> list[Signal | Ignored]:
     """Return the signal of a v1 Event as an exporter posts it, outside a log entry."""
-    told = part(event, "involvedObject")
-    owner, revision, pod = _about(text(told, "kind"), name(told.get("name")))
+    about = part(event, "involvedObject")
+    owner, revision, pod = _about(text(about, "kind"), name(about.get("name")))
     origin = Origin(
         shape="Kubernetes event",
         platform=KUBERNETES,
         names=names(owner),
-        namespace=text(told, "namespace"),
+        namespace=text(about, "namespace"),
     )
     at = first_time(event.get("lastTimestamp"), event.get("eventTime"), event.get("firstTimestamp"))
     said = event_text(event)
@@ -127,20 +127,20 @@ def read_pod(pod: Mapping[str, Any], reading: Reading) -> list[Signal | Ignored]
 
     A killed container is no event, it stands only here. One end is one observation, however often the pod is told.
     """
-    told = _Told.of(pod, reading)
-    gone = text(told.status, "reason") if told.status.get("phase") == "Failed" else ""
-    if not told.containers and not gone and not told.lines:
+    seen = _PodStatus.of(pod, reading)
+    gone = text(seen.status, "reason") if seen.status.get("phase") == "Failed" else ""
+    if not seen.containers and not gone and not seen.lines:
         raise missing("pod status", "containerStatuses")
-    found = [told.ended(row, end) for row, init in told.containers for end in _ends(row, init=init)]
+    found = [seen.ended(row, end) for row, init in seen.containers for end in _ends(row, init=init)]
     if gone:
-        found.append(told.gone(gone))
-    if told.lines or not found:
-        found.append(told.standing())
+        found.append(seen.gone(gone))
+    if seen.lines or not found:
+        found.append(seen.standing())
     return found
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Told:
+class _PodStatus:
     """A pod that an object or event describes, and where it belongs.
 
     Attributes:
@@ -156,7 +156,7 @@ class _Told:
     named: str | None
 
     @classmethod
-    def of(cls, pod: Mapping[str, Any], reading: Reading) -> "_Told":
+    def of(cls, pod: Mapping[str, Any], reading: Reading) -> "_PodStatus":
         status = part(pod, "status") or pod
         keys = (("initContainerStatuses", True), ("containerStatuses", False))
         found = tuple((row, init) for key, init in keys for row in rows(status, key) if isinstance(row, Mapping))
@@ -234,16 +234,16 @@ class _Told:
 
 def pod_origin(pod: Mapping[str, Any], named: str | None) -> Origin:
     """Return where a pod belongs: to its controller, which its name says where the pod does not."""
-    owner, told = _owner(pod), part(pod, "metadata")
+    owner, metadata = _owner(pod), part(pod, "metadata")
     own = text(owner, "name")
-    hashed = text(part(told, "labels"), "pod-template-hash")
+    hashed = text(part(metadata, "labels"), "pod-template-hash")
     if owner.get("kind") == "ReplicaSet":
         own = own.removesuffix(f"-{hashed}") if hashed and own.endswith(f"-{hashed}") else ""
     return Origin(
         shape="pod status",
         platform=KUBERNETES,
         names=names(own or (named and workload(named))),
-        namespace=text(told, "namespace"),
+        namespace=text(metadata, "namespace"),
     )
 
 
@@ -280,9 +280,9 @@ def _asked_by(pod: Mapping[str, Any], ended_at: datetime | None, *, oom: bool) -
 
     An end from before the deletion, a kill for memory, and what the cluster itself took, were asked by nobody.
     """
-    told = part(pod, "metadata")
-    over = first_time(told.get("deletionTimestamp"))
-    grace = told.get("deletionGracePeriodSeconds")
+    metadata = part(pod, "metadata")
+    over = first_time(metadata.get("deletionTimestamp"))
+    grace = metadata.get("deletionGracePeriodSeconds")
     reasons = {text(row, "reason") for row in rows(part(pod, "status"), "conditions") if isinstance(row, Mapping)}
     if over is None or oom or reasons & _UNASKED:
         return None

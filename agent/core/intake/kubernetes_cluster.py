@@ -21,12 +21,12 @@ TERMINATING = frozenset({"cloud.google.com/impending-node-termination", "aws-nod
 
 def read_workload(body: Mapping[str, Any], reading: Reading) -> list[Signal | Ignored]:
     """Return the signals of a Deployment or StatefulSet: a rollout that is stuck, pods that cannot be made."""
-    told, status = part(body, "metadata"), part(body, "status")
+    metadata, status = part(body, "metadata"), part(body, "status")
     origin = Origin(
         shape="workload",
         platform=KUBERNETES,
-        names=names(told.get("name")),
-        namespace=text(told, "namespace"),
+        names=names(metadata.get("name")),
+        namespace=text(metadata, "namespace"),
     )
     found: list[Signal | Ignored] = []
     for row in rows(status, "conditions"):
@@ -39,13 +39,13 @@ def read_workload(body: Mapping[str, Any], reading: Reading) -> list[Signal | Ig
             signal(
                 origin,
                 reading,
-                key=_key(reading, "workload", [text(told, "uid"), said], at.isoformat() if at else ""),
+                key=_key(reading, "workload", [text(metadata, "uid"), said], at.isoformat() if at else ""),
                 source=Source.PLATFORM_LOG,
                 at=at,
                 said="\n".join((said, *_replicas(status))),
                 revision=made[1] if made else None,
                 severity="WARNING",
-                fields=facts(reason=row.get("reason"), generation=told.get("generation")),
+                fields=facts(reason=row.get("reason"), generation=metadata.get("generation")),
                 waiting=Waiting.FOR_A_PLACE,
             )
         )
@@ -74,7 +74,7 @@ def read_node(node: Mapping[str, Any], pods: Iterable[Mapping[str, Any]], readin
         pods: The pods that run on it.
         reading: What must be known from elsewhere.
     """
-    told = part(node, "metadata")
+    metadata = part(node, "metadata")
     rows_ = [(said, at) for said, at in _troubles(node)]
     found: list[Signal | Ignored] = []
     for pod in pods:
@@ -87,14 +87,14 @@ def read_node(node: Mapping[str, Any], pods: Iterable[Mapping[str, Any]], readin
                 signal(
                     pod_origin(pod, named),
                     reading,
-                    key=_key(reading, "node", [text(told, "uid"), text(part(pod, "metadata"), "uid"), said], at),
+                    key=_key(reading, "node", [text(metadata, "uid"), text(part(pod, "metadata"), "uid"), said], at),
                     source=Source.PLATFORM_LOG,
                     at=when,
                     said=said,
                     revision=pod_revision(pod),
                     instance=named,
                     severity="ERROR",
-                    fields=facts(node=told.get("name")),
+                    fields=facts(node=metadata.get("name")),
                 )
             )
     return found

@@ -73,12 +73,12 @@ def printed_signal(service: str, pod: Json, container: str, *, stamp: str, at: d
         at: The same moment.
         line: What was printed.
     """
-    told = part(pod, "metadata")
-    named = text(told, "name")
+    metadata = part(pod, "metadata")
+    named = text(metadata, "name")
     return Signal(
         key=log_key(
             LIVE,
-            log_name=f"{text(told, 'uid')}/{container}",
+            log_name=f"{text(metadata, 'uid')}/{container}",
             insert_id=f"{stamp}/{digest(line)[:16]}",
             timestamp=at.isoformat(),
         ),

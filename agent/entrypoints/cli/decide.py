@@ -49,7 +49,7 @@ def decide(
     client = open_operator_client()
     recorded = client.decide(plan, answer, by=by, why=why, plan_digest=plan_digest, break_glass=break_glass)
     approved = "approved" if recorded.decided else "approved in part"
-    _told(client, recorded, approved if recorded.answer is Choice.APPROVE else "rejected")
+    _print_outcome(client, recorded, approved if recorded.answer is Choice.APPROVE else "rejected")
     return follow(client, recorded.incident, decided=recorded.plan) if wait else 0
 
 
@@ -67,11 +67,11 @@ def withdraw(plan: str, *, by: str | None, why: str = "") -> int:
     from agent.entrypoints.operator_client.local import open_operator_client
 
     client = open_operator_client()
-    _told(client, client.withdraw_approval(plan, by=by, why=why), "is not approved any more")
+    _print_outcome(client, client.withdraw_approval(plan, by=by, why=why), "is not approved any more")
     return 0
 
 
-def _told(client: "OperatorClient", recorded: "RecordedDecision", what: str) -> None:
+def _print_outcome(client: "OperatorClient", recorded: "RecordedDecision", what: str) -> None:
     name = recorded.who if _PLAIN_NAME.fullmatch(recorded.who) else terminal(recorded.who, lines=False)
     who = name + ("" if recorded.verified else " (not verified)")
     follows = for_people(_follows(client, recorded), lines=False)

@@ -41,13 +41,13 @@ def follow(
     Raises:
         SreError: See :class:`agent.entrypoints.operator_client.protocol.OperatorClient`.
     """
-    told = len(client.timeline(incident_id)) if decided is not None else 0
+    printed = len(client.timeline(incident_id)) if decided is not None else 0
 
     def show(incident: Incident) -> None:
-        nonlocal told
+        nonlocal printed
         timeline = client.timeline(incident_id)
-        _print(timeline, told, incident, as_json=as_json)
-        told = max(told, len(timeline))
+        _print(timeline, printed, incident, as_json=as_json)
+        printed = max(printed, len(timeline))
 
     def rests(incident: Incident) -> bool:
         plan = incident.plan.id if incident.plan is not None else None
@@ -88,12 +88,12 @@ def look_until(
         waited_s += LOOK_S
 
 
-def _print(timeline: tuple[Event, ...], told: int, incident: Incident, *, as_json: bool) -> None:
+def _print(timeline: tuple[Event, ...], printed: int, incident: Incident, *, as_json: bool) -> None:
     if as_json:
-        for event in timeline[told:]:
+        for event in timeline[printed:]:
             print(for_programs(event.model_dump(mode="json")), flush=True)
         return
-    for line in step_lines(timeline, incident)[told:]:
+    for line in step_lines(timeline, incident)[printed:]:
         print(line, flush=True)
 
 

@@ -107,7 +107,7 @@ def _answered(
             return _page(console, replace(shown, preview=looked))
         recorded = ask(asked if asked.target or looked is None else replace(asked, target=looked.plan.target))
     except SreError as error:
-        wrong = wrong_of(_told(error), actions, service.name, console.world.rules.policy)
+        wrong = wrong_of(_as_request_error(error), actions, service.name, console.world.rules.policy)
         return _page(console, replace(shown, wrong=wrong, status=_status(error)))
     return redirect(f"{request.script_root}/incidents/{recorded}", HTTPStatus.SEE_OTHER)
 
@@ -218,7 +218,7 @@ def _asked(service: Service, person: Person, typed: Typed, actions: tuple[Action
     )
 
 
-def _told(error: SreError) -> SreError:
+def _as_request_error(error: SreError) -> SreError:
     """Return the error in the words of a request: asked again, the one that is open is found."""
     if not isinstance(error, DependencyFailed):
         return error

@@ -74,8 +74,8 @@ def forward_request_of(settings: Settings) -> Callable[[ChangeAsked], str]:
             "target": asked.target.model_dump(mode="json") if asked.target is not None else None,
             "assertion": request.headers.get(ASSERTION, ""),
         }
-        told = client.post("/requests", body)
-        return str(told.get("request", "")) if isinstance(told, dict) else ""
+        answer = client.post("/requests", body)
+        return str(answer.get("request", "")) if isinstance(answer, dict) else ""
 
     return forward
 

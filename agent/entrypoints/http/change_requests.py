@@ -53,17 +53,17 @@ def ask(headers: Mapping[str, str], body: bytes, service: DecideService, authent
     Raises:
         SreError: See :func:`agent.stages.request_change.request_change`.
     """
-    told = read_body(Asked, headers, body)
-    principal = _principal(told.assertion, headers, authenticator)
+    sent = read_body(Asked, headers, body)
+    principal = _principal(sent.assertion, headers, authenticator)
     asked = ChangeAsked(
-        service=told.service,
-        actions=told.actions,
-        why=told.why,
+        service=sent.service,
+        actions=sent.actions,
+        why=sent.why,
         who=principal.who,
-        channel=Channel.MCP if told.via == "mcp" else principal.channel,
+        channel=Channel.MCP if sent.via == "mcp" else principal.channel,
         verified=True,
-        target=told.target,
-        supersede=told.supersede,
+        target=sent.target,
+        supersede=sent.supersede,
     )
 
     def record() -> Incident:
@@ -84,12 +84,12 @@ def withdraw(
     Raises:
         SreError: See :func:`agent.stages.request_change.withdraw_request`.
     """
-    told = read_body(Withdrawn, headers, body)
-    principal = _principal(told.assertion, headers, authenticator)
+    sent = read_body(Withdrawn, headers, body)
+    principal = _principal(sent.assertion, headers, authenticator)
 
     def work() -> Incident:
         who, channel = principal.who, principal.channel
-        return withdraw_request(service.world, told.request, who=who, verified=True, why=told.why, channel=channel)
+        return withdraw_request(service.world, sent.request, who=who, verified=True, why=sent.why, channel=channel)
 
     return json_response(shown(service.workers.within(service.answer_s, work)))
 

@@ -93,8 +93,8 @@ def mistakes(error: ValueError) -> str:
 def refusal_of(error: SreError) -> RawResponse:
     """Return the answer that says ``what``, ``why`` and ``hint``."""
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), HTTPStatus.SERVICE_UNAVAILABLE)
-    told = {"error": str(error), "what": error.what, "why": error.why, "hint": error.hint}
-    return status.value, {"content-type": "application/json"}, json.dumps(told).encode()
+    answer = {"error": str(error), "what": error.what, "why": error.why, "hint": error.hint}
+    return status.value, {"content-type": "application/json"}, json.dumps(answer).encode()
 
 
 _STATUS: Final = (

@@ -213,23 +213,23 @@ def _id(given: str) -> str:
 def _decide(
     headers: Mapping[str, str], body: bytes, service: DecideService, authenticator: Authenticator
 ) -> RawResponse:
-    told = read_body(Body, headers, body)
-    principal = authenticator.operator(headers) if told.assertion is None else authenticator.visitor(told.assertion)
-    if principal.channel is Channel.CONSOLE and told.plan_digest is None:
+    sent = read_body(Body, headers, body)
+    principal = authenticator.operator(headers) if sent.assertion is None else authenticator.visitor(sent.assertion)
+    if principal.channel is Channel.CONSOLE and sent.plan_digest is None:
         raise InputRejected("the answer was not read", why="it does not say which plan was shown", hint=HINT)
     word = DecisionRequest(
-        plan=told.plan,
-        answer=told.answer,
+        plan=sent.plan,
+        answer=sent.answer,
         who=principal.who,
         channel=principal.channel,
         verified=True,
-        why=told.why,
-        plan_digest=told.plan_digest,
-        break_glass=told.break_glass,
-        withdraw=told.withdraw,
+        why=sent.why,
+        plan_digest=sent.plan_digest,
+        break_glass=sent.break_glass,
+        withdraw=sent.withdraw,
         is_awaited=until(service.answer_s),
     )
-    act = f"{word.plan} withdraw" if told.withdraw else word.plan
+    act = f"{word.plan} withdraw" if sent.withdraw else word.plan
     recorded = service.workers.within(
         service.answer_s, lambda: use_token_once(service, principal, act, lambda: plan_to_decision(service.world, word))
     )
@@ -237,19 +237,19 @@ def _decide(
 
 
 def _turn(headers: Mapping[str, str], body: bytes, service: DecideService, authenticator: Authenticator) -> RawResponse:
-    told = read_body(Turn, headers, body)
+    sent = read_body(Turn, headers, body)
     principal = authenticator.operator(headers)
     require_approver(service, principal)
     store, control = service.world.store, service.world.control_store()
 
-    why = service.world.rules.redact(told.why)
+    why = service.world.rules.redact(sent.why)
 
     def turn() -> KillSwitch:
-        return set_kill_switch(store, control, on=told.on, by=principal.who, why=why, at=service.clock.now())
+        return set_kill_switch(store, control, on=sent.on, by=principal.who, why=why, at=service.clock.now())
 
     def work() -> KillSwitch:
         # who was given a shared token may send it on; to stop is always safe, so that needs no fresh one
-        return use_token_once(service, principal, "kill-switch", turn) if principal.shared and not told.on else turn()
+        return use_token_once(service, principal, "kill-switch", turn) if principal.shared and not sent.on else turn()
 
     return json_response(service.workers.within(service.answer_s, work).model_dump(mode="json"))
 

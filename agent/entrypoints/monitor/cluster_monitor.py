@@ -85,10 +85,10 @@ class ClusterMonitor:
     def _collections(self) -> Iterable[tuple[str, Callable[[Change], None], str]]:
         for namespace in sorted({at.namespace for at in self._refs}):
             yield f"/api/v1/namespaces/{namespace}/pods", self._pod, ""
-            yield f"/api/v1/namespaces/{namespace}/events", partial(self._told, self._event), ""
+            yield f"/api/v1/namespaces/{namespace}/events", partial(self._report, self._event), ""
         for at in self._refs:
             path = f"/apis/apps/v1/namespaces/{at.namespace}/{at.kind}s"
-            yield path, partial(self._told, read_workload), f"metadata.name={at.name}"
+            yield path, partial(self._report, read_workload), f"metadata.name={at.name}"
         yield "/api/v1/nodes", partial(self._of_node, self._node), ""
         about_nodes = "involvedObject.kind=Node"
         yield "/api/v1/namespaces/default/events", partial(self._of_node, self._node_event), about_nodes
@@ -116,14 +116,14 @@ class ClusterMonitor:
             of_node = tuple(self._of_nodes.get(node, ())) if placed else ()
         self._logs.observe(service, pod)
         try:
-            for reader, told in of_node:  # the node was seen before its pod was
-                self._told(reader, told)
+            for reader, earlier in of_node:  # the node was seen before its pod was
+                self._report(reader, earlier)
         except SreError:
             with self._lock:
                 self._pods.pop(uid, None)
             raise
         read = read_pod if change.seen is Seen.CHANGED or not self._is_history(pod) else _standing_only
-        self._told(read, change)
+        self._report(read, change)
 
     def _tell_waiting(self) -> None:
         """Tell of pods that still wait for a node after a while; looks at what is known here, never at the cluster."""
@@ -135,7 +135,7 @@ class ClusterMonitor:
                     self._waiting[uid] = (now, self._waiting[uid][1])
             for _, change in due:
                 try:
-                    self._told(read_pod, change)
+                    self._report(read_pod, change)
                 except SreError as error:
                     log.warning("cluster.signal_failed", error=str(error), again_in_s=PENDING_S)
 
@@ -167,7 +167,7 @@ class ClusterMonitor:
                 self._of_nodes.pop(node, None)
             elif change.seen is not Seen.GONE and is_node_trouble(body):
                 self._of_nodes.setdefault(node, deque(maxlen=KEPT_OF_NODE)).append((read, change))
-        self._told(read, change)
+        self._report(read, change)
 
     def _node(self, node: Mapping[str, Any], reading: Reading) -> list[Signal | Ignored]:
         return read_node(node, self._pods_on(text(part(node, "metadata"), "name")), reading)
@@ -179,7 +179,7 @@ class ClusterMonitor:
         with self._lock:
             return [pod for pod in self._pods.values() if part(pod, "spec").get("nodeName") == node]
 
-    def _told(self, read: Reader, change: Change) -> None:
+    def _report(self, read: Reader, change: Change) -> None:
         """Give each signal of an object to intake; an object that says nothing is passed over.
 
         Raises:
@@ -229,9 +229,9 @@ def _standing_only(pod: Mapping[str, Any], reading: Reading) -> list[Signal | Ig
 
 def _sketch(pod: Pod) -> Pod:
     """What is kept of a pod: to whom it belongs and where it runs."""
-    told = part(pod, "metadata")
+    metadata = part(pod, "metadata")
     keys = ("name", "namespace", "uid", "labels", "ownerReferences", "creationTimestamp")
-    kept = {key: told[key] for key in keys if key in told}
+    kept = {key: metadata[key] for key in keys if key in metadata}
     return {"metadata": kept, "spec": {"nodeName": part(pod, "spec").get("nodeName")}}
 
 

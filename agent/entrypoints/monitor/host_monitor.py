@@ -42,23 +42,23 @@ class ReportedState:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            self._told: dict[str, dict[str, object]] = json.loads(path.read_text())  # not strict: a file of ours
+            self._kept: dict[str, dict[str, object]] = json.loads(path.read_text())  # not strict: a file of ours
         except (OSError, ValueError):
-            self._told = {}
+            self._kept = {}
 
     def get(self, mark: str, what: str) -> object:
         """Return what was kept under a start's mark, or None."""
-        return self._told.get(mark, {}).get(what)
+        return self._kept.get(mark, {}).get(what)
 
     def keep(self, mark: str, **what: object) -> None:
         """Keep it; an unchanged value writes nothing."""
-        known = self._told.setdefault(mark, {})
+        known = self._kept.setdefault(mark, {})
         if {**known, **what} == known:
             return
         known.update(what)
-        self._told = dict(list(self._told.items())[-KEPT_MARKS:])
+        self._kept = dict(list(self._kept.items())[-KEPT_MARKS:])
         fresh = self._path.with_suffix(".tmp")
-        fresh.write_text(json.dumps(self._told))
+        fresh.write_text(json.dumps(self._kept))
         fresh.rename(self._path)
 
 

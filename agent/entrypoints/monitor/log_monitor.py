@@ -138,10 +138,10 @@ class _Stream:
     """One container that is followed, or is to be."""
 
     def __init__(self, service: str, pod: Pod, container: str, since: datetime) -> None:
-        told = part(pod, "metadata")
+        metadata = part(pod, "metadata")
         self.service, self.since, self.begun = service, since, False
-        self.ref = ContainerRef(text(told, "namespace"), text(told, "name"), container)
-        self.pod = {"metadata": {k: told[k] for k in ("name", "uid", "labels", "ownerReferences") if k in told}}
+        self.ref = ContainerRef(text(metadata, "namespace"), text(metadata, "name"), container)
+        self.pod = {"metadata": {k: metadata[k] for k in ("name", "uid", "labels", "ownerReferences") if k in metadata}}
         self.running, self.over = threading.Event(), threading.Event()
         self.counter = PowerOfTwoCounter()
         self._number = -1

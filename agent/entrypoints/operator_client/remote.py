@@ -62,7 +62,7 @@ class RemoteClient:
 
     def _answer(self, plan: str, said: dict[str, Any]) -> RecordedDecision:
         try:
-            told = self._client.post("/decisions", said, headers=self._proof())
+            answer = self._client.post("/decisions", said, headers=self._proof())
         except NoResponse as error:
             raise DependencyFailed(
                 f"nobody knows whether plan {plan!r} was decided",
@@ -70,7 +70,7 @@ class RemoteClient:
                 hint="look: sre-agent incidents list; to say the same again is safe, a plan takes one decision only",
             ) from error
         known = RecordedDecision.model_fields
-        shown = {name: word for name, word in told.items() if name in known} if isinstance(told, dict) else told
+        shown = {name: word for name, word in answer.items() if name in known} if isinstance(answer, dict) else answer
         return _read(RecordedDecision, shown)
 
     def ask(self, asked: AskedChange) -> Incident:
@@ -88,14 +88,14 @@ class RemoteClient:
 
     def _recorded(self, path: str, said: dict[str, Any], what: str) -> Incident:
         try:
-            told = self._client.post(path, said, headers=self._proof())
+            answer = self._client.post(path, said, headers=self._proof())
         except NoResponse as error:
             raise DependencyFailed(
                 f"nobody knows whether {what}",
                 why=error.why,
                 hint="look: sre-agent incidents list; to ask the same again is safe, a request that is open is found",
             ) from error
-        return _read(Incident, told.get("incident") if isinstance(told, dict) else told)
+        return _read(Incident, answer.get("incident") if isinstance(answer, dict) else answer)
 
     def turn(self, *, on: bool, by: str | None, why: str) -> KillSwitch:
         """Turn the switch of the cloud's control database."""
@@ -129,8 +129,8 @@ class RemoteClient:
 
     def service_record(self, service: str) -> ServiceRecord | None:
         """Ask for what was seen of a service."""
-        told = self._client.get(f"/services/{_named(service, what='a service')}", headers=self._proof())
-        return None if told is None else _read(ServiceRecord, told)
+        answer = self._client.get(f"/services/{_named(service, what='a service')}", headers=self._proof())
+        return None if answer is None else _read(ServiceRecord, answer)
 
     def check_change(
         self,
@@ -144,10 +144,10 @@ class RemoteClient:
         switch = self.kill_switch()
         path = f"/services/{_named(service, what='a service')}/changes"
         since = {"since": (at - FARTHEST_BACK).isoformat()}
-        told = self._client.get(path, headers=self._proof(), query=since)
+        answer = self._client.get(path, headers=self._proof(), query=since)
         stopped = f"the kill switch is on (by {switch.by or 'somebody'}: {switch.why or 'no reason given'})"
         return ChangeCheck(
-            stopped=self.databases_apart() or (stopped if switch.on else ""), changes=_read(Limits, told)
+            stopped=self.databases_apart() or (stopped if switch.on else ""), changes=_read(Limits, answer)
         )
 
     def audit(self, limit: int) -> tuple[AuditRow, ...]:
@@ -195,15 +195,15 @@ def _named(incident_id: str, *, what: str = "an incident ID") -> str:
     return incident_id
 
 
-def _rows(form: type[V], told: Any) -> tuple[V, ...]:
-    if not isinstance(told, list):
+def _rows(form: type[V], answer: Any) -> tuple[V, ...]:
+    if not isinstance(answer, list):
         raise _strange("it is no list")
-    return tuple(_read(form, row) for row in told)
+    return tuple(_read(form, row) for row in answer)
 
 
-def _read(form: type[V], told: Any) -> V:
+def _read(form: type[V], answer: Any) -> V:
     try:
-        return form.model_validate(told)
+        return form.model_validate(answer)
     except ValidationError as error:
         raise _strange(f"{form.__name__}: {error.error_count()} fields are not as this version knows them") from error
 

@@ -48,8 +48,8 @@ def _verify(rows: tuple[AuditRow, ...], noted: str | None, *, apart: str, as_jso
     if apart and found.soundness is Soundness.SOUND:
         found = found.with_(soundness=Soundness.TAIL_MISSING)
     if as_json:
-        told = {"soundness": found.soundness, "number": found.number, "last_chain": last}
-        print(json.dumps(told | ({"databases": apart} if apart else {})))
+        shown = {"soundness": found.soundness, "number": found.number, "last_chain": last}
+        print(json.dumps(shown | ({"databases": apart} if apart else {})))
     else:
         print(f"not sound: {apart}" if apart else SAYS[found.soundness].format(number=found.number))
         print(f"last chain: {last or '(none)'}; note it elsewhere, then a record written anew is found out")

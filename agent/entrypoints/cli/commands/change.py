@@ -193,8 +193,8 @@ def _show(preview: "ChangePreview", *, as_json: bool) -> int:
     if as_json:
         plan = preview.plan.model_dump(mode="json")
         rows = [row.model_dump(mode="json") for row in preview.policy]
-        told = {"plan": plan, "may_approve": list(preview.approvers), "self_approval": own, "policy": rows}
-        print(for_programs(told))
+        shown = {"plan": plan, "may_approve": list(preview.approvers), "self_approval": own, "policy": rows}
+        print(for_programs(shown))
         return 0
     said = [_speed(preview, line) for line in plan_lines(preview.plan, now=now(), asked=False)[1:]]
     who = ", ".join(preview.approvers) or ("you" if own else "nobody whom policy.toml names for this service")

@@ -76,8 +76,8 @@ def run(args: argparse.Namespace) -> int:
     rows = explain(policy, subject, at=at, by=args.by)
     allowed = is_allowed(rows)
     if args.json:
-        told = {"allowed": allowed, "at": at.isoformat(), "service": subject.service, "policy": policy.digest}
-        print(for_programs(told | {"rows": [row.model_dump(mode="json") for row in rows]}))
+        shown = {"allowed": allowed, "at": at.isoformat(), "service": subject.service, "policy": policy.digest}
+        print(for_programs(shown | {"rows": [row.model_dump(mode="json") for row in rows]}))
     else:
         _print(rows, allowed=allowed)
     return 0 if allowed else 1

@@ -202,8 +202,8 @@ def _observed_json(incident: Incident) -> dict[str, object] | None:
     seen = incident.verification.observed if incident.verification else None
     if seen is None:
         return None
-    told = seen.model_dump(mode="json", exclude={"figures"})
-    return told | {key: {f.name: getattr(f, key) for f in seen.figures} for key in ("predicted", "observed", "off")}
+    shown = seen.model_dump(mode="json", exclude={"figures"})
+    return shown | {key: {f.name: getattr(f, key) for f in seen.figures} for key in ("predicted", "observed", "off")}
 
 
 def incident_json(incident: Incident) -> dict[str, object]:
