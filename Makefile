@@ -12,7 +12,7 @@ LAB ?= state/lab-model
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run kube quick test coverage matrix check types imports unit soak simulate bench lab lock tools docs clean checkov manifests audit lab-model terraform-bindings sbom ci-extra
+.PHONY: help install run kube quick test coverage matrix check types imports unit soak simulate bench lab lock tools docs clean checkov manifests audit lab-model terraform-bindings sbom ci-extra load-driver
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -87,8 +87,12 @@ soak: install ## The large counts of the promises (long)
 simulate: install ## Replay one seed: make simulate SEED=4711
 	@$(BIN)/python -m tests.simulation.replay_seed $(SEED)
 
-ci-extra: install ## Heavier checks: other people's AI clients against our MCP server (Node and FastMCP, 700 MB, some minutes)
+ci-extra: install ## Heavier checks: other people's AI clients against our MCP server, a real load generator (2.2 GB, some minutes)
 	@$(BIN)/python -m tools.mcp_clients
+	@$(MAKE) -s load-driver && $(BIN)/python -m tools.load_check
+
+load-driver: install ## Install guidellm for the tests of load sweeps (1.5 GB, some minutes)
+	@$(BIN)/python -c "from pathlib import Path; from agent.adapters.load.installed import install_guidellm as i; i(Path('.venv-load'), say=print)"
 
 bench: install ## Paired speed ratios beside peers
 	@for b in benchmarks/*.py; do echo "== $$b =="; $(BIN)/python $$b || exit 1; done
@@ -147,4 +151,4 @@ lock: install ## Write requirements*.txt anew from requirements*.in, each file w
 	@$(LOCK) requirements-audit.in
 
 clean: ## Remove what was set up and what was stored
-	@rm -rf $(VENV) .venv-lab .venv-lab-model .venv-mcp-clients .mcp-clients .lab state .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info
+	@rm -rf $(VENV) .venv-lab .venv-lab-model .venv-mcp-clients .venv-load .mcp-clients .lab state .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info

@@ -177,7 +177,7 @@ def real(name: Driver) -> LoadDriver:
     try:
         return find_driver(name, DRIVERS)
     except DependencyFailed:
-        pytest.skip(f"{name} is not installed: make load-drivers")
+        pytest.skip(f"{name} is not installed: make load-driver")
 
 
 @pytest.mark.slow
