@@ -20,6 +20,8 @@ from agent.core.plan.action import (
     SetConcurrency,
     SetEnv,
     SetFlag,
+    SetLivenessProbe,
+    SetModel,
     SetProgressDeadline,
     SetScaling,
     SetStartupProbe,
@@ -691,3 +693,47 @@ def test_traffic_is_not_shifted_once_the_lease_is_over(world: World) -> None:
             SERVICE, revision="gemma-sre-k1", etag=live.etag, effect_key="s1", lease_end=lease_end(-0.001)
         )
     assert world.platform.describe(SERVICE).traffic == live.traffic
+
+
+SAMPLES: dict[str, Action] = {
+    "flags": GOOD,
+    "variables": SetEnv(name="VLLM_LOGGING_LEVEL", value="DEBUG"),
+    "model": SetModel(model="google/gemma-3-1b-it"),
+    "startup probe": SetStartupProbe(probe=Probe(kind="http", path="/health", port=8080, period_s=30, timeout_s=5)),
+    "liveness probe": SetLivenessProbe(probe=None),
+    "instances": SetScaling(min_instances=2, max_instances=2),
+    "concurrency": SetConcurrency(concurrency=4),
+    "termination grace": SetTerminationGrace(seconds=60),
+    "progress deadline": SetProgressDeadline(seconds=1200),
+    "restart": Restart(),
+    "stop": STOP,
+    "delete": DELETE,
+}
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "platforms.md"
+
+
+def row_of(name: str) -> dict[str, str]:
+    """Return what docs/platforms.md says of a platform, by column."""
+    lines = [line for line in PAGE.read_text().splitlines() if line.startswith("|")]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return next((dict(zip(rows[0], row, strict=True)) for row in rows if row[0] == f"`{name}`"), {})
+
+
+def accepts(world: World, action: Action, *, staged: bool = False) -> bool:
+    """Whether the adapter would carry it out."""
+    try:
+        world.platform.validate(order(world, action, staged=staged))
+    except InputRejected:
+        return False
+    return True
+
+
+def test_the_page_of_platforms_says_what_is_accepted(world: World, request: pytest.FixtureRequest) -> None:
+    """docs/platforms.md: what each adapter changes, whether it stages, and whether it creates."""
+    row = row_of(request.node.callspec.params["world"])
+    if not row:
+        pytest.skip("docs/platforms.md has no row of it yet")
+    accepted = [name for name, action in sorted(SAMPLES.items()) if accepts(world, action)]
+    said = {True: "yes", False: "no"}
+    assert row["changes"] == ", ".join(accepted)
+    assert (row["staged"], row["creates"]) == (said[accepts(world, GOOD, staged=True)], said[world.creates])
