@@ -1,13 +1,18 @@
 """A sweep's findings: the plateau that is there, the limit that binds, the best setting, and how right the fit was."""
 
+from pathlib import Path
+
 import pytest
 
+from agent.adapters.load.sweep_folder import read_cells, read_requests
 from agent.core.sweep.cell import Bound, Cell, Outcome, PlannedCell, Predicted
 from agent.core.sweep.findings import Verdict, figures, find, limits_of
 from agent.core.sweep.plateau import PlateauReason
 from agent.core.sweep.provenance import Limits
 from agent.core.sweep.target import read_target
 from tests.agent.core.sweep.served import provenance, sweep_of
+
+RECORDED = Path(__file__).parents[3] / "data" / "load" / "sweep-vllm"
 
 
 def test_the_flag_that_binds_is_named_per_context():
@@ -22,6 +27,15 @@ def test_the_flag_that_binds_is_named_per_context():
     assert (second.plateau.reason, second.plateau.begins_at) == (PlateauReason.LIMIT, 4)
     assert [limit.bound for limit in second.plateau.limits] == [Bound.KV_CACHE]
     assert not first.estimated
+
+
+def test_the_slots_of_a_real_server_are_found_although_the_client_lagged():
+    """Of vLLM 0.32 with --max-num-seqs 8, measured by guidellm on a machine so busy that the client saw ten at once at times."""
+    cells = read_cells(RECORDED)
+    (context,) = find(cells, {cell.id: read_requests(RECORDED, cell) for cell in cells}).contexts
+    assert dict(context.running) == {2: 2, 8: 8, 16: 8, 24: 8}
+    assert (context.plateau.reason, context.plateau.begins_at) == (PlateauReason.LIMIT, 8)
+    assert [limit.bound for limit in context.plateau.limits] == [Bound.MAX_NUM_SEQS]
 
 
 def test_without_raw_rows_the_level_is_estimated_and_says_so():
