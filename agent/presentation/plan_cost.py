@@ -23,7 +23,7 @@ def token_prices_text(plan: Plan) -> str:
     if prices == (None, None):
         return ""
     before, after = ("unknown" if price is None else f"{price:,.2f}" for price in prices)
-    return f"{before} -> {after} {OF_WHAT}"
+    return f"{after} {OF_WHAT}, as before" if before == after else f"{before} -> {after} {OF_WHAT}"
 
 
 def plan_costs(plan: Plan) -> dict[str, object]:

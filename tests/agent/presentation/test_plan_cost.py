@@ -21,6 +21,11 @@ def test_before_and_after_by_hand():
     assert plan_costs(made)["cost_before_usd_per_h"] == 0.72
 
 
+def test_what_stays_says_so():
+    same = plan(cost_before_usd_per_h=0.72, cost_after_usd_per_h=0.72, fit_before=fit(20.0), fit_after=fit(20.0))
+    assert token_prices_text(same) == "10.00 USD per million output tokens of one busy request, computed, as before"
+
+
 def test_what_is_unknown_says_so_and_two_unknowns_say_nothing():
     half = plan(cost_before_usd_per_h=0.72, cost_after_usd_per_h=None, fit_before=fit(20.0), fit_after=fit(80.0))
     assert token_prices_text(half).startswith("10.00 -> unknown USD")
