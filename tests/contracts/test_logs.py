@@ -10,7 +10,7 @@ from google.cloud.logging_v2.services.logging_service_v2.transports import Loggi
 from google.cloud.logging_v2.types import LogEntry
 from google.protobuf.any_pb2 import Any
 
-from agent.adapters.logs.cloud_logging import CloudLogs
+from agent.adapters.logs.cloud_logging import CloudLogs, tpu_worker
 from agent.adapters.logs.file import FileLogs
 from agent.adapters.logs.kubernetes import KubernetesLogs, PodLogs
 from agent.adapters.logs.log_analytics import LogAnalyticsLogs
@@ -249,3 +249,26 @@ class TestCloudLogs:
             CloudLogs("p", client=stand_in.client, read_s=0.5).instance_log(
                 SERVICE, revision=REVISION, instance=INSTANCE, until=LATER
             )
+
+
+def test_the_log_of_a_tpu_worker_is_that_of_its_node_and_worker(stand_in):
+    """A worker's lines name no revision; another node's and another worker's are not read."""
+
+    def worker_line(text, node, worker):
+        line = server.entry(text, START, service="", revision="", instance="")
+        line.resource.type = "tpu_worker"
+        line.resource.labels.clear()
+        line.resource.labels.update({"node_id": node, "worker_id": worker})
+        line.log_name = "projects/p/logs/tpu.googleapis.com%2Fruntime_monitor"
+        return line
+
+    rows = (("ours", "vllm-node", "0"), ("other worker", "vllm-node", "1"), ("other node", "vllm-node-2", "0"))
+    stand_in.entries += [worker_line(*row) for row in rows]
+    logs = CloudLogs("p", client=stand_in.client, select=tpu_worker)
+
+    def lines(instance, revision=None):
+        found = logs.instance_log("vllm-node", revision=revision, instance=instance, until=LATER)
+        return [line.text for line in found.lines]
+
+    assert lines("vllm-node/0") == ["ours"]
+    assert sorted(lines("vllm-node")) == sorted(lines(None, "vllm-node-sre-k1")) == ["other worker", "ours"]
