@@ -105,8 +105,10 @@ def test_a_killed_sweep_goes_on_where_it_was(machine: Machine, server: LoadServe
     machine.play(hangs_from=2)
     hangs = machine.drivers / "bin" / "child"
     with subprocess.Popen([sys.executable, "-c", program, "sweep", *words], stdout=subprocess.DEVNULL) as child:
-        until(lambda: hangs.exists() and hangs.read_text())
-        child.kill()
+        try:
+            until(lambda: hangs.exists() and hangs.read_text(), limit_s=120)
+        finally:
+            child.kill()
     os.killpg(os.getpgid(int(hangs.read_text())), signal.SIGKILL)
     assert len(read_cells(machine.out)) == 1
     machine.play()
