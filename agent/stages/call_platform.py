@@ -61,6 +61,9 @@ def _preflight(context: StageContext, incident: Incident, now: datetime) -> Inte
     check_allowed(context, incident, plan, now)
     live = describe_service(context, plan)
     if intent.target != live.target:
+        begun = context.require_platform(incident.service).find(intent.service, intent.key)
+        if begun is not None and begun.remains:
+            return intent  # half done by us; the same call does what remains
         why = f"{incident.service!r} changed since the intent was stored (now generation {live.generation})"
         raise refused(plan, why, "look at the new plan and approve it")
     check_as_shown(context, incident, plan, live)

@@ -276,13 +276,15 @@ class ArmServer:
                     "createdTime": _time(r["at"]),
                     "fqdn": self.fqdn,
                     "template": copy.deepcopy(r["template"]),
-                    **self._state(r),
+                    **self._state(r, stopped=bool(self.apps[app_id].get("stopped"))),
                 },
             }
             for r in listed
         ]
 
-    def _state(self, revision: Json) -> Json:
+    def _state(self, revision: Json, *, stopped: bool) -> Json:
+        if stopped:
+            return {"provisioningState": "Provisioned", "runningState": "Stopped", "healthState": "None", "replicas": 0}
         if not self._ended(revision):
             waits = {"provisioningState": "Provisioning", "runningState": "Processing", "healthState": "None"}
             return waits | {"replicas": int(revision["fate"].assigns)}

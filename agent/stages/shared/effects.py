@@ -127,7 +127,7 @@ def _called(context: StageContext, incident: Incident, intent: Intent, call: Cal
         return call()
     except (DependencyFailed, StateConflict) as error:
         found = find_effect(context, context.require_platform(incident.service), incident, intent.kind)
-        if found is not None:
+        if found is not None and not (found.remains and isinstance(error, DependencyFailed)):
             return found
         if isinstance(error, DependencyFailed | LeaseOver):
             raise

@@ -49,6 +49,8 @@ class Meter:
             revision: Our name of its revision.
             rolled: How far that is.
         """
+        if seen.is_stopped:
+            return (self._measured.said(Check.READY, "the app is stopped", good=False),)
         ready = self._measured.said(Check.READY, rolled.says, good=rolled.ok)
         if rolled.ok is not True:
             return (ready,)

@@ -21,6 +21,7 @@ from agent.adapters.platform.container_apps.rollout import (
 )
 from agent.adapters.platform.container_apps.template import (
     LATEST,
+    REVISION_TAG,
     bare,
     merge_patch,
     parsed,
@@ -101,9 +102,8 @@ class ContainerAppsPlatform:
             self._unchanged(seen, order.etag)
             self._free(seen, order.revision)
             found = self._change(seen, order, self._patch(seen, order))
-        elif not (operation is LifecycleOperation.START and seen.is_stopped):
-            return found
-        return self._started(seen, order, found) if operation is LifecycleOperation.START else found
+        starts = operation is LifecycleOperation.START and seen.is_stopped
+        return self._started(seen, order, found) if starts else found
 
     def restore(self, order: Restore) -> Operation:
         """Start putting a prior template and traffic back, or return what this effect started before."""
@@ -143,7 +143,7 @@ class ContainerAppsPlatform:
         """Return the operation of an effect by its stamp, on a revision or among the app's tags, or None."""
         seen = self._seen(service)
         stop = stop_of(seen, effect_key)
-        if stop is not None and (seen.is_stopped or seen.in_progress):
+        if stop is not None and seen.is_stopped:
             return stopping(stop, seen)
         return self._ours(seen, effect_key)
 
@@ -228,8 +228,9 @@ class ContainerAppsPlatform:
 
     def _change(self, seen: Seen, order: Order | Restore, patch: Json) -> Operation:
         """Send a patch once. A conflict may be our own earlier call: the stamp decides."""
-        tags = tags_with(seen, {})
-        patch = patch | ({"tags": tags} if None in tags.values() else {})
+        starts = seen.is_stopped and not (isinstance(order, Restore) and was_stopped(order.template))
+        tags = tags_with(seen, {REVISION_TAG: order.revision} if starts else {})
+        patch = patch | ({"tags": tags} if starts or None in tags.values() else {})
         within_s = seconds_to_send(order.lease_end, order.service)
         try:
             path = self._api.update(seen.ref, patch, within_s=within_s)
@@ -245,12 +246,12 @@ class ContainerAppsPlatform:
         """Start a stopped app whose template is in place."""
         within_s = seconds_to_send(order.lease_end, order.service)
         self._api.start(seen.ref, within_s=within_s)
-        return found
+        return found.with_(remains="")
 
     def _stop(self, seen: Seen, order: Order | Restore) -> Operation:
         """Stop an app in two calls: first its stamp, which changes nothing that runs, then the stop itself."""
         stamp = stop_of(seen, order.effect_key)
-        if stamp is not None and (seen.is_stopped or seen.in_progress):
+        if stamp is not None and seen.is_stopped:
             return stopping(stamp, seen)
         self._unchanged(seen, order.etag)
         if stamp is None:

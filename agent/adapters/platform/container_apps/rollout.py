@@ -5,7 +5,7 @@ from typing import Final
 from agent.adapters.platform.container_apps.api import Asynchronous
 from agent.adapters.platform.container_apps.app_ref import Seen
 from agent.adapters.platform.container_apps.describe import state_of
-from agent.adapters.platform.container_apps.template import traffic_of
+from agent.adapters.platform.container_apps.template import REVISION_TAG, traffic_of
 from agent.core.value import Value
 from agent.errors import InputRejected
 from agent.ports.platform import Operation
@@ -67,9 +67,12 @@ def rollout(work: Work, seen: Seen, arm: Asynchronous | None) -> Operation:
     """
     native = seen.ref.native(work.revision)
     revision = seen.revision(native)
+    if seen.is_stopped and (seen.body.get("tags") or {}).get(REVISION_TAG) == work.revision:
+        says = "the app is to be started"
+        return told(work, None, says, native).with_(remains=says)
     if revision is None:
         return _not_made(work, seen, arm)
-    up, says = state_of(revision)
+    up, says = (True, "") if seen.is_stopped else state_of(revision)
     if up is True:
         wait = _waits(seen, native)
         return told(work, None if wait else True, f"{work.revision} is ready{wait}", native)
