@@ -79,7 +79,7 @@ def _events(text):
     found = {}
     for name, rest in re.findall(r'(?:log\.\w+|write)\(\s*"([a-z_]+\.[a-z_]+)",?(.*?)\)\n', text, re.DOTALL):
         found.setdefault(name, set()).update(re.findall(r"(\w+)=", rest))
-        if "**told" in rest:
+        if "**about" in rest:
             found[name] |= {"incident", "service", "run", "stage"}
     return found
 
