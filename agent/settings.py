@@ -20,7 +20,6 @@ from agent.errors import SettingsRejected
 
 _IDENTITY = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 _KMS = re.compile(r"projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+/cryptoKeyVersions/[0-9]+")
-
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
 
@@ -254,6 +253,7 @@ def _pairs(raw: str) -> dict[str, SecretStr]:
     return {name: SecretStr(secret) for name, secret in pairs}
 
 
+_BY_CREDENTIALS = ("kubernetes", "kubernetes:", "ec2", "ec2:")
 _WHEN = ("always", "uncertain", "never")
 _STAND_IN = "127.0.0.1:port of a stand-in on this machine, for tests and rehearsals"
 
@@ -263,9 +263,9 @@ WORDS: dict[str, _Word] = {
     "PUBSUB_EMULATOR_HOST": _Word(field="pubsub_emulator", read=_address, want="host:port of an emulator"),
     "PLATFORM": _Word(
         field="platform",
-        read=_scheme("rehearsal:", "cloud_run:", "kubernetes", "kubernetes:", "container_apps:", "tpu_vm:", "host"),
-        want="rehearsal:<folder> | cloud_run:<project> | kubernetes[:<context>] | container_apps:<subscription> | "
-        "tpu_vm:<project> | host",
+        read=_scheme("rehearsal:", "cloud_run:", *_BY_CREDENTIALS, "container_apps:", "tpu_vm:", "host"),
+        want="rehearsal:<folder> | cloud_run:<project> | kubernetes[:<context>] | ec2[:<profile>] | "
+        "container_apps:<subscription> | tpu_vm:<project> | host",
     ),
     "CLOUD_RUN_EMULATOR_HOST": _Word(field="cloud_run_emulator", read=_loopback, want=_STAND_IN),
     "TPU_EMULATOR_HOST": _Word(field="tpu_emulator", read=_loopback, want=_STAND_IN),

@@ -16,7 +16,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 LOCKED = {
-    name: ROOT / f"requirements{'-' if name else ''}{name}.txt" for name in ("", "kubernetes", "mcp", "azure", "tpu")
+    name: ROOT / f"requirements{'-' if name else ''}{name}.txt"
+    for name in ("", "kubernetes", "mcp", "azure", "tpu", "aws")
 }
 """What is installed by extra; the first is what every installation has."""
 
@@ -24,9 +25,9 @@ BILL = ROOT / "docs" / "sbom.cdx.json"
 LICENCES = ROOT / "docs" / "licences.md"
 HEAD = """# Licences of what is deployed
 
-The packages of `requirements.txt` and of the extras `kubernetes`, `mcp`, `azure` and `tpu` as installed with Python
-{python}, each with the licence that it names. Written by `make sbom`; `docs/sbom.cdx.json` is the same list as a bill
-of materials.
+The packages of `requirements.txt` and of the extras `kubernetes`, `mcp`, `azure`, `tpu` and `aws` as installed
+with Python {python}, each with the licence that it names. Of a package that two extras want in two versions, the first
+counts. Written by `make sbom`; `docs/sbom.cdx.json` is the same list as a bill of materials.
 
 | package | version | licence |
 |---|---|---|
@@ -86,9 +87,12 @@ def write_licences(tools: Path) -> None:
             "install",
             "--quiet",
             "--disable-pip-version-check",
+            "--no-deps",
             "--require-hashes",
+            "-r",
         ]
-        subprocess.run([*install, *(word for path in LOCKED.values() for word in ("-r", path))], check=True)
+        for path in reversed(LOCKED.values()):  # one after the other: two extras may want a package in two versions
+            subprocess.run([*install, path], check=True)
         command: list[Argument] = [tools / "pip-licenses", "--python", python, "--format=json", "--from=mixed"]
         rows = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     lines = [f"| {row['Name'].lower()} | {row['Version']} | {_short(row['License'])} |" for row in rows]

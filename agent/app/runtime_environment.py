@@ -62,6 +62,7 @@ def open_environment(settings: Settings, services: Services, clock: Clock) -> Ru
         "cloud_run": _cloud_run,
         "kubernetes": kubernetes,
         "container_apps": container_apps,
+        "ec2": _ec2,
         "tpu_vm": _tpu_vm,
         "host": _host,
         "none": _logs_only,
@@ -71,8 +72,8 @@ def open_environment(settings: Settings, services: Services, clock: Clock) -> Ru
     raise SettingsRejected(
         f"PLATFORM {settings.platform!r} is not available here",
         why="there is no adapter for it",
-        hint="use rehearsal:<folder>, cloud_run:<project>, kubernetes[:<context>], container_apps:<subscription> "
-        "tpu_vm:<project> or host",
+        hint="use rehearsal:<folder>, cloud_run:<project>, kubernetes[:<context>], ec2[:<profile>], "
+        "container_apps:<subscription>, tpu_vm:<project> or host",
     )
 
 
@@ -200,6 +201,20 @@ def container_apps(
     platform = container_apps_platform(settings, services, clock, key_of=key_of, api=api)
     return RuntimeEnvironment(
         platform_of=lambda name: platform if name in names else None, logs=azure_logs(settings, services, api)
+    )
+
+
+def _ec2(settings: Settings, services: Services, clock: Clock) -> RuntimeEnvironment:
+    """Return the environment of ``ec2[:PROFILE]``; services of other platforms have no adapter here.
+
+    Raises:
+        SettingsRejected: No watched service has an instance there.
+    """
+    from agent.app.ec2_environment import open_ec2
+
+    opened = open_ec2(settings, services, clock)
+    return RuntimeEnvironment(
+        platform_of=lambda name: opened.platform if name in opened.names else None, logs=opened.logs
     )
 
 

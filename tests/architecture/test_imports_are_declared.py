@@ -46,7 +46,7 @@ def normal(name: str) -> str:
 @cache
 def declared() -> frozenset[str]:
     """Distributions that requirements.in and the extras name."""
-    files = sorted(p for p in ROOT.glob("requirements*.in") if p.stem not in {"requirements-dev", "requirements-audit"})
+    files = sorted(p for p in ROOT.glob("requirements*.in") if not p.stem.endswith(("-dev", "-audit")))
     rows = (line.partition("#")[0].strip() for file in files for line in file.read_text().splitlines())
     return frozenset(normal(re.split(r"[\[<>=~! ;]", row)[0]) for row in rows if row)
 
@@ -90,7 +90,7 @@ def test_an_extra_is_imported_late_and_by_its_own_adapters() -> None:
     """Who does not install the extra can import everything but what speaks to that platform."""
     for path in CODE:
         top = {n for node in ast.parse(path.read_text()).body for n in _names(node)}
-        late = ("kubernetes", "azure", "google.cloud.tpu_v2")
+        late = ("kubernetes", "azure", "boto3", "botocore", "google.cloud.tpu_v2")
         assert not {name for name in top if name.startswith(late)}, f"{path}: import it late"
 
 

@@ -35,6 +35,7 @@ from agent.errors import InputRejected, StateConflict
 from agent.ports.platform import LeaseOver, NotDeployed, Operation, Order, Platform, Restore
 from tests.contracts.arm_world import ArmWorld
 from tests.contracts.cloud_run_world import CloudRunWorld
+from tests.contracts.ec2_world import Ec2World
 from tests.contracts.host_world import HostWorld
 from tests.contracts.kube_world import KubeWorld
 from tests.contracts.tpu_world import TpuWorld
@@ -60,6 +61,7 @@ TOO_LONG = SetStartupProbe(
     probe=Probe(kind="http", path="/health", port=8080, initial_delay_s=900, period_s=60, timeout_s=5)
 )
 
+LONGER_PERIOD = SetStartupProbe(probe=Probe(kind="http", path="/health", port=8080, period_s=30, timeout_s=5))
 
 STOP = Lifecycle(operation=LifecycleOperation.STOP)
 DELETE = Lifecycle(operation=LifecycleOperation.DELETE, confirmed=SERVICE)
@@ -77,7 +79,10 @@ class Watch:
 
 @dataclass
 class World:
-    """A platform that runs CONFIG, on which GOOD comes up and BAD fails; ``wait`` lets rollouts end."""
+    """A platform that runs CONFIG, on which GOOD comes up and BAD fails; ``wait`` lets rollouts end.
+
+    ``stages``: a revision can come up without traffic; ``probes``: a start has a probe.
+    """
 
     platform: Platform
     wait: Callable[[], None]
@@ -88,6 +93,7 @@ class World:
     more: tuple[Action, ...] = (SetScaling(min_instances=1, max_instances=2), SetConcurrency(concurrency=4))
     refused: Action = TOO_LONG
     stages: bool = True
+    probes: bool = True
     fails: str = "the container did not start"
     forgets: bool = False  # the platform lists no operations, so its own name of one is lost with the answer
     creates: bool = True
@@ -162,6 +168,26 @@ def host(tmp_path: Path) -> World:
         refused=SetScaling(min_instances=1, max_instances=2),
         stages=False,
         fails="the server ended with exit code 1 before it served",
+    )
+
+
+def ec2(tmp_path: Path) -> World:
+    """The real SDK over the wire: EC2 by moto, a unit whose script really runs, and a server that is started by it."""
+    own = Ec2World(tmp_path, SERVICE, CONFIG)
+    live = own.platform.describe(SERVICE)
+    return World(
+        platform=own.platform,
+        wait=own.wait,
+        again=own.open,
+        close=own.close,
+        config=live.config,
+        first=str(live.latest_ready_revision),
+        more=(SetEnv(name="VLLM_CPU_KVCACHE_SPACE", value="2"),),
+        refused=SetScaling(min_instances=1, max_instances=2),
+        stages=False,
+        probes=False,
+        creates=False,
+        fails="the unit ended with exit code 1",
     )
 
 
@@ -246,6 +272,7 @@ WORLDS = {
     "cloud_run": cloud_run,
     "host": host,
     "tpu_vm": tpu_vm,
+    "ec2": ec2,
 }
 KUBE = pytest.param("kubernetes", marks=pytest.mark.xdist_group("kube"))
 
@@ -290,7 +317,7 @@ def test_describe_after_apply_equals_what_the_actions_say(world: World) -> None:
     actions = (
         GOOD,
         SetFlag(name="enforce-eager", value=""),
-        SetStartupProbe(probe=Probe(kind="http", path="/health", port=8080, period_s=30, timeout_s=5)),
+        *((LONGER_PERIOD,) if world.probes else ()),
         *world.more,
     )
     before = world.platform.describe(SERVICE)
@@ -495,7 +522,8 @@ def start_again(world: World) -> Lifecycle:
 def create(world: World) -> Lifecycle:
     """A creation of what the world runs, but for its secrets."""
     plain = tuple(e for e in world.config.env if e.secret is None)
-    return Lifecycle(operation=LifecycleOperation.CREATE, config=world.config.with_(env=plain))
+    config = world.config.with_(env=plain, image=world.config.image or CONFIG.image)
+    return Lifecycle(operation=LifecycleOperation.CREATE, config=config)
 
 
 def refuses_creation(world: World) -> bool:

@@ -16,6 +16,9 @@ ALARM = "CloudWatch Alarm State Change"
 INSTANCE = "EC2 Instance State-change Notification"
 SCALED_IN = frozenset({"EC2 Instance-terminate Lifecycle Action", "EC2 Instance Terminate Successful"})
 CALL = "AWS API Call via CloudTrail"
+SPOT = frozenset({"EC2 Spot Instance Interruption Warning", "EC2 Instance Rebalance Recommendation"})
+"""Two minutes before a spot instance is taken, and when that grows likely; nobody asked for it, so its end is no stop
+(https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html, 2026-11-22)."""
 
 _CALLS = {
     "StopInstances": Stop(by=AskedBy.OPERATOR),
@@ -40,6 +43,10 @@ def read_eventbridge(body: Mapping[str, Any], reading: Reading) -> list[Signal |
     detail = part(body, "detail")
     if kind == INSTANCE:
         return [_instance(body, reading, text(detail, "instance-id"), text(detail, "state"), None)]
+    if kind in SPOT:
+        return [
+            _instance(body, reading, text(detail, "instance-id"), text(detail, "instance-action"), None, warns=True)
+        ]
     if kind in SCALED_IN:
         return [_instance(body, reading, text(detail, "EC2InstanceId"), "", Stop(by=AskedBy.SCALE_IN))]
     if kind == CALL and (stop := _CALLS.get(text(detail, "eventName"))) is not None:
@@ -56,15 +63,15 @@ def read_eventbridge(body: Mapping[str, Any], reading: Reading) -> list[Signal |
 
 
 def _instance(
-    body: Mapping[str, Any], reading: Reading, instance: str, state: str, stop: Stop | None
+    body: Mapping[str, Any], reading: Reading, instance: str, state: str, stop: Stop | None, *, warns: bool = False
 ) -> Signal | Ignored:
-    """Tell an instance's end or a stop of it; an instance that starts or runs is no verdict.
+    """Tell an instance's end, a warning or a stop of it; an instance that starts or runs is no verdict.
 
     Its own event does not say who asked: a call or the group's event comes before it.
     """
     if not instance:
         raise missing(SHAPE, "instance id")
-    if stop is None and state not in _GONE:
+    if stop is None and state not in _GONE and not warns:
         return Ignored(because=IgnoredBecause.NO_VERDICT, what=f"{instance} {state}"[:80])
     origin = Origin(
         shape=SHAPE,
@@ -76,6 +83,8 @@ def _instance(
     )
     at = first_time(body.get("time"))
     said = f"EC2 instance {instance} is {state}" if stop is None else f"{text(body, 'detail-type')}: {instance}"
+    if warns:
+        said = f"{text(body, 'detail-type')}: {instance}, no longer available spot capacity ({state or 'at risk'})"
     return signal(
         origin,
         reading,
@@ -85,7 +94,8 @@ def _instance(
         said=said,
         instance=name(instance),
         fields=facts(state=state),
-        end=end_of(reason=state) if stop is None else None,
+        severity="WARNING" if warns else "",
+        end=end_of(reason=state) if stop is None and not warns else None,
         stop=stop,
     )
 

@@ -132,7 +132,9 @@ def _tpu_vm(service: Service, operation: Operation, asked: Lifecycle) -> Iterato
 def _ec2(service: Service, operation: Operation, asked: Lifecycle) -> Iterator[str]:  # noqa: ARG001 - one form for all
     verb = {Operation.START: "start", Operation.STOP: "stop", Operation.DELETE: "terminate"}.get(operation)
     if verb is not None:
-        yield _words("aws", "ec2", f"{verb}-instances", "--instance-ids", "$INSTANCE_ID")
+        instance = service.instance if (service.instance or "").startswith("i-") else "$INSTANCE_ID"
+        region = ("--region", service.location) if service.location else ()
+        yield _words("aws", "ec2", f"{verb}-instances", *region, "--instance-ids", instance or "$INSTANCE_ID")
 
 
 def _container_apps(service: Service, operation: Operation, asked: Lifecycle) -> Iterator[str]:  # noqa: ARG001 - one form

@@ -66,6 +66,9 @@ class Service(Value):
         environment: Container Apps: the managed environment that a creation goes to, by name or resource id.
         queued_resource: TPU VM: the queued resource that holds the node, whose name is the service's.
         context: Kubernetes: a context of the kubeconfig; None is the one of PLATFORM, or the cluster around us.
+        instance: EC2: ``i-...``, or a tag that names one instance, ``NAME=VALUE``; ``location`` is its region.
+        unit: EC2: the systemd unit that starts the server there.
+        port: EC2: where the server is asked on the instance; None reads its own flag.
         declared: What it is meant to run, where the owner says so; what differs from it is shown as drift.
         usd_per_h: What an hour of one instance costs, where it is not the list price of prices.toml: a machine of one's
             own, a negotiated price, a cluster that is not GKE.
@@ -94,6 +97,9 @@ class Service(Value):
     resource_group: str | None = Field(default=None, pattern=r"^[-\w.()]{0,89}[-\w()]$")
     environment: str | None = Field(default=None, pattern=r"^(/subscriptions/\S{1,400}|[a-z0-9][a-z0-9-]{0,59})$")
     queued_resource: str | None = Field(default=None, pattern=r"^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$")
+    instance: str | None = Field(default=None, pattern=r"^(i-[0-9a-f]{8,17}|[^\s=]{1,128}=[^\s=]{1,256})$")
+    unit: str | None = Field(default=None, pattern=r"^[A-Za-z0-9:_.\\@-]{1,200}\.service$")
+    port: int | None = Field(default=None, ge=1, le=65_535)
     declared: Declared | None = None
     usd_per_h: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     scenario: str | None = None
@@ -127,6 +133,10 @@ class Service(Value):
             raise ValueError("resource_group and environment belong to a container_apps service")
         if self.platform != "tpu_vm" and self.queued_resource:
             raise ValueError("queued_resource belongs to a tpu_vm service")
+        if self.platform != "ec2" and (self.instance or self.unit or self.port):
+            raise ValueError("instance, unit and port belong to an ec2 service")
+        if bool(self.instance) != bool(self.unit) or (self.instance and not self.location):
+            raise ValueError("instance and unit go together, with location for the region")
         mounted = self.checkpoint is not None and self.checkpoint.startswith("/")
         if mounted and self.platform != "host" and self._resolved(self.checkpoint or "") is None:
             raise ValueError(f"checkpoint {self.checkpoint!r} lies under none of mounts {sorted(self.mounts)}")
@@ -179,6 +189,10 @@ class Services(Value):
         Args:
             labels: The resource's own labels. Project and location, where they are given, must agree.
         """
+        instance = labels.get("InstanceId")
+        placed = next((s for s in self.services if instance and s.instance == instance), None)
+        if placed is not None:
+            return placed
         name = next((labels[key] for key in NAME_LABELS if labels.get(key)), None)
         named = self.watched(name)
         if named is not None:

@@ -45,7 +45,7 @@ def config_of(
             why="no server command follows --",
             hint="say: sre-agent watch -- vllm serve MODEL",
         )
-    split = _program_words(words)
+    split = program_words(words)
     return ServingConfig(
         command=words[:split],
         args=words[split:],
@@ -120,8 +120,8 @@ def name_of(config: ServingConfig) -> str:
     return re.sub(r"[^a-z0-9]+", "-", last).strip("-")[:40].rstrip("-") or "server"
 
 
-def _program_words(words: tuple[str, ...]) -> int:
-    """How many words name the program; ``serve`` and what follows are given to it."""
+def program_words(words: tuple[str, ...]) -> int:
+    """Return how many words name the program; ``serve`` and what follows are given to it."""
     if "serve" in words[1:8]:
         return words.index("serve", 1)
     if "-m" in words[1:3] and words.index("-m") + 1 < len(words):

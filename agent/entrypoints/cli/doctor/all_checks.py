@@ -11,6 +11,7 @@ from agent.entrypoints.cli.doctor import local_machine
 from agent.entrypoints.cli.doctor.azure import container_apps
 from agent.entrypoints.cli.doctor.cloud import Base, Cloud, Token, google
 from agent.entrypoints.cli.doctor.cluster import cluster_rights
+from agent.entrypoints.cli.doctor.ec2 import ec2_units
 from agent.entrypoints.cli.doctor.external_services import SLACK, Clocks, decide_function, model_endpoints, slack
 from agent.entrypoints.cli.doctor.finding import Finding, bad, good, mark_from_operator, off, run_check, unknown
 from agent.entrypoints.cli.doctor.tpu_nodes import tpu_nodes
@@ -43,6 +44,7 @@ def findings(
     yield from run_check("kubernetes", lambda: cluster_rights(settings, services))
     yield from run_check("container_apps", lambda: container_apps(settings, services))
     yield from run_check("tpu", lambda: tpu_nodes(settings, services, now))
+    yield from run_check("ec2", lambda: ec2_units(settings, services))
     yield from run_check("queue", lambda: _queue(settings))
     clocks = Clocks(now)
     yield from run_check("model", lambda: model_endpoints(settings, clocks))

@@ -74,3 +74,12 @@ def test_a_call_that_was_refused_asks_for_nothing():
     )
     (ignored,) = read_eventbridge(refused, Reading())
     assert ignored.because is IgnoredBecause.NO_VERDICT
+
+
+@pytest.mark.parametrize("kind", ["EC2 Spot Instance Interruption Warning", "EC2 Instance Rebalance Recommendation"])
+def test_a_spot_instance_that_will_be_taken_is_a_warning_and_no_end(kind):
+    """The end comes two minutes later as its own event, and nobody asked for it."""
+    (found,) = read_eventbridge(told(kind, **{"instance-id": "i-0abc", "instance-action": "terminate"}), Reading())
+    assert (found.end, found.stop, found.severity) == (None, None, "WARNING")
+    assert "no longer available spot capacity" in found.text
+    assert found.instance == "i-0abc"

@@ -1,0 +1,1 @@
+"""EC2: a systemd unit on an instance, reached through Systems Manager."""

@@ -1,0 +1,164 @@
+"""What a unit's server is worth: ready, one real completion asked on the instance itself, its tokens and its speed."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from agent.adapters.http.client import HttpResponse
+from agent.adapters.http.failure import Failure, HttpFailed
+from agent.adapters.platform.completion import CompletionClient, Outcome, ReachedServer
+from agent.adapters.platform.ec2.command import InstanceCommands
+from agent.adapters.platform.ec2.describe import Seen, config_of
+from agent.adapters.platform.reply_measurements import ReplyMeasurements
+from agent.adapters.platform.server_flags import served_name
+from agent.core.change.verification import Check, Measurement
+from agent.ports.clock import Clock
+from agent.ports.model_server import asleep
+
+HOST: Final = "http://127.0.0.1"
+WANTS_KEY: Final = (
+    "the server wants an API key (HTTP 401), and it is neither VLLM_API_KEY of the unit nor the --api-key of its words"
+)
+REQUEST_S: Final = 40.0
+"""Of one request on the instance; a command that takes longer than ``command.ANSWER_S`` is given up."""
+
+
+class InstanceHttp:
+    """Asks the server from the instance itself; the same calls as our HTTP client.
+
+    No header and no key is sent: the script takes the server's own key from the unit, so that none leaves the instance.
+    Times are those of the instance: the way of Systems Manager does not count as the server's slowness.
+
+    Args:
+        commands: Runs the script.
+        seen: The unit.
+    """
+
+    def __init__(self, commands: InstanceCommands, seen: Seen) -> None:
+        self._commands, self._seen = commands, seen
+        self._elapsed: float | None = None
+
+    def monotonic(self) -> float:
+        """Return seconds of the answer that is being read, else of this machine."""
+        return time.monotonic() if self._elapsed is None else self._elapsed
+
+    @contextmanager
+    def stream(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,  # noqa: ARG002 - none are sent
+        body: bytes | None = None,
+    ) -> "Iterator[_Answer]":
+        """Send a request and give its answer in the pieces in which it came.
+
+        Raises:
+            HttpFailed: There is no answer.
+            DependencyFailed: The instance does not answer.
+        """
+        yield self._ask(method, url, body, REQUEST_S)
+
+    def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,  # noqa: ARG002 - none are sent
+        body: bytes | None = None,
+        timeout_s: float | None = None,
+    ) -> HttpResponse:
+        """Send a request and return the whole answer; errors as in :meth:`stream`."""
+        answer = self._ask(method, url, body, timeout_s or REQUEST_S)
+        return HttpResponse(status=answer.status, headers={}, body=answer.read())
+
+    def _ask(self, method: str, url: str, body: bytes | None, timeout_s: float) -> "_Answer":
+        self._elapsed = 0.0
+        told = self._commands.ask(
+            self._seen.target,
+            self._seen.instance.id,
+            "http",
+            method=method,
+            path=urlsplit(url).path,
+            body=body.decode() if body else None,
+            timeout_s=timeout_s,
+        )
+        if not told["status"]:
+            reason = Failure.TIMED_OUT if told["late"] else Failure.UNREACHABLE
+            raise HttpFailed(self._seen.target.says, str(told["why"]), reason=reason, sent=told["late"])
+        return _Answer(self, told["status"], told["pieces"])
+
+
+class _Answer:
+    """An answer with the time of each of its pieces."""
+
+    def __init__(self, way: InstanceHttp, status: int, pieces: list[list[Any]]) -> None:
+        self._way, self.status, self._pieces = way, status, pieces
+
+    def chunks(self) -> Iterator[bytes]:
+        """Give the body in pieces, at the time of each."""
+        for at, text in self._pieces:
+            self._way._elapsed = float(at)  # noqa: SLF001 - the way's own clock
+            yield text.encode()
+
+    def read(self, most: int | None = None) -> bytes:
+        """Return the body, or its first ``most`` bytes."""
+        return b"".join(self.chunks())[:most]
+
+
+class Meter:
+    """Measures one unit.
+
+    Args:
+        commands: Runs the script.
+        seen: The unit as it was read.
+        clock: When a measurement was made.
+    """
+
+    def __init__(self, commands: InstanceCommands, seen: Seen, clock: Clock) -> None:
+        self._seen = seen
+        self._measured = ReplyMeasurements(clock, lambda _: None)
+        way = InstanceHttp(commands, seen)
+        self._client = CompletionClient(id_token=None, monotonic=way.monotonic, http=way)
+
+    def measure(self, says: str) -> tuple[Measurement, ...]:
+        """Measure the newest start; what does not run is not asked.
+
+        Args:
+            says: What the platform says of it.
+        """
+        up = self._seen.ready
+        ready = self._said(Check.READY, "it runs, /health answered" if up else says, good=up)
+        if up is not True:
+            return (ready,)
+        model = self._model()
+        if model is None:
+            return (ready, self._said(Check.COMPLETION, "the words name no model to ask for", good=None))
+        reply = self._client.complete(self._seen.target.service, url=HOST, audience=HOST, model=model)
+        if reply.outcome is Outcome.LOCKED:
+            return (ready, self._said(Check.COMPLETION, WANTS_KEY, good=None))
+        return (ready, *self._measured.of(self._seen.target.service, reply, may_sleep=False))
+
+    def not_newest(self, revision: str) -> tuple[Measurement, ...]:
+        """Tell that a revision is not what runs."""
+        return (self._said(Check.READY, f"{revision} is not the newest any more", good=None),)
+
+    def server(self) -> ReachedServer:
+        """Return the server of a unit that serves.
+
+        Raises:
+            NotRunning: It does not serve.
+        """
+        service, model = self._seen.target.service, self._model()
+        if self._seen.ready is not True or model is None:
+            why = "its unit does not serve" if self._seen.ready is not True else "its flags name no model"
+            raise asleep(service, why)
+        return ReachedServer(client=self._client, service=service, url=HOST, audience=HOST, model=model)
+
+    def _model(self) -> str | None:
+        return served_name(config_of(self._seen))
+
+    def _said(self, check: Check, says: str, *, good: bool | None) -> Measurement:
+        return self._measured.said(check, says, good=good)

@@ -1,0 +1,342 @@
+"""EC2 as a platform: a unit changed by one drop-in under a digest of what was read, an instance started and stopped."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, Final
+
+from agent.adapters.aws.client import Aws
+from agent.adapters.platform.ec2.command import AgentOffline, InstanceCommands
+from agent.adapters.platform.ec2.command_line import with_environment
+from agent.adapters.platform.ec2.describe import (
+    ALL_TRAFFIC,
+    Seen,
+    Size,
+    config_of,
+    line_of,
+    live_of,
+    message_of,
+    same_template,
+    template_parts,
+)
+from agent.adapters.platform.ec2.drop_in import drop_in
+from agent.adapters.platform.ec2.measure import Meter
+from agent.adapters.platform.ec2.power import check_stop, operation_name, power, power_progress, refuse_creation
+from agent.adapters.platform.ec2.target import Instance, UnitTarget, find_instance
+from agent.adapters.platform.ec2.unit_files import sha
+from agent.adapters.platform.server_flags import flag_without_effect
+from agent.core.change.verification import Measurement
+from agent.core.plan.action import (
+    ForPerson,
+    Lifecycle,
+    LifecycleOperation,
+    Restart,
+    SetEnv,
+    SetFlag,
+    SetModel,
+    applied,
+)
+from agent.core.plan.lifecycle import ends_service, lifecycle_of
+from agent.core.service.serving import Live
+from agent.core.value import canonical
+from agent.errors import DependencyFailed, InputRejected, StateConflict
+from agent.ports.control import LeaseEnd
+from agent.ports.model_server import ModelServer
+from agent.ports.platform import NotDeployed, Operation, Order, Restore, seconds_to_send
+
+Json = dict[str, Any]
+
+POSSIBLE: Final = (SetFlag, SetEnv, SetModel, Restart, Lifecycle, ForPerson)
+
+
+class Ec2Platform:
+    """Describes and changes the units of ``services.toml``.
+
+    Args:
+        targets: By service.
+        aws: The account.
+        commands: Runs the script on instances.
+        meter: Measures a unit.
+    """
+
+    def __init__(
+        self,
+        targets: Mapping[str, UnitTarget],
+        aws: Aws,
+        commands: InstanceCommands,
+        meter: Callable[[Seen], Meter],
+    ) -> None:
+        self._targets = dict(targets)
+        self._aws = aws
+        self._commands = commands
+        self._meter = meter
+        self._size = cache(self._read_size)
+
+    def describe(self, service: str) -> Live:
+        """Return the unit as it is now; of a stopped instance as it was last read."""
+        return live_of(self.look(service))
+
+    def validate(self, order: Order) -> None:
+        """Check a change without making it."""
+        seen = self._checked(order)
+        if lifecycle_of(order.actions) is None:
+            self._text(seen, order)
+
+    def apply(self, order: Order) -> Operation:
+        """Start the change, or return what this effect started before."""
+        operation = _possible(order)
+        seen = self.look(order.service)
+        found = self._ours(seen, order.effect_key)
+        if found is not None and not found.remains:
+            return found
+        if found is None:
+            self._check(seen, order, operation)
+        if operation is not None:
+            return power(self._aws, seen, order, operation.value)
+        return self._change(seen, order, self._text(seen, order), resumes=found is not None)
+
+    def restore(self, order: Restore) -> Operation:
+        """Start putting a prior state back: our drop-in as it was or none, or the instance running or stopped."""
+        if not order.template:
+            raise refuse_creation(order.service)
+        parts = template_parts(order.template)
+        seen = self.look(order.service)
+        found = self._ours(seen, order.effect_key)
+        if found is not None and not found.remains:
+            return found
+        if found is None:
+            _require_same(seen, order)
+        tagged = seen.instance.tagged
+        ours = tagged is not None and tagged.key == order.effect_key
+        if ours or parts["runs"] != seen.runs:
+            return power(self._aws, seen, order, "start" if parts["runs"] else "stop")
+        if not seen.runs:
+            raise InputRejected(
+                f"{seen.target.says} was not restored", why="its instance is stopped", hint="start it, then put it back"
+            )
+        return self._change(seen, order, parts["text"], resumes=found is not None)
+
+    def shift(self, service: str, *, revision: str, etag: str, effect_key: str, lease_end: LeaseEnd) -> Operation:  # noqa: ARG002 - refused, whoever asks
+        """Refuse: a unit is one server, and it has all the traffic."""
+        raise InputRejected(
+            f"traffic of {service!r} was not shifted to {revision!r}",
+            why=f"an instance runs one server, and nothing was brought up beside it ({effect_key} at {etag})",
+            hint="no action needed: the newest start has the traffic",
+        )
+
+    def find(self, service: str, effect_key: str) -> Operation | None:
+        """Return the operation of an effect by its stamp in the ledger or the tags, or None."""
+        return self._ours(self.look(service), effect_key)
+
+    def operation(self, name: str) -> Operation:
+        """Return how far an operation has come."""
+        words = name.split("/")
+        if len(words) != 3 or words[0] != "ec2" or words[1] not in self._targets:
+            raise InputRejected(
+                f"operation {name!r} is unknown", why="no unit here is its own", hint="look into services.toml"
+            )
+        try:
+            found = self.find(words[1], words[2])
+        except NotDeployed as error:
+            return Operation(name=name, done=True, ok=None, says=f"the instance is gone: {error.why}")
+        says = "the ledger on the instance bears its stamp no more"
+        return found or Operation(name=name, done=True, ok=None, says=says)
+
+    def restored(self, service: str, *, template: str, traffic: str) -> bool:
+        """Whether our drop-in and the operator's files are as they were, and the instance runs as it did."""
+        try:
+            seen = self.look(service)
+        except NotDeployed:
+            return not template
+        if not template or traffic != canonical([t.model_dump(mode="json") for t in ALL_TRAFFIC]).decode():
+            return False
+        return same_template(seen.template, template)
+
+    def measure(self, service: str, revision: str) -> tuple[Measurement, ...]:
+        """Measure a revision: ready, then one real completion asked on the instance itself."""
+        seen = self.look(service)
+        if revision != seen.revision:
+            known = {e["revision"] for e in seen.told["effects"]} | {seen.ready_revision}
+            if revision in known:
+                return self._meter(seen).not_newest(revision)
+            raise InputRejected(
+                f"revision {revision!r} was not measured",
+                why=f"{seen.target.says} has none of that name",
+                hint="describe the service to see its revisions",
+            )
+        return self._meter(seen).measure(message_of(seen))
+
+    def server(self, service: str) -> ModelServer:
+        """Return the server of the unit."""
+        seen = self.look(service)
+        return self._meter(seen).server()
+
+    def look(self, service: str) -> Seen:
+        """Read instance and unit: the unit from the instance itself, or, where that is down, as it was last read.
+
+        Raises:
+            DependencyFailed: The instance runs and its SSM agent does not answer, or nothing is known of a stopped one.
+        """
+        target = self._target(service)
+        instance = find_instance(self._aws, target)
+        size = self._size(target.region, instance.type)
+        if instance.state == "running" and self._commands.online(target, instance.id) == "Online":
+            told = self._commands.ask(target, instance.id, "read")
+            return Seen(target=target, instance=instance, size=size, told=told, online=True)
+        last = self._commands.last_read(target, instance.id)
+        seen = last and Seen(target=target, instance=instance, size=size, told=last, online=False)
+        if seen and (instance.state != "running" or seen.tag_is_newest):
+            return seen
+        if instance.state == "running":
+            raise AgentOffline(
+                f"{target.says} was not read",
+                why=f"the SSM agent of {instance.id} is not online",
+                hint="look at amazon-ssm-agent, at the role of the instance and at its way to Systems Manager",
+            )
+        raise DependencyFailed(
+            f"{target.says} was not read",
+            why=f"instance {instance.id} is {instance.state}, and nothing that it told in the last 30 days is kept",
+            hint=f"start it: aws ec2 start-instances --instance-ids {instance.id}",
+        )
+
+    def target_of(self, service: str) -> tuple[UnitTarget, Instance]:
+        """Return where a service's log is read."""
+        target = self._target(service)
+        return target, find_instance(self._aws, target)
+
+    def _checked(self, order: Order) -> Seen:
+        operation = _possible(order)
+        seen = self.look(order.service)
+        if operation is LifecycleOperation.STOP:
+            check_stop(seen)
+        return seen
+
+    def _check(self, seen: Seen, order: Order, operation: LifecycleOperation | None) -> None:
+        _require_same(seen, order)
+        if operation is LifecycleOperation.STOP:
+            check_stop(seen)
+
+    def _text(self, seen: Seen, order: Order) -> str | None:
+        """Return what our drop-in is to hold; a restart leaves it as it is."""
+        if not seen.online:
+            raise InputRejected(
+                f"{seen.target.says} was not changed",
+                why=f"instance {seen.instance.id} is {seen.instance.state}",
+                hint="start it first: sre-agent change SERVICE --start",
+            )
+        before = config_of(seen)
+        for action in order.actions:
+            without_effect = flag_without_effect(before, action)
+            if without_effect:
+                raise InputRejected(
+                    "the change was refused", why=without_effect, hint="make another plan; nothing was changed"
+                )
+        after = applied(before, order.actions)
+        if after == before:
+            text: str | None = seen.told["text"]
+            return text
+        line = with_environment(line_of(seen), seen.told["env"], after.env).with_(args=after.args)
+        refs = frozenset(seen.told["refs"])
+        return drop_in(line.words, refs, order)
+
+    def _change(self, seen: Seen, order: Order | Restore, text: str | None, *, resumes: bool) -> Operation:
+        """Run the script once; it refuses where the files are not those that were read."""
+        expects = {
+            "others": seen.told["others"],
+            "text": sha(seen.told["text"] or ""),
+            "generation": seen.told["generation"],
+        }
+        left_s = seconds_to_send(order.lease_end, order.service)
+        self._commands.change(
+            seen.target,
+            seen.instance.id,
+            within_s=left_s,
+            key=order.effect_key,
+            revision=order.revision,
+            incident=order.incident,
+            generation=seen.generation + (0 if resumes else 1),
+            expects=expects,
+            text=text,
+        )
+        name = operation_name(order.service, order.effect_key)
+        return Operation(name=name, done=False, ok=None, says=f"{order.revision} is starting")
+
+    def _ours(self, seen: Seen, effect_key: str) -> Operation | None:  # noqa: PLR0911 - one for each end
+        """Look for the stamp; say how far the effect is, or what followed it."""
+        name, tagged = operation_name(seen.target.service, effect_key), seen.instance.tagged
+        if tagged is not None and tagged.key == effect_key:
+            if seen.tag_is_newest:
+                return power_progress(seen)
+            return Operation(name=name, done=True, ok=None, says="a later change of the unit followed")
+        entry = next((e for e in seen.told["effects"] if e["key"] == effect_key), None)
+        if entry is None:
+            return None
+        if entry["key"] != seen.told["effects"][-1]["key"] or seen.tag_is_newest:
+            return Operation(name=name, done=True, ok=None, says="a later change followed")
+        if not entry["restarted"]:
+            remains = "the unit is still to be restarted"
+            return Operation(name=name, done=False, ok=None, says=remains, remains=remains)
+        if seen.foreign:
+            return Operation(name=name, done=True, ok=None, says="somebody changed the unit's files since")
+        says = f"{entry['revision']} came up" if seen.ready else str(seen.told["says"])
+        return Operation(name=name, done=seen.ready is not None, ok=seen.ready, says=says)
+
+    def _read_size(self, region: str, kind: str) -> Size:
+        rows = self._aws.call(region, "describe_instance_types", InstanceTypes=[kind])["InstanceTypes"]
+        if not rows:
+            return Size()
+        return Size(cpu=rows[0]["VCpuInfo"]["DefaultVCpus"], memory_mib=rows[0]["MemoryInfo"]["SizeInMiB"])
+
+    def _target(self, service: str) -> UnitTarget:
+        target = self._targets.get(service)
+        if target is None:
+            raise InputRejected(
+                f"service {service!r} is not on EC2",
+                why=f"services.toml has {', '.join(sorted(self._targets)) or 'none'} there",
+                hint="add it to services.toml",
+            )
+        return target
+
+
+def _possible(order: Order) -> LifecycleOperation | None:
+    """Return what becomes of the instance; refuse what one cannot do.
+
+    Raises:
+        InputRejected: An action is of that sort.
+    """
+    operation = lifecycle_of(order.actions)
+    if operation in {LifecycleOperation.CREATE, LifecycleOperation.DELETE}:
+        raise refuse_creation(order.service)
+    strange = [a.kind for a in order.actions if not isinstance(a, POSSIBLE) and not ends_service(a)]
+    if strange or order.staged or (operation is not None and len(order.actions) > 1):
+        more = "a second server beside the first" if order.staged else "a start or a stop together with more"
+        what = ", ".join(strange) or more
+        raise InputRejected(
+            "the change was refused", why=f"one instance cannot do that: {what}", hint="make another plan"
+        )
+    for action in order.actions:
+        values = [action.value] if isinstance(action, SetFlag | SetEnv) else []
+        values += [action.model] if isinstance(action, SetModel) else []
+        if any("${" in (value or "") for value in values):
+            raise InputRejected(
+                "the change was refused",
+                why="a value names a variable, and systemd would fill it in",
+                hint="make another plan; nothing was changed",
+            )
+    return operation
+
+
+def _require_same(seen: Seen, order: Order | Restore) -> None:
+    """Refuse a change that was made for another state, or whose name is taken.
+
+    Raises:
+        StateConflict: The unit or its instance changed since.
+    """
+    why = ""
+    tagged = seen.instance.tagged
+    names = {e["revision"] for e in seen.told["effects"]} | ({tagged.revision} if tagged is not None else set())
+    if seen.etag != order.etag:
+        why = f"it is {seen.etag} now, and the change was made for {order.etag}"
+    elif order.revision in names:
+        why = f"revision {order.revision!r} exists and is not of this effect"
+    if why:
+        raise StateConflict(f"{seen.target.says} was not changed", why=why, hint="look at the unit and plan again")

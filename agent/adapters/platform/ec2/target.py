@@ -1,0 +1,138 @@
+"""Where a service on EC2 runs: which instance of which region, which unit, and what is known of both."""
+
+from typing import Any, Final
+
+from agent.adapters.aws.client import Aws
+from agent.core.service.services import Service
+from agent.core.value import Value
+from agent.errors import InputRejected
+from agent.ports.platform import NotDeployed
+
+Json = dict[str, Any]
+
+GONE: Final = frozenset({"shutting-down", "terminated"})
+EFFECT_TAG: Final = "sre-agent-effect"
+"""Key, generation and kind of our newest start or stop of the instance: ``KEY GENERATION start|stop``."""
+REVISION_TAG: Final = "sre-agent-revision"
+
+
+class UnitTarget(Value):
+    """A unit of an instance.
+
+    Attributes:
+        instance: ``i-...``, or a tag as ``NAME=VALUE``.
+        accelerator: What services.toml says, for instances whose nvidia-smi does not tell.
+        port: Where the server is asked on the instance; None reads its own flag.
+    """
+
+    service: str
+    region: str
+    instance: str
+    unit: str
+    accelerator: str
+    accelerator_count: int = 1
+    port: int | None = None
+
+    @classmethod
+    def of(cls, service: Service) -> "UnitTarget":
+        """Return the unit of a watched service."""
+        return cls(
+            service=service.name,
+            region=service.location or "",
+            instance=service.instance or "",
+            unit=service.unit or "",
+            accelerator=service.accelerator,
+            accelerator_count=service.accelerator_count,
+            port=service.port,
+        )
+
+    @property
+    def says(self) -> str:
+        """The unit as people name it."""
+        return f"{self.unit} on {self.instance} in {self.region}"
+
+
+class Tagged(Value):
+    """Our newest start or stop of the instance, as its tags hold it.
+
+    Attributes:
+        does: ``start`` or ``stop``.
+    """
+
+    key: str
+    generation: int
+    does: str
+    revision: str
+
+
+class Instance(Value):
+    """An instance as EC2 shows it.
+
+    Attributes:
+        state: Such as ``running`` or ``stopped``.
+        spot: Whether it can be taken away at any time.
+        lives_on_instance_store: Whether its disks are lost with a stop.
+    """
+
+    id: str
+    type: str
+    state: str
+    zone: str = ""
+    spot: bool = False
+    lives_on_instance_store: bool = False
+    tagged: Tagged | None = None
+
+
+def find_instance(aws: Aws, target: UnitTarget) -> Instance:
+    """Return the instance of a target.
+
+    Raises:
+        NotDeployed: There is none, or it is terminated.
+        InputRejected: A tag names several.
+    """
+    if target.instance.startswith("i-"):
+        asked: Json = {"InstanceIds": [target.instance]}
+    else:
+        name, _, value = target.instance.partition("=")
+        asked = {"Filters": [{"Name": f"tag:{name}", "Values": [value]}]}
+    try:
+        answer = aws.call(target.region, "describe_instances", **asked)
+    except InputRejected as error:
+        if "InvalidInstanceID.NotFound" not in error.why:
+            raise
+        answer = {"Reservations": []}
+    found = [i for r in answer["Reservations"] for i in r["Instances"] if i["State"]["Name"] not in GONE]
+    if not found:
+        raise NotDeployed(
+            f"the instance of {target.service!r} was not found",
+            why=f"{target.region} has no {target.instance}, or it is terminated",
+            hint="look at instance and location of the service in services.toml",
+        )
+    if len(found) > 1:
+        names = ", ".join(sorted(str(i["InstanceId"]) for i in found))
+        raise InputRejected(
+            f"the instance of {target.service!r} is not plain",
+            why=f"tag {target.instance} names {len(found)}: {names}",
+            hint="name one of them in services.toml: instance = 'i-...'",
+        )
+    return _instance(found[0])
+
+
+def _instance(row: Json) -> Instance:
+    tags = {t["Key"]: t["Value"] for t in row.get("Tags", ())}
+    return Instance(
+        id=row["InstanceId"],
+        type=row["InstanceType"],
+        state=row["State"]["Name"],
+        zone=row.get("Placement", {}).get("AvailabilityZone", ""),
+        spot=row.get("InstanceLifecycle") == "spot",
+        lives_on_instance_store=row.get("RootDeviceType") == "instance-store",
+        tagged=_tagged(tags),
+    )
+
+
+def _tagged(tags: dict[str, str]) -> Tagged | None:
+    words = tags.get(EFFECT_TAG, "").split()
+    if len(words) != 3 or not words[1].isdecimal():
+        return None
+    return Tagged(key=words[0], generation=int(words[1]), does=words[2], revision=tags.get(REVISION_TAG, ""))

@@ -1,0 +1,292 @@
+"""EC2 over the wire: what goes wrong there is typed, nothing is lost, and nothing is done twice."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent.adapters.aws.client import CALLS, Aws
+from agent.adapters.platform.ec2 import command
+from agent.core.plan.action import Lifecycle, LifecycleOperation, SetEnv, SetFlag
+from agent.core.service.serving import ServingConfig
+from agent.errors import DependencyFailed, InputRejected, PolicyRefused, StateConflict
+from agent.ports.platform import LeaseOver, NotDeployed, Order
+from tests.contracts.ec2_world import UNIT, Ec2World, sdk
+from tests.leases import HELD
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIG = ServingConfig(args=("serve", "/mnt/models/gemma", "--max-model-len=8192"))
+GOOD = SetFlag(name="max-model-len", value="4096")
+STOP = Lifecycle(operation=LifecycleOperation.STOP)
+
+
+@pytest.fixture
+def world(tmp_path):
+    made = Ec2World(tmp_path, "gemma", CONFIG)
+    yield made
+    made.close()
+
+
+def order(world, *actions, key="k1", etag=None):
+    return Order(
+        service="gemma",
+        incident="inc-1",
+        effect_key=key,
+        revision=f"gemma-sre-{key}",
+        etag=etag or world.platform.describe("gemma").etag,
+        actions=actions or (GOOD,),
+        lease_end=HELD,
+    )
+
+
+def restarts(world):
+    return (world.folder / "called").read_text().count("restart --no-block")
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("ThrottlingException", DependencyFailed),
+        ("AccessDeniedException", PolicyRefused),
+        ("ExpiredTokenException", PolicyRefused),
+    ],
+)
+def test_a_refused_call_is_typed_and_changes_nothing(world, code, kind):
+    """Throttling is tried again by the SDK first, and then by the next delivery."""
+    before = world.platform.describe("gemma")
+    world.ssm.refuses = [(400, code, "Rate exceeded")] * 3
+    with pytest.raises(kind, match=code):
+        world.platform.describe("gemma")
+    world.ssm.refuses = []
+    assert world.platform.describe("gemma") == before
+
+
+def test_a_command_that_systems_manager_does_not_know_yet_is_asked_again(world):
+    """Right after it was sent it may be unknown there."""
+    world.ssm.unknown = 3
+    assert world.platform.describe("gemma").ready is True
+
+
+def test_an_output_that_was_cut_is_never_half_read(world):
+    """It has a beginning and an end."""
+    world.ssm.cuts = 300
+    with pytest.raises(DependencyFailed, match="its output was cut"):
+        world.platform.describe("gemma")
+
+
+@pytest.mark.parametrize("ping", ["ConnectionLost", ""])
+def test_an_agent_that_is_offline_says_where_to_look(world, ping):
+    """The instance runs, and nobody can look into it."""
+    world.ssm.pings[world.instance] = lambda: ping
+    with pytest.raises(DependencyFailed, match="amazon-ssm-agent"):
+        world.platform.describe("gemma")
+
+
+def test_an_instance_that_is_gone_is_not_deployed(world):
+    """Terminated, or never there."""
+    open_again = world.open()
+    world.ec2.terminate_instances(InstanceIds=[world.instance])
+    with pytest.raises(NotDeployed, match="terminated"):
+        open_again.describe("gemma")
+
+
+def test_a_tag_that_names_two_instances_is_refused(world):
+    """Which one is meant is for a person to say; a tag of one is good."""
+    made = world.ec2.run_instances(ImageId="ami-12c6146b", InstanceType="g6.xlarge", MinCount=1, MaxCount=1)
+    other = made["Instances"][0]["InstanceId"]
+    world.ec2.create_tags(Resources=[world.instance], Tags=[{"Key": "Name", "Value": world.instance}])
+    world.target = world.target.with_(instance=f"Name={world.instance}")
+    tagged = world.open()
+    assert tagged.describe("gemma").uid == f"{world.instance}/{UNIT}"
+    world.ec2.create_tags(Resources=[other], Tags=[{"Key": "Name", "Value": world.instance}])
+    with pytest.raises(InputRejected, match="names 2"):
+        tagged.describe("gemma")
+    world.ec2.terminate_instances(InstanceIds=[other])
+
+
+def test_a_unit_that_is_not_there_is_the_operators_to_mend(world):
+    """Its name stands in services.toml."""
+    world.target = world.target.with_(unit="nothing.service")
+    with pytest.raises(InputRejected, match="has no unit"):
+        world.open().describe("gemma")
+
+
+def test_a_command_that_arrives_after_the_lease_changes_nothing(world):
+    """Systems Manager may deliver late: the instance itself looks at the end of the lease (ADR 0025)."""
+    before = world.platform.describe("gemma")
+    late = world.platform._commands
+    with pytest.raises(LeaseOver, match="after the end of its lease"):
+        late.ask(
+            world.target, world.instance, "change", key="k1", revision="r", incident="i", generation=1, text="",
+            expects={}, not_after=1.0,
+        )  # fmt: skip
+    assert world.platform.describe("gemma") == before
+    assert world.platform.find("gemma", "k1") is None
+
+
+def test_a_change_between_reading_and_writing_is_a_conflict(world):
+    """The digest is compared again on the instance, under a lock, right before the drop-in is written."""
+    one = order(world)
+    seen = world.platform.look("gemma")
+    world.unit_file.write_text(world.unit_file.read_text() + "Nice=5\n")
+    with pytest.raises(StateConflict, match="changed since they were read"):
+        world.platform._change(seen, one, "[Service]\n", resumes=False)
+    assert [p.name for p in world.units.iterdir()] == [UNIT]
+
+
+def test_a_change_by_somebody_after_ours_is_said(world):
+    """It is no failure of ours, and no success."""
+    started = world.platform.apply(order(world))
+    world.wait()
+    world.unit_file.write_text(world.unit_file.read_text() + "Nice=5\n")
+    told = world.platform.operation(started.name)
+    assert (told.done, told.ok) == (True, None)
+    assert "somebody changed the unit's files" in told.says
+
+
+@pytest.mark.parametrize("step", ["daemon-reload", "restart"])
+def test_a_script_that_was_killed_is_taken_up_once(world, step):
+    """Kill -9 on the instance between two steps: the stamp is found, and the next try does what remains, once."""
+    one = order(world)
+    systemctl = world.folder / "bin" / "systemctl"
+    good = systemctl.read_text()
+    systemctl.write_text(good.replace("exec", f'case "$*" in *{step}*) kill -9 $PPID; exit 1;; esac\nexec'))
+    with pytest.raises(DependencyFailed):
+        world.platform.apply(one)
+    systemctl.write_text(good)
+    found = world.open().find("gemma", "k1")
+    assert found is not None
+    assert found.remains
+    before = restarts(world)
+    again = world.open()
+    again.apply(one)
+    again.apply(one)
+    assert restarts(world) == before + 1
+    world.wait()
+    assert world.platform.operation(found.name).ok is True
+
+
+class Killed(BaseException):
+    """The agent is gone."""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize(
+    ("action", "call"),
+    [(GOOD, "send_command"), (STOP, "create_tags"), (STOP, "stop_instances")],
+    ids=lambda v: str(v)[:12],
+)
+def test_an_agent_killed_at_an_effect_is_taken_up_once(world, action, call, when):
+    """Its last call reached AWS or did not: the next worker with the same order ends it, and nothing is done twice."""
+    one = order(world, action)
+
+    class Dying(Aws):
+        def change(self, region, operation, **asked):
+            mine = operation == call and (
+                call != "send_command" or not asked.get("Comment", "").endswith(("read", "http"))
+            )
+            if mine and self.armed and when == "before":
+                raise Killed
+            answer = super().change(region, operation, **asked)
+            if mine and self.armed:
+                raise Killed
+            return answer
+
+        armed = False
+
+    dying = Dying(sdk)
+    platform = world.open(dying)
+    if call == "send_command":  # the first one reads
+        seen = platform.look("gemma")
+        platform.look = lambda _: seen
+    dying.armed = True
+    with pytest.raises(Killed):
+        platform.apply(one)
+    again = world.open()
+    sent = len(sdk().called)
+    again.apply(one)
+    world.wait()
+    found = again.find("gemma", "k1")
+    assert (found.done, found.ok) == (True, True)
+    if action is GOOD:
+        assert restarts(world) == 1
+    else:
+        assert world.instance_state() == "stopped"
+        assert sdk().called[sent:].count("ec2:StopInstances") <= 1
+
+
+def test_hostile_values_never_reach_a_shell(world):
+    """What a plan sets arrives as a word of the server or is refused; the line that a shell reads is Base64."""
+    hostile = "$(touch /tmp/owned); `id` 'a' \"b\" {{ssm:parameter}} %n"
+    world.platform.apply(order(world, SetEnv(name="VLLM_NOTE", value=hostile)))
+    assert hostile in {e.value for e in world.platform.describe("gemma").config.env}
+    for sent in world.ssm.sent:
+        (line,) = sent["Parameters"]["commands"]
+        assert re.fullmatch(r"exec python3 -I -c '[a-z0-9,;().\[\]_ ]+' [A-Za-z0-9+/=]+ [A-Za-z0-9+/=]+", line), line[
+            :200
+        ]
+        assert len(line) < 30_000
+    with pytest.raises(InputRejected, match="systemd would fill it in"):
+        world.platform.apply(order(world, SetFlag(name="served-model-name", value="${VLLM_API_KEY}"), key="k2"))
+
+
+def test_no_secret_leaves_the_instance(world):
+    """Neither what is read nor what is asked of the server carries its key."""
+    world.platform.measure("gemma", world.platform.describe("gemma").latest_ready_revision)
+    said = json.dumps(list(world.ssm._told.values()), default=str) + json.dumps(world.ssm.sent)
+    assert "sk-stays-here" not in said
+    seen = world.platform.look("gemma")
+    assert ["VLLM_API_KEY", None] in seen.told["env"]
+    assert "sk-stays-here" not in json.dumps(seen.told)
+
+
+def test_a_stop_that_nothing_would_bring_back_is_refused(world):
+    """The unit is not started at boot."""
+    systemd = world.folder / "bin" / "systemctl"
+    systemd.write_text(
+        systemd.read_text().replace("exec ", "").rstrip() + " | sed s/UnitFileState=enabled/UnitFileState=disabled/\n"
+    )
+    for act in (world.platform.validate, world.platform.apply):
+        with pytest.raises(PolicyRefused, match="systemctl enable"):
+            act(order(world, STOP))
+    assert world.instance_state() == "running"
+
+
+def test_the_policy_allows_the_calls_that_are_made_and_no_others(world):
+    """S20: the document, the table of calls, and what a whole life of a unit really sends."""
+    began = len(sdk().called)
+    platform = world.open(Aws(sdk))
+    platform.apply(order(world))
+    world.wait()
+    platform.apply(order(world, STOP, key="k2"))
+    world.wait()
+    start = Lifecycle(operation=LifecycleOperation.START, min_instances=1, max_instances=1)
+    platform.apply(order(world, start, key="k3"))
+    world.wait()
+    document = json.loads((ROOT / "deploy/ec2/policy.json").read_text())
+    allowed = {
+        a for s in document["Statement"] for a in ([s["Action"]] if isinstance(s["Action"], str) else s["Action"])
+    }
+    by_world = {"ec2:RunInstances", "ec2:TerminateInstances"}
+    assert allowed == {c.action for c in CALLS.values()} == set(sdk().called[began:]) - by_world
+    changes = {c.action for c in CALLS.values() if c.changes}
+    wide = {a for s in document["Statement"] if s["Resource"] == "*" for a in s["Action"]}
+    assert not changes & wide, "what changes something is allowed for named instances alone"
+
+
+def test_the_script_runs_on_python_3_9():
+    """Amazon Linux 2023 has no newer one as python3; the packed text is the two files and nothing else of ours."""
+    import ast
+    import base64
+    import zlib
+
+    text = zlib.decompress(base64.b64decode(command.script())).decode()
+    tree = ast.parse(text, feature_version=(3, 9))
+    imported = {n.name.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for n in node.names}
+    imported |= {node.module.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert imported <= sys.stdlib_module_names
+    done = subprocess.run([sys.executable, "-I", "-c", text, "e30="], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("SRE-AGENT ")
