@@ -97,6 +97,7 @@ class World:
     fails: str = "the container did not start"
     forgets: bool = False  # the platform lists no operations, so its own name of one is lost with the answer
     creates: bool = True
+    deletes: bool = True
     deletable: Callable[[], None] = field(default=lambda: None)
 
 
@@ -187,6 +188,7 @@ def ec2(tmp_path: Path) -> World:
         stages=False,
         probes=False,
         creates=False,
+        deletes=False,
         fails="the unit ended with exit code 1",
     )
 
@@ -620,6 +622,11 @@ def test_a_stop_is_undone_and_a_start_too(world: World) -> None:
 
 def test_a_deleted_service_is_not_found(world: World) -> None:
     """A deletion of another state is refused; the one that was asked for is done when the platform has no service."""
+    if not world.deletes:
+        with pytest.raises(InputRejected):
+            world.platform.apply(order(world, DELETE))
+        assert not is_gone(world)
+        return
     stale = world.platform.describe(SERVICE).etag
     ended(world, world.platform.apply(order(world, key="k1")))
     world.deletable()
