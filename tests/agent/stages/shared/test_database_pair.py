@@ -29,3 +29,28 @@ def test_a_row_that_is_written_between_the_two_reads_is_no_lost_database(bench):
     assert pairing_fault(busy) == ""
     busy = replace(world, store=world.store, control=Busy(world.control))
     assert pairing_fault(busy) == ""
+
+
+def test_a_first_stamp_between_the_two_reads_is_no_lost_database(bench):
+    """Of several who answer a new installation's first plan, the fastest stamps both."""
+    world = bench.executor
+
+    class Stamped:
+        """A control database whose first reader is overtaken."""
+
+        def __init__(self):
+            self.asked = 0
+
+        def __getattr__(self, name):
+            return getattr(world.control, name)
+
+        def mark(self):
+            read, self.asked = world.control.mark(), self.asked + 1
+            if self.asked == 1:
+                assert pairing_fault(world) == ""
+            return read
+
+    assert world.control.mark() is None
+    assert pairing_fault(replace(world, control=Stamped())) == ""
+    world.store.set_mark(world.store.mark().with_(installation="another"))
+    assert "one is of installation" in pairing_fault(world)
