@@ -12,7 +12,7 @@ LAB ?= state/lab-model
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run kube quick test coverage matrix check types imports unit soak simulate bench lab lock tools docs clean checkov manifests audit lab-model terraform-bindings sbom ci-extra load-driver
+.PHONY: help install run kube quick test coverage matrix check types imports unit soak simulate bench lab lock tools docs clean checkov manifests audit lab-model terraform-bindings sbom ci-extra load-driver clients
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -44,7 +44,7 @@ quick: install ## While editing: the unit tests and the rules of the tree (make 
 	@$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not emulator and not browser" $(PYTEST_ARGS) \
 		tests/agent tests/architecture tests/tools tests/test_outside.py
 
-test: check unit ## Everything that CI runs
+test: check unit clients ## Everything that CI runs
 	@echo "== all checks passed =="
 
 coverage: install ## Measure what the unit tests and journeys reach in agent/, against the floor in pyproject.toml
@@ -71,6 +71,9 @@ imports: install
 unit: install tools
 	@echo "== tests (some minutes; skipped ones say why) ==" && $(BIN)/pytest -n 2 --dist loadgroup -rs $(PYTEST_ARGS)
 
+clients: install ## Under CI=true: other people's AI clients ask our MCP server
+	@if [ -n "$$CI" ]; then echo "== other people's AI clients (set up in about a minute) ==" && $(BIN)/python -m tools.mcp_clients; fi
+
 tools: ## Under CI=true: install the browser that the page tests drive
 	@if [ -n "$$CI" ] && ! command -v chromium >/dev/null 2>&1; then \
 		echo "== installing Chromium for the page tests =="; \
@@ -90,8 +93,8 @@ soak: install ## The large counts of the promises (long)
 simulate: install ## Replay one seed: make simulate SEED=4711
 	@$(BIN)/python -m tests.simulation.replay_seed $(SEED)
 
-ci-extra: install ## Heavier checks: other people's AI clients against our MCP server, a real load generator (2.2 GB, some minutes)
-	@$(BIN)/python -m tools.mcp_clients
+ci-extra: install ## Heavier checks: Gemini CLI too, a real load generator (2.2 GB, some minutes)
+	@$(BIN)/python -m tools.mcp_clients --gemini
 	@$(MAKE) -s load-driver && $(BIN)/python -m tools.load_check
 
 load-driver: install ## Install guidellm for the tests of load sweeps (1.5 GB, some minutes)
