@@ -141,7 +141,7 @@ def version_of(title: str, words: Sequence[str], *, prefix: str) -> str:
     lines = done.stdout.decode("utf-8", "replace").splitlines()
     found = next((line.removeprefix(prefix).strip() for line in lines if line.startswith(prefix)), "")
     if done.returncode != 0 or not found or len(found) > 80:
-        raise _no_version(title, f"it ended with exit code {done.returncode} and told no version")
+        raise _no_version(title, f"it ended with exit code {done.returncode} and named no version")
     return found
 
 

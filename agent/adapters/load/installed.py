@@ -57,7 +57,7 @@ def install_guidellm(
 
     Args:
         drivers: The folder for such environments.
-        say: Is told each step.
+        say: Is given each step, in words.
         packages: What pip is asked for.
 
     Raises:

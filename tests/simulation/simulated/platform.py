@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from agent.adapters.platform.rehearsal.template import bare, parsed_traffic, stamped, template_of
+from agent.adapters.platform.rehearsal.template import bare, stamped, template_of
+from agent.adapters.platform.traffic import parsed_traffic
 from agent.core.change.verification import Check, Measurement
 from agent.core.plan.action import NO_SERVICE, LifecycleOperation
 from agent.core.plan.lifecycle import NOT_THERE, lifecycle_of

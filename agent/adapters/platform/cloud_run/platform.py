@@ -20,10 +20,8 @@ from agent.adapters.platform.cloud_run.lifecycle import (
 from agent.adapters.platform.cloud_run.measure import Meter
 from agent.adapters.platform.cloud_run.rollout import Work, gives_all, rollout, shifting, work_of
 from agent.adapters.platform.cloud_run.template import (
-    LATEST,
     bare,
     effect_of,
-    parsed_traffic,
     service_text,
     stamped,
     targets_of,
@@ -31,6 +29,7 @@ from agent.adapters.platform.cloud_run.template import (
     text_of,
     traffic_of,
 )
+from agent.adapters.platform.traffic import LATEST, parsed_traffic
 from agent.core.change.verification import Measurement
 from agent.core.plan.action import NO_SERVICE, LifecycleOperation, applied
 from agent.core.plan.lifecycle import NOT_THERE, lifecycle_of

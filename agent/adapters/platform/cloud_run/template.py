@@ -6,8 +6,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
 from agent.core.service.serving import EFFECT_LABEL, STAMP_LABELS, Traffic
 from agent.core.value import canonical
 from agent.errors import InputRejected
@@ -17,10 +15,8 @@ REVISION_NOTE = "sre-agent-revision"
 SCALING_NOTE = "sre-agent-scaling-before"
 WIRE = "@wire"  # the bytes, beside the JSON, where the service has fields that this client does not know
 INCIDENT_LABEL = next(label for label in STAMP_LABELS if label != EFFECT_LABEL)
-LATEST = (Traffic(percent=100),)
 
 _LABEL_VALUE = re.compile(r"[a-z0-9_-]{1,63}")
-_TRAFFIC = TypeAdapter(tuple[Traffic, ...])
 
 
 def text_of(template: Any) -> str:
@@ -148,20 +144,6 @@ def targets_of(traffic: tuple[Traffic, ...]) -> list[Any]:
         )
         for t in traffic
     ]
-
-
-def parsed_traffic(text: str) -> tuple[Traffic, ...]:
-    """Read traffic as it is recorded: the canonical JSON of ``Live.traffic``.
-
-    Raises:
-        InputRejected: It is none.
-    """
-    try:
-        return _TRAFFIC.validate_json(text)
-    except ValidationError as error:
-        raise InputRejected(
-            "the traffic was not read", why=f"{error.error_count()} mistakes in it", hint="use what was described"
-        ) from error
 
 
 def _json(message: Any) -> dict[str, Any]:

@@ -174,8 +174,8 @@ class ContainerAppsApi:
             headers.update(response.http_response.headers)
 
         self._call(what, lambda c: send(c, hook, _write(within_s)))
-        told = {name.lower(): value for name, value in headers.items()}
-        url = urlsplit(told.get("azure-asyncoperation") or told.get("location") or "")
+        lowered = {name.lower(): value for name, value in headers.items()}
+        url = urlsplit(lowered.get("azure-asyncoperation") or lowered.get("location") or "")
         path = f"{url.path}?{url.query}" if url.query else url.path
         return path if self._is_ours(path) else ""
 
@@ -216,9 +216,9 @@ def _progress(status: int, content: bytes) -> Asynchronous:
     """Read a poll's answer: by its ``status``, otherwise by HTTP as ``Location`` is polled (202 until it ended)."""
     if status == 202 or not content:
         return Asynchronous(state="InProgress" if status == 202 else "Succeeded")
-    told = read_object(content, what="answer of ARM", limit=ANSWER_BYTES)
-    error = told.get("error") if isinstance(told.get("error"), dict) else {}
+    answer = read_object(content, what="answer of ARM", limit=ANSWER_BYTES)
+    error = answer.get("error") if isinstance(answer.get("error"), dict) else {}
     assert isinstance(error, dict)
     said = ": ".join(str(error[k]) for k in ("code", "message") if error.get(k))
-    state = told.get("status")
+    state = answer.get("status")
     return Asynchronous(state=state if isinstance(state, str) else "Succeeded", error=said[:2000])

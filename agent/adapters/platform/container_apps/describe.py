@@ -60,9 +60,9 @@ def live_of(seen: Seen, *, spare_accelerator: bool | None) -> Live:
 
 
 def stamps_of(seen: Seen) -> dict[str, str]:
-    """Return the effects that made revisions, by our name of each; the template tells of one that is being made."""
-    told = [(str(r.get("name")), (r.get("properties") or {}).get("template") or {}) for r in seen.revisions]
-    found = [(name, effect_of(name, template)) for name, template in (*told, (seen.newest, seen.template))]
+    """Return the effects that made revisions, by our name of each; the template has one that is being made."""
+    made = [(str(r.get("name")), (r.get("properties") or {}).get("template") or {}) for r in seen.revisions]
+    found = [(name, effect_of(name, template)) for name, template in (*made, (seen.newest, seen.template))]
     return {seen.ref.ours(name): key for name, key in found if key is not None}
 
 

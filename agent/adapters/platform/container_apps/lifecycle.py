@@ -6,11 +6,11 @@ from agent.adapters.platform.container_apps.edit import check_limits, entry_of, 
 from agent.adapters.platform.container_apps.rollout import Work
 from agent.adapters.platform.container_apps.template import (
     INCIDENT_LABEL,
-    LATEST,
     REVISION_TAG,
     stamped,
     weights_of,
 )
+from agent.adapters.platform.traffic import LATEST
 from agent.core.service.container_args import flag_map
 from agent.core.service.serving import EFFECT_LABEL, ServingConfig
 from agent.errors import InputRejected

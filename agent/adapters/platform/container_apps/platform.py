@@ -13,19 +13,17 @@ from agent.adapters.platform.container_apps.rollout import (
     Work,
     deleting,
     gives_all,
+    operation_of,
     rollout,
     shifting,
     stopping,
-    told,
     work_of,
 )
 from agent.adapters.platform.container_apps.template import (
-    LATEST,
     REVISION_TAG,
     bare,
     merge_patch,
     parsed,
-    parsed_traffic,
     stamped,
     tags_with,
     text_of,
@@ -34,6 +32,7 @@ from agent.adapters.platform.container_apps.template import (
     was_stopped,
     weights_of,
 )
+from agent.adapters.platform.traffic import LATEST, parsed_traffic
 from agent.core.change.verification import Measurement
 from agent.core.plan.action import NO_SERVICE, LifecycleOperation, applied
 from agent.core.plan.lifecycle import NOT_THERE, lifecycle_of
@@ -137,7 +136,7 @@ class ContainerAppsPlatform:
         traffic = LATEST if follows else (Traffic(revision=revision, percent=100),)
         within_s = seconds_to_send(lease_end, service)
         path = self._api.update(seen.ref, _traffic_patch(seen, traffic), within_s=within_s)
-        return told(work.with_(path=path), None, f"the traffic is being moved to {revision}")
+        return operation_of(work.with_(path=path), None, f"the traffic is being moved to {revision}")
 
     def find(self, service: str, effect_key: str) -> Operation | None:
         """Return the operation of an effect by its stamp, on a revision or among the app's tags, or None."""
@@ -157,7 +156,7 @@ class ContainerAppsPlatform:
         except NotDeployed:
             if not work.aim.startswith("deletion/"):
                 raise
-            return told(work, True, f"{work.app} is not there any more")
+            return operation_of(work, True, f"{work.app} is not there any more")
         if work.aim.startswith("deletion/"):
             return deleting(work, arm)
         if work.aim.startswith("scaling/"):
@@ -240,7 +239,7 @@ class ContainerAppsPlatform:
                 raise
             return found
         work = Work(app=order.service, aim=f"revisions/{order.revision}", path=path)
-        return told(work, None, f"{order.revision} is starting", seen.ref.native(order.revision))
+        return operation_of(work, None, f"{order.revision} is starting", seen.ref.native(order.revision))
 
     def _started(self, seen: Seen, order: Order | Restore, found: Operation) -> Operation:
         """Start a stopped app whose template is in place."""
@@ -260,7 +259,7 @@ class ContainerAppsPlatform:
         within_s = seconds_to_send(order.lease_end, order.service)
         path = self._api.stop(seen.ref, within_s=within_s)
         work = Work(app=order.service, aim=f"scaling/{order.revision}", path=path)
-        return told(work, None, f"{order.service} is being stopped")
+        return operation_of(work, None, f"{order.service} is being stopped")
 
     def _new(self, order: Order) -> Json:
         ref = self._ref(order.service)
@@ -295,7 +294,7 @@ class ContainerAppsPlatform:
         within_s = seconds_to_send(order.lease_end, order.service)
         path = self._api.create(ref, body, within_s=within_s)
         work = Work(app=order.service, aim=f"revisions/{order.revision}", path=path)
-        return told(work, None, f"{order.service} is being created", ref.native(order.revision))
+        return operation_of(work, None, f"{order.service} is being created", ref.native(order.revision))
 
     def _delete(self, seen: Seen, order: Order | Restore) -> Operation:
         """Delete exactly the state that the order was made for; a deletion under way is not ordered again."""

@@ -69,16 +69,16 @@ def rollout(work: Work, seen: Seen, arm: Asynchronous | None) -> Operation:
     revision = seen.revision(native)
     if seen.is_stopped and (seen.body.get("tags") or {}).get(REVISION_TAG) == work.revision:
         says = "the app is to be started"
-        return told(work, None, says, native).with_(remains=says)
+        return operation_of(work, None, says, native).with_(remains=says)
     if revision is None:
         return _not_made(work, seen, arm)
     up, says = (True, "") if seen.is_stopped else state_of(revision)
     if up is True:
         wait = _waits(seen, native)
-        return told(work, None if wait else True, f"{work.revision} is ready{wait}", native)
+        return operation_of(work, None if wait else True, f"{work.revision} is ready{wait}", native)
     if up is None and arm is not None and arm.state in _FAILED:
-        return told(work, False, arm.error or says, native)
-    return told(work, up, f"{work.revision} is starting: {says}" if up is None else says, native)
+        return operation_of(work, False, arm.error or says, native)
+    return operation_of(work, up, f"{work.revision} is starting: {says}" if up is None else says, native)
 
 
 def _waits(seen: Seen, native: str) -> str:
@@ -92,31 +92,31 @@ def _waits(seen: Seen, native: str) -> str:
 def shifting(work: Work, seen: Seen, arm: Asynchronous | None = None) -> Operation:
     """Return how far a shift of traffic is."""
     if arm is not None and arm.state in _FAILED:
-        return told(work, False, arm.error or "Azure did not move the traffic")
+        return operation_of(work, False, arm.error or "Azure did not move the traffic")
     if not gives_all(seen, work.revision):
-        return told(work, False, f"the traffic does not go to {work.revision}")
+        return operation_of(work, False, f"the traffic does not go to {work.revision}")
     if seen.in_progress:
-        return told(work, None, f"the traffic is being moved to {work.revision}")
-    return told(work, True, f"all traffic goes to {work.revision}")
+        return operation_of(work, None, f"the traffic is being moved to {work.revision}")
+    return operation_of(work, True, f"all traffic goes to {work.revision}")
 
 
 def stopping(work: Work, seen: Seen, arm: Asynchronous | None = None) -> Operation:
     """Return how far a stop is."""
     name = seen.ref.name
     if seen.is_stopped:
-        return told(work, True, f"{name} is stopped")
+        return operation_of(work, True, f"{name} is stopped")
     if arm is not None and arm.state in _FAILED:
-        return told(work, False, arm.error or f"{name} was not stopped")
+        return operation_of(work, False, arm.error or f"{name} was not stopped")
     if seen.in_progress or (arm is not None and arm.state != "Succeeded"):
-        return told(work, None, f"{name} is being stopped")
-    return told(work, False, f"{name} is not stopped: somebody started it")
+        return operation_of(work, None, f"{name} is being stopped")
+    return operation_of(work, False, f"{name} is not stopped: somebody started it")
 
 
 def deleting(work: Work, arm: Asynchronous | None = None) -> Operation:
     """Return how far a deletion is whose app is still there."""
     if arm is not None and arm.state in _FAILED:
-        return told(work, False, arm.error or f"{work.app} was not deleted")
-    return told(work, None, f"{work.app} is being deleted")
+        return operation_of(work, False, arm.error or f"{work.app} was not deleted")
+    return operation_of(work, None, f"{work.app} is being deleted")
 
 
 def gives_all(seen: Seen, revision: str) -> bool:
@@ -125,19 +125,19 @@ def gives_all(seen: Seen, revision: str) -> bool:
     return all((t.revision or latest) == revision for t in traffic_of(seen) if t.percent)
 
 
-def told(work: Work, ok: bool | None, says: str, native: str | None = None) -> Operation:  # noqa: FBT001 - three-valued
+def operation_of(work: Work, ok: bool | None, says: str, native: str | None = None) -> Operation:  # noqa: FBT001 - three-valued
     """Return an operation of ours."""
     return Operation(name=work.name, done=ok is not None, ok=ok, says=says, revision=native)
 
 
 def _not_made(work: Work, seen: Seen, arm: Asynchronous | None) -> Operation:
     if arm is not None and arm.state in _FAILED:
-        return told(work, False, arm.error or f"Azure did not make {work.revision}")
+        return operation_of(work, False, arm.error or f"Azure did not make {work.revision}")
     ours = seen.newest == seen.ref.native(work.revision)
     if seen.in_progress or (arm is not None and arm.state != "Succeeded") or ours:
         state = seen.properties.get("provisioningState")
         if ours and state in _FAILED:
-            return told(work, False, f"Azure did not make {work.revision} (provisioning {state})")
-        return told(work, None, f"{work.revision} is not there yet")
+            return operation_of(work, False, f"Azure did not make {work.revision} (provisioning {state})")
+        return operation_of(work, None, f"{work.revision} is not there yet")
     says = f"{work.revision} is not there, and nothing tells why"
     return Operation(name=work.name, done=True, ok=None, says=says)

@@ -5,9 +5,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
 from agent.adapters.platform.container_apps.app_ref import AppRef, Json, Seen
+from agent.adapters.platform.traffic import LATEST
 from agent.core.service.serving import EFFECT_LABEL, STAMP_LABELS, Traffic
 from agent.core.value import canonical, digest
 from agent.errors import InputRejected
@@ -21,15 +20,12 @@ EFFECT_ENV, INCIDENT_ENV = "SRE_AGENT_EFFECT", "SRE_AGENT_INCIDENT"
 STAMP_ENV = frozenset({EFFECT_ENV, INCIDENT_ENV})
 """The stamp of a revision, which has no labels of its own: variables of the containers' environment."""
 
-LATEST = (Traffic(percent=100),)
-_TRAFFIC = TypeAdapter(tuple[Traffic, ...])
-
 
 def text_of(seen: Seen) -> str:
     """Return all that an undo puts back: template, workload profile, and whether the app is stopped."""
     profile = seen.properties.get("workloadProfileName")
-    told = {"template": seen.template, "workloadProfileName": profile, "stopped": seen.is_stopped}
-    return canonical(without_nulls(told)).decode()
+    parts = {"template": seen.template, "workloadProfileName": profile, "stopped": seen.is_stopped}
+    return canonical(without_nulls(parts)).decode()
 
 
 def parsed(text: str) -> Json:
@@ -123,8 +119,8 @@ def version_token(seen: Seen) -> str:
     States and tags are not in it: a crash-looping revision changes states all the time, and our own stamp is a tag.
     """
     configuration = {k: v for k, v in (seen.properties.get("configuration") or {}).items() if k != "secrets"}
-    told = [uid_of(seen), seen.newest, text_of(seen), without_nulls(configuration)]
-    return digest(told)
+    parts = [uid_of(seen), seen.newest, text_of(seen), without_nulls(configuration)]
+    return digest(parts)
 
 
 def uid_of(seen: Seen) -> str:
@@ -155,17 +151,3 @@ def weights_of(ref: AppRef, traffic: tuple[Traffic, ...]) -> list[Json]:
         | ({"label": t.tag} if t.tag else {})
         for t in traffic
     ]
-
-
-def parsed_traffic(text: str) -> tuple[Traffic, ...]:
-    """Read traffic as it is recorded: the canonical JSON of ``Live.traffic``.
-
-    Raises:
-        InputRejected: It is none.
-    """
-    try:
-        return _TRAFFIC.validate_json(text)
-    except ValidationError as error:
-        raise InputRejected(
-            "the traffic was not read", why=f"{error.error_count()} mistakes in it", hint="use what was described"
-        ) from error

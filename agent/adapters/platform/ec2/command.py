@@ -81,13 +81,13 @@ class InstanceCommands:
         return self._run(target, instance, {"op": "change", "not_after": until, **asked}, within_s=within_s)
 
     def last_read(self, target: UnitTarget, instance: str) -> Json | None:
-        """Return what the instance told last, as Systems Manager keeps it for 30 days; None without that."""
+        """Return what the instance answered last, as Systems Manager keeps it for 30 days; None without that."""
         rows = self._aws.call(target.region, "list_command_invocations", InstanceId=instance)["CommandInvocations"]
         mine = [r for r in rows if r.get("Comment") == _comment(target) and r.get("Status") == "Success"]
         for row in sorted(mine, key=_requested, reverse=True)[:5]:
-            told = self._invocation(target, row["CommandId"], instance)
-            if told is not None:
-                answer = _answer(target, told)
+            ran = self._invocation(target, row["CommandId"], instance)
+            if ran is not None:
+                answer = _answer(target, ran)
                 if "words" in answer:
                     return answer
         return None
@@ -110,13 +110,13 @@ class InstanceCommands:
     def _wait(self, target: UnitTarget, command: str, instance: str, within_s: float) -> Json:
         until, pause_s = time.monotonic() + within_s, 0.03
         while True:
-            told = self._invocation(target, command, instance)
-            if told is not None and told["Status"] not in RUNNING:
-                return told
+            ran = self._invocation(target, command, instance)
+            if ran is not None and ran["Status"] not in RUNNING:
+                return ran
             if time.monotonic() >= until:
                 raise AgentOffline(
                     f"{target.says} did not answer",
-                    why=f"command {command} is {told['Status'] if told else 'not known yet'} after {within_s:.0f} s",
+                    why=f"command {command} is {ran['Status'] if ran else 'not known yet'} after {within_s:.0f} s",
                     hint="no action needed: what it did is read back; look at the SSM agent if it stays so",
                 )
             self._pause(pause_s)
@@ -147,7 +147,7 @@ def script() -> str:
     return base64.b64encode(zlib.compress(f"{unit_files}\n{kept}\n".encode(), 9)).decode()
 
 
-def _answer(target: UnitTarget, told: Json) -> Json:
+def _answer(target: UnitTarget, ran: Json) -> Json:
     """Return what the script answered.
 
     Raises:
@@ -156,12 +156,12 @@ def _answer(target: UnitTarget, told: Json) -> Json:
         InputRejected: There is no such unit, or it can never be changed so.
         DependencyFailed: It did not run to its end, or its output was cut.
     """
-    out = str(told.get("StandardOutputContent", "")).strip()
-    if told["Status"] != "Success":
-        said = str(told.get("StandardErrorContent", "")).strip()[-500:]
+    out = str(ran.get("StandardOutputContent", "")).strip()
+    if ran["Status"] != "Success":
+        said = str(ran.get("StandardErrorContent", "")).strip()[-500:]
         raise AgentOffline(
             f"{target.says} did not answer",
-            why=f"the command ended as {told.get('StatusDetails') or told['Status']}{': ' if said else ''}{said}",
+            why=f"the command ended as {ran.get('StatusDetails') or ran['Status']}{': ' if said else ''}{said}",
             hint="no action needed: what it did is read back; the instance needs python3 and systemd",
         )
     if not (out.startswith(FRAME[0]) and out.endswith(FRAME[1])):

@@ -1,21 +1,20 @@
 """A unit as our typed configuration: words verbatim, secrets by name, the machine's size by its type."""
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any
 
 from agent.adapters.platform.ec2.command_line import CommandLine, environment, parsed
 from agent.adapters.platform.ec2.drop_in import bare
 from agent.adapters.platform.ec2.target import Instance, UnitTarget
 from agent.adapters.platform.ec2.unit_files import sha
 from agent.adapters.platform.host.describe import accelerator_of
-from agent.core.service.serving import Live, ServingConfig, Traffic
+from agent.adapters.platform.traffic import LATEST
+from agent.core.service.serving import Live, ServingConfig
 from agent.core.value import Value, canonical, digest
 from agent.errors import InputRejected
 from agent.strict_json import read_object
 
 Json = dict[str, Any]
-
-ALL_TRAFFIC: Final = (Traffic(percent=100),)
 
 
 class Size(Value):
@@ -172,7 +171,7 @@ def live_of(seen: Seen) -> Live:
         generation=seen.generation,
         etag=seen.etag,
         template=seen.template,
-        traffic=ALL_TRAFFIC,
+        traffic=LATEST,
         latest_ready_revision=seen.ready_revision,
         latest_created_revision=seen.revision,
         stamps=effects,

@@ -8,7 +8,6 @@ from agent.adapters.aws.client import Aws
 from agent.adapters.platform.ec2.command import AgentOffline, InstanceCommands
 from agent.adapters.platform.ec2.command_line import with_environment
 from agent.adapters.platform.ec2.describe import (
-    ALL_TRAFFIC,
     Seen,
     Size,
     config_of,
@@ -24,6 +23,7 @@ from agent.adapters.platform.ec2.power import check_stop, operation_name, power,
 from agent.adapters.platform.ec2.target import Instance, UnitTarget, find_instance
 from agent.adapters.platform.ec2.unit_files import sha
 from agent.adapters.platform.server_flags import flag_without_effect
+from agent.adapters.platform.traffic import LATEST
 from agent.core.change.verification import Measurement
 from agent.core.plan.action import (
     ForPerson,
@@ -147,7 +147,7 @@ class Ec2Platform:
             seen = self.look(service)
         except NotDeployed:
             return not template
-        if not template or traffic != canonical([t.model_dump(mode="json") for t in ALL_TRAFFIC]).decode():
+        if not template or traffic != canonical([t.model_dump(mode="json") for t in LATEST]).decode():
             return False
         return same_template(seen.template, template)
 

@@ -9,11 +9,12 @@ from agent.adapters.platform.host.measure import measurements, running_server
 from agent.adapters.platform.host.probe import Address, address_of, healthy
 from agent.adapters.platform.host.server import HostServer, last_line
 from agent.adapters.platform.host.state_file import StateFile, Transaction
-from agent.adapters.platform.rehearsal.template import bare, parsed_traffic, stamped, template_of
+from agent.adapters.platform.rehearsal.template import bare, stamped, template_of
+from agent.adapters.platform.traffic import LATEST, parsed_traffic
 from agent.core.change.verification import Measurement
 from agent.core.plan.action import LifecycleOperation
 from agent.core.plan.lifecycle import ends_service, lifecycle_of
-from agent.core.service.serving import Live, ServingConfig, Traffic
+from agent.core.service.serving import Live, ServingConfig
 from agent.core.value import digest
 from agent.errors import InputRejected, StateConflict
 from agent.ports.clock import Clock
@@ -22,7 +23,6 @@ from agent.ports.host import Stage, Start, State
 from agent.ports.model_server import ModelServer
 from agent.ports.platform import Operation, Order, Restore, seconds_to_send
 
-LATEST = (Traffic(percent=100),)
 GRACE_S = 10.0  # a server that was asked to end gets so long; vLLM takes one to five seconds
 
 

@@ -20,12 +20,10 @@ from agent.adapters.platform.kubernetes.template import (
     text_of,
 )
 from agent.adapters.platform.kubernetes.workload import Seen, annotations
-from agent.core.service.serving import ConfigWriter, EnvVar, Live, ServingConfig, Strategy, Traffic, Volume
+from agent.adapters.platform.traffic import LATEST
+from agent.core.service.serving import ConfigWriter, EnvVar, Live, ServingConfig, Strategy, Volume
 
 Json = dict[str, Any]
-
-ALL_TRAFFIC = (Traffic(percent=100),)
-"""A Service's selector sends requests to every ready pod."""
 
 
 def live_of(seen: Seen, *, ready: bool | None, says: str, writer: ConfigWriter | None) -> Live:
@@ -43,7 +41,7 @@ def live_of(seen: Seen, *, ready: bool | None, says: str, writer: ConfigWriter |
         generation=seen.generation,
         etag=seen.etag,
         template=text_of(seen),
-        traffic=ALL_TRAFFIC,
+        traffic=LATEST,
         latest_ready_revision=serving,
         latest_created_revision=newest_revision(seen),
         stamps={revision: key for key, revision in effects_of(seen.body).items()},

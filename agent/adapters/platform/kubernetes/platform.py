@@ -8,7 +8,6 @@ import structlog
 
 from agent.adapters.kubernetes.client import WRITE_S, KubernetesApi
 from agent.adapters.platform.kubernetes.describe import (
-    ALL_TRAFFIC,
     live_of,
     manager_of,
     native_revision,
@@ -42,6 +41,7 @@ from agent.adapters.platform.kubernetes.template import (
 )
 from agent.adapters.platform.kubernetes.workload import Seen, Workload, annotations, look
 from agent.adapters.platform.kubernetes.writers import writer_of
+from agent.adapters.platform.traffic import LATEST
 from agent.core.change.verification import Measurement
 from agent.core.plan.action import Lifecycle, LifecycleOperation, SetScaling
 from agent.core.plan.lifecycle import NOT_THERE, lifecycle_of
@@ -168,7 +168,7 @@ class KubernetesPlatform:
             return not template
         if not template:
             return False
-        whole = [t.model_dump(mode="json") for t in ALL_TRAFFIC]
+        whole = [t.model_dump(mode="json") for t in LATEST]
         return same(text_of(seen), template) and canonical(whole).decode() == traffic
 
     def measure(self, service: str, revision: str) -> tuple[Measurement, ...]:

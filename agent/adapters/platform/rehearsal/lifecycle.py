@@ -1,18 +1,15 @@
 """Services of a rehearsal that come and go: created, stopped, deleted, and what may be changed of them."""
 
 from datetime import datetime
-from typing import Final
 
 from agent.adapters.platform.rehearsal.state_file import OperationRow, ServiceRow, State
 from agent.adapters.platform.rehearsal.template import stamped, template_of
+from agent.adapters.platform.traffic import LATEST
 from agent.core.plan.action import NO_SERVICE, LifecycleOperation
 from agent.core.plan.lifecycle import NOT_THERE, lifecycle_of
-from agent.core.service.serving import Traffic
 from agent.core.value import digest
 from agent.errors import StateConflict
 from agent.ports.platform import NotDeployed, Order, Restore
-
-LATEST: Final = (Traffic(percent=100),)
 
 
 def end(page: State, row: ServiceRow, order: Order | Restore, template: str, *, now: datetime) -> OperationRow:

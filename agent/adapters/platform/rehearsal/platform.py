@@ -8,7 +8,6 @@ from typing import Any
 
 from agent.adapters.platform.rehearsal.cloud_run_limits import complaints
 from agent.adapters.platform.rehearsal.lifecycle import (
-    LATEST,
     deployed,
     end,
     etag_of,
@@ -21,7 +20,8 @@ from agent.adapters.platform.rehearsal.outcome import Compute, crashed, fate_of,
 from agent.adapters.platform.rehearsal.replay import entries_of, log_of, persons_entries
 from agent.adapters.platform.rehearsal.scenario import Result, Scenario
 from agent.adapters.platform.rehearsal.state_file import OperationRow, RevisionRow, ServiceRow, State, StateFile
-from agent.adapters.platform.rehearsal.template import bare, parsed_traffic, stamped, template_of, wanted
+from agent.adapters.platform.rehearsal.template import bare, stamped, template_of, wanted
+from agent.adapters.platform.traffic import LATEST, parsed_traffic
 from agent.core.change.verification import Measurement
 from agent.core.plan.action import NO_SERVICE
 from agent.core.plan.lifecycle import ends_service

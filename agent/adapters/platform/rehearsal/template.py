@@ -1,13 +1,12 @@
 """The rehearsal's own form of a template: canonical JSON with revision name, stamps and configuration."""
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from agent.core.plan.action import Action, applied
-from agent.core.service.serving import EFFECT_LABEL, STAMP_LABELS, ServingConfig, Traffic
+from agent.core.service.serving import EFFECT_LABEL, STAMP_LABELS, ServingConfig
 from agent.core.value import Value, canonical
 from agent.errors import InputRejected
 
-_TRAFFIC = TypeAdapter(tuple[Traffic, ...])
 _INCIDENT_LABEL = next(label for label in STAMP_LABELS if label != EFFECT_LABEL)
 
 
@@ -56,16 +55,6 @@ def wanted(template: str, actions: tuple[Action, ...]) -> ServingConfig:
 def bare(text: str) -> str:
     """Return a template without revision name and stamp, to compare byte by byte."""
     return stamped(text, "", None, None)
-
-
-def parsed_traffic(text: str) -> tuple[Traffic, ...]:
-    """Read traffic as ``canonical([t.model_dump(mode="json") for t in live.traffic])`` writes it."""
-    try:
-        return _TRAFFIC.validate_json(text)
-    except ValidationError as error:
-        raise InputRejected(
-            "the traffic was not read", why=f"{error.error_count()} mistakes in it", hint="use what was described"
-        ) from error
 
 
 def _text(template: Template) -> str:

@@ -7,11 +7,11 @@ from typing import Any, Final
 from agent.adapters.platform.rehearsal.template import stamped, template_of
 from agent.adapters.platform.tpu_vm.node_metadata import NodeMetadata, Report
 from agent.adapters.platform.tpu_vm.startup_script import docker_run
+from agent.adapters.platform.traffic import LATEST
 from agent.core.service.container_args import flag_map
-from agent.core.service.serving import Live, ServingConfig, Traffic
+from agent.core.service.serving import Live, ServingConfig
 from agent.core.value import Value, digest
 
-LATEST: Final = (Traffic(percent=100),)
 STALE: Final = timedelta(minutes=5)  # the node's script reports once a minute
 CHIPS: Final = {"v6e": "tpu-v6e", "v5litepod": "tpu-v5e"}  # types whose number counts chips
 ON_THE_WAY: Final = frozenset({"CREATING", "RESTARTING", "REIMAGING", "REPAIRING", "STARTING", "UNHIDING"})

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 
-from agent.adapters.platform.rehearsal.template import bare, parsed_traffic, stamped
+from agent.adapters.platform.rehearsal.template import bare, stamped
 from agent.adapters.platform.tpu_vm import change
 from agent.adapters.platform.tpu_vm.api import TpuApi
-from agent.adapters.platform.tpu_vm.describe import LATEST, NodeRef, Seen, live_of, progress
+from agent.adapters.platform.tpu_vm.describe import NodeRef, Seen, live_of, progress
 from agent.adapters.platform.tpu_vm.measure import Meter
 from agent.adapters.platform.tpu_vm.node_metadata import EFFECTS, SERVER, Effect
 from agent.adapters.platform.tpu_vm.read import read_node
+from agent.adapters.platform.traffic import LATEST, parsed_traffic
 from agent.core.change.verification import Measurement
 from agent.core.plan.action import LifecycleOperation
 from agent.core.plan.lifecycle import lifecycle_of

@@ -11,13 +11,13 @@ from agent.adapters.platform.cloud_run.template import (
     WIRE,
     bare,
     label_value,
-    parsed_traffic,
     stamped,
     targets_of,
     template_of,
     text_of,
     traffic_of,
 )
+from agent.adapters.platform.traffic import parsed_traffic
 from agent.core.service.serving import EFFECT_LABEL, Traffic
 from agent.errors import InputRejected
 

@@ -13,7 +13,6 @@ from agent.adapters.platform.container_apps.template import (
     effect_of,
     merge_patch,
     parsed,
-    parsed_traffic,
     stamped,
     tags_with,
     text_of,
@@ -22,6 +21,7 @@ from agent.adapters.platform.container_apps.template import (
     weights_of,
     without_nulls,
 )
+from agent.adapters.platform.traffic import parsed_traffic
 from agent.core.service.serving import EFFECT_LABEL, Traffic
 from agent.errors import InputRejected
 from tests.contracts.arm_server import _merge
