@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
+from agent.adapters.store.sqlite.side_file import side_file
 from agent.errors import DependencyFailed
 from agent.fit.speed.calibration import Measurement
 
 _TABLE: Final = "CREATE TABLE IF NOT EXISTS measurements (id TEXT PRIMARY KEY, body BLOB NOT NULL)"
-_BUSY_S: Final = 5.0
+_HELD: Final = "the measurements"
 _ROW: Final = TypeAdapter(Measurement)
 
 
@@ -31,7 +30,8 @@ class SqliteMeasurements:
     def add(self, measurements: Iterable[Measurement]) -> int:
         """Keep measurements, all or none; of one id the first stays. Returns how many were new."""
         rows = [(each.id, _ROW.dump_json(each)) for each in measurements]
-        with self._open() as database:
+        with side_file(self._path, holds=_HELD, create=True) as database:
+            database.execute(_TABLE)
             before = database.total_changes
             database.executemany("INSERT OR IGNORE INTO measurements VALUES (?, ?)", rows)
             return database.total_changes - before
@@ -40,7 +40,8 @@ class SqliteMeasurements:
         """All measurements, ordered by id."""
         if not self._path.exists():
             return ()
-        with self._open() as database:
+        with side_file(self._path, holds=_HELD) as database:
+            database.execute(_TABLE)
             rows = database.execute("SELECT id, body FROM measurements ORDER BY id").fetchall()
         return tuple(self._read(name, body) for name, body in rows)
 
@@ -48,7 +49,8 @@ class SqliteMeasurements:
         """Forget one; returns whether it was there."""
         if not self._path.exists():
             return False
-        with self._open() as database:
+        with side_file(self._path, holds=_HELD) as database:
+            database.execute(_TABLE)
             return database.execute("DELETE FROM measurements WHERE id = ?", (measurement_id,)).rowcount > 0
 
     def _read(self, name: str, body: bytes) -> Measurement:
@@ -60,26 +62,3 @@ class SqliteMeasurements:
                 why=f"{error.error_count()} fields are wrong",
                 hint=f"remove it: sre-agent calibration remove {name}",
             ) from error
-
-    @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            database = sqlite3.connect(self._path, timeout=_BUSY_S)
-        except (OSError, sqlite3.Error) as error:
-            raise self._failed(error) from error
-        try:
-            with database:  # one transaction: committed, or rolled back on an error
-                database.execute(_TABLE)
-                yield database
-        except sqlite3.Error as error:
-            raise self._failed(error) from error
-        finally:
-            database.close()
-
-    def _failed(self, error: Exception) -> DependencyFailed:
-        return DependencyFailed(
-            f"the measurements in {str(self._path)!r} were not reached",
-            why=str(error),
-            hint="check the file and its folder",
-        )

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
+from agent.adapters.store.sqlite.side_file import side_file
 from agent.errors import DependencyFailed
 from agent.fit.checkpoint.checkpoint import ModelProfile
 
 _TABLE: Final = "CREATE TABLE IF NOT EXISTS profiles (name TEXT PRIMARY KEY, read_at TEXT NOT NULL, body BLOB NOT NULL)"
-_BUSY_MS: Final = 5000
+_HELD: Final = "the profiles"
 
 
 class SqliteProfileShelf:
@@ -29,11 +27,7 @@ class SqliteProfileShelf:
 
     def put(self, profile: ModelProfile) -> None:
         """Keep a profile; see the port."""
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise self._failed(error) from error
-        with self._open() as database:
+        with side_file(self._path, holds=_HELD, create=True) as database:
             database.execute(_TABLE)
             database.execute(
                 "INSERT INTO profiles VALUES (?, ?, ?) "
@@ -53,7 +47,7 @@ class SqliteProfileShelf:
     def _select(self, query: str, values: tuple[str, ...]) -> tuple[ModelProfile, ...]:
         if not self._path.exists():
             return ()
-        with self._open() as database:
+        with side_file(self._path, holds=_HELD) as database:
             if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'profiles'").fetchone():
                 return ()
             rows = database.execute(query, values).fetchall()
@@ -61,27 +55,6 @@ class SqliteProfileShelf:
             return ()
 
         return tuple(from_json(body, where=f"profile {name!r} in {str(self._path)!r}") for name, body in rows)
-
-    @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        try:
-            database = sqlite3.connect(self._path, timeout=_BUSY_MS / 1000)
-        except sqlite3.Error as error:
-            raise self._failed(error) from error
-        try:
-            with database:  # one transaction: committed, or rolled back on an error
-                yield database
-        except sqlite3.Error as error:
-            raise self._failed(error) from error
-        finally:
-            database.close()
-
-    def _failed(self, error: Exception) -> DependencyFailed:
-        return DependencyFailed(
-            f"the profiles in {str(self._path)!r} were not reached",
-            why=str(error),
-            hint="check the file and its folder",
-        )
 
 
 _PROFILE: Final = TypeAdapter(ModelProfile)
