@@ -42,6 +42,7 @@ class Origin:
         vllm: Version.
         at: When, ISO.
         source: Names it for people.
+        identity: What makes it the same source under another name; empty where ``source`` does.
     """
 
     answers: FitAnswers
@@ -50,21 +51,26 @@ class Origin:
     vllm: str
     at: str
     source: str
+    identity: str = ""
 
     @classmethod
-    def look_up(cls, answers: FitAnswers, model: str, accelerator: str, *, vllm: str, at: str, source: str) -> Origin:
+    def look_up(
+        cls, answers: FitAnswers, model: str, accelerator: str, *, vllm: str, at: str, source: str, identity: str = ""
+    ) -> Origin:
         """Look the names up.
 
         Raises:
             InputRejected: The model or the accelerator is not known.
         """
         facts, card = answers.find_model(model), answers.catalogue.accelerator(accelerator)
-        return cls(answers=answers, facts=facts, accelerator=card.name, vllm=vllm, at=at, source=source)
+        return cls(
+            answers=answers, facts=facts, accelerator=card.name, vllm=vllm, at=at, source=source, identity=identity
+        )
 
     def made(self, kind: Kind, value: float, *, storage: str = "") -> Measurement:
         """Return one figure of it."""
         version, model = minor(self.vllm), self.facts.name
-        said = f"{kind.value}|{model}|{self.accelerator}|{version}|{storage}|{self.source}"
+        said = f"{kind.value}|{model}|{self.accelerator}|{version}|{storage}|{self.identity or self.source}"
         return Measurement(
             id=f"m-{hashlib.sha256(said.encode()).hexdigest()[:10]}",
             kind=kind,
@@ -181,7 +187,7 @@ def log_measurements(path: Path, of: Started, answers: FitAnswers, *, at: str) -
     printed, digest = _read_log(path)
     vllm = of.vllm or str(printed.get("vllm") or "")
     source = f"log {path.name}, sha256 {digest[:12]}"
-    origin = Origin.look_up(answers, of.model, of.accelerator, vllm=vllm, at=at, source=source)
+    origin = Origin.look_up(answers, of.model, of.accelerator, vllm=vllm, at=at, source=source, identity=digest)
     load_s, activations = printed.get(LOADED), printed.get("peak_activation_gib")
     size, found = origin.facts.checkpoint_bytes, []
     if isinstance(activations, int | float):
@@ -221,6 +227,11 @@ def _read_log(path: Path) -> tuple[Printed, str]:
 
 
 def _flags(line: str) -> Flags:
-    words = shlex.split(line)
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise InputRejected(
+            f"flags {line!r} were not read", why=str(error).lower(), hint="correct the quotes"
+        ) from error
     first = next((n for n, word in enumerate(words) if word.startswith("-")), len(words))
     return parse_flags(words[first:])

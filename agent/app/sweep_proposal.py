@@ -51,9 +51,14 @@ class SweepWish(Value):
         words += ["--context", ",".join(map(str, self.asked.contexts))]
         words += ["--output-tokens", str(self.asked.output_tokens)]
         words += ["--requests", str(self.asked.requests)] if self.asked.requests is not None else []
-        words += ["--max-minutes", f"{self.max_minutes:g}"]
-        words += ["--max-usd", f"{self.max_usd:g}"] if self.max_usd is not None else []
+        words += ["--max-minutes", _exactly(self.max_minutes)]
+        words += ["--max-usd", _exactly(self.max_usd)] if self.max_usd is not None else []
         return shlex.join(words)
+
+
+def _exactly(number: float) -> str:
+    """Write every digit: what is typed must be what was approved."""
+    return str(number).removesuffix(".0")
 
 
 @dataclass(frozen=True, kw_only=True)

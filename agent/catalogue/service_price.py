@@ -26,6 +26,11 @@ def running_shape(service: Service, config: ServingConfig, shapes: Sequence[Shap
     if config.accelerator is None:
         return None
     platform, told = PRICED_AS.get(service.platform), service.usd_per_h
+    if told is not None and (config.accelerator, config.accelerator_count) != (
+        service.accelerator,
+        service.accelerator_count,
+    ):
+        return None  # a price of one's own is that of the accelerator beside it in services.toml
     rented = find_shapes(shapes, config.accelerator, config.accelerator_count, platform=platform)
     found = None if platform is None else _nearest(rented, config)
     if found is None:

@@ -2,7 +2,7 @@
 
 from typing import Final, TypeVar
 
-from pydantic import ValidationError
+from pydantic import ValidationError, model_validator
 
 from agent.core.sweep.grant import SweepGrant, SweepRequest
 from agent.core.sweep.planning import SweepPlan
@@ -15,6 +15,7 @@ SWEEP_FILE: Final = "sweep.json"
 GRANT_FILE: Final = "grant.json"
 FILE_BYTES: Final = 10_000_000
 
+_SERVER: Final = ("service", "endpoint", "model", "served_model")
 _Kept = TypeVar("_Kept", bound=Value)
 
 
@@ -61,6 +62,13 @@ class Sweep(Value):
     seed: int = 0
     ignore_eos: bool = True
     provenance: Provenance | None = None
+
+    @model_validator(mode="after")
+    def _of_one_server(self) -> "Sweep":
+        """The approval signs the request, and the load goes to the subject."""
+        if any(getattr(self.subject, name) != getattr(self.request, name) for name in _SERVER):
+            raise ValueError("what was asked for and what would be measured are different servers")
+        return self
 
 
 def sweep_from(raw: bytes) -> Sweep:

@@ -64,6 +64,12 @@ def _check_shown(sweep: "Sweep", shown_id: str | None) -> None:
     from agent.core.decision.decision import Channel
 
     request = sweep.request
+    if {cell.planned for cell in sweep.plan.runnable} != set(request.cells):
+        raise InputRejected(
+            "the sweep was not approved",
+            why="its plan and what would be approved are different cells",
+            hint="plan it anew: take another --out",
+        )
     if shown_id == request.id or (shown_id is None and request.channel is not Channel.MCP):
         return
     _print_plan(sweep, people=sys.stdout)

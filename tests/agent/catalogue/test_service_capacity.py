@@ -152,6 +152,15 @@ def test_the_price_is_that_of_the_platform_where_it_runs(platform: str, usd_per_
     assert fits.cost_usd_per_h("s", config().with_(memory_mib=32768)) == usd_per_h
 
 
+def test_a_price_of_ones_own_is_of_the_declared_accelerator_alone() -> None:
+    """Else a dearer card would cost the same, and no budget would be asked."""
+    text = TEXT.replace('"cloud_run"\nproject = "p"\nlocation = "us-east4"', '"kubernetes"\nusd_per_h = 0.55')
+    fits = read_capacity(parse_services(text))
+    assert fits.cost_usd_per_h("s", config()) == 0.55
+    assert fits.cost_usd_per_h("s", config().with_(accelerator="nvidia-h100-80gb")) is None
+    assert fits.cost_usd_per_h("s", config().with_(accelerator_count=2)) is None
+
+
 def test_the_price_of_an_unknown_shape_is_unknown(services: Services) -> None:
     fits = read_capacity(services)
     assert fits.cost_usd_per_h("s", ServingConfig()) is None

@@ -148,7 +148,7 @@ def readiness(said: Json, files: Files, book: Json, asked: Json) -> tuple[bool |
     if said.get("Job") not in {None, "", "0"} or (newest is not None and not newest["restarted"]):
         return None, "it is being restarted"
     began = int(said.get("ExecMainStartTimestampMonotonic") or 0)
-    active = said["ActiveState"] == "active" and (newest is None or began >= newest["reloaded"])
+    active = said["ActiveState"] == "active" and (newest is None or began_after(newest, began))
     if active and healthy(files, asked):
         return True, ""
     code, restarts = said.get("ExecMainStatus", "?"), int(said.get("NRestarts") or 0)
@@ -261,8 +261,8 @@ def change(asked: Json) -> Json:
             raise Refused("refused", f"drop-ins are read behind ours and would win: {', '.join(files.later)}")
         entry = {"key": asked["key"], "revision": asked["revision"], "incident": asked["incident"],
                  "generation": asked["generation"], "others": now["others"], "holds": sha(asked["text"] or ""),
-                 "before": now["text"], "text": asked["text"], "reloaded": 0, "restarted": False, "ready": False,
-                 "failed": ""}  # fmt: skip
+                 "before": now["text"], "text": asked["text"], "reloaded": 0, "boot": "", "restarted": False,
+                 "ready": False, "failed": ""}  # fmt: skip
         book["effects"] = [*book["effects"], entry][-KEPT_EFFECTS:]
         book["generation"] = asked["generation"]
         keep(asked, book)  # the intent first: a second try goes on, whatever becomes of this one
@@ -274,6 +274,16 @@ def in_time(asked: Json) -> None:
     """Refuse what arrives after the lease under which it was decided; see ADR 0025."""
     if time.time() > asked["not_after"]:  # noqa: TID251 - the instance has no other clock
         raise Refused("late", "the command reached the instance after the end of its lease")
+
+
+def boot_id() -> str:
+    """Return the name of this boot; times since a boot say nothing in another one."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def began_after(entry: Json, began: int) -> bool:
+    """Whether the unit was started with what an entry wrote: since it was read anew, or in a later boot."""
+    return began > 0 and (entry.get("boot") != boot_id() or began >= entry["reloaded"])
 
 
 def finish(asked: Json, book: Json, entry: Json) -> None:
@@ -291,10 +301,10 @@ def finish(asked: Json, book: Json, entry: Json) -> None:
             with contextlib.suppress(OSError):
                 ours.parent.rmdir()  # where nothing else lies in it
         run("systemctl", "daemon-reload")
-        entry["reloaded"] = int(time.monotonic() * 1_000_000)
+        entry["reloaded"], entry["boot"] = int(time.monotonic() * 1_000_000), boot_id()
         keep(asked, book)
     began = int(shown(asked["unit"]).get("ExecMainStartTimestampMonotonic") or 0)
-    if began < entry["reloaded"]:
+    if not began_after(entry, began):
         try:
             run("systemctl", "restart", "--no-block", asked["unit"])
         except Refused as error:

@@ -316,7 +316,7 @@ def _possible(order: Order) -> LifecycleOperation | None:
     for action in order.actions:
         values = [action.value] if isinstance(action, SetFlag | SetEnv) else []
         values += [action.model] if isinstance(action, SetModel) else []
-        if any("${" in (value or "") for value in values):
+        if any("$" in (value or "") for value in values):
             raise InputRejected(
                 "the change was refused",
                 why="a value names a variable, and systemd would fill it in",

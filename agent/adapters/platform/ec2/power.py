@@ -14,7 +14,7 @@ def check_stop(seen: Seen) -> None:
         PolicyRefused: The unit is not started at boot, or a stop loses the disks or the instance.
     """
     why, hint = "", ""
-    if seen.told["enabled"] not in {"enabled", "enabled-runtime", "static", "alias"}:
+    if seen.told["enabled"] != "enabled":
         why = f"{seen.target.unit} is {seen.told['enabled'] or 'not known'} at boot, so a start would not bring it back"
         hint = f"let it start at boot: systemctl enable {seen.target.unit}"
     elif seen.instance.lives_on_instance_store:

@@ -81,6 +81,9 @@ class Files:
     def _take(self, word: str) -> None:
         """Fill variables in as systemd does; a secret one stays a reference."""
         alone = re.fullmatch(r"\$([A-Za-z_]\w*)", word)
+        given = re.match(r"(?:--env=|-e)?([A-Za-z_]\w*)=[^$]", word)
+        if given and is_hidden(given[1], self.hidden):
+            self.unread, word = f"it holds the value of {given[1]}: use EnvironmentFile", f"{given[1]}="
         names = [alone[1]] if alone else re.findall(r"(?<!\$)\$\{([A-Za-z_]\w*)\}", word)
         if any(is_hidden(name, self.hidden) for name in names):
             self.words.append(word)

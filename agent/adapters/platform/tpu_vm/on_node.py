@@ -223,7 +223,8 @@ class Node:
         if before.get("state") == "failed" and before.get("boot") == boot:
             self._over = (str(before.get("revision")), str(before.get("says")))
         self._reported_at = 0.0
-        self._served = ""
+        served = before.get("state") == "ready" and before.get("boot") == boot  # by the script before this one
+        self._served = str(before.get("revision")) if served else ""
 
     def step(self, wait_s: int = 0) -> Json:
         """Take one step and return the report."""

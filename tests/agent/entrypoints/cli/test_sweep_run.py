@@ -274,3 +274,26 @@ def test_the_cloud_is_refused_in_words(machine: Machine, monkeypatch: pytest.Mon
     monkeypatch.setenv("SERVICES", str(EXAMPLE / "services.toml"))
     code, _, err = machine.sweep("--url", "http://127.0.0.1:1", "--model", "m")
     assert (code, "in the cloud" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"subject": {"endpoint": "http://10.0.0.9:8000"}}, "are different servers"),
+        ({"plan": {"cells": []}}, "are different cells"),
+    ],
+    ids=["another server", "another plan"],
+)
+def test_what_is_approved_is_what_would_be_measured(
+    machine: Machine, server: LoadServer, monkeypatch: pytest.MonkeyPatch, changed: dict, why: str
+) -> None:
+    """The approval signs the request; the plan that is shown and the server that is loaded stand beside it."""
+    monkeypatch.setenv("PLATFORM", f"rehearsal:{EXAMPLE}")
+    words = ("--service", SERVICE, "--url", server.url, "--served-model", "tiny", *SIZES, "--out", str(machine.out))
+    machine.sweep(*words)
+    kept = json.loads((machine.out / "sweep.json").read_text())
+    for part, values in changed.items():
+        kept[part] |= values
+    (machine.out / "sweep.json").write_text(json.dumps(kept))
+    code, _, err = machine.sweep("approve", str(machine.out))
+    assert (code, why in err) == (2, True), err

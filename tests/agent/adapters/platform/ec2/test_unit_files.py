@@ -101,3 +101,12 @@ def test_quotes_and_escapes_are_those_of_systemd():
     assert split_words(r"""/bin/echo "one two" 'three "four"' five\ six a"b c"d """) == [
         "/bin/echo", "one two", 'three "four"', "five six", "ab cd",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "words", ["/usr/bin/env HF_TOKEN=hf_1 vllm serve m", "docker run -e HF_TOKEN=hf_1 vllm/vllm m"]
+)
+def test_a_secret_that_is_written_out_stays_on_the_instance(tmp_path, words):
+    found = files(tmp_path, f"[Service]\nExecStart={words}\n")
+    assert "holds the value of HF_TOKEN" in found.unread
+    assert "hf_1" not in str(found.words)

@@ -113,6 +113,9 @@ def test_a_start_up_log_gives_activations_and_the_load_rate_of_a_named_storage(c
     assert month[1] < month[0]
     shown = ask(capsys, "show")[1]
     assert shown.count("log start-") == 6
+    copy = tmp_path / "the-same-under-another-name.log"
+    copy.write_text((tmp_path / "start-0.log").read_text())
+    assert ask(capsys, "add", str(copy), *words)[0] == 1
     assert "sha256" in shown
 
 
