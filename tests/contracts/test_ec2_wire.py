@@ -229,8 +229,9 @@ def test_hostile_values_never_reach_a_shell(world):
             :200
         ]
         assert len(line) < 30_000
-    with pytest.raises(InputRejected, match="systemd would fill it in"):
-        world.platform.apply(order(world, SetFlag(name="served-model-name", value="${VLLM_API_KEY}"), key="k2"))
+    for value in ("${VLLM_API_KEY}", "$VLLM_API_KEY"):
+        with pytest.raises(InputRejected, match="systemd would fill it in"):
+            world.platform.apply(order(world, SetFlag(name="served-model-name", value=value), key="k2"))
 
 
 def test_no_secret_leaves_the_instance(world):

@@ -1,5 +1,6 @@
 """EC2 as a platform: a unit changed by one drop-in under a digest of what was read, an instance started and stopped."""
 
+import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final
@@ -46,6 +47,9 @@ from agent.ports.platform import NotDeployed, Operation, Order, Restore, seconds
 Json = dict[str, Any]
 
 POSSIBLE: Final = (SetFlag, SetEnv, SetModel, Restart, Lifecycle, ForPerson)
+
+
+_VARIABLE: Final = re.compile(r"\$\{|^\$\w+$")  # within a word, or a word by itself, as systemd reads them
 
 
 class Ec2Platform:
@@ -316,7 +320,7 @@ def _possible(order: Order) -> LifecycleOperation | None:
     for action in order.actions:
         values = [action.value] if isinstance(action, SetFlag | SetEnv) else []
         values += [action.model] if isinstance(action, SetModel) else []
-        if any("$" in (value or "") for value in values):
+        if any(_VARIABLE.search(value or "") for value in values):
             raise InputRejected(
                 "the change was refused",
                 why="a value names a variable, and systemd would fill it in",
