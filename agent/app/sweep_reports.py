@@ -12,9 +12,10 @@ from agent.core.sweep.cells_file import CELLS_FILE
 from agent.core.sweep.findings import Findings, find
 from agent.core.sweep.target import Target
 from agent.errors import InputRejected
-from agent.presentation.sweep.report import SweepReport, sweep_report
-from agent.presentation.sweep.report_html import html_report
-from agent.presentation.sweep.report_markdown import PLOTS, markdown_report
+from agent.presentation.report.document import Document
+from agent.presentation.report.html_page import html_page
+from agent.presentation.report.markdown import PLOTS, markdown
+from agent.presentation.sweep.report import sweep_report
 from agent.settings import Settings
 
 SWEEPS: Final = "sweeps"
@@ -37,7 +38,7 @@ class StoredSweep:
         """Say what was measured."""
         return find(self.cells, self.rows, target)
 
-    def report(self, target: Target | None = None) -> SweepReport:
+    def report(self, target: Target | None = None) -> Document:
         """Return the report."""
         return sweep_report(self.find(target), self.cells)
 
@@ -79,6 +80,6 @@ def write_report(folder: Path, target: Target | None = None) -> tuple[Path, ...]
         DependencyFailed: The folder cannot be written; what was stored is untouched.
     """
     report = read_sweep(folder).report(target)
-    files = {"report.md": markdown_report(report), "report.html": html_report(report)}
+    files = {"report.md": markdown(report), "report.html": html_page(report)}
     store_files(folder, files | {f"{PLOTS}/{plot.name}.svg": plot.svg for plot in report.plots})
     return folder / "report.md", folder / "report.html"

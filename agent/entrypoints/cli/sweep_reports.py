@@ -28,7 +28,7 @@ def add_report_arguments(parser: argparse.ArgumentParser) -> None:
 def show(folders: list[str], *, slo: str | None, as_json: bool) -> int:
     """Print what a sweep found; with JSON the findings and the cells without their provenance."""
     from agent.app.sweep_reports import read_sweep
-    from agent.presentation.sweep.report_text import text_report
+    from agent.presentation.report.plain_text import plain_text
 
     stored, target = read_sweep(_folders("show", folders, 1)[0]), target_of(slo)
     if as_json:
@@ -36,7 +36,7 @@ def show(folders: list[str], *, slo: str | None, as_json: bool) -> int:
         cells = [cell.model_dump(mode="json", exclude={"provenance"}) for cell in stored.cells]
         print(json.dumps({**found, "cells": cells}))
     else:
-        print(without_secrets(text_report(stored.report(target))))
+        print(without_secrets(plain_text(stored.report(target))))
     return 0
 
 
@@ -55,13 +55,13 @@ def compare(folders: list[str], *, anyway: bool, as_json: bool) -> int:
 
     from agent.app.sweep_reports import read_sweep
     from agent.core.sweep.comparison import compare as compared
+    from agent.presentation.report.plain_text import plain_text
     from agent.presentation.sweep.comparison_text import comparison_report
-    from agent.presentation.sweep.report_text import text_report
 
     before, after = (read_sweep(folder) for folder in _folders("compare", folders, 2))
     chance = random.Random(SEED)  # noqa: S311 - resamples are no secret
     found = compared(before.cells, after.cells, (before.rows, after.rows), chance=chance, anyway=anyway)
-    print(found.model_dump_json() if as_json else without_secrets(text_report(comparison_report(found))))
+    print(found.model_dump_json() if as_json else without_secrets(plain_text(comparison_report(found))))
     return 0
 
 

@@ -14,7 +14,6 @@ from agent.core.plan.plan import Plan
 from agent.core.value import Value
 from agent.entrypoints.console.forms import token
 from agent.entrypoints.console.identity import Person
-from agent.entrypoints.console.memory_bar import Bar, memory_bar
 from agent.entrypoints.console.permission import (
     has_approved,
     may_break_glass,
@@ -29,6 +28,7 @@ from agent.presentation.freeze_text import approvals_text, limit_lines
 from agent.presentation.measured import VERDICTS
 from agent.presentation.plan_end import outcome, plan_end, plan_standing
 from agent.presentation.plan_title import plan_title
+from agent.presentation.report.device_bar import Bar, memory_bar
 from agent.presentation.request_text import request_reason
 from agent.presentation.standing import label_of, standing, way
 from agent.stages.request_change import may_withdraw

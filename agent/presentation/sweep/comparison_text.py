@@ -1,8 +1,8 @@
 """A comparison of two sweeps in the form of a report: what is better, what is worse, and how sure that is."""
 
 from agent.core.sweep.comparison import Comparison, Difference, Verdict
+from agent.presentation.report.document import Document, Section, Table
 from agent.presentation.sweep.figure_text import NONE, rate_text, seconds_text, share_text
-from agent.presentation.sweep.report import Section, SweepReport, Table
 from agent.presentation.sweep.sentences import context_name
 
 _SAID = {
@@ -21,20 +21,20 @@ _NAMES = {
 }
 
 
-def comparison_report(found: Comparison) -> SweepReport:
+def comparison_report(found: Comparison) -> Document:
     """Put a comparison in reading order: the count of differences, what is unlike, each figure, how it was done."""
     rows = tuple(_row(one) for one in found.differences)
     columns = ("context", "concurrent requests", "figure", "before", "after", "change", "95 % interval", "verdict")
     table = Table(columns=columns, rows=rows, numbers=3)
-    sections = [Section(paragraphs=tuple(_summary(found)))]
+    sections = [Section(items=tuple(_summary(found)))]
     if found.unlike:
         unlike = tuple((one.what, one.before or "unknown", one.after or "unknown") for one in found.unlike)
         sections.append(
             Section(title="What differs", table=Table(columns=("", "before", "after"), rows=unlike, numbers=3))
         )
     sections.append(Section(title="Differences", table=table))
-    sections.append(Section(title="How it was compared", paragraphs=(found.method,)))
-    return SweepReport(title=f"Sweep {found.after.sweep} against {found.before.sweep}", sections=tuple(sections))
+    sections.append(Section(title="How it was compared", items=(found.method,)))
+    return Document(title=f"Sweep {found.after.sweep} against {found.before.sweep}", sections=tuple(sections))
 
 
 def _summary(found: Comparison) -> list[str]:

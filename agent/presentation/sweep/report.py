@@ -1,12 +1,12 @@
 """The report of a sweep: sentences, tables and plots in reading order, whatever they are written as."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from agent.core.sweep.cell import Cell, Outcome
 from agent.core.sweep.findings import P99_REQUESTS, ContextFindings, Findings
 from agent.core.sweep.plateau import PlateauReason
+from agent.presentation.report.document import Document, Plot, Section, Table
 from agent.presentation.sweep.figure_text import NONE, digits, outcome_text, rate_text, seconds_text
 from agent.presentation.sweep.heat_map import Row, Square, heat_map
 from agent.presentation.sweep.line_plot import Knee, LinePlot, Series, line_plot
@@ -26,68 +26,7 @@ METHOD: Final = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Table:
-    """Rows of text below their headings.
-
-    Attributes:
-        columns: The headings.
-        rows: As many texts each as there are headings.
-        numbers: From this column on the texts are figures.
-    """
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    numbers: int = 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class Plot:
-    """A drawing that stands alone.
-
-    Attributes:
-        name: Of its file, without an ending.
-        title: For those who cannot see it.
-        svg: The drawing.
-    """
-
-    name: str
-    title: str
-    svg: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Section:
-    """A part of the report; every text in it is still to be escaped by what writes it.
-
-    Attributes:
-        title: Its heading; empty for the first.
-    """
-
-    title: str = ""
-    paragraphs: tuple[str, ...] = ()
-    plots: tuple[Plot, ...] = ()
-    table: Table | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class SweepReport:
-    """The whole report.
-
-    Attributes:
-        title: What was measured.
-    """
-
-    title: str
-    sections: tuple[Section, ...]
-
-    @property
-    def plots(self) -> tuple[Plot, ...]:
-        """Every drawing."""
-        return tuple(plot for section in self.sections for plot in section.plots)
-
-
-def sweep_report(found: Findings, cells: Sequence[Cell]) -> SweepReport:
+def sweep_report(found: Findings, cells: Sequence[Cell]) -> Document:
     """Put a sweep in reading order: what was found, each context, predicted beside measured, what it was made of.
 
     Args:
@@ -99,16 +38,16 @@ def sweep_report(found: Findings, cells: Sequence[Cell]) -> SweepReport:
     place = f" on {made.accelerator}" if made.accelerator else ""
     of = f"{made.service} ({made.model}{place})" if made.service else f"{made.model}{place}"
     sections = (
-        Section(paragraphs=tuple(findings_text(found, cells))),
+        Section(items=tuple(findings_text(found, cells))),
         *_overview(found, by_id),
         *(_context(context, [by_id[name] for name in context.cells]) for context in found.contexts),
         *_predicted(found),
         *_not_measured(cells),
         *_errors(cells),
         _provenance(found),
-        Section(title="How it was measured", paragraphs=METHOD),
+        Section(title="How it was measured", items=METHOD),
     )
-    return SweepReport(title=f"Load sweep of {of}", sections=sections)
+    return Document(title=f"Load sweep of {of}", sections=sections)
 
 
 def _context(context: ContextFindings, cells: Sequence[Cell]) -> Section:
@@ -117,7 +56,7 @@ def _context(context: ContextFindings, cells: Sequence[Cell]) -> Section:
     measured = [cell for cell in cells if cell.measured is not None]
     return Section(
         title=context_name(context.context_tokens, context.output_tokens),
-        paragraphs=(caution,) if caution else (),
+        items=(caution,) if caution else (),
         plots=tuple(_plots(context, measured)) if measured else (),
         table=_cells(context, measured) if measured else None,
     )

@@ -4,14 +4,14 @@ import random
 import re
 
 from agent.core.sweep.comparison import compare
+from agent.presentation.report.plain_text import plain_text
 from agent.presentation.sweep.comparison_text import comparison_report
-from agent.presentation.sweep.report_text import text_report
 from tests.agent.core.sweep.served import sweep_of
 
 
 def said(one, other, **more):
     (before, rows), (after, others) = one, other
-    return text_report(comparison_report(compare(before, after, (rows, others), chance=random.Random(0), **more)))
+    return plain_text(comparison_report(compare(before, after, (rows, others), chance=random.Random(0), **more)))
 
 
 def test_a_change_of_flags_is_compared_with_what_differs_at_the_top():

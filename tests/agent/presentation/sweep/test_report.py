@@ -40,7 +40,7 @@ def test_what_was_not_measured_stands_with_its_reason():
         ("2", "failed", "no reason was stored"),
     ]
     assert section(report, "Failed requests").table.rows == (("128 tokens (32 of them output)", "64", "12", "503"),)
-    assert "2 of 9 cells were not measured; the reasons are below." in report.sections[0].paragraphs
+    assert "2 of 9 cells were not measured; the reasons are below." in report.sections[0].items
     assert section(report, "4,096 tokens (32 of them output)").plots == ()
     assert "throughput" in [plot.name for plot in report.plots]  # the map
 

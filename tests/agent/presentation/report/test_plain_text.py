@@ -1,7 +1,7 @@
 """On a terminal: the same sentences and tables, and nothing of others moves the cursor."""
 
-from agent.presentation.sweep.report import Table
-from agent.presentation.sweep.report_text import text_report, text_table
+from agent.presentation.report.document import Table
+from agent.presentation.report.plain_text import plain_text, text_table
 from tests.agent.presentation.sweep import scenes
 
 
@@ -12,7 +12,7 @@ def test_columns_stand_below_one_another():
 
 def test_every_sentence_and_row_is_there_and_no_escape():
     report = scenes.report_of_everything()
-    text = text_report(report)
+    text = plain_text(report)
     assert "\x1b" not in text
     assert "from 8 on requests wait: --max-num-seqs 8" in text
     assert sum(line.startswith("    ") and "ms" in line for line in text.splitlines()) >= 7

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.entrypoints.console.memory_bar import memory_bar
+from agent.presentation.report.device_bar import memory_bar
 
 GIB = 2**30
 

@@ -1,14 +1,14 @@
-"""The report of a sweep as text for a terminal: the same sentences and tables, without plots."""
+"""A document as text for a terminal: the same sentences and tables, without drawings."""
 
 from collections.abc import Iterator
 
 from agent.core.text.safe_text import terminal
-from agent.presentation.sweep.report import SweepReport, Table
+from agent.presentation.report.document import Document, Table
 
 
-def text_report(report: SweepReport) -> str:
-    """Return the whole report; text of others cannot move the cursor or end a line."""
-    return "\n".join(_lines(report))
+def plain_text(document: Document) -> str:
+    """Return the whole document; text of others cannot move the cursor or end a line."""
+    return "\n".join(_lines(document))
 
 
 def text_table(table: Table) -> Iterator[str]:
@@ -23,12 +23,14 @@ def text_table(table: Table) -> Iterator[str]:
         yield "  ".join(cells).rstrip()
 
 
-def _lines(report: SweepReport) -> Iterator[str]:
-    yield terminal(report.title, lines=False)
-    for section in report.sections:
+def _lines(document: Document) -> Iterator[str]:
+    yield terminal(document.title, lines=False)
+    for section in document.sections:
         yield ""
         if section.title:
             yield terminal(section.title, lines=False)
-        yield from (terminal(paragraph, lines=False) for paragraph in section.paragraphs)
+        yield from (terminal(paragraph, lines=False) for paragraph in (*section.paragraphs, *section.items))
+        yield from (f"    {terminal(quote, lines=False)}" for quote in section.quotes)
+        yield from (terminal(plot.text) for plot in section.plots if plot.text)
         if section.table is not None:
             yield from text_table(section.table)
