@@ -118,7 +118,7 @@ _PERSON_WAY = {"Approved": "Assigned", "Applied": "Done by a person"}
 
 def standing(incident: Incident, now: datetime) -> Standing:
     """Return where an incident stands; a plan that nobody may answer any more does not wait."""
-    phase = Phase.EXPIRED if _ran_out(incident, now) else incident.phase
+    phase = presented_phase(incident, now)
     label, tone = _LABELS[phase]
     if _by_person(incident):
         label = _PERSON_LABELS.get(phase, label)
@@ -126,6 +126,11 @@ def standing(incident: Incident, now: datetime) -> Standing:
         label = REQUEST_LABELS.get(phase, label)
     changed = "" if phase in _SAY_IT_THEMSELVES else changed_so_far(incident)
     return Standing(label=label, tone=tone, now=_now(incident, phase, now), changed=changed)
+
+
+def presented_phase(incident: Incident, now: datetime) -> Phase:
+    """Return the phase that people are shown: a plan whose time is over has expired, whether or not that is stored."""
+    return Phase.EXPIRED if _ran_out(incident, now) else incident.phase
 
 
 def label_of(phase: Phase) -> str:

@@ -39,7 +39,7 @@ def diagnosis_to_plan(context: StageContext, incident: Incident) -> StageOutcome
         return StageOutcome.WAITING
     if yields_to(context, incident) is not None:
         return poll_again(context, incident, now=now)
-    plan = next_plan(context, incident, now)
+    incident, plan = described_plan(context, incident, now)
     if plan is None:  # a recurrence: everything was tried or rejected in the incident before, the person's errand too
         why = "nothing is left that fits, is allowed and was not tried before"
         save(context, incident.move(Phase.ESCALATED, now=now, due_at=None, ended_why=why), f"escalated: {why}", now=now)
@@ -50,8 +50,20 @@ def diagnosis_to_plan(context: StageContext, incident: Incident) -> StageOutcome
 
 def next_plan(context: StageContext, incident: Incident, now: datetime) -> Plan | None:
     """Return the best plan that was neither tried nor refused, or None where nothing is left."""
-    rules = context.rules
+    return described_plan(context, incident, now)[1]
+
+
+def described_plan(context: StageContext, incident: Incident, now: datetime) -> tuple[Incident, Plan | None]:
+    """Return the incident with what serves now, and the best plan that is left, or None."""
     live, refused = _described(context, incident.service)
+    seen = incident.with_(serves=live.serves(now)) if live is not None else incident
+    return seen, _best_plan(context, seen, live, refused, now)
+
+
+def _best_plan(
+    context: StageContext, incident: Incident, live: Live | None, refused: str, now: datetime
+) -> Plan | None:
+    rules = context.rules
     over = over_budget(context, incident.service, live.config) if live is not None else _no_budget
     proposal = propose(incident, live, rules.fits, rules.policy, over)
     if proposal is None:

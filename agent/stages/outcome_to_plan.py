@@ -6,7 +6,7 @@ from agent.core.change.verification import Verdict
 from agent.core.incident.incident import Incident, Remedy
 from agent.core.incident.phase import Phase
 from agent.ports.stage_context import StageContext
-from agent.stages.diagnosis_to_plan import next_plan, store_plan
+from agent.stages.diagnosis_to_plan import described_plan, store_plan
 from agent.stages.incident_to_diagnosis import rediagnose
 from agent.stages.shared.commit import poll_again, save
 from agent.stages.shared.other_changes import yields_to
@@ -30,7 +30,7 @@ def outcome_to_plan(context: StageContext, incident: Incident) -> StageOutcome:
     weighed = rediagnose(context, incident, context.store.signals(incident.id), now)
     known = weighed.with_(remedies=tried_remedies(incident, now))
     why = _enough(known, context.rules.policy.remedies_per_fingerprint)
-    plan = None if why else next_plan(context, known, now)
+    known, plan = (known, None) if why else described_plan(context, known, now)
     if plan is None:
         return _escalate(context, known, why or "nothing is left that fits, is allowed and was not tried", now)
     store_plan(context, known, plan, now)

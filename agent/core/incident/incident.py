@@ -17,7 +17,7 @@ from agent.core.incident.phase import ENDS, NEXT, NEXT_OF_REQUEST, Phase
 from agent.core.intake.signal import LIVE
 from agent.core.plan.plan import Plan
 from agent.core.plan.printed_memory import Printed
-from agent.core.service.serving import ServingConfig
+from agent.core.service.serving import Serves, ServingConfig
 from agent.core.value import Value, short_id
 
 _T = TypeVar("_T")
@@ -111,6 +111,7 @@ class Incident(Value):
         notify: Whether people are told.
         request: The change that a person asked for; None of a trouble. Its life is that of a request.
         approvals: How its present plan is asked about; None where it was asked about by an earlier version, or not yet.
+        serves: What answered requests when the service was described last; None where nobody could describe it.
     """
 
     id: str
@@ -148,6 +149,7 @@ class Incident(Value):
     started_by: str | None = None
     request: ChangeRequest | None = None
     approvals: Approvals | None = None
+    serves: Serves | None = None
 
     def move(self, phase: Phase, *, now: datetime, **changes: Any) -> "Incident":
         """Return the incident in its next phase.

@@ -54,6 +54,8 @@ class Service(Value):
         mounts: Bucket by mount path, so that a mounted checkpoint can be read from outside.
         vllm: Version of vLLM in the image, None where nobody said.
         owner: The owner's channel, such as ``slack:#llm`` or ``console``.
+        rotation: Who is on call for it, in the owner's words; shown to people and sent nowhere.
+        runbook: Address of the owner's own instructions for its incidents.
         labels: Further resource labels that name this service in signals.
         api_key: Name of the key that the server itself wants (``--api-key``, ``VLLM_API_KEY``): which of the keys in
             the setting SERVICE_API_KEYS it is, never the key. None where it wants none.
@@ -87,6 +89,8 @@ class Service(Value):
     vllm: str | None = Field(default=None, pattern=r"^v?\d+\.\d+(\.\d+)?\S*$")
     needs: Needs = Needs()
     owner: str = Field(min_length=1)
+    rotation: str | None = Field(default=None, min_length=1, max_length=300)
+    runbook: str | None = Field(default=None, max_length=2000, pattern=r"^https?://[^\s<>\"]+$")
     labels: dict[str, str] = Field(default_factory=dict)
     api_key: str | None = None
     spare_accelerators: int | None = Field(default=None, ge=0, le=1024)

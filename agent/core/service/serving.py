@@ -1,5 +1,6 @@
 """A serving configuration is what runs a model: container words, environment, probes, resources, scaling, traffic."""
 
+from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import AwareDatetime, Field
@@ -203,6 +204,18 @@ class Live(Value):
         newest_failed = self.ready is False and self.latest_ready_revision != self.latest_created_revision
         return self.latest_ready_revision if newest_failed else None
 
+    def serves(self, at: datetime) -> "Serves":
+        """Return what answers requests now, as far as the platform says.
+
+        Args:
+            at: When it was described.
+        """
+        newest, ready = self.latest_created_revision, self.latest_ready_revision
+        stopped = self.config.max_instances == 0
+        older = ready if self.ready is not True and not stopped and ready != newest else None
+        alone = self.config.max_instances == 1
+        return Serves(at=at, ready=False if stopped else self.ready, older=older, alone=alone)
+
     @property
     def pinned_to(self) -> str | None:
         """A revision that has traffic by name, so that a new one would not get all of it; None where all follows."""
@@ -217,6 +230,22 @@ class Live(Value):
             generation=self.generation,
             digest=digest([self.template, [t.model_dump(mode="json") for t in self.traffic]]),
         )
+
+
+class Serves(Value):
+    """What answered requests of a service when its platform was asked.
+
+    Attributes:
+        at: When that was.
+        ready: Whether the newest revision serves; None while it is not known.
+        older: The older revision that serves while the newest does not.
+        alone: Whether it has one instance at most.
+    """
+
+    at: AwareDatetime
+    ready: bool | None
+    older: str | None = None
+    alone: bool = False
 
 
 class Target(Value):

@@ -8,6 +8,8 @@ from typing import Any
 from agent.core.change.execution import EffectKind, EffectState
 from agent.core.change.verification import Check, Measurement
 from agent.core.diagnosis.diagnosis import Diagnosis
+from agent.core.incident.durations import durations
+from agent.core.incident.impact import severity_of
 from agent.core.incident.incident import Event, Incident, plan_id
 from agent.core.incident.phase import Phase
 from agent.core.plan.plan import Plan
@@ -25,6 +27,8 @@ from agent.ports.stage_context import StageContext
 from agent.presentation.event_text import steps
 from agent.presentation.evidence import field_source, log_of, place_of
 from agent.presentation.freeze_text import approvals_text, limit_lines
+from agent.presentation.impact_text import SEVERITY_WORDS, duration_lines, impact_text
+from agent.presentation.incident_title import incident_title
 from agent.presentation.measured import VERDICTS
 from agent.presentation.plan_end import outcome, plan_end, plan_standing
 from agent.presentation.plan_title import plan_title
@@ -94,6 +98,14 @@ class Bars(Value):
     after: Bar | None
 
 
+class Contact(Value):
+    """Whose service it is, who is on call for it, and where its owner's instructions are."""
+
+    owner: str
+    rotation: str
+    runbook: str
+
+
 class Earlier(Value):
     """An earlier plan and how it ended."""
 
@@ -110,6 +122,11 @@ def incident_context(world: StageContext, incident: Incident, viewer: Viewer, no
         "incident": incident,
         "standing": standing(incident, now),
         "cause": cause_of(incident),
+        "headline": incident_title(incident, now),
+        "severity": SEVERITY_WORDS[severity_of(incident)],
+        "impact": impact_text(incident),
+        "contact": contact_of(world, incident.service),
+        "took": duration_lines(durations(incident, timeline)),
         "way": way(incident),
         "decisive": diagnosis.decisive if diagnosis else None,
         "diagnosis": diagnosis,
@@ -150,6 +167,14 @@ def plan_context(world: StageContext, incident: Incident, plan: Plan, viewer: Vi
         "form": form_for(world, incident, plan, viewer, now),
         "bars": bars_of(plan),
     }
+
+
+def contact_of(world: StageContext, service: str) -> Contact | None:
+    """Return whose service it is, as services.toml says; None where it is not watched."""
+    watched = world.rules.services.watched(service)
+    if watched is None:
+        return None
+    return Contact(owner=watched.owner, rotation=watched.rotation or "", runbook=watched.runbook or "")
 
 
 def cause_of(incident: Incident) -> str:

@@ -14,6 +14,7 @@ from agent.app.catalogues import redact
 from agent.core.text.field_labels import field_label
 from agent.core.text.safe_text import inert, plain
 from agent.presentation.evidence import place_of
+from agent.presentation.impact_text import span
 from agent.presentation.measured import judgement_text
 from agent.presentation.plan_cost import token_prices_text
 from agent.presentation.plan_title import as_sentence
@@ -49,6 +50,7 @@ def make_pages() -> Environment:
         "field_label": field_label,
         "sentence": as_sentence,
         "typed": typed,
+        "own_link": own_link,
     }
     pages.globals |= {"style_path": STYLE_PATH, "sources": SOURCES, "rollouts": ROLLOUTS}
     pages.globals |= {"proofs": PROOFS, "proof_lines": proof_lines, "place_of": place_of}
@@ -79,6 +81,11 @@ def known_name(name: str) -> object:
     return Markup(name) if _PLAIN_NAME.fullmatch(name) else name  # noqa: S704 - the pattern lets no markup through
 
 
+def own_link(address: str) -> Markup:
+    """Return an address that the operator's own settings name, to be a link; nobody else's may be passed through it."""
+    return escape(address)
+
+
 @pass_context
 def since(context: Context, at: datetime) -> str:
     """Return how long ago something was."""
@@ -91,16 +98,6 @@ def until(context: Context, at: datetime) -> str:
     """Return how long it is until something, or that it is over."""
     seconds = (at - context["now"]).total_seconds()
     return f"in {span(seconds)}" if seconds > 0 else "over"
-
-
-def span(seconds: float) -> str:
-    """Return a length of time in at most two units."""
-    whole = int(seconds)
-    for unit_s, unit, below_s, below in ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 0, "")):
-        if whole >= unit_s:
-            rest = (whole % unit_s) // below_s if below_s else 0
-            return f"{whole // unit_s} {unit}" + (f" {rest} {below}" if rest else "")
-    return f"{max(whole, 1)} s"
 
 
 def usd(value: float | None) -> str:

@@ -71,6 +71,16 @@ def test_a_service_names_its_key_and_what_is_spare() -> None:
         parse_services(GOOD.replace('owner = "console"', 'owner = "console"\nspare_accelerators = -1'))
 
 
+def test_a_service_names_who_is_on_call_and_the_runbook() -> None:
+    """Both are optional; a runbook is an address that a browser opens."""
+    more = 'owner = "console"\nrotation = "LLM, weekly"\nrunbook = "https://wiki.example.com/local#start"'
+    named = parse_services(GOOD.replace('owner = "console"', more)).service("local")
+    assert (named.rotation, named.runbook) == ("LLM, weekly", "https://wiki.example.com/local#start")
+    for wrong in ("javascript:alert(1)", "wiki/local", "https://a b", 'https://x/"onclick='):
+        with pytest.raises(SettingsRejected, match="runbook is"):
+            parse_services(GOOD.replace('owner = "console"', f"owner = 'console'\nrunbook = '{wrong}'"))
+
+
 def test_a_mounted_checkpoint_is_read_from_its_bucket(services: Services) -> None:
     """The nearest mount counts; on a host a path is a path; without a checkpoint the model's id is one."""
     assert services.service("gemma").checkpoint_uri == "gs://inner/all/gemma/v1"
