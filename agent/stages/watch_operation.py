@@ -11,12 +11,15 @@ from agent.ports.platform import Operation
 from agent.ports.stage_context import StageContext
 from agent.ports.store import head_key
 from agent.stages.shared.commit import poll_again, save
-from agent.stages.shared.effects import poll_operation
+from agent.stages.shared.effects import call_again, poll_operation
 from agent.stages.shared.outcome import StageOutcome
 
 
 def watch_operation(context: StageContext, incident: Incident) -> StageOutcome:
-    """Ask how the rollout is doing; when it has ended, well or badly, begin to measure."""
+    """Ask how the rollout is doing; when it has ended, well or badly, begin to measure.
+
+    Where the platform needs another call of the same order, that is made, as long as there is time.
+    """
     now = context.now_for(incident)
     effect = incident.require_effect(EffectKind.APPLY)
     operation = poll_operation(context.require_platform(incident.service), effect.operation)
@@ -24,6 +27,8 @@ def watch_operation(context: StageContext, incident: Incident) -> StageOutcome:
     late = now >= effect.intended_at + timedelta(seconds=times.rollout_limit_s)
     incident, heads = _named(incident, operation)
     if not operation.done and not late:
+        if operation.remains:
+            return call_again(context, incident, EffectKind.APPLY, operation.remains, now=now)
         if heads:
             save(context, incident, f"revision {effect.revision} is {operation.revision}", now=now, heads=heads)
             return StageOutcome.NOTED

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from agent.core.change.execution import Effect, EffectKind, EffectState
+from agent.core.change.execution import EffectKind, EffectState
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.core.text.safe_text import shortened
@@ -10,7 +10,7 @@ from agent.errors import DependencyFailed, InputRejected, PolicyRefused
 from agent.ports.platform import Operation, Platform
 from agent.ports.stage_context import StageContext
 from agent.stages.shared.commit import poll_again, save
-from agent.stages.shared.effects import poll_operation
+from agent.stages.shared.effects import call_again, poll_operation
 from agent.stages.shared.outcome import StageOutcome
 from agent.stages.shared.remedies import tried_remedies
 
@@ -22,7 +22,7 @@ def watch_undo(context: StageContext, incident: Incident) -> StageOutcome:
     platform = context.require_platform(incident.service)
     operation = poll_operation(platform, effect.operation)
     if operation.remains:
-        return _go_on(context, incident, effect, operation.remains, now)
+        return call_again(context, incident, EffectKind.ROLL_BACK, operation.remains, now=now)
     limit = effect.intended_at + timedelta(seconds=context.rules.times.rollout_limit_s)
     if not operation.done and now < limit:
         return poll_again(context, incident, now=now)
@@ -38,13 +38,6 @@ def watch_undo(context: StageContext, incident: Incident) -> StageOutcome:
             context, done, f"the prior template is back but does not come up: {shortened(operation.says, 300)}", now
         )
     return rolled_back(context, done, _is_back(done, operation, platform), now)
-
-
-def _go_on(context: StageContext, incident: Incident, effect: Effect, what: str, now: datetime) -> StageOutcome:
-    """Wake whoever may change services: the same call does what remains of the roll-back."""
-    again = incident.require_execution().with_effect(effect.with_(state=EffectState.INTENDED))
-    save(context, incident.with_(execution=again, due_at=now), what, now=now)
-    return StageOutcome.NOTED
 
 
 def _is_back(incident: Incident, operation: Operation, platform: Platform) -> str:

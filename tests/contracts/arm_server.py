@@ -88,9 +88,11 @@ class ArmServer:
         self.writes: list[tuple[str, str, Json]] = []
         self.faults: list[Fault] = []
         self.expired = False  # operations are known no more
+        self.switch_s = 0.0  # how long a start or a stop takes, and a change of a stopped app
         self._operations: dict[str, tuple[str, datetime, str]] = {}
         self._revisions: dict[str, list[Json]] = {}
         self._deleted: dict[str, datetime] = {}
+        self._switching: dict[str, tuple[datetime, bool | None]] = {}
         self._lock = threading.RLock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
@@ -123,7 +125,14 @@ class ArmServer:
     def app(self, name: str) -> Json:
         """Return an app as it is shown now."""
         with self._lock:
+            self._settle(self._id(name))
             return self._shown(self._id(name))
+
+    def switch(self, name: str, *, stopped: bool) -> None:
+        """Do what somebody else does: stop or start an app, at once."""
+        with self._lock:
+            self._settle(self._id(name))
+            self._switch(self._id(name), self.now(), stopped=stopped)
 
     def revisions(self, name: str) -> list[str]:
         """Return the names of an app's revisions, oldest first."""
@@ -190,10 +199,13 @@ class ArmServer:
         self.writes.append((method if method != "POST" else parts[-1], name, copy.deepcopy(body)))
         if method == "PATCH":
             self._patch(app_id, body, by="agent")
+            if self.switch_s and self.apps[app_id].get("stopped"):
+                self._switching[app_id] = (self.now() + timedelta(seconds=self.switch_s), None)
         elif method == "DELETE":
             self._deleted[app_id] = self.now() + timedelta(seconds=10)
         else:
-            self._switch(app_id, stopped=parts[-1] == "stop")
+            self._switching[app_id] = (self.now() + timedelta(seconds=self.switch_s), parts[-1] == "stop")
+            self._settle(app_id)
         return 202, None, self._operation(app_id, "containerappOperationResults")
 
     def _create(self, app_id: str, name: str, body: Json) -> None:
@@ -227,16 +239,21 @@ class ArmServer:
         at = max(self.now(), last + timedelta(seconds=1))
         listed.append({"name": name, "at": at, "template": template, "fate": self.fate(template)})
 
-    def _switch(self, app_id: str, *, stopped: bool) -> None:
+    def _switch(self, app_id: str, at: datetime, *, stopped: bool) -> None:
         app = self.apps[app_id]
         app["stopped"] = stopped
         if not stopped:
             for revision in self._revisions[app_id]:
-                revision["at"] = max(revision["at"], self.now())
+                revision["at"] = max(revision["at"], at)
 
     def _settle(self, app_id: str) -> None:
         if app_id in self._deleted and self.now() >= self._deleted[app_id]:
             del self.apps[app_id], self._deleted[app_id], self._revisions[app_id]
+        until, stopped = self._switching.get(app_id, (None, None))
+        if until is not None and self.now() >= until:
+            del self._switching[app_id]
+        if until is not None and self.now() >= until and stopped is not None:
+            self._switch(app_id, until, stopped=stopped)
 
     def _ended(self, revision: Json) -> bool:
         return revision["fate"].assigns and self.now() >= revision["at"] + timedelta(seconds=revision["fate"].after_s)
@@ -245,8 +262,9 @@ class ArmServer:
         return self._ended(revision) and revision["fate"].up
 
     def _busy(self, app_id: str) -> bool:
-        stopped = self.apps[app_id].get("stopped")
-        return app_id in self._deleted or (not stopped and not self._ended(self._revisions[app_id][-1]))
+        if app_id in self._deleted or app_id in self._switching:
+            return True
+        return not self.apps[app_id].get("stopped") and not self._ended(self._revisions[app_id][-1])
 
     def _shown(self, app_id: str) -> Json:
         app = copy.deepcopy({k: v for k, v in self.apps[app_id].items() if k != "stopped"})

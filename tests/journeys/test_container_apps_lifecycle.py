@@ -96,3 +96,25 @@ def test_the_second_call_is_made_where_the_first_try_ended_between_them(subscrip
     assert subscription.platform.describe(subscription.service).ready is True
     assert [w[0] for w in subscription.world.arm.writes] == ["PATCH", "stop", "PATCH", "start"]
     assert subscription.world.arm.faults == []
+
+
+def test_what_azure_refuses_while_it_is_busy_is_called_when_it_is_not(subscription):
+    """A stopped app's new template takes a while, and until then its start is refused: it is made afterwards, once."""
+    subscription.done(STOP)
+    subscription.world.arm.switch_s = 90
+    started = subscription.done(START)
+    assert started.phase is Phase.RESOLVED, started.ended_why
+    assert [w[0] for w in subscription.world.arm.writes] == ["PATCH", "stop", "PATCH", "start"]
+
+
+def test_a_start_that_fails_is_undone_by_two_calls(subscription):
+    """Its revision crashes: the template of before goes back, and then the app is stopped as it was."""
+    subscription.done(STOP)
+    before = subscription.platform.describe(subscription.service)
+    subscription.world.fate = arm.Fate(up=False, after_s=100)
+    wider = START.with_(max_instances=2)
+    closed = subscription.done(wider)
+    assert closed.phase is Phase.CLOSED, closed.ended_why
+    assert [w[0] for w in subscription.world.arm.writes] == ["PATCH", "stop", "PATCH", "start", "PATCH", "stop"]
+    now = subscription.platform.describe(subscription.service)
+    assert (now.config, now.resumes_with) == (before.config, before.resumes_with)

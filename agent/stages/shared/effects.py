@@ -216,6 +216,16 @@ def note_started(
     return StageOutcome.NOTED
 
 
+def call_again(
+    context: StageContext, incident: Incident, kind: EffectKind, what: str, *, now: datetime
+) -> StageOutcome:
+    """Wake whoever may change services: the same call does what remains of an effect."""
+    effect = incident.require_effect(kind)
+    again = incident.require_execution().with_effect(effect.with_(state=EffectState.INTENDED))
+    save(context, incident.with_(execution=again, due_at=now), what, now=now)
+    return StageOutcome.NOTED
+
+
 def poll_operation(platform: Platform, name: str | None) -> Operation:
     """Return how far a started operation has come; not done and unknown where the platform will not say.
 

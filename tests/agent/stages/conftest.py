@@ -142,6 +142,12 @@ class OneService:
             if operation.name == f"{kind}-1":
                 self.made[key] = Operation(name=operation.name, done=True, ok=ok, says=says)
 
+    def remains(self, kind, what):
+        """Another call of the same order is to be made."""
+        for key, operation in self.made.items():
+            if operation.name == f"{kind}-1":
+                self.made[key] = operation.with_(says=what, remains=what)
+
     def somebody_else(self):
         """Somebody changes the service by hand."""
         self.live = self.live.with_(

@@ -39,3 +39,19 @@ def test_one_that_never_ends_is_measured_after_its_limit(started):
     started.run(watch_operation, as_tick=True)
     verification = started.now().verification
     assert (verification.ready_at, verification.until) == (None, started.clock.now())
+
+
+def test_what_remains_of_it_is_called_again(started):
+    """A platform that needs a second call says so: whoever may change services makes it, until the time is over."""
+    started.platform.remains("apply", "the app is to be started")
+    assert started.run(watch_operation, as_tick=True) is StageOutcome.NOTED
+    assert (started.now().phase, started.now().effect(EffectKind.APPLY).state) == (Phase.APPLYING, EffectState.INTENDED)
+    assert started.now().due_at == started.clock.now()
+
+
+def test_what_remains_when_its_time_is_over_is_not_called(started):
+    """Then it is measured as it is, and undone."""
+    started.platform.remains("apply", "the app is to be started")
+    started.clock.step(3600)
+    assert started.run(watch_operation, as_tick=True) is StageOutcome.MOVED
+    assert "the app is to be started" in started.now().effect(EffectKind.APPLY).message

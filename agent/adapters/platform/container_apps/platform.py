@@ -1,50 +1,44 @@
 """Azure Container Apps as a platform: ARM describes and changes apps, one revision for each approved change."""
 
 from collections.abc import Callable, Mapping
-from typing import Final
 
 from agent.adapters.platform.container_apps.api import ContainerAppsApi
 from agent.adapters.platform.container_apps.app_ref import LONGEST_APP, AppRef, Json, Seen
 from agent.adapters.platform.container_apps.describe import config_of, live_of, stamps_of
-from agent.adapters.platform.container_apps.edit import edited
 from agent.adapters.platform.container_apps.lifecycle import new_app, stop_of, stop_tags
 from agent.adapters.platform.container_apps.measure import Meter
+from agent.adapters.platform.container_apps.patch import change_patch, prior_patch, shift_patch
 from agent.adapters.platform.container_apps.rollout import (
+    Second,
     Work,
     deleting,
     gives_all,
+    later_revision,
     operation_of,
     rollout,
+    second_call,
     shifting,
     stopping,
     work_of,
 )
 from agent.adapters.platform.container_apps.template import (
-    REVISION_TAG,
     bare,
-    merge_patch,
     parsed,
-    stamped,
     tags_with,
     text_of,
     traffic_of,
     version_token,
     was_stopped,
-    weights_of,
 )
-from agent.adapters.platform.traffic import LATEST, parsed_traffic
+from agent.adapters.platform.traffic import parsed_traffic
 from agent.core.change.verification import Measurement
 from agent.core.plan.action import NO_SERVICE, LifecycleOperation, applied
 from agent.core.plan.lifecycle import NOT_THERE, lifecycle_of
-from agent.core.service.serving import Live, Traffic
+from agent.core.service.serving import Live
 from agent.errors import InputRejected, StateConflict
 from agent.ports.control import LeaseEnd
 from agent.ports.model_server import ModelServer
 from agent.ports.platform import NotDeployed, Operation, Order, Restore, seconds_to_send
-
-# Labels of a staged revision; which one it is tells what the traffic followed before.
-LABEL_OF_LATEST: Final = "sre-new"
-LABEL_OF_PINNED: Final = "sre-new-pin"
 
 
 class ContainerAppsPlatform:
@@ -84,7 +78,7 @@ class ContainerAppsPlatform:
         seen = self._seen(order.service)
         self._unchanged(seen, order.etag)
         if operation not in {LifecycleOperation.DELETE, LifecycleOperation.STOP}:
-            self._patch(seen, order)
+            change_patch(seen, order)
 
     def apply(self, order: Order) -> Operation:
         """Start the change, or return what this effect started before."""
@@ -97,45 +91,39 @@ class ContainerAppsPlatform:
         if operation is LifecycleOperation.STOP:
             return self._stop(seen, order)
         found = self._ours(seen, order.effect_key)
-        if found is None:
-            self._unchanged(seen, order.etag)
-            self._free(seen, order.revision)
-            found = self._change(seen, order, self._patch(seen, order))
-        starts = operation is LifecycleOperation.START and seen.is_stopped
-        return self._started(seen, order, found) if starts else found
+        if found is not None:
+            return self._finished(seen, order, found)
+        self._unchanged(seen, order.etag)
+        self._free(seen, order.revision)
+        second = Second.START if seen.is_stopped else None
+        return self._change(seen, order, change_patch(seen, order), second)
 
     def restore(self, order: Restore) -> Operation:
         """Start putting a prior template and traffic back, or return what this effect started before."""
         seen = self._seen(order.service)
         if not order.template:
             return self._delete(seen, order)
+        found = self._ours(seen, order.effect_key)
+        if found is not None:
+            return self._finished(seen, order, found)
         stops = was_stopped(order.template)
         if stops and _running(bare(text_of(seen))) == _running(bare(order.template)):
             return self._stop(seen, order)
-        found = self._ours(seen, order.effect_key)
-        if found is None:
-            self._unchanged(seen, order.etag)
-            self._free(seen, order.revision)
-            found = self._change(seen, order, self._prior(seen, order))
-        if stops and not seen.is_stopped:
-            within_s = seconds_to_send(order.lease_end, order.service)
-            self._api.stop(seen.ref, within_s=within_s)
-        elif seen.is_stopped and not stops:
-            return self._started(seen, order, found)
-        return found
+        self._unchanged(seen, order.etag)
+        self._free(seen, order.revision)
+        second = Second.STOP if stops else Second.START if seen.is_stopped else None
+        return self._change(seen, order, prior_patch(seen, order), second)
 
     def shift(self, service: str, *, revision: str, etag: str, effect_key: str, lease_end: LeaseEnd) -> Operation:  # noqa: ARG002 - no revision is made, so none is stamped; the traffic itself tells that it was done
         """Give all traffic to a revision; where the weights before it was staged followed the latest, so again."""
         seen = self._seen(service)
         work = Work(app=service, aim=f"traffic/{revision}")
-        before = traffic_of(seen)
         if gives_all(seen, revision):
             return shifting(work, seen)
         self._unchanged(seen, etag)
-        follows = any(t.tag == LABEL_OF_LATEST for t in before) and revision == seen.ref.ours(seen.newest_ready)
-        traffic = LATEST if follows else (Traffic(revision=revision, percent=100),)
+        patch = shift_patch(seen, revision)
         within_s = seconds_to_send(lease_end, service)
-        path = self._api.update(seen.ref, _traffic_patch(seen, traffic), within_s=within_s)
+        path = self._api.update(seen.ref, patch, within_s=within_s)
         return operation_of(work.with_(path=path), None, f"the traffic is being moved to {revision}")
 
     def find(self, service: str, effect_key: str) -> Operation | None:
@@ -192,44 +180,17 @@ class ContainerAppsPlatform:
         """Return the server of an app that never scales to zero."""
         return self._meter.server(self._seen(service))
 
-    def _patch(self, seen: Seen, order: Order) -> Json:
-        """Return the merge patch of a change; arrays are sent whole, and everything unnamed stays."""
-        template, profile = edited(seen, order.actions)
-        made = stamped(
-            template, seen.ref, revision=order.revision, effect_key=order.effect_key, incident=order.incident
-        )
-        properties: Json = {"template": merge_patch(seen.template, made)}
-        if profile != seen.properties.get("workloadProfileName"):
-            properties["workloadProfileName"] = profile
-        if order.staged:
-            return _with_traffic(properties, seen, _staged(seen, order.revision))
-        pinned = next((t.revision for t in traffic_of(seen) if t.revision and t.percent), None)
-        if pinned and lifecycle_of(order.actions) is not LifecycleOperation.START:
-            raise InputRejected(
-                f"{order.service!r} was not changed",
-                why=f"its traffic, or a share of it, is pinned to {pinned!r}, so a new revision would not serve alone",
-                hint="let all of the traffic follow the latest revision first",
-            )
-        return {"properties": properties}
+    def _change(self, seen: Seen, order: Order | Restore, patch: Json, second: Second | None) -> Operation:
+        """Send a patch once, then start a stopped app. A conflict may be our own earlier call: the stamp decides.
 
-    def _prior(self, seen: Seen, order: Restore) -> Json:
-        """Return the merge patch that puts template, profile and weights of before back."""
-        prior = parsed(order.template)
-        made = stamped(
-            prior["template"], seen.ref, revision=order.revision, effect_key=order.effect_key, incident=order.incident
-        )
-        properties: Json = {"template": merge_patch(seen.template, made)}
-        profile = prior.get("workloadProfileName")
-        if profile != seen.properties.get("workloadProfileName"):
-            properties["workloadProfileName"] = profile
-        traffic = parsed_traffic(order.traffic)
-        return {"properties": properties} if traffic == traffic_of(seen) else _with_traffic(properties, seen, traffic)
-
-    def _change(self, seen: Seen, order: Order | Restore, patch: Json) -> Operation:
-        """Send a patch once. A conflict may be our own earlier call: the stamp decides."""
-        starts = seen.is_stopped and not (isinstance(order, Restore) and was_stopped(order.template))
-        tags = tags_with(seen, {REVISION_TAG: order.revision} if starts else {})
-        patch = patch | ({"tags": tags} if starts or None in tags.values() else {})
+        Args:
+            seen: The app.
+            order: Whose effect it is.
+            patch: What to send.
+            second: What is to follow it. A stop waits for the end of the patch, as Azure would refuse it before.
+        """
+        tags = tags_with(seen, {second.tag: order.revision} if second else {})
+        patch = patch | ({"tags": tags} if second or None in tags.values() else {})
         within_s = seconds_to_send(order.lease_end, order.service)
         try:
             path = self._api.update(seen.ref, patch, within_s=within_s)
@@ -238,14 +199,31 @@ class ContainerAppsPlatform:
             if found is None:
                 raise
             return found
-        work = Work(app=order.service, aim=f"revisions/{order.revision}", path=path)
-        return operation_of(work, None, f"{order.revision} is starting", seen.ref.native(order.revision))
+        work = Work(app=order.service, aim=f"revisions/{order.revision}", path="" if second else path)
+        made = operation_of(work, None, f"{order.revision} is starting", seen.ref.native(order.revision))
+        return self._switched(seen, order, made, second) if second is Second.START else made
 
-    def _started(self, seen: Seen, order: Order | Restore, found: Operation) -> Operation:
-        """Start a stopped app whose template is in place."""
+    def _finished(self, seen: Seen, order: Order | Restore, found: Operation) -> Operation:
+        """Do what remains of an effect whose first half was found, if anything.
+
+        Raises:
+            StateConflict: Somebody else's revision is the newest by now.
+        """
+        second = second_call(seen, order.revision)
+        if second is None:
+            return found
+        follows = later_revision(seen, order.revision)
+        if follows:
+            what = f"{order.service!r} was not {'started' if second is Second.START else 'stopped'}"
+            raise StateConflict(what, why=follows, hint="look at the app and plan again")
+        return self._switched(seen, order, found, second) if found.remains else found
+
+    def _switched(self, seen: Seen, order: Order | Restore, found: Operation, second: Second) -> Operation:
+        """Start or stop an app whose template is in place."""
+        call = self._api.start if second is Second.START else self._api.stop
         within_s = seconds_to_send(order.lease_end, order.service)
-        self._api.start(seen.ref, within_s=within_s)
-        return found.with_(remains="")
+        path = call(seen.ref, within_s=within_s)
+        return found.with_(name=work_of(found.name).with_(path=path).name, remains="")
 
     def _stop(self, seen: Seen, order: Order | Restore) -> Operation:
         """Stop an app in two calls: first its stamp, which changes nothing that runs, then the stop itself."""
@@ -357,33 +335,3 @@ class ContainerAppsPlatform:
 def _running(text: str) -> Json:
     """A template's bare text without whether the app is stopped."""
     return {k: v for k, v in parsed(text).items() if k != "stopped"}
-
-
-def _with_traffic(properties: Json, seen: Seen, traffic: tuple[Traffic, ...]) -> Json:
-    return {"properties": properties | _traffic_patch(seen, traffic)["properties"]}
-
-
-def _traffic_patch(seen: Seen, traffic: tuple[Traffic, ...]) -> Json:
-    return {"properties": {"configuration": {"ingress": {"traffic": weights_of(seen.ref, traffic)}}}}
-
-
-def _staged(seen: Seen, revision: str) -> tuple[Traffic, ...]:
-    """Return the traffic as it is, with the latest pinned to what serves now, and a label at 0 for the new revision."""
-    if not seen.is_multiple:
-        raise InputRejected(
-            f"{revision!r} was not staged",
-            why="the app is in Single revision mode, in which the newest revision gets all traffic",
-            hint="az containerapp revision set-mode --mode multiple, or change the app in place",
-        )
-    serving = seen.ref.ours(seen.newest_ready)
-    if not serving:
-        raise InputRejected(
-            f"{revision!r} was not staged", why="no revision serves now", hint="change the app in place"
-        )
-    before = traffic_of(seen)
-    kept = tuple(t.with_(revision=t.revision or serving) for t in before)
-    label = LABEL_OF_LATEST if before == LATEST else LABEL_OF_PINNED
-    return (
-        *(t for t in kept if t.tag not in {LABEL_OF_LATEST, LABEL_OF_PINNED}),
-        Traffic(revision=revision, tag=label),
-    )

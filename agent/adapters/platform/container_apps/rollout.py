@@ -1,17 +1,30 @@
 """How far a change of a container app is: ARM's word for the operation, held against the revision it speaks of."""
 
+from enum import StrEnum
 from typing import Final
 
 from agent.adapters.platform.container_apps.api import Asynchronous
 from agent.adapters.platform.container_apps.app_ref import Seen
 from agent.adapters.platform.container_apps.describe import state_of
-from agent.adapters.platform.container_apps.template import REVISION_TAG, traffic_of
+from agent.adapters.platform.container_apps.template import REVISION_TAG, STOP_TAG, traffic_of
 from agent.core.value import Value
 from agent.errors import InputRejected
 from agent.ports.platform import Operation
 
 _AIMS: Final = frozenset({"revisions", "traffic", "scaling", "deletion"})
 _FAILED: Final = frozenset({"Failed", "Canceled", "Cancelled"})
+
+
+class Second(StrEnum):
+    """The call that is to follow the one that makes a revision: each with the tag that names it."""
+
+    START = "start"
+    STOP = "stop"
+
+    @property
+    def tag(self) -> str:
+        """The tag of the app that holds the revision's name."""
+        return REVISION_TAG if self is Second.START else STOP_TAG
 
 
 class Work(Value):
@@ -67,9 +80,11 @@ def rollout(work: Work, seen: Seen, arm: Asynchronous | None) -> Operation:
     """
     native = seen.ref.native(work.revision)
     revision = seen.revision(native)
-    if seen.is_stopped and (seen.body.get("tags") or {}).get(REVISION_TAG) == work.revision:
-        says = "the app is to be started"
-        return operation_of(work, None, says, native).with_(remains=says)
+    second = second_call(seen, work.revision)
+    if second is not None:
+        return _switching(work, seen, arm, second)
+    if seen.is_stopped and seen.newest == native and STOP_TAG in (seen.body.get("tags") or {}):
+        return operation_of(work, True, f"{seen.ref.name} is stopped", native)
     if revision is None:
         return _not_made(work, seen, arm)
     up, says = (True, "") if seen.is_stopped else state_of(revision)
@@ -79,6 +94,38 @@ def rollout(work: Work, seen: Seen, arm: Asynchronous | None) -> Operation:
     if up is None and arm is not None and arm.state in _FAILED:
         return operation_of(work, False, arm.error or says, native)
     return operation_of(work, up, f"{work.revision} is starting: {says}" if up is None else says, native)
+
+
+def second_call(seen: Seen, revision: str) -> Second | None:
+    """Return what is to follow a revision of ours and has not come about: a start or a stop of the app."""
+    tags = seen.body.get("tags") or {}
+    second = Second.START if seen.is_stopped else Second.STOP
+    return second if tags.get(second.tag) == revision else None
+
+
+def later_revision(seen: Seen, revision: str) -> str:
+    """Return why a revision of ours is the newest no more; nothing where it is."""
+    return "" if seen.newest == seen.ref.native(revision) else f"{seen.newest} followed {revision}"
+
+
+def _switching(work: Work, seen: Seen, arm: Asynchronous | None, second: Second) -> Operation:
+    """Return how far the call is that follows a revision; it remains to be made where nothing tells that it was.
+
+    The path is that of the call itself: where there is one, Azure accepted it.
+    """
+    native, does = seen.ref.native(work.revision), "started" if second is Second.START else "stopped again"
+    if arm is not None and arm.state in _FAILED:
+        return operation_of(work, False, arm.error or f"the app was not {does}", native)
+    follows = later_revision(seen, work.revision)
+    if follows and not work.path:
+        return operation_of(work, False, f"the app was not {does}: {follows}", native)
+    if seen.in_progress or (arm is not None and arm.state != "Succeeded"):
+        return operation_of(work, None, f"the app is being {does}", native)
+    if work.path:
+        says = f"the app was {does}; somebody {'stopped' if second is Second.START else 'started'} it since"
+        return operation_of(work, False if arm is not None else None, says, native).with_(done=True)
+    says = f"the app is to be {does}"
+    return operation_of(work, None, says, native).with_(remains=says)
 
 
 def _waits(seen: Seen, native: str) -> str:
@@ -93,10 +140,10 @@ def shifting(work: Work, seen: Seen, arm: Asynchronous | None = None) -> Operati
     """Return how far a shift of traffic is."""
     if arm is not None and arm.state in _FAILED:
         return operation_of(work, False, arm.error or "Azure did not move the traffic")
+    if seen.in_progress or (arm is not None and arm.state != "Succeeded"):
+        return operation_of(work, None, f"the traffic is being moved to {work.revision}")
     if not gives_all(seen, work.revision):
         return operation_of(work, False, f"the traffic does not go to {work.revision}")
-    if seen.in_progress:
-        return operation_of(work, None, f"the traffic is being moved to {work.revision}")
     return operation_of(work, True, f"all traffic goes to {work.revision}")
 
 

@@ -13,8 +13,11 @@ from agent.errors import InputRejected
 
 INCIDENT_LABEL = next(label for label in STAMP_LABELS if label != EFFECT_LABEL)
 REVISION_TAG = "sre-agent-revision"
-TAGS = frozenset({*STAMP_LABELS, REVISION_TAG})
-"""The stamp of a stop, which makes no revision: tags of the app."""
+STOP_TAG = "sre-agent-stop"
+"""Names the revision of ours after which the app is to be stopped, as ``REVISION_TAG`` alone names the one after which
+it is to be started; ARM does neither in the call that makes a revision."""
+TAGS = frozenset({*STAMP_LABELS, REVISION_TAG, STOP_TAG})
+"""Tags of the app that are ours; the stamp of a stop, which makes no revision, is three of them."""
 
 EFFECT_ENV, INCIDENT_ENV = "SRE_AGENT_EFFECT", "SRE_AGENT_INCIDENT"
 STAMP_ENV = frozenset({EFFECT_ENV, INCIDENT_ENV})

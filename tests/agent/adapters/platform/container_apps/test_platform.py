@@ -8,7 +8,7 @@ import pytest
 from agent.adapters.platform.container_apps.api import ContainerAppsApi
 from agent.adapters.platform.container_apps.rollout import work_of
 from agent.core.change.verification import Check
-from agent.core.plan.action import Lifecycle, LifecycleOperation, SetFlag, SetScaling
+from agent.core.plan.action import Lifecycle, LifecycleOperation, Restart, SetFlag, SetScaling
 from agent.core.plan.lifecycle import NOT_THERE
 from agent.core.service.serving import Probe, ServingConfig, Traffic
 from agent.core.value import canonical
@@ -53,6 +53,18 @@ def order(platform, *actions, key="11111111", **more):
     return Order(
         service="gemma", incident="inc-1", effect_key=key, revision=f"gemma-sre-{key[:8]}", etag=etag,
         actions=actions or (SHORTER,), lease_end=HELD, **more,
+    )  # fmt: skip
+
+
+def traffic_of(live):
+    return canonical([t.model_dump(mode="json") for t in live.traffic]).decode()
+
+
+def restore_of(platform, before):
+    """The undo that puts ``before`` back."""
+    return Restore(
+        service="gemma", incident="inc-1", effect_key="33333333", revision="gemma-sre-33333333",
+        etag=platform.describe("gemma").etag, template=before.template, traffic=traffic_of(before), lease_end=HELD,
     )  # fmt: skip
 
 
@@ -136,6 +148,119 @@ def test_a_start_that_ended_between_its_calls_goes_on_with_the_second(make):
     assert "sre-agent-effect" not in world.arm.app("gemma")["tags"]
 
 
+def stopped(world):
+    """The adapter of an app that this agent stopped."""
+    platform = world.open()
+    platform.apply(order(platform, STOP))
+    return platform
+
+
+def test_a_start_that_was_accepted_is_waited_for_and_not_asked_for_again(make):
+    """Azure takes its time: until then the app is still called stopped."""
+    world = make()
+    platform = stopped(world)
+    start = order(platform, START, key="22222222")
+    world.arm.switch_s = 120
+    with pytest.raises(DependencyFailed, match="in progress"):
+        platform.apply(start)
+    assert platform.find("gemma", start.effect_key).remains == ""
+    world.watch.go(120)
+    assert platform.find("gemma", start.effect_key).remains == "the app is to be started"
+    started = platform.apply(start)
+    again = (world.open().operation(started.name), platform.find("gemma", start.effect_key), platform.apply(start))
+    assert [(o.done, o.ok, o.remains) for o in again] == [(False, None, "")] * 3
+    world.watch.go(800)
+    assert world.open().operation(started.name).ok is True
+    assert [w[0] for w in world.arm.writes] == ["PATCH", "stop", "PATCH", "start"]
+
+
+def test_an_app_that_a_person_stopped_after_our_start_stays_stopped(make):
+    """Our start was made; that it is stopped now is somebody's will, and nothing of ours remains."""
+    world = make()
+    platform = stopped(world)
+    started = platform.apply(order(platform, START, key="22222222"))
+    world.watch.go(800)
+    world.arm.switch("gemma", stopped=True)
+    found = world.open().operation(started.name)
+    assert (found.done, found.ok, found.remains) == (True, False, "")
+    assert "somebody stopped it" in found.says
+    world.arm.expired = True
+    found = world.open().operation(started.name)
+    assert (found.done, found.ok, found.remains) == (True, None, "")
+
+
+def test_the_second_half_of_a_start_is_not_made_over_somebody_elses_revision(make):
+    """The first half stands with our stamp, and another template since: starting the app would start that."""
+    world = make()
+    platform = stopped(world)
+    start = order(platform, START, key="22222222")
+    world.arm.faults.append(arm.Fault("POST", "/start", status=503, code="ServiceUnavailable"))
+    with pytest.raises(DependencyFailed):
+        platform.apply(start)
+    assert platform.find("gemma", start.effect_key).remains
+    world.arm.edit("gemma", {"properties": {"template": {"terminationGracePeriodSeconds": 60}}})
+    with pytest.raises(StateConflict, match="gemma--by-hand"):
+        platform.apply(start)
+    found = platform.find("gemma", start.effect_key)
+    assert (found.done, found.ok, found.remains) == (True, False, "")
+    assert [w[0] for w in world.arm.writes] == ["PATCH", "stop", "PATCH"]
+
+
+def test_the_undo_of_a_start_puts_the_template_back_and_then_stops_it(make):
+    """Azure refuses a stop while it still puts the template in place: the same call stops it when that has ended."""
+    world = make()
+    platform = stopped(world)
+    before = platform.describe("gemma")
+    wider = Lifecycle(operation=LifecycleOperation.START, min_instances=1, max_instances=2)
+    platform.apply(order(platform, wider, key="22222222"))
+    world.watch.go(400)
+    undo = restore_of(platform, before)
+    first = platform.restore(undo)
+    assert (first.done, first.remains) == (False, "")
+    assert platform.find("gemma", undo.effect_key).remains == ""
+    world.watch.go(400)
+    assert world.open().operation(first.name).remains == "the app is to be stopped again"
+    world.arm.switch_s = 60
+    stopping = platform.restore(undo)
+    assert (world.open().operation(stopping.name).ok, platform.find("gemma", undo.effect_key).remains) == (None, "")
+    world.watch.go(400)
+    assert world.open().operation(stopping.name).ok is True
+    assert platform.restored("gemma", template=before.template, traffic=traffic_of(before))
+    assert [w[0] for w in world.arm.writes] == ["PATCH", "stop", "PATCH", "start", "PATCH", "stop"]
+    assert platform.find("gemma", undo.effect_key).ok is True
+
+
+def test_the_second_half_of_an_undo_is_not_made_over_somebody_elses_revision(make):
+    """They changed the app while our undo waited for its stop: it goes on running."""
+    world = make()
+    platform = stopped(world)
+    before = platform.describe("gemma")
+    wider = Lifecycle(operation=LifecycleOperation.START, min_instances=1, max_instances=2)
+    platform.apply(order(platform, wider, key="22222222"))
+    world.watch.go(400)
+    undo = restore_of(platform, before)
+    platform.restore(undo)
+    world.watch.go(400)
+    world.arm.edit("gemma", {"properties": {"template": {"terminationGracePeriodSeconds": 60}}})
+    with pytest.raises(StateConflict, match="gemma--by-hand"):
+        platform.restore(undo)
+    assert world.arm.app("gemma")["properties"]["runningStatus"] == "Running"
+
+
+@pytest.mark.parametrize(
+    "action", [SHORTER, Restart(), SetScaling(min_instances=1, max_instances=2)], ids=lambda a: a.kind
+)
+def test_a_stopped_app_is_started_before_it_is_changed(make, action):
+    """Its new revision would come up at its next start, so nothing could tell how the change ends."""
+    world = make()
+    platform = stopped(world)
+    for carry_out in (platform.validate, platform.apply):
+        with pytest.raises(InputRejected, match="is stopped") as refused:
+            carry_out(order(platform, action, key="22222222"))
+        assert "sre-agent change gemma --start" in refused.value.hint
+    assert [w[0] for w in world.arm.writes] == ["PATCH", "stop"]
+
+
 def test_an_operation_under_way_is_waited_for_and_is_no_conflict(make):
     """Azure changes one thing of an app at a time: the next try finds the end of it."""
     world = make()
@@ -196,6 +321,7 @@ def test_a_restore_puts_another_workload_profile_back(make):
     world = make()
     platform = world.open()
     before = platform.describe("gemma")
+    traffic = traffic_of(before)
     move = {"kind": "set_accelerator", "accelerator": "nvidia-t4", "cpu": 8, "memory_mib": 57344}
     platform.apply(
         Order.model_validate(order(platform).model_dump(exclude={"lease_end"}) | {"actions": [move]}).with_(
@@ -204,13 +330,7 @@ def test_a_restore_puts_another_workload_profile_back(make):
     )
     world.watch.go(400)
     assert world.arm.app("gemma")["properties"]["workloadProfileName"] == "small"
-    traffic = canonical([t.model_dump(mode="json") for t in before.traffic]).decode()
-    platform.restore(
-        Restore(
-            service="gemma", incident="inc-1", effect_key="33333333", revision="gemma-sre-33333333",
-            etag=platform.describe("gemma").etag, template=before.template, traffic=traffic, lease_end=HELD,
-        )
-    )  # fmt: skip
+    platform.restore(restore_of(platform, before))
     world.watch.go(400)
     assert platform.restored("gemma", template=before.template, traffic=traffic)
     assert platform.describe("gemma").config == before.config

@@ -86,6 +86,9 @@ def test_a_stop_and_a_shift_end_with_what_is_seen():
     assert stopping(stop, seen(UP), Asynchronous(state="Failed", error="no")).says == "no"
     assert "somebody started it" in stopping(stop, seen(UP)).says
     assert shifting(shift, seen(UP)).ok is True
+    under_way = seen(UP, ready="gemma--0000001", provisioningState="InProgress")
+    assert shifting(shift, under_way).ok is None
+    assert shifting(shift, seen(UP, ready="gemma--0000001"), Asynchronous(state="InProgress")).ok is None
     assert shifting(shift, seen(UP, ready="gemma--0000001")).ok is False
     assert shifting(shift, seen(UP), Asynchronous(state="Failed", error="no")).says == "no"
 
