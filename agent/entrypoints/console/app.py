@@ -14,8 +14,10 @@ from agent.entrypoints.console import answer_result, forms, guard
 from agent.entrypoints.console.answer_result import Result
 from agent.entrypoints.console.answer_routes import add_answers
 from agent.entrypoints.console.change_routes import AskChange, Withdraw, add_services, add_withdrawal
+from agent.entrypoints.console.control_access import ControlAccess, ControlHere
 from agent.entrypoints.console.identity import AnyReader, IapPerson, Identity, LocalOperator, Person
 from agent.entrypoints.console.page_context import Decide, NameOf, PageContext, answer_page, who_asks
+from agent.entrypoints.console.pages.kill_switch import add_kill_switch
 from agent.entrypoints.console.policy_routes import add_policy
 from agent.entrypoints.console.read_routes import add_pages
 from agent.entrypoints.console.render import STYLE, STYLE_PATH, make_pages
@@ -45,6 +47,7 @@ def make_app(
     name_of: NameOf | None = None,
     ask: AskChange | None = None,
     withdraw: Withdraw | None = None,
+    control: ControlAccess | None = None,
 ) -> Flask:
     """Return the console.
 
@@ -62,6 +65,7 @@ def make_app(
         name_of: Says whom a token of the cluster belongs to; None where no cluster can be asked.
         ask: Records a change request; None runs the stage here, like ``decide``.
         withdraw: Takes a change request back; None runs the stage here, like ``decide``.
+        control: Reads and turns what stands in the control database; None does it here.
 
     Raises:
         SettingsRejected: A cloud store without IAP, which would show and decide for everybody; behind IAP no public
@@ -83,6 +87,7 @@ def make_app(
         form_key=form_key or _form_key(world, settings),
         pages=make_pages(),
         queue_age_s=queue_age_s or (lambda: None),
+        control=control or ControlHere(world),
         wait_factor=wait_factor,
         name_of=None if asked_by.local else name_of,
     )
@@ -94,6 +99,7 @@ def make_app(
     add_pages(app, console)
     add_service_list(app, console)
     add_policy(app, console)
+    add_kill_switch(app, console)
     add_answers(app, console)
     ask = ask or (lambda asked: request_change(world, asked).id)
     add_services(app, console, ask, lambda asked: preview_change(world, asked))

@@ -15,7 +15,7 @@ from agent.core.plan.action import Action
 from agent.core.planning.requested import NothingToChange
 from agent.core.service.services import Service
 from agent.core.service.serving import Live
-from agent.entrypoints.console import answer_result, forms
+from agent.entrypoints.console import answer_result
 from agent.entrypoints.console.answer_result import Result
 from agent.entrypoints.console.change_form import (
     ChangeForm,
@@ -31,6 +31,7 @@ from agent.entrypoints.console.change_form import (
 from agent.entrypoints.console.identity import Person
 from agent.entrypoints.console.incident_page import WITHDRAWAL
 from agent.entrypoints.console.page_context import PageContext, answer_page, load_or_none, page, viewer_of, who_asks
+from agent.entrypoints.console.posted_form import form_refusal, form_token, refused
 from agent.entrypoints.console.read_routes import row_of
 from agent.entrypoints.console.service_routes import service_view
 from agent.errors import DependencyFailed, SreError
@@ -39,7 +40,6 @@ from agent.ports.stage_context import Owner
 from agent.ports.store import Query
 from agent.presentation.drift_text import drift_line
 from agent.presentation.plan_title import plan_title
-from agent.presentation.standing import Tone
 from agent.stages.preview_change import ChangePreview
 from agent.stages.request_change import ChangeAsked, may_not_ask
 
@@ -76,9 +76,11 @@ def add_services(app: Flask, console: PageContext, ask: AskChange, preview: Prev
         watched = console.world.rules.services.watched(name)
         if watched is None:
             return answer_page(console, person, answer_result.missing("service"))
-        foreign = _form_refusal(console, person, FORM, name)
+        foreign = form_refusal(console, person, FORM, name)
         if foreign:
-            return answer_page(console, person, _refused(foreign, "Open the page of the service again and ask there."))
+            return answer_page(
+                console, person, refused(foreign, "Open the page of the service again and ask there.", words=NOT_ASKED)
+            )
         return _answered(console, person, watched, ask, preview)
 
 
@@ -144,10 +146,10 @@ def add_withdrawal(app: Flask, console: PageContext, withdraw: Withdraw) -> None
         found = load_or_none(console, request_id)
         if found is None or found.request is None:
             return answer_page(console, person, answer_result.missing("request"))
-        foreign = _form_refusal(console, person, WITHDRAWAL, request_id)
+        foreign = form_refusal(console, person, WITHDRAWAL, request_id)
         if foreign:
             hint = "Open the page of the request again and withdraw it there."
-            return answer_page(console, person, _refused(foreign, hint, words=NOT_WITHDRAWN))
+            return answer_page(console, person, refused(foreign, hint, words=NOT_WITHDRAWN))
         try:
             withdraw(request_id, person, request.form.get("why", "").strip()[:WHY_CHARS])
         except SreError as error:
@@ -161,7 +163,7 @@ def change_form(console: PageContext, person: Person, service: Service, live: Li
     viewer = viewer_of(console, person)
     return ChangeForm(
         service=service.name,
-        token=_token(console, viewer.cookie, FORM, service.name, person),
+        token=form_token(console, viewer.cookie, FORM, service.name, person),
         objection=may_not_ask(console.world, who=person.name, channel=person.channel, verified=person.verified),
         flags=tuple(sorted(policy.flags)),
         env=tuple(sorted(policy.env)),
@@ -179,21 +181,6 @@ def _previews(console: PageContext, service: Service) -> bool:
 
 def _live(console: PageContext, service: Service) -> Live | None:
     return service_view(console.world, service).live
-
-
-def _token(console: PageContext, cookie: str, form: str, about: str, person: Person) -> str:
-    return forms.token(console.form_key, cookie=cookie, plan=form, plan_digest=about, who=person.name)
-
-
-def _form_refusal(console: PageContext, person: Person, form: str, about: str) -> str:
-    """Return why this post is not our own form for this service or request, person and browser, or nothing."""
-    foreign = forms.foreign_post(request.headers, console.origin)
-    if foreign:
-        return foreign
-    cookie = request.cookies.get(forms.COOKIE, "")
-    if not cookie or not forms.same(request.form.get("token", ""), _token(console, cookie, form, about, person)):
-        return "the page was made for another browser, person or form, or is too old"
-    return ""
 
 
 def _shape_of(console: PageContext, service: Service) -> ShapeOf:
@@ -231,19 +218,7 @@ def _status(error: SreError) -> int:
     return HTTPStatus.OK if isinstance(error, NothingToChange) else answer_result.status_of(error)
 
 
-def _refused(why: str, hint: str, *, status: int = 403, words: tuple[str, str] = NOT_ASKED) -> Result:
-    label, title = words
-    return Result(
-        status=status,
-        label=label,
-        title=title,
-        says=f"{why[:1].upper()}{why[1:].rstrip('.')}. Nothing was stored or changed.",
-        hint=hint,
-        tone=Tone.BAD,
-    )
-
-
 def _failed(error: SreError, *, words: tuple[str, str] = NOT_ASKED) -> Result:
     if isinstance(error, DependencyFailed):
         return answer_result.not_recorded(error)
-    return _refused(error.why, f"{error.hint[:1].upper()}{error.hint[1:]}.", status=_status(error), words=words)
+    return refused(error.why, f"{error.hint[:1].upper()}{error.hint[1:]}.", status=_status(error), words=words)

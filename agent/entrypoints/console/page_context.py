@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
+from urllib.parse import urlencode
 
 from flask import Response, g, request
 from jinja2 import Environment
@@ -13,6 +14,7 @@ from agent.core.incident.incident import Incident
 from agent.core.plan.plan import Plan
 from agent.entrypoints.console import forms, guard
 from agent.entrypoints.console.answer_result import Result
+from agent.entrypoints.console.control_access import ControlAccess
 from agent.entrypoints.console.identity import AnyReader, Identity, Person
 from agent.entrypoints.console.incident_page import Viewer, is_asked
 from agent.entrypoints.console.render import render
@@ -22,7 +24,6 @@ from agent.ports.stage_context import StageContext
 from agent.presentation.measured import COMPUTED
 from agent.settings import Settings
 from agent.stages.plan_to_decision import DecisionRequest
-from agent.stages.shared.kill_switch import kill_switch_message
 
 Decide = Callable[[DecisionRequest], object]
 """Records an answer; what it returns is not looked at, the store is."""
@@ -31,6 +32,14 @@ NameOf = Callable[[str], Person]
 """Returns whom a token that was typed into the form belongs to; raises InputRejected or DependencyFailed."""
 
 REFRESH_S = 5
+
+PAGES: Final = (
+    ("", "Incidents"),
+    ("services", "Services"),
+    ("policy", "Policy"),
+    ("kill-switch", "Kill switch"),
+)
+"""The places that every page leads to: path and name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +53,7 @@ class PageContext:
     form_key: bytes
     pages: Environment
     queue_age_s: Callable[[], float | None]
+    control: ControlAccess
     wait_factor: float = 1.0
     name_of: NameOf | None = None
 
@@ -119,9 +129,13 @@ def page(
         root=request.script_root,
         person=person,
         now=now,
+        nav=PAGES,
+        here=_here(),
+        stopped=console.control.message(),
         banners=_banners(console.world, console.settings, max(console.wait_factor, console.settings.compression)),
         refresh_s=REFRESH_S if moving and not still else 0,
         still=still and moving,
+        refresh_links=(_same_page(still="1"), _same_page()),
         **context,
     )
     response = Response(html, content_type="text/html; charset=utf-8")
@@ -140,8 +154,17 @@ def _banners(world: StageContext, settings: Settings, factor: float) -> tuple[st
         said.append(f"Rehearsal: a simulated platform replays recorded outcomes{faster}. No real service is changed.")
     if rehearsal and settings.rehearse_by_fit:
         said.append(f"Outcomes that were not recorded are computed, and labelled: {COMPUTED}.")
-    stopped = kill_switch_message(world)
-    if stopped:
-        said.append(f"{stopped[:1].upper()}{stopped[1:]}. No change is made while it is on, whatever is approved.")
     off = clock_note(world.clock)
     return (*said, off) if off else tuple(said)
+
+
+def _here() -> str:
+    """Return the path of the place that the page at hand belongs to."""
+    first = request.path.strip("/").partition("/")[0]
+    return "" if first in {"incidents", "plans"} else first
+
+
+def _same_page(**more: str) -> str:
+    """Return the query of the page at hand, with auto-refresh paused or not."""
+    kept = [(name, value) for name, value in request.args.items(multi=True) if name != "still"]
+    return "?" + urlencode([*kept, *more.items()])

@@ -102,3 +102,21 @@ def _only_replayed(incident: Incident, plan: Plan) -> str:
     if incident.may_change or plan.by_person:
         return ""
     return "This is a replay for analysis: it changes nothing. Start it with --live to be able to apply its plan."
+
+
+NOT_PROVEN = (
+    "this console is not on your machine alone, and that you can open it does not prove who you are; "
+    "use the command line with a token"
+)
+
+
+def may_not_operate(world: StageContext, person: Person) -> str:
+    """Return why this person may not turn the kill switch nor deliver a dead letter again, or nothing.
+
+    The operator of this machine may; a verified person must stand among the approvers of the policy.
+    """
+    if not person.verified:
+        return "" if world.local and person.name else NOT_PROVEN
+    policy = world.rules.policy
+    named = policy.approver(person.channel, person.name) is not None
+    return "" if named else policy.bars(person.channel, person.name, "")

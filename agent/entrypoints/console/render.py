@@ -21,7 +21,9 @@ from agent.presentation.plan_title import as_sentence
 from agent.presentation.proof_text import PROOFS, proof_lines
 from agent.presentation.standing import ROLLOUTS, SOURCES, class_words, label_of, moment, tone_of
 
-STYLE = files("agent.entrypoints.console").joinpath("static/console.css").read_text(encoding="utf-8")
+_SHEETS = ("console.css", "pages.css")
+_STATIC = files("agent.entrypoints.console").joinpath("static")
+STYLE = "".join(_STATIC.joinpath(name).read_text(encoding="utf-8") for name in _SHEETS)
 STYLE_PATH = f"/style-{hashlib.sha256(STYLE.encode()).hexdigest()[:12]}.css"
 TEXT_LIMIT = 4000
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._@+-]{1,320}")

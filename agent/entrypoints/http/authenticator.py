@@ -17,6 +17,9 @@ TOKEN_HEADER = "X-Sre-Id-Token"  # noqa: S105 - a header's name
 """A header of our own: Cloud Run may take the signature off a token in ``Authorization`` that it has checked itself,
 and a token without its signature proves nothing to us."""
 
+ASSERTION_HEADER = "X-Sre-Assertion"
+"""In it the console hands on, where it only asks, what Identity-Aware Proxy signed for its visitor."""
+
 SHARED_FRESH_S = 600
 """Maximum age in seconds of a token that other services accept too; gcloud makes a new one at every call."""
 

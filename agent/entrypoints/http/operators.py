@@ -18,7 +18,7 @@ from agent.core.plan.plan import DIGEST_GIVEN
 from agent.core.value import Value
 from agent.entrypoints.http import change_requests
 from agent.entrypoints.http.application import Door, RawResponse
-from agent.entrypoints.http.authenticator import Authenticator
+from agent.entrypoints.http.authenticator import ASSERTION_HEADER, Authenticator
 from agent.entrypoints.http.decide_service import DecideService, until
 from agent.entrypoints.http.operator_request import (
     HINT,
@@ -68,10 +68,11 @@ class Body(Value):
 
 
 class Turn(Value):
-    """How the kill switch is to stand."""
+    """How the kill switch is to stand; ``assertion`` as for an answer."""
 
     on: bool = Field(strict=True)
     why: str = Field(default="", max_length=1000)
+    assertion: str | None = Field(default=None, max_length=8192)
 
 
 class _Asked(Value):
@@ -100,7 +101,8 @@ def operators(service: DecideService) -> Door:
     """Return the door of people who prove who they are by a token: decide, turn the kill switch, and look.
 
     200 done, 400 not understood, 401 not authenticated, 403 refused, 404 nothing there, 409 replayed or too late,
-    503 not recorded. Refusals say ``what``, ``why`` and ``hint``. Whoever looks must be an approver.
+    503 not recorded. Refusals say ``what``, ``why`` and ``hint``. Whoever looks must be an approver; how the kill
+    switch stands is shown to every visitor of the console, whose assertion stands in ``X-Sre-Assertion``.
     """
     authenticator = service.authenticator
 
@@ -108,9 +110,16 @@ def operators(service: DecideService) -> Door:
         if authenticator is None:
             return
 
-        def look(read: Callable[[], Any]) -> Response:
+        def look(read: Callable[[], Any], *, visitors: bool = False) -> Response:
             def work() -> RawResponse:
-                require_approver(service, authenticator.operator(dict(request.headers)))
+                assertion = request.headers.get(ASSERTION_HEADER)
+                known = (
+                    authenticator.operator(dict(request.headers))
+                    if assertion is None
+                    else authenticator.visitor(assertion)
+                )
+                if assertion is None or not visitors:
+                    require_approver(service, known)
                 return json_response(service.readers.within(service.read_s, read, what="nothing was read"))
 
             return answered(work)
@@ -141,12 +150,12 @@ def _add_decisions(web: Flask, service: DecideService, authenticator: Authentica
         return answered(lambda: _turn(dict(request.headers), request.get_data(), service, authenticator))
 
 
-def _add_lists(web: Flask, service: DecideService, look: Callable[[Callable[[], Any]], Response]) -> None:
+def _add_lists(web: Flask, service: DecideService, look: Callable[..., Response]) -> None:
     context = service.world
 
     @web.get("/kill-switch")
     def kill_switch() -> Response:
-        return look(lambda: read_kill_switch(context.control_store()).model_dump(mode="json"))
+        return look(lambda: read_kill_switch(context.control_store()).model_dump(mode="json"), visitors=True)
 
     @web.get("/databases")
     def databases() -> Response:
@@ -238,7 +247,7 @@ def _decide(
 
 def _turn(headers: Mapping[str, str], body: bytes, service: DecideService, authenticator: Authenticator) -> RawResponse:
     sent = read_body(Turn, headers, body)
-    principal = authenticator.operator(headers)
+    principal = authenticator.operator(headers) if sent.assertion is None else authenticator.visitor(sent.assertion)
     require_approver(service, principal)
     store, control = service.world.store, service.world.control_store()
 
@@ -248,8 +257,10 @@ def _turn(headers: Mapping[str, str], body: bytes, service: DecideService, authe
         return set_kill_switch(store, control, on=sent.on, by=principal.who, why=why, at=service.clock.now())
 
     def work() -> KillSwitch:
-        # who was given a shared token may send it on; to stop is always safe, so that needs no fresh one
-        return use_token_once(service, principal, "kill-switch", turn) if principal.shared and not sent.on else turn()
+        # a shared token or an assertion may be sent on by whoever was given it; to stop is always safe, so that needs
+        # no fresh one
+        once = (principal.shared or sent.assertion is not None) and not sent.on
+        return use_token_once(service, principal, "kill-switch", turn) if once else turn()
 
     return json_response(service.workers.within(service.answer_s, work).model_dump(mode="json"))
 

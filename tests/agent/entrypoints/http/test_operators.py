@@ -15,7 +15,7 @@ from agent.core.decision.decision import Channel, check_receipt
 from agent.core.decision.policy import Approver, Mode, Policy, Rule
 from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import Phase
-from agent.entrypoints.http.authenticator import TOKEN_HEADER
+from agent.entrypoints.http.authenticator import ASSERTION_HEADER, TOKEN_HEADER
 from agent.entrypoints.http.decide_service import Workers
 from agent.entrypoints.http.operator_request import BODY_LIMIT
 from agent.errors import DependencyFailed
@@ -258,10 +258,39 @@ class TestConsole:
         body = {"plan_digest": desk.plan.digest, "assertion": desk.tokens.assertion(desk.now())}
         assert desk.say(body=body, token="", gate=gate)[0] == 401
 
-    def test_an_assertion_opens_no_other_place(self, desk):
-        body = {"on": True, "assertion": desk.tokens.assertion(desk.now())}
-        assert desk.ask("POST", "/kill-switch", body, token="")[0] == 400
+    def test_an_approvers_assertion_turns_the_kill_switch(self, desk):
+        """On as often as one likes; off once, because whoever was given an assertion can send it on."""
+        assertion = desk.tokens.assertion(desk.now())
+        said = [
+            desk.ask("POST", "/kill-switch", {"on": on, "why": "fire", "assertion": assertion}, token="")[0]
+            for on in (True, True, False, True, False)
+        ]
+        assert said == [200, 200, 200, 200, 409]
+        assert (desk.stage.world.control.kill_switch().on, desk.stage.world.control.kill_switch().by) == (
+            True,
+            "ada@example.com",
+        )
+
+    @pytest.mark.parametrize("who", ["eve@example.com", None], ids=["nobody's approver", "not signed by the proxy"])
+    def test_nobody_elses_assertion_turns_it(self, desk, who):
+        assertion = desk.tokens.assertion(desk.now(), email=who) if who else desk.token()
+        body = {"on": True, "assertion": assertion}
+        assert desk.ask("POST", "/kill-switch", body, token="")[0] in {401, 403}
         assert not desk.stage.world.control.kill_switch().on
+
+    def test_an_assertion_looks_at_the_switch_and_an_approvers_at_the_rest(self, desk):
+        """Every visitor of the console reads on every page whether changes are stopped; the record is for approvers."""
+        ada, eve = (
+            {ASSERTION_HEADER: desk.tokens.assertion(desk.now(), email=who)}
+            for who in ("ada@example.com", "eve@example.com")
+        )
+        looked = [
+            desk.ask("GET", path, token="", headers=who)[0]
+            for path in ("/kill-switch", "/audit", "/databases", "/incidents")
+            for who in (ada, eve)
+        ]
+        assert looked == [200, 200, 200, 403, 200, 403, 200, 403]
+        assert desk.ask("GET", "/kill-switch", token="", headers={ASSERTION_HEADER: desk.token()})[0] == 401
 
 
 class TestKillSwitch:
