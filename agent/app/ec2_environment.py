@@ -100,10 +100,14 @@ def missing_rights(opened: Ec2, service: str) -> tuple[Call, ...]:
     """Return the calls that change an instance and are denied, each asked by a dry run."""
     target, instance = opened.platform.target_of(service)
     found = []
-    for operation in ("create_tags", "start_instances", "stop_instances"):
-        which = "Resources" if operation == "create_tags" else "InstanceIds"
-        what: dict[str, Any] = {which: [instance.id]}
-        what |= {"Tags": [{"Key": EFFECT_TAG, "Value": "rehearsal"}]} if which == "Resources" else {}
+    tag = {"Key": EFFECT_TAG, "Value": "rehearsal"}
+    asked: dict[str, dict[str, Any]] = {
+        "create_tags": {"Resources": [instance.id], "Tags": [tag]},
+        "start_instances": {"InstanceIds": [instance.id]},
+        "stop_instances": {"InstanceIds": [instance.id]},
+        "modify_instance_attribute": {"InstanceId": instance.id, "InstanceType": {"Value": instance.type}},
+    }
+    for operation, what in asked.items():
         try:
             opened.aws.change(target.region, operation, within_s=READ_S, DryRun=True, **what)
         except PolicyRefused:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from agent.catalogue.load_fit import FitCatalogue
 from agent.catalogue.load_platforms import PlatformCatalogue
-from agent.catalogue.service_price import RENTED_ON, running_shape, usual_size
+from agent.catalogue.service_price import RENTED_ON, move_to, running_shape, typed, usual_size
+from agent.core.plan.action import SetInstanceType
 from agent.core.plan.capacity import ContainerFit, FitOption, Move, StartUp
 from agent.core.plan.plan import FitSummary
 from agent.core.plan.proof import ProofFigure
@@ -31,7 +32,7 @@ from agent.fit.memory.predict import predict
 from agent.fit.model_and_hardware import AcceleratorFacts, ModelFacts, VersionRules
 from agent.fit.needs import Needs
 from agent.fit.report import FitReport
-from agent.fit.speed.price import Shape, find_shapes
+from agent.fit.speed.price import Shape
 from agent.fit.speed.speed import decode_speed, first_token_s
 from agent.fit.speed.startup import startup_time
 from agent.presentation.fit_text import fit_sentence
@@ -227,14 +228,8 @@ class ServiceCapacity:
         model = option.model if option.model != setting.model.name else None
         if option.accelerator == setting.accelerator.name:
             return Move(model=model)
-        platform = RENTED_ON.get(self._services.service(service).platform)
-        shapes = find_shapes(self._platforms.shapes, option.accelerator, option.count, platform=platform)
-        exact = (s for s in shapes if s.count == option.count and s.vcpus and s.memory_bytes)
-        shape = next(exact, None) if platform is not None else None
-        if shape is None:
-            return None
-        memory_mib = shape.memory_bytes // MIB
-        return Move(model=model, accelerator=option.accelerator, cpu=float(shape.vcpus), memory_mib=memory_mib)
+        where = (self._services.service(service), option.accelerator, option.count)
+        return move_to(*where, self._platforms.shapes, model=model)
 
     def usual_shape(self, service: str, accelerator: str) -> tuple[float, int] | None:
         """Return the CPUs and MiB that an accelerator is usually rented with where a service runs; None if unknown.
@@ -243,6 +238,10 @@ class ServiceCapacity:
             InputRejected: The service is not watched.
         """
         return usual_size(self._services.service(service), accelerator, self._platforms.shapes)
+
+    def instance_type(self, service: str, name: str) -> SetInstanceType | None:
+        """Return what a type of machine has where a service runs; None if unknown. Raises as ``usual_shape``."""
+        return typed(self._services.service(service), name, self._platforms.shapes)
 
     def _demand(self, service: str, config: ServingConfig, setting: Setting) -> Demand:
         watched = self._services.service(service)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from agent.core.plan.action import SetInstanceType
+from agent.core.plan.capacity import Move
 from agent.core.service.services import Service
 from agent.core.service.serving import ServingConfig
 from agent.fit.speed.price import Shape, find_shapes
 
 MIB = 2**20
 RENTED_ON = {"cloud_run": "cloud_run", "container_apps": "container_apps", "ec2": "ec2", "tpu_vm": "tpu_vm"}
+TYPED = frozenset({"ec2"})  # whose shapes are named for the type of a machine
 PRICED_AS = {**RENTED_ON, "kubernetes": "gke"}
 """Whose prices a platform has. A host of one's own has none, and a cluster elsewhere says its own in services.toml."""
 
@@ -53,9 +56,45 @@ def usual_size(service: Service, accelerator: str, shapes: Sequence[Shape]) -> t
     return (float(shape.vcpus), shape.memory_bytes // MIB) if shape is not None and platform is not None else None
 
 
+def typed(service: Service, name: str, shapes: Sequence[Shape]) -> SetInstanceType | None:
+    """Return what a type of machine has, where types of a service's platform are listed by name; else None."""
+    shape = next((s for s in shapes if s.platform == service.platform and s.name == f"{s.platform}-{name}"), None)
+    if shape is None or service.platform not in TYPED:
+        return None
+    return SetInstanceType(
+        instance_type=name,
+        accelerator=shape.accelerator,
+        accelerator_count=shape.count,
+        cpu=float(shape.vcpus),
+        memory_mib=shape.memory_bytes // MIB,
+    )
+
+
+def move_to(
+    service: Service, accelerator: str, count: int, shapes: Sequence[Shape], *, model: str | None
+) -> Move | None:
+    """Return a move to the usual shape of another accelerator where a service runs; None if none is rented there."""
+    platform = RENTED_ON.get(service.platform)
+    rented = find_shapes(shapes, accelerator, count, platform=platform)
+    exact = (s for s in rented if s.count == count and s.vcpus and s.memory_bytes)
+    shape = next(exact, None) if platform is not None else None
+    if shape is None:
+        return None
+    return Move(
+        model=model,
+        accelerator=accelerator,
+        cpu=float(shape.vcpus),
+        memory_mib=shape.memory_bytes // MIB,
+        instance_type=shape.name.removeprefix(f"{platform}-") if platform in TYPED else None,
+    )
+
+
 def _nearest(shapes: Sequence[Shape], config: ServingConfig) -> Shape | None:
-    """The shape with exactly these devices and the nearest memory; the usual one where nobody says how much."""
+    """The shape of that name; else with exactly these devices and the nearest memory, the usual one if unknown."""
     exact = [shape for shape in shapes if shape.count == config.accelerator_count]
+    named = next((shape for shape in exact if shape.name == f"{shape.platform}-{config.instance_type}"), None)
+    if named is not None:
+        return named
     if config.memory_mib is None:
         return next(iter(exact), None)
     wanted = config.memory_mib * MIB

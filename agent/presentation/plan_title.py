@@ -18,6 +18,7 @@ _NAMES = {
     "concurrency": "the requests per instance",
     "memory_mib": "memory (MiB)",
     "cpu": "CPU",
+    "instance_type": "the instance type",
     "termination_grace_s": "the time to finish (s)",
 }
 

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from agent.adapters.aws.client import CALLS, Aws
+from agent.adapters.aws.errors import translated
 from agent.adapters.platform.ec2 import command
-from agent.core.plan.action import Lifecycle, LifecycleOperation, SetEnv, SetFlag
+from agent.core.plan.action import Lifecycle, LifecycleOperation, SetEnv, SetFlag, SetInstanceType, applied
 from agent.core.service.serving import ServingConfig
+from agent.core.value import canonical
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, StateConflict
-from agent.ports.platform import LeaseOver, NotDeployed, Order
+from agent.ports.platform import LeaseOver, NotDeployed, Order, Restore
 from tests.contracts.ec2_world import UNIT, Ec2World, sdk
 from tests.leases import HELD
 
@@ -21,6 +23,9 @@ ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ServingConfig(args=("serve", "/mnt/models/gemma", "--max-model-len=8192"))
 GOOD = SetFlag(name="max-model-len", value="4096")
 STOP = Lifecycle(operation=LifecycleOperation.STOP)
+TYPE = SetInstanceType(
+    instance_type="g6.2xlarge", accelerator="nvidia-l4", accelerator_count=1, cpu=8, memory_mib=32_768
+)
 
 
 @pytest.fixture
@@ -173,12 +178,21 @@ class Killed(BaseException):
     """The agent is gone."""
 
 
+def goes_on(platform, world, one):
+    for _ in range(3):
+        platform.apply(one)
+        world.wait()
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize(
     ("action", "call"),
-    [(GOOD, "send_command"), (STOP, "create_tags"), (STOP, "stop_instances")],
-    ids=lambda v: str(v)[:12],
-)
+    [
+        (GOOD, "send_command"), (STOP, "create_tags"), (STOP, "stop_instances"),
+        (TYPE, "create_tags"), (TYPE, "stop_instances"), (TYPE, "modify_instance_attribute"), (TYPE, "start_instances"),
+    ],
+    ids=lambda v: v if isinstance(v, str) else v.kind,
+)  # fmt: skip
 def test_an_agent_killed_at_an_effect_is_taken_up_once(world, action, call, when):
     """Its last call reached AWS or did not: the next worker with the same order ends it, and nothing is done twice."""
     one = order(world, action)
@@ -202,20 +216,133 @@ def test_an_agent_killed_at_an_effect_is_taken_up_once(world, action, call, when
     if call == "send_command":  # the first one reads
         seen = platform.look("gemma")
         platform.look = lambda _: seen
-    dying.armed = True
+    dying.armed, began = True, len(sdk().called)
     with pytest.raises(Killed):
-        platform.apply(one)
-    again = world.open()
+        goes_on(platform, world, one)
+    world.platform = again = world.open()
     sent = len(sdk().called)
     again.apply(one)
     world.wait()
     found = again.find("gemma", "k1")
-    assert (found.done, found.ok) == (True, True)
+    assert found is not None
+    assert (found.done, found.ok) == (True, True) or (action is TYPE and not found.done)
     if action is GOOD:
         assert restarts(world) == 1
+    elif action is TYPE:
+        assert changed_type(world, one).ok is True
+        assert again.describe("gemma").config.instance_type == "g6.2xlarge"
+        assert sent_since(began) == ["StopInstances", "ModifyInstanceAttribute", "StartInstances"]
     else:
         assert world.instance_state() == "stopped"
         assert sdk().called[sent:].count("ec2:StopInstances") <= 1
+
+
+def changed_type(world, one):
+    """Call as the pipeline does, until nothing remains."""
+    told = world.platform.apply(one)
+    for _ in range(4):
+        world.wait()
+        told = world.platform.operation(told.name)
+        if not told.remains:
+            return told
+        world.platform.apply(one)
+    raise AssertionError(told)
+
+
+def undo_of(world, before, *actions):
+    return Restore(
+        service="gemma", incident="inc-1", effect_key="u1", revision="gemma-sre-u1", lease_end=HELD, actions=actions,
+        etag=world.platform.describe("gemma").etag, template=before.template,
+        traffic=canonical([t.model_dump(mode="json") for t in before.traffic]).decode(),
+    )  # fmt: skip
+
+
+def sent_since(began):
+    return [name.removeprefix("ec2:") for name in sdk().called[began:] if name in CHANGES]
+
+
+CHANGES = {"ec2:StopInstances", "ec2:ModifyInstanceAttribute", "ec2:StartInstances"}
+
+
+def test_another_type_is_stop_change_start_once_each_and_back_again(world):
+    """The configuration is what the plan was computed for; the undo is the old type."""
+    before, began = world.platform.describe("gemma"), len(sdk().called)
+    assert changed_type(world, order(world, TYPE)).ok is True
+    after = world.platform.describe("gemma")
+    assert (after.config, after.ready) == (applied(before.config, (TYPE,)), True)
+    assert sent_since(began) == ["StopInstances", "ModifyInstanceAttribute", "StartInstances"]
+    undo = undo_of(world, before, TYPE)
+    told = world.platform.restore(undo)
+    while (told := world.platform.operation(told.name)).remains:
+        world.platform.restore(undo)
+    world.wait()
+    assert world.platform.operation(told.name).ok is True
+    assert world.platform.restored("gemma", template=before.template, traffic=undo.traffic)
+    assert world.platform.describe("gemma").config.instance_type == "g6.xlarge"
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [("InsufficientInstanceCapacity", "the zone has none of this type"), ("VcpuLimitExceeded", "the vCPU quota")],
+)
+def test_no_room_for_the_type_ends_badly_and_the_old_one_is_put_back(world, code, says):
+    """It is asked once, not for ever; the instance would stand still otherwise."""
+    before, one = world.platform.describe("gemma"), order(world, TYPE)
+    world.platform.apply(one)
+    world.wait()
+    world.platform = world.open(Refusing("start_instances", code))
+    first = world.platform.apply(one)
+    for told in (first, world.open().operation(first.name), world.open().apply(one)):
+        assert (told.done, told.ok) == (True, False)
+        assert f"did not start as g6.2xlarge: {code}" in told.says
+        assert says in told.says
+    world.platform = world.open()
+    assert world.platform.describe("gemma").ready is False
+    world.platform.restore(undo_of(world, before, TYPE))
+    world.wait()
+    assert world.platform.find("gemma", "u1").ok is True
+    assert world.platform.describe("gemma").config == before.config
+
+
+class Refusing(Aws):
+    """EC2 refuses one call in its own words."""
+
+    def __init__(self, operation, code):
+        super().__init__(sdk)
+        self.refused, self.code = operation, code
+
+    def change(self, region, operation, **asked):
+        if operation != self.refused:
+            return super().change(region, operation, **asked)
+        from botocore.exceptions import ClientError
+
+        error = ClientError({"Error": {"Code": self.code, "Message": "no"}}, operation)
+        raise translated(error, f"{operation} failed") from error
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [({"instance_type": "g99.xlarge"}, "does not have g99.xlarge"), ({"memory_mib": 1}, "the plan was made for 8")],
+)
+def test_a_type_that_the_zone_lacks_or_that_is_another_is_refused_before_the_stop(world, change, why):
+    """What the plan was computed for is what EC2 has, or nothing is stopped."""
+    for act in (world.platform.validate, world.platform.apply):
+        with pytest.raises(InputRejected, match=why):
+            act(order(world, TYPE.with_(**change)))
+    assert world.instance_state() == "running"
+
+
+def test_a_stop_names_what_goes_on_costing(world):
+    """Volumes with their sizes and Elastic IPs; what is lost with it, too."""
+    address = world.ec2.allocate_address(Domain="vpc")
+    world.ec2.associate_address(InstanceId=world.instance, AllocationId=address["AllocationId"])
+    said = "; ".join(world.platform.describe("gemma").when_stopped)
+    assert re.search(r"its volumes go on costing: vol-\w+ \(\d+ GiB gp\d\)", said), said
+    assert f"its Elastic IP addresses go on costing: {address['PublicIp']}" in said
+    assert "instance store disks of g6.xlarge are lost" in said
+    world.platform.apply(order(world, STOP))
+    world.wait()
+    assert "go on costing: vol-" in world.platform.find("gemma", "k1").says  # moto forgets the address with a stop
 
 
 def test_hostile_values_never_reach_a_shell(world):
@@ -267,6 +394,7 @@ def test_the_policy_allows_the_calls_that_are_made_and_no_others(world):
     start = Lifecycle(operation=LifecycleOperation.START, min_instances=1, max_instances=1)
     platform.apply(order(world, start, key="k3"))
     world.wait()
+    assert changed_type(world, order(world, TYPE, key="k4")).ok is True
     document = json.loads((ROOT / "deploy/ec2/policy.json").read_text())
     allowed = {
         a for s in document["Statement"] for a in ([s["Action"]] if isinstance(s["Action"], str) else s["Action"])

@@ -16,6 +16,7 @@ from agent.core.plan.action import (
     SetConcurrency,
     SetEnv,
     SetFlag,
+    SetInstanceType,
     SetModel,
     SetResources,
     SetScaling,
@@ -26,6 +27,9 @@ from agent.errors import InputRejected
 
 ShapeOf = Callable[[str], tuple[float, int] | None]
 """The CPUs and MiB that are usual for an accelerator; None where nobody knows."""
+
+TypeOf = Callable[[str], SetInstanceType | None]
+"""What a type of machine has; None where nobody knows."""
 
 REDACTED: Final = "[redacted:"
 """How what stands in place of a secret begins; see :class:`agent.core.redaction.redactor.Redactor`."""
@@ -50,6 +54,7 @@ class AskedSettings(Value):
         concurrency: Requests that one instance may hold at once.
         resources: ``CPU:MEMORY``, the memory in MiB or as ``16Gi``.
         grace: Seconds that an instance has to finish when it is asked to end.
+        instance_type: A type of machine, such as ``g6.2xlarge``.
         lifecycle: ``start``, ``stop``, ``delete`` or empty.
         confirmed: The name of the service as the person typed it, for a deletion.
     """
@@ -63,6 +68,7 @@ class AskedSettings(Value):
     grace: str = ""
     model: str = ""
     accelerator: str = ""
+    instance_type: str = ""
     restart: bool = False
     lifecycle: str = ""
     confirmed: str = ""
@@ -80,18 +86,21 @@ class SettingNotRead(InputRejected):
         self.field = field
 
 
-def actions_of(asked: AskedSettings, *, shape_of: ShapeOf = lambda _: None) -> tuple[Action, ...]:
+def actions_of(
+    asked: AskedSettings, *, shape_of: ShapeOf = lambda _: None, type_of: TypeOf = lambda _: None
+) -> tuple[Action, ...]:
     """Return what is asked for as typed actions, in a fixed order.
 
     Args:
         asked: The words.
         shape_of: CPU and memory for an accelerator that is named without them.
+        type_of: What a type of machine has.
 
     Raises:
         SettingNotRead: A word cannot be read, two say different things of one setting, nothing is asked for, or more
             than one request may hold.
     """
-    found = tuple(_actions(asked, shape_of))
+    found = (_typed(asked, type_of),) if asked.instance_type else tuple(_actions(asked, shape_of))
     if not found:
         raise SettingNotRead("nothing is asked for", "name at least one change; see: sre-agent change --help")
     if len(found) > MOST_ACTIONS:
@@ -191,6 +200,21 @@ def _accelerator(asked: AskedSettings, shape_of: ShapeOf) -> SetAccelerator:
             field="accelerator",
         )
     return SetAccelerator(accelerator=asked.accelerator, cpu=shape[0], memory_mib=shape[1])
+
+
+def _typed(asked: AskedSettings, type_of: TypeOf) -> SetInstanceType:
+    """The machine is stopped for it, so it stands alone: what fails is then known to be the machine."""
+    if asked.model_copy(update={"instance_type": ""}) != AskedSettings():
+        why = "another instance type stands alone, without another change"
+        raise SettingNotRead(why, "ask for the other change afterwards", field="instance_type")
+    found = type_of(asked.instance_type)
+    if found is None:
+        raise SettingNotRead(
+            f"what {asked.instance_type[:80]!r} has is not known here",
+            "check the name, and that the service runs on EC2; prices.toml lists the types: sre-agent advise SERVICE",
+            field="instance_type",
+        )
+    return found
 
 
 def _lifecycle(asked: AskedSettings) -> Lifecycle:

@@ -15,6 +15,7 @@ from agent.core.plan.action import (
     SetConcurrency,
     SetEnv,
     SetFlag,
+    SetInstanceType,
     SetLivenessProbe,
     SetModel,
     SetResources,
@@ -116,7 +117,7 @@ class Bounds(Value):
                 return f"{least} instances at least and {most} at most cannot be"
             case Lifecycle() | SetScaling(max_instances=0):
                 return self._lifecycle_objection(action, service)
-            case SetAccelerator(accelerator=name) if name not in self.accelerators:
+            case SetAccelerator(accelerator=name) | SetInstanceType(accelerator=name) if name not in self.accelerators:
                 return f"accelerator {name!r} is not on the list of the policy"
             case SetModel(model=name) if name not in self.models:
                 return f"model {name!r} is not on the list of the policy"
@@ -125,7 +126,11 @@ class Bounds(Value):
                 return f"mount option {strange[0]!r} is not on the list of the policy" if strange else None
             case SetConcurrency(concurrency=held) if held > self.max_concurrency:
                 return f"{held} requests at once are above the limit of {self.max_concurrency}"
-            case SetResources(cpu=cpu, memory_mib=memory) | SetAccelerator(cpu=cpu, memory_mib=memory):
+            case (
+                SetResources(cpu=cpu, memory_mib=memory)
+                | SetAccelerator(cpu=cpu, memory_mib=memory)
+                | SetInstanceType(cpu=cpu, memory_mib=memory)
+            ):
                 small = 0 < cpu <= self.max_cpu and 0 < memory <= self.max_memory_mib
                 return None if small else f"{cpu:g} CPUs and {memory} MiB are outside the limits of the policy"
             case _:

@@ -72,6 +72,23 @@ class SetAccelerator(Value):
     memory_mib: int
 
 
+class SetInstanceType(Value):
+    """Give a rented machine another type, with what that type has; the machine is stopped for it.
+
+    Attributes:
+        instance_type: As the cloud names it, such as ``g6.2xlarge``.
+        accelerator: A name of the accelerator catalogue.
+        memory_mib: Of the whole machine, MiB (2**20).
+    """
+
+    kind: Literal["set_instance_type"] = "set_instance_type"
+    instance_type: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*\.[a-z0-9-]+$", max_length=40)
+    accelerator: str
+    accelerator_count: int = Field(ge=1)
+    cpu: float
+    memory_mib: int
+
+
 class SetModel(Value):
     """Serve another checkpoint."""
 
@@ -175,6 +192,7 @@ Action = Annotated[
     | SetScaling
     | SetConcurrency
     | SetAccelerator
+    | SetInstanceType
     | SetModel
     | SetVolumeOptions
     | SetStrategy
@@ -224,6 +242,8 @@ def _one(config: ServingConfig, action: Action) -> ServingConfig:  # noqa: C901,
             return config.with_(concurrency=concurrency)
         case SetAccelerator(accelerator=accelerator, cpu=cpu, memory_mib=memory):
             return config.with_(accelerator=accelerator, cpu=cpu, memory_mib=memory)
+        case SetInstanceType():
+            return config.with_(**action.model_dump(exclude={"kind"}))
         case SetModel(model=model):
             return config.with_(args=_with_model(config.args, model))
         case SetVolumeOptions(volume=volume, options=options):
@@ -301,7 +321,7 @@ def flat(config: ServingConfig) -> dict[str, str | None]:
         if probe is not None:
             flat |= {f"{name} {k}": str(v) for k, v in probe.model_dump(exclude_none=True).items()}
     flat |= {"strategy": config.strategy.says} if config.strategy is not None else {}
-    plain = ("image", "cpu", "memory_mib", "accelerator", "accelerator_count", "min_instances", "max_instances",
-             "concurrency", "progress_deadline_s", "termination_grace_s")  # fmt: skip
+    plain = ("image", "instance_type", "cpu", "memory_mib", "accelerator", "accelerator_count", "min_instances",
+             "max_instances", "concurrency", "progress_deadline_s", "termination_grace_s")  # fmt: skip
     flat |= {n: str(getattr(config, n)) for n in plain if getattr(config, n) is not None}
     return flat

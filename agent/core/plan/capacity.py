@@ -18,12 +18,14 @@ class Move:
         model: Another checkpoint's Hugging Face id; None for the one that is served.
         accelerator: Another accelerator; None for the present one. With it come ``cpu`` and ``memory_mib``, the shape
             that is usual for it on this platform.
+        instance_type: The type of machine of that shape, where the platform has types by name.
     """
 
     model: str | None = None
     accelerator: str | None = None
     cpu: float | None = None
     memory_mib: int | None = None
+    instance_type: str | None = None
 
 
 class ContainerFit(Value):

@@ -13,6 +13,7 @@ from agent.core.plan.action import (
     SetConcurrency,
     SetEnv,
     SetFlag,
+    SetInstanceType,
     SetLivenessProbe,
     SetModel,
     SetProgressDeadline,
@@ -77,6 +78,7 @@ KINDS: Final[dict[str, frozenset[Memory]]] = {
     "set_scaling": _NEITHER,  # one more instance is the same instance again, with memory of its own
     "set_concurrency": _NEITHER,  # the pool is reserved when the server starts; what does not fit into it waits
     "set_accelerator": _BOTH,
+    "set_instance_type": _BOTH,
     "set_model": _BOTH,
     "set_volume_options": _CONTAINER,  # a file cache of a mount can lie in memory
     "set_strategy": _NEITHER,
@@ -143,7 +145,7 @@ def _touched(action: Action) -> frozenset[Memory]:  # noqa: PLR0911 - one answer
             return _fix_touches(fix, most)
         case SetStartupProbe() | SetLivenessProbe() | SetScaling() | SetConcurrency() | Restart():
             return most
-        case SetResources() | SetAccelerator() | SetModel() | SetStrategy():
+        case SetResources() | SetAccelerator() | SetInstanceType() | SetModel() | SetStrategy():
             return most
         case SetProgressDeadline() | SetTerminationGrace():
             return most

@@ -12,13 +12,14 @@ from agent.core.plan.action import (
     SetAccelerator,
     SetConcurrency,
     SetFlag,
+    SetInstanceType,
     SetLivenessProbe,
     SetModel,
     SetResources,
     SetScaling,
     SetStrategy,
 )
-from agent.core.plan.capacity import Capacity, FitOption
+from agent.core.plan.capacity import Capacity, FitOption, Move
 from agent.core.plan.plan import FitSummary
 from agent.core.plan.printed_memory import Printed
 from agent.core.planning.longer_start import READY_TIMEOUT, engine_timeout_s, longer_start
@@ -136,9 +137,25 @@ def _moved(config: ServingConfig, option: FitOption) -> tuple[Action, ...]:
     if move.accelerator is not None:
         if move.cpu is None or move.memory_mib is None:
             return ()
+        if config.instance_type is not None:  # the machine is another one, and that stands alone
+            return _another_type(config, move) if not actions else ()
         card = SetAccelerator(accelerator=move.accelerator, cpu=move.cpu, memory_mib=move.memory_mib)
         actions = (card, *actions)
     return actions
+
+
+def _another_type(config: ServingConfig, move: Move) -> tuple[Action, ...]:
+    if not (move.instance_type and move.accelerator and move.cpu and move.memory_mib):
+        return ()
+    return (
+        SetInstanceType(
+            instance_type=move.instance_type,
+            accelerator=move.accelerator,
+            accelerator_count=config.accelerator_count,
+            cpu=move.cpu,
+            memory_mib=move.memory_mib,
+        ),
+    )
 
 
 def _told_to_a_person(service: str, told: LoggedConfig, fits: Capacity) -> Iterator[Candidate]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Final
 
 from agent.core.change.verification import Verdict
 from agent.core.decision.policy import Policy
@@ -17,6 +18,7 @@ from agent.core.plan.action import (
     LifecycleOperation,
     Restart,
     SetFlag,
+    SetInstanceType,
     SetModel,
     applied,
     difference,
@@ -34,6 +36,10 @@ from agent.core.service.serving import Live, ServingConfig
 from agent.core.value import digest
 from agent.errors import PolicyRefused
 
+MACHINE_STOPS: Final = (
+    "its machine is stopped first, so nothing answers until it has started as the new type and the server has loaded"
+    " the model; where the cloud has no room for the type, or the vCPU quota is too small, the old type is put back"
+)
 NEVER_AGAIN = frozenset({Verdict.NOT_RECOVERED, Verdict.INCONCLUSIVE, Phase.REJECTED, INVALID})
 
 
@@ -192,7 +198,7 @@ def proposal_of(about: Known, candidate: Candidate) -> Proposal | None:
         risk=risk,
         risk_reasons=reasons,
         undo=undo,
-        notes=(*candidate.notes, *missed, *release_note(live, candidate.actions)),
+        notes=(*candidate.notes, *missed, *release_note(live, candidate.actions), *_when_stopped(live, candidate)),
         proof=proven.proof,
         proof_figures=proven.figures,
         proof_missing=proven.missing,
@@ -217,7 +223,21 @@ def _outlook(
         return (*risk_of(operation, live), undo_of(service, operation, live), takes)
     risk, reasons = _risk(about.incident, live, fits[1], fits[0], proven, computed=candidate.fit is not None)
     after = applied(live.config, candidate.actions)
-    return risk, reasons, _undo(live, after), about.fits.takes_away(service, live.config, after, usd_per_h=prices)
+    undo = _undo(live, after)
+    if _stops_machine(candidate.actions):
+        risk, reasons = max(risk, Risk.MEDIUM, key=list(Risk).index), (*reasons, MACHINE_STOPS)
+        undo = f"its machine is stopped, made {live.config.instance_type} again and started; {undo}"
+    return risk, reasons, undo, about.fits.takes_away(service, live.config, after, usd_per_h=prices)
+
+
+def _stops_machine(actions: tuple[Action, ...]) -> bool:
+    return any(isinstance(action, SetInstanceType) for action in actions)
+
+
+def _when_stopped(live: Live, candidate: Candidate) -> tuple[str, ...]:
+    """What a stop of the machine costs or loses, where the plan stops it."""
+    stops = lifecycle_of(candidate.actions) is LifecycleOperation.STOP or _stops_machine(candidate.actions)
+    return live.when_stopped if stops else ()
 
 
 def _suited(about: Known, candidate: Candidate) -> Candidate:

@@ -103,6 +103,7 @@ class ServingConfig(Value):
         memory_mib: Memory limit of the container, MiB (2**20).
         accelerator: A name of the accelerator catalogue, None without one.
         concurrency: Requests one instance may hold at once, None for the platform's default.
+        instance_type: The type of the rented machine it runs on, where one can be chosen for it, such as ``g6.xlarge``.
         strategy: How a new template takes the place of the running one, where the platform lets us choose.
         progress_deadline_s: After which time the platform calls a rollout failed, where it has such a limit.
         termination_grace_s: How long an instance that is asked to end may finish, where the platform lets us choose.
@@ -123,6 +124,7 @@ class ServingConfig(Value):
     startup_probe: Probe | None = None
     liveness_probe: Probe | None = None
     volumes: tuple[Volume, ...] = ()
+    instance_type: str | None = _later()
     strategy: Strategy | None = _later()
     progress_deadline_s: int | None = _later()
     termination_grace_s: int | None = _later()
@@ -169,6 +171,7 @@ class Live(Value):
         template_scales: Whether the template says how many instances there are, so that putting it back scales too.
         scaled_by: What decides how many instances there are; empty where the configuration does.
         writer: Who else writes this configuration.
+        when_stopped: What a stop of its machine costs or loses, a clause each; nothing where it has none of its own.
         cluster_object: How kubectl takes it, such as ``statefulset/gemma --namespace llm``; empty outside Kubernetes.
     """
 
@@ -197,6 +200,7 @@ class Live(Value):
     scaled_by: str = ""
     writer: ConfigWriter | None = None
     cluster_object: str = ""
+    when_stopped: tuple[str, ...] = ()
 
     @property
     def served_by_older(self) -> str | None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from agent.app.fit_answers import FitAnswers
     from agent.app.sweep_proposal import ProposedSweep, SweepWish
-    from agent.core.change.asked_settings import ShapeOf
+    from agent.core.change.asked_settings import ShapeOf, TypeOf
     from agent.core.plan.action import Lifecycle
     from agent.entrypoints.operator_client.protocol import AskedChange, OperatorClient
     from agent.failures.match.matcher import Matcher
@@ -68,6 +68,7 @@ def open_tools() -> OperatorTools:
             client,
             preview=_preview,
             shape_of=lambda service: _shape_of(services(), service),
+            type_of=lambda service: _type_of(services(), service),
             create=lambda service: _creation(services(), service),
             resumes_with=lambda service: _resumes_with(services(), service),
             bearer=bearer,
@@ -174,6 +175,12 @@ def _shape_of(services: LiveServices, service: str) -> "ShapeOf":
     from agent.app.catalogues import read_capacity
 
     return partial(read_capacity(services.services).usual_shape, service)
+
+
+def _type_of(services: LiveServices, service: str) -> "TypeOf":
+    from agent.app.catalogues import read_capacity
+
+    return partial(read_capacity(services.services).instance_type, service)
 
 
 def _once(make: Callable[[], T]) -> Callable[[], T]:

@@ -88,6 +88,7 @@ def test_the_doctor_says_how_the_unit_stands_and_what_is_not_allowed(opened):
         [" ec2", "CreateTags"],
         [" ec2", "StartInstances"],
         [" ec2", "StopInstances"],
+        [" ec2", "ModifyInstanceAttribute"],
     ]
     world.ssm.pings[world.instance] = str
     (offline,) = ec2_units(Settings(platform="ec2"), whole)

@@ -277,3 +277,17 @@ def test_a_need_that_is_missed_is_named(services: Services, flags: tuple[str, ..
     found = read_capacity(services).misses("s", config(*flags))
     assert found.endswith(says)
     assert bool(found) == bool(says)
+
+
+def test_a_type_of_machine_is_known_by_name_and_priced_by_it(services: Services) -> None:
+    """EC2's types are entries of prices.toml; a platform without types by name has none."""
+    on_ec2 = parse_services({"service": [{"name": "s", "platform": "ec2", "model": MODEL, "accelerator": "nvidia-l4",
+                                          "owner": "console"}]})  # fmt: skip
+    capacity = read_capacity(on_ec2)
+    found = capacity.instance_type("s", "g6.2xlarge")
+    assert found is not None
+    assert (found.accelerator, found.cpu, found.memory_mib) == ("nvidia-l4", 8, 32_768)
+    assert capacity.instance_type("s", "m7i.large") is None
+    assert read_capacity(services).instance_type("s", "g6.2xlarge") is None
+    bigger = config().with_(instance_type="g6.4xlarge", memory_mib=16_384)
+    assert capacity.cost_usd_per_h("s", bigger) == 1.3232

@@ -18,10 +18,15 @@ Json = dict[str, Any]
 
 
 class Size(Value):
-    """What an instance type has."""
+    """What an instance type has.
+
+    Attributes:
+        instance_store: Whether it has disks of the host, whose data a stop loses.
+    """
 
     cpu: float | None = None
     memory_mib: int | None = None
+    instance_store: bool = False
 
 
 class Seen(Value):
@@ -30,6 +35,7 @@ class Seen(Value):
     Attributes:
         told: What the script told, now or, of an instance that does not answer, last.
         online: Whether it told it now.
+        volumes: Its volumes, as people read them.
     """
 
     model_config = Value.model_config | {"arbitrary_types_allowed": True}
@@ -39,6 +45,7 @@ class Seen(Value):
     size: Size
     told: Json
     online: bool
+    volumes: tuple[str, ...] = ()
 
     @property
     def generation(self) -> int:
@@ -56,7 +63,7 @@ class Seen(Value):
     def runs(self) -> bool:
         """Whether the instance is meant to run: by our newest word, else by its state."""
         if self.tag_is_newest and self.instance.tagged is not None:
-            return self.instance.tagged.does == "start"
+            return self.instance.tagged.does != "stop"
         return self.instance.state in {"pending", "running"}
 
     @property
@@ -112,7 +119,8 @@ class Seen(Value):
     @property
     def ready(self) -> bool | None:
         """Whether the newest start serves; None while nobody knows."""
-        if not self.runs:
+        refused = self.tag_is_newest and self.instance.tagged is not None and self.instance.tagged.failed
+        if not self.runs or refused:
             return False
         if self.instance.state != "running" or not self.online:
             return None
@@ -138,6 +146,7 @@ def config_of(seen: Seen) -> ServingConfig:
         env=environment(line, seen.told["env"]),
         cpu=seen.size.cpu,
         memory_mib=seen.size.memory_mib,
+        instance_type=seen.instance.type,
         accelerator=_accelerator(seen.told["gpus"], seen.target),
         accelerator_count=len(seen.told["gpus"]) or seen.target.accelerator_count,
         min_instances=count,
@@ -181,14 +190,30 @@ def live_of(seen: Seen) -> Live:
         spare_accelerator=False,
         resumes_with=None if seen.runs else (1, 1),
         can_stage=False,
+        when_stopped=when_stopped(seen),
     )
+
+
+def when_stopped(seen: Seen) -> tuple[str, ...]:
+    """Return what a stop of the instance leaves to pay for, and what is lost with it."""
+    kept = []
+    if seen.volumes:
+        kept.append(f"its volumes go on costing: {', '.join(seen.volumes)}")
+    if seen.instance.elastic_ips:
+        kept.append(f"its Elastic IP addresses go on costing: {', '.join(seen.instance.elastic_ips)}")
+    if seen.instance.public_ip:
+        kept.append(f"its public address {seen.instance.public_ip} is given up; a start brings another")
+    if seen.size.instance_store:
+        kept.append(f"data on the instance store disks of {seen.instance.type} are lost")
+    return tuple(kept)
 
 
 def message_of(seen: Seen) -> str:
     """Return why it does not serve."""
     if seen.instance.state != "running":
-        kept = "; its volumes and addresses go on costing" if seen.instance.state == "stopped" else ""
-        return f"instance {seen.instance.id} is {seen.instance.state}{kept}"
+        costs = [clause for clause in when_stopped(seen) if "go on costing" in clause]
+        kept = costs if seen.instance.state == "stopped" else []
+        return "; ".join((f"instance {seen.instance.id} is {seen.instance.state}", *kept))
     return str(seen.told["says"])
 
 

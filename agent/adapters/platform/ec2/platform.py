@@ -20,7 +20,14 @@ from agent.adapters.platform.ec2.describe import (
 )
 from agent.adapters.platform.ec2.drop_in import drop_in
 from agent.adapters.platform.ec2.measure import Meter
-from agent.adapters.platform.ec2.power import check_stop, operation_name, power, power_progress, refuse_creation
+from agent.adapters.platform.ec2.power import (
+    check_stop,
+    check_type,
+    operation_name,
+    power,
+    power_progress,
+    refuse_creation,
+)
 from agent.adapters.platform.ec2.target import Instance, UnitTarget, find_instance
 from agent.adapters.platform.ec2.unit_files import sha
 from agent.adapters.platform.server_flags import flag_without_effect
@@ -33,6 +40,7 @@ from agent.core.plan.action import (
     Restart,
     SetEnv,
     SetFlag,
+    SetInstanceType,
     SetModel,
     applied,
 )
@@ -46,7 +54,7 @@ from agent.ports.platform import NotDeployed, Operation, Order, Restore, seconds
 
 Json = dict[str, Any]
 
-POSSIBLE: Final = (SetFlag, SetEnv, SetModel, Restart, Lifecycle, ForPerson)
+POSSIBLE: Final = (SetFlag, SetEnv, SetModel, SetInstanceType, Restart, Lifecycle, ForPerson)
 
 
 _VARIABLE: Final = re.compile(r"\$\{|^\$\w+$")  # within a word, or a word by itself, as systemd reads them
@@ -74,6 +82,7 @@ class Ec2Platform:
         self._commands = commands
         self._meter = meter
         self._size = cache(self._read_size)
+        self._volumes = cache(self._read_volumes)
 
     def describe(self, service: str) -> Live:
         """Return the unit as it is now; of a stopped instance as it was last read."""
@@ -82,20 +91,22 @@ class Ec2Platform:
     def validate(self, order: Order) -> None:
         """Check a change without making it."""
         seen = self._checked(order)
-        if lifecycle_of(order.actions) is None:
+        if _power_of(order) is None:
             self._text(seen, order)
 
     def apply(self, order: Order) -> Operation:
         """Start the change, or return what this effect started before."""
-        operation = _possible(order)
+        _possible(order)
         seen = self.look(order.service)
         found = self._ours(seen, order.effect_key)
         if found is not None and not found.remains:
             return found
         if found is None:
-            self._check(seen, order, operation)
-        if operation is not None:
-            return power(self._aws, seen, order, operation.value)
+            _require_same(seen, order)
+            self._check(seen, order)
+        does = _power_of(order)
+        if does is not None:
+            return power(self._aws, seen, order, does)
         return self._change(seen, order, self._text(seen, order), resumes=found is not None)
 
     def restore(self, order: Restore) -> Operation:
@@ -111,8 +122,9 @@ class Ec2Platform:
             _require_same(seen, order)
         tagged = seen.instance.tagged
         ours = tagged is not None and tagged.key == order.effect_key
-        if ours or parts["runs"] != seen.runs:
-            return power(self._aws, seen, order, "start" if parts["runs"] else "stop")
+        does = tagged.does if ours and tagged is not None else _power_back(seen, parts)
+        if does:
+            return power(self._aws, seen, order, does)
         if not seen.runs:
             raise InputRejected(
                 f"{seen.target.says} was not restored", why="its instance is stopped", hint="start it, then put it back"
@@ -183,11 +195,12 @@ class Ec2Platform:
         target = self._target(service)
         instance = find_instance(self._aws, target)
         size = self._size(target.region, instance.type)
+        volumes = self._volumes(target.region, instance.volumes)
         if instance.state == "running" and self._commands.online(target, instance.id) == "Online":
             told = self._commands.ask(target, instance.id, "read")
-            return Seen(target=target, instance=instance, size=size, told=told, online=True)
+            return Seen(target=target, instance=instance, size=size, told=told, online=True, volumes=volumes)
         last = self._commands.last_read(target, instance.id)
-        seen = last and Seen(target=target, instance=instance, size=size, told=last, online=False)
+        seen = last and Seen(target=target, instance=instance, size=size, told=last, online=False, volumes=volumes)
         if seen and (instance.state != "running" or seen.tag_is_newest):
             return seen
         if instance.state == "running":
@@ -208,16 +221,17 @@ class Ec2Platform:
         return target, find_instance(self._aws, target)
 
     def _checked(self, order: Order) -> Seen:
-        operation = _possible(order)
+        _possible(order)
         seen = self.look(order.service)
-        if operation is LifecycleOperation.STOP:
-            check_stop(seen)
+        self._check(seen, order)
         return seen
 
-    def _check(self, seen: Seen, order: Order, operation: LifecycleOperation | None) -> None:
-        _require_same(seen, order)
-        if operation is LifecycleOperation.STOP:
+    def _check(self, seen: Seen, order: Order) -> None:
+        if lifecycle_of(order.actions) is LifecycleOperation.STOP:
             check_stop(seen)
+        for action in order.actions:
+            if isinstance(action, SetInstanceType):
+                check_type(self._aws, seen, action)
 
     def _text(self, seen: Seen, order: Order) -> str | None:
         """Return what our drop-in is to hold; a restart leaves it as it is."""
@@ -288,7 +302,15 @@ class Ec2Platform:
         rows = self._aws.call(region, "describe_instance_types", InstanceTypes=[kind])["InstanceTypes"]
         if not rows:
             return Size()
-        return Size(cpu=rows[0]["VCpuInfo"]["DefaultVCpus"], memory_mib=rows[0]["MemoryInfo"]["SizeInMiB"])
+        return Size(
+            cpu=rows[0]["VCpuInfo"]["DefaultVCpus"],
+            memory_mib=rows[0]["MemoryInfo"]["SizeInMiB"],
+            instance_store=bool(rows[0].get("InstanceStorageSupported")),
+        )
+
+    def _read_volumes(self, region: str, ids: tuple[str, ...]) -> tuple[str, ...]:
+        rows = self._aws.call(region, "describe_volumes", VolumeIds=list(ids))["Volumes"] if ids else ()
+        return tuple(f"{row['VolumeId']} ({row['Size']} GiB {row['VolumeType']})" for row in rows)
 
     def _target(self, service: str) -> UnitTarget:
         target = self._targets.get(service)
@@ -301,8 +323,24 @@ class Ec2Platform:
         return target
 
 
-def _possible(order: Order) -> LifecycleOperation | None:
-    """Return what becomes of the instance; refuse what one cannot do.
+def _power_of(order: Order) -> str | None:
+    """Return what becomes of the instance; None where only its unit changes."""
+    operation = lifecycle_of(order.actions)
+    types = [action.instance_type for action in order.actions if isinstance(action, SetInstanceType)]
+    return operation.value if operation is not None else f"type:{types[0]}" if types else None
+
+
+def _power_back(seen: Seen, parts: Json) -> str:
+    """Return what must become of the instance so that it is as it was; nothing where only its unit differs."""
+    if parts["runs"] and parts["type"] != seen.instance.type:
+        return f"type:{parts['type']}"
+    if parts["runs"] != seen.runs or (parts["runs"] and seen.instance.state in {"stopping", "stopped"}):
+        return "start" if parts["runs"] else "stop"
+    return ""
+
+
+def _possible(order: Order) -> None:
+    """Refuse what one instance cannot do.
 
     Raises:
         InputRejected: An action is of that sort.
@@ -311,8 +349,8 @@ def _possible(order: Order) -> LifecycleOperation | None:
     if operation in {LifecycleOperation.CREATE, LifecycleOperation.DELETE}:
         raise refuse_creation(order.service)
     strange = [a.kind for a in order.actions if not isinstance(a, POSSIBLE) and not ends_service(a)]
-    if strange or order.staged or (operation is not None and len(order.actions) > 1):
-        more = "a second server beside the first" if order.staged else "a start or a stop together with more"
+    if strange or order.staged or (_power_of(order) is not None and len(order.actions) > 1):
+        more = "a second server beside the first" if order.staged else "a stop of the instance together with more"
         what = ", ".join(strange) or more
         raise InputRejected(
             "the change was refused", why=f"one instance cannot do that: {what}", hint="make another plan"
@@ -326,7 +364,6 @@ def _possible(order: Order) -> LifecycleOperation | None:
                 why="a value names a variable, and systemd would fill it in",
                 hint="make another plan; nothing was changed",
             )
-    return operation
 
 
 def _require_same(seen: Seen, order: Order | Restore) -> None:

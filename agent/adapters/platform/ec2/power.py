@@ -1,10 +1,23 @@
-"""Starting and stopping an instance: stamped by tags first, called once, told how far it is."""
+"""Starting, stopping and giving an instance another type: stamped by tags first, each call made once, told how far."""
+
+from typing import Final
 
 from agent.adapters.aws.client import Aws
-from agent.adapters.platform.ec2.describe import Seen
-from agent.adapters.platform.ec2.target import EFFECT_TAG, REVISION_TAG
-from agent.errors import InputRejected, PolicyRefused
+from agent.adapters.aws.errors import code_of
+from agent.adapters.platform.ec2.describe import Seen, message_of
+from agent.adapters.platform.ec2.target import EFFECT_TAG, FAILED_TAG, REVISION_TAG
+from agent.core.plan.action import SetInstanceType
+from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError
 from agent.ports.platform import Operation, Order, Restore, seconds_to_send
+
+NO_ROOM: Final = frozenset({"InsufficientInstanceCapacity", "InsufficientHostCapacity"})
+REFUSED: Final = {
+    "InsufficientInstanceCapacity": "the zone has none of this type now",
+    "InsufficientHostCapacity": "the zone has none of this type now",
+    "VcpuLimitExceeded": "the vCPU quota of this instance family is too small",
+    "InstanceLimitExceeded": "the quota of instances is too small",
+}
+"""What keeps an instance that was stopped for another type from starting as it; in the service's words else."""
 
 
 def check_stop(seen: Seen) -> None:
@@ -27,40 +40,112 @@ def check_stop(seen: Seen) -> None:
         raise PolicyRefused(f"instance {seen.instance.id} was not stopped", why=why, hint=hint)
 
 
+def check_type(aws: Aws, seen: Seen, action: SetInstanceType) -> None:
+    """Refuse a type that the zone does not have, or that is not what the plan was computed for.
+
+    Raises:
+        InputRejected: It is so, or the instance does not run.
+        PolicyRefused: The instance cannot be stopped for it.
+    """
+    what, region, name = f"the type of {seen.instance.id} was not changed", seen.target.region, action.instance_type
+    if seen.instance.state != "running":
+        by_hand = f"aws ec2 modify-instance-attribute --instance-id {seen.instance.id} --instance-type {name}"
+        raise InputRejected(
+            what, why=f"it is {seen.instance.state}", hint=f"start it first, or change it by hand: {by_hand}"
+        )
+    check_stop(seen)
+    filters = [{"Name": "location", "Values": [seen.instance.zone]}, {"Name": "instance-type", "Values": [name]}]
+    offered = aws.call(region, "describe_instance_type_offerings", LocationType="availability-zone", Filters=filters)[
+        "InstanceTypeOfferings"
+    ]
+    if not offered:
+        raise InputRejected(
+            what,
+            why=f"zone {seen.instance.zone} does not have {name}",
+            hint="choose another type, or move it to another zone by hand; sre-agent advise lists types",
+        )
+    row = aws.call(region, "describe_instance_types", InstanceTypes=[name])["InstanceTypes"][0]
+    found = (float(row["VCpuInfo"]["DefaultVCpus"]), row["MemoryInfo"]["SizeInMiB"])
+    if found != (action.cpu, action.memory_mib):
+        raise InputRejected(
+            what,
+            why=f"{name} has {found[0]:g} vCPUs and {found[1]} MiB, the plan was made for {action.cpu:g} and "
+            f"{action.memory_mib} MiB",
+            hint="correct the entry of prices.toml and ask again",
+        )
+
+
 def power(aws: Aws, seen: Seen, order: Order | Restore, does: str) -> Operation:
-    """Stamp the instance, then start or stop it; again, the second call is made where it is still to be made.
+    """Stamp the instance, then make the next call; again, the one that is still to be made.
 
     Args:
         aws: The account.
         seen: As it was read for this order.
         order: Whose effect it is.
-        does: ``start`` or ``stop``.
+        does: ``start``, ``stop`` or ``type:`` with the new type.
     """
-    region, instance = seen.target.region, seen.instance
+    instance = seen.instance
     if instance.tagged is None or instance.tagged.key != order.effect_key:
-        tags = {EFFECT_TAG: f"{order.effect_key} {seen.generation + 1} {does}", REVISION_TAG: order.revision}
-        rows = [{"Key": key, "Value": value} for key, value in tags.items()]
-        left_s = seconds_to_send(order.lease_end, order.service)
-        aws.change(region, "create_tags", within_s=left_s, Resources=[instance.id], Tags=rows)
+        _tag(aws, seen, order, {EFFECT_TAG: f"{order.effect_key} {seen.generation + 1} {does}",
+                                REVISION_TAG: order.revision})  # fmt: skip
+    name, wanted = operation_name(order.service, order.effect_key), does.removeprefix("type:")
+    if instance.state == "stopping":
+        return Operation(name=name, done=False, ok=None, says=f"instance {instance.id} is stopping")
+    if does == "stop" or (does != "start" and instance.state != "stopped"):
+        _call(aws, seen, order, "stop_instances", InstanceIds=[instance.id])
+        return Operation(name=name, done=False, ok=None, says=f"instance {instance.id} is asked to stop")
+    try:
+        if does != "start" and instance.type != wanted:
+            named = {"Value": wanted}
+            _call(aws, seen, order, "modify_instance_attribute", InstanceId=instance.id, InstanceType=named)
+        _call(aws, seen, order, "start_instances", InstanceIds=[instance.id])
+    except SreError as error:
+        code = code_of(error.__cause__)
+        if code not in NO_ROOM and (not code or isinstance(error, DependencyFailed)):
+            raise  # nobody knows, or a moment's trouble: it is tried again
+        _tag(aws, seen, order, {FAILED_TAG: f"{order.effect_key} {code}"})
+        return Operation(name=name, done=True, ok=False, says=_why_failed(seen, does, code))
+    return Operation(name=name, done=False, ok=None, says=f"instance {instance.id} is asked to start")
+
+
+def _tag(aws: Aws, seen: Seen, order: Order | Restore, tags: dict[str, str]) -> None:
+    rows = [{"Key": key, "Value": value} for key, value in tags.items()]
+    _call(aws, seen, order, "create_tags", Resources=[seen.instance.id], Tags=rows)
+
+
+def _call(aws: Aws, seen: Seen, order: Order | Restore, operation: str, **asked: object) -> None:
     left_s = seconds_to_send(order.lease_end, order.service)
-    aws.change(region, f"{does}_instances", within_s=left_s, InstanceIds=[instance.id])
-    says = f"instance {instance.id} is asked to {does}"
-    return Operation(name=operation_name(order.service, order.effect_key), done=False, ok=None, says=says)
+    aws.change(seen.target.region, operation, within_s=left_s, **asked)
+
+
+def _why_failed(seen: Seen, does: str, code: str) -> str:
+    said = REFUSED.get(code)
+    why = f"{code} ({said})" if said else code
+    kind = seen.instance.type if does == "start" else does.removeprefix("type:")
+    return f"instance {seen.instance.id} did not start as {kind}: {why}; it is stopped"
 
 
 def power_progress(seen: Seen) -> Operation:
-    """Return how far our newest start or stop of the instance has come."""
+    """Return how far our newest start, stop or change of type of the instance has come."""
     tagged, state = seen.instance.tagged, seen.instance.state
     assert tagged is not None, "it bears our stamp"
     name, says = operation_name(seen.target.service, tagged.key), f"instance {seen.instance.id} is {state}"
+    remains = ""
     if tagged.does == "stop":
-        if state == "running":
-            return Operation(name=name, done=False, ok=None, says=says, remains="the stop is still to be called")
         ended = state == "stopped"
-        says = f"{says}; its volumes and addresses go on costing" if ended else says
-        return Operation(name=name, done=ended, ok=True if ended else None, says=says)
-    if state == "stopped":
-        return Operation(name=name, done=False, ok=None, says=says, remains="the start is still to be called")
+        remains = "the stop is still to be called" if state == "running" else ""
+        says = message_of(seen) if ended else says
+        return Operation(name=name, done=ended, ok=True if ended else None, says=says, remains=remains)
+    if tagged.failed:
+        says = _why_failed(seen, tagged.does, tagged.failed)
+        return Operation(name=name, done=True, ok=False, says=says)
+    if tagged.new_type and seen.instance.type != tagged.new_type:
+        what = {"running": "the stop", "stopped": "the change of type"}.get(state)
+        remains = f"{what} is still to be called" if what else ""
+    elif state == "stopped":
+        remains = "the start is still to be called"
+    if remains or (tagged.new_type and seen.instance.type != tagged.new_type):
+        return Operation(name=name, done=False, ok=None, says=says, remains=remains)
     ready = seen.ready
     if ready is None and seen.online:
         says = str(seen.told["says"])

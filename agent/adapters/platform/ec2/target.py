@@ -12,8 +12,10 @@ Json = dict[str, Any]
 
 GONE: Final = frozenset({"shutting-down", "terminated"})
 EFFECT_TAG: Final = "sre-agent-effect"
-"""Key, generation and kind of our newest start or stop of the instance: ``KEY GENERATION start|stop``."""
+"""Key, generation and kind of our newest change of the instance: ``KEY GENERATION start|stop|type:TYPE``."""
 REVISION_TAG: Final = "sre-agent-revision"
+FAILED_TAG: Final = "sre-agent-failed"
+"""Why that change ended badly, where EC2 refused a step of it: ``KEY CODE``."""
 
 
 class UnitTarget(Value):
@@ -53,16 +55,24 @@ class UnitTarget(Value):
 
 
 class Tagged(Value):
-    """Our newest start or stop of the instance, as its tags hold it.
+    """Our newest start, stop or change of type of the instance, as its tags hold it.
 
     Attributes:
-        does: ``start`` or ``stop``.
+        does: ``start``, ``stop`` or ``type:`` with the new type.
+        failed: EC2's code where it refused a step of it for good.
     """
 
     key: str
     generation: int
     does: str
     revision: str
+    failed: str = ""
+
+    @property
+    def new_type(self) -> str:
+        """The type that it is to have; empty where its type stays."""
+        kind, _, name = self.does.partition(":")
+        return name if kind == "type" else ""
 
 
 class Instance(Value):
@@ -72,6 +82,9 @@ class Instance(Value):
         state: Such as ``running`` or ``stopped``.
         spot: Whether it can be taken away at any time.
         lives_on_instance_store: Whether its disks are lost with a stop.
+        volumes: The ids of its volumes, which stay with a stop.
+        elastic_ips: Addresses that stay with it, and cost.
+        public_ip: One that it loses with a stop.
     """
 
     id: str
@@ -80,6 +93,9 @@ class Instance(Value):
     zone: str = ""
     spot: bool = False
     lives_on_instance_store: bool = False
+    volumes: tuple[str, ...] = ()
+    elastic_ips: tuple[str, ...] = ()
+    public_ip: str = ""
     tagged: Tagged | None = None
 
 
@@ -120,6 +136,9 @@ def find_instance(aws: Aws, target: UnitTarget) -> Instance:
 
 def _instance(row: Json) -> Instance:
     tags = {t["Key"]: t["Value"] for t in row.get("Tags", ())}
+    given = [n["Association"] for n in row.get("NetworkInterfaces", ()) if n.get("Association")]
+    kept = tuple(a["PublicIp"] for a in given if a.get("IpOwnerId") != "amazon")
+    lost = next((a["PublicIp"] for a in given if a.get("IpOwnerId") == "amazon"), "")
     return Instance(
         id=row["InstanceId"],
         type=row["InstanceType"],
@@ -127,6 +146,9 @@ def _instance(row: Json) -> Instance:
         zone=row.get("Placement", {}).get("AvailabilityZone", ""),
         spot=row.get("InstanceLifecycle") == "spot",
         lives_on_instance_store=row.get("RootDeviceType") == "instance-store",
+        volumes=tuple(d["Ebs"]["VolumeId"] for d in row.get("BlockDeviceMappings", ()) if "Ebs" in d),
+        elastic_ips=kept,
+        public_ip=lost,
         tagged=_tagged(tags),
     )
 
@@ -135,4 +157,11 @@ def _tagged(tags: dict[str, str]) -> Tagged | None:
     words = tags.get(EFFECT_TAG, "").split()
     if len(words) != 3 or not words[1].isdecimal():
         return None
-    return Tagged(key=words[0], generation=int(words[1]), does=words[2], revision=tags.get(REVISION_TAG, ""))
+    failed_key, _, failed = tags.get(FAILED_TAG, "").partition(" ")
+    return Tagged(
+        key=words[0],
+        generation=int(words[1]),
+        does=words[2],
+        revision=tags.get(REVISION_TAG, ""),
+        failed=failed if failed_key == words[0] else "",
+    )

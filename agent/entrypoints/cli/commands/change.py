@@ -11,7 +11,7 @@ from agent.errors import InputRejected, PolicyRefused, SreError
 
 if TYPE_CHECKING:
     from agent.core.change.asked_settings import ShapeOf
-    from agent.core.plan.action import Action
+    from agent.core.plan.action import Action, SetInstanceType
     from agent.core.service.serving import Target
     from agent.entrypoints.operator_client.protocol import AskedChange, OperatorClient
     from agent.presentation.policy_explanation import Row
@@ -28,6 +28,7 @@ REPEATED = (
     ("--grace", "SECONDS", "time to finish what it answers when an instance is asked to end (Kubernetes)"),
     ("--model", "M", "serve another checkpoint that policy.toml lists"),
     ("--accelerator", "A", "move to another accelerator, such as nvidia-l4"),
+    ("--instance-type", "T", "give its machine another type, such as g6.2xlarge; it is stopped for that (EC2)"),
 )
 WHOLE = (
     ("--create", "create the service as services.toml names it, with flags that fit filled in"),
@@ -36,7 +37,7 @@ WHOLE = (
     ("--delete", "delete the service, which cannot be undone; wants --confirm NAME"),
     ("--withdraw", "take back the open request that you made for the service"),
 )
-ONCE = ("scale", "concurrency", "resources", "grace", "model", "accelerator")
+ONCE = ("scale", "concurrency", "resources", "grace", "model", "accelerator", "instance_type")
 EXAMPLES = """examples:
   sre-agent change gemma --set-flag max-model-len=32768 --why "longer documents" --dry-run
   sre-agent change gemma --scale 1:2 --why "launch day"
@@ -114,7 +115,7 @@ def _actions(args: argparse.Namespace) -> "tuple[Action, ...]":
         confirmed=args.confirm,
         **once,
     )
-    return actions_of(asked, shape_of=_shape_of(args.service))
+    return actions_of(asked, shape_of=_shape_of(args.service), type_of=lambda name: _type_of(args.service, name))
 
 
 def _creation(args: argparse.Namespace, once: dict[str, str]) -> "tuple[Action, ...]":
@@ -124,7 +125,7 @@ def _creation(args: argparse.Namespace, once: dict[str, str]) -> "tuple[Action, 
     from agent.settings import read_settings
 
     others = [args.set_flag, args.unset_flag, args.set_env, args.restart, once["scale"], once["concurrency"]]
-    if not args.create or any((*others, once["resources"], once["grace"])):
+    if not args.create or any((*others, once["resources"], once["grace"], once["instance_type"])):
         raise InputRejected(
             "the change was not understood",
             why="--platform belongs to --create" if not args.create else "--create goes with --model and --accelerator",
@@ -159,7 +160,9 @@ def _resumes_with(service: str) -> str:
 def _single(name: str, given: list[str]) -> str:
     if len(set(given)) > 1:
         raise InputRejected(
-            "the change was not understood", why=f"--{name} has {len(given)} values", hint="give each setting once"
+            "the change was not understood",
+            why=f"--{name.replace('_', '-')} has {len(given)} values",
+            hint="give each setting once",
         )
     return given[0] if given else ""
 
@@ -174,6 +177,13 @@ def _shape_of(service: str) -> "ShapeOf":
         return read_capacity(read_services(read_settings())).usual_shape(service, accelerator)
 
     return find
+
+
+def _type_of(service: str, name: str) -> "SetInstanceType | None":
+    from agent.app.catalogues import read_capacity, read_services
+    from agent.settings import read_settings
+
+    return read_capacity(read_services(read_settings())).instance_type(service, name)
 
 
 def _seen(client: "OperatorClient", asked: "AskedChange") -> "Target | None":

@@ -12,7 +12,7 @@ from agent.entrypoints.mcp.tools.result import Result
 from agent.errors import InputRejected
 
 if TYPE_CHECKING:
-    from agent.core.change.asked_settings import ShapeOf
+    from agent.core.change.asked_settings import ShapeOf, TypeOf
     from agent.core.incident.incident import Incident
     from agent.core.plan.action import Action
     from agent.entrypoints.operator_client.protocol import AskedChange, OperatorClient
@@ -55,6 +55,7 @@ class ProposalTools:
         client: Opens the operator's client; called per question.
         preview: Works a change out with the operator's own credentials and stores nothing.
         shape_of: Finds the usual CPU and memory of an accelerator for a service.
+        type_of: Finds what a type of machine has for a service.
         create: Makes the creation of a service that services.toml names.
         resumes_with: Returns the instances that a stopped service had, as MIN:MAX, or nothing.
         bearer: Returns who calls, as their token proves it; None where nobody signs in.
@@ -69,6 +70,7 @@ class ProposalTools:
         *,
         preview: "Callable[[AskedChange], ChangePreview]",
         shape_of: "Callable[[str], ShapeOf]",
+        type_of: "Callable[[str], TypeOf]",
         create: "Callable[[str], Action]",
         resumes_with: Callable[[str], str],
         bearer: Callable[[], str | None],
@@ -76,7 +78,7 @@ class ProposalTools:
         redact: Callable[[str], str],
         local: Callable[[], bool],
     ) -> None:
-        self._client, self._preview, self._shape_of = client, preview, shape_of
+        self._client, self._preview, self._shape_of, self._type_of = client, preview, shape_of, type_of
         self._create, self._resumes_with, self._bearer = create, resumes_with, bearer
         self._decide_url, self._redact, self._local = decide_url, redact, local
 
@@ -102,6 +104,7 @@ class ProposalTools:
         grace: Annotated[str, Field(max_length=6, description="seconds to finish when it is asked to end")] = "",
         model: Annotated[str, Field(max_length=200)] = "",
         accelerator: Annotated[str, Field(max_length=80)] = "",
+        instance_type: Annotated[str, Field(max_length=40, description="EC2: another type of its machine")] = "",
         restart: bool = False,
         supersede: Annotated[bool, Field(description="take the place of a plan nobody approved yet")] = False,
         dry_run: Annotated[bool, Field(description="work it out and store nothing")] = False,
@@ -119,9 +122,10 @@ class ProposalTools:
             grace=grace,
             model=model,
             accelerator=accelerator,
+            instance_type=instance_type,
             restart=restart,
         )
-        actions = actions_of(words, shape_of=self._shape_of(service))
+        actions = actions_of(words, shape_of=self._shape_of(service), type_of=self._type_of(service))
         return self._propose(service, why, actions, context, supersede=supersede, dry_run=dry_run)
 
     def propose_lifecycle(

@@ -11,6 +11,7 @@ from agent.core.plan.action import (
     SetConcurrency,
     SetEnv,
     SetFlag,
+    SetInstanceType,
     SetModel,
     SetResources,
     SetScaling,
@@ -59,6 +60,19 @@ from agent.errors import InputRejected
 def test_words_become_actions(asked, actions):
     shape = {"nvidia-l4": (8.0, 32_768)}.get
     assert list(actions_of(AskedSettings(**asked), shape_of=shape)) == actions
+
+
+def test_another_instance_type_comes_with_what_it_has_and_stands_alone():
+    """What fails afterwards is then known to be the machine; a type of which nothing is known is no request."""
+    kind = SetInstanceType(
+        instance_type="g6.2xlarge", accelerator="nvidia-l4", accelerator_count=1, cpu=8, memory_mib=32_768
+    )
+    known = {"g6.2xlarge": kind}.get
+    assert actions_of(AskedSettings(instance_type="g6.2xlarge"), type_of=known) == (kind,)
+    with pytest.raises(SettingNotRead, match="stands alone"):
+        actions_of(AskedSettings(instance_type="g6.2xlarge", restart=True), type_of=known)
+    with pytest.raises(SettingNotRead, match=r"'g9\.huge' has is not known"):
+        actions_of(AskedSettings(instance_type="g9.huge"), type_of=known)
 
 
 def test_several_changes_are_one_request_in_a_fixed_order():

@@ -8,7 +8,15 @@ from agent.core.change.request import ChangeRequest
 from agent.core.decision.decision import Channel
 from agent.core.decision.policy import Mode, Policy, Rule
 from agent.core.incident.incident import Incident
-from agent.core.plan.action import Lifecycle, LifecycleOperation, Restart, SetConcurrency, SetFlag, SetScaling
+from agent.core.plan.action import (
+    Lifecycle,
+    LifecycleOperation,
+    Restart,
+    SetConcurrency,
+    SetFlag,
+    SetInstanceType,
+    SetScaling,
+)
 from agent.core.plan.capacity import ContainerFit, FitOption
 from agent.core.plan.plan import FitSummary, Risk
 from agent.core.plan.proof import Proof
@@ -62,6 +70,25 @@ def life(actions=LONGER, **changes):
 
 def proposed(fits, actions=LONGER, live=None, **changes):
     return propose_requested(life(actions, **changes), WATCHED, live or a_live(), fits, POLICY)
+
+
+def test_another_instance_type_says_its_downtime_its_price_and_what_a_stop_loses():
+    """The machine is stopped for it; the undo is the old type, and only what the policy lists may be asked for."""
+    bigger = SetInstanceType(
+        instance_type="g6.2xlarge", accelerator="nvidia-l4", accelerator_count=1, cpu=8, memory_mib=32_768
+    )
+    lost = ("its volumes go on costing: vol-1 (100 GiB gp3)",)
+    live = a_live(config=CONFIG.with_(instance_type="g6.xlarge", memory_mib=16_384), when_stopped=lost)
+    allowed = POLICY.with_(accelerators=("nvidia-l4",))
+    made = propose_requested(life((bigger,)), WATCHED, live, Arithmetic(), allowed)
+    assert made.risk is Risk.MEDIUM
+    assert any("nothing answers until" in reason and "vCPU quota" in reason for reason in made.risk_reasons)
+    assert made.undo.startswith("its machine is stopped, made g6.xlarge again and started")
+    assert set(lost) <= set(made.notes)
+    assert ("instance_type", "g6.xlarge", "g6.2xlarge") in [(d.path, d.before, d.after) for d in made.difference]
+    assert not proposed(Arithmetic(), live=live).notes, "a flag stops no machine"
+    with pytest.raises(PolicyRefused, match="not on the list"):
+        propose_requested(life((bigger,)), WATCHED, live, Arithmetic(), POLICY)
 
 
 def test_what_fits_is_proposed_with_its_difference_proof_and_risk():
