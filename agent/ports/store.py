@@ -49,13 +49,14 @@ class Change(Value):
 
 
 class Query(Value):
-    """Which incidents to list, newest first."""
+    """Which incidents to list, newest first; ``since`` and ``before`` are times of opening, the first one included."""
 
     run: str | None = None
     service: str | None = None
     open_only: bool = False
     limit: int = Field(default=50, ge=1, le=1000)
     before: AwareDatetime | None = None
+    since: AwareDatetime | None = None
 
 
 class MarkStore(Protocol):

@@ -331,6 +331,13 @@ class TestListing:
     def test_the_next_page_begins_before_the_last_one_shown(self, listed, make):
         assert [i.id for i in listed.incidents(Query(before=make.at(2)))] == ["inc-1", "inc-0"]
 
+    def test_times_of_opening_bound_a_query_together(self, listed, make):
+        """From ``since`` on, that moment included, up to ``before``; with every other question beside it."""
+        since, before = make.at(1), make.at(3)
+        assert [i.id for i in listed.incidents(Query(since=since, before=before))] == ["inc-2", "inc-1"]
+        assert [i.id for i in listed.incidents(Query(since=since, service="a", open_only=True))] == ["inc-2"]
+        assert listed.incidents(Query(since=make.at(4))) == ()
+
     def test_two_opened_at_once_are_listed_in_one_order(self, store, make):
         for name in ("inc-b", "inc-c", "inc-a"):
             store.commit(make.change(make.incident(name)))

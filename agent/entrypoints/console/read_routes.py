@@ -1,6 +1,6 @@
 """The pages that are only read: the list, one incident, one plan; asking for them changes nothing."""
 
-from datetime import datetime
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -8,6 +8,7 @@ from flask import Flask, Response, request
 from pydantic import AwareDatetime, ValidationError
 
 from agent.core.incident.incident import Incident
+from agent.core.incident.search import IncidentSearch
 from agent.core.value import Value
 from agent.entrypoints.console import answer_result
 from agent.entrypoints.console.incident_page import cause_of, incident_context, is_asked, plan_context
@@ -15,24 +16,29 @@ from agent.entrypoints.console.page_context import PageContext, answer_page, loa
 from agent.errors import InputRejected
 from agent.ports.stage_context import StageContext
 from agent.ports.store import Query
+from agent.presentation.incident_title import TROUBLES
 from agent.presentation.standing import Standing, moves, standing
+from agent.presentation.what_helped import SimilarIncident, what_helped
+from agent.stages.shared.find_incidents import LOOKED_THROUGH, FoundIncidents, find_incidents, similar_earlier
 
 OPEN_SHOWN = 200
+DAY = timedelta(days=1)
+TEXT_CHARS = 200
 ENDED_SHOWN = 50
-LOOKED_THROUGH = 500
 
 
 class Asked(Value):
-    """What of the list is asked for; ``before`` pages through what has ended longer ago."""
+    """What of the list is asked for; ``before`` pages through what was opened longer ago."""
 
     service: str = ""
     open_only: bool = False
     before: AwareDatetime | None = None
+    search: IncidentSearch = IncidentSearch()
 
     @property
     def filtered(self) -> bool:
         """Whether anything is left out on purpose."""
-        return bool(self.service or self.open_only or self.before)
+        return bool(self.service or self.open_only or self.before or self.search.narrow)
 
 
 class Row(Value):
@@ -45,38 +51,61 @@ class Row(Value):
 
 
 def list_context(world: StageContext, asked: Asked, now: datetime) -> dict[str, Any]:
-    """Return what the list is made of: every open incident on the first page, then the ended ones, page by page."""
-    still_open = () if asked.before else _matching(world, asked, Query(open_only=True, limit=OPEN_SHOWN))
-    looked = () if asked.open_only else _matching(world, asked, Query(before=asked.before, limit=LOOKED_THROUGH))
-    every_ended = tuple(i for i in looked if i.ended)
-    ended = every_ended[:ENDED_SHOWN]
-    rows = sorted((row_of(i, now) for i in (*still_open, *ended)), key=_order)
-    further = ended[-1] if len(every_ended) > ENDED_SHOWN else looked[-1] if len(looked) == LOOKED_THROUGH else None
+    """Return what the list is made of: what was looked for, newest first; or what is open, then what ended by pages."""
+    listed = _searched(world, asked) if asked.search.narrow else _by_state(world, asked)
+    rows = sorted((row_of(i, now) for i in listed.incidents), key=_order)
+    open_count = sum(not row.incident.ended for row in rows)
     return {
         "rows": rows,
         "waiting": sum(row.waits for row in rows),
-        "open_count": len(still_open),
-        "cut": len(still_open) == OPEN_SHOWN,
+        "open_count": open_count,
+        "cut": open_count == OPEN_SHOWN,
+        "asked": asked,
         "service": asked.service,
-        "services": sorted({row.incident.service for row in rows}),
+        "services": _services(world, rows),
+        "classes": sorted(TROUBLES),
+        "day": DAY,
         "open_only": asked.open_only,
         "filtered": asked.filtered,
         "paged": asked.before is not None,
-        "older": _older(asked, further.opened_at) if further is not None else "",
+        "searched": listed.looked if asked.search.narrow else 0,
+        "older": _older(asked, listed.further_before) if listed.further_before is not None else "",
         "moving": any(moves(row.incident, now) for row in rows) or not (rows or asked.filtered),
     }
 
 
-def _matching(world: StageContext, asked: Asked, query: Query) -> tuple[Incident, ...]:
+def _by_state(world: StageContext, asked: Asked) -> FoundIncidents:
+    still_open = () if asked.before else _named(world, asked, open_only=True).incidents[:OPEN_SHOWN]
+    if asked.open_only:
+        return FoundIncidents(incidents=still_open, further_before=None, looked=len(still_open))
+    looked = _named(world, asked, open_only=False)
+    every_ended = tuple(i for i in looked.incidents if i.ended)
+    ended = every_ended[:ENDED_SHOWN]
+    further = ended[-1].opened_at if len(every_ended) > ENDED_SHOWN else looked.further_before
+    return FoundIncidents(incidents=(*still_open, *ended), further_before=further, looked=looked.looked)
+
+
+def _searched(world: StageContext, asked: Asked) -> FoundIncidents:
+    return _named(world, asked, open_only=asked.open_only, limit=ENDED_SHOWN)
+
+
+def _named(world: StageContext, asked: Asked, *, open_only: bool, limit: int = LOOKED_THROUGH) -> FoundIncidents:
     """Look a service up by its whole name, which the store can; where nothing has it, by a part of it."""
+    query = Query(open_only=open_only, before=asked.before)
     if not asked.service:
-        return world.store.incidents(query)
-    found = world.store.incidents(query.with_(service=asked.service))
-    if found:
+        return find_incidents(world.store, asked.search, query, limit=limit)
+    found = find_incidents(world.store, asked.search, query.with_(service=asked.service), limit=limit)
+    watched = world.rules.services.watched(asked.service) is not None
+    if found.looked or watched:
         return found
     part = asked.service.casefold()
-    wide = world.store.incidents(query.with_(limit=LOOKED_THROUGH))
-    return tuple(i for i in wide if part in i.service.casefold())
+    wide = find_incidents(world.store, asked.search, query, limit=LOOKED_THROUGH)
+    return wide.with_(incidents=tuple(i for i in wide.incidents if part in i.service.casefold())[:limit])
+
+
+def _services(world: StageContext, rows: list["Row"]) -> list[str]:
+    watched = {service.name for service in world.rules.services.services}
+    return sorted(watched | {row.incident.service for row in rows})
 
 
 def row_of(incident: Incident, now: datetime) -> Row:
@@ -94,7 +123,16 @@ def _order(row: Row) -> tuple[int, float]:
 
 def _older(asked: Asked, oldest: datetime) -> str:
     """The next page; ``+`` must not become a blank in the address."""
-    return urlencode({"before": oldest.isoformat()} | ({"service": asked.service} if asked.service else {}))
+    search = asked.search
+    kept = {
+        "service": asked.service,
+        "q": search.text,
+        "class": search.class_,
+        "since": search.since.date().isoformat() if search.since else "",
+        "until": (search.until - DAY).date().isoformat() if search.until else "",
+        "open": "1" if asked.open_only and search.narrow else "",
+    }
+    return urlencode({"before": oldest.isoformat()} | {name: value for name, value in kept.items() if value})
 
 
 def add_pages(app: Flask, console: PageContext) -> None:
@@ -115,6 +153,7 @@ def add_pages(app: Flask, console: PageContext) -> None:
             return answer_page(console, person, answer_result.missing("incident"))
         now = max(console.world.clock.now(), found.phase_at)
         context = incident_context(console.world, found, viewer_of(console, person), now)
+        context["similar"] = similar_views(console.world, found)
         return page(console, "incident.html", person, now, moving=moves(found, now), **context)
 
     @app.get("/plans/<plan_id>")
@@ -130,14 +169,32 @@ def add_pages(app: Flask, console: PageContext) -> None:
 
 
 def _asked() -> Asked:
-    before = request.args.get("before")
+    given = {name: request.args.get(name, "").strip() for name in ("before", "since", "until")}
     try:
+        until = _day(given["until"])
         return Asked(
             service=request.args.get("service", "").strip()[:253],
             open_only=request.args.get("open") == "1",
-            before=datetime.fromisoformat(before) if before else None,
+            before=datetime.fromisoformat(given["before"]) if given["before"] else None,
+            search=IncidentSearch(
+                text=request.args.get("q", "").strip()[:TEXT_CHARS],
+                class_=request.args.get("class", "").strip()[:64],
+                since=_day(given["since"]),
+                until=until + DAY if until is not None else None,
+            ),
         )
-    except (ValueError, ValidationError) as error:
+    except (ValueError, OverflowError, ValidationError) as error:
+        strange = ", ".join(f"{name!r} is {value[:40]!r}" for name, value in given.items() if value)
         raise InputRejected(
-            "the list was not read", why=f"'before' is {before!r}, want a time", hint="go back to the first page"
+            "the list was not read", why=f"{strange}; want times", hint="go back to the first page"
         ) from error
+
+
+def _day(text: str) -> datetime | None:
+    """Return the beginning of a day of UTC."""
+    return datetime.combine(date.fromisoformat(text), time.min, UTC) if text else None
+
+
+def similar_views(world: StageContext, incident: Incident) -> tuple[SimilarIncident, ...]:
+    """Return earlier incidents with the same cause and what helped, for the partial ``_similar.html``."""
+    return tuple(what_helped(earlier) for earlier in similar_earlier(world.store, incident))

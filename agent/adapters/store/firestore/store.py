@@ -192,6 +192,8 @@ class FirestoreStore(FirestoreMark):
             where.append(("is_open", "==", True))
         if query.before is not None:
             where.append(("opened_at", "<", to_us(query.before)))
+        if query.since is not None:
+            where.append(("opened_at", ">=", to_us(query.since)))
         found = self._documents.select("incidents", where=where, order=(("opened_at", True),), limit=query.limit)
         return tuple(from_text(Incident, f.data["body"]) for f in found)
 

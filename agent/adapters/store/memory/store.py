@@ -180,6 +180,7 @@ def _matching(incidents: Iterable[Incident], query: Query) -> Iterable[Incident]
         and query.service in {None, incident.service}
         and not (query.open_only and incident.ended)
         and (query.before is None or incident.opened_at < query.before)
+        and (query.since is None or incident.opened_at >= query.since)
     )
 
 

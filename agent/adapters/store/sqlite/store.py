@@ -23,6 +23,7 @@ _CLAUSES: Final = {
     "service": "service = :service",
     "open_only": "is_open = 1",
     "before": "opened_at < :before",
+    "since": "opened_at >= :since",
 }
 
 
@@ -117,8 +118,8 @@ class SqliteStore(SqliteMark):
         """List incidents, newest first; see the port."""
         asked = {name: value for name, value in query if name in _CLAUSES and value not in {None, False}}
         where = " AND ".join(clause for name, clause in _CLAUSES.items() if name in asked) or "1"
-        before = None if query.before is None else to_us(query.before)
-        values = {"run": query.run, "service": query.service, "before": before, "limit": query.limit}
+        times = {name: to_us(at) for name in ("before", "since") if (at := asked.get(name)) is not None}
+        values = {"run": query.run, "service": query.service, "limit": query.limit} | times
         select = f"SELECT body FROM incidents WHERE {where} ORDER BY opened_at DESC, id DESC LIMIT :limit"  # noqa: S608
         return tuple(from_text(Incident, body) for (body,) in self._database.ask(select, values))
 

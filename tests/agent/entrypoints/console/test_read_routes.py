@@ -226,7 +226,7 @@ def test_text_from_outside_is_never_alive(stage, browser, scenes, evil):
         page = text(browser, path)
         found = outline(page)
         assert not found.wrong, path
-        assert {t for t, _ in found.tags} <= set(shape) | {"datalist", "option", "ul"}, path
+        assert {t for t, _ in found.tags} <= set(shape) | {"datalist", "option", "select", "ul"}, path
         assert not [k for _, v in found.tags for k in v if k.startswith("on")], path
         assert all(link.startswith(("/", "#", "?")) and not link.startswith("//") for link in found.links), path
         assert "://" not in page, path
@@ -291,7 +291,8 @@ def test_the_list_is_filtered_by_service_and_by_open(stage, browser, scenes):
 def test_an_empty_list_says_what_to_do(browser):
     page = text(browser, "/")
     assert "No incidents yet" in page
-    assert "sre-agent replay examples/" in page
+    assert "sre-agent replay gemma4-26b-l4-startup-probe --publish" in page
+    assert 'http-equiv="refresh"' in page
     assert "sre-agent doctor" in page
 
 
@@ -433,3 +434,54 @@ def test_relative_times_read_well(stage, browser):
     incident = stage.waiting()
     stage.clock.step(timedelta(minutes=25).total_seconds())
     assert "in 4 min" in text(browser, f"/incidents/{incident.id}")
+
+
+def cards(page):
+    return re.findall(r"<b>([\w-]+)</b>", page)
+
+
+def test_the_list_is_searched_by_words_class_and_time(stage, browser, scenes):
+    stage.waiting("gemma-a")
+    stage.clock.step(86_400 * 3)
+    stage.waiting("gemma-b", diagnosis=scenes.memory_diagnosis(stage.clock.now()))
+    assert cards(text(browser, "/?q=PROBE+startup+gemma-a")) == ["gemma-a"]
+    assert cards(text(browser, "/?class=gpu_oom_weights")) == ["gemma-b"]
+    assert cards(text(browser, f"/?until={scenes.START:%Y-%m-%d}")) == ["gemma-a"]
+    assert cards(text(browser, f"/?since={stage.clock.now():%Y-%m-%d}&service=gemma")) == ["gemma-b"]
+    nothing = text(browser, "/?q=banana&class=gpu_oom_weights")
+    assert "No incident matches" in nothing
+    assert "with “banana” of class gpu oom weights" in nothing
+
+
+def test_a_search_keeps_what_was_typed_and_goes_on_page_by_page(stage, browser):
+    for n in range(53):
+        stage.clock.step(1)
+        stage.open(f"svc-{n}")
+    first = text(browser, "/?q=svc&since=2026-06-01")
+    assert 'value="svc"' in first
+    assert 'value="2026-06-01"' in first
+    further = re.search(r'href="(/\?before=[^"]+)"', first)[1].replace("&amp;", "&")
+    assert "q=svc" in further
+    second = text(browser, further)
+    assert sorted({*cards(first), *cards(second)}) == sorted(f"svc-{n}" for n in range(53))
+
+
+@pytest.mark.parametrize("query", ["since=x", "until=9999-12-31", "since=2026-13-01"])
+def test_a_strange_day_is_refused_in_words(browser, query):
+    assert browser.get(f"/?{query}").status_code == 400
+
+
+def test_the_page_of_an_incident_shows_similar_earlier_ones_and_what_helped(stage, browser):
+    earlier = stage.resolved(stage.verifying(stage.applying(stage.said(stage.waiting("gemma-a"), Choice.APPROVE))))
+    stage.clock.step(3600)
+    page = text(browser, f"/incidents/{stage.waiting('gemma-b').id}")
+    assert "Similar earlier incidents" in page
+    assert f"/incidents/{earlier.id}" in page
+    assert "This helped: " in page
+    assert "Similar earlier incidents" not in text(browser, f"/incidents/{earlier.id}")
+
+
+def test_auto_refresh_keeps_the_search(stage, browser):
+    stage.open("moving")
+    page = text(browser, "/?q=moving")
+    assert 'href="?q=moving&amp;still=1"' in page
