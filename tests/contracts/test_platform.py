@@ -1,6 +1,7 @@
 """One suite for every platform: what apply, find, restore, shift and describe promise."""
 
 import json
+import pkgutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -8,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from agent.adapters import platform as platform_adapters
+from agent.adapters.platform.abilities import ABILITIES
 from agent.adapters.platform.rehearsal.platform import RehearsalPlatform
 from agent.adapters.platform.rehearsal.scenario import Scenario
 from agent.core.change.verification import Check
@@ -29,7 +32,7 @@ from agent.core.plan.action import (
     applied,
 )
 from agent.core.plan.lifecycle import NOT_THERE, absent
-from agent.core.service.serving import EnvVar, Probe, ServingConfig
+from agent.core.service.serving import EnvVar, Live, Probe, ServingConfig
 from agent.core.value import canonical
 from agent.errors import InputRejected, StateConflict
 from agent.ports.platform import LeaseOver, NotDeployed, Operation, Order, Platform, Restore
@@ -744,14 +747,16 @@ SAMPLES: dict[str, Action] = {
     "stop": STOP,
     "delete": DELETE,
 }
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "platforms.md"
-
-
-def row_of(name: str) -> dict[str, str]:
-    """Return what docs/platforms.md says of a platform, by column."""
-    lines = [line for line in PAGE.read_text().splitlines() if line.startswith("|")]
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    return next((dict(zip(rows[0], row, strict=True)) for row in rows if row[0] == f"`{name}`"), {})
+READS: dict[str, Callable[[Live], object]] = {
+    "image": lambda live: live.config.image,
+    "CPU and memory": lambda live: live.config.cpu and live.config.memory_mib,
+    "accelerator": lambda live: live.config.accelerator,
+    "instances": lambda live: live.config.max_instances is not None,
+    "concurrency": lambda live: live.config.concurrency,
+    "startup probe": lambda live: live.config.startup_probe,
+    "address": lambda live: live.url,
+    "who changed it": lambda live: live.changed_by,
+}
 
 
 def accepts(world: World, action: Action, *, staged: bool = False) -> bool:
@@ -763,12 +768,19 @@ def accepts(world: World, action: Action, *, staged: bool = False) -> bool:
     return True
 
 
-def test_the_page_of_platforms_says_what_is_accepted(world: World, request: pytest.FixtureRequest) -> None:
-    """docs/platforms.md: what each adapter changes, whether it stages, and whether it creates."""
-    row = row_of(request.node.callspec.params["world"])
-    if not row:
-        pytest.skip("docs/platforms.md has no row of it yet")
-    accepted = [name for name, action in sorted(SAMPLES.items()) if accepts(world, action)]
-    said = {True: "yes", False: "no"}
-    assert row["changes"] == ", ".join(accepted)
-    assert (row["staged"], row["creates"]) == (said[accepts(world, GOOD, staged=True)], said[world.creates])
+def test_what_is_said_of_it_is_what_it_does(world: World, request: pytest.FixtureRequest) -> None:
+    """docs/platforms.md is written from this: what it reads and changes, whether it stages, and whether it creates."""
+    said = ABILITIES[request.node.callspec.params["world"].removesuffix("_multiple")]
+    live = world.platform.describe(SERVICE)
+    assert sorted(said.reads) == sorted(name for name, read in READS.items() if read(live))
+    assert sorted(said.changes) == [name for name, action in sorted(SAMPLES.items()) if accepts(world, action)]
+    assert (
+        accepts(world, GOOD, staged=True) is world.stages is (said.stages and (world.stages or not said.stages_where))
+    )
+    assert said.creates is world.creates
+
+
+def test_every_adapter_is_held_to_what_is_said_of_it() -> None:
+    """A new one needs its row and its place in this suite."""
+    adapters = {found.name for found in pkgutil.iter_modules(platform_adapters.__path__) if found.ispkg}
+    assert adapters == set(ABILITIES) == {name.removesuffix("_multiple") for name in WORLDS} | {"kubernetes"}
