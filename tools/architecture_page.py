@@ -2,7 +2,7 @@
 
 import inspect
 
-from agent.core.incident.phase import NEXT, NEXT_OF_REQUEST, Phase
+from agent.core.incident.phase import ENDS, NEXT, NEXT_OF_REQUEST, Phase
 from agent.core.incident.step import Step
 from agent.ports.bus import Topic
 from agent.ports.stage_context import OWNER_OF, TOPIC_OF, Owner
@@ -78,7 +78,7 @@ sequenceDiagram
   T->>S: watch the rollout, then send one real completion: VERIFYING
   alt recovered
     T->>P: RESOLVED
-  else not recovered or inconclusive
+  else not recovered or inconclusive, or a person decides to roll back
     T->>E: ROLLING_BACK
     E->>S: put template and traffic back
     T->>P: ROLLED_BACK, then the next plan or ESCALATED
@@ -127,7 +127,8 @@ def _life(title: str, table: dict[Phase, frozenset[Phase]]) -> str:
         for phase in table
         if table[phase]
     ]
-    ends = f"Ends: {', '.join(phase for phase in table if not table[phase])}.\n"
+    ends = f"Ends: {', '.join(phase for phase in table if phase in ENDS)}. "
+    ends += "What follows ESCALATED, a person asks for; the agent does nothing more by itself.\n"
     return f"## {title}\n\n| phase | may be followed by |\n|---|---|\n" + _lines(rows) + ends
 
 

@@ -44,6 +44,7 @@ OWNER_OF: Final[dict[Step, Owner]] = {
     Step.PLAN_REQUEST: Owner.INCIDENT,
     Step.ASK: Owner.INCIDENT,
     Step.REPLAN: Owner.INCIDENT,
+    Step.PLAN_AGAIN: Owner.INCIDENT,
     Step.CLOSE: Owner.INCIDENT,
     Step.EXPIRE: Owner.TICK,
     Step.REMIND: Owner.TICK,

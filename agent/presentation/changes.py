@@ -2,9 +2,9 @@
 
 from agent.core.change.execution import Change, present_change
 from agent.core.change.verification import Verdict
-from agent.core.incident.incident import Incident, Remedy
+from agent.core.incident.incident import TAKEN_BACK, Incident, Remedy
 
-_TRIED = frozenset(str(verdict) for verdict in Verdict)
+_TRIED = frozenset({*map(str, Verdict), TAKEN_BACK})
 
 
 def earlier_remedies(incident: Incident) -> tuple[Remedy, ...]:

@@ -19,7 +19,7 @@ _PLAIN: dict[Phase, str] = {
     _P.APPROVED: "{by} approved {name}.",
     _P.APPLYING: "{plan} was approved, and its change was ordered.",
     _P.VERIFYING: "The rollout of {name} ended; whether the service works is being measured.",
-    _P.ROLLING_BACK: "{plan} was not verified as a success; whatever it changed is to be put back.",
+    _P.ROLLING_BACK: "{plan} was not kept; whatever it changed is to be put back.",
     _P.ROLLED_BACK: "Whatever {name} changed was put back.",
     _P.REFUSED: "{plan} was approved and then refused at the final check, so it was not applied.",
     _P.REJECTED: "{by} rejected {name}; it was not applied.",
@@ -103,6 +103,8 @@ def event_text(event: Event, incident: Incident, plan: Plan | None) -> str:
         return as_sentence(event.what)  # a fact of its moment, in our own words
     if incident.request is not None and event.plan is None and event.phase in _WITHOUT_PLAN:
         return _WITHOUT_PLAN[event.phase].format(by=event.by) + _reason(event, incident)
+    if event.phase is Phase.ESCALATED and not _is_present(event, incident):
+        return "The agent did no more, and a person had to take over."
     if event.phase in ENDS:
         return _end(event, incident)
     if event.phase is Phase.DIAGNOSED:
@@ -112,6 +114,11 @@ def event_text(event: Event, incident: Incident, plan: Plan | None) -> str:
     name = f"plan {event.plan}" if event.plan else "the plan"
     said = form.format(plan=name[:1].upper() + name[1:], name=name, by=event.by)
     return said + _reason(event, incident)
+
+
+def _is_present(event: Event, incident: Incident) -> bool:
+    """Whether the incident still stands where the line says; a person may have led it on since."""
+    return incident.phase is event.phase and event.at >= incident.phase_at and incident.replan is None
 
 
 def _end(event: Event, incident: Incident) -> str:

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from pydantic import AwareDatetime
 
-from agent.core.incident.incident import Event, Incident, Remedy
+from agent.core.incident.incident import TAKEN_BACK, Event, Incident, Remedy
 from agent.core.incident.phase import Phase
 from agent.core.plan.plan import Plan
 from agent.core.value import Value
@@ -104,6 +104,8 @@ def outcome(plan: Plan, incident: Incident) -> str:
     last = tried[-1]
     if last.ended == Phase.REFUSED:
         return "refused at the final check, so not applied"
+    if last.ended == TAKEN_BACK:
+        return "a person rolled it back" + _restored(last).replace("; put back", "")
     if last.ended not in verdicts:
         return ""
     return verdicts[last.ended] + _restored(last)

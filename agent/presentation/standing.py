@@ -7,7 +7,7 @@ from agent.core.change.execution import Change, EffectKind, EffectState, present
 from agent.core.change.verification import Verdict
 from agent.core.diagnosis.diagnosis import DiagnosisSource
 from agent.core.incident.incident import Incident
-from agent.core.incident.phase import Phase
+from agent.core.incident.phase import ENDS, Phase
 from agent.core.plan.plan import Rollout
 from agent.core.value import Value
 from agent.presentation.changes import changed_so_far
@@ -147,6 +147,8 @@ def way(incident: Incident) -> tuple[WayStep, ...]:
     """Return the steps of the way, with the one that the incident is at; empty for one that has ended."""
     if incident.ended:
         return ()
+    if incident.phase in ENDS:  # another plan is asked for, and not made yet
+        return ()
     at = next(n for n, (_, phases) in enumerate(_WAY) if incident.phase in phases)
     states = [StepState.DONE if n < at else StepState.NOW if n == at else StepState.TODO for n in range(len(_WAY))]
     renamed = _PERSON_WAY if _by_person(incident) else _REQUEST_WAY if incident.request is not None else {}
@@ -183,6 +185,8 @@ def _ran_out(incident: Incident, now: datetime) -> bool:
 
 
 def _now(incident: Incident, phase: Phase, now: datetime) -> str:
+    if incident.stuck:
+        return f"The agent cannot go on: {incident.stuck}. A person must look at the service."
     own = REQUEST_SENTENCES.get(phase) if incident.request is not None else None
     make = own or _SENTENCES.get(phase)
     return make(incident) if make is not None else _approved(incident, now)
@@ -234,8 +238,7 @@ def _applying(incident: Incident) -> str:
 def _verifying(incident: Incident) -> str:
     verification = incident.verification
     if _by_person(incident):
-        until = f" until {moment(verification.until)}" if verification is not None else ""
-        return f"{_who(incident)} has this task. The agent changes nothing and watches for a healthy signal{until}."
+        return _task(incident)
     if verification is None:
         return "The change is applied; whether it helped is about to be measured."
     staged = incident.plan is not None and incident.plan.rollout is Rollout.STAGED
@@ -250,6 +253,14 @@ def _verifying(incident: Incident) -> str:
     return f"{where}; whether it works is being measured until {moment(verification.until)}."
 
 
+def _task(incident: Incident) -> str:
+    until = f" until {moment(incident.verification.until)}" if incident.verification is not None else ""
+    if incident.task_done is not None:
+        said = f"{incident.task_done.shown} says that the task is done"
+        return f"{said}; whether the service works is being checked{until}."
+    return f"{_who(incident)} has this task. The agent changes nothing and watches for a healthy signal{until}."
+
+
 def _resolved(incident: Incident) -> str:
     if _by_person(incident):
         return "The service is healthy again while a person had the task. The agent changed nothing."
@@ -261,6 +272,8 @@ def _rolling_back(incident: Incident) -> str:
         return "No healthy signal came in time. The agent changed nothing, so there is nothing to put back."
     verdict = incident.verification.verdict if incident.verification is not None else None
     why = _VERDICT_SAYS[verdict] if verdict is not None else "The change did not help"
+    if incident.roll_back is not None:
+        why = f"{incident.roll_back.by.shown} decided to roll the change back"
     if present_change(incident.execution) is Change.NONE:
         return f"{_NEVER_MADE}, so there is nothing to put back."
     if present_change(incident.execution) is Change.PUT_BACK:
@@ -293,8 +306,16 @@ def _superseded(_: Incident) -> str:
     return "More became known, so the plan was withdrawn before anybody answered."
 
 
-def _escalated(_: Incident) -> str:
+def _escalated(incident: Incident) -> str:
+    if incident.replan is not None:
+        return f"{incident.replan.shown} asked for another plan; it is being made."
     return "A person must take over: the agent does nothing more here."
+
+
+def _closed(incident: Incident) -> str:
+    if incident.request is not None:
+        return REQUEST_SENTENCES[_P.CLOSED](incident)
+    return "A person closed the incident; the agent does nothing more here."
 
 
 def _self_recovered(_: Incident) -> str:
@@ -324,7 +345,7 @@ _SENTENCES = {
     _P.ESCALATED: _escalated,
     _P.SELF_RECOVERED: _self_recovered,
     _P.WITHDRAWN: REQUEST_SENTENCES[_P.WITHDRAWN],
-    _P.CLOSED: REQUEST_SENTENCES[_P.CLOSED],
+    _P.CLOSED: _closed,
 }
 
 

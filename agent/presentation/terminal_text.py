@@ -17,6 +17,7 @@ from agent.presentation.plan_cost import token_prices_text
 from agent.presentation.plan_title import as_sentence, plan_title
 from agent.presentation.proof_text import proof_text
 from agent.presentation.request_text import request_reason, request_title
+from agent.presentation.responders import responders_text
 from agent.presentation.standing import SOURCES, moment, standing
 
 SIGNAL_CHARS = 160
@@ -41,8 +42,8 @@ def lines(incident: Incident, *, now: datetime) -> tuple[str, ...]:
     """
     said = [f"incident {incident.id}  {headline(incident, now=now)}"]
     said.append(f"  status     {terminal(standing(incident, now).says)}")
-    if incident.ended_why:
-        said.append(f"  reason     {terminal(incident.ended_why)}")
+    optional = (("people", responders_text(incident)), ("reason", incident.ended_why))
+    said += [f"  {name:<10} {terminal(text)}" for name, text in optional if text]
     if incident.revision:
         said.append(f"  revision   {terminal(incident.revision)}")
     if incident.linked_to:

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from agent.core.incident.command import Command, impossible
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.presentation.standing import standing
@@ -17,7 +18,8 @@ def next_step(incident: Incident, plan: str, now: datetime) -> str:
     """
     present = incident.plan
     if incident.ended:
-        return f"{standing(incident, now).says} {_ended_why(incident)}".rstrip() + " No further plan comes."
+        unless = " unless somebody asks for one" if impossible(incident, Command.REPLAN) is None else ""
+        return f"{standing(incident, now).says} {_ended_why(incident)}".rstrip() + f" No further plan comes{unless}."
     if present is not None and present.id != plan:
         asked = incident.phase is Phase.ASKED and now < present.expires_at
         newer = f"Plan {present.id} has taken its place"

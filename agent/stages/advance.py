@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import structlog
 
-from agent.core.incident.incident import Incident
+from agent.core.incident.incident import EventKind, Incident
 from agent.core.incident.step import Step, due_step
-from agent.errors import InputRejected, StateConflict
+from agent.errors import InputRejected, SreError, StateConflict
 from agent.ports.stage_context import OWNER_OF, StageContext
 from agent.stages.ask import ask, expire, remind
 from agent.stages.call_platform import call_platform
@@ -17,9 +18,9 @@ from agent.stages.diagnosis_to_plan import diagnosis_to_plan
 from agent.stages.execution_to_verification import execution_to_verification
 from agent.stages.explain import explain
 from agent.stages.incident_to_diagnosis import incident_to_diagnosis
-from agent.stages.outcome_to_plan import outcome_to_plan
+from agent.stages.outcome_to_plan import outcome_to_plan, plan_again
 from agent.stages.plan_request import plan_request
-from agent.stages.shared.commit import send_outbox
+from agent.stages.shared.commit import save, send_outbox
 from agent.stages.shared.outcome import StageOutcome
 from agent.stages.shift_traffic import shift_traffic
 from agent.stages.undo import undo
@@ -48,6 +49,7 @@ STAGE_OF: dict[Step, Stage] = {
     Step.UNDO: undo,
     Step.WATCH_UNDO: watch_undo,
     Step.REPLAN: outcome_to_plan,
+    Step.PLAN_AGAIN: plan_again,
     Step.CLOSE: close_request,
 }
 
@@ -113,6 +115,7 @@ def _run(context: StageContext, incident: Incident, step: Step, stage: Stage) ->
         raise
     except AssertionError as error:
         log.exception("incident.impossible", **about, step=step.value, phase=incident.phase.value)
+        _tell_once(context, incident)
         raise InputRejected(
             f"incident {incident.id!r} cannot go on",
             why=f"its stored row says {incident.phase} and lacks what every incident there has",
@@ -125,3 +128,14 @@ def _run(context: StageContext, incident: Incident, step: Step, stage: Stage) ->
     write = log.debug if did is StageOutcome.WAITING else log.info
     write("stage.finished", **about, step=step.value, reason=did.value, took_s=round(time.perf_counter() - began, 3))
     return did
+
+
+def _tell_once(context: StageContext, incident: Incident) -> None:
+    """Say on the incident that it cannot be gone on with, so that people are told; it stays due, should that mend."""
+    if incident.stuck:
+        return
+    why = f"its stored row says {incident.phase} and lacks what every incident there has"
+    now = context.now_for(incident)
+    with suppress(SreError):  # it is tried again, and told then
+        stuck = incident.with_(stuck=why)
+        save(context, stuck, f"cannot go on: {why}", now=now, wake=False, kind=EventKind.STUCK)

@@ -22,6 +22,9 @@ def _why(incident: Incident) -> str:
         return f"{decision.shown} rejected it: {decision.why or NO_REASON}"
     if incident.phase is Phase.EXPIRED:
         return "nobody answered in time"
+    if incident.phase is Phase.ROLLED_BACK and incident.roll_back is not None:
+        by = incident.roll_back.by
+        return f"{by.shown} rolled it back: {by.why}; {incident.ended_why}"
     if incident.phase is Phase.ROLLED_BACK and incident.verification is not None and incident.verification.why:
         return f"{incident.verification.why}; {incident.ended_why}"
     return incident.ended_why or "it did not come about"

@@ -191,7 +191,8 @@ def _hand_over(context: StageContext, incident: Incident, plan: Plan, now: datet
     execution = Execution(
         plan=plan.id, effects=(), revision_before=None, prior_template="", prior_traffic="", prior_ready=None
     )
-    until = now + timedelta(seconds=context.rules.times.cool_off_s)
+    times = context.rules.times
+    until = now + timedelta(seconds=times.cool_off_s if incident.task_done is None else times.verify_s)
     moved = incident.move(Phase.APPLYING, now=now, execution=execution).move(
         Phase.VERIFYING, now=now, verification=Verification(since=now, until=until), due_at=now
     )

@@ -1,5 +1,6 @@
 """An execution that has ended is measured until a verdict can be given."""
 
+from collections.abc import Callable
 from datetime import datetime
 
 from agent.core.change.execution import EffectKind
@@ -16,6 +17,7 @@ from agent.core.change.verification import (
 )
 from agent.core.incident.correlation import Meaning, meaning
 from agent.core.incident.incident import Incident
+from agent.core.incident.phase import Phase
 from agent.core.intake.signal import Signal
 from agent.core.plan.action import LifecycleOperation
 from agent.core.plan.lifecycle import ends_service, lifecycle_of
@@ -51,14 +53,27 @@ def execution_to_verification(context: StageContext, incident: Incident) -> Stag
         good = (ended := seen.latest(Check.ENDED)) is not None and ended.good is True
         needed = NEEDED_TO_END if ends else _needed(context, incident.service)
         verdict, why = judge(seen, over=good or now >= seen.until, needed=needed)
+    if verdict is None and incident.task_done is not None and context.platform_of(incident.service) is None:
+        return _close_unchecked(context, incident, seen, now)
     if verdict is None:
-        patient_s = (now - seen.since).total_seconds() / PATIENCE if plan.by_person else 0
+        by_hand = plan.by_person and incident.task_done is None
+        patient_s = (now - seen.since).total_seconds() / PATIENCE if by_hand else 0
         return _look_again(context, incident, seen, now, in_s=min(patient_s, PATIENT_S))
     speed = seen.latest(Check.SPEED)
     known = with_speed(seen.observed, speed.value if speed else None, plan.fit_after.report)
     judged = incident.with_(verification=seen.with_(verdict=verdict, why=why, observed=known), due_at=now)
     save(context, judged, f"verdict {verdict}: {shortened(why, 300)}", now=now)
     return StageOutcome.NOTED
+
+
+def _close_unchecked(context: StageContext, incident: Incident, seen: Verification, now: datetime) -> StageOutcome:
+    """A person says that the task is done, and nothing here can ask the service."""
+    done = incident.task_done
+    assert done is not None
+    why = f"{done.shown} did the task, and nothing here can check it" + (f": {done.why}" if done.why else "")
+    moved = incident.move(Phase.CLOSED, now=now, due_at=None, ended_why=why, closed=done, verification=seen)
+    save(context, moved, f"closed: {why}", now=now, by=done.name or done.who)
+    return StageOutcome.MOVED
 
 
 def _fresh(context: StageContext, incident: Incident, now: datetime, *, ends: bool) -> tuple[Measurement, ...]:
@@ -193,7 +208,28 @@ def _ready_again(context: StageContext, incident: Incident, now: datetime) -> tu
         return ()
     if live.ready and live.generation != incident.require_plan().target.generation:
         return (Measurement(check=Check.HEALTHY_SIGNAL, good=True, says="changed by hand, and ready", at=now),)
+    if live.ready and incident.task_done is not None and live.latest_ready_revision is not None:
+        return _answers(context, incident, platform.measure, live.latest_ready_revision, now)
     return ()
+
+
+def _answers(
+    context: StageContext,
+    incident: Incident,
+    measure: Callable[[str, str], tuple[Measurement, ...]],
+    revision: str,
+    now: datetime,
+) -> tuple[Measurement, ...]:
+    """Whether the service answers, once a person says that the task is done; it may have needed no new generation."""
+    try:
+        found = measure(incident.service, revision)
+    except (DependencyFailed, InputRejected, PolicyRefused):
+        return ()
+    answer = next((m for m in found if m.check is Check.COMPLETION and m.good), None)
+    if answer is None:
+        return ()
+    says = context.rules.redact(f"it answers a completion: {answer.says}")
+    return (Measurement(check=Check.HEALTHY_SIGNAL, good=True, says=says, real=answer.real, at=now),)
 
 
 def _judge_person(verification: Verification, *, over: bool) -> tuple[Verdict | None, str]:

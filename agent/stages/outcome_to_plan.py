@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from agent.core.change.verification import Verdict
-from agent.core.incident.incident import Incident, Remedy
+from agent.core.incident.incident import TAKEN_BACK, EventKind, Incident, Remedy
 from agent.core.incident.phase import Phase
 from agent.ports.stage_context import StageContext
 from agent.stages.diagnosis_to_plan import described_plan, store_plan
@@ -13,7 +13,8 @@ from agent.stages.shared.other_changes import yields_to
 from agent.stages.shared.outcome import StageOutcome
 from agent.stages.shared.remedies import tried_remedies
 
-FAILED = frozenset({Verdict.NOT_RECOVERED.value, Verdict.INCONCLUSIVE.value})
+FAILED = frozenset({Verdict.NOT_RECOVERED.value, Verdict.INCONCLUSIVE.value, TAKEN_BACK})
+NOTHING_LEFT = "nothing is left that fits, is allowed and was not tried"
 UNANSWERED_LIMIT = 2
 REFUSED_LIMIT = 3
 STOPPED = ("kill switch", "the two databases")
@@ -32,7 +33,25 @@ def outcome_to_plan(context: StageContext, incident: Incident) -> StageOutcome:
     why = _enough(known, context.rules.policy.remedies_per_fingerprint)
     known, plan = (known, None) if why else described_plan(context, known, now)
     if plan is None:
-        return _escalate(context, known, why or "nothing is left that fits, is allowed and was not tried", now)
+        return _escalate(context, known, why or NOTHING_LEFT, now)
+    store_plan(context, known, plan, now)
+    return StageOutcome.MOVED
+
+
+def plan_again(context: StageContext, incident: Incident) -> StageOutcome:
+    """Make the next-best plan because a person asks for it, past every count of failures; or say that none is left.
+
+    What failed or was rejected does not come again, and whatever policy says, a person approves it.
+    """
+    now = context.now_for(incident)
+    if yields_to(context, incident) is not None:
+        return poll_again(context, incident, now=now)
+    known = rediagnose(context, incident, context.store.signals(incident.id), now)
+    plan = next_plan(context, known, now)
+    if plan is None:
+        what = f"no other plan: {NOTHING_LEFT}"
+        save(context, known.with_(replan=None, due_at=None), what, now=now, kind=EventKind.NO_PLAN_LEFT)
+        return StageOutcome.NOTED
     store_plan(context, known, plan, now)
     return StageOutcome.MOVED
 

@@ -4,6 +4,7 @@ from datetime import datetime
 
 from agent.core.change.drift import drift_since
 from agent.core.change.execution import Effect, EffectKind, Intent, revision_name
+from agent.core.change.verification import Verdict
 from agent.core.incident.incident import Incident
 from agent.core.plan.action import LifecycleOperation
 from agent.core.plan.lifecycle import lifecycle_of
@@ -97,13 +98,36 @@ def _intend(context: StageContext, incident: Incident, platform: Platform, now: 
     if stopped:
         raise effect_refused(incident, stopped)
     applied, live = _still_ours(context, incident, platform, now)
+    ordered_by = _ordered_by(context, incident, applied)
     key = key_of(incident, EffectKind.ROLL_BACK)
     revision = revision_name(incident.service, key)
-    undoing = applied.with_(key=key, kind=EffectKind.ROLL_BACK, etag=live.etag, revision=revision, closed="")
+    undoing = applied.with_(
+        key=key, kind=EffectKind.ROLL_BACK, etag=live.etag, revision=revision, decision=ordered_by, closed=""
+    )
     stored = context.control_store().add_intent(undoing)
     if stored is None:
         raise effect_refused(incident, "it was refused before")
     return stored
+
+
+def _ordered_by(context: StageContext, incident: Incident, applied: Intent) -> str:
+    """Return which decision covers the roll-back: that of a person, else the approval of what failed its verification.
+
+    Raises:
+        PolicyRefused: Nothing failed, and no signed decision of a person covers this very change.
+        DependencyFailed: The holder of the key did not answer; nothing may follow.
+    """
+    verdict = incident.verification.verdict if incident.verification is not None else None
+    if incident.roll_back is None:
+        if verdict in {Verdict.NOT_RECOVERED, Verdict.INCONCLUSIVE}:
+            return applied.decision
+        raise effect_refused(incident, "no verification failed, and nobody decided to roll it back")
+    why = incident.roll_back.refusal(
+        context.receipts(), incident=incident.id, plan_digest=applied.plan_digest, effect=applied.key
+    )
+    if why:
+        raise effect_refused(incident, why)
+    return incident.roll_back.id
 
 
 def _still_ours(context: StageContext, incident: Incident, platform: Platform, now: datetime) -> tuple[Intent, Live]:

@@ -11,6 +11,8 @@ from agent.core.change.request import CHANGE_REQUESTED, REQUEST_PREFIX, ChangeRe
 from agent.core.change.verification import Verification
 from agent.core.decision.approvals import Approvals
 from agent.core.decision.decision import Decision
+from agent.core.decision.person_act import PersonAct
+from agent.core.decision.roll_back import RollBackDecision
 from agent.core.diagnosis.diagnosis import Diagnosis
 from agent.core.diagnosis.model_request import ModelRequest
 from agent.core.incident.phase import ENDS, NEXT, NEXT_OF_REQUEST, Phase
@@ -43,13 +45,14 @@ class CorrelatedSignal(Value):
 
 
 INVALID = "INVALID"  # the platform refused the change before it was made
+TAKEN_BACK = "TAKEN_BACK"  # a person decided to roll it back, whatever was measured
 
 
 class Remedy(Value):
     """A remedy that was tried for a cause, and how it ended.
 
     Attributes:
-        ended: A phase, a verdict, or INVALID.
+        ended: A phase, a verdict, INVALID or TAKEN_BACK.
         applied: Whether the agent changed the service for it; None in remedies from before this was kept.
         restored: Whether the state before it was put back and compared; None where nothing was applied.
     """
@@ -70,6 +73,13 @@ class EventKind(StrEnum):
     VOTE_WITHDRAWN = "vote_withdrawn"
     REMINDED = "reminded"  # nobody answered, and the next group of approvers was told
     SUPERSEDED = "superseded"  # a newer request took the place of this one; the phase is WITHDRAWN
+    ACKNOWLEDGED = "acknowledged"  # a person has seen it
+    ASSIGNED = "assigned"
+    COMMENTED = "commented"
+    TASK_DONE = "task_done"  # a person says that their task is done
+    REPLAN_ASKED = "replan_asked"  # a person asks for another plan
+    NO_PLAN_LEFT = "no_plan_left"  # and there is none
+    STUCK = "stuck"  # its stored row cannot be gone on with
 
 
 class Event(Value):
@@ -112,6 +122,15 @@ class Incident(Value):
         request: The change that a person asked for; None of a trouble. Its life is that of a request.
         approvals: How its present plan is asked about; None where it was asked about by an earlier version, or not yet.
         serves: What answered requests when the service was described last; None where nobody could describe it.
+        acknowledged: Who saw it first and said so.
+        assignee: Who takes care of it, as people call them; empty where nobody was named.
+        comments: How many a person wrote; they stand in the timeline.
+        task_done: Who says that the present plan, a person's task, is done.
+        replan: Who asks for another plan than those that were tried; None once it is made, or none is left.
+        replanned: Who asked for another plan last; from then on policy approves nothing of this incident by itself.
+        roll_back: The signed decision of a person to put the present plan's change back.
+        closed: Who closed it; None where nobody did.
+        stuck: Why its row cannot be gone on with, told to people once; empty where it can.
     """
 
     id: str
@@ -150,6 +169,15 @@ class Incident(Value):
     request: ChangeRequest | None = None
     approvals: Approvals | None = None
     serves: Serves | None = None
+    acknowledged: PersonAct | None = None
+    assignee: str = ""
+    comments: int = 0
+    task_done: PersonAct | None = None
+    replan: PersonAct | None = None
+    replanned: PersonAct | None = None
+    roll_back: RollBackDecision | None = None
+    closed: PersonAct | None = None
+    stuck: str = ""
 
     def move(self, phase: Phase, *, now: datetime, **changes: Any) -> "Incident":
         """Return the incident in its next phase.
@@ -159,12 +187,12 @@ class Incident(Value):
         """
         table = NEXT if self.request is None else NEXT_OF_REQUEST
         assert phase in table.get(self.phase, ()), f"no edge {self.phase} -> {phase}"
-        return self.with_(phase=phase, phase_at=max(now, self.phase_at), **changes)
+        return self.with_(**{"phase": phase, "phase_at": max(now, self.phase_at), "stuck": ""} | changes)
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will happen to it."""
-        return self.phase in ENDS
+        """Whether nothing more will happen to it, unless a person asks for more."""
+        return self.phase in ENDS and self.replan is None
 
     @property
     def may_change(self) -> bool:

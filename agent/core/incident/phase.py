@@ -20,10 +20,10 @@ class Phase(StrEnum):
     REJECTED = "REJECTED"  # a person said no; nothing was changed
     EXPIRED = "EXPIRED"  # nobody answered in time; nothing was changed
     SUPERSEDED = "SUPERSEDED"  # a better diagnosis withdrew the plan before anybody answered
-    ESCALATED = "ESCALATED"  # a person has it with everything known; we do no more; the end
+    ESCALATED = "ESCALATED"  # a person has it with everything known; we do no more until they say so; an end
     SELF_RECOVERED = "SELF_RECOVERED"  # healthy again or the alert closed before a decision; the end
     WITHDRAWN = "WITHDRAWN"  # the asker took the request back, or a newer one took its place; nothing was changed
-    CLOSED = "CLOSED"  # the request ended without the change, and nothing of it stands in the world; the end
+    CLOSED = "CLOSED"  # a person is done with it, or the request ended without the change; the end
 
 
 _P = Phase
@@ -35,7 +35,7 @@ NEXT: dict[Phase, frozenset[Phase]] = {
     _P.ASKED: frozenset({_P.APPROVED, _P.REJECTED, _P.EXPIRED, _P.SUPERSEDED, _P.SELF_RECOVERED}),
     _P.APPROVED: frozenset({_P.APPLYING, _P.REFUSED}),
     _P.APPLYING: frozenset({_P.VERIFYING}),
-    _P.VERIFYING: frozenset({_P.RESOLVED, _P.ROLLING_BACK}),
+    _P.VERIFYING: frozenset({_P.RESOLVED, _P.ROLLING_BACK, _P.CLOSED}),  # closed: a task that nothing here can check
     _P.ROLLING_BACK: frozenset({_P.ROLLED_BACK, _P.ESCALATED}),
     _P.ROLLED_BACK: frozenset({_P.PLANNED, _P.ESCALATED}),
     _P.REFUSED: frozenset({_P.PLANNED, _P.ESCALATED}),
@@ -43,8 +43,9 @@ NEXT: dict[Phase, frozenset[Phase]] = {
     _P.EXPIRED: frozenset({_P.PLANNED, _P.ESCALATED}),
     _P.SUPERSEDED: frozenset({_P.PLANNED, _P.ESCALATED}),
     _P.RESOLVED: frozenset(),
-    _P.ESCALATED: frozenset(),
+    _P.ESCALATED: frozenset({_P.CLOSED, _P.PLANNED}),  # by a person only
     _P.SELF_RECOVERED: frozenset(),
+    _P.CLOSED: frozenset(),
 }
 
 NEXT_OF_REQUEST: dict[Phase, frozenset[Phase]] = {
@@ -61,12 +62,12 @@ NEXT_OF_REQUEST: dict[Phase, frozenset[Phase]] = {
     _P.EXPIRED: frozenset({_P.CLOSED}),
     _P.WITHDRAWN: frozenset({_P.CLOSED}),
     _P.RESOLVED: frozenset(),
-    _P.ESCALATED: frozenset(),
+    _P.ESCALATED: frozenset({_P.CLOSED}),  # by a person only
     _P.CLOSED: frozenset(),
 }
 """Of a change that a person asked for: what did not come about is closed, never planned anew by us."""
 
-ENDS = frozenset(phase for table in (NEXT, NEXT_OF_REQUEST) for phase, after in table.items() if not after)
+ENDS = frozenset({_P.RESOLVED, _P.ESCALATED, _P.SELF_RECOVERED, _P.CLOSED})  # nothing leads on but a person
 BEFORE_DECISION = frozenset({_P.OPEN, _P.DIAGNOSED, _P.PLANNED, _P.ASKED})
 CHANGED = frozenset({_P.APPLYING, _P.VERIFYING, _P.ROLLING_BACK})  # a change of ours may stand in the world
 UNDER_WAY = CHANGED | {_P.APPROVED}  # a newer request of the service waits until it is over

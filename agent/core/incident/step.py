@@ -27,6 +27,7 @@ class Step(StrEnum):
     UNDO = "undo"
     WATCH_UNDO = "watch_undo"
     REPLAN = "replan"
+    PLAN_AGAIN = "plan_again"  # a person asks for another plan
     CLOSE = "close"  # the change that was asked for did not come about
 
 
@@ -58,6 +59,8 @@ def due_step(incident: Incident, now: datetime) -> Step | None:  # noqa: PLR0911
     """Return what is to be done next, or None where only a signal, a person or time can bring it on."""
     phase = incident.phase
     requested = incident.request is not None
+    if phase is Phase.ESCALATED and incident.replan is not None and not requested:
+        return Step.PLAN_AGAIN
     if not requested and phase in BEFORE_DECISION and incident.received > incident.diagnosed_count:
         return Step.DIAGNOSE
     if phase is Phase.ASKED and incident.plan is not None and now >= incident.plan.expires_at:

@@ -8,7 +8,7 @@ from agent.core.change.verification import Verdict
 from agent.core.decision.policy import Policy
 from agent.core.decision.rule import Mode
 from agent.core.diagnosis.diagnosis import Diagnosis
-from agent.core.incident.incident import INVALID, Incident
+from agent.core.incident.incident import INVALID, TAKEN_BACK, Incident
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import (
     NO_SERVICE,
@@ -40,7 +40,7 @@ MACHINE_STOPS: Final = (
     "its machine is stopped first, so nothing answers until it has started as the new type and the server has loaded"
     " the model; where the cloud has no room for the type, or the vCPU quota is too small, the old type is put back"
 )
-NEVER_AGAIN = frozenset({Verdict.NOT_RECOVERED, Verdict.INCONCLUSIVE, Phase.REJECTED, INVALID})
+NEVER_AGAIN = frozenset({Verdict.NOT_RECOVERED, Verdict.INCONCLUSIVE, Phase.REJECTED, INVALID, TAKEN_BACK})
 
 
 @dataclass(frozen=True, kw_only=True)

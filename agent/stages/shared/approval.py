@@ -49,12 +49,32 @@ def refusal_of_decider(
         local=context.local, verified=verified, asked_through=asked_through, rule=required.self_approve
     )
     if not verified:
-        if not context.local or channel not in _LOCAL:
-            return (
-                f"nothing proves that {who!r} is who it says; an unproven word counts on one machine's own service only"
-            )
+        unproven = _unproven_here(context, channel, who)
+        if unproven:
+            return unproven
         return "" if answer is Choice.REJECT else _unproven(plan, required, who=who, may_self_approve=may_self_approve)
     return _proven(context, plan, required, answer=answer, channel=channel, who=who, may_self_approve=may_self_approve)
+
+
+def refusal_of_person(context: StageContext, service: str, *, channel: Channel, who: str, verified: bool) -> str:
+    """Return why somebody may do nothing about incidents of a service, or nothing; whoever may reject a plan may.
+
+    Args:
+        context: Policy, and whether this is one machine's own installation.
+        service: Of the incident.
+        channel: Through which it came.
+        who: The identity as the channel names it.
+        verified: Whether the channel proved it.
+    """
+    if not verified:
+        return _unproven_here(context, channel, who)
+    return context.rules.policy.bars(channel, who, service)
+
+
+def _unproven_here(context: StageContext, channel: Channel, who: str) -> str:
+    if context.local and channel in _LOCAL:
+        return ""
+    return f"nothing proves that {who!r} is who it says; an unproven word counts on one machine's own service only"
 
 
 def _proven(
@@ -89,7 +109,7 @@ def _unproven(plan: Plan, required: Requirement, *, who: str, may_self_approve: 
 
 def is_automatic(context: StageContext, incident: Incident, plan: Plan) -> bool:
     """Whether policy lets this plan go on without a person: never what only a model says, or what a person asks for."""
-    if incident.request is not None:
+    if incident.request is not None or incident.replanned is not None:
         return False
     policy, service = context.rules.policy, plan.target.service
     doubtful = incident.diagnosis is None or incident.diagnosis.led_by_model

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from agent.core.change.execution import Change, EffectKind, present_change, was_not_applied
-from agent.core.incident.incident import Incident, Remedy
+from agent.core.incident.incident import TAKEN_BACK, Incident, Remedy
 from agent.core.incident.phase import Phase
 
 
@@ -17,6 +17,8 @@ def tried_remedies(incident: Incident, now: datetime) -> tuple[Remedy, ...]:
         return incident.remedies
     verdict = incident.verification.verdict if incident.verification else None
     ended = verdict.value if verdict is not None else incident.phase.value
+    if incident.roll_back is not None:
+        ended = TAKEN_BACK
     if _never_made(incident):
         ended = Phase.REFUSED.value
     change = present_change(incident.execution)

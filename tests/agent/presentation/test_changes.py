@@ -180,7 +180,7 @@ def test_an_answer_long_ago_is_told_by_what_came_of_it(stage, scenes):
     escalated = stage.escalated(stage.said(stage.waiting("s-3"), Choice.REJECT, why="no"))
     said = next_step(escalated, escalated.plan.id, stage.clock.now())
     assert said.startswith("A person must take over: the agent does nothing more here. Nothing has been changed.")
-    assert said.endswith("No further plan comes.")
+    assert said.endswith("No further plan comes unless somebody asks for one.")
 
 
 @pytest.mark.slow

@@ -6,10 +6,15 @@ import re
 import pytest
 
 from agent.core.change.verification import Verdict
-from agent.core.decision.decision import Choice
+from agent.core.decision.decision import Channel, Choice
+from agent.core.decision.person_act import PersonAct
+from agent.core.decision.roll_back import RollBackDecision
+from agent.core.incident.incident import TAKEN_BACK
 from agent.core.incident.phase import ENDS, NEXT, Phase
 from agent.presentation.event_text import event_text, steps
+from agent.presentation.plan_end import outcome
 from agent.presentation.standing import standing
+from agent.stages.shared.remedies import tried_remedies
 
 RAW = re.compile(r"[A-Z]+_[A-Z]+|\bintends\b|[a-z]+_[a-z_]+|\.\.|None|\{")
 
@@ -113,3 +118,46 @@ def test_a_timeline_is_sentences_and_quotes_what_was_noted_then(stage):
     assert (shown[-1].says, shown[-1].note) == ("A further note.", "")
     assert not any("intends" in step.says for step in shown)
     assert any(step.note for step in shown)
+
+
+def test_an_escalation_that_a_person_led_on_is_not_told_as_the_present_state(stage):
+    """Read after another plan was asked for or the incident was closed, it says what was."""
+
+    def escalated(service):
+        return stage.escalated(stage.said(stage.waiting(service), Choice.REJECT, why="too dear"))
+
+    stands = escalated("s-1")
+    assert "does nothing more here" in dict(told(stage, stands))[Phase.ESCALATED]
+    act = PersonAct(who="ben", verified=False, channel=Channel.CONSOLE, at=stage.clock.now())
+    closed = stage.move(escalated("s-2"), Phase.CLOSED, "closed", ended_why="ben closed it: fixed", closed=act)
+    for led_on in (stands.with_(replan=act), stage.planned(escalated("s-3")), closed):
+        lines = [said for phase, said in told(stage, led_on) if phase is Phase.ESCALATED]
+        assert lines == ["The agent did no more, and a person had to take over."]
+    assert told(stage, closed)[-1][1] == (
+        "A person closed the incident; the agent does nothing more here. Nothing has been changed."
+        " Reason: Ben closed it: fixed."
+    )
+
+
+def test_a_roll_back_of_a_person_is_told_as_theirs(stage):
+    """Whatever was measured: the page, the line of the plan and what was tried say that a person decided it."""
+    act = PersonAct(who="ben", verified=False, channel=Channel.CONSOLE, at=stage.clock.now(), why="wrong answers")
+    verifying = stage.verifying(stage.applying(stage.said(stage.waiting("s-b"), Choice.APPROVE)))
+    decided = RollBackDecision(incident="i", plan="p", plan_digest="d", effect="e", by=act)
+    rolling = stage.move(verifying, Phase.ROLLING_BACK, "rolling back: ben decided it", roll_back=decided)
+    assert standing(rolling, stage.clock.now()).now == (
+        "ben (not verified) decided to roll the change back; the state before it is being put back."
+    )
+    (remedy,) = tried_remedies(rolling, stage.clock.now())
+    assert (remedy.ended, remedy.applied) == (TAKEN_BACK, True)
+    assert outcome(rolling.plan, rolling.with_(remedies=(remedy,))) == "a person rolled it back; not put back"
+    assert outcome(rolling.plan, rolling.with_(remedies=(remedy.with_(restored=True),))) == "a person rolled it back"
+
+
+def test_a_task_that_is_done_is_told_by_whom(stage, scenes):
+    act = PersonAct(who="ben", verified=False, channel=Channel.CONSOLE, at=stage.clock.now())
+    task = stage.said(stage.waiting("s-task", make=scenes.person_plan), Choice.APPROVE)
+    verifying = task.with_(phase=Phase.VERIFYING, task_done=act)
+    assert standing(verifying, stage.clock.now()).says.startswith(
+        "ben (not verified) says that the task is done; whether the service works is being checked."
+    )

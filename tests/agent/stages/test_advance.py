@@ -19,6 +19,7 @@ from agent.entrypoints.cli.analysis import SteppedClock
 from agent.errors import InputRejected, StateConflict
 from agent.ports.stage_context import Owner
 from agent.ports.store import Change
+from agent.presentation.standing import standing
 from agent.settings import read_settings
 from agent.stages.advance import advance
 from agent.stages.shared.outcome import StageOutcome
@@ -65,8 +66,8 @@ def test_what_a_dead_rival_committed_is_sent_before_the_delivery_is_acknowledged
 
 @pytest.mark.parametrize(
     ("phase", "owner"),
-    [(Phase.APPROVED, Owner.DECISION), (Phase.PLANNED, Owner.INCIDENT)],
-    ids=["approved", "planned"],
+    [(Phase.APPROVED, Owner.DECISION), (Phase.PLANNED, Owner.INCIDENT), (Phase.APPLYING, Owner.TICK)],
+    ids=["approved", "planned", "applying"],
 )
 def test_a_row_that_no_code_of_ours_wrote_is_told_by_its_name(phase: Phase, owner: Owner, tmp_path: Path) -> None:
     """A phase without its plan is given up at once, with a sentence that names the incident, and a log event."""
@@ -82,3 +83,9 @@ def test_a_row_that_no_code_of_ours_wrote_is_told_by_its_name(phase: Phase, owne
     assert f"says {phase}" in str(told.value)
     (event,) = [e for e in log if e["event"] == "incident.impossible"]
     assert (event["incident"], event["phase"], event["log_level"]) == ("inc-a", phase, "error")
+    with pytest.raises(InputRejected):  # it stays due, should that mend, and people are told once
+        advance(installation.contexts[owner], "inc-a")
+    assert installation.bus.waiting()["sre-incidents-sub"] == 1  # type: ignore[attr-defined]
+    stuck = installation.store.load("inc-a")
+    assert f"its stored row says {phase}" in standing(stuck, T0).says
+    assert len(installation.store.timeline("inc-a")) == 1

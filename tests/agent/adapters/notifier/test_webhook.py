@@ -131,7 +131,8 @@ def test_secrets_and_escapes_do_not_leave():
     post = Post()
     hostile = "key hf_secret \x1b[31m \u202e https://evil.example"
     told = tuple(event.with_(by=hostile) for event in timeline(*WHOLE[:-1], Phase.ESCALATED, what=hostile))
-    notifier(post, redact=lambda t: t.replace("hf_secret", "[secret]")).tell(incident(hostile), told, reference=None)
+    ended = incident(hostile).with_(phase=Phase.ESCALATED)
+    notifier(post, redact=lambda t: t.replace("hf_secret", "[secret]")).tell(ended, told, reference=None)
     assert (
         sum("[secret]" in json.loads(body)["data"]["what"] for _, body, _ in post.got) == 2
     )  # who answered, and why it ended

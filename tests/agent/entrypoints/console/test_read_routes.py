@@ -85,6 +85,8 @@ def every_state(stage, scenes):
     )
     second = stage.asked(last, scenes.memory_plan)
     states["escalated"] = stage.escalated(stage.said(second, Choice.REJECT, why="2 tokens/s is of no use"))
+    closed = stage.escalated(stage.said(stage.waiting("closed"), Choice.REJECT, why="no"))
+    states["closed"] = stage.move(closed, Phase.CLOSED, "closed: ben closed it", ended_why="ben closed it: fixed")
     return states
 
 

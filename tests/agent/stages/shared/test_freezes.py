@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from agent.core.change.execution import EffectKind
+from agent.core.change.verification import Verdict, Verification
 from agent.core.decision.decision import Channel, Choice
 from agent.core.decision.freeze import Freeze
 from agent.core.decision.policy import Approver, Mode, Policy, Rule
@@ -129,7 +130,8 @@ def test_a_roll_back_is_never_frozen(bench):
     call_platform(bench.executor, bench.now())
     assert bench.platform.calls == ["apply"]
     bench.clock.at = utc("2026-11-21 03:30")
-    verifying = bench.now().move(Phase.VERIFYING, now=bench.clock.now())
+    failed = Verification(since=bench.clock.now(), until=bench.clock.now(), verdict=Verdict.NOT_RECOVERED)
+    verifying = bench.now().move(Phase.VERIFYING, now=bench.clock.now(), verification=failed)
     bench.put(verifying.move(Phase.ROLLING_BACK, now=bench.clock.now()))
     undo(bench.executor, bench.now())
     undo(bench.executor, bench.now())
