@@ -124,6 +124,8 @@ def _now(incident: Incident, phase: Phase) -> str:
         return _BY_PERSON[phase]
     if phase is Phase.ROLLED_BACK and present_change(incident.execution) is Change.NONE:
         return "the fix was never made"
+    if phase is Phase.ESCALATED and incident.replan is not None:
+        return "another plan is being made"
     if phase in {Phase.PLANNED, Phase.ASKED} and plan is not None:
         return _offer(incident, plan)
     return _NOW[phase]

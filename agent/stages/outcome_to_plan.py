@@ -47,7 +47,7 @@ def plan_again(context: StageContext, incident: Incident) -> StageOutcome:
     if yields_to(context, incident) is not None:
         return poll_again(context, incident, now=now)
     known = rediagnose(context, incident, context.store.signals(incident.id), now)
-    plan = next_plan(context, known, now)
+    known, plan = described_plan(context, known, now)
     if plan is None:
         what = f"no other plan: {NOTHING_LEFT}"
         save(context, known.with_(replan=None, due_at=None), what, now=now, kind=EventKind.NO_PLAN_LEFT)

@@ -16,7 +16,7 @@ from agent.core.decision.limit_use import FARTHEST_BACK
 from agent.core.incident.incident import Incident
 from agent.core.plan.plan import DIGEST_GIVEN
 from agent.core.value import Value
-from agent.entrypoints.http import change_requests
+from agent.entrypoints.http import change_requests, incident_commands
 from agent.entrypoints.http.application import Door, RawResponse
 from agent.entrypoints.http.authenticator import ASSERTION_HEADER, Authenticator
 from agent.entrypoints.http.decide_service import DecideService, until
@@ -143,6 +143,12 @@ def _add_decisions(web: Flask, service: DecideService, authenticator: Authentica
     def withdraw() -> Response:
         return answered(
             lambda: change_requests.withdraw(dict(request.headers), request.get_data(), service, authenticator)
+        )
+
+    @web.post("/commands")
+    def command() -> Response:
+        return answered(
+            lambda: incident_commands.command(dict(request.headers), request.get_data(), service, authenticator)
         )
 
     @web.post("/kill-switch")

@@ -15,7 +15,7 @@ from agent.core.decision.audit import AuditRow
 from agent.core.decision.decision import Channel, Choice, Decision, Vote
 from agent.core.incident.incident import Event, Incident
 from agent.core.plan.action import Action
-from agent.entrypoints.operator_client.protocol import AskedChange, OperatorClient, RecordedDecision, now
+from agent.entrypoints.operator_client.protocol import AskedChange, AskedCommand, OperatorClient, RecordedDecision, now
 from agent.entrypoints.telemetry import configure_log
 from agent.errors import PolicyRefused, SettingsRejected
 from agent.ports.control import KillSwitch
@@ -23,6 +23,7 @@ from agent.ports.stage_context import Owner
 from agent.ports.store import Query
 from agent.settings import Settings, read_settings
 from agent.stages.check_change import ChangeCheck, check_change
+from agent.stages.incident_command import CommandRequest, carry_out
 from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
 from agent.stages.preview_change import ChangePreview, preview_change
 from agent.stages.request_change import ChangeAsked, request_change, withdraw_request
@@ -105,6 +106,19 @@ class LocalClient:
         """Run the stage here; see the protocol."""
         context = self._app.contexts[Owner.DECIDE]
         return withdraw_request(context, request, who=by or getpass.getuser(), verified=False, why=why)
+
+    def command(self, asked: AskedCommand) -> Incident:
+        """Run the stage here; see the protocol."""
+        word = CommandRequest(
+            incident=asked.incident,
+            command=asked.command,
+            who=asked.by or getpass.getuser(),
+            channel=Channel.COMMAND_LINE,
+            verified=False,
+            text=asked.text,
+            plan_digest=asked.plan_digest,
+        )
+        return carry_out(self._app.contexts[Owner.DECIDE], word)
 
     def turn(self, *, on: bool, by: str | None, why: str) -> KillSwitch:
         """Write the control store of this machine.

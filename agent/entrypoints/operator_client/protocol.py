@@ -6,6 +6,7 @@ from typing import Protocol
 from agent.core.change.config_drift import ServiceRecord
 from agent.core.decision.audit import AuditRow
 from agent.core.decision.decision import Channel, Choice
+from agent.core.incident.command import Command
 from agent.core.incident.incident import Event, Incident
 from agent.core.plan.action import Action
 from agent.core.service.serving import Target
@@ -50,6 +51,22 @@ class AskedChange(Value):
     target: Target | None = None
     supersede: bool = False
     channel: Channel = Channel.COMMAND_LINE
+
+
+class AskedCommand(Value):
+    """What to do about an incident.
+
+    Attributes:
+        text: The comment, the reason, or to whom it is assigned.
+        by: The name of ``--by``; the operator's own when None.
+        plan_digest: Of the plan whose change is to be rolled back, as it was shown; None to look no closer.
+    """
+
+    incident: str
+    command: Command
+    text: str = ""
+    by: str | None = None
+    plan_digest: str | None = None
 
 
 class OperatorClient(Protocol):
@@ -101,6 +118,17 @@ class OperatorClient(Protocol):
 
     def withdraw(self, request: str, *, by: str | None, why: str) -> Incident:
         """Take back a request that one asked for oneself."""
+        ...
+
+    def command(self, asked: AskedCommand) -> Incident:
+        """Do something about an incident; return it as it is then.
+
+        Raises:
+            InputRejected: There is no such incident, or what must be said is missing.
+            PolicyRefused: It does not go with the phase, or this person may not.
+            StateConflict: Others kept writing; say it again.
+            DependencyFailed: Nobody knows whether it was done; to say the same again is safe.
+        """
         ...
 
     def turn(self, *, on: bool, by: str | None, why: str) -> KillSwitch:

@@ -15,7 +15,7 @@ from agent.core.incident.incident import Event, Incident
 from agent.core.plan.action import Action
 from agent.core.value import Value
 from agent.entrypoints.http.authenticator import TOKEN_HEADER
-from agent.entrypoints.operator_client.protocol import AskedChange, RecordedDecision
+from agent.entrypoints.operator_client.protocol import AskedChange, AskedCommand, RecordedDecision
 from agent.errors import DependencyFailed, InputRejected
 from agent.ports.control import KillSwitch, Limits
 from agent.ports.decide import Decide, NoResponse
@@ -85,6 +85,12 @@ class RemoteClient:
         _refuse_name(by)
         said = {"request": _named(request), "why": why}
         return self._recorded("/requests/withdraw", said, "the request was taken back")
+
+    def command(self, asked: AskedCommand) -> Incident:
+        """Send it once; see the protocol."""
+        _refuse_name(asked.by)
+        said = asked.model_dump(mode="json", exclude={"by"}) | {"incident": _named(asked.incident)}
+        return self._recorded("/commands", said, "it was done")
 
     def _recorded(self, path: str, said: dict[str, Any], what: str) -> Incident:
         try:

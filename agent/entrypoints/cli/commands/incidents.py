@@ -1,9 +1,10 @@
-"""The incidents command: list them, show one, or tell its timeline."""
+"""The incidents command: list them, show one, tell its timeline, or do something about it."""
 
 import argparse
 from typing import TYPE_CHECKING
 
 from agent.core.incident.incident import Incident
+from agent.entrypoints.cli.incident_verbs import VERBS, act, act_text, add_arguments
 from agent.entrypoints.cli.output import for_people, for_programs, without_secrets
 from agent.errors import InputRejected
 from agent.presentation.terminal_text import headline, lines
@@ -15,9 +16,14 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the contract's words."""
     parser.add_argument(
-        "what", nargs="?", choices=["list", "show", "timeline"], default="list", help="what to print (default: list)"
+        "what",
+        nargs="?",
+        choices=["list", "show", "timeline", *VERBS],
+        default="list",
+        help="what to print or to do (default: list)",
     )
-    parser.add_argument("id", nargs="?", metavar="ID", help="id of the incident, for show and timeline")
+    parser.add_argument("id", nargs="?", metavar="ID", help="id of the incident, for all but list")
+    add_arguments(parser)
     parser.add_argument(
         "--follow", action="store_true", help="with show: print each step as it comes, until it ends or needs a person"
     )
@@ -40,9 +46,15 @@ def run(args: argparse.Namespace) -> int:
 
     if args.what != "list" and not args.id:
         raise InputRejected(
-            f"incidents {args.what} shows nothing",
+            f"incidents {args.what} {'did' if args.what in VERBS else 'shows'} nothing",
             why="the incident's id is missing",
             hint="see: sre-agent incidents list",
+        )
+    if args.what not in VERBS and args.words:
+        raise InputRejected(
+            f"incidents {args.what} shows nothing",
+            why=f"{args.words[0]!r} does not belong to it",
+            hint="name one incident; see: sre-agent incidents --help",
         )
     if args.follow and args.what != "show":
         raise InputRejected(
@@ -50,6 +62,12 @@ def run(args: argparse.Namespace) -> int:
             why="--follow belongs to show",
             hint="sre-agent incidents show ID --follow",
         )
+    if args.what in VERBS:
+        incident = act(args)
+        if args.json:
+            return _one(incident, as_json=True)
+        print(act_text(incident, args.what))
+        return 0
     client = open_operator_client()
     if args.what == "list":
         return _list(client, args)

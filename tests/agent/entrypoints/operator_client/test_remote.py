@@ -306,3 +306,15 @@ def test_a_policy_is_tested_against_what_the_cloud_really_did(operator, desk, tm
     assert found["switch"] == ("refused", "the kill switch is on (by ada@example.com: audit)")
     assert found["limits"][0] == "needs"
     assert "1 made, the last 5 min ago" in found["limits"][1]
+
+
+def test_what_is_done_about_an_incident_is_done_in_the_cloud(operator, desk):
+    """By whom the token proves; a name is refused there, and what does not go with the phase comes back in words."""
+    code, out, _ = operator("incidents", "ack", desk.incident.id)
+    assert (code, "Acknowledged by Ada at " in out) == (0, True), out
+    assert operator("incidents", "comment", desk.incident.id, "hello", "--by", "eve")[0] == 2
+    code, _, err = operator("incidents", "close", desk.incident.id, "--why", "over")
+    assert (code, "reject its plan: sre-agent reject" in err) == (2, True), err
+    assert [e.what for e in desk.stage.world.store.timeline(desk.incident.id) if e.kind] == [
+        "Ada acknowledged the incident"
+    ]
