@@ -56,6 +56,15 @@ def approvals_text(approvals: Approvals | None) -> str:
     return f"{have}; needs {count if approvals.given else approvals.missing}{of}."
 
 
+def policy_line(approvals: Approvals | None) -> str:
+    """Return in one line what policy asks for and whether a freeze window or a budget stands in the way."""
+    if approvals is None:
+        return "Policy: one approval"
+    count = "one approval" if approvals.needed < 2 else approvals.given_text
+    frozen = f"freeze window {approvals.freezes[0].name}" if approvals.freezes else "no freeze window"
+    return f"Policy: {count}; {frozen}" + ("; over budget" if approvals.over_budget else "")
+
+
 def reminded_text(approvals: Approvals | None) -> str:
     """Return which groups were told because nobody answered, in a sentence; empty where none was."""
     told = approvals.escalations[: approvals.told] if approvals is not None else ()

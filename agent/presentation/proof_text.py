@@ -6,12 +6,28 @@ from agent.core.plan.plan import Plan
 from agent.core.plan.proof import Proof
 from agent.core.text.safe_text import terminal
 
+GIB: Final = 2**30
 PROOFS: Final = {
     Proof.NOT_NEEDED: "not needed, the change takes no memory",
     Proof.COMPUTED: "computed, fits at the pessimistic end of every term",
     Proof.MEASURED: "measured, from the server's own figures at the failed start",
     Proof.NONE: "none, so it is not offered for approval",
 }
+
+
+def memory_line(plan: Plan) -> str:
+    """Return in one line what is known of the memory after the plan; empty for a task of a person."""
+    if plan.by_person:
+        return ""
+    if plan.proof is Proof.NOT_NEEDED:
+        return "Memory: the change takes none"
+    report = plan.fit_after.report or {}
+    peak, total = report.get("required_bytes"), report.get("total_bytes")
+    sizes = ""
+    if isinstance(peak, int | float) and isinstance(total, int | float):
+        sizes = f", peak {peak / GIB:.1f} of {total / GIB:.1f} GiB"
+    said = {Proof.COMPUTED: f"fits{sizes} (computed)", Proof.MEASURED: "fits (measured)", Proof.NONE: "not proved"}
+    return f"Memory: {said[plan.proof]}"
 
 
 def proof_lines(plan: Plan) -> tuple[tuple[str, str], ...]:

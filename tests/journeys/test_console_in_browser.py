@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -15,6 +16,7 @@ from agent.core.incident.phase import Phase
 from agent.entrypoints.console.app import make_app
 from agent.entrypoints.console.identity import Person
 from agent.entrypoints.console.serve import claim, local_server
+from agent.ports.stage_context import Owner
 from agent.settings import Settings
 from tests.agent.entrypoints.console import scenes as theatre
 from tests.outside import absent
@@ -81,9 +83,9 @@ def foreign_page(html: str) -> Iterator[int]:
 class Seen:
     """A browser page that notes what it asked for and what it complained about."""
 
-    def __init__(self, chromium, *, width=1280, scripts=False, scheme="light"):
+    def __init__(self, chromium, *, width=1280, height=800, scripts=False, scheme="light"):
         self.context = chromium.new_context(
-            viewport={"width": width, "height": 800}, java_script_enabled=scripts, color_scheme=scheme
+            viewport={"width": width, "height": height}, java_script_enabled=scripts, color_scheme=scheme
         )
         self.page = self.context.new_page()
         self.hosts, self.complaints = set(), []
@@ -282,9 +284,45 @@ def test_every_page_fits_its_screen_and_can_be_read(stage, url, open_page, scene
         faint = page.evaluate(CONTRAST)
         assert not faint, (path, faint[:6])
         small = page.evaluate(
-            "[...document.querySelectorAll('button, summary')].filter(b => b.offsetHeight < 32).length"
+            "[...document.querySelectorAll('button, summary')].filter(b => b.checkVisibility() && b.offsetHeight < 32).length"
         )
         assert small == 0, path
+
+
+SCREENS = {"desk": (1440, 900), "phone": (390, 844)}
+EXAMPLES = sorted(p.parent.name for p in (Path(__file__).resolve().parents[2] / "examples").glob("*/expected.json"))
+
+
+def on_the_first_screen(page, locator) -> bool:
+    """Whether it can be seen and pressed without scrolling."""
+    box = locator.bounding_box()
+    return box is not None and box["y"] >= 0 and box["y"] + box["height"] <= page.viewport_size["height"]
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_the_two_buttons_stand_on_the_first_screen(journey, open_page, example):
+    """Of every bundled example, beside what is broken, the key log line, the trade-off and what policy asks."""
+    told = journey(example)
+    asked = told.until(lambda i: i.phase is Phase.ASKED)
+    world = told.installation.contexts[Owner.DECIDE]
+    with serving(world, settings=told.installation.settings) as url:
+        for name, (width, height) in SCREENS.items():
+            page = open_page(width=width, height=height).page
+            page.goto(f"{url}/incidents/{asked.id}")
+            seen = {
+                "headline": page.get_by_role("heading", level=1),
+                "key log line": page.get_by_label("The key log line"),
+                "plan": page.locator(".plan .title"),
+                "trade-off": page.locator(".takes-away"),
+                "policy": page.locator(".policy"),
+                "approve": page.locator("button.approve"),
+                "reject": page.get_by_text("Reject it instead"),
+            }
+            hidden = [what for what, found in seen.items() if not on_the_first_screen(page, found)]
+            assert not hidden, (name, hidden)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            columns = page.evaluate("getComputedStyle(document.querySelector('.columns')).gridTemplateColumns")
+            assert len(columns.split()) == (2 if name == "desk" else 1)
 
 
 def test_a_screen_reader_hears_what_matters_in_order(stage, url, open_page, scenes):
@@ -295,15 +333,17 @@ def test_a_screen_reader_hears_what_matters_in_order(stage, url, open_page, scen
     heard = page.locator("body").aria_snapshot()
     wanted = [
         'link "Skip to the content"',
-        'heading "The startup probe gave up after 780 s',
+        'heading "gemma4-26b-qat-l4: startup probe failed before the server was ready; one fix fits"',
         "A plan needs your approval until",
         'list "Progress"',
         'heading "Key log line"',
         'heading "The plan"',
+        'img "Memory after the change: Of 21.96 GiB: weights 15.62 GiB',
+        'button "Approve and apply this change"',
+        'heading "Why this plan"',
         'table "Changes to the live configuration',
         'columnheader "After"',
         'rowheader "flag --max-model-len"',
-        'button "Approve and apply this change"',
         'img "Now: Of 21.96 GiB: weights 19.57 GiB',
         'heading "Diagnosis"',
         'heading "Timeline"',

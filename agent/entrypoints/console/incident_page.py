@@ -7,10 +7,10 @@ from typing import Any
 
 from agent.core.change.execution import EffectKind, EffectState
 from agent.core.change.verification import Check, Measurement
-from agent.core.diagnosis.diagnosis import Diagnosis
-from agent.core.incident.durations import durations
+from agent.core.diagnosis.diagnosis import Diagnosis, Evidence
+from agent.core.incident.durations import durations, first_sign, is_recorded
 from agent.core.incident.impact import severity_of
-from agent.core.incident.incident import Event, Incident, plan_id
+from agent.core.incident.incident import CorrelatedSignal, Event, Incident, plan_id
 from agent.core.incident.phase import Phase
 from agent.core.plan.plan import Plan
 from agent.core.value import Value
@@ -23,10 +23,11 @@ from agent.entrypoints.console.permission import (
     may_not_decide,
     nobody_may_approve,
 )
+from agent.entrypoints.console.platform_links import PlatformLink, platform_links
 from agent.ports.stage_context import StageContext
-from agent.presentation.event_text import steps
+from agent.presentation.event_text import Step, steps
 from agent.presentation.evidence import field_source, log_of, place_of
-from agent.presentation.freeze_text import approvals_text, limit_lines
+from agent.presentation.freeze_text import approvals_text, limit_lines, policy_line
 from agent.presentation.impact_text import SEVERITY_WORDS, duration_lines, impact_text
 from agent.presentation.incident_title import incident_title
 from agent.presentation.measured import VERDICTS
@@ -72,6 +73,7 @@ class Form(Value):
 
     Attributes:
         by_token: Whether the form asks for a token of the cluster, which says who answers.
+        policy: What policy asks for, and whether a freeze window or a budget stands in the way, in one line.
         limits: What to read before pressing: approvals, budget, freeze windows, who was told because nobody answered.
     """
 
@@ -86,6 +88,7 @@ class Form(Value):
     by_token: bool = False
     may_withdraw: bool = False
     may_break_glass: bool = False
+    policy: str = ""
     limits: tuple[str, ...] = ()
 
 
@@ -118,6 +121,7 @@ def incident_context(world: StageContext, incident: Incident, viewer: Viewer, no
     """Return what the incident's page is made of."""
     timeline = world.store.timeline(incident.id)
     plan, diagnosis = incident.plan, incident.diagnosis
+    evidence, signals = _each_line_once(incident)
     return {
         "incident": incident,
         "standing": standing(incident, now),
@@ -131,6 +135,11 @@ def incident_context(world: StageContext, incident: Incident, viewer: Viewer, no
         "decisive": diagnosis.decisive if diagnosis else None,
         "diagnosis": diagnosis,
         "unknown": _unknown(diagnosis),
+        "evidence": evidence,
+        "signals": signals,
+        "first_sign": first_sign(incident),
+        "is_recorded": is_recorded(incident),
+        "links": links_of(world, incident),
         "plan": plan,
         "plan_state": plan_standing(plan, incident, timeline, now).label.lower() if plan else "",
         "title": plan_title(plan) if plan else "",
@@ -142,7 +151,7 @@ def incident_context(world: StageContext, incident: Incident, viewer: Viewer, no
         "measurements": _newest(incident),
         "earlier": tuple(_earlier(world, incident, timeline)),
         "elsewhere": tuple(r for r in incident.remedies if r.incident != incident.id),
-        "timeline": tuple(steps(timeline, incident)),
+        "timeline": tuple(_without_lines(step, incident) for step in steps(timeline, incident)),
         "place": lambda signal: place_of(signal, incident.platform),
         "log_name": log_of(incident.platform),
         "field_source": lambda name: field_source(diagnosis, name, incident.platform) if diagnosis else "",
@@ -169,12 +178,43 @@ def plan_context(world: StageContext, incident: Incident, plan: Plan, viewer: Vi
     }
 
 
+def _each_line_once(incident: Incident) -> tuple[tuple[Evidence, ...], tuple[CorrelatedSignal, ...]]:
+    """Return further evidence and the signals, a line that stands above them left out: each is shown once."""
+    decisive = incident.diagnosis.decisive if incident.diagnosis is not None else None
+    shown = {decisive.line} if decisive is not None else set()
+    evidence = []
+    for item in incident.diagnosis.evidence if incident.diagnosis is not None else ():
+        if item.line not in shown:
+            evidence.append(item)
+            shown.add(item.line)
+    signals = []
+    for signal in incident.correlated:
+        signals.append(signal.with_(line="") if signal.line in shown else signal)
+        shown.add(signal.line)
+    return tuple(evidence), tuple(signals)
+
+
+def _without_lines(step: Step, incident: Incident) -> Step:
+    """Return a step of the timeline without a note that repeats a line of the log."""
+    return step.with_(note="") if any(signal.line in step.note for signal in incident.correlated) else step
+
+
+def links_of(world: StageContext, incident: Incident) -> tuple[PlatformLink, ...]:
+    """Return where its log and revision can be looked at; the simulated platform of a rehearsal has no such place."""
+    watched = world.rules.services.watched(incident.service)
+    if watched is None or watched.scenario is not None:
+        return ()
+    return platform_links(watched, incident.revision, incident.opened_at)
+
+
 def contact_of(world: StageContext, service: str) -> Contact | None:
     """Return whose service it is, as services.toml says; None where it is not watched."""
     watched = world.rules.services.watched(service)
     if watched is None:
         return None
-    return Contact(owner=watched.owner, rotation=watched.rotation or "", runbook=watched.runbook or "")
+    channel, _, place = watched.owner.partition(":")
+    owner = f"{place} ({channel})" if place else channel
+    return Contact(owner=owner, rotation=watched.rotation or "", runbook=watched.runbook or "")
 
 
 def cause_of(incident: Incident) -> str:
@@ -215,6 +255,7 @@ def form_for(world: StageContext, incident: Incident, plan: Plan, viewer: Viewer
         by_token=viewer.by_token,
         may_withdraw=has_approved(world, person, incident),
         may_break_glass=may_break_glass(world, person, incident, plan),
+        policy=policy_line(incident.approvals),
         limits=tuple(filter(None, (approvals_text(incident.approvals), *limit_lines(incident.approvals, now)))),
     )
 

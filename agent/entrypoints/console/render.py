@@ -18,12 +18,13 @@ from agent.presentation.impact_text import span
 from agent.presentation.measured import judgement_text
 from agent.presentation.plan_cost import token_prices_text
 from agent.presentation.plan_title import as_sentence
-from agent.presentation.proof_text import PROOFS, proof_lines
+from agent.presentation.proof_text import PROOFS, memory_line, proof_lines
 from agent.presentation.standing import ROLLOUTS, SOURCES, class_words, label_of, moment, tone_of
 
-_SHEETS = ("console.css", "pages.css")
 _STATIC = files("agent.entrypoints.console").joinpath("static")
-STYLE = "".join(_STATIC.joinpath(name).read_text(encoding="utf-8") for name in _SHEETS)
+STYLE = "".join(
+    _STATIC.joinpath(name).read_text(encoding="utf-8") for name in ("console.css", "pages.css", "incident.css")
+)
 STYLE_PATH = f"/style-{hashlib.sha256(STYLE.encode()).hexdigest()[:12]}.css"
 TEXT_LIMIT = 4000
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._@+-]{1,320}")
@@ -56,7 +57,7 @@ def make_pages() -> Environment:
     }
     pages.globals |= {"style_path": STYLE_PATH, "sources": SOURCES, "rollouts": ROLLOUTS}
     pages.globals |= {"proofs": PROOFS, "proof_lines": proof_lines, "place_of": place_of}
-    pages.globals |= {"token_prices_text": token_prices_text}
+    pages.globals |= {"token_prices_text": token_prices_text, "memory_line": memory_line}
     return pages
 
 

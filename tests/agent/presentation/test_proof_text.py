@@ -2,11 +2,13 @@
 
 from datetime import UTC, datetime
 
+import pytest
+
 from agent.core.plan.action import SetFlag
 from agent.core.plan.plan import Plan, Risk, Rollout
 from agent.core.plan.proof import Proof, ProofFigure
 from agent.core.service.serving import Target
-from agent.presentation.proof_text import PROOFS, proof_lines, proof_text
+from agent.presentation.proof_text import PROOFS, memory_line, proof_lines, proof_text
 
 AT = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 
@@ -38,3 +40,25 @@ def test_a_line_stands_once_however_many_figures_it_proves():
 def test_what_is_missing_is_said():
     """Nobody is asked to approve it; they learn what would have to be known."""
     assert "missing  the size" in "\n".join(proof_text(plan(proof=Proof.NONE, proof_missing=("the size",))))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"proof": Proof.NOT_NEEDED}, "Memory: the change takes none"),
+        ({"proof": Proof.COMPUTED}, "Memory: fits (computed)"),
+        ({"proof": Proof.MEASURED}, "Memory: fits (measured)"),
+        ({"proof": Proof.NONE}, "Memory: not proved"),
+    ],
+    ids=["not needed", "computed", "measured", "none"],
+)
+def test_the_memory_in_one_line(stage, changes, said):
+    assert memory_line(stage.waiting().plan.with_(**changes)) == said
+
+
+def test_the_memory_line_names_peak_and_device_where_they_are_known(stage, scenes):
+    plan = stage.waiting(make=scenes.memory_plan).plan
+    report = plan.fit_after.report | {"required_bytes": int(20.24 * 2**30), "total_bytes": int(22.03 * 2**30)}
+    known = plan.with_(fit_after=plan.fit_after.with_(report=report))
+    assert memory_line(known) == "Memory: fits, peak 20.2 of 22.0 GiB (computed)"
+    assert memory_line(stage.waiting("s-person", make=scenes.person_plan).plan) == ""

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from agent.core.decision.decision import Choice
-from agent.core.incident.durations import Durations, durations
+from agent.core.incident.durations import Durations, durations, is_recorded
 from tests.agent.entrypoints.console import scenes
 
 
@@ -32,6 +32,15 @@ def test_a_whole_life(stage):
 def test_a_replay_was_not_detected_by_us(stage):
     """Its signals are recorded: the time between them and the replay says nothing."""
     assert of(stage, stage.open(run="r1")).detect_s is None
+
+
+def test_a_rehearsal_of_an_old_recording_was_not_detected_by_us_either(stage):
+    """A rehearsal runs as live; what it replays is older than any queue keeps a message."""
+    incident = stage.open()
+    assert not is_recorded(incident)
+    old = tuple(s.with_(at=s.at - timedelta(days=150)) for s in incident.correlated)
+    assert is_recorded(incident.with_(correlated=old))
+    assert of(stage, incident.with_(correlated=old)).detect_s is None
 
 
 def test_clocks_that_contradict_each_other_measure_nothing(stage):

@@ -7,6 +7,7 @@ import pytest
 from agent.core.decision.decision import Choice
 from agent.core.service.services import Service, Services
 from agent.core.service.serving import Serves
+from agent.ports.store import Change
 from tests.agent.entrypoints.console.scenes import another_world
 
 WATCHED = Service(
@@ -39,20 +40,58 @@ def test_the_title_is_the_headline(stage, browser):
     assert "<title>gemma4-26b-qat-l4: startup probe failed before the server was ready; one fix is ready" in shown
 
 
-def test_severity_owner_rotation_and_runbook_stand_at_the_top(stage, watched):
+def test_severity_owner_rotation_and_runbook_are_shown(stage, watched):
     waiting = stage.waiting(serves=Serves(at=stage.clock.now(), ready=False, older="gemma-00004"))
     shown = text(watched, waiting)
-    assert "Severity <strong>Warning</strong>: an older revision serves (gemma-00004)." in shown
+    assert '<span class="pill severity-warning">Warning</span>' in shown
+    assert "<strong>An older revision serves (gemma-00004).</strong>" in shown
+    assert "Owner <strong>#llm (slack)</strong>" in shown
     assert "LLM platform, weekly" in shown
     assert 'href="https://wiki.example.com/gemma?a=1&amp;b=2"' in shown
 
 
 def test_what_is_not_watched_has_no_owner(stage, browser):
-    assert "Owner" not in text(browser, stage.waiting())
+    assert "Owner <strong>" not in text(browser, stage.waiting())
 
 
 def test_how_long_it_took_stands_above_the_timeline(stage, browser):
     resolved = stage.resolved(stage.verifying(stage.applying(stage.said(stage.waiting(), Choice.APPROVE))))
     shown = text(browser, resolved)
     for label in ("Time to detect", "Time to diagnose", "Time to decide", "Time to recover"):
-        assert f"{label} <strong>" in shown
+        assert f"{label} " in shown
+
+
+def test_the_log_and_the_revision_of_the_platform_are_linked(stage, watched):
+    shown = text(watched, stage.waiting())
+    assert 'href="https://console.cloud.google.com/logs/query;query=resource.type%3D%22cloud_run_revision%22' in shown
+    assert "/run/detail/us-east4/gemma4-26b-qat-l4/revisions?project=example-project" in shown
+
+
+def test_a_simulated_platform_has_no_pages_to_link(stage, browser_of):
+    rehearsed = Services(services=(WATCHED.with_(scenario="scenario.toml"),))
+    browser = browser_of(another_world(stage, rules=replace(stage.world.rules, services=rehearsed)))
+    assert "console.cloud.google.com" not in text(browser, stage.waiting())
+
+
+def test_times_of_a_recording_say_so(stage, browser):
+    assert "recorded" not in text(browser, stage.waiting("s-live"))
+    replayed = text(browser, stage.waiting("s-replay", run="r1"))
+    assert replayed.count('<span class="tag">recorded</span>') >= 3
+    assert "Time to detect" not in replayed
+
+
+def test_the_plan_is_one_card_with_what_it_costs_and_what_policy_asks(stage, browser, scenes):
+    waiting = stage.waiting(make=scenes.memory_plan)
+    waiting = waiting.with_(plan=waiting.plan.with_(takes_away="loses images; 36 -> 5 tokens/s"))
+    stage.world.store.commit(Change(incident=waiting))
+    shown = text(browser, waiting)
+    card = shown[shown.index('id="plan"') : shown.index("Why this plan")]
+    for said in (
+        "Trade-off: <strong>loses images; 36 -&gt; 5 tokens/s</strong>",
+        "Memory: fits (computed)",
+        "Policy: one approval",
+        "Memory after the change: Of 21.96 GiB",
+        "Approve and apply this change",
+        "Reject it instead",
+    ):
+        assert said in card, said

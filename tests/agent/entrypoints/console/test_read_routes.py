@@ -1,5 +1,6 @@
 """The pages say what a person needs at three in the morning, and nothing in them is alive that came from outside."""
 
+import html
 import re
 from datetime import timedelta
 from html.parser import HTMLParser
@@ -149,12 +150,15 @@ def test_the_incident_page_tells_the_whole_story(stage, browser, scenes):
         assert said in page, said
 
 
-def test_the_decisive_line_is_marked_among_the_evidence(stage, browser):
+def test_each_log_line_is_shown_once(stage, browser):
+    """The key log line at the top; evidence and signals that say the same refer to it."""
     incident = stage.waiting()
-    page = text(browser, f"/incidents/{incident.id}")
-    marked = re.search(r'<li class="hit"><pre.*?<strong>key log line</strong>', page, re.DOTALL)
-    assert marked
-    assert page.count("<strong>key log line</strong>") == 1
+    page = html.unescape(text(browser, f"/incidents/{incident.id}"))
+    lines = {e.line for e in incident.diagnosis.evidence} | {s.line for s in incident.correlated}
+    assert len(lines) == 4
+    assert {line: page.count(line) for line in lines} == dict.fromkeys(lines, 1)
+    assert page.index('aria-label="The key log line"') < page.index(incident.diagnosis.decisive.line)
+    assert page.count("its line is shown above") == 1
 
 
 def test_what_follows_a_failed_change_is_told(stage, browser, scenes):
@@ -331,6 +335,7 @@ def test_the_page_follows_only_while_something_moves(stage, browser, scenes):
     follows = {name: 'http-equiv="refresh"' in text(browser, f"/incidents/{i.id}") for name, i in states.items()}
     still = {name for name, moving in follows.items() if not moving}
     assert still == {
+        "closed",
         "resolved",
         "escalated",
         "recovered",

@@ -10,6 +10,7 @@ from agent.core.decision.policy import Approver, Mode, Policy, Rule
 from agent.core.incident.phase import Phase
 from agent.entrypoints.console.identity import Person
 from agent.ports.store import Change
+from agent.presentation.freeze_text import policy_line
 from agent.stages.ask import approvals_for
 
 PEOPLE = tuple(Approver(name=n, email=f"{n.lower()}@x.io", services=("gemma4-*",)) for n in ("Ada", "Ben"))
@@ -137,3 +138,12 @@ def test_a_plan_over_budget_says_the_figures_and_has_no_button(page):
     assert "Over budget: all would cost 9.00 USD/h, the budget is 5.00 USD/h." in shown
     assert "Approve and apply this change" not in shown
     assert replace(asked.stage.world).store.load(asked.incident.id).phase is Phase.ASKED
+
+
+def test_one_line_says_what_policy_asks_and_what_stands_in_the_way(page):
+    """Of a plan that was asked about before approvals were kept, what one person may do is all that is known."""
+    asked = page(FROZEN)
+    assert policy_line(asked.incident.approvals.with_(needed=2)) == "Policy: 0 of 2 approvals; freeze window year"
+    assert policy_line(None) == "Policy: one approval"
+    over = asked.incident.approvals.with_(needed=1, freezes=(), over_budget="all would cost 9 USD/h")
+    assert policy_line(over) == "Policy: one approval; no freeze window; over budget"
