@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from agent.app.incident_reports import ReportFormat, incident_report, written
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import Action, ForPerson, SetEnv, SetFlag, SetStartupProbe
 from agent.core.plan.plan import Plan
+from agent.presentation.plan_title import plan_title
 from agent.presentation.slack_card import card
 from agent.presentation.standing import standing
 from agent.presentation.terminal_text import lines
@@ -108,6 +110,15 @@ def test_most_examples_end_well() -> None:
     assert ends.count("RESOLVED") >= len(ends) - 1
 
 
+def report_of(told: Any, done: Incident) -> str:
+    """The postmortem draft of an incident that was driven to its end, as Markdown."""
+    timeline, now = told.installation.store.timeline(done.id), told.clock.now()
+    draft = incident_report(done, timeline, seen=None, console_url="http://127.0.0.1:8080", now=now)
+    assert "simulated platform" in " ".join(draft.notes)
+    assert {item.kind for item in draft.actions} & {"prevent", "detect"}
+    return written(draft, ReportFormat.MARKDOWN)
+
+
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_the_first_plan_approved_ends_as_a_person_would_expect(example: str, journey) -> None:
     """The right remedy recovers the service; what was not recorded is answered by the arithmetic, and labelled so."""
@@ -124,7 +135,10 @@ def test_the_first_plan_approved_ends_as_a_person_would_expect(example: str, jou
         assert asked.plan.by_person or "passed a simulated check" in done.verification.why
     said = "\n".join(lines(done, now=told.clock.now()))
     shown = card(done, (), redact=str, console_url="").text
-    for surface in (said, shown, standing(done, told.clock.now()).says):
+    report = report_of(told, done)
+    assert done.diagnosis.decisive.line.split()[0] in report
+    assert plan_title(done.plan).replace("_", "\\_") in report
+    for surface in (said, shown, standing(done, told.clock.now()).says, report):
         assert ("computed, not recorded" in surface) == ("computed, not recorded" in done.ended_why)
 
 

@@ -21,6 +21,7 @@ from agent.entrypoints.console.pages.kill_switch import add_kill_switch
 from agent.entrypoints.console.policy_routes import add_policy
 from agent.entrypoints.console.read_routes import add_pages
 from agent.entrypoints.console.render import STYLE, STYLE_PATH, make_pages
+from agent.entrypoints.console.report_routes import add_report
 from agent.entrypoints.console.service_routes import add_service_list
 from agent.errors import DependencyFailed, SettingsRejected, SreError
 from agent.ports.stage_context import StageContext
@@ -98,6 +99,7 @@ def make_app(
     _add_plain_routes(app, console)
     add_pages(app, console)
     add_service_list(app, console)
+    add_report(app, console)
     add_policy(app, console)
     add_kill_switch(app, console)
     add_answers(app, console)

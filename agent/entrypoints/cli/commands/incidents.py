@@ -1,9 +1,11 @@
-"""The incidents command: list them, show one, tell its timeline, or do something about it."""
+"""The incidents command: list them, show one, tell its timeline, draft its postmortem, or do something about it."""
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.core.incident.incident import Incident
+from agent.entrypoints.cli.incident_report import FORMATS, report
 from agent.entrypoints.cli.incident_verbs import VERBS, act, act_text, add_arguments
 from agent.entrypoints.cli.output import for_people, for_programs, without_secrets
 from agent.errors import InputRejected
@@ -18,12 +20,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "what",
         nargs="?",
-        choices=["list", "show", "timeline", *VERBS],
+        choices=["list", "show", "timeline", "report", *VERBS],
         default="list",
         help="what to print or to do (default: list)",
     )
     parser.add_argument("id", nargs="?", metavar="ID", help="id of the incident, for all but list")
     add_arguments(parser)
+    parser.add_argument("--format", choices=FORMATS, help="with report: its form (default: md)")
+    parser.add_argument("--out", metavar="FILE", type=Path, help="with report: write it into this file")
     parser.add_argument(
         "--follow", action="store_true", help="with show: print each step as it comes, until it ends or needs a person"
     )
@@ -44,6 +48,17 @@ def run(args: argparse.Namespace) -> int:
     """
     from agent.entrypoints.operator_client.local import open_operator_client
 
+    _refuse_contradictions(args)
+    if args.what in VERBS:
+        incident = act(args)
+        if args.json:
+            return _one(incident, as_json=True)
+        print(act_text(incident, args.what))
+        return 0
+    return _read(open_operator_client(), args)
+
+
+def _refuse_contradictions(args: argparse.Namespace) -> None:
     if args.what != "list" and not args.id:
         raise InputRejected(
             f"incidents {args.what} {'did' if args.what in VERBS else 'shows'} nothing",
@@ -62,22 +77,28 @@ def run(args: argparse.Namespace) -> int:
             why="--follow belongs to show",
             hint="sre-agent incidents show ID --follow",
         )
-    if args.what in VERBS:
-        incident = act(args)
-        if args.json:
-            return _one(incident, as_json=True)
-        print(act_text(incident, args.what))
-        return 0
-    client = open_operator_client()
-    if args.what == "list":
-        return _list(client, args)
-    if args.what == "timeline":
-        return _timeline(client, args.id, as_json=args.json)
-    if args.follow:
-        from agent.entrypoints.cli.follow import follow
+    if args.what != "report" and (args.format or args.out):
+        raise InputRejected(
+            f"incidents {args.what} writes no report",
+            why="--format and --out belong to report",
+            hint="sre-agent incidents report ID --format html --out report.html",
+        )
 
-        return follow(client, args.id, as_json=args.json)
-    return _one(client.incident(args.id), as_json=args.json)
+
+def _read(client: "OperatorClient", args: argparse.Namespace) -> int:
+    match args.what:
+        case "report":
+            return report(client, args.id, form=args.format or ("json" if args.json else "md"), out=args.out)
+        case "timeline":
+            return _timeline(client, args.id, as_json=args.json)
+        case "show" if args.follow:
+            from agent.entrypoints.cli.follow import follow
+
+            return follow(client, args.id, as_json=args.json)
+        case "show":
+            return _one(client.incident(args.id), as_json=args.json)
+        case _:
+            return _list(client, args)
 
 
 def _list(client: "OperatorClient", args: argparse.Namespace) -> int:
