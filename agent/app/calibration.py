@@ -19,6 +19,7 @@ from agent.fit.speed.speed import bandwidth_share
 if TYPE_CHECKING:
     from agent.app.fit_answers import FitAnswers
     from agent.fit.model_and_hardware import ModelFacts
+    from agent.settings import Settings
 
 GIB = 2**30
 LOG_BYTES = 64 * 2**20
@@ -112,6 +113,19 @@ def sweep_measurements(folder: Path, answers: FitAnswers) -> list[Measurement]:
             hint="sweep with --concurrency 1 and a service of services.toml",
         )
     return found
+
+
+def keep_measurements(settings: Settings, cells: Sequence[Cell]) -> int:
+    """Add what a finished sweep tells to the measurements of this installation; return how many are new.
+
+    Raises:
+        InputRejected: A model, accelerator or flag of the sweep is not known.
+        DependencyFailed: The measurements cannot be written.
+    """
+    from agent.app.fit_answers import FitAnswers
+    from agent.app.measurements import measurement_store
+
+    return measurement_store(settings).add(list(from_cells(cells, FitAnswers.open())))
 
 
 def from_cells(cells: Sequence[Cell], answers: FitAnswers) -> Iterator[Measurement]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -98,9 +98,10 @@ def read_capacity(services: Services, settings: Settings | None = None) -> "Serv
     if settings is None or not settings.embedded:
         return ServiceCapacity(services, catalogue, platforms)
     from agent.adapters.store.sqlite.profiles import SqliteProfileShelf
+    from agent.app.measurements import usable_measurements
 
-    shelf = SqliteProfileShelf(settings.state / "profiles.sqlite")
-    return ServiceCapacity(services, catalogue, platforms, profiles=shelf.list)
+    shelf, measured = SqliteProfileShelf(settings.state / "profiles.sqlite"), partial(usable_measurements, settings)
+    return ServiceCapacity(services, catalogue, platforms, profiles=shelf.list, measurements=measured)
 
 
 def read_rules(services: Services, policy: Policy, times: Times, *, capacity: Capacity | None = None) -> Rules:

@@ -20,14 +20,13 @@ from agent.fit.flags.flags import Flags
 from agent.fit.model_and_hardware import ModelFacts, VersionRules
 from agent.fit.needs import Needs
 from agent.fit.question import Question
+from agent.fit.speed.calibration import START_STORAGE
 from agent.fit.speed.price import Shape
 from agent.fit.speed.startup import startup_time
 
 if TYPE_CHECKING:
     from agent.catalogue.service_capacity import Setting
 
-STORAGE = "gcs-fuse"
-"""Where a woken instance is taken to read its checkpoint from: the only storage whose rate was measured."""
 _CONTEXT = 8_192
 _NOT_IN = "without discounts, taxes, storage, traffic, support and a cluster's own fee"
 
@@ -155,8 +154,8 @@ class CostAnswers:
             tokens_per_s=tokens_per_s,
             load=load,
             start_s=self._start_s(model, flags),
-            shares=self._shares(model, rules),
-            starts=self._starts(model, flags, rules),
+            shares=self._shares(model, rules, shapes),
+            starts=self._starts(model, flags, rules, shapes),
         )
         return CostAnswer(
             model=question.model,
@@ -181,6 +180,7 @@ class CostAnswers:
             name: The service's.
         """
         flags, notes = with_context(setting.flags, setting.needs, setting.model)
+        every = self.platforms.shapes if shape is None else (shape, *self.platforms.shapes)
         wanted = Wanted(
             model=setting.model,
             flags=flags,
@@ -189,8 +189,8 @@ class CostAnswers:
             tokens_per_s=tokens_per_s,
             load=load,
             start_s=self._start_s(setting.model, flags),
-            shares=self._shares(setting.model, setting.rules),
-            starts=self._starts(setting.model, flags, setting.rules),
+            shares=self._shares(setting.model, setting.rules, every),
+            starts=self._starts(setting.model, flags, setting.rules, every),
         )
         now = self._offers(wanted, (shape,))[0] if shape is not None else None
         return CostAnswer(
@@ -222,16 +222,20 @@ class CostAnswers:
             idle_s=self.platforms.idle_s,
         )
 
-    def _shares(self, model: ModelFacts, rules: VersionRules) -> dict[str, tuple[float, float]]:
-        found = {name: self.fit.share(model, name, rules) for name in {s.accelerator for s in self.platforms.shapes}}
+    def _shares(
+        self, model: ModelFacts, rules: VersionRules, shapes: Sequence[Shape]
+    ) -> dict[str, tuple[float, float]]:
+        found = {name: self.fit.share(model, name, rules) for name in {shape.accelerator for shape in shapes}}
         return {name: share for name, share in found.items() if share is not None}
 
-    def _starts(self, model: ModelFacts, flags: Flags, rules: VersionRules) -> dict[str, float]:
+    def _starts(
+        self, model: ModelFacts, flags: Flags, rules: VersionRules, shapes: Sequence[Shape]
+    ) -> dict[str, float]:
         """Starts by accelerator, where loads that were measured here agree."""
         warm_up, eager = self.platforms.warm_up, bool(flags.enforce_eager)
         found = {}
-        for name in {shape.accelerator for shape in self.platforms.shapes}:
-            ends = self.fit.load_rate(model, name, rules, STORAGE)
+        for name in {shape.accelerator for shape in shapes if shape.sleeps}:
+            ends = self.fit.load_rate(model, name, rules, START_STORAGE)
             start = startup_time(model.checkpoint_bytes, ends, warm_up, eager=eager)
             if start is not None:
                 found[name] = float(start.best)
@@ -239,7 +243,7 @@ class CostAnswers:
 
     def _start_s(self, model: ModelFacts, flags: Flags) -> float | None:
         warm_up, eager = self.platforms.warm_up, bool(flags.enforce_eager)
-        rate = self.platforms.load_rates.get(STORAGE)
+        rate = self.platforms.load_rates.get(START_STORAGE)
         start = startup_time(model.checkpoint_bytes, rate.bytes_per_s if rate else None, warm_up, eager=eager)
         return float(start.best) if start is not None else None
 
@@ -247,15 +251,22 @@ class CostAnswers:
         notes = [f"on-demand prices in USD, {_NOT_IN}; a month has 730 hours"]
         if wanted.load.min_instances == 0 and wanted.load.wakes_per_day == 0:
             notes.append("starting and idling before sleep are billed too: give --wakes-per-day to count them")
-        elif wanted.load.wakes_per_day and wanted.start_s is None:
-            notes.append("how long a start takes is unknown: of a wake-up only the idle time is counted")
         elif wanted.load.wakes_per_day:
-            notes.append(
-                f"a wake-up is billed for {wanted.start_s:,.0f} s of start, read over {STORAGE}, and the idle time"
-            )
+            notes.append(_start_note(wanted))
         notes.append("tokens/s are of all requests together; the KV cache is left out of computed ones")
         notes.append("an hour pays for input and output together: their prices per million are not added up")
         return tuple(notes)
+
+
+def _start_note(wanted: Wanted) -> str:
+    """Say what of a wake-up is billed: the bundled start, and the starts that measurements here replace it with."""
+    bundled = "" if wanted.start_s is None else f"{wanted.start_s:,.0f} s of start, read over {START_STORAGE}"
+    here = [f"{seconds:,.0f} s on {name}" for name, seconds in sorted(wanted.starts.items())]
+    measured = f"by loads measured here {', '.join(here)}" if here else ""
+    said = "; ".join(part for part in (bundled, measured) if part)
+    if not said:
+        return "how long a start takes is unknown: of a wake-up only the idle time is counted"
+    return f"a wake-up is billed for {said}, and the idle time"
 
 
 def with_context(flags: Flags, needs: Needs, model: ModelFacts) -> tuple[Flags, tuple[str, ...]]:

@@ -121,6 +121,7 @@ class FitAnswers:
             flags=question.flags,
             rules=self.catalogue.rules(question.vllm),
             draft=self.catalogue.models.find_draft(speculative.model if speculative else ""),
+            measurements=tuple(self.measurements),
         )
         market = Market(
             models=self.catalogue.models.entries,

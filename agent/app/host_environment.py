@@ -13,8 +13,11 @@ from agent.adapters.platform.host.describe import cards_here, config_of, name_of
 from agent.adapters.platform.host.fixed_server import FixedServer, check_restart
 from agent.adapters.platform.host.health_check import HealthCheck
 from agent.adapters.platform.host.platform import HostPlatform
+from agent.adapters.platform.host.probe import address_of
 from agent.adapters.platform.host.process import memory_mib
 from agent.adapters.platform.host.server import HostServer
+from agent.adapters.platform.host.state_file import StateFile
+from agent.adapters.platform.rehearsal.template import template_of
 from agent.app.catalogues import HOST_SERVICES, host_folder, host_services, read_services
 from agent.app.model_profiles import known_models
 from agent.core.service.container_args import served_model
@@ -51,6 +54,21 @@ def host_platform(settings: Settings, clock: Clock) -> HostPlatform:
     check_restart(settings.restart_command)
     fixed = partial(FixedServer, log=settings.follow_log, restart=settings.restart_command)
     return HostPlatform(host_folder(settings), clock, inherited(), server=fixed)
+
+
+def service_at(settings: Settings, port: int) -> str | None:
+    """Return which watched server of this machine listens on a port, as its record says; None where none does.
+
+    Raises:
+        DependencyFailed: A record cannot be read, so nobody knows.
+    """
+    for record in sorted(host_folder(settings).glob(f"*/{StateFile.NAME}")):
+        state = StateFile(record.parent).read()
+        if state is None or state.gone:
+            continue
+        if address_of(template_of(state.template).config, inherited()).port == port:
+            return record.parent.name
+    return None
 
 
 def open_follower(path: Path, *, offset: int, ours: bool) -> LogFollower:

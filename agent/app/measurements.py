@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent.errors import InputRejected
+from agent.errors import DependencyFailed, InputRejected
 from agent.fit.speed.calibration import Measurement
 
 if TYPE_CHECKING:
@@ -32,3 +32,11 @@ def measurement_store(settings: Settings) -> SqliteMeasurements:
 def stored_measurements(settings: Settings) -> tuple[Measurement, ...]:
     """Return what was measured here; nothing in the cloud."""
     return measurement_store(settings).list() if settings.embedded else ()
+
+
+def usable_measurements(settings: Settings) -> tuple[Measurement, ...]:
+    """Return what was measured here, nothing where it cannot be read: no plan waits for how fast a server may be."""
+    try:
+        return stored_measurements(settings)
+    except DependencyFailed:
+        return ()

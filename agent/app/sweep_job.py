@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from agent.app import App
 from agent.app.http_clients import ask
 from agent.app.runtime_environment import server_key_of
+from agent.app.sweep_reports import register_sweep
 from agent.core.sweep.grant import SweepGrant
 from agent.core.sweep.provenance import Driver, Provenance
 from agent.core.sweep.sweep import Subject, Sweep
@@ -67,6 +68,7 @@ def begin(
     store = open_folder(folder)
     sweep = sweep.with_(provenance=made)
     store.keep(sweep)
+    register_sweep(app.settings, folder)
     return SweepJob(
         plan=sweep.plan,
         request=sweep.request,

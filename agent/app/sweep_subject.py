@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,6 +18,7 @@ from agent.errors import DependencyFailed, InputRejected
 from agent.fit.flags.flags import parse_flags
 from agent.fit.question import question_from
 from agent.fit.report import FitReport
+from agent.stages.grant_sweep import is_here
 
 ReportOf = Callable[[int | None], FitReport]
 
@@ -108,10 +110,17 @@ def of_service(
 
 
 def _of_config(app: App, name: str, config: ServingConfig, context: int | None) -> FitReport:
+    """Return the fit with the computed speed of one request and the price of all instances that may serve."""
     from agent.app.catalogues import read_capacity
 
-    longer = with_flag(config.args, "max-model-len", str(context)) if context else config.args
-    return read_capacity(app.services, app.settings).report(name, config.with_(args=longer))
+    longer = config.with_(args=with_flag(config.args, "max-model-len", str(context))) if context else config
+    capacity = read_capacity(app.services, app.settings)
+    price = capacity.cost_usd_per_h(name, longer)
+    return replace(
+        capacity.report(name, longer),
+        decode_tokens_per_s=capacity.speed(name, longer),
+        cost_usd_per_h=price * (config.max_instances or 1) if price is not None else None,
+    )
 
 
 def _words(config: ServingConfig) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -126,16 +135,13 @@ def _let_through(config: ServingConfig) -> int | None:
     return config.concurrency * (config.max_instances or 1) if config.concurrency else None
 
 
-def known_of(
-    subject: Subject, report_of: ReportOf | None, contexts: tuple[int, ...], *, usd_per_h: float | None = None
-) -> tuple[Subject, Known]:
+def known_of(subject: Subject, report_of: ReportOf | None, contexts: tuple[int, ...]) -> tuple[Subject, Known]:
     """Return what the arithmetic knows of a server, and the server with its limits and what is not known.
 
     Args:
         subject: The server.
         report_of: The fit for a context, None for the server as it is; None where nothing is known.
         contexts: Of the cells.
-        usd_per_h: Price of all instances, where it is known better than by the accelerator.
     """
     if report_of is None:
         return _by_flags(subject, "memory and speed are not predicted: say --accelerator and --flags of the server")
@@ -152,8 +158,12 @@ def known_of(
         kv_tokens=tokens.best if tokens is not None and tokens.best > 0 else None,
         kv_from="fit" if tokens is not None else "",
     )
-    price = usd_per_h if usd_per_h is not None else whole.cost_usd_per_h
-    known = Known(limits=limits, full_requests=by_context, tokens_per_s=whole.decode_tokens_per_s, usd_per_h=price)
+    known = Known(
+        limits=limits,
+        full_requests=by_context,
+        tokens_per_s=whole.decode_tokens_per_s,
+        usd_per_h=whole.cost_usd_per_h,
+    )
     return subject.with_(limits=limits), known
 
 
@@ -174,6 +184,26 @@ def _held(report_of: ReportOf, context: int, whole: FitReport) -> float | None:
         return None
     at_once = report_of(context).max_concurrency
     return at_once[1] if at_once is not None else None
+
+
+def refuse_watched_port(app: App, endpoint: str) -> None:
+    """Refuse an address that is a watched service of this machine: to load it wants the grant of that service.
+
+    Raises:
+        InputRejected: It is one.
+        DependencyFailed: A record of this machine's servers cannot be read.
+    """
+    from agent.app.host_environment import service_at
+
+    parts = urlsplit(endpoint)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    name = service_at(app.settings, port) if is_here(endpoint) else None
+    if name is not None:
+        raise InputRejected(
+            "no sweep was planned",
+            why=f"{endpoint} is the watched service {name!r}, whose approvers decide",
+            hint=f"PLATFORM=host sre-agent sweep --service {name} --url {endpoint}",
+        )
 
 
 def endpoint_of(url: str) -> str:

@@ -29,11 +29,12 @@ from agent.fit.flags.flag_text import flag_line, flag_settings
 from agent.fit.flags.flags import Flags, parse_flags
 from agent.fit.host_memory import HostNeed, host_need
 from agent.fit.memory.predict import predict
-from agent.fit.model_and_hardware import AcceleratorFacts, ModelFacts, VersionRules
+from agent.fit.model_and_hardware import ModelFacts
 from agent.fit.needs import Needs
 from agent.fit.report import FitReport
+from agent.fit.speed.calibration import Measurement
 from agent.fit.speed.price import Shape
-from agent.fit.speed.speed import decode_speed, first_token_s
+from agent.fit.speed.speed import first_token_s
 from agent.fit.speed.startup import startup_time
 from agent.presentation.fit_text import fit_sentence
 
@@ -41,15 +42,10 @@ MIB = 2**20
 SPARE_BYTES = 512 * MIB  # more than any calibrated term was ever off (facts of the fit, section 4)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Setting:
-    """What a configuration of a service means to the arithmetic."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Setting(Setup):
+    """What a configuration of a service means to the arithmetic, and what its owner needs."""
 
-    model: ModelFacts
-    accelerator: AcceleratorFacts
-    count: int
-    flags: Flags
-    rules: VersionRules
     needs: Needs
 
 
@@ -61,6 +57,7 @@ class ServiceCapacity:
         fit: Models, accelerators and versions.
         platforms: Prices, load rates and probe limits.
         profiles: Tells the profiles that were read from checkpoints; one of them wins over the bundled entry.
+        measurements: Tells what was measured here, for the speed of one request.
     """
 
     def __init__(
@@ -70,9 +67,11 @@ class ServiceCapacity:
         platforms: PlatformCatalogue,
         *,
         profiles: Callable[[], tuple[ModelProfile, ...]] = tuple,
+        measurements: Callable[[], tuple[Measurement, ...]] = tuple,
     ) -> None:
         self._services = services
         self._profiles = profiles
+        self._measurements = measurements
         self._fit = fit
         self._platforms = platforms
 
@@ -110,6 +109,7 @@ class ServiceCapacity:
             flags=flags,
             rules=self._fit.rules(watched.vllm or _image_version(config.image)),
             needs=Needs(context_tokens=watched.needs.context, users=watched.needs.users or 1),
+            measurements=self._measurements(),
         )
 
     def _model(self, watched: Service, config: ServingConfig) -> ModelFacts:
@@ -133,7 +133,7 @@ class ServiceCapacity:
         """Return whether the container's memory suffices for the load, or what would have to be known."""
         try:
             setting = self.setting(service, config)
-            need = host_need(_setup(setting), files_in_memory=self._in_memory(service, config, setting))
+            need = host_need(setting, files_in_memory=self._in_memory(service, config, setting))
         except InputRejected as error:
             return ContainerFit(sentence=f"container memory: not computed ({error.cause})")
         return container_fit(need, config.memory_mib)
@@ -156,13 +156,9 @@ class ServiceCapacity:
         length = _length(config)
         if needs.context is not None and length is not None and length < needs.context:
             return f"{length:,} tokens of context, {needs.context:,} are needed"
-        try:
-            s = self.setting(service, config)
-            speed = decode_speed(s.model, s.accelerator, s.flags, s.rules)
-        except InputRejected:
-            return ""
+        speed = self.speed(service, config)
         needed = needs.tokens_per_s or SLOWEST_TOKENS_PER_S
-        return f"{speed.low:.1f} tokens/s, {needed:g} are needed" if speed and speed.low < needed else ""
+        return f"{speed[0]:.1f} tokens/s, {needed:g} are needed" if speed and speed[0] < needed else ""
 
     def takes_away(
         self,
@@ -176,13 +172,12 @@ class ServiceCapacity:
         try:
             old, new = self.setting(service, before), self.setting(service, after)
             demand, shapes = self._demand(service, before, old), self._platforms.shapes
-            one, other = (_setup(each) for each in (old, new))
-            report, then = one.predict(demand.needs), other.predict(demand.needs)
+            report, then = old.predict(demand.needs), new.predict(demand.needs)
             trade = compare(
-                one,
-                other,
-                now=cost_of(one, report, before=one, demand=demand, shapes=shapes),
-                then=cost_of(other, then, before=one, demand=demand, shapes=shapes),
+                old,
+                new,
+                now=cost_of(old, report, before=old, demand=demand, shapes=shapes),
+                then=cost_of(new, then, before=old, demand=demand, shapes=shapes),
                 demand=demand,
                 users=users_at_once(report) if report.fits and then.fits else None,
             )
@@ -200,14 +195,17 @@ class ServiceCapacity:
         watched = self._services.watched(service)
         return None if watched is None else running_shape(watched, config, self._platforms.shapes)
 
-    def decode_tokens_per_s(self, service: str, config: ServingConfig) -> float | None:
-        """Return the expected decode speed of one sequence: the middle of the bounds, geometrically."""
+    def speed(self, service: str, config: ServingConfig) -> tuple[float, float] | None:
+        """Return the bounds of the decode speed of one sequence; None where nobody knows."""
         try:
-            s = self.setting(service, config)
-            speed = decode_speed(s.model, s.accelerator, s.flags, s.rules)
+            return self.setting(service, config).speed()
         except InputRejected:
             return None
-        return (speed.low * speed.high) ** 0.5 if speed is not None else None
+
+    def decode_tokens_per_s(self, service: str, config: ServingConfig) -> float | None:
+        """Return the expected decode speed of one sequence: the middle of the bounds, geometrically."""
+        speed = self.speed(service, config)
+        return (speed[0] * speed[1]) ** 0.5 if speed is not None else None
 
     def options(self, service: str, config: ServingConfig) -> tuple[FitOption, ...]:
         """Return ranked changes that fit, the least change first: flags, then checkpoints, then hardware.
@@ -216,7 +214,7 @@ class ServiceCapacity:
         """
         try:
             setting = self.setting(service, config)
-            found = advise(_setup(setting), self._demand(service, config, setting), self._market())
+            found = advise(setting, self._demand(service, config, setting), self._market())
         except InputRejected:
             return ()
         moves = (self._move(service, setting, option) for option in found.options)
@@ -296,16 +294,6 @@ def _more_room(failed: FitReport) -> int:
     return max(SPARE_BYTES, had + SPARE_BYTES // 2)
 
 
-def _setup(setting: Setting) -> Setup:
-    return Setup(
-        model=setting.model,
-        accelerator=setting.accelerator,
-        count=setting.count,
-        flags=setting.flags,
-        rules=setting.rules,
-    )
-
-
 def _option(setting: Setting, option: Option, move: Move | None) -> FitOption:
     speed = option.cost.decode_tokens_per_s
     moved = option.reach is not Reach.FLAGS
@@ -324,9 +312,9 @@ def _option(setting: Setting, option: Option, move: Move | None) -> FitOption:
 
 def _with_speed(report: FitReport, setting: Setting, flags: Flags) -> FitSummary:
     """Return the report with what a completion will be held against: tokens per second, seconds to the first one."""
-    rate = decode_speed(setting.model, setting.accelerator, flags, setting.rules)
+    rate = setting.with_flags(flags).speed()
     first = first_token_s(setting.model, setting.accelerator, flags, setting.rules)
-    word = fit_summary(replace(report, decode_tokens_per_s=rate.bounds) if rate is not None else report)
+    word = fit_summary(replace(report, decode_tokens_per_s=rate) if rate is not None else report)
     if first is None or word.report is None:
         return word
     ranges = {**_ranges(word.report), "first_token_s": [round(first[0], 4), round(first[1], 4)]}

@@ -9,6 +9,7 @@ from agent.fit.memory.predict import predict
 from agent.fit.model_and_hardware import AcceleratorFacts, ModelFacts, VersionRules
 from agent.fit.needs import Needs
 from agent.fit.report import FitReport
+from agent.fit.speed.calibration import Kind, Measurement, calibrated
 from agent.fit.speed.speed import decode_speed
 
 
@@ -23,6 +24,7 @@ class Setup:
         flags: The server's flags.
         rules: The vLLM version's rules.
         draft: The speculative draft model, where one is named and known.
+        measurements: What was measured here; of three that agree the speed of one request is computed.
     """
 
     model: ModelFacts
@@ -31,6 +33,7 @@ class Setup:
     flags: Flags
     rules: VersionRules
     draft: ModelFacts | None = None
+    measurements: tuple[Measurement, ...] = ()
 
     def with_flags(self, flags: Flags) -> Setup:
         """The same server with other flags."""
@@ -46,5 +49,17 @@ class Setup:
 
     def speed(self, sequences: int = 1) -> tuple[float, float] | None:
         """Bounds of its decode rate, tokens/s over all sequences; None if unknown."""
-        found = decode_speed(self.model, self.accelerator, self.flags, self.rules, sequences=sequences)
+        share = self.measured_share if sequences == 1 else None
+        found = decode_speed(self.model, self.accelerator, self.flags, self.rules, sequences=sequences, share=share)
         return None if found is None else found.bounds
+
+    @property
+    def measured_share(self) -> tuple[float, float] | None:
+        """The share of the bandwidth that measurements here agree on; None where too few do."""
+        return calibrated(
+            self.measurements,
+            Kind.BANDWIDTH_SHARE,
+            family=self.model.family,
+            accelerator=self.accelerator.name,
+            vllm=self.rules.version,
+        )

@@ -21,7 +21,7 @@ def group_line(group: Calibration) -> str:
     if ends is None:
         return f"{first.kind.value}: {of}: {count} measured, not used: {group.why_not}"
     low, high = (value_text(first.kind, end) for end in ends)
-    used = "shown only, no proof rests on it" if first.kind is Kind.ACTIVATIONS else "used"
+    used = f"shown only, {group.not_applied}" if group.not_applied else "used"
     return f"{first.kind.value}: {of}: {low} to {high}, {count} agree, {used}"
 
 
@@ -36,7 +36,7 @@ def group_row(group: Calibration) -> dict[str, Any]:
         "storage": first.storage,
         "n": len(group.measurements),
         "range": list(group.range) if group.range is not None else None,
-        "used": group.range is not None and first.kind is not Kind.ACTIVATIONS,
+        "used": group.range is not None and not group.not_applied,
         "why_not": group.why_not,
     }
 

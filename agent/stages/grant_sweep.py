@@ -76,13 +76,16 @@ def why_stopped(context: StageContext, service: str) -> str:
 
 
 def is_own_act(request: SweepRequest) -> bool:
-    """Whether it loads nothing but a server on this machine that is no service of services.toml.
+    """Whether it loads nothing but a server on this machine that no watched service is.
 
-    Then whoever runs it needs nobody's approval. A host name other than localhost may mean any machine.
+    Then whoever runs it needs nobody's approval.
     """
-    host = urlsplit(request.endpoint).hostname or ""
-    if request.service:
-        return False
+    return not request.service and is_here(request.endpoint)
+
+
+def is_here(endpoint: str) -> bool:
+    """Whether an address is surely one of this machine; a host name other than localhost may mean any."""
+    host = urlsplit(endpoint).hostname or ""
     try:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:

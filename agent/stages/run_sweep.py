@@ -172,27 +172,61 @@ def cells_left(plan: SweepPlan, request: SweepRequest, stored: Sequence[Cell]) -
 
 
 def _measure(context: StageContext, job: SweepJob, cell: CellPlan, gate: _Gate) -> Cell:
-    """Run one cell and store it."""
+    """Run one cell and store it; what it took of the grant is stored however it ends."""
+    before = next((kept for kept in job.store.cells() if kept.id == cell.planned.id), None)
     limit_s = _left_s(job)
     gate.check()
-    began, at = time.monotonic(), machine_time(context.clock)
+    watch = _Stopwatch(context, spent_s=before.charged_s if before is not None else 0.0)
+    try:
+        result = _load(job, cell, gate, watch, limit_s)
+        return _stored(context, job, cell, result, watch)
+    except BaseException as error:
+        why = error.cause if isinstance(error, SreError) else str(error) or type(error).__name__
+        noted = before or _cell(job, cell, Outcome.FAILED, why=f"cut off: {context.rules.redact(why)}")
+        with suppress(SreError):  # the reason why it ended is told, not that this could not be stored either
+            job.store.store(noted.with_(spent_s=watch.spent_s))
+        raise
+
+
+class _Stopwatch:
+    """How long a cell has taken, and by how much the clock was set meanwhile."""
+
+    def __init__(self, context: StageContext, *, spent_s: float) -> None:
+        self._clock, self._before_s = context.clock, spent_s
+        self._began, self._at = time.monotonic(), machine_time(context.clock)
+
+    @property
+    def took_s(self) -> float:
+        return time.monotonic() - self._began
+
+    @property
+    def spent_s(self) -> float:
+        """With earlier tries."""
+        return self._before_s + self.took_s
+
+    @property
+    def stepped_s(self) -> float:
+        return (machine_time(self._clock) - self._at - timedelta(seconds=self.took_s)).total_seconds()
+
+
+def _load(job: SweepJob, cell: CellPlan, gate: _Gate, watch: _Stopwatch, limit_s: float) -> LoadResult:
+    """Let the load generator run, and ask every gate while it does."""
     run = job.driver.start(job.order.with_(cell=cell.planned, limit_s=limit_s))
     try:
         while (result := run.result()) is None:
             gate.check()
-            if time.monotonic() - began > limit_s + STOP_GRACE_S:
+            if watch.took_s > limit_s + STOP_GRACE_S:
                 raise _Ended(SweepEnd.USED_UP, f"{_grant_words(job.request)} are used up; the last cell was cut off")
             job.pause(LOOK_S)
     finally:
         run.stop()
-    stepped = machine_time(context.clock) - at - timedelta(seconds=time.monotonic() - began)
-    return _stored(context, job, cell, result, stepped_s=stepped.total_seconds())
+    return result
 
 
 def _left_s(job: SweepJob) -> float:
     """Return the seconds of load that the grant still allows."""
     request = job.request
-    used_s = sum(cell.measured.duration_s for cell in job.store.cells() if cell.measured is not None)
+    used_s = sum(cell.charged_s for cell in job.store.cells())
     left = [request.max_minutes * 60 - used_s]
     if request.max_usd is not None and request.usd_per_h:
         left.append(request.max_usd / request.usd_per_h * 3600 - used_s)
@@ -206,7 +240,7 @@ def _grant_words(request: SweepRequest) -> str:
     return f"the {request.max_minutes:g} minutes{dollars} of the approval"
 
 
-def _stored(context: StageContext, job: SweepJob, cell: CellPlan, result: LoadResult, *, stepped_s: float) -> Cell:
+def _stored(context: StageContext, job: SweepJob, cell: CellPlan, result: LoadResult, watch: _Stopwatch) -> Cell:
     """Store what a driver measured: percentiles from the raw rows, without those that warmed the server up."""
     warm = cell.planned.warmup_requests
     rows = tuple(_redacted(context, row) for row in result.rows[warm:])
@@ -221,11 +255,11 @@ def _stored(context: StageContext, job: SweepJob, cell: CellPlan, result: LoadRe
     if not measured.succeeded:
         kinds = ", ".join(f"{e.kind} ({e.count})" for e in measured.errors) or _of_all(result) or "no request ended"
         outcome, why = Outcome.FAILED, f"no request succeeded: {kinds}"
-    elif abs(stepped_s) > CLOCK_STEP_S:
+    elif abs(stepped_s := watch.stepped_s) > CLOCK_STEP_S:
         outcome, why = Outcome.FAILED, f"the clock of this machine was set by {stepped_s:+.0f} s meanwhile"
     elif result.unfinished or len(rows) < cell.planned.requests:
         outcome, why = Outcome.PARTIAL, f"{len(rows)} of {cell.planned.requests} requests ended in time"
-    return job.store.store(_cell(job, cell, outcome, why=why).with_(measured=measured), rows)
+    return job.store.store(_cell(job, cell, outcome, why=why).with_(measured=measured, spent_s=watch.spent_s), rows)
 
 
 def _of_all(result: LoadResult) -> str:

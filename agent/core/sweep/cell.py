@@ -178,6 +178,8 @@ class Cell(Value):
         format: Name and version of the format.
         why: Why it was dropped, cut off or failed; empty for a measured one.
         measured: None where nothing was sent or nothing usable came back.
+        spent_s: Seconds for which the load generator ran, warm-up and earlier tries of this cell included; they count
+            against the grant.
     """
 
     format: str = Field(default=SCHEMA, pattern=f"^{SCHEMA}$")
@@ -187,11 +189,17 @@ class Cell(Value):
     outcome: Outcome
     why: str = ""
     measured: MeasuredCell | None = None
+    spent_s: float = Field(default=0.0, ge=0)
 
     @property
     def id(self) -> str:
         """The cell's name in files and reports."""
         return self.planned.id
+
+    @property
+    def charged_s(self) -> float:
+        """Seconds of the grant that it took; what was stored before that was counted has only its measured time."""
+        return max(self.spent_s, self.measured.duration_s if self.measured is not None else 0.0)
 
 
 def percentiles(figures: Sequence[float | None]) -> Percentiles | None:

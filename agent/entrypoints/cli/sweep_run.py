@@ -97,9 +97,13 @@ def run(args: argparse.Namespace) -> int:
 
         install_driver(read_settings().state, lambda said: print(said, file=sys.stderr, flush=True))
         return 0
+    from agent.app.sweep_subject import endpoint_of, refuse_watched_port
+
     check_limits(args)
     target_of(args.slo)  # one that cannot be read is refused before anything is sent
     app = _app()
+    if not args.service:
+        refuse_watched_port(app, endpoint_of(args.url))
     folder = Path(args.out) if args.out else Path("sweeps") / _name(args)
     sweep = _planned(app, args, folder)
     people = sys.stderr if args.json else sys.stdout
@@ -277,7 +281,24 @@ def _run(app: "App", args: argparse.Namespace, sweep: "Sweep", grant: "SweepGran
     except KeyboardInterrupt:
         print("\ninterrupted; stored cells are kept, give the same command again to go on", file=sys.stderr)
         raise
+    _calibrate(app, outcome, people)
     return _say_outcome(outcome, sweep, folder, slo=args.slo, as_json=args.json)
+
+
+def _calibrate(app: "App", outcome: "SweepOutcome", people: TextIO) -> None:
+    """Add what a finished sweep tells to the calibration; that it tells nothing takes nothing from the sweep."""
+    from agent.app.calibration import keep_measurements
+    from agent.stages.run_sweep import SweepEnd
+
+    if outcome.end is not SweepEnd.DONE:
+        return
+    try:
+        new = keep_measurements(app.settings, outcome.cells)
+    except SreError as error:
+        print(for_people(f"not added to the calibration: {error.cause}", lines=False), file=people)
+        return
+    if new:
+        print(f"added to the calibration: {new} measured; see: sre-agent calibration list", file=people)
 
 
 def _say(step: "Progress", people: TextIO) -> None:

@@ -16,6 +16,9 @@ AGREE: Final = 1.3
 MARGIN: Final = 0.1
 """By which the range goes beyond what was measured, at both ends."""
 
+START_STORAGE: Final = "gcs-fuse"
+"""Where a woken instance is taken to read its checkpoint from: the only storage whose bundled rate was measured."""
+
 
 class Kind(StrEnum):
     """What was measured, and its unit."""
@@ -78,6 +81,16 @@ class Calibration:
             return None
         values = [each.value for each in self.measurements]
         return min(values) * (1 - MARGIN), max(values) * (1 + MARGIN)
+
+    @property
+    def not_applied(self) -> str:
+        """Why no figure of ours rests on the group, whatever agrees; empty where one does."""
+        first = self.measurements[0]
+        if first.kind is Kind.ACTIVATIONS:
+            return "no proof rests on it"
+        if first.kind is Kind.LOAD_RATE and first.storage != START_STORAGE:
+            return f"starts are computed for {START_STORAGE}"
+        return ""
 
 
 def minor(version: str) -> str:

@@ -14,6 +14,7 @@ from agent.core.plan.capacity import StartUp
 from agent.core.service.services import Services, parse_services
 from agent.core.service.serving import ServingConfig, Volume
 from agent.fit.checkpoint.checkpoint import ModelProfile
+from agent.fit.speed.calibration import Kind, Measurement
 
 ROOT = Path(__file__).resolve().parents[3]
 MODEL = "google/gemma-4-31B-it-qat-w4a16-ct"
@@ -49,6 +50,31 @@ def config(*flags: str, model: str = PATH) -> ServingConfig:
         memory_mib=16384,
         volumes=(Volume(name="v", mount_path="/mnt/models", bucket="bucket"),),
     )
+
+
+def test_a_speed_that_was_measured_here_is_what_a_plan_expects(services: Services) -> None:
+    """Three shares that agree replace the bundled range in a plan's fit, in its speed and in the options; two do not."""
+    measured = [
+        Measurement(
+            id=f"m-{number}", kind=Kind.BANDWIDTH_SHARE, family="gemma-4", accelerator="nvidia-l4", vllm="0.23",
+            value=0.70, at="2026-11-22", model=MODEL, source="a sweep",
+        )
+        for number in range(3)
+    ]  # fmt: skip
+    fits = ServiceCapacity(
+        services, load_fit_catalogue(), load_platform_catalogue(), measurements=lambda: tuple(measured)
+    )
+    asked = config("--max-model-len", "4096", "--gpu-memory-utilization", "0.93")
+    by_here, bundled = fits.speed("s", asked), read_capacity(services).speed("s", asked)
+    assert by_here is not None
+    assert bundled is not None
+    assert by_here[1] / by_here[0] == pytest.approx(1.1 / 0.9)
+    assert bundled[1] / bundled[0] > 1.5
+    assert fits.assess("s", asked).report["ranges"]["decode_tokens_per_s"] == pytest.approx(by_here, rel=0.01)
+    assert fits.decode_tokens_per_s("s", asked) == pytest.approx((by_here[0] * by_here[1]) ** 0.5)
+    assert fits.assess("s", asked).sentence == read_capacity(services).assess("s", asked).sentence
+    measured.pop()
+    assert fits.speed("s", asked) == bundled
 
 
 def test_a_mounted_path_is_the_watched_model(services: Services) -> None:

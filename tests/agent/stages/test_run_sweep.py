@@ -135,7 +135,8 @@ def test_the_kill_switch_ends_it_within_a_second(desk: Desk) -> None:
     stopped = desk.run(pause=pause)
     assert (stopped.end, len(looks), sum(looks) < 1) == (SweepEnd.STOPPED, 1, True)
     assert "the kill switch is on (by ana: stop it)" in stopped.why
-    assert stopped.cells == first.cells
+    assert stopped.cells[:1] == first.cells
+    assert [(c.outcome, "the kill switch is on" in c.why) for c in stopped.cells[1:]] == [(Outcome.FAILED, True)]
     desk.switch(on=False)
     desk.play()
     assert [c.planned.concurrency for c in desk.run().cells] == [1, 4, 8, 32]
@@ -152,7 +153,7 @@ def test_a_switch_that_cannot_be_read_stops_it(desk: Desk, monkeypatch: pytest.M
     ended = run_sweep(
         desk.context, replace(job, pause=lambda _: monkeypatch.setattr(desk.bench.control, "kill_switch", unread))
     )
-    assert (ended.end, ended.cells) == (SweepEnd.FAILED, ())
+    assert (ended.end, [c.outcome for c in ended.cells]) == (SweepEnd.FAILED, [Outcome.FAILED])
     assert "the kill switch could not be read: the store is gone" in ended.why
 
 
@@ -223,6 +224,36 @@ def test_minutes_of_all_runs_together_are_limited(desk: Desk) -> None:
     assert (used.end, used.why) == (SweepEnd.USED_UP, "the 0.05 minutes or 1 USD of the approval are used up")
     assert 0 < len(used.cells) < 4
     assert desk.run().cells == used.cells
+
+
+def test_tries_that_came_to_nothing_count_too(desk: Desk) -> None:
+    """A driver that crashes used minutes up: what is left is less than a second, so no other one is begun."""
+    desk.request = desk.request.with_(max_minutes=1.05 / 60)
+    desk.grant = grant_sweep(desk.context, desk.request, who="ana", channel=Channel.COMMAND_LINE, verified=False)
+    desk.play(end="crash", takes_s=0.1)
+    crashed = desk.run()
+    assert (crashed.end, crashed.cells[0].outcome) == (SweepEnd.FAILED, Outcome.FAILED)
+    assert "no tokenizer" in crashed.cells[0].why
+    assert crashed.cells[0].spent_s >= 0.1
+    desk.play()
+    assert desk.run().end is SweepEnd.USED_UP
+    assert (desk.tmp_path / "driver" / "orders.jsonl").read_text().count("\n") == 1
+
+
+def test_an_interrupted_try_takes_nothing_from_what_is_stored(desk: Desk) -> None:
+    """A cell that was cut off keeps its figures where the next try is interrupted, and what both took is summed."""
+    part = desk.run(plan=PLAN.with_(cells=PLAN.cells[:1])).cells[0].with_(outcome=Outcome.PARTIAL, spent_s=7.0)
+    SweepFolder(desk.folder).store(part)
+    desk.play(end="hang")
+
+    def interrupt(_: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        desk.run(pause=interrupt)
+    (kept,) = SweepFolder(desk.folder).cells()
+    assert kept.with_(spent_s=7.0) == part
+    assert kept.spent_s > 7
 
 
 def test_dollars_are_limited(desk: Desk) -> None:

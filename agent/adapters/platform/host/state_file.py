@@ -19,6 +19,8 @@ class StateFile:
         folder: Made where it is missing; only its owner can read it, because logs stand in it too.
     """
 
+    NAME = "server.json"
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
@@ -67,7 +69,7 @@ class StateFile:
 
     @property
     def _path(self) -> Path:
-        return self.folder / "server.json"
+        return self.folder / self.NAME
 
 
 class Transaction:

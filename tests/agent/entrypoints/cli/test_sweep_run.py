@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -13,10 +14,14 @@ import pytest
 import structlog
 
 from agent.adapters.load.sweep_folder import SweepFolder, read_cells
+from agent.adapters.platform.host.state_file import StateFile
+from agent.adapters.platform.rehearsal.template import stamped
 from agent.app import build_app
+from agent.core.service.serving import ServingConfig
 from agent.core.sweep.cell import Bound, Outcome
 from agent.core.value import digest
 from agent.entrypoints.cli.main import main
+from agent.ports.host import State
 from agent.settings import read_settings
 from tests.agent.entrypoints.waiting_plan import EXAMPLE
 from tests.contracts import fake_guidellm
@@ -79,6 +84,25 @@ def test_ones_own_server_is_measured_and_reported(machine: Machine, server: Load
     assert cells[0].predicted.bound is Bound.MAX_NUM_SEQS
     (row,) = build_app(read_settings()).control.audit()
     assert (row.kind, row.who, row.incident) == ("sweep.granted", "ada", made.sweep)
+
+
+def test_a_finished_sweep_feeds_the_calibration(machine: Machine, server: LoadServer) -> None:
+    """One request at a time on a known card: kept with its source, once, and removable; a crash feeds nothing."""
+    known = ("--model", "google/gemma-4-12B-it-qat-w4a16-ct", "--served-model", "tiny", "--tokenizer", ".")
+    card = ("--accelerator", "nvidia-l4", "--vllm", "0.32.0", "--flags", "--max-model-len 8192")
+    words = (*known, *card, "--concurrency", "1")
+    machine.play(end="crash")
+    assert "calibration" not in machine.of(server, *words)[1]
+    machine.play(step_s=0.04)
+    code, out, _ = machine.of(server, *words)
+    assert (code, "added to the calibration: 1 measured; see: sre-agent calibration list" in out) == (0, True), out
+    assert "calibration" not in machine.of(server, *words)[1]
+    assert main(["calibration", "show", "--json"]) == 0
+    kept = json.loads(machine.capsys.readouterr().out)
+    assert (kept["kind"], kept["accelerator"], kept["vllm"]) == ("bandwidth_share", "nvidia-l4", "0.32")
+    assert kept["source"].startswith("sweep sweep-")
+    assert main(["calibration", "remove", kept["id"]]) == 0
+    assert str(machine.out) in (machine.folder / "state" / "sweeps.jsonl").read_text()
 
 
 def test_the_same_command_goes_on_and_then_says_that_all_is_measured(machine: Machine, server: LoadServer) -> None:
@@ -238,6 +262,7 @@ def test_a_service_waits_for_a_person(machine: Machine, server: LoadServer, monk
         f"needs approval, for it loads what others may use: sre-agent sweep approve {machine.out}" in out,
     ) == (1, True)
     assert "on 1 x nvidia-l4" in out
+    assert re.search(r"\n  about .+, about \d+\.\d\d USD\n", out), out
     assert not (machine.out / "cells.jsonl").exists()
     assert machine.sweep("approve", str(machine.out))[0] == 0
     main(["stop", "--why", "not now", "--by", "ada"])
@@ -250,6 +275,33 @@ def test_a_service_waits_for_a_person(machine: Machine, server: LoadServer, monk
     assert (made.service, made.platform, made.accelerator) == (SERVICE, "cloud_run", "nvidia-l4")
     assert made.limits.max_num_seqs is not None
     assert made.limits.kv_tokens is not None
+
+
+def test_a_watched_server_of_this_machine_is_no_act_of_ones_own(machine: Machine, server: LoadServer) -> None:
+    """By its address neither: the refusal names the service, and nothing is kept or sent; once it is gone, it is."""
+    port = server.url.rsplit(":", 1)[1]
+    config = ServingConfig(image="", command=("vllm", "serve", "tiny"), args=("--port", port))
+    record = State(service="mine", uid="u", template=stamped(config, "r-1", None, None))
+    kept = StateFile(machine.folder / "state" / "host" / "mine")
+    kept.folder.mkdir(parents=True)
+    kept.write(record)
+    for url in (server.url, f"http://localhost:{port}"):
+        code, out, err = machine.of(server, "--url", url)
+        assert (code, out) == (2, "")
+        assert f"{url} is the watched service 'mine'" in err
+        assert f"--service mine --url {url}" in err
+    assert not machine.out.exists()
+    kept.write(record.with_(deleted=True))
+    assert machine.of(server)[0] == 0
+
+
+def test_a_record_that_nobody_can_read_lets_no_load_through(machine: Machine, server: LoadServer) -> None:
+    """Doubt refuses: it may be the record of the server that was named."""
+    folder = machine.folder / "state" / "host" / "mine"
+    folder.mkdir(parents=True)
+    (folder / "server.json").write_text("{")
+    code, _, err = machine.of(server)
+    assert (code, "the record of the server in" in err) == (3, True)
 
 
 def test_a_grant_of_another_sweep_is_refused(

@@ -77,6 +77,35 @@ def test_three_sweeps_that_agree_narrow_the_speed_and_removing_one_gives_it_back
     assert speed(capsys)["ranges"]["decode_tokens_per_s"] == before
 
 
+def test_own_cards_are_priced_by_what_was_measured_on_them(capsys, tmp_path):
+    """A card that nobody rents: the machine's own row has the measured range; advice and fit have it too."""
+    for number, itl_s in ((1, 0.040), (2, 0.042), (3, 0.041)):
+        assert ask(capsys, "add", sweep(tmp_path, number, itl_s, accelerator="rtx-3090"))[0] == 0
+    card = ["--model", MODEL, "--accelerator", "rtx-3090", "--vllm", "0.32", "--json"]
+    own = ["--own-price", "2628", "--own-watts", "400", "--own-usd-per-kwh", "0.25"]
+    (row,) = speed(capsys, ["cost", *card, *own])["rows"]
+    assert row["tokens_per_s"] == pytest.approx([0.9 / 0.042, 1.1 / 0.040], rel=0.01)
+    found = speed(
+        capsys,
+        ["advise", *card, "--flags", "--max-model-len 262144 --gpu-memory-utilization 0.5", "--need-context", "8192"],
+    )
+    costs = [found["current"].get("cost", {}), *(option["cost"] for option in found["options"])]
+    assert any(cost.get("decode_tokens_per_s") == pytest.approx([0.9 / 0.042, 1.1 / 0.040], rel=0.02) for cost in costs)
+
+
+def test_a_load_rate_of_another_storage_is_shown_only(capsys, tmp_path):
+    """Starts are computed for Cloud Storage FUSE: what a disk does changes no figure, and the list says so."""
+    for number, seconds in enumerate((80, 84, 82)):
+        path = tmp_path / f"start-{number}.log"
+        path.write_text(LOG.replace("80.00", f"{seconds}.00"))
+        ask(capsys, "add", str(path), "--model", MODEL, "--accelerator", "l4", "--storage", "disk")
+    said = ask(capsys, "list")[1]
+    assert "vLLM 0.32 disk: " in said
+    assert "3 agree, shown only, starts are computed for gcs-fuse" in said
+    rows = [json.loads(line) for line in ask(capsys, "list", "--json")[1].splitlines()]
+    assert [row["used"] for row in rows] == [False, False]
+
+
 def test_three_that_differ_are_shown_and_not_used(capsys, tmp_path):
     before = speed(capsys)["ranges"]["decode_tokens_per_s"]
     for number, itl_s in ((1, 0.040), (2, 0.041), (3, 0.080)):
@@ -109,6 +138,7 @@ def test_a_start_up_log_gives_activations_and_the_load_rate_of_a_named_storage(c
     assert speed(capsys)["overheads"] == before["overheads"]
     assert speed(capsys)["ranges"] == before["ranges"]
     cheap = speed(capsys, [*COST, "--wakes-per-day", "24"])
+    assert any("by loads measured here" in note and "s on nvidia-l4" in note for note in cheap["notes"])
     month = [next(r for r in each["rows"] if r["shape"] == "cloud-run-l4")["usd_per_month"] for each in (dear, cheap)]
     assert month[1] < month[0]
     shown = ask(capsys, "show")[1]

@@ -9,7 +9,9 @@ import structlog
 
 from agent.adapters.load.sweep_folder import store_cell
 from agent.adapters.platform.rehearsal.platform import RehearsalPlatform
+from agent.app.sweep_reports import register_sweep, sweep_folders
 from agent.entrypoints.cli.main import main
+from agent.settings import read_settings
 from tests.agent.core.sweep.served import sweep_of
 from tests.agent.entrypoints.mcp.test_server import SERVICE, called, talk, text_of
 from tests.agent.entrypoints.waiting_plan import EXAMPLE
@@ -54,6 +56,24 @@ def test_an_unknown_name_tells_which_there_are_and_no_path_leads_out(kept):
         assert refused.is_error
         assert "stored are chat, long" in text_of(refused)
     assert "did you mean 'chat'?" in text_of(called("sweep_result", {"sweep": "chatt"}))
+
+
+def test_a_sweep_that_lies_elsewhere_is_found_by_its_name(kept, tmp_path_factory):
+    """Wherever --out was: noted once; two of one name are told apart, and one that was removed is not there."""
+    away, again = (tmp_path_factory.mktemp(name) / "night" for name in ("away", "again"))
+    cells, _ = sweep_of(8, grid=(2,), rows={"requests": 10})
+    for folder in (away, again, away):
+        store_cell(folder, cells[0])
+        register_sweep(read_settings(), folder)
+    assert (kept / "state" / "sweeps.jsonl").read_text().count("\n") == 2
+    with (kept / "state" / "sweeps.jsonl").open("a") as file:
+        file.write('{"folder": "/cut')
+    found = sweep_folders(read_settings())
+    assert found["night"] == away
+    assert [path for name, path in found.items() if re.fullmatch("night-[0-9a-f]{6}", name)] == [again]
+    assert called("sweep_result", {"sweep": "night"}).structured_content["sweep"] == "night"
+    (away / "cells.jsonl").unlink()
+    assert sweep_folders(read_settings())["night"] == again
 
 
 def test_text_of_others_is_redacted_and_makes_no_link(kept):
