@@ -1,6 +1,7 @@
 """A sweep that is proposed: planned with the operator's own credentials and kept for a person; nothing is sent."""
 
 import shlex
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -15,7 +16,10 @@ from agent.core.sweep.grant import SweepRequest
 from agent.core.sweep.planning import SweepAsked, SweepPlan, plan_sweep
 from agent.core.sweep.sweep import SWEEP_FILE, Subject, Sweep
 from agent.core.value import Value, digest
-from agent.errors import InputRejected, PolicyRefused
+from agent.errors import InputRejected, PolicyRefused, SreError
+from agent.ports.notifier import SweepNotifier
+from agent.ports.stage_context import Owner
+from agent.stages.decide_sweep import ask_sweep
 
 MOST_WAITING: Final = 20
 """Proposals that nobody approved yet: who reads them is a person."""
@@ -104,7 +108,23 @@ def propose_sweep(app: App, wish: SweepWish) -> ProposedSweep:
     plan = plan_sweep(wish.asked, known)
     sweep = Sweep(request=_request(app, wish, subject, plan, known.usd_per_h), subject=subject, plan=plan)
     kept.keep(sweep)
+    ask_people(app, sweep)
     return ProposedSweep(sweep=sweep, folder=folder, approvers=approvers)
+
+
+def ask_people(app: App, sweep: Sweep) -> None:
+    """Put a sweep on record for those who may approve it, and tell those who are told of changes; telling fails open.
+
+    Raises:
+        PolicyRefused: Too many wait already.
+        DependencyFailed: It could not be recorded.
+    """
+    if not ask_sweep(app.contexts[Owner.DECIDE], sweep):
+        return
+    for notifier in app.notifiers.values():
+        if isinstance(notifier, SweepNotifier):
+            with suppress(SreError):
+                notifier.tell_sweep(sweep)
 
 
 def _check_address(app: App, wish: SweepWish) -> None:

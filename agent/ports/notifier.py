@@ -1,8 +1,9 @@
 """The notifier: how people see an incident; telling fails open, an incident never waits for it."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from agent.core.incident.incident import Event, Incident
+from agent.core.sweep.sweep import Sweep
 
 
 class Notifier(Protocol):
@@ -21,5 +22,21 @@ class Notifier(Protocol):
 
         Raises:
             DependencyFailed: Nobody was told; it is tried again.
+        """
+        ...
+
+
+@runtime_checkable
+class SweepNotifier(Protocol):
+    """Shows people a load measurement that waits for their answer."""
+
+    def tell_sweep(self, sweep: Sweep) -> None:
+        """Show it once, with a way to answer.
+
+        Args:
+            sweep: What was asked for; names in it are untrusted text.
+
+        Raises:
+            DependencyFailed: Nobody was told; it is not tried again.
         """
         ...

@@ -1,23 +1,25 @@
 """A sweep is allowed by a person, by the rules of a change: signed, on record, and checked again before it runs."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
+from agent.core.decision.audit import AuditRow
 from agent.core.decision.decision import Channel
 from agent.core.decision.self_approval import may_approve_own
 from agent.core.incident.incident import Incident
 from agent.core.intake.signal import LIVE
 from agent.core.sweep.grant import VALID, SweepGrant, SweepRequest, check_signed, sign_grant
-from agent.errors import PolicyRefused
+from agent.errors import PolicyRefused, SreError
 from agent.ports.stage_context import StageContext
 from agent.stages.shared.database_pair import note_reached
 from agent.stages.shared.freezes import freezes_at
 from agent.stages.shared.kill_switch import changes_stopped
 from agent.stages.shared.other_changes import open_on
 
+GRANTED: Final = "sweep.granted"
 _LOCAL: Final = frozenset({Channel.COMMAND_LINE, Channel.CONSOLE})
 
 
@@ -43,12 +45,47 @@ def grant_sweep(
     )
     _check(context, made, now)
     grant = sign_grant(made, context.receipts())
-    control = context.control_store()
-    row = control.append(
-        at=now, kind="sweep.granted", incident=request.id, who=who, body=grant.model_dump_json(), once=True
+    body = grant.model_dump_json()
+    answer_once(
+        context,
+        request,
+        lambda: context.control_store().append(
+            at=now, kind=GRANTED, incident=request.id, who=who, body=body, once=True
+        ),
     )
-    note_reached(context.store, control, row.number)
     return grant
+
+
+def answer_once(context: StageContext, request: SweepRequest, record: Callable[[], AuditRow]) -> None:
+    """Put the one answer to a sweep on record; whoever comes second is refused.
+
+    Raises:
+        PolicyRefused: It was answered before.
+        DependencyFailed: It could not be recorded; the answer may be given again.
+    """
+    control, now = context.control_store(), context.clock.now()
+    name = f"answer-{request.id}"
+    if not control.use_once(name, at=now, until=now + 2 * VALID):
+        raise PolicyRefused(
+            f"sweep {request.id!r} was not answered again",
+            why="somebody answered it before",
+            hint="plan it anew with another --out to ask again",
+        )
+    try:
+        row = record()
+    except SreError:
+        control.give_back(name)
+        raise
+    note_reached(context.store, control, row.number)
+
+
+def may_not_answer(context: StageContext, request: SweepRequest, *, who: str, channel: Channel, verified: bool) -> str:
+    """Return why this person may not approve a sweep, or nothing."""
+    now = context.clock.now()
+    made = SweepGrant(
+        request=request, approver=who, channel=channel, verified=verified, approved_at=now, expires_at=now + VALID
+    )
+    return _refusal_of_approver(context, made)
 
 
 def check_grant(context: StageContext, grant: SweepGrant, request: SweepRequest) -> None:

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from agent.core.incident.incident import Event, Incident
+from agent.core.sweep.sweep import Sweep
 from agent.errors import DependencyFailed
 from agent.presentation.slack_card import Card, card, mention
+from agent.presentation.sweep.slack_message import sweep_message
 
 if TYPE_CHECKING:
     from slack_sdk import WebClient
@@ -69,6 +71,17 @@ class SlackNotifier:
         finally:
             self._lock.release()
         return found
+
+    def tell_sweep(self, sweep: Sweep) -> None:
+        """Post a load measurement that waits for an answer; see the port.
+
+        Raises:
+            RateLimited: Slack wants us to wait.
+            DependencyFailed: Slack did not answer, or refused.
+        """
+        message = sweep_message(sweep, redact=self._redact, console_url=self._console_url)
+        still = {"unfurl_links": False, "unfurl_media": False, "parse": "none"}
+        self._call("chat.postMessage", channel=self._channel, **still, **message)
 
     def _show(self, incident: Incident, shown: Card, reference: str | None) -> str:
         channel, ts, before, mentioned = (*(reference or "").split("/"), "", "", "")[:4]

@@ -70,6 +70,11 @@ class Sweep(Value):
             raise ValueError("what was asked for and what would be measured are different servers")
         return self
 
+    @property
+    def shows_what_it_asks(self) -> bool:
+        """Whether the plan that people see has exactly the cells that an approval would cover."""
+        return {cell.planned for cell in self.plan.runnable} == set(self.request.cells)
+
 
 def sweep_from(raw: bytes) -> Sweep:
     """Return a stored sweep.

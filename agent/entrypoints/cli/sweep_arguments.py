@@ -42,6 +42,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seed", metavar="N", type=int, default=0, help="of the prompts (default: 0)")
     add("--by", metavar="NAME", help="your name (shown as not verified)")
     add("--id", metavar="ID", help="with approve: the id shown with the plan; a plan of an AI client needs it")
+    add("--wait", action="store_true", help="wait until somebody approves it, then run")
     add("--dry-run", action="store_true", help="show the plan; store and send nothing")
 
 

@@ -6,7 +6,8 @@ import re
 import shlex
 import signal
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -18,12 +19,15 @@ from agent.entrypoints.cli.sweep_reports import target_of
 from agent.errors import InputRejected, PolicyRefused, SreError
 
 if TYPE_CHECKING:
+    from agent.adapters.load.sweep_folder import SweepFolder
     from agent.app import App
     from agent.core.sweep.grant import SweepGrant
     from agent.core.sweep.planning import SweepPlan
     from agent.core.sweep.sweep import Subject, Sweep
     from agent.stages.run_sweep import Progress, SweepOutcome
 
+ANSWER_EVERY_S: Final = 1.0
+PAUSE: Callable[[float], None] = time.sleep
 EXIT_CODES: Final = {"done": 0, "used_up": 1, "stopped": 2, "no_answer": 3, "failed": 3}
 
 
@@ -64,7 +68,7 @@ def _check_shown(sweep: "Sweep", shown_id: str | None) -> None:
     from agent.core.decision.decision import Channel
 
     request = sweep.request
-    if {cell.planned for cell in sweep.plan.runnable} != set(request.cells):
+    if not sweep.shows_what_it_asks:
         raise InputRejected(
             "the sweep was not approved",
             why="its plan and what would be approved are different cells",
@@ -117,6 +121,8 @@ def run(args: argparse.Namespace) -> int:
             print(f"every cell is measured; see: sre-agent sweep show {shlex.quote(str(folder))}")
         return _say_outcome(_stored(folder), sweep, folder, slo=args.slo, as_json=args.json)
     grant = _granted(app, sweep, folder)
+    if grant is None and args.wait:
+        grant = _awaited(app, sweep, folder, people)
     if grant is None:
         return _say_unapproved(sweep, folder, as_json=args.json)
     return _run(app, args, sweep, grant, folder=folder)
@@ -235,20 +241,71 @@ def _stored(folder: Path) -> "SweepOutcome":
 
 
 def _granted(app: "App", sweep: "Sweep", folder: Path) -> "SweepGrant | None":
-    """Keep the sweep, and return its grant: the one that somebody gave, or that of one's own act."""
+    """Keep the sweep, and return its grant: that of one's own act, or the one that somebody gave.
+
+    Raises:
+        PolicyRefused: Somebody rejected it.
+    """
     from agent.app.sweep_job import open_folder
+    from agent.app.sweep_proposal import ask_people
     from agent.ports.stage_context import Owner
     from agent.stages.grant_sweep import grant_sweep, is_own_act
 
-    kept, request = open_folder(folder), sweep.request
+    kept, request, context = open_folder(folder), sweep.request, app.contexts[Owner.DECIDE]
     if kept.sweep() is None:
         kept.keep(sweep)
     grant = kept.grant()
     if grant is None and is_own_act(request):
-        context = app.contexts[Owner.DECIDE]
         grant = grant_sweep(context, request, who=request.asker, channel=request.channel, verified=False)
         kept.keep(grant)
+    elif grant is None:
+        ask_people(app, sweep)
+        grant = _given(app, sweep, kept)
     return grant
+
+
+def _given(app: "App", sweep: "Sweep", kept: "SweepFolder") -> "SweepGrant | None":
+    """Return the grant that stands on record, and keep it in the folder.
+
+    Raises:
+        PolicyRefused: Somebody rejected it.
+    """
+    from agent.ports.stage_context import Owner
+    from agent.stages.decide_sweep import asked_sweep
+
+    asked = asked_sweep(app.contexts[Owner.DECIDE], sweep.request.id)
+    if asked.rejected_by:
+        raise PolicyRefused(
+            f"sweep {sweep.request.id!r} was not run",
+            why=f"{asked.rejected_by} rejected it{f': {asked.why}' if asked.why else ''}",
+            hint="plan it anew with another --out, and ask again",
+        )
+    if asked.grant is not None:
+        kept.keep(asked.grant)
+    return asked.grant
+
+
+def _awaited(app: "App", sweep: "Sweep", folder: Path, people: TextIO) -> "SweepGrant | None":
+    """Wait until somebody answers; looked for every second. None where the asking is over.
+
+    Raises:
+        PolicyRefused: Somebody rejected it.
+    """
+    from agent.app.sweep_job import open_folder
+    from agent.core.sweep.grant import VALID
+
+    kept, ends = open_folder(folder), sweep.request.made_at + VALID
+    print(f"waits for approval until {ends:%Y-%m-%d %H:%M} UTC: {_how(folder)}", file=people, flush=True)
+    grant = None
+    while grant is None and app.clock.now() < ends:
+        grant = kept.grant() or _given(app, sweep, kept)
+        if grant is None:
+            PAUSE(ANSWER_EVERY_S)
+    return grant
+
+
+def _how(folder: Path) -> str:
+    return f"the page /sweeps of the console, Slack, or sre-agent sweep approve {shlex.quote(str(folder))}"
 
 
 def _say_unapproved(sweep: "Sweep", folder: Path, *, as_json: bool) -> int:
@@ -258,6 +315,7 @@ def _say_unapproved(sweep: "Sweep", folder: Path, *, as_json: bool) -> int:
         print(for_programs({"sweep": sweep.request.id, "end": "not_approved", "approve": how, "plan": plan}))
     else:
         print(f"needs approval, for it loads what others may use: {how}")
+        print("  or answer on the page /sweeps of the console, or in Slack; --wait starts as soon as it is approved")
     return 1
 
 

@@ -18,6 +18,7 @@ from agent.entrypoints.console.control_access import ControlAccess, ControlHere
 from agent.entrypoints.console.identity import AnyReader, IapPerson, Identity, LocalOperator, Person
 from agent.entrypoints.console.page_context import Decide, NameOf, PageContext, answer_page, who_asks
 from agent.entrypoints.console.pages.kill_switch import add_kill_switch
+from agent.entrypoints.console.pages.sweeps import add_sweeps
 from agent.entrypoints.console.policy_routes import add_policy
 from agent.entrypoints.console.read_routes import add_pages
 from agent.entrypoints.console.render import STYLE, STYLE_PATH, make_pages
@@ -102,6 +103,7 @@ def make_app(
     add_report(app, console)
     add_policy(app, console)
     add_kill_switch(app, console)
+    add_sweeps(app, console)
     add_answers(app, console)
     ask = ask or (lambda asked: request_change(world, asked).id)
     add_services(app, console, ask, lambda asked: preview_change(world, asked))

@@ -37,6 +37,7 @@ PAGES: Final = (
     ("", "Incidents"),
     ("services", "Services"),
     ("policy", "Policy"),
+    ("sweeps", "Sweeps"),
     ("kill-switch", "Kill switch"),
 )
 """The places that every page leads to: path and name."""

@@ -17,6 +17,7 @@ from agent.entrypoints.http.decide_service import NOT_RECORDED, DecideService, R
 from agent.entrypoints.http.slack_request import Press, press_of
 from agent.entrypoints.http.webhook_request import WebhookDecision, read_webhook_decision
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
+from agent.stages.decide_sweep import SweepAnswer, answer_sweep
 from agent.stages.plan_to_decision import DecisionRequest, NotRecorded, plan_to_decision
 from agent.stages.request_change import withdraw_request
 
@@ -70,7 +71,12 @@ def _slack(headers: Mapping[str, str], body: bytes, service: DecideService) -> R
     try:
         service.workers.within(service.answer_s, _work_of(press, service))
     except SreError as error:
-        log.info("press.refused", about=press.plan or press.request, error=type(error).__name__, says=str(error))
+        log.info(
+            "press.refused",
+            about=press.plan or press.request or press.sweep,
+            error=type(error).__name__,
+            says=str(error),
+        )
         lost = isinstance(error, DependencyFailed | NotRecorded)
         if press.reply_to is not None:
             service.reply(press.reply_to, NOT_RECORDED if lost else slack_mrkdwn(str(error), limit=1500))
@@ -93,7 +99,9 @@ def _webhook(sender: str, headers: Mapping[str, str], body: bytes, service: Deci
 
 
 def _work_of(press: Press, service: DecideService) -> Callable[[], object]:
-    """Return what records a press: an answer to a plan, or the end of a request."""
+    """Return what records a press: an answer to a plan or a load measurement, or the end of a request."""
+    if press.sweep:
+        return lambda: _once(service, press.signed, partial(_answer_sweep, service, press, until(service.answer_s)))
     if press.request:
         return lambda: _once(service, press.signed, partial(_take_back, service, press, until(service.answer_s)))
     word = _word_of(press, service.answer_s)
@@ -107,6 +115,16 @@ def _take_back(service: DecideService, press: Press, is_awaited: Callable[[], bo
         )
     world = service.world
     return withdraw_request(world, press.request, who=press.user, verified=True, why="", channel=Channel.SLACK)
+
+
+def _answer_sweep(service: DecideService, press: Press, is_awaited: Callable[[], bool]) -> object:
+    assert press.answer is not None
+    word = SweepAnswer(sweep=press.sweep, answer=press.answer, who=press.user, channel=Channel.SLACK, verified=True)
+    done = answer_sweep(service.world, word, is_awaited=is_awaited)
+    if press.reply_to is not None:
+        said = "approved; it starts when its command runs" if done.grant is not None else "rejected"
+        service.reply(press.reply_to, f"The load measurement {press.sweep} is {said}.")
+    return done
 
 
 def _word_of(press: Press, answer_s: float) -> DecisionRequest:

@@ -16,7 +16,7 @@ from agent.core.decision.limit_use import FARTHEST_BACK
 from agent.core.incident.incident import Incident
 from agent.core.plan.plan import DIGEST_GIVEN
 from agent.core.value import Value
-from agent.entrypoints.http import change_requests, incident_commands
+from agent.entrypoints.http import change_requests, incident_commands, sweep_requests
 from agent.entrypoints.http.application import Door, RawResponse
 from agent.entrypoints.http.authenticator import ASSERTION_HEADER, Authenticator
 from agent.entrypoints.http.decide_service import DecideService, until
@@ -126,6 +126,7 @@ def operators(service: DecideService) -> Door:
 
         _add_decisions(web, service, authenticator)
         _add_lists(web, service, look)
+        _add_sweeps(web, service, look)
 
     return add
 
@@ -151,9 +152,21 @@ def _add_decisions(web: Flask, service: DecideService, authenticator: Authentica
             lambda: incident_commands.command(dict(request.headers), request.get_data(), service, authenticator)
         )
 
+    @web.post("/sweeps/decisions")
+    def answer() -> Response:
+        return answered(
+            lambda: sweep_requests.answer(dict(request.headers), request.get_data(), service, authenticator)
+        )
+
     @web.post("/kill-switch")
     def turn() -> Response:
         return answered(lambda: _turn(dict(request.headers), request.get_data(), service, authenticator))
+
+
+def _add_sweeps(web: Flask, service: DecideService, look: Callable[..., Response]) -> None:
+    @web.get("/sweeps")
+    def sweeps() -> Response:
+        return look(lambda: sweep_requests.waiting(service))
 
 
 def _add_lists(web: Flask, service: DecideService, look: Callable[..., Response]) -> None:

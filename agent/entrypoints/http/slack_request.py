@@ -21,6 +21,7 @@ from agent.presentation.slack_card import (
     WITHDRAW_REQUEST,
     reason_block,
 )
+from agent.presentation.sweep.slack_message import APPROVE_SWEEP, REJECT_SWEEP
 from agent.strict_json import read_object
 
 BODY_LIMIT = 262_144  # bytes; a press carries the whole message that it was made on
@@ -32,10 +33,13 @@ _ANSWERS = {
     REJECT: Choice.REJECT,
     WITHDRAW: Choice.REJECT,  # whatever else was said, this approval does not count
 }
+_SWEEP_ANSWERS = {APPROVE_SWEEP: Choice.APPROVE, REJECT_SWEEP: Choice.REJECT}
 _WITH_REASON = frozenset({REJECT, BREAK_GLASS})
+_BUTTONS = frozenset({*_ANSWERS, *_SWEEP_ANSWERS, WITHDRAW_REQUEST})
 _USER = re.compile(r"[UW][A-Z0-9]{2,20}")
 _PLAN = re.compile(r"p-[A-Za-z0-9-]{1,80}")
 _REQUEST = re.compile(r"rq-[A-Za-z0-9-]{1,80}")
+_SWEEP = re.compile(r"sweep-[0-9a-f]{6,64}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _TYPE = "application/x-www-form-urlencoded"
 
@@ -47,6 +51,7 @@ class Press(Value):
         user: Slack's id of the person; nothing else about them counts.
         answer: None for a button that is about no plan.
         request: The request that is taken back; empty for every other button.
+        sweep: The load measurement that is answered; empty for every other button.
         withdraw: Whether an approval is taken back; the answer does not matter then.
         break_glass: Whether it is approved in spite of a freeze window.
         why: What was typed as the reason; untrusted text, perhaps none. Not read with a plain approval.
@@ -59,6 +64,7 @@ class Press(Value):
     plan: str = ""
     plan_digest: str = ""
     request: str = ""
+    sweep: str = ""
     withdraw: bool = False
     break_glass: bool = False
     why: str = ""
@@ -98,7 +104,7 @@ def _press(signed: Signed, user: str, action: dict[str, Any], payload: dict[str,
     name = action.get("action_id")
     if name == DETAILS:
         return Press(signed=signed, user=user, answer=None)
-    if not isinstance(name, str) or name not in {*_ANSWERS, WITHDRAW_REQUEST} or action.get("type") != "button":
+    if not isinstance(name, str) or name not in _BUTTONS or action.get("type") != "button":
         raise _odd("it is none of our buttons")
     value = action.get("value")
     if not isinstance(value, str) or len(value) > 2000:
@@ -109,6 +115,9 @@ def _press(signed: Signed, user: str, action: dict[str, Any], payload: dict[str,
         return Press(
             signed=signed, user=user, answer=None, request=_text(named, "request", _REQUEST), reply_to=reply_to
         )
+    if name in _SWEEP_ANSWERS:
+        sweep = _text(named, "sweep", _SWEEP)
+        return Press(signed=signed, user=user, answer=_SWEEP_ANSWERS[name], sweep=sweep, reply_to=reply_to)
     if set(named) != {"plan", "digest"}:
         raise _odd("the button names no plan")
     plan, answer = _text(named, "plan", _PLAN), _ANSWERS[name]

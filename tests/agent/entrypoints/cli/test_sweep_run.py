@@ -17,12 +17,16 @@ from agent.adapters.load.sweep_folder import SweepFolder, read_cells
 from agent.adapters.platform.host.state_file import StateFile
 from agent.adapters.platform.rehearsal.template import stamped
 from agent.app import build_app
+from agent.core.decision.decision import Channel, Choice
 from agent.core.service.serving import ServingConfig
 from agent.core.sweep.cell import Bound, Outcome
 from agent.core.value import digest
+from agent.entrypoints.cli import sweep_run
 from agent.entrypoints.cli.main import main
 from agent.ports.host import State
+from agent.ports.stage_context import Owner
 from agent.settings import read_settings
+from agent.stages.decide_sweep import SweepAnswer, answer_sweep, asked_sweeps
 from tests.agent.entrypoints.waiting_plan import EXAMPLE
 from tests.contracts import fake_guidellm
 from tests.contracts.load_server import LoadServer
@@ -275,6 +279,32 @@ def test_a_service_waits_for_a_person(machine: Machine, server: LoadServer, monk
     assert (made.service, made.platform, made.accelerator) == (SERVICE, "cloud_run", "nvidia-l4")
     assert made.limits.max_num_seqs is not None
     assert made.limits.kv_tokens is not None
+
+
+def test_an_approval_given_elsewhere_lets_it_run(
+    machine: Machine, server: LoadServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the console's page while the command waits; a rejection ends it with its reason."""
+    monkeypatch.setenv("PLATFORM", f"rehearsal:{EXAMPLE}")
+    words = ["--service", SERVICE, "--url", server.url, "--served-model", "tiny", *SIZES, "--wait", "--by", "ada"]
+    context = build_app(read_settings()).contexts[Owner.DECIDE]
+
+    def answers(choice: Choice):
+        def answer(_: float) -> None:
+            waiting = [each.sweep.request.id for each in asked_sweeps(context) if each.waits]
+            word = {"who": "ada", "channel": Channel.CONSOLE, "verified": False, "why": "the demo is on"}
+            answer_sweep(context, SweepAnswer(sweep=waiting[0], answer=choice, **word))
+
+        return answer
+
+    monkeypatch.setattr(sweep_run, "PAUSE", answers(Choice.APPROVE))
+    code, out, _ = machine.sweep(*words, "--out", str(machine.out))
+    assert (code, "waits for approval until" in out, "approved by ada" in out) == (0, True, True), out
+    assert len(SweepFolder(machine.out).cells()) == 3
+    monkeypatch.setattr(sweep_run, "PAUSE", answers(Choice.REJECT))
+    code, out, err = machine.sweep(*words, "--out", str(machine.folder / "other"))
+    assert (code, "ada rejected it: the demo is on" in err) == (2, True), err
+    assert not (machine.folder / "other" / "cells.jsonl").exists()
 
 
 def test_a_watched_server_of_this_machine_is_no_act_of_ones_own(machine: Machine, server: LoadServer) -> None:

@@ -1,0 +1,71 @@
+"""Load measurements that wait for an answer: people with a token answer one, once."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field
+
+from agent.core.decision.decision import Choice
+from agent.core.value import Value
+from agent.entrypoints.http.application import RawResponse
+from agent.entrypoints.http.authenticator import Authenticator
+from agent.entrypoints.http.decide_service import DecideService, until
+from agent.entrypoints.http.operator_request import json_response, read_body, use_token_once
+from agent.presentation.sweep.plan_text import plan_lines
+from agent.stages.decide_sweep import AskedSweep, SweepAnswer, answer_sweep, asked_sweeps
+
+SWEEP_ID = r"^sweep-[0-9a-f]{6,64}$"
+
+
+class SweepBody(Value):
+    """An answer to a load measurement."""
+
+    sweep: str = Field(pattern=SWEEP_ID)
+    answer: Choice
+    why: str = Field(default="", max_length=1000)
+
+
+def answer(
+    headers: Mapping[str, str], body: bytes, service: DecideService, authenticator: Authenticator
+) -> RawResponse:
+    """Record an answer.
+
+    Raises:
+        SreError: See :func:`agent.stages.decide_sweep.answer_sweep`.
+    """
+    sent = read_body(SweepBody, headers, body)
+    principal = authenticator.operator(headers)
+    word = SweepAnswer(
+        sweep=sent.sweep, answer=sent.answer, who=principal.who, channel=principal.channel, verified=True, why=sent.why
+    )
+    is_awaited = until(service.answer_s)
+
+    def record() -> AskedSweep:
+        return answer_sweep(service.world, word, is_awaited=is_awaited)
+
+    done = service.workers.within(
+        service.answer_s, lambda: use_token_once(service, principal, sent.sweep, record), what="nothing was recorded"
+    )
+    return json_response(shown(done))
+
+
+def waiting(service: DecideService) -> list[dict[str, Any]]:
+    """Return what was asked for lately."""
+    return [shown(each) for each in asked_sweeps(service.world)]
+
+
+def shown(asked: AskedSweep) -> dict[str, Any]:
+    """Return a sweep as programs read it."""
+    request, grant = asked.sweep.request, asked.grant
+    return {
+        "sweep": request.id,
+        "service": request.service,
+        "endpoint": request.endpoint,
+        "asker": request.asker,
+        "asked_at": asked.asked_at.isoformat(),
+        "plan": list(plan_lines(asked.sweep)),
+        "approved_by": grant.approver if grant is not None else None,
+        "expires_at": grant.expires_at.isoformat() if grant is not None else None,
+        "rejected_by": asked.rejected_by or None,
+        "why": asked.why,
+    }

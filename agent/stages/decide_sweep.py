@@ -1,0 +1,210 @@
+"""Sweeps that wait for a person: asked for on the record, and answered there once, through whichever channel."""
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Final
+
+from pydantic import AwareDatetime, ValidationError
+
+from agent.core.decision.audit import AuditRow
+from agent.core.decision.decision import Channel, Choice
+from agent.core.sweep.grant import VALID, SweepGrant
+from agent.core.sweep.sweep import Sweep
+from agent.core.value import Value
+from agent.errors import InputRejected, PolicyRefused
+from agent.ports.stage_context import StageContext
+from agent.stages.grant_sweep import GRANTED, answer_once, grant_sweep, may_not_answer
+
+ASKED: Final = "sweep.asked"
+REJECTED: Final = "sweep.rejected"
+WHY_CHARS: Final = 1000
+MOST_ASKED: Final = 50
+PAGE_ROWS: Final = 500
+MOST_PAGES: Final = 40
+
+
+class AskedSweep(Value):
+    """A sweep that was asked for, and what became of it.
+
+    Attributes:
+        grant: Its approval; None while nobody approved it.
+        rejected_by: Who rejected it; empty where nobody did.
+        why: The reason of whoever rejected it.
+    """
+
+    sweep: Sweep
+    asked_at: AwareDatetime
+    grant: SweepGrant | None = None
+    rejected_by: str = ""
+    why: str = ""
+
+    @property
+    def waits(self) -> bool:
+        """Whether an answer still counts."""
+        return self.grant is None and not self.rejected_by
+
+
+class SweepAnswer(Value):
+    """One person's answer to one sweep.
+
+    Attributes:
+        sweep: Its id, which stands for every byte of the request.
+        who: As the channel names them.
+        verified: Whether the channel proved who they are.
+        why: Of a rejection; untrusted text.
+    """
+
+    sweep: str
+    answer: Choice
+    who: str
+    channel: Channel
+    verified: bool
+    why: str = ""
+
+
+def ask_sweep(context: StageContext, sweep: Sweep) -> bool:
+    """Put a sweep on record for whoever may approve it; return whether it is new there.
+
+    Raises:
+        PolicyRefused: Too many wait already.
+        DependencyFailed: It could not be recorded.
+    """
+    known = asked_sweeps(context)
+    if any(each.sweep.request.id == sweep.request.id for each in known):
+        return False
+    if sum(each.waits for each in known) >= MOST_ASKED:
+        raise PolicyRefused(
+            f"sweep {sweep.request.id!r} was not asked for",
+            why=f"{MOST_ASKED} sweeps wait for an answer",
+            hint="answer them first: the page /sweeps of the console lists them",
+        )
+    request = sweep.request
+    context.control_store().append(
+        at=context.clock.now(),
+        kind=ASKED,
+        incident=request.id,
+        who=request.asker,
+        body=sweep.model_dump_json(),
+        once=True,
+    )
+    return True
+
+
+def asked_sweeps(context: StageContext) -> tuple[AskedSweep, ...]:
+    """Return what was asked for lately, the newest first; what is older than an approval is valid for is left out.
+
+    Raises:
+        DependencyFailed: The record cannot be read.
+    """
+    found: dict[str, AskedSweep] = {}
+    for row in reversed(tuple(_rows(context))):
+        if row.kind == ASKED:
+            sweep = _sweep_of(row)
+            if sweep is not None:
+                found.setdefault(row.incident, AskedSweep(sweep=sweep, asked_at=row.at))
+        elif row.incident in found and found[row.incident].waits:
+            found[row.incident] = _answered(found[row.incident], row)
+    return tuple(reversed(found.values()))
+
+
+def asked_sweep(context: StageContext, sweep_id: str) -> AskedSweep:
+    """Return one of them.
+
+    Raises:
+        InputRejected: There is none of that id, or it is too old.
+        DependencyFailed: The record cannot be read.
+    """
+    found = next((each for each in asked_sweeps(context) if each.sweep.request.id == sweep_id), None)
+    if found is None:
+        raise InputRejected(
+            f"sweep {sweep_id[:80]!r} is not there",
+            why="nobody asked for it in the last 24 hours",
+            hint="plan it anew: sre-agent sweep --out ANOTHER-FOLDER",
+        )
+    return found
+
+
+def answer_sweep(
+    context: StageContext, word: SweepAnswer, *, is_awaited: Callable[[], bool] = lambda: True
+) -> AskedSweep:
+    """Record one answer: an approval is signed by the gate of changes, a rejection ends the asking.
+
+    Args:
+        context: Of the owner `decide`.
+        word: The answer.
+        is_awaited: Whether who answers still waits; asked last.
+
+    Raises:
+        InputRejected: There is no such sweep.
+        PolicyRefused: It was answered before, or this person may not, or no sweep may run now.
+        DependencyFailed: Nobody knows, or it could not be recorded.
+    """
+    asked = asked_sweep(context, word.sweep)
+    request = asked.sweep.request
+    if not asked.waits:
+        by = asked.grant.approver if asked.grant is not None else asked.rejected_by
+        done = "approved" if asked.grant is not None else "rejected"
+        raise PolicyRefused(
+            f"sweep {request.id!r} was not answered again", why=f"{by!r} {done} it", hint="plan it anew to ask again"
+        )
+    if not is_awaited():
+        raise PolicyRefused(
+            f"sweep {request.id!r} was not answered", why="it took longer than you wait", hint="press again"
+        )
+    if word.answer is Choice.APPROVE:
+        grant = grant_sweep(context, request, who=word.who, channel=word.channel, verified=word.verified)
+        return asked.with_(grant=grant)
+    return _reject(context, asked, word)
+
+
+def _reject(context: StageContext, asked: AskedSweep, word: SweepAnswer) -> AskedSweep:
+    """Whoever may approve may reject, and whoever asked may take it back."""
+    request = asked.sweep.request
+    own = word.who.casefold() == request.asker.casefold() and (word.verified or context.local)
+    why = "" if own else may_not_answer(context, request, who=word.who, channel=word.channel, verified=word.verified)
+    if why:
+        hint = "who may approve stands in policy.toml"
+        raise PolicyRefused(f"sweep {request.id!r} was not rejected", why=why, hint=hint)
+    said = asked.with_(rejected_by=word.who, why=context.rules.redact(word.why)[:WHY_CHARS])
+    answer_once(
+        context,
+        request,
+        lambda: context.control_store().append(
+            at=context.clock.now(), kind=REJECTED, incident=request.id, who=word.who, body=said.why, once=True
+        ),
+    )
+    return said
+
+
+def _rows(context: StageContext) -> Iterator[AuditRow]:
+    """Yield the rows about sweeps, the newest first, back to where no answer counts any more."""
+    control, before = context.control_store(), None
+    since = context.clock.now() - VALID - timedelta(hours=1)
+    for _ in range(MOST_PAGES):
+        piece = control.audit(PAGE_ROWS, before=before)
+        for row in reversed(piece):
+            if row.at < since:
+                return
+            if row.kind in {ASKED, GRANTED, REJECTED}:
+                yield row
+        if len(piece) < PAGE_ROWS:
+            return
+        before = piece[0].number
+
+
+def _sweep_of(row: AuditRow) -> Sweep | None:
+    """Return the sweep of a row; none where it is not one, or shows other cells than would be approved."""
+    try:
+        sweep = Sweep.model_validate_json(row.body)
+    except ValidationError:
+        return None
+    return sweep if sweep.request.id == row.incident and sweep.shows_what_it_asks else None
+
+
+def _answered(asked: AskedSweep, row: AuditRow) -> AskedSweep:
+    if row.kind == REJECTED:
+        return asked.with_(rejected_by=row.who, why=row.body)
+    try:
+        return asked.with_(grant=SweepGrant.model_validate_json(row.body))
+    except ValidationError:
+        return asked
