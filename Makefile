@@ -93,9 +93,9 @@ soak: install ## The large counts of the promises (long)
 simulate: install ## Replay one seed: make simulate SEED=4711
 	@$(BIN)/python -m tests.simulation.replay_seed $(SEED)
 
-ci-extra: install ## Heavier checks: Gemini CLI too, a real load generator (2.2 GB, some minutes)
+ci-extra: install ## Heavier checks: Gemini CLI too, a real load generator against real vLLM on this CPU (5 GB, some minutes)
 	@$(BIN)/python -m tools.mcp_clients --gemini
-	@$(MAKE) -s load-driver && $(BIN)/python -m tools.load_check
+	@$(MAKE) -s load-driver && $(BIN)/python -m tools.load_check --vllm
 
 load-driver: install ## Install guidellm for the tests of load sweeps (1.5 GB, some minutes)
 	@$(BIN)/python -c "from pathlib import Path; from agent.adapters.load.installed import install_guidellm as i; i(Path('.venv-load'), say=print)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from agent.fit.cost.answer import OLD_DAYS, CostAnswer, age_days
+from agent.fit.cost.answer import OLD_DAYS, CostAnswer, age_days, why_no_input_price
 from agent.fit.cost.offers import Offer
 
 _COLUMNS = ("platform", "shape", "USD/h", "USD/month", "tokens/s", "USD/M output", "USD/M input", "needs")
@@ -29,6 +29,11 @@ def _lines(answer: CostAnswer) -> Iterator[str]:
     yield _where(answer)
     yield from _why(answer)
     yield from _ages(answer)
+    if any(why_no_input_price(row) for row in answer.rows):
+        yield (
+            "  input unknown: how many input tokens an hour holds depends on the prompts, and no speed of reading them "
+            "is recorded; a sweep measures it (--measured DIR)"
+        )
     for note in answer.notes:
         yield f"note: {note}"
 

@@ -1,7 +1,8 @@
 """Takes the place of the guidellm program: reads the real order, writes a result in the real form, sends nothing.
 
 The server that it pretends to measure answers ``slots`` requests at once. ``script.json`` beside the wrapper says what
-happens: ``slots``, ``step_s``, ``takes_s``, ``hangs_from`` (which order), and ``end``: good, crash, garbage, hang, errors.
+happens: ``slots``, ``step_s``, ``takes_s``, ``hangs_from`` (which order), and ``end``: good, crash, garbage, hang, errors,
+unfinished; ``fails_from`` says from which order on, ``every`` which requests fail with the text ``error``.
 """
 
 import heapq
@@ -12,6 +13,16 @@ import time
 from pathlib import Path
 
 VERSION = "0.8.1"
+PLAIN = {
+    "slots": 4,
+    "step_s": 0.01,
+    "takes_s": 0,
+    "end": "good",
+    "hangs_from": 999,
+    "fails_from": 1,
+    "every": 1,
+    "error": "HTTPStatusError(\"Client error '401 Unauthorized' for url 'x'\")",
+}
 
 
 def install(folder: Path, **script) -> Path:
@@ -20,9 +31,7 @@ def install(folder: Path, **script) -> Path:
     program = folder / "guidellm"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} {Path(__file__).resolve()} {folder} "$@"\n')
     program.chmod(0o755)
-    (folder / "script.json").write_text(
-        json.dumps({"slots": 4, "step_s": 0.01, "takes_s": 0, "end": "good", "hangs_from": 999} | script)
-    )
+    (folder / "script.json").write_text(json.dumps(PLAIN | script))
     return program
 
 
@@ -53,6 +62,8 @@ def main() -> int:
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
         (folder / "child").write_text(str(child.pid))
         time.sleep(600)
+    if orders < script["fails_from"]:
+        script["end"] = "good"
     time.sleep(script["takes_s"])
     if script["end"] == "crash":
         print("Traceback (most recent call last):\nRuntimeError: no tokenizer in 'here'", file=sys.stderr)
@@ -65,9 +76,10 @@ def main() -> int:
 def result(order: dict, script: dict) -> dict:
     data, step = order["data"][0], script["step_s"]
     tokens, count = data["output_tokens"], order["constraints"][0]["count"]
-    epoch, failed = time.time(), script["end"] == "errors"
-    rows = []
-    for sent, begins in simulate(order["profile"]["streams"][0], script["slots"], count, tokens * step):
+    epoch, good, errored = time.time(), [], []
+    users, slots = order["profile"]["streams"][0], script["slots"]
+    for number, (sent, begins) in enumerate(simulate(users, slots, count, tokens * step)):
+        failed = script["end"] == "errors" and number % script["every"] == 0
         first, last = epoch + begins + step, epoch + begins + tokens * step
         timings = {
             "request_start": epoch + sent,
@@ -77,16 +89,15 @@ def result(order: dict, script: dict) -> dict:
             "request_end": None if failed else last,
             "resolve_end": last,
         }
-        error = "HTTPStatusError(\"Client error '401 Unauthorized' for url 'x'\")" if failed else None
-        metrics = {"text_tokens": 0 if failed else tokens}
-        rows.append(
-            {
-                "info": {"timings": timings, "error": error},
-                "input_metrics": {"text_tokens": data["prompt_tokens"]},
-                "output_metrics": metrics,
-            }
-        )
-    ended = {"successful": [] if failed else rows, "errored": rows if failed else [], "incomplete": []}
+        row = {
+            "info": {"timings": timings, "error": script["error"] if failed else None},
+            "input_metrics": {"text_tokens": data["prompt_tokens"]},
+            "output_metrics": {"text_tokens": 0 if failed else tokens},
+        }
+        (errored if failed else good).append(row)
+    ended = {"successful": good, "errored": errored, "incomplete": []}
+    if script["end"] == "unfinished":
+        ended = {"successful": [], "errored": [], "incomplete": good[:users]}
     return {"benchmarks": [{"start_time": epoch, "requests": ended}]}
 
 

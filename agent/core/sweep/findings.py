@@ -77,6 +77,20 @@ class Verdict(StrEnum):
     NOT_MEASURED = "not_measured"
 
 
+class Goodput(Value):
+    """Requests that each kept to the target, at the setting with the most of them.
+
+    Attributes:
+        requests_per_s: Of those that kept to it.
+        share: Of all requests of the cell, failed ones included.
+    """
+
+    cell: str
+    concurrency: int
+    requests_per_s: float
+    share: float
+
+
 class BestSetting(Value):
     """The best measured setting for a target, for one context length.
 
@@ -84,6 +98,7 @@ class BestSetting(Value):
         cell: The cell with the highest throughput of those that meet it, else the one that misses it by least; empty
             where nothing was measured.
         missed: The conditions that this cell misses.
+        goodput: None where the target bounds no single request, or no raw rows are there.
     """
 
     context_tokens: int
@@ -92,6 +107,7 @@ class BestSetting(Value):
     cell: str = ""
     concurrency: int | None = None
     missed: tuple[Condition, ...] = ()
+    goodput: Goodput | None = None
 
 
 class Findings(Value):
@@ -124,7 +140,7 @@ def find(cells: Sequence[Cell], rows: Rows, target: Target | None = None) -> Fin
         provenance=ordered[0].provenance,
         contexts=contexts,
         target=target.text if target else "",
-        best=tuple(_best(group, target) for _, group in groups) if target else (),
+        best=tuple(_best(group, target, rows) for _, group in groups) if target else (),
         deviations=tuple(
             deviation
             for (_, group), context in zip(groups, contexts, strict=True)
@@ -221,7 +237,7 @@ def _estimated(cell: Cell, measured: MeasuredCell) -> float | None:
     )
 
 
-def _best(group: Sequence[Cell], target: Target) -> BestSetting:
+def _best(group: Sequence[Cell], target: Target, rows: Rows) -> BestSetting:
     context, output = _size(group[0])
     known = [(cell, figures(cell.measured)) for cell in group if cell.measured is not None and cell.measured.succeeded]
     if not known:
@@ -238,7 +254,36 @@ def _best(group: Sequence[Cell], target: Target) -> BestSetting:
         cell=cell.id,
         concurrency=cell.planned.concurrency,
         missed=target.missed(found),
+        goodput=_most_goodput((cell for cell, _ in known), target, rows),
     )
+
+
+def _most_goodput(cells: Iterable[Cell], target: Target, rows: Rows) -> Goodput | None:
+    """Return the highest rate of requests that each keep to the target; of equal ones the lowest concurrency."""
+    bounds = target.request_bounds_s
+    found = []
+    for cell in cells:
+        sent, took = rows.get(cell.id, ()), cell.measured.duration_s if cell.measured is not None else 0.0
+        if not (bounds and sent and took > 0):
+            continue
+        kept = sum(_keeps(row, bounds) for row in sent)
+        found.append(
+            Goodput(
+                cell=cell.id,
+                concurrency=cell.planned.concurrency,
+                requests_per_s=kept / took,
+                share=kept / len(sent),
+            )
+        )
+    return max(found, key=lambda one: (one.requests_per_s, -one.concurrency), default=None)
+
+
+def _keeps(row: RequestRow, bounds: Mapping[str, float]) -> bool:
+    """Whether one request keeps to every bound; with one token there is no time between tokens to keep to."""
+    if not row.ok or row.ttft_s is None:
+        return False
+    took = {"ttft": row.ttft_s, "itl": row.itl_s or 0.0, "latency": row.latency_s}
+    return all(took[name] <= bound for name, bound in bounds.items())
 
 
 def _of_plateau(context: ContextFindings) -> Iterable[Deviation]:

@@ -89,6 +89,16 @@ class Target(Value):
         """The worst miss as a share of the value; what orders settings of which none is good."""
         return max(condition.miss(figures.get(condition.figure)) for condition in self.conditions)
 
+    @property
+    def request_bounds_s(self) -> dict[str, float]:
+        """What each single request must keep to for goodput, by ttft, itl and latency; the strictest of each."""
+        found: dict[str, float] = {}
+        for condition in self.conditions:
+            name, _, rank = condition.figure.partition("_")
+            if rank in {"p50", "p90", "p99"}:
+                found[name] = min(condition.value, found.get(name, condition.value))
+        return found
+
 
 def read_target(text: str) -> Target:
     """Read a target such as ``ttft_p99<1s,itl_p99<50ms``.

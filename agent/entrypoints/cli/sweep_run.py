@@ -6,83 +6,26 @@ import re
 import shlex
 import signal
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Final, TextIO
 
 from agent.entrypoints.cli.output import for_people, for_programs, without_secrets
+from agent.entrypoints.cli.sweep_approval import awaited, granted, print_plan, say_unapproved
 from agent.entrypoints.cli.sweep_arguments import cells_asked, check_limits
 from agent.entrypoints.cli.sweep_reports import target_of
-from agent.errors import InputRejected, PolicyRefused, SreError
+from agent.errors import InputRejected, SreError
 
 if TYPE_CHECKING:
-    from agent.adapters.load.sweep_folder import SweepFolder
     from agent.app import App
     from agent.core.sweep.grant import SweepGrant
     from agent.core.sweep.planning import SweepPlan
     from agent.core.sweep.sweep import Subject, Sweep
     from agent.stages.run_sweep import Progress, SweepOutcome
 
-ANSWER_EVERY_S: Final = 1.0
-PAUSE: Callable[[float], None] = time.sleep
 EXIT_CODES: Final = {"done": 0, "used_up": 1, "stopped": 2, "no_answer": 3, "failed": 3}
-
-
-def approve(folders: list[str], *, by: str | None, shown_id: str | None, as_json: bool) -> int:
-    """Approve a sweep that was asked for; one of an AI client only with the id that is shown with its plan.
-
-    Returns:
-        0.
-
-    Raises:
-        InputRejected: The folder holds no sweep.
-        PolicyRefused: This person may not, no sweep may run now, or another plan was shown.
-    """
-    from agent.app.sweep_job import open_folder
-    from agent.core.decision.decision import Channel
-    from agent.ports.stage_context import Owner
-    from agent.stages.grant_sweep import grant_sweep
-
-    kept = open_folder(Path(folders[0])) if len(folders) == 1 else None
-    sweep = kept.sweep() if kept is not None else None
-    if kept is None or sweep is None:
-        raise InputRejected("no sweep was approved", why="want one folder of a planned sweep", hint="name its --out")
-    _check_shown(sweep, shown_id)
-    who = by or getpass.getuser()
-    grant = grant_sweep(
-        _app().contexts[Owner.DECIDE], sweep.request, who=who, channel=Channel.COMMAND_LINE, verified=False
-    )
-    kept.keep(grant)
-    if as_json:
-        print(for_programs({"sweep": sweep.request.id, "approved_by": who, "expires_at": grant.expires_at.isoformat()}))
-    else:
-        print(f"approved until {grant.expires_at:%Y-%m-%d %H:%M} UTC; give the command that planned it again to run it")
-    return 0
-
-
-def _check_shown(sweep: "Sweep", shown_id: str | None) -> None:
-    """Let whoever approves show that they saw this very plan, where an AI client asked for it (S19)."""
-    from agent.core.decision.decision import Channel
-
-    request = sweep.request
-    if not sweep.shows_what_it_asks:
-        raise InputRejected(
-            "the sweep was not approved",
-            why="its plan and what would be approved are different cells",
-            hint="plan it anew: take another --out",
-        )
-    if shown_id == request.id or (shown_id is None and request.channel is not Channel.MCP):
-        return
-    _print_plan(sweep, people=sys.stdout)
-    print(f"id: {request.id}, asked for by {for_people(request.asker, lines=False)}")
-    raise PolicyRefused(
-        "the sweep was not approved",
-        why=f"it is not {shown_id!r}" if shown_id else f"{request.asker!r} is an AI client, and no id was given",
-        hint="look at the plan above, then give its id: --id ID",
-    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -105,13 +48,13 @@ def run(args: argparse.Namespace) -> int:
 
     check_limits(args)
     target_of(args.slo)  # one that cannot be read is refused before anything is sent
-    app = _app()
+    app = open_app()
     if not args.service:
         refuse_watched_port(app, endpoint_of(args.url))
     folder = Path(args.out) if args.out else Path("sweeps") / _name(args)
     sweep = _planned(app, args, folder)
     people = sys.stderr if args.json else sys.stdout
-    _print_plan(sweep, people=people)
+    print_plan(sweep, people=people)
     if args.dry_run or not sweep.plan.runnable:
         if args.json:
             print(for_programs({"sweep": sweep.request.id, "plan": sweep.plan.model_dump(mode="json")}))
@@ -120,15 +63,16 @@ def run(args: argparse.Namespace) -> int:
         if not args.json:
             print(f"every cell is measured; see: sre-agent sweep show {shlex.quote(str(folder))}")
         return _say_outcome(_stored(folder), sweep, folder, slo=args.slo, as_json=args.json)
-    grant = _granted(app, sweep, folder)
+    grant = granted(app, sweep, folder)
     if grant is None and args.wait:
-        grant = _awaited(app, sweep, folder, people)
+        grant = awaited(app, sweep, folder, people)
     if grant is None:
-        return _say_unapproved(sweep, folder, as_json=args.json)
+        return say_unapproved(sweep, folder, as_json=args.json)
     return _run(app, args, sweep, grant, folder=folder)
 
 
-def _app() -> "App":
+def open_app() -> "App":
+    """Return the installation of this machine; one in the cloud is refused."""
     from agent.app import build_app
     from agent.entrypoints.cli.local_settings import require_local_settings
     from agent.entrypoints.telemetry import configure_log
@@ -220,12 +164,6 @@ def _new(
     return Sweep(request=request, subject=subject, plan=plan, seed=args.seed, ignore_eos=not args.stop_at_eos)
 
 
-def _print_plan(sweep: "Sweep", *, people: TextIO) -> None:
-    from agent.presentation.sweep.plan_text import plan_lines
-
-    print("\n".join(for_people(line, lines=False) for line in plan_lines(sweep)), file=people, flush=True)
-
-
 def _left(sweep: "Sweep", folder: Path) -> bool:
     from agent.app.sweep_job import open_folder
     from agent.stages.run_sweep import cells_left
@@ -238,85 +176,6 @@ def _stored(folder: Path) -> "SweepOutcome":
     from agent.stages.run_sweep import SweepEnd, SweepOutcome
 
     return SweepOutcome(end=SweepEnd.DONE, why="", cells=open_folder(folder).cells())
-
-
-def _granted(app: "App", sweep: "Sweep", folder: Path) -> "SweepGrant | None":
-    """Keep the sweep, and return its grant: that of one's own act, or the one that somebody gave.
-
-    Raises:
-        PolicyRefused: Somebody rejected it.
-    """
-    from agent.app.sweep_job import open_folder
-    from agent.app.sweep_proposal import ask_people
-    from agent.ports.stage_context import Owner
-    from agent.stages.grant_sweep import grant_sweep, is_own_act
-
-    kept, request, context = open_folder(folder), sweep.request, app.contexts[Owner.DECIDE]
-    if kept.sweep() is None:
-        kept.keep(sweep)
-    grant = kept.grant()
-    if grant is None and is_own_act(request):
-        grant = grant_sweep(context, request, who=request.asker, channel=request.channel, verified=False)
-        kept.keep(grant)
-    elif grant is None:
-        ask_people(app, sweep)
-        grant = _given(app, sweep, kept)
-    return grant
-
-
-def _given(app: "App", sweep: "Sweep", kept: "SweepFolder") -> "SweepGrant | None":
-    """Return the grant that stands on record, and keep it in the folder.
-
-    Raises:
-        PolicyRefused: Somebody rejected it.
-    """
-    from agent.ports.stage_context import Owner
-    from agent.stages.decide_sweep import asked_sweep
-
-    asked = asked_sweep(app.contexts[Owner.DECIDE], sweep.request.id)
-    if asked.rejected_by:
-        raise PolicyRefused(
-            f"sweep {sweep.request.id!r} was not run",
-            why=f"{asked.rejected_by} rejected it{f': {asked.why}' if asked.why else ''}",
-            hint="plan it anew with another --out, and ask again",
-        )
-    if asked.grant is not None:
-        kept.keep(asked.grant)
-    return asked.grant
-
-
-def _awaited(app: "App", sweep: "Sweep", folder: Path, people: TextIO) -> "SweepGrant | None":
-    """Wait until somebody answers; looked for every second. None where the asking is over.
-
-    Raises:
-        PolicyRefused: Somebody rejected it.
-    """
-    from agent.app.sweep_job import open_folder
-    from agent.core.sweep.grant import VALID
-
-    kept, ends = open_folder(folder), sweep.request.made_at + VALID
-    print(f"waits for approval until {ends:%Y-%m-%d %H:%M} UTC: {_how(folder)}", file=people, flush=True)
-    grant = None
-    while grant is None and app.clock.now() < ends:
-        grant = kept.grant() or _given(app, sweep, kept)
-        if grant is None:
-            PAUSE(ANSWER_EVERY_S)
-    return grant
-
-
-def _how(folder: Path) -> str:
-    return f"the page /sweeps of the console, Slack, or sre-agent sweep approve {shlex.quote(str(folder))}"
-
-
-def _say_unapproved(sweep: "Sweep", folder: Path, *, as_json: bool) -> int:
-    how = f"sre-agent sweep approve {shlex.quote(str(folder))}"
-    if as_json:
-        plan = sweep.plan.model_dump(mode="json")
-        print(for_programs({"sweep": sweep.request.id, "end": "not_approved", "approve": how, "plan": plan}))
-    else:
-        print(f"needs approval, for it loads what others may use: {how}")
-        print("  or answer on the page /sweeps of the console, or in Slack; --wait starts as soon as it is approved")
-    return 1
 
 
 def _run(app: "App", args: argparse.Namespace, sweep: "Sweep", grant: "SweepGrant", *, folder: Path) -> int:

@@ -82,6 +82,17 @@ def age_days(as_of: str, today: date) -> int:
     return max(0, (today - date.fromisoformat(as_of)).days)
 
 
+def why_no_input_price(row: Offer) -> str:
+    """Why a row prices no input tokens; empty where it does.
+
+    They are not computed: how fast a prompt is read is bound by arithmetic whose share nobody recorded (docs/fit.md has
+    rates of decoding alone), and how many of an hour's tokens are input depends on the prompts.
+    """
+    if row.bill.usd_per_h is None:
+        return "its price is unknown"
+    return "" if row.throughput.input else "no sweep measured its input tokens"
+
+
 def row_json(row: Offer, today: date) -> dict[str, Any]:
     """One row as programs read it; None is unknown."""
     shape, bill, speed = row.shape, row.bill, row.throughput
@@ -107,6 +118,7 @@ def row_json(row: Offer, today: date) -> dict[str, Any]:
         "usd_per_million_output_tokens_range": _ends(bill.output),
         "usd_per_million_output_tokens_busy": _middle(bill.busy_output),
         "usd_per_million_input_tokens_busy": _rounded(bill.busy_input),
+        "input_price_unknown_because": why_no_input_price(row),
         "scales_to_zero": shape.sleeps,
         "region": shape.region,
         "as_of": shape.as_of,

@@ -71,6 +71,18 @@ def best_text(best: BestSetting, target: str, cells: Mapping[str, Cell]) -> str:
     return f"{name}: no setting keeps {target}; the nearest is {rate}: {missed}.{caution}"
 
 
+def goodput_text(best: BestSetting) -> str:
+    """Say where most requests each kept to the target; empty where nobody knows."""
+    good = best.goodput
+    if good is None:
+        return ""
+    name = context_name(best.context_tokens, best.output_tokens)
+    return (
+        f"{name}: most goodput: {digits(good.requests_per_s)} requests/s "
+        f"that each keep the target's times, at {good.concurrency} concurrent ({good.share:.0%} of its requests)."
+    )
+
+
 def deviation_text(deviation: Deviation) -> str:
     """Say how far a prediction was off, or that it holds."""
     if deviation.off == 0:
@@ -89,6 +101,8 @@ def findings_text(found: Findings, cells: Sequence[Cell]) -> Iterator[str]:
     by_id = {cell.id: cell for cell in cells}
     for best in found.best:
         yield best_text(best, found.target, by_id)
+        if best.goodput is not None:
+            yield goodput_text(best)
     for context in found.contexts:
         yield " ".join(filter(None, (plateau_text(context, found.provenance), saturation_text(context, by_id))))
     failed = sum(cell.measured.failed for cell in cells if cell.measured is not None)

@@ -37,11 +37,13 @@ def run(args: argparse.Namespace) -> int:
         DependencyFailed: The server, the load generator or the disk failed.
     """
     if args.what is None or args.what == "approve":
-        from agent.entrypoints.cli import sweep_run
+        from agent.entrypoints.cli import sweep_approval, sweep_run
 
         if args.what is None:
             return sweep_run.run(args)
-        return sweep_run.approve(args.folders, by=args.by, shown_id=args.id, as_json=args.json)
+        return sweep_approval.approve(
+            sweep_run.open_app(), args.folders, by=args.by, shown_id=args.id, as_json=args.json
+        )
     if args.what == "compare":
         return sweep_reports.compare(args.folders, anyway=args.anyway, as_json=args.json)
     act = sweep_reports.show if args.what == "show" else sweep_reports.report

@@ -10,6 +10,7 @@ from agent.core.sweep.findings import Verdict, figures, find, limits_of
 from agent.core.sweep.plateau import PlateauReason
 from agent.core.sweep.provenance import Limits
 from agent.core.sweep.target import read_target
+from tests.agent.core.sweep import values
 from tests.agent.core.sweep.served import provenance, sweep_of
 
 RECORDED = Path(__file__).parents[3] / "data" / "load" / "sweep-vllm"
@@ -111,3 +112,16 @@ def test_failed_requests_stand_in_no_percentile_and_in_the_share_of_errors():
     assert found["error_share"] == 0.25
     assert found["ttft_p99"] is not None
     assert figures(None) == {}
+
+
+def test_goodput_counts_the_requests_that_each_keep_to_the_target():
+    """Ten requests, each a tenth slower than the last: of ttft 0.10 to 0.19 s six stay below 0.155, over 4.65 s or so."""
+    made = values.cell(4, requests=values.rows(10))
+    failed = values.rows(1)[0].with_(ttft_s=None, error="HTTP 429")
+    rows = {made.id: [*values.rows(10), failed]}
+    found = find([made], rows, read_target("ttft_p99<155ms,itl_p50<1s,error_share<50%"))
+    good = found.best[0].goodput
+    assert (good.cell, good.concurrency, good.share) == (made.id, 4, pytest.approx(6 / 11))
+    assert good.requests_per_s == pytest.approx(6 / made.measured.duration_s)
+    assert find([made], rows, read_target("output_tokens_per_s>1")).best[0].goodput is None
+    assert find([made], {}, read_target("ttft_p99<1s")).best[0].goodput is None

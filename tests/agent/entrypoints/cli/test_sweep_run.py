@@ -21,7 +21,7 @@ from agent.core.decision.decision import Channel, Choice
 from agent.core.service.serving import ServingConfig
 from agent.core.sweep.cell import Bound, Outcome
 from agent.core.value import digest
-from agent.entrypoints.cli import sweep_run
+from agent.entrypoints.cli import sweep_approval
 from agent.entrypoints.cli.main import main
 from agent.ports.host import State
 from agent.ports.stage_context import Owner
@@ -297,11 +297,11 @@ def test_an_approval_given_elsewhere_lets_it_run(
 
         return answer
 
-    monkeypatch.setattr(sweep_run, "PAUSE", answers(Choice.APPROVE))
+    monkeypatch.setattr(sweep_approval, "PAUSE", answers(Choice.APPROVE))
     code, out, _ = machine.sweep(*words, "--out", str(machine.out))
     assert (code, "waits for approval until" in out, "approved by ada" in out) == (0, True, True), out
     assert len(SweepFolder(machine.out).cells()) == 3
-    monkeypatch.setattr(sweep_run, "PAUSE", answers(Choice.REJECT))
+    monkeypatch.setattr(sweep_approval, "PAUSE", answers(Choice.REJECT))
     code, out, err = machine.sweep(*words, "--out", str(machine.folder / "other"))
     assert (code, "ada rejected it: the demo is on" in err) == (2, True), err
     assert not (machine.folder / "other" / "cells.jsonl").exists()

@@ -8,6 +8,7 @@ from agent.core.sweep.plateau import Limit, Plateau, PlateauReason
 from agent.core.sweep.provenance import Limits
 from agent.core.sweep.target import read_target
 from agent.presentation.sweep.sentences import deviation_text, findings_text, plateau_text
+from tests.agent.core.sweep import values
 from tests.agent.core.sweep.served import GRID, provenance, sweep_of
 
 
@@ -77,3 +78,13 @@ def test_a_deviation_is_counted_from_the_nearer_end(measured, text):
     assert deviation_text(one) == text
     found = find(*sweep_of(8, predicted=Predicted(output_tokens_per_s=(200, 300)))).deviations
     assert all(one.off == pytest.approx(-0.5, abs=0.01) for one in found)
+
+
+def test_goodput_is_said_beside_the_best_setting():
+    """Where the target bounds single requests and raw rows are there."""
+    made = values.cell(4, requests=values.rows(10))
+    found = find([made], {made.id: values.rows(10)}, read_target("ttft_p99<155ms"))
+    said = list(findings_text(found, [made]))
+    assert "most goodput: " in said[1]
+    assert said[1].endswith("at 4 concurrent (60% of its requests).")
+    assert "goodput" not in "".join(findings_text(find([made], {}, read_target("ttft_p99<1s")), [made]))

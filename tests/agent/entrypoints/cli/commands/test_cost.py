@@ -48,6 +48,10 @@ def test_a_sweep_replaces_the_computed_speed(capsys, tmp_path):
     assert row["speed"] == "measured"
     assert row["tokens_per_s"][0] == pytest.approx(stored.measured.output_tokens_per_s, abs=0.01)
     assert row["usd_per_million_input_tokens_busy"] > 0
+    assert row["input_price_unknown_because"] == ""
+    unlike = [other for other in json.loads(out)["rows"] if other["speed"] == "computed"]
+    assert {other["input_price_unknown_because"] for other in unlike} == {"no sweep measured its input tokens"}
+    assert "input unknown: how many input tokens" in ask(capsys, *words[:-1])[1]
 
 
 def test_own_hardware_is_priced(capsys):
