@@ -103,7 +103,7 @@ def store_plan(context: StageContext, incident: Incident, plan: Plan, now: datet
     """Save the plan and move on to asking."""
     planned = incident.move(Phase.PLANNED, now=now, plan=plan, plans_made=plan.ordinal, due_at=now)
     cleared = planned.with_(decision=None, approvals=None, execution=None, verification=None, ended_why="")
-    fresh = cleared.with_(task_done=None, roll_back=None, replan=None, replanned=incident.replan or incident.replanned)
+    fresh = cleared.with_(task_done=None, roll_back=None, replanned=incident.replan or incident.replanned)
     return save(context, fresh, f"plan {plan.id}: {plan.why}", now=now, tell=False, plan=plan)
 
 

@@ -167,7 +167,7 @@ def _commented(context: StageContext, incident: Incident, asked: CommandRequest,
 
 
 def _comment(act: PersonAct) -> str:
-    return f"{act.shown} commented: {act.why}"
+    return f"comment by {act.shown}: {act.why}"
 
 
 def _on_record(context: StageContext, incident: Incident, command: Command, act: PersonAct) -> None:
@@ -196,7 +196,7 @@ def _noted(
 
 
 def _acknowledge(context: StageContext, incident: Incident, _: CommandRequest, act: PersonAct) -> Incident:
-    what = f"{act.shown} acknowledged the incident"
+    what = f"acknowledged by {act.shown}"
     return _noted(context, incident, Command.ACKNOWLEDGE, act, what=what, kind=EventKind.ACKNOWLEDGED, acknowledged=act)
 
 
@@ -214,7 +214,7 @@ def _assignee(context: StageContext, asked: CommandRequest, text: str) -> str:
 
 def _assign(context: StageContext, incident: Incident, asked: CommandRequest, act: PersonAct) -> Incident:
     name = _assignee(context, asked, act.why)
-    what = f"{act.shown} assigned the incident to {name}" if name else f"{act.shown} assigned the incident to nobody"
+    what = f"assigned to {name or NOBODY} by {act.shown}"
     return _noted(context, incident, Command.ASSIGN, act, what=what, kind=EventKind.ASSIGNED, assignee=name)
 
 
@@ -237,7 +237,7 @@ def _replan(context: StageContext, incident: Incident, _: CommandRequest, act: P
     if other is not None:
         why, hint = f"{other} is a newer one of {incident.service}", f"look at it: sre-agent incidents show {other}"
         raise refused(incident, Command.REPLAN, why, hint)
-    what = f"{act.shown} asked for another plan" + (f": {act.why}" if act.why else "")
+    what = f"another plan was asked for by {act.shown}" + (f": {act.why}" if act.why else "")
     kind = EventKind.REPLAN_ASKED
     return _noted(context, incident, Command.REPLAN, act, what=what, kind=kind, replan=act, due_at=act.at)
 
@@ -256,7 +256,7 @@ def _done(context: StageContext, incident: Incident, asked: CommandRequest, act:
         )  # fmt: skip
         plan_to_decision(context, word)
         incident = context.store.load(incident.id)
-    what = f"{act.shown} says that the task is done" + (f": {act.why}" if act.why else "")
+    what = f"the task is done, says {act.shown}" + (f": {act.why}" if act.why else "")
     seen = incident.verification
     if seen is not None:
         until = min(seen.until, _checked_until(context, act.at))

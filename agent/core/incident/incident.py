@@ -187,7 +187,9 @@ class Incident(Value):
         """
         table = NEXT if self.request is None else NEXT_OF_REQUEST
         assert phase in table.get(self.phase, ()), f"no edge {self.phase} -> {phase}"
-        return self.with_(**{"phase": phase, "phase_at": max(now, self.phase_at), "stuck": ""} | changes)
+        return self.with_(
+            **{"phase": phase, "phase_at": max(now, self.phase_at), "stuck": "", "replan": None} | changes
+        )
 
     @property
     def ended(self) -> bool:

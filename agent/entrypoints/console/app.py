@@ -14,6 +14,7 @@ from agent.entrypoints.console import answer_result, forms, guard
 from agent.entrypoints.console.answer_result import Result
 from agent.entrypoints.console.answer_routes import add_answers
 from agent.entrypoints.console.change_routes import AskChange, Withdraw, add_services, add_withdrawal
+from agent.entrypoints.console.command_routes import CarryOut, add_commands
 from agent.entrypoints.console.control_access import ControlAccess, ControlHere
 from agent.entrypoints.console.identity import AnyReader, IapPerson, Identity, LocalOperator, Person
 from agent.entrypoints.console.page_context import Decide, NameOf, PageContext, answer_page, who_asks
@@ -29,6 +30,7 @@ from agent.ports.stage_context import StageContext
 from agent.ports.store import Query
 from agent.presentation.standing import Tone
 from agent.settings import Settings
+from agent.stages import incident_command
 from agent.stages.plan_to_decision import plan_to_decision
 from agent.stages.preview_change import preview_change
 from agent.stages.request_change import request_change, withdraw_request
@@ -49,6 +51,7 @@ def make_app(
     name_of: NameOf | None = None,
     ask: AskChange | None = None,
     withdraw: Withdraw | None = None,
+    carry_out: CarryOut | None = None,
     control: ControlAccess | None = None,
 ) -> Flask:
     """Return the console.
@@ -67,6 +70,7 @@ def make_app(
         name_of: Says whom a token of the cluster belongs to; None where no cluster can be asked.
         ask: Records a change request; None runs the stage here, like ``decide``.
         withdraw: Takes a change request back; None runs the stage here, like ``decide``.
+        carry_out: Does what a person says about an incident; None runs the stage here, like ``decide``.
         control: Reads and turns what stands in the control database; None does it here.
 
     Raises:
@@ -108,6 +112,7 @@ def make_app(
     ask = ask or (lambda asked: request_change(world, asked).id)
     add_services(app, console, ask, lambda asked: preview_change(world, asked))
     add_withdrawal(app, console, withdraw or _withdraw_here(world))
+    add_commands(app, console, carry_out or (lambda asked: incident_command.carry_out(world, asked)))
     _add_errors(app, console)
     app.after_request(guard.with_headers)
     return app

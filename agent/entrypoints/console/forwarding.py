@@ -9,6 +9,7 @@ from agent.app.http_clients import decide_client
 from agent.entrypoints.console.identity import ASSERTION, Person
 from agent.errors import PolicyRefused
 from agent.settings import Settings
+from agent.stages.incident_command import CommandRequest
 from agent.stages.plan_to_decision import DecisionRequest
 from agent.stages.request_change import ChangeAsked
 
@@ -100,5 +101,30 @@ def forward_withdrawal_of(settings: Settings) -> Callable[[str, Person, str], ob
             )
         said = {"request": asked, "why": why or "no reason given", "assertion": request.headers.get(ASSERTION, "")}
         return client.post("/requests/withdraw", said)
+
+    return forward
+
+
+def forward_command_of(settings: Settings) -> Callable[[CommandRequest], object]:
+    """Return what hands on what a person does about an incident; `decide` reads from the assertion who that is."""
+    url = settings.decide_url
+    client = decide_client(url, timeout_s=TIMEOUT_S) if url is not None else None
+
+    def forward(asked: CommandRequest) -> object:
+        """Send it once.
+
+        Raises:
+            SreError: What `decide` said against it.
+            NoResponse: It did not answer; nobody knows whether it was recorded. To press again is safe.
+        """
+        if client is None:
+            raise PolicyRefused(
+                f"nothing was done about {asked.incident!r}",
+                why="DECIDE_URL is unset, and the control database is written by `decide` alone",
+                hint="set it, or use the command line: sre-agent incidents --help",
+            )
+        said = {"incident": asked.incident, "command": asked.command.value, "text": asked.text}
+        more = {"plan_digest": asked.plan_digest, "assertion": request.headers.get(ASSERTION, "")}
+        return client.post("/commands", said | more)
 
     return forward

@@ -11,6 +11,7 @@ from agent.core.incident.incident import Incident
 from agent.core.incident.search import IncidentSearch
 from agent.core.value import Value
 from agent.entrypoints.console import answer_result
+from agent.entrypoints.console.command_routes import command_forms
 from agent.entrypoints.console.incident_page import cause_of, incident_context, is_asked, plan_context
 from agent.entrypoints.console.page_context import PageContext, answer_page, load_or_none, page, viewer_of, who_asks
 from agent.errors import InputRejected
@@ -154,6 +155,7 @@ def add_pages(app: Flask, console: PageContext) -> None:
         now = max(console.world.clock.now(), found.phase_at)
         context = incident_context(console.world, found, viewer_of(console, person), now)
         context["similar"] = similar_views(console.world, found)
+        context["acts"] = command_forms(console, person, found)
         return page(console, "incident.html", person, now, moving=moves(found, now), **context)
 
     @app.get("/plans/<plan_id>")

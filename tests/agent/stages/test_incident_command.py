@@ -77,7 +77,7 @@ def test_who_acknowledges_is_shown_and_recorded_once(bench):
     say(bench, Command.ACKNOWLEDGE)
     say(bench, Command.ACKNOWLEDGE, who="ben")
     assert bench.now().acknowledged.who == "ana"
-    assert events(bench) == ["ana (not verified) acknowledged the incident"]
+    assert events(bench) == ["acknowledged by ana (not verified)"]
     assert [(row.who, row.body) for row in rows(bench, "incident.acknowledge")] == [
         ("ana", "ana (not verified) through console")
     ]
@@ -103,7 +103,7 @@ def test_a_comment_is_kept_once_without_secrets(bench):
         say(bench, Command.COMMENT, "the key is s3cret")
     say(bench, Command.COMMENT, "another")
     assert bench.now().comments == 2
-    assert events(bench) == ["ana (not verified) commented: the key is ***", "ana (not verified) commented: another"]
+    assert events(bench) == ["comment by ana (not verified): the key is ***", "comment by ana (not verified): another"]
     assert "s3cret" not in "".join(row.body for row in bench.control.audit())
 
 
@@ -130,6 +130,14 @@ def test_what_is_escalated_is_closed_with_a_reason(bench):
     assert (closed.phase, closed.ended, closed.due_at) == (Phase.CLOSED, True, None)
     assert closed.ended_why == "ana (not verified) closed it: the node was replaced"
     assert len(rows(bench, "incident.close")) == 1
+
+
+def test_what_is_closed_waits_for_no_other_plan(bench):
+    """One asks for another plan, and another closes the incident before it is made."""
+    escalated(bench)
+    say(bench, Command.REPLAN)
+    closed = say(bench, Command.CLOSE, "never mind", who="ben")
+    assert (closed.ended, closed.replan) == (True, None)
 
 
 def test_what_still_goes_on_is_not_closed(bench):

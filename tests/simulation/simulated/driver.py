@@ -89,6 +89,7 @@ class Course:
         answers: What people say to the plans, in order; drawn where there is none left.
         asks: Changes that people ask for: after how many seconds, and what.
         voters: How many people must approve a change.
+        commands: Whether people roll back, close, finish their tasks and ask for another plan.
     """
 
     stories: tuple[str, ...] = ("probe",)
@@ -109,6 +110,7 @@ class Course:
     spare: bool = False
     yes: float = 1.0
     verify_s: float = 180.0
+    commands: bool = False
 
 
 def drawn(seed: int) -> Course:
@@ -138,6 +140,7 @@ def drawn(seed: int) -> Course:
         spare=chance.random() < 0.4,
         yes=chance.choice([1.0, 0.8, 0.3]),
         verify_s=chance.choice([60.0, 180.0]),
+        commands=chance.random() < 0.4,
     )  # fmt: skip
 
 
@@ -176,6 +179,7 @@ class Simulation:
         self.commits: list[tuple[int, Phase]] = []
         self.touched_by_hand: dict[str, datetime] = {}
         self.hand = random.Random(f"hand {seed}")
+        self.acting = random.Random(f"acting {seed}")
         self.platform = SimulatedPlatform(lambda: self.true, self._fated, self._rollout_s, self._changing)
         self.processes = [Process(n) for n in range(DEEPEST + 1)]
         self.running: Process | None = None
@@ -322,6 +326,8 @@ class Simulation:
         at_a_commit(self, incident)
         if incident.phase is Phase.ASKED and incident.plan is not None:
             self.people.asked(incident.plan.id)
+        if self.course.commands:
+            self.people.acted_on(incident)
 
     # -- processes ---------------------------------------------------------------------------------------------------
 

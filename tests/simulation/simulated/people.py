@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from agent.app.models import model_use
 from agent.core.decision.decision import Channel, Choice, Decision, Vote
 from agent.core.diagnosis.model_request import Spend
+from agent.core.incident.command import Command
 from agent.core.incident.incident import Event, Incident
+from agent.core.incident.phase import Phase
 from agent.core.plan.action import Action, SetConcurrency
 from agent.errors import DependencyFailed, SreError
 from agent.ports.logs import InstanceLog
 from agent.ports.model import NoAnswer, Question, Reply
 from agent.ports.stage_context import Owner, Rules
+from agent.stages.incident_command import CommandRequest, carry_out
 from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
 from agent.stages.request_change import ChangeAsked, request_change
+from agent.stages.shared.decision_request import NotRecorded
 from tests.simulation.simulated import places
 from tests.simulation.simulated.chaos import Died
 
@@ -47,6 +52,7 @@ class People:
     seen: set[str] = field(default_factory=set)
     told: dict[str, str] = field(default_factory=dict)
     requested: set[str] = field(default_factory=set)  # of whose recording somebody heard
+    acted: set[tuple[str, Phase, datetime]] = field(default_factory=set)
 
     def asked(self, plan: str) -> None:
         """Decide what becomes of a plan."""
@@ -103,6 +109,37 @@ class People:
             self.requested.add(heard.id)
         elif left and (heard is None or isinstance(heard, DependencyFailed)):
             sim.plan(20, lambda: self.ask_for(action, left - 1))
+
+    def acted_on(self, incident: Incident) -> None:
+        """Decide what somebody does about an incident that has just come to where people can do something."""
+        if (incident.id, incident.phase, incident.phase_at) in self.acted:
+            return
+        self.acted.add((incident.id, incident.phase, incident.phase_at))
+        sim, chance = self.simulation, self.simulation.acting
+        by_person = incident.plan is not None and incident.plan.by_person
+        first = Command.DONE if by_person else Command.ROLL_BACK
+        ways = {Phase.VERIFYING: [None, first, first], Phase.ESCALATED: [None, Command.REPLAN, Command.CLOSE]}
+        for n in range(2):  # two people, who may say different things at once
+            command = chance.choice(ways.get(incident.phase, [None]))
+            if command is not None:
+                late = chance.choice([0.5, 5.0, 70.0])
+                sim.plan(late, lambda command=command, n=n: self._act(incident.id, command, f"person-{n}", PRESSES))
+
+    def _act(self, incident: str, command: Command, who: str, left: int) -> None:
+        sim = self.simulation
+        asked = CommandRequest(
+            incident=incident, command=command, who=who, channel=Channel.CONSOLE, verified=False, text="so"
+        )
+        heard: object = None
+        try:
+            heard = sim.on_process(lambda app: carry_out(app.contexts[Owner.DECIDE], asked))
+        except Died:
+            pass
+        except SreError as error:
+            heard = error
+        sim.note("acted", incident, command, who, type(heard).__name__)
+        if left and (heard is None or isinstance(heard, DependencyFailed | NotRecorded)):
+            sim.plan(20, lambda: self._act(incident, command, who, left - 1))
 
     def _press(self, one: Pressed, left: int) -> None:
         sim = self.simulation

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from agent.adapters.platform.rehearsal.template import template_of
 from agent.core.change.execution import EffectKind, EffectState, effect_key
 from agent.core.change.verification import Verdict
-from agent.core.decision.decision import Choice, Decision, Vote
-from agent.core.incident.incident import Incident
-from agent.core.incident.phase import ENDS, Phase
+from agent.core.decision.decision import Channel, Choice, Decision, Vote
+from agent.core.decision.roll_back import claim_name
+from agent.core.incident.incident import TAKEN_BACK, Incident
+from agent.core.incident.phase import Phase
 from agent.core.plan.lifecycle import ends_service
 from agent.core.plan.plan import Plan
 from agent.core.plan.proof import OFFERED, Proof, affected_memory
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from tests.simulation.simulated.people import Pressed
     from tests.simulation.simulated.platform import Mutation
 
-FAILED = frozenset({Verdict.NOT_RECOVERED.value, Verdict.INCONCLUSIVE.value})
+UNKEPT = frozenset({Verdict.NOT_RECOVERED, Verdict.INCONCLUSIVE})
+FAILED = frozenset({*map(str, UNKEPT), TAKEN_BACK})
 
 
 def at_a_change(sim: Simulation, mutation: Mutation) -> None:
@@ -43,6 +45,8 @@ def at_a_change(sim: Simulation, mutation: Mutation) -> None:
         _first_enough(sim, incident)
     else:
         _nobodys_work_undone(sim, incident, mutation)
+    if mutation.kind == "restore":
+        _failed_or_decided(sim, incident)
     intent = sim.control.intent(mutation.key)
     assert intent is not None, f"{mutation.kind} without an intent"
     assert not intent.closed, f"{mutation.kind} was closed before: {intent.closed}"
@@ -81,11 +85,25 @@ def _nobodys_work_undone(sim: Simulation, incident: Incident, mutation: Mutation
     assert touched is None or touched <= ours, f"{mutation.kind} after somebody else changed {mutation.service}"
 
 
+def _failed_or_decided(sim: Simulation, incident: Incident) -> None:
+    """A roll-back follows a verification that failed, or the one decision of a person about this very change."""
+    if incident.roll_back is None:
+        assert incident.verification is not None
+        assert incident.verification.verdict in UNKEPT, "rolled back, and nothing had failed"
+        return
+    assert incident.plan is not None
+    applied = effect_key(incident.id, incident.plan.digest, EffectKind.APPLY)
+    held = sim.control._claims.get(claim_name(applied))
+    assert held == incident.roll_back.model_dump_json(), "rolled back by a decision that was not recorded"
+
+
 def _first_enough(sim: Simulation, incident: Incident) -> None:
     """At most two failed remedies of a fingerprint, and none that failed before."""
     assert incident.plan is not None
     own = [r for r in incident.remedies if r.cause == incident.cause and r.ended in FAILED]
-    assert len(own) < 2, f"a third remedy for {incident.cause}"
+    asked_again = incident.replanned is not None  # a person may; a machine may not
+    assert len(own) < 2 or asked_again, f"a third remedy for {incident.cause}"
+    assert not asked_again or incident.require_decision().channel is not Channel.POLICY, "policy went on by itself"
     assert incident.plan.proposal not in {r.proposal for r in own}, "a remedy that failed was tried again"
 
 
@@ -160,7 +178,7 @@ def _really_back(sim: Simulation, incident: Incident) -> None:
 def at_the_end(sim: Simulation) -> None:
     """Everything ended, everybody was told, nothing is left over, nothing was lost."""
     incidents = sim.store.incidents(Query(limit=1000))
-    left = [(i.id, i.phase) for i in incidents if i.phase not in ENDS]
+    left = [(i.id, i.phase) for i in incidents if not i.ended]
     assert not left, f"not at an end: {left}"
     assert sim.store.unsent() == (), f"unsent: {sim.store.unsent()}"
     lost = sim.people.requested - {i.id for i in incidents}

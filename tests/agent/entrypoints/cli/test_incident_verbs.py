@@ -49,7 +49,7 @@ def test_a_life_is_led_from_the_first_word_to_the_next_plan_and_to_its_end(asked
     assert out.startswith(f"incident {name} is closed. {stands} Acknowledged by ana (not verified) at ")
     assert out.endswith("; assigned to Ben.\n")
     timeline = said(capsys, "timeline", name)[1]
-    assert "commented: the quota is raised" in timeline
+    assert "Comment by ana (not verified): the quota is raised" in timeline
     kinds = [row.kind for row in service.app.control.audit() if row.kind.startswith("incident.")]
     assert kinds == [f"incident.{kind}" for kind in ("acknowledge", "assign", "comment", "replan", "close")]
 

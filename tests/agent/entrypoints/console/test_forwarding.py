@@ -11,13 +11,20 @@ from werkzeug.serving import make_server
 
 from agent.adapters.google.key_set import KeySet
 from agent.core.decision.decision import Channel
+from agent.core.incident.command import Command
 from agent.core.incident.phase import Phase
 from agent.entrypoints.console.app import make_app
-from agent.entrypoints.console.forwarding import forward_of, forward_request_of, forward_withdrawal_of
+from agent.entrypoints.console.forwarding import (
+    forward_command_of,
+    forward_of,
+    forward_request_of,
+    forward_withdrawal_of,
+)
 from agent.entrypoints.console.identity import ASSERTION, IapPerson
-from agent.errors import DependencyFailed, SettingsRejected
+from agent.errors import DependencyFailed, PolicyRefused, SettingsRejected
 from agent.ports.stage_context import Owner
 from agent.settings import Settings
+from agent.stages.incident_command import CommandRequest
 
 ORIGIN = "https://sre.example.com"
 
@@ -35,6 +42,7 @@ class Front:
         keys = KeySet(clock, url=f"{key_server.url}/iap", holder="Identity-Aware Proxy")
         identity = IapPerson(audience=desk.tokens.IAP, keys=keys, clock=clock)
         hands_on = {"ask": forward_request_of(settings), "withdraw": forward_withdrawal_of(settings)}
+        hands_on |= {"carry_out": forward_command_of(settings)}
         app = make_app(world, settings=settings, identity=identity, decide=forward_of(settings), **hands_on)
         self._server = make_server("127.0.0.1", 0, app, threaded=True)
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
@@ -64,10 +72,10 @@ class Front:
         place = f"{(to or self).url}/plans/{self.desk.plan.id}/decision"
         return self.session.post(place, data=data, headers=sent, allow_redirects=False)
 
-    def send(self, fields, *, person="ada@example.com"):
+    def send(self, fields, *, person="ada@example.com", to=""):
         """Fill in the first form of a page and send it; fields name the page, and what is typed."""
         page, typed = fields
-        form = re.search(r'<form method="post" action="([^"]+)".*?</form>', self.get(page).text, re.DOTALL)
+        form = re.search(rf'<form method="post" action="([^"]+{to})".*?</form>', self.get(page).text, re.DOTALL)
         given = self.desk.tokens.assertion(self.desk.now(), email=person)
         sent = {ASSERTION: given, "Origin": ORIGIN, "Cookie": f"sre-console={self.cookie}"}
         data = dict(re.findall(r'name="(\w+)" value="([^"]*)"', form[0])) | typed
@@ -237,3 +245,22 @@ def test_a_decide_that_does_not_answer_is_not_recorded_and_may_be_pressed_again(
         assert "a plan takes one answer only, however often it is pressed" in answered.text
     assert front.post(fields).status_code == 303
     assert desk.phase() is Phase.APPROVED
+
+
+def test_what_is_done_about_an_incident_is_done_by_decide(front, desk, served):
+    """By whom the assertion proves; where `decide` refuses, its words are on the page."""
+    page = f"/incidents/{desk.incident.id}"
+    assert front.send((page, {}), to="/commands").status_code == 303
+    act = desk.stage.world.store.load(desk.incident.id).acknowledged
+    assert (act.who, act.name, act.verified, act.channel) == ("ada@example.com", "Ada", True, Channel.CONSOLE)
+    assert served.asked == [("POST", "/commands")]
+    refused = front.send((page, {"command": "close", "text": "over"}), to="/commands")
+    assert (refused.status_code, "It is ASKED" in refused.text) == (403, True)
+
+
+def test_without_an_address_of_decide_nothing_is_done(desk):
+    asked = CommandRequest(
+        incident=desk.incident.id, command=Command.ACKNOWLEDGE, who="ada", channel=Channel.CONSOLE, verified=True
+    )
+    with pytest.raises(PolicyRefused, match="DECIDE_URL is unset"):
+        forward_command_of(Settings())(asked)

@@ -315,6 +315,4 @@ def test_what_is_done_about_an_incident_is_done_in_the_cloud(operator, desk):
     assert operator("incidents", "comment", desk.incident.id, "hello", "--by", "eve")[0] == 2
     code, _, err = operator("incidents", "close", desk.incident.id, "--why", "over")
     assert (code, "reject its plan: sre-agent reject" in err) == (2, True), err
-    assert [e.what for e in desk.stage.world.store.timeline(desk.incident.id) if e.kind] == [
-        "Ada acknowledged the incident"
-    ]
+    assert [e.what for e in desk.stage.world.store.timeline(desk.incident.id) if e.kind] == ["acknowledged by Ada"]

@@ -1,0 +1,112 @@
+"""The forms with which people act on an incident: acknowledge, assign, comment, close, done, plan again, roll back."""
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Final
+
+from flask import Flask, redirect, request
+from werkzeug.wrappers import Response as AnyResponse
+
+from agent.core.incident.command import TEXT_CHARS, Command, possible
+from agent.core.incident.incident import Incident
+from agent.core.value import Value
+from agent.entrypoints.console import answer_result, guard
+from agent.entrypoints.console.identity import Person
+from agent.entrypoints.console.page_context import PageContext, answer_page, load_or_none, viewer_of, who_asks
+from agent.entrypoints.console.permission import READ_ONLY
+from agent.entrypoints.console.posted_form import TOKEN_FIELD, failed, form_refusal, form_token, refused
+from agent.errors import SreError
+from agent.presentation.responders import responders_text
+from agent.stages.incident_command import CommandRequest
+from agent.stages.shared.approval import refusal_of_person
+
+FORM: Final = "command"  # what the token of these forms is for; no plan is called so
+NOT_DONE: Final = ("Not done", "Nothing was done")
+
+CarryOut = Callable[[CommandRequest], object]
+"""Carries a command out; what it returns is not looked at, the store is."""
+
+
+class CommandForms(Value):
+    """What somebody may do about an incident on its page.
+
+    Attributes:
+        possible: The commands that go with its phase, for this person.
+        objection: Why this person may do nothing; empty where they may.
+        by_token: Whether a token that is typed in says who they are.
+        people: Who acknowledged it and to whom it is assigned.
+    """
+
+    token: str
+    possible: tuple[Command, ...] = ()
+    objection: str = ""
+    by_token: bool = False
+    people: str = ""
+    plan_digest: str = ""
+
+
+def add_commands(app: Flask, console: PageContext, carry_out: CarryOut) -> None:
+    """Add the route."""
+
+    @app.post("/incidents/<incident_id>/commands")
+    def command(incident_id: str) -> AnyResponse:
+        person = who_asks(console)
+        found = load_or_none(console, incident_id)
+        if found is None:
+            return answer_page(console, person, answer_result.missing("incident"))
+        wrong = form_refusal(console, person, FORM, incident_id)
+        said = request.form.get("command", "")
+        if wrong or said not in set(Command):
+            hint = "Open the page of the incident again and say it there."
+            result = refused(wrong or "the form names nothing that can be done", hint, words=NOT_DONE)
+            return answer_page(console, person, result, plan=found.plan)
+        try:
+            carry_out(_asked(found, Command(said), _named(console, person)))
+        except SreError as error:
+            return answer_page(console, person, failed(error, words=NOT_DONE), plan=found.plan)
+        return redirect(f"{request.script_root}/incidents/{found.id}#people", HTTPStatus.SEE_OTHER)
+
+
+def command_forms(console: PageContext, person: Person, incident: Incident) -> CommandForms:
+    """Return the forms of an incident's page."""
+    viewer = viewer_of(console, person)
+    objection = ""
+    if not person.name:
+        objection = "" if viewer.by_token else READ_ONLY
+    elif barred := refusal_of_person(
+        console.world, incident.service, channel=person.channel, who=person.name, verified=person.verified
+    ):
+        objection = f"{barred[:1].upper()}{barred[1:]}."
+    return CommandForms(
+        token=form_token(console, viewer.cookie, FORM, incident.id, person),
+        possible=() if objection else possible(incident),
+        objection=objection,
+        by_token=viewer.by_token,
+        people=responders_text(incident),
+        plan_digest=incident.plan.digest if incident.plan is not None else "",
+    )
+
+
+def _named(console: PageContext, person: Person) -> Person:
+    """Return who acts: who asks, or whom the token in the form belongs to.
+
+    Raises:
+        InputRejected: The token proves nothing.
+        DependencyFailed: The cluster could not be asked.
+    """
+    if not person.name and console.name_of is not None and guard.is_private(console.origin):
+        return console.name_of(request.form.get(TOKEN_FIELD, "").strip())
+    return person
+
+
+def _asked(incident: Incident, command: Command, person: Person) -> CommandRequest:
+    digest = request.form.get("digest", "")
+    return CommandRequest(
+        incident=incident.id,
+        command=command,
+        who=person.name,
+        channel=person.channel,
+        verified=person.verified,
+        text=request.form.get("text", "").strip()[: TEXT_CHARS + 1],
+        plan_digest=digest or None if command is Command.ROLL_BACK else None,
+    )
