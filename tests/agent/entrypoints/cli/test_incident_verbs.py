@@ -1,16 +1,21 @@
 """What people do about an incident on the command line: done, said in a sentence or as JSON, refused with a way on."""
 
 import json
+import shlex
+from pathlib import Path
 
 import pytest
 
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
+from agent.entrypoints.cli.incident_verbs import VERBS
 from agent.entrypoints.cli.main import main
 from agent.ports.store import Change
 from tests.agent.entrypoints.waiting_plan import Service, asked
 
 __all__ = ["asked"]
+
+GUIDE = Path(__file__).resolve().parents[4] / "docs" / "operate.md"
 
 
 def said(capsys, *words):
@@ -90,3 +95,13 @@ def test_what_does_not_go_with_the_phase_says_what_does(asked, capsys, words, wh
     assert code != 0
     assert why in err
     assert Service().app.store.load(asked.id).phase is Phase.ASKED
+
+
+def test_the_commands_of_the_guide_are_those_of_the_command_line(asked, capsys):
+    """Each is understood: it does its work, or says of this phase why it cannot be done."""
+    section = GUIDE.read_text().partition("## What you can do about an incident")[2].partition("\n## ")[0]
+    shown = [shlex.split(line, comments=True) for line in section.splitlines() if line.startswith("sre-agent ")]
+    assert {words[2] for words in shown} == set(VERBS)
+    for words in shown:
+        code, out, err = said(capsys, *(asked.id if word == "ID" else word for word in words[2:]))
+        assert (code == 0 and out.startswith(f"incident {asked.id} ")) or f"incident {asked.id!r} " in err, words

@@ -120,9 +120,9 @@ def test_a_request_of_the_console_is_recorded_and_withdrawn_by_decide(desk, desk
     assert (
         "/withdrawal" not in front.get(page, assertion=desk.tokens.assertion(desk.now(), email="ben@example.com")).text
     )
-    assert front.send((page, {"why": ""}), person="ben@example.com").status_code == 403
+    assert front.send((page, {"why": ""}), person="ben@example.com", to="/withdrawal").status_code == 403
     assert desk.stage.world.store.load(request).phase is Phase.OPEN
-    assert front.send((page, {"why": ""})).status_code == 303
+    assert front.send((page, {"why": ""}), to="/withdrawal").status_code == 303
     life = desk.stage.world.store.load(request)
     assert (life.phase, life.ended_why) == (Phase.WITHDRAWN, "ada@example.com took it back: no reason given")
     assert served.asked == [("POST", "/requests"), ("POST", "/requests/withdraw")]
