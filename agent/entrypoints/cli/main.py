@@ -19,7 +19,7 @@ COMMANDS = {
     "cost": "Price a model per platform: USD per hour, per month, per million tokens.",
     "calibration": "List, add or remove what was measured here, and see which ranges rest on it.",
     "services": "List the watched services, show one, or show what differs from what was declared.",
-    "incidents": "List incidents, show one, or show its timeline.",
+    "incidents": "List, show and report incidents; acknowledge, assign, comment, close, roll back.",
     "change": "Ask for a change of a service; people approve it like any other plan.",
     "approve": "Approve a plan.",
     "reject": "Reject a plan and give the reason.",

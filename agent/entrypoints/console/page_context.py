@@ -84,7 +84,7 @@ def who_asks(console: PageContext) -> Person:
 
 def viewer_of(console: PageContext, person: Person) -> Viewer:
     """The browser's cookie, given one if it has none; a form is good only together with it."""
-    cookie = request.cookies.get(forms.COOKIE, "")
+    cookie = g.get("new_cookie") or request.cookies.get(forms.COOKIE, "")  # one for all forms of a page
     if not 16 <= len(cookie) <= 64:
         cookie = forms.new_cookie()
         g.new_cookie = cookie

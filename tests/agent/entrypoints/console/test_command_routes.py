@@ -74,6 +74,19 @@ def test_what_was_done_is_on_the_page_afterwards(stage, browser):
     assert set(forms(browser, incident)) == {"comment"}
 
 
+def test_every_form_of_a_first_visit_is_good_with_the_one_cookie_that_it_got(stage, browser):
+    """The plan's form and those of the phase stand on one page; a browser that comes for the first time may send any."""
+    incident = stage.waiting("first-visit")
+    page = browser.get(f"/incidents/{incident.id}").get_data(as_text=True)
+    sent = {}
+    for form in re.findall(r'<form method="post".*?</form>', page, re.DOTALL):
+        fields = dict(re.findall(r'name="(\w+)" value="([^"]*)"', form))
+        sent[fields.get("answer") or fields["command"]] = (re.search(r'action="([^"]+)"', form)[1], fields)
+    for name in ("acknowledge", "approve"):
+        path, fields = sent[name]
+        assert browser.post(path, fields).status_code == 303, name
+
+
 def test_another_sites_form_another_incident_or_no_command_does_nothing(stage, browser, browser_of):
     incident, other = escalated(stage), escalated(stage, "other")
     good = forms(browser, incident)["close"] | {"text": "over"}
