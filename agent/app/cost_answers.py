@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.app.fit_answers import FitAnswers
-from agent.catalogue.load_platforms import PlatformCatalogue, load_platform_catalogue
+from agent.catalogue.load_platforms import PlatformCatalogue, bundled_start, load_platform_catalogue
 from agent.core.sweep.measured_speeds import measured_speeds
 from agent.errors import InputRejected
+from agent.fit.bounds import Bounds
 from agent.fit.cost.answer import CostAnswer
 from agent.fit.cost.bill import own_hardware_usd_per_h
 from agent.fit.cost.load import Load
@@ -156,6 +157,7 @@ class CostAnswers:
             start_s=self._start_s(model, flags),
             shares=self._shares(model, rules, shapes),
             starts=self._starts(model, flags, rules, shapes),
+            start_range=self._start_range(model, flags),
         )
         return CostAnswer(
             model=question.model,
@@ -191,6 +193,7 @@ class CostAnswers:
             start_s=self._start_s(setting.model, flags),
             shares=self._shares(setting.model, setting.rules, every),
             starts=self._starts(setting.model, flags, setting.rules, every),
+            start_range=self._start_range(setting.model, flags),
         )
         now = self._offers(wanted, (shape,))[0] if shape is not None else None
         return CostAnswer(
@@ -220,6 +223,7 @@ class CostAnswers:
             self.fit.catalogue.accelerators,
             measured=self.measured,
             idle_s=self.platforms.idle_s,
+            starts=self.platforms.starts,
         )
 
     def _shares(
@@ -242,10 +246,11 @@ class CostAnswers:
         return found
 
     def _start_s(self, model: ModelFacts, flags: Flags) -> float | None:
-        warm_up, eager = self.platforms.warm_up, bool(flags.enforce_eager)
-        rate = self.platforms.load_rates.get(START_STORAGE)
-        start = startup_time(model.checkpoint_bytes, rate.bytes_per_s if rate else None, warm_up, eager=eager)
+        start = self._start_range(model, flags)
         return float(start.best) if start is not None else None
+
+    def _start_range(self, model: ModelFacts, flags: Flags) -> Bounds | None:
+        return bundled_start(self.platforms, model, flags)
 
     def _notes(self, wanted: Wanted) -> tuple[str, ...]:
         notes = [f"on-demand prices in USD, {_NOT_IN}; a month has 730 hours"]

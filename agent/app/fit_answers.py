@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from agent.catalogue.load_fit import FitCatalogue, load_fit_catalogue
@@ -108,9 +109,11 @@ class FitAnswers:
         Raises:
             InputRejected: If a name or flag is not known, or the setup is impossible.
         """
+        from agent.catalogue.load_platforms import bundled_start, load_platform_catalogue
         from agent.fit.advice.advise import advise
         from agent.fit.advice.alternatives import Market
         from agent.fit.assessment import Setup
+        from agent.fit.cost.moves import with_moves
 
         self.catalogue.refuse_typing_errors(question.flags)
         speculative = question.flags.speculative_config
@@ -128,7 +131,22 @@ class FitAnswers:
             accelerators=self.catalogue.accelerators,
             shapes=tuple(self.shapes),
         )
-        return advise(setup, demand, market)
+        platforms = load_platform_catalogue()
+        return with_moves(
+            advise(setup, demand, market),
+            setup,
+            demand,
+            models=self._model_by_name(setup.model),
+            accelerators=self.catalogue.accelerators,
+            shapes=market.shapes,
+            starts=platforms.starts,
+            start_of=partial(bundled_start, platforms),
+        )
+
+    def _model_by_name(self, asked: ModelFacts) -> Callable[[str], ModelFacts]:
+        """Options name bundled checkpoints, or the one that was asked about."""
+        bundled = {model.name: model for model in self.catalogue.models.entries}
+        return lambda name: asked if name == asked.name else bundled[name]
 
 
 def _measured_here(share: tuple[float, float]) -> str:

@@ -6,14 +6,19 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import resources
 from math import isfinite
 from typing import Any, Final, TypeVar
 
 from agent.errors import InputRejected
 from agent.fit.bounds import GIB, Bounds
+from agent.fit.flags.flags import Flags
+from agent.fit.model_and_hardware import ModelFacts
+from agent.fit.speed.calibration import START_STORAGE
+from agent.fit.speed.platform_start import PlatformStart
 from agent.fit.speed.price import Rates, Shape
-from agent.fit.speed.startup import LoadRate, ProbeLimits, WarmUp
+from agent.fit.speed.startup import LoadRate, ProbeLimits, WarmUp, startup_time
 
 _DATE: Final = re.compile(r"20\d\d-[01]\d-[0-3]\d")
 _SHAPE_KEYS: Final = frozenset({
@@ -34,6 +39,7 @@ class PlatformCatalogue:
         warm_up: What a start takes beyond loading.
         probe_limits: By platform.
         idle_s: How long an instance without requests is kept and billed, by platform; only those that scale to zero.
+        starts: How servers start, by platform of the price table.
     """
 
     shapes: tuple[Shape, ...]
@@ -41,6 +47,7 @@ class PlatformCatalogue:
     warm_up: WarmUp
     probe_limits: Mapping[str, ProbeLimits]
     idle_s: Mapping[str, int] = field(default_factory=dict)
+    starts: Mapping[str, PlatformStart] = field(default_factory=dict)
 
 
 def load_platform_catalogue(folder: Any = None) -> PlatformCatalogue:
@@ -64,9 +71,24 @@ def load_platform_catalogue(folder: Any = None) -> PlatformCatalogue:
         {"warm_up": [{"name": "warm_up", **starts.get("warm_up", {})}]}, "startup.toml", "warm_up", "name", _warm
     )
     idle = _entries(prices, "prices.toml", "idle", "platform", _idle) if "idle" in prices else {}
-    return PlatformCatalogue(
-        shapes=tuple(shapes.values()), load_rates=rates, warm_up=warm["warm_up"], probe_limits=limits, idle_s=idle
+    begun = (
+        _entries(starts, "startup.toml", "starts", "platform", partial(_start, limits)) if "starts" in starts else {}
     )
+    return PlatformCatalogue(
+        shapes=tuple(shapes.values()),
+        load_rates=rates,
+        warm_up=warm["warm_up"],
+        probe_limits=limits,
+        idle_s=idle,
+        starts=begun,
+    )
+
+
+def bundled_start(platforms: PlatformCatalogue, model: ModelFacts, flags: Flags) -> Bounds | None:
+    """Return a fast, usual and slow start, seconds, by the bundled load rate; None if the size is unknown."""
+    rate = platforms.load_rates.get(START_STORAGE)
+    ends = rate.bytes_per_s if rate is not None else None
+    return startup_time(model.checkpoint_bytes, ends, platforms.warm_up, eager=bool(flags.enforce_eager))
 
 
 def _document(root: Any, name: str) -> dict[str, Any]:
@@ -175,6 +197,20 @@ def _limits(entry: Mapping[str, Any]) -> ProbeLimits:
         max_period_s=period,
         max_failures=failures,
         max_product_s=product,
+        source=_told(entry["source"]),
+        date=_date(entry["date"]),
+    )
+
+
+def _start(limits: Mapping[str, ProbeLimits], entry: Mapping[str, Any]) -> PlatformStart:
+    if entry.get("probe") not in {None, *limits}:
+        msg = f"probe {entry['probe']!r} is none of {', '.join(sorted(limits))}"
+        raise ValueError(msg)
+    return PlatformStart(
+        platform=entry["platform"],
+        probe=limits[entry["probe"]] if "probe" in entry else None,
+        image_gb=_number(entry, "image_gb") if "image_gb" in entry else None,
+        image_note=entry.get("image_note", ""),
         source=_told(entry["source"]),
         date=_date(entry["date"]),
     )

@@ -9,6 +9,7 @@ from agent.fit.advice.advise import SLOWEST_TOKENS_PER_S
 from agent.fit.bounds import GIB, Bounds
 from agent.fit.flags.flag_text import flag_line
 from agent.fit.report import FitReport
+from agent.presentation.start_text import source_text, start_text
 
 _GROUPS = {
     Reach.FLAGS: "Same model",
@@ -39,7 +40,22 @@ def _lines(advice: Advice) -> Iterator[str]:
     for option in advice.marginal:
         yield f"\n?  {_changes(option.changes)}"
         yield from _body(option)
+    yield from _moves(advice)
     yield f"\n{advice.searched} configurations were computed."
+
+
+def _moves(advice: Advice) -> Iterator[str]:
+    if not advice.moves:
+        return
+    yield "\nthe same on another platform:" if advice.demand.platform else "\nthe same can be rented on:"
+    for move in advice.moves:
+        price = "price unknown" if move.shape.usd_per_h is None else f"{move.shape.usd_per_h:.2f} USD/h"
+        before = "" if move.usd_per_h_before is None else f" (now {move.usd_per_h_before:.2f})"
+        yield f"   {move.shape.name} ({move.shape.platform}, {move.shape.region}): {price}{before}"
+        yield from (f"      speaks against it: {why}" for why in move.misses)
+        if move.start is not None:
+            yield f"      start on {start_text(move.start)}"
+            yield f"      limits by: {source_text(move.start)}"
 
 
 def _table(advice: Advice) -> Iterator[str]:
@@ -59,6 +75,9 @@ def _table(advice: Advice) -> Iterator[str]:
     slow = [str(rank) for rank, option in ranked if option.misses_needs]
     if slow:
         yield f"ranked last because one request gets less than {SLOWEST_TOKENS_PER_S:g} tokens/s: {', '.join(slow)}"
+    late = [str(rank) for rank, option in ranked if option.start is not None and option.start.misses]
+    if late:
+        yield f"ranked last because their platform does not wait for a slow start: {', '.join(late)}"
 
 
 def _joined(cells: Iterable[str], widths: list[int]) -> str:
@@ -122,6 +141,8 @@ def _body(option: Option) -> Iterator[str]:
         f"   requests: at most {option.concurrency.container} per instance; "
         f"from {option.concurrency.queues_from + 1} of full length on they queue"
     )
+    if option.start is not None:
+        yield f"   start on {start_text(option.start)}"
     yield f"   sure: {option.note}"
 
 

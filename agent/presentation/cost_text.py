@@ -7,6 +7,7 @@ from typing import Any
 
 from agent.fit.cost.answer import OLD_DAYS, CostAnswer, age_days, why_no_input_price
 from agent.fit.cost.offers import Offer
+from agent.presentation.start_text import start_text
 
 _COLUMNS = ("platform", "shape", "USD/h", "USD/month", "tokens/s", "USD/M output", "USD/M input", "needs")
 
@@ -28,6 +29,7 @@ def _lines(answer: CostAnswer) -> Iterator[str]:
     yield ""
     yield _where(answer)
     yield from _why(answer)
+    yield from _starts(answer)
     yield from _ages(answer)
     if any(why_no_input_price(row) for row in answer.rows):
         yield (
@@ -113,6 +115,13 @@ def _why(answer: CostAnswer) -> Iterator[str]:
     for row in answer.rows:
         if row.misses:
             yield f"  {row.shape.name}: {'; '.join(row.misses)}"
+
+
+def _starts(answer: CostAnswer) -> Iterator[str]:
+    """Once for each platform on which something fits."""
+    found = {row.start.limits.platform: row.start for row in answer.rows if row.start is not None}
+    for there in found.values():
+        yield f"  start on {start_text(there)}"
 
 
 def _ages(answer: CostAnswer) -> Iterator[str]:

@@ -11,6 +11,8 @@ from agent.fit.flags.flag_text import flag_line
 from agent.fit.flags.flags import Flags
 from agent.fit.needs import Needs
 from agent.fit.report import FitReport
+from agent.fit.speed.platform_start import StartThere
+from agent.fit.speed.price import Shape
 
 Setting = str | int | float | bool | None
 """A flag's value before or after; None means "not given"."""
@@ -145,6 +147,7 @@ class Option:
         note: How sure it is, in one or two sentences.
         tradeoff: What it takes away from what runs now.
         misses_needs: Whether it is slower than anybody wants to wait for; such options come last.
+        start: What its start meets on the platform of other hardware; None elsewhere, or where nothing is known.
     """
 
     reach: Reach
@@ -159,6 +162,7 @@ class Option:
     note: str
     tradeoff: Tradeoff = field(default_factory=Tradeoff)
     misses_needs: bool = False
+    start: StartThere | None = None
 
     @property
     def proof(self) -> str:
@@ -182,6 +186,42 @@ class Option:
             "largest_loss": self.tradeoff.losses[0],
             "misses_needs": self.misses_needs,
             "proof": self.proof,
+            "start": None if self.start is None else self.start.to_json(),
+        }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Move:
+    """The same server on the same devices of another platform.
+
+    Attributes:
+        before: Where it runs now; None where that was not said.
+        shape: What would be rented.
+        usd_per_h_before: What the same devices cost where it runs; None if unknown.
+        misses: Why it would not do there; () where nothing speaks against it.
+        start: What its start meets there; None where nothing is known of the platform.
+    """
+
+    before: str | None
+    shape: Shape
+    usd_per_h_before: float | None
+    misses: tuple[str, ...]
+    start: StartThere | None
+
+    def to_json(self) -> dict[str, Any]:
+        """As the command line prints it."""
+        return {
+            "from": self.before,
+            "platform": self.shape.platform,
+            "shape": self.shape.name,
+            "region": self.shape.region,
+            "usd_per_h_before": self.usd_per_h_before,
+            "usd_per_h": self.shape.usd_per_h,
+            "scales_to_zero": self.shape.sleeps,
+            "misses": list(self.misses),
+            "start": None if self.start is None else self.start.to_json(),
+            "price_as_of": self.shape.as_of,
+            "price_source": self.shape.source,
         }
 
 
@@ -204,6 +244,7 @@ class Advice:
         ruled_out: Why flags alone do not do; None where they do, or where nothing has to change.
         searched: Predictions made.
         demand: What was kept.
+        moves: Where else what runs, or the best proposal on the same devices, can be rented.
     """
 
     current: FitReport
@@ -212,6 +253,7 @@ class Advice:
     ruled_out: RuledOut | None
     searched: int
     demand: Demand
+    moves: tuple[Move, ...] = ()
 
     def top(self, most: int | None) -> Advice:
         """The same answer with the best ``most`` proposals alone; None leaves all."""
@@ -226,4 +268,5 @@ class Advice:
             "marginal": [option.to_json() for option in self.marginal],
             "ruled_out": None if ruled_out is None else {"constraint": ruled_out.obstacle.value, "why": ruled_out.why},
             "searched": self.searched,
+            "moves": [move.to_json() for move in self.moves],
         }

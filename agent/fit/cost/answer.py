@@ -120,6 +120,7 @@ def row_json(row: Offer, today: date) -> dict[str, Any]:
         "usd_per_million_input_tokens_busy": _rounded(bill.busy_input),
         "input_price_unknown_because": why_no_input_price(row),
         "scales_to_zero": shape.sleeps,
+        "start": None if row.start is None else row.start.to_json(),
         "region": shape.region,
         "as_of": shape.as_of,
         "price_age_days": age,

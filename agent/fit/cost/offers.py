@@ -17,6 +17,7 @@ from agent.fit.host_memory import host_need
 from agent.fit.model_and_hardware import AcceleratorFacts, ModelFacts, VersionRules
 from agent.fit.needs import Needs
 from agent.fit.report import FitReport
+from agent.fit.speed.platform_start import PlatformStart, StartThere, start_on
 from agent.fit.speed.price import Shape
 from agent.fit.speed.speed import decode_speed
 
@@ -57,6 +58,7 @@ class Wanted:
         start_s: One start by the bundled load rate; None if unknown.
         starts: By accelerator, one start by the load rate that measurements here agree on.
         shares: By accelerator, the share of its bandwidth that measurements here agree on.
+        start_range: Fast, usual and slow start by the bundled load rate; None if unknown.
     """
 
     model: ModelFacts
@@ -68,6 +70,7 @@ class Wanted:
     start_s: float | None = None
     starts: Mapping[str, float] = field(default_factory=dict)
     shares: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    start_range: Bounds | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,6 +85,7 @@ class Offer:
         throughput: Of all requests of the load together.
         requests: How many of the load's requests run at once there; the rest wait.
         bill: What it costs.
+        start: What its start meets there; None where nothing is known of the platform, as of one's own machine.
     """
 
     shape: Shape
@@ -91,6 +95,7 @@ class Offer:
     throughput: Throughput
     requests: int
     bill: Bill
+    start: StartThere | None = None
 
     @property
     def meets(self) -> bool:
@@ -105,6 +110,7 @@ def offers(
     *,
     measured: Sequence[MeasuredSpeed] = (),
     idle_s: Mapping[str, int] | None = None,
+    starts: Mapping[str, PlatformStart] | None = None,
 ) -> tuple[Offer, ...]:
     """Return a row for each shape: what meets the needs first, then by the price of a month; unknown prices last.
 
@@ -114,12 +120,25 @@ def offers(
         accelerators: By contract name.
         measured: Speeds that were measured; they replace the computed ones of the same model and devices.
         idle_s: How long an idle instance is kept and billed, by platform.
+        starts: How servers start, by platform; a shape whose platform does not wait for a slow start misses the needs.
     """
     found = [
-        _offer(wanted, shape, accelerators[shape.accelerator], measured, (idle_s or {}).get(shape.platform, 0))
+        _starting(
+            _offer(wanted, shape, accelerators[shape.accelerator], measured, (idle_s or {}).get(shape.platform, 0)),
+            wanted,
+            (starts or {}).get(shape.platform),
+        )
         for shape in shapes
     ]
     return tuple(sorted(found, key=_rank))
+
+
+def _starting(offer: Offer, wanted: Wanted, limits: PlatformStart | None) -> Offer:
+    """The offer with what a start meets there; of a shape on which it does not fit no start is looked at."""
+    if limits is None or offer.fits is False:
+        return offer
+    there = start_on(limits, wanted.start_range)
+    return replace(offer, start=there, misses=(*offer.misses, *filter(None, (there.misses,))))
 
 
 def where_to_run(rows: Sequence[Offer]) -> Offer | None:

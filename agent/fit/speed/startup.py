@@ -11,7 +11,7 @@ from agent.fit.bounds import Bounds
 ENGINE_READY_DEFAULT_S: Final = 600
 """vLLM's own patience for its engine, ``VLLM_ENGINE_READY_TIMEOUT_S`` (envs.py, 0.32.0)."""
 
-_MARGIN: Final = 1.25
+START_MARGIN: Final = 1.25
 """On the slow end of the estimate: two cold starts of one service differ by a fifth and more."""
 
 _USUAL_PERIOD_S: Final = 10
@@ -149,7 +149,7 @@ def probe_budget(startup_s: Bounds, limits: ProbeLimits) -> ProbePlan:
     Returns:
         The probe; ``enough`` is False where the platform's longest probe is shorter than the slow start.
     """
-    wanted = ceil(startup_s.high * _MARGIN)
+    wanted = ceil(startup_s.high * START_MARGIN)
     most = limits.max_total_s
     budget = wanted if most is None else min(wanted, most)
     product = budget if limits.max_product_s is None else min(budget, limits.max_product_s)

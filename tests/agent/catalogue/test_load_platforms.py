@@ -94,3 +94,8 @@ def test_all_mistakes_are_told_at_once(tmp_path):
 def test_an_empty_or_broken_file_is_refused(tmp_path, prices):
     with pytest.raises(InputRejected):
         load(tmp_path, prices)
+
+
+def test_a_start_by_a_probe_that_nobody_knows_is_refused(tmp_path):
+    with pytest.raises(InputRejected, match="ec2: probe 'systemd' is none of"):
+        load(tmp_path, GOOD, STARTUP.replace('platform = "ec2"', 'platform = "ec2"\nprobe = "systemd"'))

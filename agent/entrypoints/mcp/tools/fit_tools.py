@@ -76,11 +76,12 @@ class FitResult(Result):
 
 
 class AdviceResult(Result):
-    """Ranked changes that fit, best first; ``ruled_out`` says why flags alone do not do."""
+    """Ranked changes that fit, best first; ``ruled_out`` says why flags do not do, ``moves`` where else to rent."""
 
     fits_now: bool | None
     options: list[dict[str, Any]]
     ruled_out: dict[str, str] | None
+    moves: list[dict[str, Any]]
 
 
 class ProbeResult(Result):
@@ -148,10 +149,27 @@ class FitTools:
         from agent.fit.advice.advice import Demand
 
         advice = self._open().advise(question, Demand(needs=question.needs)).top(top).to_json()
-        kept = ("rank", "reach", "changes", "model", "accelerator", "count", "flags", "cost", "note", "loses", "proof")
+        kept = (
+            "rank",
+            "reach",
+            "changes",
+            "model",
+            "accelerator",
+            "count",
+            "flags",
+            "cost",
+            "note",
+            "loses",
+            "proof",
+            "start",
+        )
         options = [{key: option[key] for key in kept} for option in advice["options"]]
-        ruled_out = advice["ruled_out"]
-        return AdviceResult(fits_now=advice["current"]["fits"], options=options, ruled_out=ruled_out)
+        return AdviceResult(
+            fits_now=advice["current"]["fits"],
+            options=options,
+            ruled_out=advice["ruled_out"],
+            moves=advice["moves"],
+        )
 
     def probe_budget(
         self,

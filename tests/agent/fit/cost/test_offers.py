@@ -4,6 +4,7 @@ import pytest
 
 from agent.catalogue.load_fit import load_fit_catalogue
 from agent.catalogue.load_platforms import load_platform_catalogue
+from agent.fit.bounds import Bounds
 from agent.fit.cost.load import Load
 from agent.fit.cost.offers import MeasuredSpeed, Wanted, flags_on, offers, where_to_run
 from agent.fit.flags.flags import Flags, parse_flags
@@ -130,3 +131,13 @@ def test_tensors_are_split_over_the_devices_of_the_shape_unless_the_flags_say_ho
     assert flags_on(Flags(), 1).tensor_parallel_size is None
     assert flags_on(parse_flags("--tensor-parallel-size 2"), 4).tp == 2
     assert flags_on(parse_flags("--pipeline-parallel-size 4"), 4).tp == 1
+
+
+def test_a_shape_whose_platform_does_not_wait_for_a_slow_start_misses_the_needs():
+    """2,041 s at the slow end: Cloud Run waits 2,040 s at most, a virtual machine as long as it takes."""
+    want = wanted(start_range=Bounds(low=900, best=1200, high=2041))
+    found = rows(want, "cloud-run-l4", "ec2-g6.xlarge", starts=PLATFORMS.starts)
+    assert found["cloud-run-l4"].misses == ("a slow start takes 2,041 s, and cloud_run waits 2,040 s at most",)
+    assert (found["cloud-run-l4"].meets, found["ec2-g6.xlarge"].meets) == (False, True)
+    shorter = rows(wanted(start_range=Bounds(low=900, best=1200, high=2040)), "cloud-run-l4", starts=PLATFORMS.starts)
+    assert shorter["cloud-run-l4"].meets
