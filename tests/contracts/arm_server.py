@@ -134,6 +134,10 @@ class ArmServer:
             self._settle(self._id(name))
             self._switch(self._id(name), self.now(), stopped=stopped)
 
+    def deactivate_newest(self, name: str) -> None:
+        """Do what somebody else does about a revision that gets no replica: its operation ends as failed."""
+        self._revisions[self._id(name)][-1]["fate"] = Fate(up=False, after_s=0, error="Deactivated")
+
     def revisions(self, name: str) -> list[str]:
         """Return the names of an app's revisions, oldest first."""
         return [r["name"] for r in self._revisions.get(self._id(name), [])]

@@ -86,6 +86,23 @@ def test_what_azure_says_of_a_revision_stands_in_the_verification(begun, fate, s
     assert any(says in text for text in said), said
 
 
+def test_a_replica_that_gets_no_room_is_undone_when_azure_lets_go_of_it(begun):
+    """Stuck in AssigningReplica: no failure and no success; Azure refuses the undo until the operation has ended."""
+    told, world, before = approved(begun, before_apply=lambda w: setattr(w, "fate", arm.Fate(assigns=False)))
+    waits = go_on(told, lambda i: i.phase is Phase.ROLLING_BACK)
+    assert "AssigningReplica" in waits.execution.effect(EffectKind.APPLY).message
+    assert waits.verification.verdict is Verdict.INCONCLUSIVE
+    told.go(600, step=60)
+    assert [method for method, _, _ in world.arm.writes] == ["PATCH"]
+    assert told.incidents()[0].phase is Phase.ROLLING_BACK
+    world.arm.deactivate_newest(world.service)
+    world.fate = None
+    go_on(told, lambda i: i.phase is not Phase.ROLLING_BACK)
+    traffic = canonical([t.model_dump(mode="json") for t in before.traffic]).decode()
+    assert world.open().restored(world.service, template=before.template, traffic=traffic)
+    assert [method for method, _, _ in world.arm.writes] == ["PATCH", "PATCH"]
+
+
 def test_somebody_elses_change_before_ours_refuses_it(begun):
     """The approval covers the state that was shown."""
     told, world, _ = approved(

@@ -9,6 +9,7 @@ from agent.ports.platform import NotDeployed
 RIGHTS: Final = (
     "give this identity the role of deploy/azure/role.json on the resource group, see docs/container-apps.md"
 )
+SIGN_IN: Final = "sign in again (az login), or see who the agent is on Azure: docs/container-apps.md"
 
 _TAKEN = re.compile(r"revision with suffix .{0,80}already exists", re.IGNORECASE)
 _BUSY = re.compile(r"OperationInProgress|active provisioning op|operation (?:is )?in progress", re.IGNORECASE)
@@ -65,6 +66,8 @@ def _hint(kind: type[SreError], error: Exception, why: str) -> str:
         response = getattr(error, "response", None)
         wait = response.headers.get("Retry-After") if response is not None else None
         return "no action needed: it is tried again" + (f" (Azure asks for {wait} s)" if wait else "")
+    if kind is PolicyRefused and getattr(error, "status_code", None) != 403:
+        return SIGN_IN
     mends: dict[type[SreError], str] = {
         InputRejected: "make another plan; nothing was changed",
         StateConflict: "look at the app and plan again",

@@ -338,7 +338,7 @@ def test_a_restore_puts_another_workload_profile_back(make):
 
 BAD = {
     "throttled": (arm.Fault("GET", "containerApps", status=429, code="TooManyRequests", message="slow", headers=(("Retry-After", "17"),)), DependencyFailed, "17 s"),
-    "an expired sign-in": (arm.Fault("GET", "containerApps", status=401, code="ExpiredAuthenticationToken"), PolicyRefused, "role"),
+    "an expired sign-in": (arm.Fault("GET", "containerApps", status=401, code="ExpiredAuthenticationToken"), PolicyRefused, "az login"),
     "no such app": (arm.Fault("GET", "containerApps", status=404, code="ResourceNotFound"), NotDeployed, "services.toml"),
     "a broken answer": (arm.Fault("GET", "containerApps"), DependencyFailed, "tried again"),
 }  # fmt: skip
