@@ -8,19 +8,21 @@ from typing import Any, NamedTuple
 from agent.adapters.aws.client import CALLS, READ_S, Aws, Call, open_session
 from agent.adapters.aws.errors import code_of
 from agent.adapters.clock import SystemClock
+from agent.adapters.logs.cloudwatch import stream_entries, stream_of, system_log
 from agent.adapters.logs.journal import Entry, Journal, JournalLogs
 from agent.adapters.platform.ec2.command import InstanceCommands
 from agent.adapters.platform.ec2.describe import Seen, message_of
 from agent.adapters.platform.ec2.measure import Meter
 from agent.adapters.platform.ec2.platform import Ec2Platform
 from agent.adapters.platform.ec2.power import check_stop
-from agent.adapters.platform.ec2.target import EFFECT_TAG, UnitTarget
+from agent.adapters.platform.ec2.target import EFFECT_TAG, Instance, UnitTarget
 from agent.core.service.services import Services
-from agent.errors import PolicyRefused, SettingsRejected, SreError
+from agent.errors import DependencyFailed, PolicyRefused, SettingsRejected, SreError
 from agent.ports.clock import Clock
 from agent.settings import Settings
 
 MOST_PAGES = 40
+CHECKS_GOOD = frozenset({"ok", "not-applicable", "initializing"})
 
 
 class Ec2(NamedTuple):
@@ -43,7 +45,8 @@ def unit_targets(settings: Settings, services: Services) -> dict[str, UnitTarget
         raise SettingsRejected(
             f"PLATFORM {settings.platform!r} has nothing to work on",
             why="services.toml watches no ec2 service with an instance",
-            hint="add to the service: platform = 'ec2', location = 'REGION', instance = 'i-...', unit = 'vllm.service'",
+            hint="add to the service: platform = 'ec2', location = 'REGION', instance = 'i-...', unit = 'vllm.service' "
+            "(or container = 'NAME')",
         )
     return found
 
@@ -76,7 +79,7 @@ def open_ec2(
         return Meter(run, seen, clock)
 
     platform = Ec2Platform(targets, aws, run, meter)
-    logs = JournalLogs(partial(_journal, platform, run))
+    logs = JournalLogs(lambda service, until, lines: _log(platform, run, aws, service, until=until, lines=lines))
     return Ec2(platform=platform, logs=logs, names=frozenset(targets), aws=aws)
 
 
@@ -84,7 +87,28 @@ def unit_says(opened: Ec2, service: str) -> str:
     """Return how a unit stands, read from its instance just now; errors as ``describe``."""
     seen = opened.platform.look(service)
     ready = {True: "it serves", False: f"it does not serve: {message_of(seen)}", None: "it is starting"}[seen.ready]
-    return f"instance {seen.instance.id} is {seen.instance.state}, {seen.target.unit}: {ready}"
+    return f"instance {seen.instance.id} is {seen.instance.state}, {seen.target.name}: {ready}"
+
+
+def failed_checks(opened: Ec2, service: str) -> str:
+    """Return which of EC2's status checks the instance fails, and what EC2 plans for it; empty where all is well."""
+    target, instance = opened.platform.target_of(service)
+    rows = opened.aws.call(target.region, "describe_instance_status", InstanceIds=[instance.id])["InstanceStatuses"]
+    found = []
+    for row in rows:
+        states = {"instance": row["InstanceStatus"]["Status"], "system": row["SystemStatus"]["Status"]}
+        found += [f"{name} status check: {state}" for name, state in states.items() if state not in CHECKS_GOOD]
+        found += [f"EC2 plans {event['Code']}: {event.get('Description', '')}" for event in row.get("Events", ())]
+    return "; ".join(found)
+
+
+def log_says(opened: Ec2, service: str) -> str:
+    """Return where the log of a service is read; errors as those of CloudWatch."""
+    target, instance = opened.platform.target_of(service)
+    if not target.log_group:
+        return "read on the instance, page by page"
+    prefix = instance.id if target.log_stream is None else target.log_stream
+    return f"CloudWatch Logs {target.log_group}, {stream_of(opened.aws, target.region, target.log_group, prefix)}"
 
 
 def why_not_stopped(opened: Ec2, service: str) -> str:
@@ -118,9 +142,44 @@ def missing_rights(opened: Ec2, service: str) -> tuple[Call, ...]:
     return tuple(found)
 
 
-def _journal(platform: Ec2Platform, run: InstanceCommands, service: str, until: datetime, lines: int) -> Journal | None:
+def _log(
+    platform: Ec2Platform, run: InstanceCommands, aws: Aws, service: str, *, until: datetime, lines: int
+) -> Journal | None:
+    """Read where services.toml says: CloudWatch, or the instance; of one that does not answer, EC2's system log.
+
+    Raises:
+        DependencyFailed: It was not read.
+    """
+    try:
+        target, instance = platform.target_of(service)
+        if target.log_group:
+            return _cloudwatch(aws, target, instance, until, lines)
+        try:
+            return _journal(run, target, instance, until, lines)
+        except DependencyFailed:
+            kernel = system_log(aws, target.region, instance.id)
+            if not kernel:
+                raise
+            return Journal(instance=instance.id, entries=kernel, reached=False, ended=True)
+    except DependencyFailed:
+        raise
+    except SreError as error:
+        raise DependencyFailed(f"the log of {service!r} was not read", why=error.why, hint=error.hint) from error
+
+
+def _cloudwatch(aws: Aws, target: UnitTarget, instance: Instance, until: datetime, lines: int) -> Journal:
+    prefix = instance.id if target.log_stream is None else target.log_stream
+    stream = stream_of(aws, target.region, target.log_group, prefix)
+    entries, reached = stream_entries(aws, target.region, target.log_group, stream, until=until, lines=lines)
+    kernel = system_log(aws, target.region, instance.id) if instance.state != "running" else ()
+    ended = instance.state != "running"
+    return Journal(instance=instance.id, entries=(*entries, *kernel), reached=reached, ended=ended)
+
+
+def _journal(
+    run: InstanceCommands, target: UnitTarget, instance: Instance, until: datetime, lines: int
+) -> Journal | None:
     """Read a unit's journal page by page: an output of Systems Manager holds 24,000 characters."""
-    target, instance = platform.target_of(service)
     if instance.state != "running":
         return None
     entries: list[Entry] = []

@@ -18,10 +18,11 @@ from agent.adapters.platform.ec2.measure import Meter
 from agent.adapters.platform.ec2.platform import Ec2Platform
 from agent.adapters.platform.ec2.target import UnitTarget
 from agent.core.service.serving import ServingConfig
+from tests.contracts.docker_engine import IMAGE_ENV, DockerEngine
 from tests.contracts.host_world import FAKE, free_port
 from tests.contracts.ssm_server import SsmServer
 
-REGION, TYPE, UNIT = "us-east-1", "g6.xlarge", "vllm.service"
+REGION, TYPE, UNIT, CONTAINER = "us-east-1", "g6.xlarge", "vllm.service", "vllm"
 LIMIT_S = 20.0
 SYSTEMD = FAKE.with_name("fake_systemd.py")
 KEYS = {"aws_access_key_id": "t", "aws_secret_access_key": "t"}
@@ -83,7 +84,10 @@ class Ec2World:
         unit: The unit's text, with ``{exec}`` for its words; a plain one when None.
         env: More of the environment of what the instance runs.
         gpu: What nvidia-smi prints there; empty where it is missing.
+        bare: Whether a Docker container that no unit starts runs it.
     """
+
+    went_down = False  # with its container
 
     def __init__(
         self,
@@ -94,6 +98,7 @@ class Ec2World:
         unit: str | None = None,
         env: Mapping[str, str] = MappingProxyType({}),
         gpu: str = "NVIDIA L4, 23034",
+        bare: bool = False,
     ) -> None:
         self.folder, self.service, self.port = folder, service, free_port()
         self.units, self.state = folder / "units", folder / "state"
@@ -118,9 +123,26 @@ class Ec2World:
         )
         self.unit_file = self.units / UNIT
         self.unit_file.write_text(text.format(exec=words, env=env_file))
+        self.docker = self._engine(config) if bare else None
         self.booted = False
         self.platform = self.open()
         self.wait()
+
+    def _engine(self, config: ServingConfig) -> DockerEngine:
+        """Start an engine with the container, as a person made it with docker run."""
+        made = DockerEngine(self.folder / "docker.sock", self.env)
+        cmd = [*config.args, "--port", str(self.port)]
+        env = [*IMAGE_ENV, "HF_HUB_OFFLINE=1", "VLLM_API_KEY=sk-stays-here"]
+        host = {"NetworkMode": "host", "RestartPolicy": {"Name": "unless-stopped", "MaximumRetryCount": 0},
+                "DeviceRequests": [{"Driver": "nvidia", "Count": -1, "Capabilities": [["gpu"]]}]}  # fmt: skip
+        body = {"Image": "vllm/vllm-openai:v0.32.0", "Entrypoint": [sys.executable, str(FAKE)], "Cmd": cmd, "Env": env,
+                "Labels": {"team": "llm"}, "HostConfig": host}  # fmt: skip
+        made.answer("POST", f"/containers/create?name={CONTAINER}", body)
+        self.target = self.target.with_(unit="", container=CONTAINER)
+        made.answer("POST", f"/containers/{CONTAINER}/start", {})
+        made.called.clear()
+        made.holds = True
+        return made
 
     def _shims(self, gpu: str) -> dict[str, str]:
         """Put systemctl, journalctl and nvidia-smi of ours first on the PATH of the scripts."""
@@ -139,7 +161,10 @@ class Ec2World:
     def commands(self, aws: Aws) -> InstanceCommands:
         """Return what runs the script, in the folders of this world."""
         now = SystemClock().now
-        return InstanceCommands(aws, unit_folder=str(self.units), state_folder=str(self.state), now=now)
+        socket = str(self.folder / "docker.sock")
+        return InstanceCommands(
+            aws, unit_folder=str(self.units), state_folder=str(self.state), docker_socket=socket, now=now
+        )
 
     def open(self, aws: Aws | None = None) -> Ec2Platform:
         """Return the platform as a process that was started now sees it."""
@@ -161,11 +186,17 @@ class Ec2World:
     def wait(self) -> None:
         """Let what is under way end: a machine boots or goes down with its unit, and a start comes up or fails."""
         runs = self.instance_state() == "running"
-        if runs != self.booted:
+        if self.docker is not None:
+            if runs != self.booted and (self.booted or not runs or self.went_down):
+                self.docker.boot(up=runs)
+                self.went_down = not runs
+            self.booted = runs
+            self.docker.release()
+        elif runs != self.booted:
             self.systemctl("daemon-reload")
             self.systemctl("start" if runs else "stop", UNIT)
             self.booted = runs
-        if runs and (self.folder / f"{UNIT}.job").exists():
+        if self.docker is None and runs and (self.folder / f"{UNIT}.job").exists():
             self.systemctl("restart", UNIT)
         until = time.monotonic() + LIMIT_S
         while runs and self.platform.look(self.service).ready is None:
@@ -174,6 +205,9 @@ class Ec2World:
 
     def close(self) -> None:
         """End everything that was started."""
-        self.systemctl("stop", UNIT)
+        if self.docker is not None:
+            self.docker.close()
+        else:
+            self.systemctl("stop", UNIT)
         self.ec2.terminate_instances(InstanceIds=[self.instance])
         self.ssm.reset()

@@ -4,12 +4,14 @@ import json
 import re
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from agent.adapters.aws.client import CALLS, Aws
 from agent.adapters.aws.errors import translated
+from agent.adapters.logs.cloudwatch import stream_entries, stream_of, system_log
 from agent.adapters.platform.ec2 import command
 from agent.core.plan.action import Lifecycle, LifecycleOperation, SetEnv, SetFlag, SetInstanceType, applied
 from agent.core.service.serving import ServingConfig
@@ -395,11 +397,20 @@ def test_the_policy_allows_the_calls_that_are_made_and_no_others(world):
     platform.apply(order(world, start, key="k3"))
     world.wait()
     assert changed_type(world, order(world, TYPE, key="k4")).ok is True
+    target, _ = platform.target_of("gemma")
+    aws = Aws(sdk)
+    system_log(aws, target.region, world.instance)
+    aws.call(target.region, "describe_instance_status", InstanceIds=[world.instance])
+    logs = sdk().client("logs")
+    logs.create_log_group(logGroupName=world.instance)
+    logs.create_log_stream(logGroupName=world.instance, logStreamName=world.instance)
+    stream = stream_of(aws, target.region, world.instance, "")
+    stream_entries(aws, target.region, world.instance, stream, until=datetime.now(UTC), lines=10)
     document = json.loads((ROOT / "deploy/ec2/policy.json").read_text())
     allowed = {
         a for s in document["Statement"] for a in ([s["Action"]] if isinstance(s["Action"], str) else s["Action"])
     }
-    by_world = {"ec2:RunInstances", "ec2:TerminateInstances"}
+    by_world = {"ec2:RunInstances", "ec2:TerminateInstances", "logs:CreateLogGroup", "logs:CreateLogStream"}
     assert allowed == {c.action for c in CALLS.values()} == set(sdk().called[began:]) - by_world
     changes = {c.action for c in CALLS.values() if c.changes}
     wide = {a for s in document["Statement"] if s["Resource"] == "*" for a in s["Action"]}

@@ -175,9 +175,14 @@ def host(tmp_path: Path) -> World:
     )
 
 
-def ec2(tmp_path: Path) -> World:
+def ec2_container(tmp_path: Path) -> World:
+    """The same, with a Docker container that no unit starts, behind an engine on its own wire."""
+    return ec2(tmp_path, bare=True)
+
+
+def ec2(tmp_path: Path, *, bare: bool = False) -> World:
     """The real SDK over the wire: EC2 by moto, a unit whose script really runs, and a server that is started by it."""
-    own = Ec2World(tmp_path, SERVICE, CONFIG)
+    own = Ec2World(tmp_path, SERVICE, CONFIG, bare=bare)
     live = own.platform.describe(SERVICE)
     return World(
         platform=own.platform,
@@ -192,7 +197,7 @@ def ec2(tmp_path: Path) -> World:
         probes=False,
         creates=False,
         deletes=False,
-        fails="the unit ended with exit code 1",
+        fails=f"the {'container' if bare else 'unit'} ended with exit code 1",
     )
 
 
@@ -278,6 +283,7 @@ WORLDS = {
     "host": host,
     "tpu_vm": tpu_vm,
     "ec2": ec2,
+    "ec2_container": ec2_container,
 }
 KUBE = pytest.param("kubernetes", marks=pytest.mark.xdist_group("kube"))
 

@@ -92,7 +92,7 @@ def test_the_named_incidents_are_there() -> None:
         "vllm-cpu-worker-killed",
     } <= names
     platforms = {load_scenario(p / "scenario.toml").platform for p in FOLDERS}
-    assert {"cloud_run", "host", "tpu_vm", "container_apps"} <= platforms
+    assert {"cloud_run", "host", "tpu_vm", "container_apps", "ec2"} <= platforms
 
 
 def starts(scenario: Scenario) -> tuple[LiveStart | Outcome, ...]:

@@ -6,8 +6,8 @@ import re
 import pytest
 
 from agent.adapters.platform.ec2.command import STATE_FOLDER
+from agent.adapters.platform.ec2.instance.unit_files import DROP_IN
 from agent.adapters.platform.ec2.target import EFFECT_TAG, FAILED_TAG, REVISION_TAG, UnitTarget
-from agent.adapters.platform.ec2.unit_files import DROP_IN
 from agent.adapters.platform.host.describe import HIDDEN
 from agent.core.intake.eventbridge import ALARM, CALL, INSTANCE, SPOT
 from agent.core.service.services import parse_services

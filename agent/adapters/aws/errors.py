@@ -34,6 +34,7 @@ _CODES: Final[dict[str, tuple[type[SreError], str]]] = {
     "UnsupportedOperation": (InputRejected, "make another plan; nothing was changed"),
     "InvalidInstanceType": (InputRejected, "this region does not have the instance type: choose another"),
     "DryRunOperation": (InputRejected, "no action needed: it was a rehearsal of the call"),
+    "ResourceNotFoundException": (InputRejected, "look at log_group of the service in services.toml"),
     "InvocationDoesNotExist": (StateConflict, "no action needed: it is asked again"),
 }
 """What the service's code means, and what the reader can do; a 4xx of another code is the caller's mistake."""

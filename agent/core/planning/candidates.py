@@ -33,6 +33,7 @@ FIT_CLASSES = frozenset({
     "unsupported_dtype_or_quant",  # a cache or weight format that the card has no kernels for is a matter of flags too
 })  # fmt: skip
 L4_SHAPES_MIB = (16_384, 24_576, 32_768)  # memory an L4 service may have with 4, 6 and 8 vCPU
+ROOM_PERCENT = 50  # of the cache in use: twice as many requests of the same size still find room
 TAKEN_FLAG_VALUES = frozenset({"lower", "up"})
 
 
@@ -323,7 +324,7 @@ def _memory(_s: str, diagnosis: Diagnosis, live: Live, _f: Capacity) -> Iterator
         )
 
 
-def _scale_out(_s: str, _d: Diagnosis, live: Live, _f: Capacity) -> Iterator[Candidate]:
+def _scale_out(_s: str, diagnosis: Diagnosis, live: Live, _f: Capacity) -> Iterator[Candidate]:
     config = live.config
     if live.scaled_by:
         return  # the number of instances is not ours to set
@@ -334,6 +335,14 @@ def _scale_out(_s: str, _d: Diagnosis, live: Live, _f: Capacity) -> Iterator[Can
             actions=(SetConcurrency(concurrency=held),),
             why=f"the platform queues at {config.concurrency} requests, the server takes {held} (--max-num-seqs)",
         )
+    if live.platform == "ec2":  # one named machine: a second one is a person's work
+        usage = diagnosis.number("kv_usage_percent")
+        if held and usage is not None and usage < ROOM_PERCENT:
+            yield Candidate(
+                actions=(SetFlag(name="max-num-seqs", value=str(2 * held)),),
+                why=f"{held} requests run at once (--max-num-seqs) on {usage:g} % of the cache, and others wait",
+            )
+        return
     most = config.max_instances or 1
     least = config.min_instances if live.template_scales else most + 1  # one number there
     yield Candidate(

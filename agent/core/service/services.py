@@ -63,14 +63,17 @@ class Service(Value):
             revision can come up beside the old one; None where nobody said, which counts as none.
         namespace: Kubernetes: the namespace of the workload.
         workload: Kubernetes: ``deployment/NAME`` or ``statefulset/NAME``; None is the Deployment of the service's name.
-        container: Kubernetes, Container Apps: the container that serves the model; None where it is plain.
+        container: Kubernetes, Container Apps: the container that serves the model; None where it is plain. EC2: the
+            name of a Docker container that no unit starts.
         resource_group: Container Apps: the resource group of the app; the subscription is the one of PLATFORM.
         environment: Container Apps: the managed environment that a creation goes to, by name or resource id.
         queued_resource: TPU VM: the queued resource that holds the node, whose name is the service's.
         context: Kubernetes: a context of the kubeconfig; None is the one of PLATFORM, or the cluster around us.
         instance: EC2: ``i-...``, or a tag that names one instance, ``NAME=VALUE``; ``location`` is its region.
-        unit: EC2: the systemd unit that starts the server there.
+        unit: EC2: the systemd unit that starts the server there, where it is no bare container.
         port: EC2: where the server is asked on the instance; None reads its own flag.
+        log_group: EC2: the group of CloudWatch Logs that has the server's log; None reads it on the instance.
+        log_stream: EC2: how the names of its streams begin there; None is the instance's id, empty any.
         declared: What it is meant to run, where the owner says so; what differs from it is shown as drift.
         usd_per_h: What an hour of one instance costs, where it is not the list price of prices.toml: a machine of one's
             own, a negotiated price, a cluster that is not GKE.
@@ -104,6 +107,8 @@ class Service(Value):
     instance: str | None = Field(default=None, pattern=r"^(i-[0-9a-f]{8,17}|[^\s=]{1,128}=[^\s=]{1,256})$")
     unit: str | None = Field(default=None, pattern=r"^[A-Za-z0-9:_.\\@-]{1,200}\.service$")
     port: int | None = Field(default=None, ge=1, le=65_535)
+    log_group: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_./#-]{1,512}$")
+    log_stream: str | None = Field(default=None, pattern=r"^[!-9;-~]{0,512}$")
     declared: Declared | None = None
     usd_per_h: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     scenario: str | None = None
@@ -131,16 +136,19 @@ class Service(Value):
             raise ValueError("a cloud_run service needs project and location")
         if self.platform != "kubernetes" and (self.workload or self.context):
             raise ValueError("workload and context belong to a kubernetes service")
-        if self.platform not in {"kubernetes", "container_apps"} and self.container:
-            raise ValueError("container belongs to a kubernetes or container_apps service")
+        if self.platform not in {"kubernetes", "container_apps", "ec2"} and self.container:
+            raise ValueError("container belongs to a kubernetes, container_apps or ec2 service")
         if self.platform != "container_apps" and (self.resource_group or self.environment):
             raise ValueError("resource_group and environment belong to a container_apps service")
         if self.platform != "tpu_vm" and self.queued_resource:
             raise ValueError("queued_resource belongs to a tpu_vm service")
-        if self.platform != "ec2" and (self.instance or self.unit or self.port):
-            raise ValueError("instance, unit and port belong to an ec2 service")
-        if bool(self.instance) != bool(self.unit) or (self.instance and not self.location):
-            raise ValueError("instance and unit go together, with location for the region")
+        if self.platform != "ec2" and (self.instance or self.unit or self.port or self.log_group or self.log_stream):
+            raise ValueError("instance, unit, port, log_group and log_stream belong to an ec2 service")
+        started = bool(self.unit) + (self.platform == "ec2" and bool(self.container))
+        if bool(self.instance) != (started > 0) or (self.instance and not self.location):
+            raise ValueError("instance and unit (or container) go together, with location for the region")
+        if started > 1:
+            raise ValueError("unit and container: want one of them; a unit that runs docker is named as the unit")
         mounted = self.checkpoint is not None and self.checkpoint.startswith("/")
         if mounted and self.platform != "host" and self._resolved(self.checkpoint or "") is None:
             raise ValueError(f"checkpoint {self.checkpoint!r} lies under none of mounts {sorted(self.mounts)}")

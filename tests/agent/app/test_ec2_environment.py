@@ -3,16 +3,18 @@
 import json
 
 import pytest
+from moto.ec2.responses import general
 
 from agent.adapters.aws import client
 from agent.adapters.clock import SystemClock
+from agent.adapters.logs import cloudwatch
 from agent.app import ec2_environment
-from agent.app.ec2_environment import open_ec2, unit_targets
+from agent.app.ec2_environment import failed_checks, log_says, open_ec2, unit_targets
 from agent.app.runtime_environment import open_environment
 from agent.core.service.services import parse_services
 from agent.core.service.serving import ServingConfig
 from agent.entrypoints.cli.doctor.ec2 import ec2_units
-from agent.errors import SettingsRejected
+from agent.errors import DependencyFailed, SettingsRejected
 from agent.settings import Settings, read_settings
 from tests.contracts.ec2_world import REGION, UNIT, Ec2World, sdk
 
@@ -121,3 +123,71 @@ def test_a_journal_longer_than_an_output_is_read_in_pages(opened):
     assert found.complete
     pages = [s for s in world.ssm.sent if s["Comment"] == "sre-agent journal"]
     assert len(pages) > 1
+
+
+def test_a_log_in_cloudwatch_is_read_in_pages_and_outlives_the_instance(opened, monkeypatch):
+    """Every line comes once, in order, of the newest start; a stream that is not there names what to do."""
+    world, made, _ = opened
+    logs, group, now = sdk().client("logs"), f"/vllm/{world.instance}", int(SystemClock().now().timestamp() * 1000)
+    logs.create_log_group(logGroupName=group)
+    target = world.target.with_(log_group=group)
+    monkeypatch.setitem(made.platform._targets, "gemma", target)
+    with pytest.raises(DependencyFailed, match="none of its streams begins with"):
+        made.logs.instance_log("gemma", revision=None, instance=None, until=SystemClock().now())
+    stream = f"{world.instance}/vllm"
+    logs.create_log_stream(logGroupName=group, logStreamName=stream)
+    texts = ["of an earlier start", "INFO vLLM API server version 0.22.1", *(f"line {n}" for n in range(300))]
+    events = [{"timestamp": now - 5000 + n, "message": text} for n, text in enumerate(texts)]
+    logs.put_log_events(logGroupName=group, logStreamName=stream, logEvents=events)
+    monkeypatch.setattr(cloudwatch, "PAGE_LINES", 100)
+    world.ec2.stop_instances(InstanceIds=[world.instance])
+    found = made.logs.instance_log("gemma", revision=None, instance=world.instance, until=SystemClock().now())
+    assert [line.text for line in found.lines] == texts[1:]
+    assert log_says(made, "gemma") == f"CloudWatch Logs {group}, {stream}"
+    world.ec2.start_instances(InstanceIds=[world.instance])
+
+
+def test_of_a_machine_that_does_not_answer_the_system_log_tells_xid_errors(opened, monkeypatch):
+    """GetConsoleOutput needs no agent on the instance; without such a line, the agent is what is named."""
+    world, made, _ = opened
+    world.ssm.pings[world.instance] = str
+    with pytest.raises(DependencyFailed, match="InvalidInstanceId"):
+        made.logs.instance_log("gemma", revision=None, instance=world.instance, until=SystemClock().now())
+    xid = "[  812.1] NVRM: Xid (PCI:0000:31:00): 79, pid=1234, GPU has fallen off the bus."
+    monkeypatch.setattr(general, "SAMPLE_CONSOLE_OUTPUT", f"Linux version 6.1\n{xid}\n")
+    found = made.logs.instance_log("gemma", revision=None, instance=world.instance, until=SystemClock().now())
+    assert [line.text for line in found.lines] == [xid]
+
+
+def test_the_doctor_says_which_status_check_fails(opened, monkeypatch):
+    """EC2's own word of the machine and its host, and what it plans for it."""
+    _, made, whole = opened
+    assert failed_checks(made, "gemma") == ""
+    asked = made.aws.call
+    row = {
+        "InstanceStatus": {"Status": "impaired"}, "SystemStatus": {"Status": "ok"},
+        "Events": [{"Code": "instance-retirement", "Description": "hardware"}],
+    }  # fmt: skip
+
+    def call(region, operation, **words):
+        return (
+            {"InstanceStatuses": [row]}
+            if operation == "describe_instance_status"
+            else asked(region, operation, **words)
+        )
+
+    monkeypatch.setattr(made.aws, "call", call)
+    said = {f.check: f for f in ec2_units(Settings(platform="ec2"), whole)}
+    assert said["ec2:status:gemma"].state == "bad"
+    assert said["ec2:status:gemma"].says == "instance status check: impaired; EC2 plans instance-retirement: hardware"
+
+
+@pytest.mark.parametrize("more", [{"container": "vllm"}, {"container": "vllm", "unit": "v.service"}])
+def test_a_container_stands_in_the_place_of_a_unit(more):
+    """One of them; both is a doubt."""
+    place = {"instance": "i-0abc1234", "location": REGION}
+    if "unit" in more:
+        with pytest.raises(SettingsRejected, match="want one of them"):
+            services(**place, **more)
+    else:
+        assert unit_targets(Settings(platform="ec2"), services(**place, **more))["gemma"].name == "container vllm"

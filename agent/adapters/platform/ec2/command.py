@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import time
 import zlib
 from collections.abc import Callable
@@ -21,6 +22,10 @@ Json = dict[str, Any]
 
 UNIT_FOLDER: Final = "/etc/systemd/system"
 STATE_FOLDER: Final = "/var/lib/sre-agent"
+DOCKER_SOCKET: Final = "/var/run/docker.sock"
+SCRIPT: Final = ("unit_files.py", "effect_ledger.py", "local_server.py", "docker_engine.py", "docker_container.py",
+          "on_instance.py")  # fmt: skip
+"""What runs on the instance, one file behind the other."""
 DOCUMENT: Final = "AWS-RunShellScript"
 ANSWER_S: Final = 60.0
 DELIVERY_S: Final = 30  # the least that Systems Manager takes
@@ -40,6 +45,7 @@ class InstanceCommands:
         aws: The account.
         unit_folder: Where units have their drop-ins on the instance.
         state_folder: Where the ledger lies on it.
+        docker_socket: Where its Docker engine listens.
         pause: Waits so many seconds between two looks at a command.
         now: This machine's clock, in seconds since the epoch.
     """
@@ -50,11 +56,12 @@ class InstanceCommands:
         *,
         unit_folder: str = UNIT_FOLDER,
         state_folder: str = STATE_FOLDER,
+        docker_socket: str = DOCKER_SOCKET,
         pause: Callable[[float], None] = time.sleep,
         now: Callable[[], datetime],
     ) -> None:
         self._aws = aws
-        self._folders = {"folder": unit_folder, "state": state_folder}
+        self._folders = {"folder": unit_folder, "state": state_folder, "socket": docker_socket}
         self._pause = pause
         self._now = now
 
@@ -93,7 +100,8 @@ class InstanceCommands:
         return None
 
     def _run(self, target: UnitTarget, instance: str, asked: Json, *, within_s: float) -> Json:
-        asked = {"unit": target.unit, "port": target.port, "hidden": HIDDEN, **self._folders, **asked}
+        which = {"unit": target.unit, "container": target.container, "ledger": target.ledger}
+        asked = {**which, "port": target.port, "hidden": HIDDEN, **self._folders, **asked}
         sent = self._aws.change(
             target.region,
             "send_command",
@@ -139,12 +147,12 @@ def shell_line(asked: Json) -> str:
 
 @cache
 def script() -> str:
-    """Return what runs on the instance, packed: two files of ours, one behind the other."""
-    folder = resources.files("agent.adapters.platform.ec2")
-    unit_files, main = (folder.joinpath(n).read_text() for n in ("unit_files.py", "on_instance.py"))
+    """Return what runs on the instance, packed: our files one behind the other, without their imports of each other."""
+    folder = resources.files("agent.adapters.platform.ec2.instance")
     future = "from __future__ import annotations\n"
-    kept = "\n".join(line for line in main.replace(future, "").splitlines() if not line.startswith("from agent."))
-    return base64.b64encode(zlib.compress(f"{unit_files}\n{kept}\n".encode(), 9)).decode()
+    text = future + "\n".join(folder.joinpath(name).read_text().replace(future, "") for name in SCRIPT)
+    own = re.sub(r"^from agent\.\S+ import (\([^)]*\)|.*)$", "", text, flags=re.MULTILINE)
+    return base64.b64encode(zlib.compress(own.encode(), 9)).decode()
 
 
 def _answer(target: UnitTarget, ran: Json) -> Json:
@@ -188,14 +196,16 @@ def _refusal(target: UnitTarget, kind: str, why: str) -> SreError:
         case "refused":
             return PolicyRefused(what, why=why, hint="rename that drop-in so that ours is read last")
         case "no_unit":
-            return InputRejected(
-                f"{target.says} was not read", why=why, hint="look at unit of the service in services.toml"
-            )
-    return DependencyFailed(f"{target.says} was not read", why=why, hint="look at the unit on the instance")
+            named = "container" if target.container else "unit"
+            hint = f"look at {named} of the service in services.toml"
+            return InputRejected(f"{target.says} was not read", why=why, hint=hint)
+        case "invalid":
+            return InputRejected(what, why=why, hint="nothing was changed; see docs/ec2.md, 'A container'")
+    return DependencyFailed(f"{target.says} was not read", why=why, hint="look at it on the instance")
 
 
 def _comment(target: UnitTarget) -> str:
-    return f"sre-agent {target.service} {target.unit}"[:100]
+    return f"sre-agent {target.service} {target.name}"[:100]
 
 
 def _requested(row: Json) -> datetime:

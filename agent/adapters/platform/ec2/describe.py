@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from typing import Any
 
-from agent.adapters.platform.ec2.command_line import CommandLine, environment, parsed
+from agent.adapters.platform.ec2.command_line import KEPT_IN, CommandLine, environment, parsed
 from agent.adapters.platform.ec2.drop_in import bare
+from agent.adapters.platform.ec2.instance.unit_files import sha
 from agent.adapters.platform.ec2.target import Instance, UnitTarget
-from agent.adapters.platform.ec2.unit_files import sha
 from agent.adapters.platform.host.describe import accelerator_of
 from agent.adapters.platform.traffic import LATEST
-from agent.core.service.serving import Live, ServingConfig
+from agent.core.service.serving import EnvVar, Live, ServingConfig
 from agent.core.value import Value, canonical, digest
 from agent.errors import InputRejected
 from agent.strict_json import read_object
@@ -138,12 +138,15 @@ def config_of(seen: Seen) -> ServingConfig:
         InputRejected: Its ExecStart starts no server that we know.
     """
     line = line_of(seen)
+    env = environment(line, seen.told["env"])
+    if seen.target.container:
+        env = tuple(EnvVar(name=n, value=v, secret=None if v is not None else KEPT_IN) for n, v in seen.told["env"])
     count = 1 if seen.runs else 0
     return ServingConfig(
         image=line.image,
-        command=() if line.image else line.front,
+        command=line.front if seen.target.container or not line.image else (),
         args=line.args,
-        env=environment(line, seen.told["env"]),
+        env=env,
         cpu=seen.size.cpu,
         memory_mib=seen.size.memory_mib,
         instance_type=seen.instance.type,
@@ -162,6 +165,9 @@ def line_of(seen: Seen) -> CommandLine:
             why=str(seen.told["unread"]),
             hint="let it start vllm serve with its flags as words, or as one variable of its EnvironmentFile",
         )
+    if seen.target.container:
+        words, split = tuple(seen.told["words"]), int(seen.told["entrypoint"])
+        return CommandLine(front=words[:split], args=words[split:], image=str(seen.told["image"]))
     return parsed(tuple(seen.told["words"]))
 
 
@@ -176,7 +182,7 @@ def live_of(seen: Seen) -> Live:
         service=seen.target.service,
         platform="ec2",
         config=config_of(seen),
-        uid=f"{seen.instance.id}/{seen.target.unit}",
+        uid=f"{seen.instance.id}/{seen.target.unit or seen.target.container}",
         generation=seen.generation,
         etag=seen.etag,
         template=seen.template,

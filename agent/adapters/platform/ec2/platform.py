@@ -19,6 +19,8 @@ from agent.adapters.platform.ec2.describe import (
     template_parts,
 )
 from agent.adapters.platform.ec2.drop_in import drop_in
+from agent.adapters.platform.ec2.instance.docker_engine import written
+from agent.adapters.platform.ec2.instance.unit_files import sha
 from agent.adapters.platform.ec2.measure import Meter
 from agent.adapters.platform.ec2.power import (
     check_stop,
@@ -29,7 +31,6 @@ from agent.adapters.platform.ec2.power import (
     refuse_creation,
 )
 from agent.adapters.platform.ec2.target import Instance, UnitTarget, find_instance
-from agent.adapters.platform.ec2.unit_files import sha
 from agent.adapters.platform.server_flags import flag_without_effect
 from agent.adapters.platform.traffic import LATEST
 from agent.core.change.verification import Measurement
@@ -252,6 +253,9 @@ class Ec2Platform:
         if after == before:
             text: str | None = seen.told["text"]
             return text
+        if seen.target.container:
+            return written(list(after.args), [[e.name, e.value] for e in after.env])
+        _require_literal(order)
         line = with_environment(line_of(seen), seen.told["env"], after.env).with_(args=after.args)
         refs = frozenset(seen.told["refs"])
         return drop_in(line.words, refs, order)
@@ -355,6 +359,10 @@ def _possible(order: Order) -> None:
         raise InputRejected(
             "the change was refused", why=f"one instance cannot do that: {what}", hint="make another plan"
         )
+
+
+def _require_literal(order: Order) -> None:
+    """Refuse values that systemd would fill in."""
     for action in order.actions:
         values = [action.value] if isinstance(action, SetFlag | SetEnv) else []
         values += [action.model] if isinstance(action, SetModel) else []

@@ -28,8 +28,11 @@ def check_stop(seen: Seen) -> None:
     """
     why, hint = "", ""
     if seen.told["enabled"] != "enabled":
-        why = f"{seen.target.unit} is {seen.told['enabled'] or 'not known'} at boot, so a start would not bring it back"
-        hint = f"let it start at boot: systemctl enable {seen.target.unit}"
+        why = f"{seen.target.name} is {seen.told['enabled'] or 'not known'} at boot, so a start would not bring it back"
+        enable = f"systemctl enable {seen.target.unit}"
+        if seen.target.container:
+            enable = f"docker update --restart unless-stopped {seen.target.container}; systemctl enable docker"
+        hint = f"let it start at boot: {enable}"
     elif seen.instance.lives_on_instance_store:
         why = "its root volume is an instance store, which EC2 cannot stop"
         hint = "terminate it by hand where it may go: aws ec2 terminate-instances"

@@ -19,21 +19,28 @@ FAILED_TAG: Final = "sre-agent-failed"
 
 
 class UnitTarget(Value):
-    """A unit of an instance.
+    """What starts the server on an instance: a systemd unit, or a container that nothing else starts.
 
     Attributes:
+        unit: Its name; empty where it is a container.
+        container: The same the other way round.
         instance: ``i-...``, or a tag as ``NAME=VALUE``.
         accelerator: What services.toml says, for instances whose nvidia-smi does not tell.
+        log_group: Of CloudWatch Logs, where the server's log goes; empty where it is read on the instance.
+        log_stream: How its streams' names begin; None is the instance's id.
         port: Where the server is asked on the instance; None reads its own flag.
     """
 
     service: str
     region: str
     instance: str
-    unit: str
+    unit: str = ""
+    container: str = ""
     accelerator: str
     accelerator_count: int = 1
     port: int | None = None
+    log_group: str = ""
+    log_stream: str | None = None
 
     @classmethod
     def of(cls, service: Service) -> "UnitTarget":
@@ -43,15 +50,28 @@ class UnitTarget(Value):
             region=service.location or "",
             instance=service.instance or "",
             unit=service.unit or "",
+            container=service.container or "",
             accelerator=service.accelerator,
             accelerator_count=service.accelerator_count,
             port=service.port,
+            log_group=service.log_group or "",
+            log_stream=service.log_stream,
         )
 
     @property
     def says(self) -> str:
         """The unit as people name it."""
-        return f"{self.unit} on {self.instance} in {self.region}"
+        return f"{self.name} on {self.instance} in {self.region}"
+
+    @property
+    def name(self) -> str:
+        """Which it is on its instance."""
+        return self.unit or f"container {self.container}"
+
+    @property
+    def ledger(self) -> str:
+        """What the files of its ledger are called."""
+        return self.unit or f"container-{self.container}"
 
 
 class Tagged(Value):

@@ -16,12 +16,25 @@ def ec2_units(settings: Settings, services: Services | None) -> Iterator[Finding
     """
     if settings.platform.partition(":")[0] != "ec2" or services is None:
         return
-    from agent.app.ec2_environment import missing_rights, open_ec2, unit_says, why_not_stopped
+    from agent.app.ec2_environment import (
+        failed_checks,
+        log_says,
+        missing_rights,
+        open_ec2,
+        unit_says,
+        why_not_stopped,
+    )
 
     opened = open_ec2(settings, services)
     for name in sorted(opened.names):
         try:
             yield good(f"ec2:{name}", unit_says(opened, name))
+            failed = failed_checks(opened, name)
+            if failed:
+                yield bad(
+                    f"ec2:status:{name}", failed, "look at the instance in the EC2 console: stop and start moves it"
+                )
+            yield good(f"ec2:log:{name}", log_says(opened, name))
             why = why_not_stopped(opened, name)
             if why:
                 yield bad(f"ec2:stop:{name}", f"a stop would be refused: {why}", "see docs/ec2.md, 'Start and stop'")

@@ -10,64 +10,56 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import fcntl
 import json
-import os
-import re
-import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from agent.adapters.platform.ec2.unit_files import DROP_IN, Files, Json, sha
+from agent.adapters.platform.ec2.instance.docker_container import (
+    change_container,
+    http_container,
+    log_of_container,
+    read_container,
+)
+from agent.adapters.platform.ec2.instance.effect_ledger import (
+    FRAME_CHARS,
+    KEPT_EFFECTS,
+    Json,
+    Refused,
+    framed,
+    in_time,
+    journal_rows,
+    keep,
+    kernel_rows,
+    ledger,
+    paged,
+    run,
+    write,
+)
+from agent.adapters.platform.ec2.instance.local_server import exchange, gpus, healthy
+from agent.adapters.platform.ec2.instance.unit_files import DROP_IN, Files, sha
 
-FRAME_CHARS = 23_500  # Systems Manager gives back 24,000 characters of an output
 SHOWN = (
     "LoadState,ActiveState,SubState,Result,ExecMainStatus,NRestarts,UnitFileState,FragmentPath,DropInPaths,Job,"
     "ExecMainStartTimestampMonotonic"
 )
-KERNEL = re.compile(r"NVRM: Xid|Out of memory: Killed process|oom-kill:")
-KEPT_EFFECTS = 20
-
-
-class Refused(Exception):
-    """What was asked for is not done; kind is a word that the other side knows."""
-
-    def __init__(self, kind: str, why: str) -> None:
-        super().__init__(why)
-        self.kind = kind
 
 
 def main(argument: str) -> str:
     """Do one thing and return the framed answer."""
     asked = json.loads(base64.b64decode(argument))  # not strict: our own
     try:
-        answer = OPERATIONS[asked["op"]](asked)
+        operations = ON_CONTAINERS if asked.get("container") else ON_UNITS
+        answer = operations[asked["op"]](asked)
     except Refused as error:
         answer = {"error": error.kind, "why": str(error)[:2000]}
     except Exception as error:  # noqa: BLE001 - it is told, not lost in a trace
         answer = {"error": "failed", "why": f"{type(error).__name__}: {error}"[:2000]}
-    return framed(answer)
-
-
-def framed(answer: Json) -> str:
-    """Return an answer as one line with a beginning and an end."""
-    packed = base64.b64encode(zlib.compress(json.dumps(answer).encode(), 9)).decode()
-    return f"SRE-AGENT {packed} END"
-
-
-def run(*words: str, timeout_s: float = 20) -> str:
-    """Run a program without a shell and return what it printed."""
-    done = subprocess.run(words, capture_output=True, timeout=timeout_s, check=False)  # noqa: S603 - fixed words
-    if done.returncode != 0:
-        said = done.stderr.decode("utf-8", "replace").strip()[-500:]
-        raise Refused("failed", f"{' '.join(words[:2])} ended with exit code {done.returncode}: {said}")
-    return done.stdout.decode("utf-8", "replace")
+    line = framed(answer)
+    if len(line) > FRAME_CHARS:
+        line = framed({"error": "too_long", "why": "the answer does not fit into an output of Systems Manager"})
+    return line
 
 
 def shown(unit: str) -> Json:
@@ -77,37 +69,6 @@ def shown(unit: str) -> Json:
     if said.get("LoadState") != "loaded" or not said.get("FragmentPath"):
         raise Refused("no_unit", f"systemd has no unit {unit!r} (LoadState {said.get('LoadState') or 'unknown'})")
     return said
-
-
-@contextlib.contextmanager
-def ledger(asked: Json) -> Iterator[Json]:
-    """Hold the ledger of a unit under a lock; what it holds at the end is written where it differs."""
-    folder = Path(asked["state"])
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    path = folder / f"{asked['unit']}.json"
-    with (folder / f"{asked['unit']}.lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        held = path.read_text() if path.exists() else '{"generation": 0, "effects": []}'
-        book: Json = json.loads(held)  # not strict: a file of ours
-        before = json.dumps(book)
-        yield book
-        if json.dumps(book) != before:
-            keep(asked, book)
-
-
-def keep(asked: Json, book: Json) -> None:
-    """Write the ledger whole; hold the lock."""
-    write(Path(asked["state"]) / f"{asked['unit']}.json", json.dumps(book, indent=1), 0o600)
-
-
-def write(path: Path, text: str, mode: int) -> None:
-    """Put a file in the place of another at once."""
-    fresh = path.with_name(f".{path.name}.new")
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)
 
 
 def read(asked: Json) -> Json:
@@ -162,81 +123,11 @@ def readiness(said: Json, files: Files, book: Json, asked: Json) -> tuple[bool |
     return None, f"the unit is {said['ActiveState']} ({said['SubState']}), and its /health does not answer yet"
 
 
-def healthy(files: Files, asked: Json) -> bool:
-    """Ask /health once."""
-    return bool(exchange(files, asked, ("GET", "/health", None), 2.0)["status"] == 200)
-
-
-def port_of(words: list[str], asked: Json) -> int:
-    """Return where the server is asked here: as services.toml says, else its own flag, else vLLM's default."""
-    if asked.get("port"):
-        return int(asked["port"])
-    for index, word in enumerate(words):
-        name, equals, value = word.partition("=")
-        if name == "--port":
-            found = value if equals else (words[index + 1] if index + 1 < len(words) else "")
-            return int(found) if found.isdigit() else 8000
-    return 8000
-
-
-def exchange(files: Files, asked: Json, what: tuple[str, str, str | None], timeout_s: float) -> Json:
-    """Send one request to the server on this machine; the pieces of its answer with the time of each, seconds."""
-    method, path, body = what
-    url = f"http://127.0.0.1:{port_of(files.words, asked)}{path}"
-    key = files.secret("VLLM_API_KEY") or flag_value(files.words, "--api-key")
-    key = files.secret(key.strip("${}")) if key.startswith("$") else key
-    headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
-    sent = urllib.request.Request(url, data=body.encode() if body else None, headers=headers, method=method)
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    began = time.monotonic()
-    try:
-        with direct.open(sent, timeout=timeout_s) as answer:
-            return {"status": answer.status, "pieces": list(pieces(answer, began, timeout_s))}
-    except urllib.error.HTTPError as error:
-        said = error.read(4000).decode("utf-8", "replace").replace(key or "\0", "")
-        return {"status": error.code, "pieces": [[0.0, said]]}
-    except Exception as error:  # noqa: BLE001 - whatever the server does is its answer
-        late = "timed out" in str(error)
-        return {"status": 0, "pieces": [], "late": late, "why": f"{type(error).__name__}: {error}"[:500]}
-
-
-def pieces(answer: Any, began: float, timeout_s: float) -> Iterator[list[Any]]:
-    """Yield what comes, with its time."""
-    while time.monotonic() - began < timeout_s:
-        text = answer.read1(65_536)
-        if not text:
-            return
-        yield [round(time.monotonic() - began, 4), text.decode("utf-8", "replace")]
-    raise TimeoutError("timed out: the answer did not end in time")
-
-
-def flag_value(words: list[str], flag: str) -> str:
-    """Return the value of a flag, or nothing."""
-    for index, word in enumerate(words):
-        if word == flag and index + 1 < len(words):
-            return words[index + 1]
-        if word.startswith(f"{flag}="):
-            return word.partition("=")[2]
-    return ""
-
-
 def http(asked: Json) -> Json:
     """Ask the server on this machine."""
     files = Files(shown(asked["unit"]), asked)
     what = (asked["method"], asked["path"], asked.get("body"))
-    answer = exchange(files, asked, what, float(asked["timeout_s"]))
-    if len(framed(answer)) > FRAME_CHARS:
-        raise Refused("too_long", f"the answer of {asked['path']} does not fit into an output of Systems Manager")
-    return answer
-
-
-def gpus() -> list[list[Any]]:
-    """Return name and memory (MiB) of the machine's NVIDIA cards; nothing where nvidia-smi is missing or fails."""
-    with contextlib.suppress(OSError, subprocess.SubprocessError, Refused):
-        asked = ("nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader,nounits")
-        rows = (line.rpartition(",") for line in run(*asked, timeout_s=10).splitlines())
-        return [[name.strip(), int(mib)] for name, _, mib in rows if name and mib.strip().isdigit()]
-    return []
+    return exchange(files, asked, what, float(asked["timeout_s"]))
 
 
 def change(asked: Json) -> Json:
@@ -268,12 +159,6 @@ def change(asked: Json) -> Json:
         keep(asked, book)  # the intent first: a second try goes on, whatever becomes of this one
         finish(asked, book, entry)
         return described(asked, book)
-
-
-def in_time(asked: Json) -> None:
-    """Refuse what arrives after the lease under which it was decided; see ADR 0025."""
-    if time.time() > asked["not_after"]:  # noqa: TID251 - the instance has no other clock
-        raise Refused("late", "the command reached the instance after the end of its lease")
 
 
 def boot_id() -> str:
@@ -318,32 +203,19 @@ def journal(asked: Json) -> Json:
     until = ("--until", f"@{asked['until']}") if asked.get("until") else ()
     limit = str(int(asked["lines"]))
     rows = journal_rows("--unit", asked["unit"], "-n", limit, *until)
-    since = ("--since", f"@{rows[0][0] // 1_000_000}") if rows else ()
-    kernel = journal_rows("--dmesg", "-n", "500", *since, *until) if rows else []
-    found = sorted([*rows, *(row for row in kernel if KERNEL.search(row[2]))], key=lambda row: row[0])
-    said = shown(asked["unit"])
-    answer: Json = {"total": len(found), "reached": len(rows) < int(limit), "ended": said["ActiveState"] != "active"}
-    most = len(found) - asked["skip"]
-    while True:
-        answer["rows"] = found[asked["skip"] : asked["skip"] + most]
-        if len(framed(answer)) <= FRAME_CHARS or most <= 1:
-            return answer
-        most //= 2
+    found = sorted([*rows, *kernel_rows(rows, *until)], key=lambda row: row[0])
+    ended = shown(asked["unit"])["ActiveState"] != "active"
+    return paged(found, asked, reached=len(rows) < int(limit), ended=ended)
 
 
-def journal_rows(*words: str) -> list[list[Any]]:
-    """Return time (microseconds), start (invocation) and text of journal entries."""
-    fields = "--output-fields=MESSAGE,_SYSTEMD_INVOCATION_ID"
-    rows = []
-    for line in run("journalctl", "-o", "json", fields, "--no-pager", *words, timeout_s=30).splitlines():
-        entry = json.loads(line)  # not strict: journald's own
-        text = entry.get("MESSAGE") or ""
-        text = bytes(text).decode("utf-8", "replace") if isinstance(text, list) else str(text)
-        rows.append([int(entry["__REALTIME_TIMESTAMP"]), entry.get("_SYSTEMD_INVOCATION_ID", ""), text[:4000]])
-    return rows
-
-
-OPERATIONS: dict[str, Callable[[Json], Json]] = {"read": read, "change": change, "http": http, "journal": journal}
+Operations = dict[str, Callable[[Json], Json]]
+ON_UNITS: Operations = {"read": read, "change": change, "http": http, "journal": journal}
+ON_CONTAINERS: Operations = {
+    "read": read_container,
+    "change": change_container,
+    "http": http_container,
+    "journal": log_of_container,
+}
 
 if __name__ == "__main__":
     print(main(sys.argv[1]))

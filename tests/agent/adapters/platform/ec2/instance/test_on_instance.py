@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.adapters.platform.ec2.on_instance import began_after, boot_id
+from agent.adapters.platform.ec2.instance.on_instance import began_after, boot_id
 
 
 @pytest.mark.parametrize(

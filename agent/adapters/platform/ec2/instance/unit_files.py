@@ -17,6 +17,9 @@ DROP_IN = "zz-sre-agent.conf"  # drop-ins are read in the order of their names
 class Files:
     """The files that make the unit what it is, as they lie on the disk now."""
 
+    host = "127.0.0.1"
+    port: int | None = None  # read from its words
+
     def __init__(self, said: Json, asked: Json) -> None:
         self.ours = Path(asked["folder"]) / f"{asked['unit']}.d" / DROP_IN
         drop_ins = [Path(p) for p in said.get("DropInPaths", "").split() if p != str(self.ours)]

@@ -3,7 +3,7 @@
 import pytest
 
 from agent.adapters.platform.ec2.drop_in import bare, drop_in
-from agent.adapters.platform.ec2.unit_files import Files, split_words
+from agent.adapters.platform.ec2.instance.unit_files import Files, split_words
 from agent.adapters.platform.host.describe import HIDDEN
 from agent.errors import InputRejected
 from agent.ports.platform import Order
