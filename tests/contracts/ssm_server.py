@@ -125,6 +125,8 @@ def _handler(answer: Callable[[str, Json], tuple[int, Json]]) -> type[BaseHTTPRe
             self.send_response(code)
             self.send_header("Content-Type", "application/x-amz-json-1.1")
             self.send_header("Content-Length", str(len(data)))
+            if code >= 400:
+                self.send_header("x-amz-retry-after", "20")  # milliseconds
             self.end_headers()
             self.wfile.write(data)
 

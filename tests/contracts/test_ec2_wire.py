@@ -71,6 +71,14 @@ def test_a_refused_call_is_typed_and_changes_nothing(world, code, kind):
     assert world.platform.describe("gemma") == before
 
 
+@pytest.mark.parametrize(("status", "code"), [(429, "TooManyRequestsException"), (400, "ThrottlingException")])
+def test_a_read_that_is_throttled_once_is_made_again(world, status, code):
+    """By the SDK, after the time that AWS asks for; a call that changes something is never repeated by it."""
+    world.ssm.refuses = [(status, code, "Rate exceeded")]
+    assert world.platform.describe("gemma").ready is True
+    assert world.ssm.refuses == []
+
+
 def test_a_command_that_systems_manager_does_not_know_yet_is_asked_again(world):
     """Right after it was sent it may be unknown there."""
     world.ssm.unknown = 3

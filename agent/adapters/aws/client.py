@@ -8,7 +8,8 @@ from agent.errors import SettingsRejected
 
 READ_S: Final = 20.0
 ATTEMPTS: Final = 3
-"""Of one call that reads, within the SDK: it keeps to Retry-After and waits longer each time where it is throttled."""
+"""Of one call that reads, within the SDK: it waits longer each time where it is throttled, and as long as the header
+``x-amz-retry-after`` says, 5 s more at most (botocore/retries/standard.py of 1.44)."""
 
 Json = dict[str, Any]
 

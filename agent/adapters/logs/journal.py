@@ -73,7 +73,7 @@ class JournalLogs:
         start = _failed_start(journal, until)
         own = [e for e in journal.entries if e.start == start]
         first, last = own[0].at_us, own[-1].at_us
-        kernel = [e for e in journal.entries if not e.start and first <= e.at_us <= last + KERNEL_LATE_US]
+        kernel = [e for e in journal.entries if start and not e.start and first <= e.at_us <= last + KERNEL_LATE_US]
         lines = sorted([*own, *kernel], key=lambda entry: entry.at_us)
         earlier = any(e.start not in {"", start} and e.at_us < first for e in journal.entries)
         return InstanceLog(

@@ -55,7 +55,9 @@ def require_changeable(seen: Seen, actions: tuple[Action, ...]) -> None:
         raise _refused(progress(seen).says, "use the startup script of the agent: docs/tpu.md says how")
     if len(node.network_endpoints) > 1:
         why = f"the node has {len(node.network_endpoints)} workers, and a change covers one"
-        raise _refused(why, "change it yourself, on all workers")
+        name = node.name.rpartition("/")[2]
+        hint = "its hosts must restart together: change it yourself on all of them, with gcloud compute tpus tpu-vm ssh"
+        raise _refused(why, f"{hint} {name} --worker=all")
     for action in actions:
         if why := flag_without_effect(seen.config, action):
             raise _refused(why, "change the metadata vllm-server of the node yourself")

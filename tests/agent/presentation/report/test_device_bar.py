@@ -1,10 +1,16 @@
 """The bar shows what stands in the report, to scale, and never more than it knows."""
 
+from pathlib import Path
+
 import pytest
 
+from agent.adapters.platform.rehearsal.scenario import load_scenario
+from agent.app.catalogues import read_capacity
+from agent.core.service.services import parse_services
 from agent.presentation.report.device_bar import memory_bar
 
 GIB = 2**30
+TPU = Path(__file__).resolve().parents[4] / "examples" / "gemma4-e2b-tpu-v6e-hbm"
 
 
 def report(**changes):
@@ -55,3 +61,13 @@ def test_what_is_not_known_is_not_drawn(known):
 def test_missing_overheads_leave_gaps_not_guesses():
     bar = memory_bar(report(overheads=None, kv_cache_bytes=None))
     assert [p.kind for p in bar.parts] == ["weights", "free"]
+
+
+def test_the_hbm_of_a_tpu_is_drawn_from_the_fit():
+    """The recorded failure on a v6e: each chip's weights and cache leave less than a GiB of 31.25."""
+    capacity = read_capacity(parse_services((TPU / "services.toml").read_text()))
+    scenario = load_scenario(TPU / "scenario.toml")
+    bar = memory_bar(capacity.assess(scenario.service, scenario.live.config).report)
+    assert {"weights", "cache"} <= {part.kind for part in bar.parts}
+    assert bar.total_gib == pytest.approx(31.25)
+    assert next(part.gib for part in bar.parts if part.kind == "free") < 1
