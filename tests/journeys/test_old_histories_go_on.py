@@ -38,6 +38,7 @@ DIGESTS = {
     "vllm-cpu-kv-cache-too-small": "14422e4a8ab28b11",
     "vllm-cpu-worker-killed": "d95fc08383f9977f",
 }  # of the plans of version 0.1.0, as it took them
+LATER = {"gemma4-12b-ec2-l4-queue"}  # 0.1.0 could not store a container on EC2
 
 
 def rows(path: Path, kind: str) -> list[Any]:
@@ -46,9 +47,9 @@ def rows(path: Path, kind: str) -> list[Any]:
 
 
 def test_there_are_frozen_histories_of_the_first_version() -> None:
-    """One for each example."""
+    """One for each example that it knew."""
     examples = {p.parent.name for p in (ROOT / "examples").glob("*/expected.json")}
-    assert examples <= {path.stem for path in FROZEN if path.parent.name == "v0.1.0"}
+    assert examples - LATER == set(DIGESTS) <= {path.stem for path in FROZEN if path.parent.name == "v0.1.0"}
 
 
 @pytest.mark.parametrize("path", FROZEN, ids=lambda p: f"{p.parent.name}-{p.stem}")

@@ -76,13 +76,13 @@ ABILITIES: Final[dict[str, Abilities]] = {
     ),
     "ec2": Abilities(
         reads=("CPU and memory", "accelerator", "instances"),
-        changes=_ANYWHERE,
+        changes=(*_ANYWHERE, "instance type"),
         stages=False,
         creates=False,
-        logs="the unit's journal, by Systems Manager",
-        undo="prior drop-in of the unit, or none; the instance running or stopped as before",
-        tested="the official SDK, on moto and a stand-in of Systems Manager that runs the script",
-        unproved="a live account, a real systemd, a GPU, a spot interruption",
+        logs="the unit's journal or the container's log, by Systems Manager; CloudWatch Logs; EC2's system log",
+        undo="prior drop-in of the unit, or none; the container before; the instance's type and state as before",
+        tested="the official SDK, on moto and stand-ins of Systems Manager (runs the script) and the Docker engine",
+        unproved="a live account, a real systemd or Docker engine, a GPU, a spot interruption",
         guide="docs/ec2.md",
     ),
     "tpu_vm": Abilities(

@@ -1,13 +1,19 @@
 """Flags and model of a server whose words stand in a container: which changes of them nobody would read."""
 
-from agent.core.plan.action import Action, SetFlag, SetModel, applied
+from typing import Final
+
+from agent.core.plan.action import Action, SetFlag, SetInstanceType, SetModel, applied
 from agent.core.service.container_args import canonical_name, flag_map, served_model, starts_in_shell
 from agent.core.service.serving import ServingConfig
 
+NO_TYPES: Final = "the platform has no types of machines by name: choose an accelerator, CPU and memory"
+
 
 def flag_without_effect(config: ServingConfig, action: Action) -> str:
-    """Return why an action on flags or model would change words that nobody reads; empty where it takes effect."""
+    """Return why an action would change what nobody reads: flags, a model, a type of machine; else empty."""
     match action:
+        case SetInstanceType() if config.instance_type is None:
+            return NO_TYPES
         case SetFlag(name=name) | SetModel(model=name) if starts_in_shell(config.command, config.args):
             return f"the server is started by a shell line, in which {name!r} cannot be set safely"
         case SetFlag(name=name, value=None) if canonical_name(name) in flag_map(config.command):

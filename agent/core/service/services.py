@@ -99,7 +99,7 @@ class Service(Value):
     spare_accelerators: int | None = Field(default=None, ge=0, le=1024)
     namespace: str | None = Field(default=None, pattern=_DNS_LABEL)
     workload: str | None = Field(default=None, pattern=r"^(deployment|statefulset)/[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")
-    container: str | None = Field(default=None, pattern=_DNS_LABEL)
+    container: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")
     context: str | None = Field(default=None, min_length=1)
     resource_group: str | None = Field(default=None, pattern=r"^[-\w.()]{0,89}[-\w()]$")
     environment: str | None = Field(default=None, pattern=r"^(/subscriptions/\S{1,400}|[a-z0-9][a-z0-9-]{0,59})$")
@@ -142,6 +142,15 @@ class Service(Value):
             raise ValueError("resource_group and environment belong to a container_apps service")
         if self.platform != "tpu_vm" and self.queued_resource:
             raise ValueError("queued_resource belongs to a tpu_vm service")
+        mounted = self.checkpoint is not None and self.checkpoint.startswith("/")
+        if mounted and self.platform != "host" and self._resolved(self.checkpoint or "") is None:
+            raise ValueError(f"checkpoint {self.checkpoint!r} lies under none of mounts {sorted(self.mounts)}")
+        return self
+
+    @model_validator(mode="after")
+    def _names_an_instance(self) -> Self:
+        if self.platform != "ec2" and self.container and not re.fullmatch(_DNS_LABEL, self.container):
+            raise ValueError(f"container {self.container!r} is no name: want small letters, digits and dashes")
         if self.platform != "ec2" and (self.instance or self.unit or self.port or self.log_group or self.log_stream):
             raise ValueError("instance, unit, port, log_group and log_stream belong to an ec2 service")
         started = bool(self.unit) + (self.platform == "ec2" and bool(self.container))
@@ -149,9 +158,6 @@ class Service(Value):
             raise ValueError("instance and unit (or container) go together, with location for the region")
         if started > 1:
             raise ValueError("unit and container: want one of them; a unit that runs docker is named as the unit")
-        mounted = self.checkpoint is not None and self.checkpoint.startswith("/")
-        if mounted and self.platform != "host" and self._resolved(self.checkpoint or "") is None:
-            raise ValueError(f"checkpoint {self.checkpoint!r} lies under none of mounts {sorted(self.mounts)}")
         return self
 
     @property

@@ -191,3 +191,6 @@ def test_a_container_stands_in_the_place_of_a_unit(more):
             services(**place, **more)
     else:
         assert unit_targets(Settings(platform="ec2"), services(**place, **more))["gemma"].name == "container vllm"
+        assert services(**place, container="Vllm_1.a").services[0].container == "Vllm_1.a"
+        with pytest.raises(SettingsRejected):
+            services(**place, container="--privileged")

@@ -13,6 +13,7 @@ from agent.adapters.platform.kubernetes.container import (
 from agent.adapters.platform.kubernetes.describe import config_of, strategy_of
 from agent.adapters.platform.kubernetes.template import strategy_field
 from agent.adapters.platform.kubernetes.workload import Seen
+from agent.adapters.platform.server_flags import NO_TYPES
 from agent.core.plan.action import (
     Action,
     ForPerson,
@@ -22,6 +23,7 @@ from agent.core.plan.action import (
     SetConcurrency,
     SetEnv,
     SetFlag,
+    SetInstanceType,
     SetModel,
     SetProgressDeadline,
     SetScaling,
@@ -96,7 +98,7 @@ def _never_rolls_out(seen: Seen, actions: tuple[Action, ...]) -> str:
     return f"its update strategy keeps pods below partition {partition} as they are" if partition else ""
 
 
-def _no_effect(seen: Seen, config: ServingConfig, action: Action) -> str:  # noqa: C901, PLR0911 - one answer for each kind
+def _no_effect(seen: Seen, config: ServingConfig, action: Action) -> str:  # noqa: C901, PLR0911, PLR0912 - one answer for each kind
     """Why an action would change what nobody reads; empty where it takes effect."""
     match action:
         case SetFlag() | SetModel() if said := _unread(config):
@@ -113,6 +115,8 @@ def _no_effect(seen: Seen, config: ServingConfig, action: Action) -> str:  # noq
             return f"the number of replicas belongs to {seen.scaled_by}"
         case SetScaling(min_instances=least, max_instances=most) if least != most:
             return f"a {seen.workload.kind} has one number of replicas, not {least} to {most}"
+        case SetInstanceType():
+            return NO_TYPES
         case SetConcurrency():
             return "Kubernetes does not limit the requests of a pod; vLLM does with --max-num-seqs"
         case SetStrategy() if seen.workload.kind == "statefulset":

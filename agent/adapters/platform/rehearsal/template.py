@@ -2,7 +2,8 @@
 
 from pydantic import ValidationError
 
-from agent.core.plan.action import Action, applied
+from agent.adapters.platform.server_flags import NO_TYPES
+from agent.core.plan.action import Action, SetInstanceType, applied
 from agent.core.service.serving import EFFECT_LABEL, STAMP_LABELS, ServingConfig
 from agent.core.value import Value, canonical
 from agent.errors import InputRejected
@@ -48,8 +49,15 @@ def stamped(
 
 
 def wanted(template: str, actions: tuple[Action, ...]) -> ServingConfig:
-    """Return the configuration that the actions would make."""
-    return applied(template_of(template).config, actions)
+    """Return the configuration that the actions would make.
+
+    Raises:
+        InputRejected: One gives a type to a machine that has none.
+    """
+    config = template_of(template).config
+    if config.instance_type is None and any(isinstance(action, SetInstanceType) for action in actions):
+        raise InputRejected("the change was refused", why=NO_TYPES, hint="make another plan; nothing was changed")
+    return applied(config, actions)
 
 
 def bare(text: str) -> str:
