@@ -62,6 +62,12 @@ def begin(
         InputRejected: It serves another model, refuses the key, or the sweep was begun with another generator.
         DependencyFailed: It does not answer, the generator does not run, or there is no room.
     """
+    if sweep.stop_over_saturated and driver.name is not Driver.GUIDELLM:
+        raise InputRejected(
+            f"sweep {sweep.request.id!r} was not run",
+            why=f"{driver.name} does not know when a server is over-saturated",
+            hint="take --driver guidellm, or leave --stop-over-saturated out",
+        )
     key = _key(app, sweep.subject)
     said = check_server(sweep.subject, key)
     made = _provenance(app, sweep, driver, said)
@@ -84,6 +90,7 @@ def begin(
             api_key=key,
             seed=sweep.seed,
             ignore_eos=sweep.ignore_eos,
+            stop_over_saturated=sweep.stop_over_saturated,
             limit_s=1,
         ),
         holder=f"{app.holder}-{os.getpid()}",

@@ -20,6 +20,7 @@ class LoadOrder(Value):
         api_key: The server's own key, empty where it wants none; goes to the generator by environment or a file that
             only this user reads, never as an argument.
         limit_s: After so many seconds of load no further request is sent.
+        stop_over_saturated: Whether it ends where both the queue and the time to the first token keep growing.
     """
 
     cell: PlannedCell
@@ -29,6 +30,7 @@ class LoadOrder(Value):
     api_key: str = Field(default="", repr=False)
     seed: int = 0
     ignore_eos: bool = True
+    stop_over_saturated: bool = False
     limit_s: float = Field(gt=0)
 
 
@@ -38,11 +40,13 @@ class LoadResult(Value):
     Attributes:
         rows: One for each request that ended, warm-up included, in the order in which they were sent.
         unfinished: Requests that were cut off.
+        over_saturated: Whether the generator ended it because the server was over-saturated.
         began_at: When the first request was sent.
     """
 
     rows: tuple[RequestRow, ...]
     unfinished: int = 0
+    over_saturated: bool = False
     began_at: AwareDatetime
 
 

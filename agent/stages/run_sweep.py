@@ -182,7 +182,7 @@ def _measure(context: StageContext, job: SweepJob, cell: CellPlan, gate: _Gate) 
         return _stored(context, job, cell, result, watch)
     except BaseException as error:
         why = error.cause if isinstance(error, SreError) else str(error) or type(error).__name__
-        noted = before or _cell(job, cell, Outcome.FAILED, why=f"cut off: {context.rules.redact(why)}")
+        noted = before or _cell(job, cell, Outcome.FAILED, why=f"interrupted: {context.rules.redact(why)}")
         with suppress(SreError):  # the reason why it ended is told, not that this could not be stored either
             job.store.store(noted.with_(spent_s=watch.spent_s))
         raise
@@ -257,6 +257,8 @@ def _stored(context: StageContext, job: SweepJob, cell: CellPlan, result: LoadRe
         outcome, why = Outcome.FAILED, f"no request succeeded: {kinds}"
     elif abs(stepped_s := watch.stepped_s) > CLOCK_STEP_S:
         outcome, why = Outcome.FAILED, f"the clock of this machine was set by {stepped_s:+.0f} s meanwhile"
+    elif result.over_saturated:
+        why = f"over-saturated: ended after {len(rows)} of {cell.planned.requests} requests"
     elif result.unfinished or len(rows) < cell.planned.requests:
         outcome, why = Outcome.PARTIAL, f"{len(rows)} of {cell.planned.requests} requests ended in time"
     return job.store.store(_cell(job, cell, outcome, why=why).with_(measured=measured, spent_s=watch.spent_s), rows)

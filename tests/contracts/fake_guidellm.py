@@ -2,7 +2,7 @@
 
 The server that it pretends to measure answers ``slots`` requests at once. ``script.json`` beside the wrapper says what
 happens: ``slots``, ``step_s``, ``takes_s``, ``hangs_from`` (which order), and ``end``: good, crash, garbage, hang, errors,
-unfinished; ``fails_from`` says from which order on, ``every`` which requests fail with the text ``error``.
+unfinished, saturated (after half of the requests); ``fails_from`` says from which order on, ``every`` which requests fail with the text ``error``.
 """
 
 import heapq
@@ -98,7 +98,12 @@ def result(order: dict, script: dict) -> dict:
     ended = {"successful": good, "errored": errored, "incomplete": []}
     if script["end"] == "unfinished":
         ended = {"successful": [], "errored": [], "incomplete": good[:users]}
-    return {"benchmarks": [{"start_time": epoch, "requests": ended}]}
+    state = {"end_queuing_constraints": {"max_requests": {}}}
+    if script["end"] == "saturated" and {"kind": "over_saturation", "mode": "enforce"} in order["constraints"]:
+        half = len(good) // 2
+        ended = {"successful": good[:half], "errored": [], "incomplete": good[half : half + users]}
+        state = {"end_queuing_constraints": {"over_saturation": {}}}
+    return {"benchmarks": [{"start_time": epoch, "requests": ended, "scheduler_state": state}]}
 
 
 if __name__ == "__main__":

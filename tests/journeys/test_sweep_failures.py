@@ -37,8 +37,8 @@ class Machine:
     def play(self, **script) -> None:
         fake_guidellm.install(self.drivers / "bin", **script)
 
-    def sweep(self) -> tuple[int, str]:
-        code = main(["sweep", "--url", self.url, "--model", "tiny", *SIZES, "--out", str(self.out)])
+    def sweep(self, *words: str) -> tuple[int, str]:
+        code = main(["sweep", "--url", self.url, "--model", "tiny", *SIZES, "--out", str(self.out), *words])
         told = self.capsys.readouterr()
         return code, told.out + told.err
 
@@ -94,6 +94,17 @@ def test_a_server_that_hangs_ends_it(machine: Machine) -> None:
     assert (code, "no request succeeded: no request ended" in told) == (3, True), told
     assert machine.cells() == [(2, Outcome.MEASURED), (4, Outcome.FAILED)]
     machine.goes_on()
+
+
+def test_an_over_saturated_cell_ends_early_and_keeps_its_figures(machine: Machine) -> None:
+    """With the flag guidellm's own constraint is asked for; the cell says after how many requests it ended."""
+    machine.play(end="saturated", fails_from=3)
+    code, told = machine.sweep("--stop-over-saturated")
+    assert (code, "over-saturated: ended after" in told) == (0, True), told
+    last = read_cells(machine.out)[2]
+    assert last.outcome is Outcome.MEASURED
+    assert 0 < last.measured.succeeded < last.planned.requests
+    assert last.why == f"over-saturated: ended after {last.measured.succeeded} of {last.planned.requests} requests"
 
 
 def test_a_generator_that_crashes_ends_it(machine: Machine) -> None:

@@ -55,13 +55,15 @@ def _spec(order: LoadOrder) -> dict[str, Any]:
     backend |= {"request_format": "/v1/completions", "validate_backend": False, "verify": True}
     backend |= {"api_key": order.api_key} if order.api_key else {}
     backend |= {} if order.ignore_eos else {"extras": {"body": {"ignore_eos": False}}}
+    constraints: list[dict[str, Any]] = [
+        {"kind": "max_requests", "count": cell.warmup_requests + cell.requests},
+        {"kind": "max_duration", "seconds": order.limit_s},
+    ]
+    constraints += [{"kind": "over_saturation", "mode": "enforce"}] if order.stop_over_saturated else []
     return {
         "backend": backend,
         "profile": {"kind": "concurrent", "streams": [cell.concurrency]},
-        "constraints": [
-            {"kind": "max_requests", "count": cell.warmup_requests + cell.requests},
-            {"kind": "max_duration", "seconds": order.limit_s},
-        ],
+        "constraints": constraints,
         "tokenizer": {"kind": "hf_auto", "model": order.tokenizer},
         "data": [
             {"kind": "synthetic_text", "prompt_tokens": cell.prompt_tokens, "output_tokens": cell.output_tokens},
@@ -85,8 +87,12 @@ def read_result(raw: bytes) -> LoadResult:
     ended = [*requests["successful"], *requests["errored"]]
     began = min((_began(row) for row in ended), default=float(found["benchmarks"][0]["start_time"]))
     rows = sorted((_row(row, began) for row in ended), key=lambda row: row.started_s)
+    ended_by = found["benchmarks"][0].get("scheduler_state", {}).get("end_queuing_constraints", {})
     return LoadResult(
-        rows=tuple(rows), unfinished=len(requests["incomplete"]), began_at=datetime.fromtimestamp(began, tz=UTC)
+        rows=tuple(rows),
+        unfinished=len(requests["incomplete"]),
+        over_saturated="over_saturation" in ended_by,
+        began_at=datetime.fromtimestamp(began, tz=UTC),
     )
 
 

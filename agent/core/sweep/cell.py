@@ -176,7 +176,7 @@ class Cell(Value):
 
     Attributes:
         format: Name and version of the format.
-        why: Why it was dropped, cut off or failed; empty for a measured one.
+        why: Why it was dropped, cut off or failed, or measured with fewer requests; otherwise empty.
         measured: None where nothing was sent or nothing usable came back.
         spent_s: Seconds for which the load generator ran, warm-up and earlier tries of this cell included; they count
             against the grant.

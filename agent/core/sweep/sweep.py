@@ -53,6 +53,7 @@ class Sweep(Value):
     """A sweep from the moment it was asked for.
 
     Attributes:
+        stop_over_saturated: Whether the load generator ends a cell whose queue keeps growing.
         provenance: Of every cell; None until the first request is sent.
     """
 
@@ -61,6 +62,7 @@ class Sweep(Value):
     plan: SweepPlan
     seed: int = 0
     ignore_eos: bool = True
+    stop_over_saturated: bool = False
     provenance: Provenance | None = None
 
     @model_validator(mode="after")

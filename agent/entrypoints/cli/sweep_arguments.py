@@ -39,6 +39,11 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     add("--tokenizer", metavar="T", help="folder or Hugging Face id of its tokenizer (default: the model's)")
     add("--api-key-name", metavar="NAME", help="which key of SERVICE_API_KEYS the server behind --url wants")
     add("--stop-at-eos", action="store_true", help="let answers end early (default: each has the asked length)")
+    add(
+        "--stop-over-saturated",
+        action="store_true",
+        help="let guidellm end a cell where queue and time to the first token keep growing",
+    )
     add("--seed", metavar="N", type=int, default=0, help="of the prompts (default: 0)")
     add("--by", metavar="NAME", help="your name (shown as not verified)")
     add("--id", metavar="ID", help="with approve: the id shown with the plan; a plan of an AI client needs it")

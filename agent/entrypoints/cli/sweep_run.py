@@ -161,7 +161,14 @@ def _new(
         channel=Channel.COMMAND_LINE,
         made_at=app.clock.now(),
     )
-    return Sweep(request=request, subject=subject, plan=plan, seed=args.seed, ignore_eos=not args.stop_at_eos)
+    return Sweep(
+        request=request,
+        subject=subject,
+        plan=plan,
+        seed=args.seed,
+        ignore_eos=not args.stop_at_eos,
+        stop_over_saturated=args.stop_over_saturated,
+    )
 
 
 def _left(sweep: "Sweep", folder: Path) -> bool:

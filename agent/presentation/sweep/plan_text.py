@@ -58,7 +58,9 @@ def ended_line(cell: Cell) -> str:
     measured = cell.measured
     if measured is None or not measured.succeeded:
         return f"      {cell.outcome}: {cell.why}"
-    cut = f" ({cell.outcome}: {cell.why})" if cell.outcome is not Outcome.MEASURED else ""
+    cut = (
+        f" ({cell.outcome}: {cell.why})" if cell.outcome is not Outcome.MEASURED else f" ({cell.why})" * bool(cell.why)
+    )
     return f"      {_figures(measured)}{cut}"
 
 
