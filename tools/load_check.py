@@ -117,7 +117,7 @@ def main() -> int:
         found["scripted server"] = knee(sweep(Path(folder) / "state", server.url, Path(folder) / "tokenizer", *sizes))
     if args.vllm and lab_is_there():
         with tempfile.TemporaryDirectory() as folder, vllm(args.port) as url:
-            sizes = ("--concurrency", "2,4,8,12", "--context", "256", "--output-tokens", "128", "--requests", "48")
+            sizes = ("--concurrency", "2,4,8,12", "--context", "192", "--output-tokens", "64", "--requests", "32")
             found["vLLM"] = knee(sweep(Path(folder) / "state", url, MODELS / "real-llama", *sizes))
     for name, (requests, bound) in found.items():
         print(f"{name}: {SLOTS} slots, found {requests:g} by {bound}")
