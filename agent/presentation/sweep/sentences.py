@@ -101,10 +101,9 @@ def findings_text(found: Findings, cells: Sequence[Cell]) -> Iterator[str]:
     by_id = {cell.id: cell for cell in cells}
     for best in found.best:
         yield best_text(best, found.target, by_id)
-        if best.goodput is not None:
-            yield goodput_text(best)
     for context in found.contexts:
         yield " ".join(filter(None, (plateau_text(context, found.provenance), saturation_text(context, by_id))))
+    yield from filter(None, map(goodput_text, found.best))
     failed = sum(cell.measured.failed for cell in cells if cell.measured is not None)
     sent = failed + sum(cell.measured.succeeded for cell in cells if cell.measured is not None)
     if failed:
