@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from agent.core.change.execution import EffectKind, Intent
+from agent.core.change.verification import Verdict
 from agent.core.decision.decision import Channel, Choice, sign
 from agent.core.decision.policy import Approver, Mode, Policy, Rule
 from agent.core.incident.phase import Phase
@@ -188,7 +189,8 @@ def test_a_way_back_that_was_written_over_is_not_taken(journey):
     told.answer(asked.plan.id)
     applied = told.until(lambda i: i.phase is Phase.VERIFYING, limit_s=300)
     evil = applied.execution.with_(prior_template=applied.execution.prior_template.replace("max-model-len", "evil"))
-    rewritten(told, applied, execution=evil, phase=Phase.ROLLING_BACK, due_at=told.clock.now())
+    failed = applied.verification.with_(verdict=Verdict.NOT_RECOVERED)  # without it nothing is put back at all
+    rewritten(told, applied, execution=evil, verification=failed, phase=Phase.ROLLING_BACK, due_at=told.clock.now())
     told.until(lambda i: i.phase is Phase.ROLLED_BACK or i.plan.id != asked.plan.id, limit_s=900)
     assert told.installation.environment.rehearsal.describe(SERVICE).config == stood
 
