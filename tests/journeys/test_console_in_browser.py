@@ -18,6 +18,7 @@ from agent.entrypoints.console.identity import Person
 from agent.entrypoints.console.serve import claim, local_server
 from agent.ports.stage_context import Owner
 from agent.settings import Settings
+from tests import counts
 from tests.agent.entrypoints.console import scenes as theatre
 from tests.outside import absent
 
@@ -323,6 +324,50 @@ def test_the_two_buttons_stand_on_the_first_screen(journey, open_page, example):
             assert page.evaluate("document.documentElement.scrollWidth") <= width
             columns = page.evaluate("getComputedStyle(document.querySelector('.columns')).gridTemplateColumns")
             assert len(columns.split()) == (2 if name == "desk" else 1)
+
+
+def test_a_page_follows_its_incident_without_being_loaded_anew(stage, url, open_page):
+    """With scripts on: what was unfolded stays unfolded, and the stream ends with the incident."""
+    incident = stage.applying(stage.said(stage.waiting(), Choice.APPROVE))
+    seen = open_page(scripts=True)
+    page = seen.page
+    page.goto(f"{url}/incidents/{incident.id}")
+    assert page.get_by_role("heading", name="Step 2 of 3").is_visible()
+    page.evaluate("window.notLoadedAnew = true")
+    page.get_by_text("Timeline").click()
+    verifying = stage.verifying(incident)
+    page.get_by_role("heading", name="Step 3 of 3").wait_for()
+    assert page.locator("#timeline").get_attribute("open") is not None
+    stage.resolved(verifying)
+    page.get_by_role("heading", level=1, name="fixed").wait_for()
+    assert page.evaluate("window.notLoadedAnew") is True
+    assert page.locator("[data-live]").count() == 0
+    assert seen.hosts == {urlsplit(url).netloc}
+    assert seen.complaints == []
+
+
+@pytest.mark.parametrize(("width", "scheme"), [("phone", "light"), ("desk", "dark")], ids=["phone light", "desk dark"])
+def test_axe_finds_nothing_serious(stage, url, open_page, scenes, width, scheme):
+    """The rules of WCAG 2.2 A and AA over every page, all that is folded unfolded; a change under way among them."""
+    try:
+        from axe_playwright_python.sync_playwright import Axe
+    except ImportError:
+        absent("axe-playwright-python, a development requirement: make install")
+    page = open_page(width=WIDTHS[width], scripts=True, scheme=scheme).page
+    rules = {
+        "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"],
+        "rules": {"meta-refresh": {"enabled": False}},  # criterion 2.2.1 takes it where it can be turned off
+    }
+    applying = stage.applying(stage.said(stage.waiting("moves"), Choice.APPROVE))
+    pages = [f"/incidents/{applying.id}?still=1", *every_page(stage, scenes)]
+    for path in pages if counts.CI else pages[:3]:  # axe takes seconds for each page
+        page.goto(url + path)
+        if page.locator("head > meta[http-equiv=refresh]").count():
+            assert page.get_by_role("link", name="Pause").is_visible()
+        page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
+        found = Axe().run(page, options=rules).response["violations"]
+        serious = [(v["id"], v["nodes"][0]["html"]) for v in found if v["impact"] in {"serious", "critical"}]
+        assert not serious, (path, serious)
 
 
 def test_a_screen_reader_hears_what_matters_in_order(stage, url, open_page, scenes):

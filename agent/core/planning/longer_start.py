@@ -21,7 +21,7 @@ def longer_start(
 ) -> tuple[tuple[Action, ...], str] | None:
     """Probe and engine wait for one start, so neither is left with less than the other; none gets less than it had."""
     config = live.config
-    start = fits.start_up(service, config, seen_s=_seen_start_s(diagnosis))
+    start = fits.start_up(service, config, seen_s=seen_start_s(diagnosis))
     if start is None:
         needed, why = had_s * 2.0, f"twice the {had_s} s that {who} allowed; how long the start takes is not known"
     else:
@@ -66,7 +66,8 @@ def _probe_for(old: Probe, budget_s: int) -> Probe:
 _SEEN = ("load_seconds", "weights_load_s", "load_s", "compile_s", "compile_seconds", "warm_up_s")
 
 
-def _seen_start_s(diagnosis: Diagnosis) -> float | None:
+def seen_start_s(diagnosis: Diagnosis) -> float | None:
+    """Return how long the parts of the start took that the log printed, seconds; None where it printed none."""
     seen = [p for name in _SEEN if (p := diagnosis.number(name))]
     return sum(seen) if seen else diagnosis.number("start_up_s", "startup_seconds")
 

@@ -17,6 +17,8 @@ from agent.entrypoints.console.change_routes import AskChange, Withdraw, add_ser
 from agent.entrypoints.console.command_routes import CarryOut, add_commands
 from agent.entrypoints.console.control_access import ControlAccess, ControlHere
 from agent.entrypoints.console.identity import AnyReader, IapPerson, Identity, LocalOperator, Person
+from agent.entrypoints.console.live_routes import add_live
+from agent.entrypoints.console.live_view import LiveView
 from agent.entrypoints.console.page_context import Decide, NameOf, PageContext, answer_page, who_asks
 from agent.entrypoints.console.pages.kill_switch import add_kill_switch
 from agent.entrypoints.console.pages.sweeps import add_sweeps
@@ -94,6 +96,7 @@ def make_app(
         pages=make_pages(),
         queue_age_s=queue_age_s or (lambda: None),
         control=control or ControlHere(world),
+        live=LiveView(world, faster=max(wait_factor, settings.compression)),
         wait_factor=wait_factor,
         name_of=None if asked_by.local else name_of,
     )
@@ -103,6 +106,7 @@ def make_app(
     app.url_map.strict_slashes = False
     _add_plain_routes(app, console)
     add_pages(app, console)
+    add_live(app, console)
     add_service_list(app, console)
     add_report(app, console)
     add_policy(app, console)

@@ -7,10 +7,11 @@ from flask import Request, Response
 
 from agent.errors import PolicyRefused
 
+POLICY = "Content-Security-Policy"
+FOLLOWS = "X-Sre-Follows"
+"""Marks, until it is sent, the answer of a page that follows an incident with our own script; no other may run one."""
 SECURITY_HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    ),
+    POLICY: ("default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"),
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     # "no-referrer" would make browsers send "Origin: null" with our own forms
@@ -31,6 +32,8 @@ def with_headers(response: Response) -> Response:
     """Return the answer with the headers of every answer; pages are never stored."""
     for name, value in SECURITY_HEADERS.items():
         response.headers[name] = value
+    if response.headers.pop(FOLLOWS, None) is not None:
+        response.headers[POLICY] = f"{SECURITY_HEADERS[POLICY]}; script-src 'self'; connect-src 'self'"
     response.headers.setdefault("Cache-Control", "no-store")
     return response
 

@@ -17,6 +17,7 @@ from agent.entrypoints.console.answer_result import Result
 from agent.entrypoints.console.control_access import ControlAccess
 from agent.entrypoints.console.identity import AnyReader, Identity, Person
 from agent.entrypoints.console.incident_page import Viewer, is_asked
+from agent.entrypoints.console.live_view import LiveView
 from agent.entrypoints.console.render import render
 from agent.errors import DependencyFailed, InputRejected
 from agent.ports.clock import clock_note
@@ -55,6 +56,7 @@ class PageContext:
     pages: Environment
     queue_age_s: Callable[[], float | None]
     control: ControlAccess
+    live: LiveView
     wait_factor: float = 1.0
     name_of: NameOf | None = None
 

@@ -12,7 +12,9 @@ from agent.core.incident.search import IncidentSearch
 from agent.core.value import Value
 from agent.entrypoints.console import answer_result
 from agent.entrypoints.console.command_routes import command_forms
+from agent.entrypoints.console.guard import FOLLOWS
 from agent.entrypoints.console.incident_page import cause_of, incident_context, is_asked, plan_context
+from agent.entrypoints.console.live_routes import mark_of
 from agent.entrypoints.console.page_context import PageContext, answer_page, load_or_none, page, viewer_of, who_asks
 from agent.errors import InputRejected
 from agent.ports.stage_context import StageContext
@@ -153,10 +155,16 @@ def add_pages(app: Flask, console: PageContext) -> None:
         if found is None:
             return answer_page(console, person, answer_result.missing("incident"))
         now = max(console.world.clock.now(), found.phase_at)
+        live = console.live.of(found, now)
         context = incident_context(console.world, found, viewer_of(console, person), now)
+        context |= {"live": live, "mark": mark_of(found, live, now)}
         context["similar"] = similar_views(console.world, found)
         context["acts"] = command_forms(console, person, found)
-        return page(console, "incident.html", person, now, moving=moves(found, now), **context)
+        moving = moves(found, now)
+        response = page(console, "incident.html", person, now, moving=moving, **context)
+        if moving and request.args.get("still") != "1":
+            response.headers[FOLLOWS] = "1"
+        return response
 
     @app.get("/plans/<plan_id>")
     def plan(plan_id: str) -> Response:

@@ -25,6 +25,8 @@ _STATIC = files("agent.entrypoints.console").joinpath("static")
 STYLE = "".join(
     _STATIC.joinpath(name).read_text(encoding="utf-8") for name in ("console.css", "pages.css", "incident.css")
 )
+SCRIPT = _STATIC.joinpath("live.js").read_text(encoding="utf-8")
+SCRIPT_PATH = f"/live-{hashlib.sha256(SCRIPT.encode()).hexdigest()[:12]}.js"
 STYLE_PATH = f"/style-{hashlib.sha256(STYLE.encode()).hexdigest()[:12]}.css"
 TEXT_LIMIT = 4000
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._@+-]{1,320}")
@@ -55,7 +57,7 @@ def make_pages() -> Environment:
         "typed": typed,
         "own_link": own_link,
     }
-    pages.globals |= {"style_path": STYLE_PATH, "sources": SOURCES, "rollouts": ROLLOUTS}
+    pages.globals |= {"style_path": STYLE_PATH, "script_path": SCRIPT_PATH, "sources": SOURCES, "rollouts": ROLLOUTS}
     pages.globals |= {"proofs": PROOFS, "proof_lines": proof_lines, "place_of": place_of}
     pages.globals |= {"token_prices_text": token_prices_text, "memory_line": memory_line}
     return pages

@@ -104,7 +104,9 @@ def test_every_state_has_its_page_and_every_page_is_sound(stage, browser, scenes
         assert all(b - a <= 1 for a, b in zip(found.headings, found.headings[1:], strict=False)), (name, found.headings)
         assert len(found.ids) == len(set(found.ids)), name
         assert set(found.refs) <= set(found.ids), name
-        assert "<script" not in page, name
+        scripts = re.findall(r"<script.*?</script>", page, re.DOTALL)  # of a page that follows: our own file alone
+        assert all(re.fullmatch(r'<script src="/live-[0-9a-f]{12}\.js" defer></script>', s) for s in scripts), name
+        assert page.count("<script") == len(scripts), name
         assert "style=" not in page, name
         assert all(link.startswith(("/", "#", "?")) and not link.startswith("//") for link in found.links), found.links
 
@@ -228,7 +230,13 @@ def test_text_from_outside_is_never_alive(stage, browser, scenes, evil):
     incident = stage.said(incident, Choice.REJECT, who=evil, why=evil)
     clean = stage.waiting("clean")
     shape = [t for t, _ in outline(text(browser, f"/incidents/{clean.id}")).tags]
-    for path in ("/", f"/incidents/{incident.id}", f"/plans/{incident.plan.id}", f"/plans/{incident.plan.id}/answer"):
+    plan = f"/plans/{incident.plan.id}"
+    for path in (
+        "/",
+        f"/incidents/{incident.id}?still=1",
+        plan,
+        f"{plan}/answer",
+    ):  # held still: without our own script
         page = text(browser, path)
         found = outline(page)
         assert not found.wrong, path
