@@ -108,11 +108,18 @@ def only_watcher(settings: Settings, service: str) -> Iterator[None]:
         yield
 
 
-def config_from_args(words: Sequence[str]) -> ServingConfig:
-    """Return the configuration that a command line means on this machine."""
+def config_from_args(words: Sequence[str], *, model: str | None = None) -> ServingConfig:
+    """Return the configuration that a command line means on this machine.
+
+    Args:
+        words: The operator's words.
+        model: What it serves, where the words do not say; then one word, such as a script, is enough.
+    """
     from agent.catalogue.load_fit import load_fit_catalogue
 
-    config = config_of(tuple(words), inherited(), cards_here(), load_fit_catalogue().accelerators)
+    config = config_of(
+        tuple(words), inherited(), cards_here(), load_fit_catalogue().accelerators, fewest=1 if model else 2
+    )
     return with_machine_memory(config)
 
 
@@ -121,7 +128,7 @@ def with_machine_memory(config: ServingConfig) -> ServingConfig:
     return config.with_(memory_mib=memory_mib())
 
 
-def add_service(settings: Settings, config: ServingConfig, name: str | None) -> Service:
+def add_service(settings: Settings, config: ServingConfig, name: str | None, *, model: str | None = None) -> Service:
     """Write a server down as a service to be watched, and read its checkpoint where it lies here.
 
     What ``SERVICES`` says of a service of that name holds: its needs, its owner, its version.
@@ -130,11 +137,20 @@ def add_service(settings: Settings, config: ServingConfig, name: str | None) -> 
         InputRejected: The command names no model, or the name cannot be a service's.
     """
     word = served_model(config.command, config.args)
+    if word is not None and model is not None and model != word:
+        raise InputRejected(
+            "the server is not watched",
+            why=f"--model says {model!r} and its words say {word!r}",
+            hint="leave --model out; it is for a command that does not name its model",
+        )
+    word = word or model
     if word is None:
         raise InputRejected(
-            "the server is not watched", why="its words name no model", hint="say: sre-agent watch -- vllm serve MODEL"
+            "the server is not watched",
+            why="its words name no model",
+            hint="say: sre-agent watch -- vllm serve MODEL, or name it: sre-agent watch --model MODEL -- ./serve.sh",
         )
-    wanted = name or name_of(config)
+    wanted = name or name_of(config, word)
     given = read_services(settings).watched(wanted) if settings.services is not None else None
     if given is None:
         local = Path(word).is_dir()

@@ -1,18 +1,20 @@
 """What a person at the terminal sees of a watched server: one live line of state, events above it, and a question."""
 
 import contextlib
+import os
 import select
 import sys
 import time
 from collections.abc import Callable, Iterator
-from datetime import datetime
-from typing import Protocol
+from datetime import UTC, datetime
+from typing import Protocol, TextIO
 
 from agent.core.incident.incident import Incident
 from agent.core.plan.action import applied
 from agent.core.plan.capacity import Capacity
 from agent.core.service.serving import ServingConfig
-from agent.entrypoints.cli.output import for_people
+from agent.core.text.safe_text import inert
+from agent.entrypoints.cli.output import for_people, for_programs
 from agent.errors import SreError
 from agent.ports.host import CheckResult, State
 from agent.presentation.memory_bar import text_bar
@@ -24,8 +26,8 @@ LINE_READ = 16_384  # of the last line of a log, before what is secret is taken 
 class View(Protocol):
     """Shows; never decides."""
 
-    def say(self, text: str) -> None:
-        """Add a line that stays."""
+    def say(self, text: str, **about: object) -> None:
+        """Add a line that stays; ``about`` is the same for programs."""
         ...
 
     def show(self, text: str) -> None:
@@ -36,27 +38,55 @@ class View(Protocol):
         """Ask for one letter of ``answers``; None where nobody can answer, or the question is moot."""
         ...
 
+    def output(self, data: bytes) -> None:
+        """Pass on what the server printed."""
+        ...
+
+    @property
+    def takes_output(self) -> bool:
+        """Whether output may be passed on now; not while a question stands."""
+        ...
+
     def close(self) -> None:
         """Give the terminal back."""
         ...
 
 
 class PlainView:
-    """Lines for a file or a pipe: no escapes, nothing repeated, no question."""
+    """For a file or a pipe: the server's output byte for byte on one stream, our lines on the other, no question.
 
-    def __init__(self) -> None:
+    Args:
+        output: Where the server's output goes, a file descriptor.
+        lines: Where our own lines go.
+        as_json: Whether our lines are JSON, one object each.
+    """
+
+    takes_output = True
+
+    def __init__(self, *, output: int = 1, lines: TextIO | None = None, as_json: bool = False) -> None:
         self._shown = ""
+        self._output = output
+        self._lines = lines or sys.stderr
+        self._as_json = as_json
 
-    def say(self, text: str) -> None:
+    def say(self, text: str, **about: object) -> None:
         """Print a line."""
-        print(text, flush=True)
+        if self._as_json:
+            row = {"at": datetime.now(UTC).isoformat(), "event": "message", "text": text}  # noqa: TID251 - a log's time
+            text = for_programs({**row, **about})
+        print(text, file=self._lines, flush=True)
+
+    def output(self, data: bytes) -> None:
+        """Write the bytes themselves, past every buffer."""
+        while data:
+            data = data[os.write(self._output, data) :]
 
     def show(self, text: str) -> None:
         """Print the state where its first words changed."""
         state = text.partition(";")[0]
         if state != self._shown:
             self._shown = state
-            print(text, flush=True)
+            self.say(text, event="state")
 
     def ask(self, question: str, answers: str, still: Callable[[], bool]) -> str | None:  # noqa: ARG002
         """Say where to answer: nobody is at this end."""
@@ -78,10 +108,21 @@ class LiveView:
         self._console = Console(highlight=False, soft_wrap=False)
         self._live = Live(Text(""), console=self._console, refresh_per_second=4, transient=True)
         self._live.start()
+        self._asking = False
 
-    def say(self, text: str) -> None:
+    def say(self, text: str, **about: object) -> None:  # noqa: ARG002 - for people
         """Print above the state."""
         self._live.console.print(self._text(text))
+
+    @property
+    def takes_output(self) -> bool:
+        """Not while a question stands: the output waits in the log."""
+        return not self._asking
+
+    def output(self, data: bytes) -> None:
+        """Print above the state, without what would move the cursor or speak to the terminal."""
+        shown = inert(data.decode("utf-8", "replace").replace("\r", "\n"), limit=len(data) * 8)
+        self._live.console.print(self._text(shown, no_wrap=False, overflow="fold"), end="")
 
     def show(self, text: str) -> None:
         """Replace the state; what does not fit is cut."""
@@ -89,6 +130,7 @@ class LiveView:
 
     def ask(self, question: str, answers: str, still: Callable[[], bool]) -> str | None:
         """Ask in the line editor of the terminal itself; goes back as soon as the question is moot."""
+        self._asking = True
         self._live.stop()
         try:
             while still():
@@ -102,6 +144,7 @@ class LiveView:
             return None
         finally:
             self._live.start()
+            self._asking = False
 
     def close(self) -> None:
         """Stop the live line."""
@@ -121,8 +164,10 @@ def _line(still: Callable[[], bool]) -> str | None:
     return None
 
 
-def view() -> View:
-    """Return the view that suits where our output goes."""
+def view(*, as_json: bool = False) -> View:
+    """Return the view that suits where our output goes; JSON stands alone on standard output."""
+    if as_json:
+        return PlainView(output=2, lines=sys.stdout, as_json=True)
     return LiveView() if sys.stdout.isatty() and sys.stdin.isatty() else PlainView()
 
 

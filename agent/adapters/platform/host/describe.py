@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from agent.core.service.container_args import flag_map, served_model
+from agent.core.service.container_args import flag_map
 from agent.core.service.serving import EnvVar, ServingConfig
 from agent.core.value import Value
 from agent.errors import InputRejected
@@ -26,7 +26,12 @@ class Card(Value):
 
 
 def config_of(
-    words: tuple[str, ...], environ: Mapping[str, str], cards: tuple[Card, ...], names: Iterable[str]
+    words: tuple[str, ...],
+    environ: Mapping[str, str],
+    cards: tuple[Card, ...],
+    names: Iterable[str],
+    *,
+    fewest: int = 2,
 ) -> ServingConfig:
     """Return the configuration that a command line means on this machine.
 
@@ -35,11 +40,12 @@ def config_of(
         environ: The environment that the server will inherit.
         cards: The machine's accelerators; none means that the server runs on the CPU.
         names: Accelerators that the arithmetic knows.
+        fewest: How many words a server's command has at least; a script that knows its model needs no second.
 
     Raises:
         InputRejected: The words are no server's.
     """
-    if len(words) < 2:
+    if len(words) < fewest:
         raise InputRejected(
             "nothing is watched",
             why="no server command follows --",
@@ -112,10 +118,9 @@ def version_of(program: str) -> str | None:
     return None
 
 
-def name_of(config: ServingConfig) -> str:
+def name_of(config: ServingConfig, model: str) -> str:
     """Return a service's name from the served name or the model."""
-    flags = flag_map(config.args)
-    word = flags.get("served-model-name") or served_model(config.command, config.args) or "server"
+    word = flag_map(config.args).get("served-model-name") or model
     last = word.rstrip("/").rsplit("/", 1)[-1].lower()
     return re.sub(r"[^a-z0-9]+", "-", last).strip("-")[:40].rstrip("-") or "server"
 
@@ -126,7 +131,8 @@ def program_words(words: tuple[str, ...]) -> int:
         return words.index("serve", 1)
     if "-m" in words[1:3] and words.index("-m") + 1 < len(words):
         return words.index("-m") + 2
-    return 2 if Path(words[0]).name.startswith("python") and not words[1].startswith("-") else 1
+    script = len(words) > 1 and not words[1].startswith("-")
+    return 2 if script and Path(words[0]).name.startswith("python") else 1
 
 
 def _count(args: tuple[str, ...], cards: tuple[Card, ...]) -> int:

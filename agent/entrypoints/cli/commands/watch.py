@@ -2,78 +2,141 @@
 
 import argparse
 import contextlib
-import errno
-import getpass
-import os
-import shlex
-import signal
+import re
 import socket
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator
-from functools import partial
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent.errors import InputRejected, SreError
+from agent.errors import DependencyFailed, InputRejected
 
 if TYPE_CHECKING:
-    from agent.app import App
-    from agent.core.incident.incident import Incident
-    from agent.core.service.services import Service
     from agent.core.service.serving import ServingConfig
-    from agent.entrypoints.cli.watch_view import View
-    from agent.ports.host import HostCheck, HostServers
     from agent.settings import Settings
 
-THREADS = 2
+NAME_CHARS = 63
+NAME_FORM = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?"  # as services.toml has it
 FIRST_BYTES = 4 * 2**20  # of a log: vLLM prints its arguments among the first lines
-STOP_S = 60.0
-GONE = frozenset({errno.EIO, errno.EPIPE, errno.ENXIO})  # what a terminal or a pipe answers that nobody holds any more
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the contract's words."""
-    parser.add_argument("--name", metavar="N", help="name of the service (default: the served model name)")
-    parser.add_argument("--log", metavar="FILE", type=Path, help="follow the log of a server that you start yourself")
-    parser.add_argument(
-        "--auto", action="store_true", help="apply what policy.toml calls automatic without asking for approval"
+    add = parser.add_argument
+    add("--name", metavar="N", help="name of the service (default: the served model name)")
+    add("--model", metavar="M", help="the model, where the command does not name it, such as a script of yours")
+    add("--log", metavar="FILE", type=Path, help="follow the log of a server that you start yourself")
+    add("--auto", action="store_true", help="apply what policy.toml calls automatic without asking for approval")
+    add("--console", metavar="PORT", type=int, help="also serve the console on this port of 127.0.0.1")
+    add("--quiet-server", action="store_true", help="do not pass on what the server prints; its log file has it")
+    add("--json", action="store_true", help="progress as JSON, one object a line; the server's output goes to stderr")
+    add("--once", action="store_true", help="end when the server ends, with its exit code; ask nothing")
+    add(
+        "--on-exit",
+        choices=["leave", "stop"],
+        default="leave",
+        help="what SIGTERM and a closed terminal do to the server (default: leave it running)",
     )
-    parser.add_argument("--console", metavar="PORT", type=int, help="also serve the console on this port of 127.0.0.1")
-    parser.add_argument(
-        "command", nargs=argparse.REMAINDER, metavar="-- vllm serve ...", help="the command that starts the server"
-    )
+    add("--stop", metavar="NAME", help="stop the server of that name, wait until it has ended, and watch nothing")
+    add("command", nargs=argparse.REMAINDER, metavar="-- vllm serve ...", help="the command that starts the server")
+    parser.epilog = """examples:
+  sre-agent watch -- vllm serve google/gemma-4-E4B-it --max-model-len 8192
+  sre-agent watch --model google/gemma-4-E4B-it --name gemma -- ./serve.sh
+  sre-agent watch --once --on-exit stop --json -- vllm serve google/gemma-4-E4B-it
+  sre-agent watch --log /var/log/vllm.log -- vllm serve google/gemma-4-E4B-it
+  sre-agent watch --stop gemma"""
 
 
 def run(args: argparse.Namespace) -> int:
-    """Start or take over the server, and go on until Ctrl-C, SIGTERM or SIGHUP.
+    """Start or take over the server, and go on until Ctrl-C, SIGTERM or SIGHUP; or stop one.
 
     Returns:
-        0 when the watching ended as asked.
+        0 when the watching ended as asked; with ``--once`` the server's exit code.
 
     Raises:
-        InputRejected: The words are no server's.
+        InputRejected: The words are no server's, or contradict one another.
         StateConflict: Another watcher has it, or a server of that name runs with other words.
+        DependencyFailed: A server that was to stop has not ended.
     """
     from agent.app import build_app
     from agent.app.host_environment import add_service, config_from_args, host_platform, only_watcher, open_check
     from agent.app.state_lock import state_lock
+    from agent.entrypoints.cli.commands.up import console_server
+    from agent.entrypoints.cli.watch_run import Watch, WatchOptions
     from agent.entrypoints.telemetry import configure_log
 
+    _refuse_contradictions(args)
     settings = _settings(args)
     configure_log(as_json=settings.log_json, quiet=True)
+    if args.stop:
+        return _stop(settings, args.stop, as_json=args.json)
     words = args.command[1:] if args.command[:1] == ["--"] else args.command
-    config = config_from_args(words) if words else _from_log(args.log)
-    service = add_service(settings, config, args.name)
+    config = config_from_args(words, model=args.model) if words else _from_log(args.log)
+    service = add_service(settings, config, args.name, model=args.model)
     config = config.with_(accelerator=service.accelerator, accelerator_count=service.accelerator_count)
     settings = settings.with_(services=None)  # what SERVICES says of this server was written down with the others
     with state_lock(settings, shared=True), only_watcher(settings, service.name), _claimed(args.console) as held:
         app = build_app(settings)
         platform = host_platform(settings, app.clock)
         check = open_check(platform, app.clock)
-        watch = _Watch(app, platform, check, service, config, ours=args.log is None)
-        return watch.go(held)
+        options = WatchOptions(
+            ours=args.log is None,
+            stop_on_exit=args.on_exit == "stop",
+            once=args.once,
+            quiet_server=args.quiet_server,
+            as_json=args.json,
+        )
+        return Watch(app, platform, check, service=service, config=config, options=options, serve=console_server).go(
+            held
+        )
+
+
+def _refuse_contradictions(args: argparse.Namespace) -> None:
+    if args.name is not None and (len(args.name) > NAME_CHARS or re.fullmatch(NAME_FORM, args.name) is None):
+        raise InputRejected(
+            "nothing is watched",
+            why=f"--name is {args.name!r}, want 1 to {NAME_CHARS} of a-z, 0-9, '.' and '-'",
+            hint="take a name such as gemma-4-31b; it begins and ends with a letter or a digit",
+        )
+    if args.stop and (args.command or args.log):
+        raise InputRejected(
+            "nothing was stopped",
+            why="--stop takes a name and starts nothing",
+            hint=f"say it alone: sre-agent watch --stop {args.stop}",
+        )
+    if args.log is not None and (args.once or args.on_exit == "stop"):
+        raise InputRejected(
+            f"the log {str(args.log)!r} is not followed",
+            why="--once and --on-exit stop are for a server that is started here, and --log follows one that is not",
+            hint="leave them out, or leave --log out",
+        )
+
+
+def _stop(settings: "Settings", name: str, *, as_json: bool) -> int:
+    """Stop a server that was started here, whoever watches it."""
+    from agent.app.catalogues import host_services
+    from agent.app.host_environment import host_platform
+    from agent.app.stores import machine_clock
+    from agent.entrypoints.cli.watch_run import STOP_S, stopped
+    from agent.entrypoints.cli.watch_view import PlainView
+
+    known = [service.name for service in host_services(settings).services]
+    if name not in known:
+        near = get_close_matches(name, known, n=1)
+        raise InputRejected(
+            "nothing was stopped",
+            why=f"no server was started here by the name {name!r}",
+            hint=f"did you mean {near[0]!r}?" if near else f"started here: {', '.join(known) or 'none'}",
+        )
+    platform, say = host_platform(settings, machine_clock()), PlainView(as_json=as_json, lines=sys.stdout).say
+    if not stopped(platform, name):
+        raise DependencyFailed(
+            f"the server {name!r} has not ended within {STOP_S:.0f} s",
+            why="it was asked to end and still runs",
+            hint=f"say it again: sre-agent watch --stop {name}",
+        )
+    say(f"{name}: the server has stopped", event="stopped")
+    return 0
 
 
 def _claimed(port: int | None) -> "contextlib.AbstractContextManager[socket.socket | None]":
@@ -121,279 +184,3 @@ def _from_log(log: Path | None) -> "ServingConfig":
             hint="give the server's command as well: sre-agent watch --log FILE -- vllm serve MODEL ...",
         )
     return with_machine_memory(told)
-
-
-def _changes(incident: "Incident") -> bool:
-    """Whether a change of ours is offered, approved or under way; what a person does by hand is none.
-
-    A plan that needs approval is for the state that it was made for: a start by hand would make it worthless.
-    """
-    from agent.core.incident.phase import CHANGED, Phase
-
-    by_us = incident.plan is not None and not incident.plan.by_person
-    return by_us and incident.phase in {Phase.PLANNED, Phase.ASKED, Phase.APPROVED, *CHANGED}
-
-
-class _Watch:
-    """One run of the command."""
-
-    def __init__(
-        self,
-        app: "App",
-        platform: "HostServers",
-        check: "HostCheck",
-        service: "Service",
-        config: "ServingConfig",
-        *,
-        ours: bool,
-    ) -> None:
-        from agent.app.catalogues import host_folder
-        from agent.entrypoints.cli.watch_view import view
-        from agent.entrypoints.monitor.host_monitor import HostMonitor
-
-        self._app = app
-        self._platform = platform
-        self._service = service.name
-        self._config = config
-        self._ours = ours
-        self._stopping = threading.Event()
-        self._asked: set[str] = set()
-        self._interrupt = False
-        self._ended_by = ""
-        self._told: dict[str, int] = {}
-        self._said: dict[str, str] = {}
-        self._began = app.clock.now()
-        self._view: View = view()
-        self._watchman: HostMonitor = HostMonitor(
-            app,
-            service.name,
-            platform=platform,
-            doctor=check,
-            folder=host_folder(app.settings) / service.name,
-            ours=ours,
-        )
-
-    def go(self, console: socket.socket | None) -> int:
-        """Start or take over the server, and watch until somebody ends it; ``console`` is its port, claimed already."""
-        from agent.entrypoints.service import Ticker, handlers
-
-        pool = self._app.worker(handlers(self._app), threads=THREADS)
-        ticker = Ticker(self._app, every_s=max(self._app.rules.times.poll_s / 4, 0.2))
-        running: list[Callable[[], object]] = []  # what is to be ended, in order
-        with self._interrupts():
-            try:
-                took_over = self._open()
-                if (server := self._console(console)) is not None:
-                    running.append(server.shutdown)
-                self._greet(console, took_over=took_over)
-                pool.start()
-                running.insert(0, lambda: pool.stop(timeout_s=20))
-                ticker.start()
-                running.insert(0, ticker.stop)
-                self._watchman.start()
-                running.insert(0, self._watchman.stop)
-                while not self._stopping.wait(0.3):
-                    self._turn()
-            except OSError as error:  # the terminal is gone, and its signal has not come yet
-                if error.errno not in GONE:
-                    raise
-            finally:
-                self._part()
-                for end in running:
-                    end()
-        return 0
-
-    def _open(self) -> bool:
-        """Start the server, or take over the one on record; whether somebody else's server runs is not ours to know."""
-        changing = self._ours and any(_changes(incident) for incident in self._incidents())
-        return self._platform.open(self._service, self._config, running=not self._ours, changing=changing)
-
-    def _part(self) -> None:
-        """Say why the watching ends and what becomes of the server, as far as anybody can read it."""
-        try:
-            self._view.close()
-            if self._ended_by:
-                again = f"to watch it again, run the same command with --name {self._service}"
-                self._view.say(f"{self._ended_by}: watching stops, the server keeps running; {again}")
-        except (OSError, ValueError):  # what is printed at the end of the process would fail once more
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            for stream in (1, 2):
-                os.dup2(nowhere, stream)
-
-    def _turn(self) -> None:
-        from agent.entrypoints.cli.output import message
-        from agent.entrypoints.cli.watch_view import state_line
-
-        if self._interrupt:
-            self._leave()
-            return
-        watchman = self._watchman
-        now = self._app.clock.now()
-        self._view.show(state_line(self._service, watchman.page, watchman.last_check, now=now, last=watchman.last_line))
-        try:
-            for incident in self._incidents():
-                self._tell(incident)
-                self._ask(incident)
-        except SreError as error:
-            self._view.say(f"! {message(str(error))}")
-
-    def _incidents(self) -> tuple["Incident", ...]:
-        from agent.core.intake.signal import LIVE
-        from agent.ports.store import Query
-
-        found = self._app.store.incidents(Query(run=LIVE, service=self._service, limit=20))
-        fresh = (i for i in found if not i.ended or i.phase_at >= self._began)
-        return tuple(sorted(fresh, key=lambda i: (i.opened_at, i.id)))
-
-    def _tell(self, incident: "Incident") -> None:
-        """Say what is new: a sentence for each step, and none twice in a row."""
-        from agent.entrypoints.cli.output import for_people
-        from agent.presentation.event_text import event_text
-
-        events = self._app.store.timeline(incident.id)
-        for event in events[self._told.get(incident.id, 0) :]:
-            plan = self._app.store.plan(event.plan) if event.plan is not None else None
-            says = for_people(event_text(event, incident, plan), lines=False)
-            if says != self._said.get(incident.id):
-                self._view.say(f"{event.at:%H:%M:%S}  {event.phase:<13} {says}")
-            self._said[incident.id] = says
-        self._told[incident.id] = len(events)
-
-    def _ask(self, incident: "Incident") -> None:
-        """Show a plan, and ask for a word where somebody can give one."""
-        from agent.core.decision.decision import Choice
-        from agent.core.incident.phase import Phase
-        from agent.entrypoints.cli.output import without_secrets
-        from agent.entrypoints.cli.watch_view import memory_lines
-        from agent.presentation.terminal_text import lines
-
-        plan = incident.plan
-        if incident.phase is not Phase.ASKED or plan is None or plan.id in self._asked:
-            return
-        self._asked.add(plan.id)
-        self._view.say(without_secrets("\n".join(lines(incident, now=self._app.clock.now()))))
-        for text in memory_lines(self._app.rules.fits, incident, self._platform.describe(self._service).config):
-            self._view.say(text)
-        if plan.by_person:
-            self._view.say("  this is a task for you; answer yes when it is done, and the server is restarted")
-        question = f"{'is it done' if plan.by_person else 'apply'} ({plan.id})? [y]es [n]o [l]ater"
-        word = self._view.ask(question, "ynl", lambda: self._still(incident.id, plan.id))
-        if word is None and self._interrupt:
-            self._asked.discard(plan.id)  # Ctrl-C is answered first; who goes on is asked again
-        if word in {"y", "n"}:
-            self._decide(plan.id, plan.digest, Choice.APPROVE if word == "y" else Choice.REJECT)
-
-    def _still(self, incident: str, plan: str) -> bool:
-        from agent.core.incident.phase import Phase
-
-        if self._interrupt or self._stopping.is_set():
-            return False
-        now = self._app.store.load(incident)
-        return now.phase is Phase.ASKED and now.plan is not None and now.plan.id == plan
-
-    def _decide(self, plan: str, digest: str, answer: Any) -> None:
-        from agent.core.decision.decision import Channel
-        from agent.ports.stage_context import Owner
-        from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
-
-        word = DecisionRequest(
-            plan=plan,
-            answer=answer,
-            who=getpass.getuser(),
-            channel=Channel.COMMAND_LINE,
-            verified=False,
-            why="said at the prompt of the watcher",
-            plan_digest=digest,
-        )
-        plan_to_decision(self._app.contexts[Owner.DECIDE], word)
-
-    def _greet(self, console: socket.socket | None, *, took_over: bool) -> None:
-        from agent.entrypoints.cli.watch_view import not_started
-
-        did = "follows the log of" if not self._ours else "took over" if took_over else "started"
-        self._view.say(f"sre-agent {did} {self._service}: {shlex.join((*self._config.command, *self._config.args))}")
-        if took_over and (plan := self._offered()) is not None:
-            self._view.say(not_started(plan))
-        if console is not None:
-            self._view.say(f"console: http://127.0.0.1:{console.getsockname()[1]}/")
-        self._view.say("plans can be answered here, or with: sre-agent approve PLAN | reject PLAN --why TEXT")
-
-    def _offered(self) -> str | None:
-        """Return the plan that has still to be answered before a server that has ended is started."""
-        from agent.core.incident.phase import Phase
-        from agent.ports.host import Stage
-
-        newest = self._platform.settled(self._service).newest
-        if newest is None or newest.stage is not Stage.ENDED:
-            return None
-        waiting = (i for i in self._incidents() if _changes(i) and i.phase in {Phase.PLANNED, Phase.ASKED})
-        return next((i.plan.id for i in waiting if i.plan is not None), None)
-
-    def _console(self, held: socket.socket | None) -> Any:
-        if held is None:
-            return None
-        from agent.entrypoints.cli.commands.up import console_server
-
-        server = console_server(self._app, held)
-        threading.Thread(target=server.serve_forever, name="console", daemon=True).start()
-        return server
-
-    @contextlib.contextmanager
-    def _interrupts(self) -> Iterator[None]:
-        """SIGTERM and a closed terminal stop the watching and never the server; Ctrl-C asks where somebody can answer.
-
-        Whoever started us with SIGHUP ignored (nohup) wants us to go on.
-        """
-        ends = {signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP, the terminal was closed"}
-        before = {n: signal.getsignal(n) for n in (*ends, signal.SIGINT)}
-        for number, says in ends.items():
-            if number is signal.SIGTERM or before[number] is not signal.SIG_IGN:
-                signal.signal(number, partial(self._end, says))
-        signal.signal(signal.SIGINT, lambda *_: self._interrupted())
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def _end(self, says: str, *_: object) -> None:
-        self._ended_by = self._ended_by or says
-        self._stopping.set()
-
-    def _interrupted(self) -> None:
-        if not (sys.stdin.isatty() and sys.stdout.isatty()) or self._stopping.is_set():
-            self._stopping.set()
-            return
-        self._interrupt = True  # the handler only notes it; the loop asks
-
-    def _leave(self) -> None:
-        """Ask what to stop."""
-        if not self._ours:
-            self._stopping.set()
-            return
-        self._interrupt = False
-        question = "stop the [s]erver too, stop only [w]atching, or [g]o on?"
-        word = self._view.ask(question, "swg", lambda: not self._stopping.is_set() and not self._interrupt)
-        if word == "g":
-            return
-        if word == "s":
-            self._stop_server()
-        else:
-            self._view.say(
-                f"the server keeps running; to watch it again, run the same command with --name {self._service}"
-            )
-        self._stopping.set()
-
-    def _stop_server(self) -> None:
-        from agent.ports.host import Stage
-
-        self._view.say("stopping the server")
-        self._platform.stop(self._service)
-        until = time.monotonic() + STOP_S
-        while time.monotonic() < until:
-            newest = self._platform.settled(self._service).newest
-            if newest is None or newest.stage is Stage.ENDED:
-                self._view.say("the server has stopped")
-                return
-            time.sleep(0.1)
-        self._view.say("the server has not stopped yet; run the command again to keep watching it")

@@ -68,5 +68,15 @@ def test_no_words_are_refused() -> None:
 
 def test_a_name_comes_from_the_served_name_or_the_model() -> None:
     """Fit to be a service's name, whatever the path looks like."""
-    assert name_of(config_of(("vllm", "serve", "/srv/Models/Gemma_4 (new)/"), {}, (), NAMES)) == "gemma-4-new"
-    assert name_of(config_of(("vllm", "serve", "m", "--served-model-name", "Chat.One"), {}, (), NAMES)) == "chat-one"
+    plain = config_of(("vllm", "serve", "/srv/Models/Gemma_4 (new)/"), {}, (), NAMES)
+    assert name_of(plain, "/srv/Models/Gemma_4 (new)/") == "gemma-4-new"
+    served = config_of(("vllm", "serve", "m", "--served-model-name", "Chat.One"), {}, (), NAMES)
+    assert name_of(served, "m") == "chat-one"
+
+
+def test_a_script_that_knows_its_model_needs_no_second_word() -> None:
+    """One word is refused unless the model is named beside it."""
+    with pytest.raises(InputRejected):
+        config_of(("./serve.sh",), {}, (), NAMES)
+    assert config_of(("./serve.sh",), {}, (), NAMES, fewest=1).command == ("./serve.sh",)
+    assert config_of(("python",), {}, (), NAMES, fewest=1).command == ("python",)

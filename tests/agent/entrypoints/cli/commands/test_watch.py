@@ -9,8 +9,8 @@ import structlog
 
 from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import Phase
-from agent.entrypoints.cli.commands.watch import _Watch
 from agent.entrypoints.cli.main import main
+from agent.entrypoints.cli.watch_run import Watch, WatchOptions
 from agent.entrypoints.cli.watch_view import state_line
 from agent.errors import DependencyFailed
 
@@ -93,10 +93,11 @@ class Said:
     def __init__(self):
         self.lines = []
 
-    def say(self, text):
+    def say(self, text, **about):
         self.lines.append(text)
 
-    show = say
+    def show(self, text):
+        self.say(text)
 
 
 @pytest.mark.parametrize("through", ["an error", "an event", "the last line"])
@@ -104,9 +105,10 @@ def test_what_a_server_prints_cannot_speak_to_the_terminal(through):
     """S13: in errors, events and the state: no escape, no further line that looks like ours, no secret."""
     view = Said()
     now = datetime(2026, 11, 22, 3, tzinfo=UTC)
-    watch = object.__new__(_Watch)
+    watch = object.__new__(Watch)
     event = Event(at=now, phase=Phase.ESCALATED, what=HOSTILE)
     watch.__dict__ |= {"_view": view, "_interrupt": False, "_service": "gemma", "_told": {}, "_said": {}}
+    watch._options = WatchOptions()
     watch._watchman = SimpleNamespace(page=None, last_check=None, last_line="")
     store = SimpleNamespace(timeline=lambda _id: (event,))
     watch._app = SimpleNamespace(clock=SimpleNamespace(now=lambda: now), store=store)
