@@ -1,25 +1,21 @@
 """The settings: environment variables turned into valid values, read once, all mistakes reported at once."""
 
 import os
-import re
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr
 
+from agent import setting_values as values
 from agent.core.decision.signed_request import webhook_secret
 from agent.core.incident.incident import Times
 from agent.core.service.cluster_rights import lease_name
 from agent.core.value import Value
 from agent.errors import SettingsRejected
 
-_IDENTITY = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
-_KMS = re.compile(r"projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+/cryptoKeyVersions/[0-9]+")
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
 
@@ -84,6 +80,8 @@ class Settings(Value):
     slack_api_url: str = "https://slack.com/api/"
     webhook_secrets: tuple[SecretStr, ...] = ()
     webhook_deciders: tuple[tuple[str, SecretStr], ...] = ()
+    pagerduty_routing_key: SecretStr | None = None
+    pagerduty_url: str = "https://events.pagerduty.com"
     receipt_kms: str | None = None
     ingest_secrets: Mapping[str, SecretStr] = Field(default_factory=dict)
     service_api_keys: Mapping[str, SecretStr] = Field(default_factory=dict)
@@ -128,202 +126,97 @@ class _Word:
     want: str
 
 
-def _number(least: float, most: float) -> Callable[[str], float]:
-    def read(raw: str) -> float:
-        if not least <= (value := float(raw)) <= most:
-            raise ValueError(raw)
-        return value
-
-    return read
-
-
-_seconds = _number(1e-6, 1e9)
-
-
-def _one_of(*words: str) -> Callable[[str], str]:
-    def read(raw: str) -> str:
-        if raw not in words:
-            raise ValueError(raw)
-        return raw
-
-    return read
-
-
-def _scheme(*schemes: str) -> Callable[[str], str]:
-    def read(raw: str) -> str:
-        head, colon, rest = raw.partition(":")
-        bare = {s for s in schemes if not s.endswith(":")}
-        if raw in bare or (colon and rest and f"{head}:" in schemes):
-            return raw
-        raise ValueError(raw)
-
-    return read
-
-
-def _address(raw: str) -> str:
-    host, _, port = raw.rpartition(":")
-    if not host or not port.isascii() or not port.isdigit():
-        raise ValueError(raw)
-    return raw
-
-
-def _loopback(raw: str) -> str:
-    if _address(raw).rpartition(":")[0] not in {"127.0.0.1", "localhost", "[::1]"}:
-        raise ValueError(raw)
-    return raw
-
-
-def _switch(raw: str) -> bool:
-    known = {"1": True, "true": True, "on": True, "0": False, "false": False, "off": False, "": False}
-    if raw.lower() not in known:
-        raise ValueError(raw)
-    return known[raw.lower()]
-
-
-def _file(raw: str) -> Path:
-    path = Path(raw)
-    if not path.is_file():
-        raise ValueError(raw)
-    return path
-
-
-def _secret(raw: str) -> SecretStr:
-    if not raw:
-        raise ValueError(raw)
-    return SecretStr(raw)
-
-
-def _list(raw: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in raw.split(",") if part.strip())
-
-
-def _own_address(raw: str) -> str:
-    """Return an https address without anything behind its host; plain http only on this machine."""
-    parts = urlsplit(raw)
-    near = parts.scheme == "http" and parts.hostname in {"127.0.0.1", "localhost", "::1"}
-    bare = parts.path in {"", "/"} and not (parts.query or parts.fragment or "@" in parts.netloc)
-    if not (parts.scheme == "https" or near) or not parts.hostname or not bare:
-        raise ValueError(raw)
-    _ = parts.port  # raises where it is none
-    return f"{parts.scheme}://{parts.netloc}"
-
-
-def _slack_api(raw: str) -> str:
-    """Return the address that the bot token goes to: https, or a stand-in on this machine."""
-    parts = urlsplit(raw)
-    near = parts.scheme == "http" and parts.hostname in {"127.0.0.1", "localhost", "::1"}
-    if not (parts.scheme == "https" or near) or not parts.hostname or "@" in parts.netloc:
-        raise ValueError(raw)
-    return raw
-
-
-def _words(raw: str) -> tuple[str, ...]:
-    return tuple(shlex.split(raw))
-
-
-def _whsec(raw: str) -> SecretStr:
-    try:
-        webhook_secret(raw)
-    except SettingsRejected as error:
-        raise ValueError(error.why) from error
-    return SecretStr(raw)
-
-
-def _whsecs(raw: str) -> tuple[SecretStr, ...]:
-    return tuple(_whsec(part) for part in _list(raw))
-
-
-def _deciders(raw: str) -> tuple[tuple[str, SecretStr], ...]:
-    pairs = [part.partition("=") for part in _list(raw)]
-    if not all(_IDENTITY.fullmatch(name) for name, _, _ in pairs):
-        raise ValueError(raw)
-    return tuple((name, _whsec(secret)) for name, _, secret in pairs)
-
-
-def _kms(raw: str) -> str:
-    if not _KMS.fullmatch(raw):
-        raise ValueError(raw)
-    return raw
-
-
-def _pairs(raw: str) -> dict[str, SecretStr]:
-    pairs = [part.split("=", 1) for part in _list(raw)]
-    if any(len(pair) != 2 or not all(pair) for pair in pairs):
-        raise ValueError(raw)
-    return {name: SecretStr(secret) for name, secret in pairs}
-
-
 _BY_CREDENTIALS = ("kubernetes", "kubernetes:", "ec2", "ec2:")
 _WHEN = ("always", "uncertain", "never")
 _STAND_IN = "127.0.0.1:port of a stand-in on this machine, for tests and rehearsals"
 
 WORDS: dict[str, _Word] = {
-    "STORE": _Word(field="store", read=_scheme("sqlite:", "firestore:"), want="sqlite:<folder> | firestore:<project>"),
-    "BUS": _Word(field="bus", read=_scheme("embedded", "pubsub:"), want="embedded | pubsub:<project>"),
-    "PUBSUB_EMULATOR_HOST": _Word(field="pubsub_emulator", read=_address, want="host:port of an emulator"),
+    "STORE": _Word(
+        field="store", read=values.scheme("sqlite:", "firestore:"), want="sqlite:<folder> | firestore:<project>"
+    ),
+    "BUS": _Word(field="bus", read=values.scheme("embedded", "pubsub:"), want="embedded | pubsub:<project>"),
+    "PUBSUB_EMULATOR_HOST": _Word(field="pubsub_emulator", read=values.host_and_port, want="host:port of an emulator"),
     "PLATFORM": _Word(
         field="platform",
-        read=_scheme("rehearsal:", "cloud_run:", *_BY_CREDENTIALS, "container_apps:", "tpu_vm:", "host"),
+        read=values.scheme("rehearsal:", "cloud_run:", *_BY_CREDENTIALS, "container_apps:", "tpu_vm:", "host"),
         want="rehearsal:<folder> | cloud_run:<project> | kubernetes[:<context>] | ec2[:<profile>] | "
         "container_apps:<subscription> | tpu_vm:<project> | host",
     ),
-    "CLOUD_RUN_EMULATOR_HOST": _Word(field="cloud_run_emulator", read=_loopback, want=_STAND_IN),
-    "TPU_EMULATOR_HOST": _Word(field="tpu_emulator", read=_loopback, want=_STAND_IN),
-    "CLOUD_LOGGING_EMULATOR_HOST": _Word(field="logging_emulator", read=_loopback, want=_STAND_IN),
-    "SERVICES": _Word(field="services", read=_file, want="the path of services.toml"),
-    "POLICY": _Word(field="policy", read=_file, want="the path of policy.toml"),
-    "RECEIPT_KMS": _Word(field="receipt_kms", read=_kms, want="projects/.../cryptoKeyVersions/N, a MAC key"),
-    "RECEIPT_KEY": _Word(field="receipt_key", read=_secret, want="a secret of 32 bytes or more"),
-    "KILL_SWITCH": _Word(field="kill_switch", read=_switch, want="on | off"),
-    "REHEARSAL_COMPRESSION": _Word(field="compression", read=_number(1, 1e6), want="a factor >= 1"),
-    "REHEARSE_BY_FIT": _Word(field="rehearse_by_fit", read=_switch, want="on | off"),
-    "APPROVAL_TTL_S": _Word(field="times.approval_s", read=_seconds, want="seconds > 0"),
-    "COOL_OFF_S": _Word(field="times.cool_off_s", read=_seconds, want="seconds > 0"),
-    "VERIFY_WINDOW_S": _Word(field="times.verify_s", read=_seconds, want="seconds > 0"),
-    "QUIET_S": _Word(field="times.quiet_s", read=_seconds, want="seconds > 0"),
-    "SETTLE_S": _Word(field="times.settle_s", read=_seconds, want="seconds > 0"),
-    "POLL_S": _Word(field="times.poll_s", read=_seconds, want="seconds > 0"),
-    "LEASE_S": _Word(field="times.lease_s", read=_seconds, want="seconds > 0"),
+    "CLOUD_RUN_EMULATOR_HOST": _Word(field="cloud_run_emulator", read=values.loopback, want=_STAND_IN),
+    "TPU_EMULATOR_HOST": _Word(field="tpu_emulator", read=values.loopback, want=_STAND_IN),
+    "CLOUD_LOGGING_EMULATOR_HOST": _Word(field="logging_emulator", read=values.loopback, want=_STAND_IN),
+    "SERVICES": _Word(field="services", read=values.file, want="the path of services.toml"),
+    "POLICY": _Word(field="policy", read=values.file, want="the path of policy.toml"),
+    "RECEIPT_KMS": _Word(field="receipt_kms", read=values.kms_key, want="projects/.../cryptoKeyVersions/N, a MAC key"),
+    "RECEIPT_KEY": _Word(field="receipt_key", read=values.secret, want="a secret of 32 bytes or more"),
+    "KILL_SWITCH": _Word(field="kill_switch", read=values.switch, want="on | off"),
+    "REHEARSAL_COMPRESSION": _Word(field="compression", read=values.number(1, 1e6), want="a factor >= 1"),
+    "REHEARSE_BY_FIT": _Word(field="rehearse_by_fit", read=values.switch, want="on | off"),
+    "APPROVAL_TTL_S": _Word(field="times.approval_s", read=values.seconds, want="seconds > 0"),
+    "COOL_OFF_S": _Word(field="times.cool_off_s", read=values.seconds, want="seconds > 0"),
+    "VERIFY_WINDOW_S": _Word(field="times.verify_s", read=values.seconds, want="seconds > 0"),
+    "QUIET_S": _Word(field="times.quiet_s", read=values.seconds, want="seconds > 0"),
+    "SETTLE_S": _Word(field="times.settle_s", read=values.seconds, want="seconds > 0"),
+    "POLL_S": _Word(field="times.poll_s", read=values.seconds, want="seconds > 0"),
+    "LEASE_S": _Word(field="times.lease_s", read=values.seconds, want="seconds > 0"),
     "MODEL_ENDPOINTS": _Word(
         field="model_endpoints",
-        read=_list,
+        read=values.listed,
         want="base URLs, separated by commas; recorded:FILE replays answers, and keeps those of a URL beside it",
     ),
     "MODEL_NAME": _Word(field="model_name", read=str, want="a model name"),
-    "MODEL_API_KEY": _Word(field="model_api_key", read=_secret, want="a secret"),
-    "MODEL_ASK_WHEN": _Word(field="model_ask_when", read=_one_of(*_WHEN), want=" | ".join(_WHEN)),
-    "MODEL_WAKE_WHEN": _Word(field="model_wake_when", read=_one_of(*_WHEN), want=" | ".join(_WHEN)),
-    "MODEL_FOLLOW_UP": _Word(field="model_may_ask", read=_switch, want="on | off"),
-    "SLACK_TOKEN": _Word(field="slack_token", read=_secret, want="a bot token"),
-    "SLACK_SIGNING_SECRET": _Word(field="slack_signing_secret", read=_secret, want="the app's signing secret"),
-    "SLACK_API_URL": _Word(field="slack_api_url", read=_slack_api, want="Slack's API, as https://slack-gov.com/api/"),
+    "MODEL_API_KEY": _Word(field="model_api_key", read=values.secret, want="a secret"),
+    "MODEL_ASK_WHEN": _Word(field="model_ask_when", read=values.one_of(*_WHEN), want=" | ".join(_WHEN)),
+    "MODEL_WAKE_WHEN": _Word(field="model_wake_when", read=values.one_of(*_WHEN), want=" | ".join(_WHEN)),
+    "MODEL_FOLLOW_UP": _Word(field="model_may_ask", read=values.switch, want="on | off"),
+    "SLACK_TOKEN": _Word(field="slack_token", read=values.secret, want="a bot token"),
+    "SLACK_SIGNING_SECRET": _Word(field="slack_signing_secret", read=values.secret, want="the app's signing secret"),
+    "SLACK_API_URL": _Word(
+        field="slack_api_url", read=values.slack_api, want="Slack's API, as https://slack-gov.com/api/"
+    ),
     "SLACK_CHANNEL": _Word(field="slack_channel", read=str, want="a channel id"),
-    "WEBHOOK_URLS": _Word(field="webhook_urls", read=_list, want="https URLs, separated by commas"),
+    "WEBHOOK_URLS": _Word(field="webhook_urls", read=values.listed, want="https URLs, separated by commas"),
     "WEBHOOK_SECRETS": _Word(
-        field="webhook_secrets", read=_whsecs, want="whsec_ secrets of 24 to 64 bytes, separated by commas"
+        field="webhook_secrets", read=values.whsecs, want="whsec_ secrets of 24 to 64 bytes, separated by commas"
     ),
     "WEBHOOK_DECIDERS": _Word(
-        field="webhook_deciders", read=_deciders, want="identity=whsec_secret pairs, separated by commas"
+        field="webhook_deciders", read=values.deciders, want="identity=whsec_secret pairs, separated by commas"
     ),
-    "INGEST_SECRETS": _Word(field="ingest_secrets", read=_pairs, want="source=secret pairs, separated by commas"),
+    "PAGERDUTY_ROUTING_KEY": _Word(
+        field="pagerduty_routing_key",
+        read=values.routing_key,
+        want="the integration key of an Events API v2 integration",
+    ),
+    "PAGERDUTY_URL": _Word(
+        field="pagerduty_url",
+        read=values.own_address,
+        want="PagerDuty's Events API, as https://events.eu.pagerduty.com",
+    ),
+    "INGEST_SECRETS": _Word(
+        field="ingest_secrets", read=values.pairs_of, want="source=secret pairs, separated by commas"
+    ),
     "SERVICE_API_KEYS": _Word(
-        field="service_api_keys", read=_pairs, want="name=key pairs of watched servers, separated by commas"
+        field="service_api_keys", read=values.pairs_of, want="name=key pairs of watched servers, separated by commas"
     ),
-    "HF_TOKEN": _Word(field="hub_token", read=_secret, want="a Hugging Face token, for checkpoints behind a licence"),
-    "HF_ENDPOINT": _Word(field="hub_url", read=_own_address, want="the https:// address of the model hub"),
-    "HF_HUB_OFFLINE": _Word(field="hub_offline", read=_switch, want="on | off: never ask the model hub"),
-    "RESTART_COMMAND": _Word(field="restart_command", read=_words, want="a command, quoted as for a shell"),
+    "HF_TOKEN": _Word(
+        field="hub_token", read=values.secret, want="a Hugging Face token, for checkpoints behind a licence"
+    ),
+    "HF_ENDPOINT": _Word(field="hub_url", read=values.own_address, want="the https:// address of the model hub"),
+    "HF_HUB_OFFLINE": _Word(field="hub_offline", read=values.switch, want="on | off: never ask the model hub"),
+    "RESTART_COMMAND": _Word(field="restart_command", read=values.command, want="a command, quoted as for a shell"),
     "PUBLIC_URL": _Word(field="public_url", read=str, want="the URL under which people reach the console"),
     "IAP_AUDIENCE": _Word(field="iap_audience", read=str, want="the audience of the IAP assertion"),
-    "DECIDE_URL": _Word(field="decide_url", read=_own_address, want="the https:// address of `decide`"),
+    "DECIDE_URL": _Word(field="decide_url", read=values.own_address, want="the https:// address of `decide`"),
     "ID_TOKEN_AUDIENCES": _Word(
-        field="id_token_audiences", read=_list, want="audiences of operators' ID tokens, separated by commas"
+        field="id_token_audiences", read=values.listed, want="audiences of operators' ID tokens, separated by commas"
     ),
-    "ID_TOKEN_COMMAND": _Word(field="id_token_command", read=_words, want="a quoted command that prints an ID token"),
-    "FORM_KEY": _Word(field="form_key", read=_secret, want="a secret of 32 bytes or more"),
+    "ID_TOKEN_COMMAND": _Word(
+        field="id_token_command", read=values.command, want="a quoted command that prints an ID token"
+    ),
+    "FORM_KEY": _Word(field="form_key", read=values.secret, want="a secret of 32 bytes or more"),
     "BIND": _Word(field="bind", read=lambda raw: str(ip_address(raw)), want="an IP address of this machine"),
     "LEASE": _Word(field="lease", read=lease_name, want="namespace/name of a Lease, without which `up` waits"),
-    "LOG_JSON": _Word(field="log_json", read=_switch, want="on | off"),
+    "LOG_JSON": _Word(field="log_json", read=values.switch, want="on | off"),
 }
 
 
@@ -353,7 +246,7 @@ def read_settings(environ: Mapping[str, str] | None = None, **overrides: Any) ->
         try:
             value = word.read(raw)
         except ValueError:
-            secret = word.read is _secret or any(part in name for part in ("SECRET", "KEY", "TOKEN"))
+            secret = word.read is values.secret or any(part in name for part in ("SECRET", "KEY", "TOKEN"))
             shown = "set to something else" if secret else repr(raw)
             mistakes.append(f"{name} is {shown}, want {word.want}")
             continue

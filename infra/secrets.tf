@@ -1,16 +1,17 @@
 locals {
   # Every secret of docs/settings.md, and the functions that may read it: nobody else can.
   secrets = {
-    RECEIPT_KEY          = ["decide", "on_decision"]
-    SLACK_SIGNING_SECRET = ["decide"]
-    WEBHOOK_DECIDERS     = ["decide"]
-    WEBHOOK_SECRETS      = ["on_incident"]
-    SLACK_TOKEN          = ["on_incident"]
-    MODEL_API_KEY        = ["on_incident"]
-    SERVICE_API_KEYS     = ["on_tick", "on_decision"]
-    HF_TOKEN             = ["on_incident"]
-    INGEST_SECRETS       = ["ingest"]
-    FORM_KEY             = ["console"]
+    RECEIPT_KEY           = ["decide", "on_decision"]
+    SLACK_SIGNING_SECRET  = ["decide"]
+    WEBHOOK_DECIDERS      = ["decide"]
+    WEBHOOK_SECRETS       = ["on_incident"]
+    SLACK_TOKEN           = ["on_incident"]
+    PAGERDUTY_ROUTING_KEY = ["on_incident"]
+    MODEL_API_KEY         = ["on_incident"]
+    SERVICE_API_KEYS      = ["on_tick", "on_decision"]
+    HF_TOKEN              = ["on_incident"]
+    INGEST_SECRETS        = ["ingest"]
+    FORM_KEY              = ["console"]
   }
 
   readers = merge([

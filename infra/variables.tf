@@ -89,7 +89,7 @@ variable "secret_versions" {
     error_message = "Versions are pinned numbers: 'latest' would change a running function at its next start."
   }
   validation {
-    condition     = length(setsubtract(keys(var.secret_versions), ["RECEIPT_KEY", "SLACK_TOKEN", "SLACK_SIGNING_SECRET", "WEBHOOK_SECRETS", "WEBHOOK_DECIDERS", "INGEST_SECRETS", "MODEL_API_KEY", "SERVICE_API_KEYS", "HF_TOKEN", "FORM_KEY"])) == 0
+    condition     = length(setsubtract(keys(var.secret_versions), ["RECEIPT_KEY", "SLACK_TOKEN", "SLACK_SIGNING_SECRET", "PAGERDUTY_ROUTING_KEY", "WEBHOOK_SECRETS", "WEBHOOK_DECIDERS", "INGEST_SECRETS", "MODEL_API_KEY", "SERVICE_API_KEYS", "HF_TOKEN", "FORM_KEY"])) == 0
     error_message = "Only secrets that the agent knows can be given."
   }
 }
@@ -102,7 +102,7 @@ variable "settings" {
   validation {
     condition = length(setsubtract(keys(var.settings), [
       "APPROVAL_TTL_S", "COOL_OFF_S", "VERIFY_WINDOW_S", "QUIET_S", "SETTLE_S", "POLL_S", "LEASE_S", "KILL_SWITCH",
-      "MODEL_ENDPOINTS", "MODEL_NAME", "MODEL_ASK_WHEN", "MODEL_WAKE_WHEN", "MODEL_FOLLOW_UP", "SLACK_CHANNEL", "SLACK_API_URL", "WEBHOOK_URLS",
+      "MODEL_ENDPOINTS", "MODEL_NAME", "MODEL_ASK_WHEN", "MODEL_WAKE_WHEN", "MODEL_FOLLOW_UP", "SLACK_CHANNEL", "SLACK_API_URL", "PAGERDUTY_URL", "WEBHOOK_URLS",
       "PUBLIC_URL", "ID_TOKEN_AUDIENCES", "HF_ENDPOINT", "HF_HUB_OFFLINE",
     ])) == 0
     error_message = "Only optional settings can be given here; the others follow from the installation itself."

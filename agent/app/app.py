@@ -214,7 +214,8 @@ def build_app(
         capacity = capacity or (read_capacity(services, settings) if owners & CALCULATORS else absent)
         rules = _rules(settings, services, environment, capacity, model) if owners else absent
     if notifiers is None:
-        notifiers = open_notifiers(settings, clock, stores.store.plan) if Owner.INCIDENT in owners else {}
+        tells = Owner.INCIDENT in owners
+        notifiers = open_notifiers(settings, clock, stores.store.plan, services) if tells else {}
     decides = bool(owners & DECIDERS)
     signer = open_receipt_signer(settings) if decides and receipt_key is None else None
     return App(

@@ -8,6 +8,7 @@ from agent.app.catalogues import redact
 from agent.core.decision.decision import ReceiptSigner
 from agent.core.decision.signed_request import webhook_secret
 from agent.core.plan.plan import Plan
+from agent.core.service.services import Services
 from agent.ports.clock import Clock
 from agent.ports.notifier import Notifier
 from agent.settings import Settings
@@ -16,15 +17,20 @@ if TYPE_CHECKING:
     from agent.adapters.notifier.slack_reply import SlackReply
 
 
-def open_notifiers(settings: Settings, clock: Clock, plan_of: Callable[[str], Plan | None]) -> dict[str, Notifier]:
+def open_notifiers(
+    settings: Settings, clock: Clock, plan_of: Callable[[str], Plan | None], services: Services
+) -> dict[str, Notifier]:
     """Return the notifiers by name; none where nothing is set.
 
     Args:
         settings: Who is to be told.
         clock: The time of an attempt.
         plan_of: Finds a plan as it was made, by its id.
+        services: The watched services and their owners.
     """
     found: dict[str, Notifier] = {}
+    if settings.pagerduty_routing_key is not None:
+        found["pagerduty"] = _pagerduty(settings, settings.pagerduty_routing_key.get_secret_value(), services)
     if settings.slack_token is not None and settings.slack_channel is not None:
         from slack_sdk import WebClient
 
@@ -46,6 +52,21 @@ def open_notifiers(settings: Settings, clock: Clock, plan_of: Callable[[str], Pl
                 url, secrets=secrets, client=public_client(), clock=clock, redact=redact, plan_of=plan_of
             )
     return found
+
+
+def _pagerduty(settings: Settings, routing_key: str, services: Services) -> Notifier:
+    from agent.adapters.http.client import HttpClient
+    from agent.adapters.notifier.pagerduty import PagerDutyNotifier
+
+    owners = {service.name: service.owner for service in services.services}
+    return PagerDutyNotifier(
+        settings.pagerduty_url,
+        routing_key=routing_key,
+        client=HttpClient(timeout_s=10.0),
+        redact=redact,
+        console_url=settings.public_url,
+        owner_of=lambda name: owners.get(name, ""),
+    )
 
 
 def slack_secret(settings: Settings) -> bytes | None:

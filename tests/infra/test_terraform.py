@@ -68,7 +68,7 @@ IN_TERRAFORM = {
     "canary": ("scheduler.tf", 'canary_log = "sre-canary"', 'canary_log = "sre-bird"'),
     "metric event": ("metrics.tf", 'jsonPayload.message=\\"canary.received\\"', 'jsonPayload.message=\\"canary.hurt\\"'),
     "metric field": ("metrics.tf", 'value = "since_plan_s"', 'value = "since_ask_s"'),
-    "form key": ("secrets.tf", 'FORM_KEY             = ["console"]', 'FORM_KEY             = ["console", "ingest"]'),
+    "form key": ("secrets.tf", 'FORM_KEY              = ["console"]', 'FORM_KEY              = ["console", "ingest"]'),
     "proof": ("functions.tf", '"ID_TOKEN_AUDIENCES", "IAP_AUDIENCE"]', '"ID_TOKEN_AUDIENCES"]'),
     "console's policy": ("functions.tf", '"PUBLIC_URL", "POLICY", "DECIDE_URL"]', '"PUBLIC_URL", "DECIDE_URL"]'),
     "metric label": ("metrics.tf", 'labels = { phase = "phase", class = "cause" }', 'labels = { phase = "phase", cause = "cause" }'),

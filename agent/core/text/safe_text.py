@@ -37,6 +37,7 @@ _LOOKALIKE = str.maketrans({"*": "∗", "`": "ˋ", "~": "∼", "@": "＠"})
 _EDGE_UNDERSCORE = re.compile(r"(?<![A-Za-z0-9])_+|_+(?![A-Za-z0-9])")
 _QUOTE = re.compile(r"(?m)^([ \t]*)((?:>[ \t]*)+)")
 _LIST = re.compile(r"(?m)^([ \t]*)([•◦▪])")
+_HEADING = re.compile(r"(?m)^[ \t]*#+")
 _ENTITY = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _MORE = "…"
 
@@ -131,6 +132,19 @@ def slack_plain(text: str, *, limit: int = SLACK_LIMIT) -> str:
     """
     signs = str.maketrans({"<": "‹", ">": "›", "&": "＆", "@": "＠"})
     shown = _EMOJI.sub(_no_emoji, _seen(_head(text, limit))).translate(signs)
+    return _capped(shown, text, limit, one=lambda sign: sign, measure=_utf16)
+
+
+def chat(text: str, *, limit: int = SLACK_LIMIT) -> str:
+    """Make text safe for chats and mail whose markup is not Slack's: Teams, Google Chat, Discord, a pager.
+
+    Returns:
+        As `slack_plain`, without Markdown: no link, emphasis, quote or code, nobody is mentioned, and angle brackets
+        open no tag. Not promised: that a person can copy it byte for byte.
+    """
+    signs = str.maketrans({"<": "‹", ">": "›", "&": "＆"})
+    shown = _unmarked(_seen(_head(text, limit))).translate(signs).replace("](", "] (")
+    shown = _HEADING.sub(lambda found: found[0].replace("#", "＃"), shown)
     return _capped(shown, text, limit, one=lambda sign: sign, measure=_utf16)
 
 

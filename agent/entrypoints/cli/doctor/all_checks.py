@@ -12,7 +12,14 @@ from agent.entrypoints.cli.doctor.azure import container_apps
 from agent.entrypoints.cli.doctor.cloud import Base, Cloud, Token, google
 from agent.entrypoints.cli.doctor.cluster import cluster_rights
 from agent.entrypoints.cli.doctor.ec2 import ec2_units
-from agent.entrypoints.cli.doctor.external_services import SLACK, Clocks, decide_function, model_endpoints, slack
+from agent.entrypoints.cli.doctor.external_services import (
+    SLACK,
+    Clocks,
+    decide_function,
+    model_endpoints,
+    pagerduty,
+    slack,
+)
 from agent.entrypoints.cli.doctor.finding import Finding, bad, good, mark_from_operator, off, run_check, unknown
 from agent.entrypoints.cli.doctor.tpu_nodes import tpu_nodes
 from agent.errors import DependencyFailed
@@ -49,6 +56,7 @@ def findings(
     clocks = Clocks(now)
     yield from run_check("model", lambda: model_endpoints(settings, clocks))
     yield from run_check("slack", lambda: slack(settings, clocks, base=slack_base))
+    yield from run_check("pagerduty", lambda: pagerduty(settings, clocks))
     yield from run_check("decide", lambda: decide_function(settings))
     yield from _cloud(settings, services, token, clocks, now=now, base=base)
     yield from clocks.findings()

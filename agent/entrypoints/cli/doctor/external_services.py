@@ -92,6 +92,19 @@ def slack(settings: Settings, clocks: Clocks, *, base: str = SLACK) -> Iterator[
         yield good("slack", f"team {reply.body.get('team', '?')}, may write")
 
 
+def pagerduty(settings: Settings, clocks: Clocks) -> Iterator[Finding]:
+    """Look whether PagerDuty can be reached; whether it takes the key is only known from an event, and none is sent.
+
+    Raises:
+        DependencyFailed: It does not answer.
+    """
+    if settings.pagerduty_routing_key is None:
+        yield off("pagerduty", "PAGERDUTY_ROUTING_KEY is unset: it pages nobody")
+        return
+    clocks.note_time("pagerduty", ask(settings.pagerduty_url))
+    yield good("pagerduty", f"{settings.pagerduty_url} answers; the key is not tried: no event is sent")
+
+
 KILL_SWITCH_PATH = "/kill-switch"  # the smallest thing that only approvers may read
 
 

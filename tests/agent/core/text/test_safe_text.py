@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.core.text.safe_text import plain, shortened, slack_code, slack_mrkdwn, slack_plain, terminal
+from agent.core.text.safe_text import chat, plain, shortened, slack_code, slack_mrkdwn, slack_plain, terminal
 from tests.outside import shared
 
-WAYS = [plain, terminal, slack_mrkdwn, slack_code, slack_plain]
-SLACK = [slack_mrkdwn, slack_code, slack_plain]
+WAYS = [plain, terminal, slack_mrkdwn, slack_code, slack_plain, chat]
+SLACK = [slack_mrkdwn, slack_code, slack_plain, chat]
 BAD = [
     *[
         "<!channel>",
@@ -86,6 +86,12 @@ def test_bad_text_is_shown_and_does_nothing(way, bad):
 def test_mrkdwn_keeps_no_markup(bad):
     shown = slack_mrkdwn(bad)
     assert not re.search(r"[*`~]|:[a-z_]+:|(?m:^\s*(?:>|&gt;))|(?:^|\s)_", shown)
+
+
+@pytest.mark.parametrize("bad", [*BAD, "[press](evil)", "# heading", "<users/all>", "<at>all</at>", "&#64;here"])
+def test_a_chat_is_given_no_markdown_and_no_tag(bad):
+    shown = chat(bad)
+    assert not re.search(r"[*`~@<>&]|\]\(|:[a-z_]+:|(?m:^\s*(?:>|#))|(?:^|\s)_", shown)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
