@@ -1,6 +1,6 @@
 """Alertmanager's webhook, version 4: several alerts in one body (facts: docs/configuration.md, 2026-08-22)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent.core.intake.alert import alert
@@ -27,20 +27,28 @@ def read_alertmanager(body: Mapping[str, Any], reading: Reading) -> list[Signal 
     """
     if body.get("version") != "4":
         raise missing(SHAPE, "version '4'", body.get("version"))
-    alerts = rows(body, "alerts")
+    return read_alerts(SHAPE, rows(body, "alerts"), body, reading)
+
+
+def read_alerts(shape: str, alerts: Sequence[Any], body: Mapping[str, Any], reading: Reading) -> list[Signal | Ignored]:
+    """Return a signal per alert of a body that has Alertmanager's form.
+
+    Raises:
+        InputRejected: No alerts, more than ``MOST_ALERTS``, or none that is usable.
+    """
     if not alerts:
-        raise missing(SHAPE, "alerts", body.get("alerts"))
+        raise missing(shape, "alerts", body.get("alerts"))
     if len(alerts) > MOST_ALERTS:
         raise InputRejected(
-            f"the {SHAPE} became no signal",
+            f"the {shape} became no signal",
             why=f"it holds {len(alerts)} alerts, at most {MOST_ALERTS} are taken",
-            hint="set max_alerts in its webhook_config",
+            hint="set a maximum of alerts in its webhook",
         )
     taken: list[Signal | Ignored] = []
     refused: list[InputRejected] = []
     for item in alerts:
         try:
-            taken.append(_one(item, body, reading))
+            taken.append(_one(shape, item, body, reading))
         except InputRejected as error:
             refused.append(error)
     if not taken:
@@ -48,18 +56,18 @@ def read_alertmanager(body: Mapping[str, Any], reading: Reading) -> list[Signal 
     return taken + [Ignored(because=IgnoredBecause.MALFORMED, what=error.why[:200]) for error in refused]
 
 
-def _one(item: object, body: Mapping[str, Any], reading: Reading) -> Signal | Ignored:
+def _one(shape: str, item: object, body: Mapping[str, Any], reading: Reading) -> Signal | Ignored:
     if not isinstance(item, Mapping):
-        raise missing(SHAPE, "alert", item)
+        raise missing(shape, "alert", item)
     state = _STATES.get(text(item, "status").lower())
     if state is None:
-        raise missing(SHAPE, "status", item.get("status"))
+        raise missing(shape, "status", item.get("status"))
     labels, notes = part(item, "labels"), part(item, "annotations")
     started, ended = text(item, "startsAt"), text(item, "endsAt")
     pod = name(labels.get("exported_pod")) or name(labels.get("pod"))
     said = ": ".join(filter(None, (text(labels, "alertname"), text(notes, "summary", "description", "message"))))
     return alert(
-        _origin(labels, pod),
+        _origin(shape, labels, pod),
         reading,
         alert_id=text(item, "fingerprint") or digest(dict(labels))[:16],
         state=state,
@@ -75,6 +83,9 @@ def _one(item: object, body: Mapping[str, Any], reading: Reading) -> Signal | Ig
             model_name=labels.get("model_name"),
             runbook_url=notes.get("runbook_url"),
             url=item.get("generatorURL"),
+            dashboard=item.get("dashboardURL"),
+            panel=item.get("panelURL"),
+            values=item.get("valueString"),
             group=body.get("groupKey"),
             notification_reason=body.get("notification_reason"),
         ),
@@ -86,13 +97,13 @@ def _moment(said: str) -> str:
     return at.isoformat() if at else ""
 
 
-def _origin(labels: Mapping[str, Any], pod: str | None) -> Origin:
+def _origin(shape: str, labels: Mapping[str, Any], pod: str | None) -> Origin:
     if labels.get("cluster") == "__run__":
         platform = CLOUD_RUN
     else:
         platform = KUBERNETES if pod or "namespace" in labels or "exported_namespace" in labels else UNKNOWN
     return Origin(
-        shape=SHAPE,
+        shape=shape,
         platform=platform,
         names=names(
             labels.get("service"),

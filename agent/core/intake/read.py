@@ -5,7 +5,9 @@ from typing import Any
 
 from agent.core.intake.alertmanager import read_alertmanager
 from agent.core.intake.azure import SCHEMA, is_container_apps_row, read_azure_alert, read_container_apps_row
+from agent.core.intake.datadog import is_datadog, read_datadog
 from agent.core.intake.eventbridge import read_eventbridge
+from agent.core.intake.grafana import is_grafana, read_grafana
 from agent.core.intake.json_fields import part, shown, text
 from agent.core.intake.kubernetes import read_event, read_pod
 from agent.core.intake.log_entry import is_log_entry, read_log_entry
@@ -24,7 +26,9 @@ Reader = Callable[[Mapping[str, Any], Reading], list[Signal | Ignored]]
 SHAPES: tuple[tuple[str, Callable[[Mapping[str, Any]], bool], Reader], ...] = (
     ("log_entry", is_log_entry, read_log_entry),
     ("monitoring", lambda body: isinstance(body.get("incident"), Mapping), read_monitoring),
+    ("grafana", is_grafana, read_grafana),
     ("alertmanager", lambda body: "alerts" in body and ("groupKey" in body or "receiver" in body), read_alertmanager),
+    ("datadog", is_datadog, read_datadog),
     ("azure_alert", lambda body: body.get("schemaId") == SCHEMA, read_azure_alert),
     ("container_apps", is_container_apps_row, read_container_apps_row),
     ("eventbridge", lambda body: "detail-type" in body, read_eventbridge),
@@ -127,7 +131,11 @@ def _is_recorded_request(body: Mapping[str, Any]) -> bool:
 
 _REPLAY_LOGS = "its failure reaches us as an audit log entry: send or replay that"
 _KNOWN = (
-    ("a Pub/Sub envelope, not its message", _is_envelope, "hand it to the Pub/Sub entry, which unwraps it"),
+    (
+        "a Pub/Sub envelope, not its message",
+        _is_envelope,
+        "hand it to the Pub/Sub entry, or to ingest as cloudevents, which unwrap it",
+    ),
     ("a recorded HTTP request", _is_recorded_request, "send its body with its headers to the entry it was made for"),
     ("a Cloud Run service as its API shows it", _is_run_service, _REPLAY_LOGS),
     ("a Cloud Run operation as its API shows it", _is_run_operation, _REPLAY_LOGS),
@@ -151,6 +159,11 @@ _KNOWN = (
         "a PagerDuty event that we send",
         lambda body: "routing_key" in body and "event_action" in body,
         "it goes out, never in",
+    ),
+    (
+        "Datadog's default payload, which names neither state nor service",
+        lambda body: "event_type" in body and "last_updated" in body and "org" in body,
+        "set the payload of docs/intake.md in the webhook's settings",
     ),
     (
         "an Opsgenie alert that we send",

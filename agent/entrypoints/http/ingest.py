@@ -12,6 +12,7 @@ import structlog
 from flask import Flask, request
 
 from agent.app import App
+from agent.core.intake.cloudevents import data_of
 from agent.core.intake.json_fields import shown
 from agent.core.intake.origin import Ignored, IgnoredBecause, Reading
 from agent.core.intake.read import BODY_LIMIT, shape_of, signals_of
@@ -27,8 +28,14 @@ PROOF_HEADER = "x-sre-secret"
 INGEST_PATH = "/ingest/"
 SENT_LIMIT = BODY_LIMIT  # bytes of one post: several alerts in one body
 SHOWN = 5  # names in an answer
+CLOUDEVENTS = "cloudevents"  # the sender whose bodies are envelopes
 SHAPES_OF: dict[str, frozenset[str]] = {
     "alertmanager": frozenset({"alertmanager"}),
+    "grafana": frozenset({"grafana"}),
+    "datadog": frozenset({"datadog"}),
+    "cloudevents": frozenset(
+        {"alertmanager", "grafana", "datadog", "azure_alert", "container_apps", "kubernetes_event", "pod"}
+    ),
     "azure": frozenset({"azure_alert", "container_apps"}),
     "eventbridge": frozenset({"eventbridge"}),
     "kubernetes": frozenset({"kubernetes_event", "pod"}),
@@ -175,7 +182,7 @@ def ingest(
     Raises:
         NotAuthenticated: Unknown sender, or a wrong or missing proof.
         TooLarge: More than ``BODY_LIMIT`` bytes.
-        InputRejected: Not JSON, or not a shape that this sender may send.
+        InputRejected: Not JSON, no CloudEvent where one is wanted, or not a shape that this sender may send.
         DependencyFailed: The token could not be checked.
     """
     if len(body) > BODY_LIMIT:
@@ -191,6 +198,8 @@ def ingest(
             why="it does not prove that it comes from a sender we know",
             hint="send the credential that was set for this sender",
         )
+    if sender.name == CLOUDEVENTS:
+        body = data_of({key.lower(): value for key, value in headers.items()}, body, limit=BODY_LIMIT)
     taken = signals_of(_permitted(sender, read_object(body, what="body", limit=BODY_LIMIT)), reading)
     if not taken.signals:
         return Accepted(message=None, says=_ignored(taken.ignored))

@@ -127,8 +127,8 @@ def test_a_sender_without_a_real_check_cannot_be_made(proof):
 def test_all_mistakes_of_the_senders_are_told_at_once():
     """Unknown names and short secrets together."""
     with pytest.raises(SettingsRejected) as refused:
-        senders_of({"grafana": SECRET, "azure": b"short"})
-    assert "'grafana' is no sender" in refused.value.why
+        senders_of({"nagios": SECRET, "azure": b"short"})
+    assert "'nagios' is no sender" in refused.value.why
     assert "'azure': it needs a secret" in refused.value.why
 
 
@@ -140,3 +140,26 @@ def test_every_kind_of_sender_sends_shapes_that_exist():
 def test_a_sender_does_not_show_its_secret():
     """Neither in a log nor in a traceback."""
     assert "s3cret" not in repr(SENDERS)
+
+
+def test_a_cloudevent_becomes_the_message_of_what_it_carries():
+    """The envelope ends here; whoever reads the message sees Alertmanager's body."""
+    senders = senders_of({"cloudevents": SECRET})
+    event = {"specversion": "1.0", "id": "1", "source": "x", "type": "y", "data": json.loads(BODY)}
+    structured = PROOFS["header"] | {"content-type": "application/cloudevents+json"}
+    binary = PROOFS["header"] | {"content-type": "application/json"}
+    binary |= {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "x", "ce-type": "y"}
+    for headers, body in ((structured, json.dumps(event).encode()), (binary, BODY)):
+        accepted = ingest("cloudevents", headers, body, senders=senders, reading=Reading())
+        assert json.loads(accepted.message.data) == json.loads(BODY)
+        assert accepted.message.attributes["kind"] == "alertmanager"
+
+
+def test_a_cloudevent_may_not_carry_a_servers_log():
+    """It would speak as Cloud Logging, which publishes itself."""
+    event = {"specversion": "1.0", "id": "1", "source": "x", "type": "y"}
+    event["data"] = json.loads((SAMPLES / "log_vllm_ready.json").read_bytes())
+    headers = PROOFS["header"] | {"content-type": "application/cloudevents+json"}
+    with pytest.raises(InputRejected, match="this sender may send"):
+        ingest("cloudevents", headers, json.dumps(event).encode(), senders=senders_of({"cloudevents": SECRET}),
+               reading=Reading())  # fmt: skip
