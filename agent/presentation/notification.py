@@ -1,30 +1,22 @@
 """What people are told of an incident away from our own pages: a title, a severity, a few lines and a link."""
 
 from collections.abc import Callable
-from enum import StrEnum
 from typing import Final
 
+from agent.core.incident.impact import Severity, severity_of
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.core.intake.signal import LIVE
 from agent.core.text.safe_text import chat
 from agent.core.value import Value
+from agent.presentation.impact_text import impact_text
+from agent.presentation.incident_title import incident_title
 from agent.presentation.plan_title import as_sentence, plan_title
 from agent.presentation.request_text import request_reason
 from agent.presentation.standing import standing
-from agent.presentation.terminal_text import headline
 
 TITLE_CHARS: Final = 140  # a lock screen shows about as much
 LINE_CHARS: Final = 600
-
-
-class Severity(StrEnum):
-    """How much it matters, in the words of PagerDuty's Events API."""
-
-    CRITICAL = "critical"
-    ERROR = "error"
-    WARNING = "warning"
-    INFO = "info"
 
 
 class Line(Value):
@@ -71,8 +63,8 @@ def notification(
 
     replay = "" if incident.run == LIVE else "Replay: "
     return Notification(
-        title=safe(f"{replay}{headline(incident, now=incident.phase_at)}", TITLE_CHARS),
-        severity=severity_of(incident),
+        title=safe(f"{replay}{incident_title(incident, incident.phase_at)}", TITLE_CHARS),
+        severity=urgency(incident),
         lines=tuple(Line(label=label, text=safe(text)) for label, text in _facts(incident, owner) if text),
         url=incident_url(incident, console_url),
     )
@@ -83,18 +75,16 @@ def incident_url(incident: Incident, console_url: str) -> str:
     return f"{console_url.rstrip('/')}/incidents/{incident.id}"
 
 
-def severity_of(incident: Incident) -> Severity:
-    """Return how much an incident matters; a replay and a change that somebody asked for break nothing."""
+def urgency(incident: Incident) -> Severity:
+    """Return how much people are to hurry: a replay never, and once a person must take over it is critical."""
     if incident.run != LIVE:
         return Severity.INFO
-    if incident.phase is Phase.ESCALATED:
-        return Severity.CRITICAL
-    return Severity.INFO if incident.request is not None else Severity.ERROR
+    return Severity.CRITICAL if incident.phase is Phase.ESCALATED else severity_of(incident)
 
 
 def _facts(incident: Incident, owner: str) -> list[tuple[str, str]]:
     diagnosis, plan = incident.diagnosis, incident.plan
-    facts = [("Status", standing(incident, incident.phase_at).says)]
+    facts = [("Impact", impact_text(incident)), ("Status", standing(incident, incident.phase_at).says)]
     if incident.request is not None:
         facts.append(("Request", request_reason(incident.request)))
     elif diagnosis is not None:
