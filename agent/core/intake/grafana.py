@@ -32,7 +32,7 @@ def read_grafana(body: Mapping[str, Any], reading: Reading) -> list[Signal | Ign
     alerts = rows(body, "alerts")
     kept = [alert for alert in alerts if _reason(alert) is None]
     left = [Ignored(because=why, what=_alertname(alert)) for alert in alerts if (why := _reason(alert))]
-    return left if left and not kept else read_alerts(SHAPE, kept, body, reading) + left
+    return [*(read_alerts(SHAPE, kept, body, reading) if kept or not left else ()), *left]
 
 
 def _reason(alert: object) -> IgnoredBecause | None:
