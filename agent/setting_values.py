@@ -10,10 +10,15 @@ from pydantic import SecretStr
 
 from agent.core.decision.signed_request import webhook_secret
 from agent.errors import SettingsRejected
+from agent.presentation.notify_target import NotifyTarget, read_targets
 
 _IDENTITY = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 _ROUTING_KEY = re.compile(r"[A-Za-z0-9]{16,64}")
 _KMS = re.compile(r"projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+/cryptoKeyVersions/[0-9]+")
+
+
+class Mistake(ValueError):
+    """A value that is not taken, and why, in words that hold no secret."""
 
 
 def number(least: float, most: float) -> Callable[[str], float]:
@@ -149,6 +154,18 @@ def routing_key(raw: str) -> SecretStr:
     if not _ROUTING_KEY.fullmatch(raw):
         raise ValueError(raw)
     return SecretStr(raw)
+
+
+def notify_targets(raw: str) -> tuple[NotifyTarget, ...]:
+    """Return the targets that are only told.
+
+    Raises:
+        Mistake: With every mistake of them.
+    """
+    try:
+        return read_targets(raw)
+    except SettingsRejected as error:
+        raise Mistake(error.why) from error
 
 
 def kms_key(raw: str) -> str:

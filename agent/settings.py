@@ -15,6 +15,7 @@ from agent.core.incident.incident import Times
 from agent.core.service.cluster_rights import lease_name
 from agent.core.value import Value
 from agent.errors import SettingsRejected
+from agent.presentation.notify_target import NotifyTarget
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
@@ -82,6 +83,7 @@ class Settings(Value):
     webhook_deciders: tuple[tuple[str, SecretStr], ...] = ()
     pagerduty_routing_key: SecretStr | None = None
     pagerduty_url: str = "https://events.pagerduty.com"
+    notify_targets: tuple[NotifyTarget, ...] = ()
     receipt_kms: str | None = None
     ingest_secrets: Mapping[str, SecretStr] = Field(default_factory=dict)
     service_api_keys: Mapping[str, SecretStr] = Field(default_factory=dict)
@@ -192,6 +194,11 @@ WORDS: dict[str, _Word] = {
         read=values.own_address,
         want="PagerDuty's Events API, as https://events.eu.pagerduty.com",
     ),
+    "NOTIFY_TARGETS": _Word(
+        field="notify_targets",
+        read=values.notify_targets,
+        want="NAME=URL or NAME[EVENT,...]=URL of targets that are only told, separated by white space",
+    ),
     "INGEST_SECRETS": _Word(
         field="ingest_secrets", read=values.pairs_of, want="source=secret pairs, separated by commas"
     ),
@@ -245,6 +252,9 @@ def read_settings(environ: Mapping[str, str] | None = None, **overrides: Any) ->
             continue
         try:
             value = word.read(raw)
+        except values.Mistake as error:
+            mistakes.append(f"{name}: {error}")
+            continue
         except ValueError:
             secret = word.read is values.secret or any(part in name for part in ("SECRET", "KEY", "TOKEN"))
             shown = "set to something else" if secret else repr(raw)

@@ -51,21 +51,40 @@ def open_notifiers(
             found[name] = WebhookNotifier(
                 url, secrets=secrets, client=public_client(), clock=clock, redact=redact, plan_of=plan_of
             )
+    if settings.notify_targets:
+        from agent.adapters.notifier.apprise import AppriseNotifier
+
+        owner_of = _owner_of(services)
+        for target in settings.notify_targets:
+            found[f"notify-{target.name}"] = AppriseNotifier(
+                target, redact=redact, console_url=settings.public_url, owner_of=owner_of
+            )
     return found
+
+
+def missing_extra() -> str:
+    """Return what to install before targets can be told; nothing where it is there."""
+    from agent.adapters.notifier.apprise import INSTALL, is_installed
+
+    return "" if is_installed() else INSTALL
+
+
+def _owner_of(services: Services) -> Callable[[str], str]:
+    owners = {service.name: service.owner for service in services.services}
+    return lambda name: owners.get(name, "")
 
 
 def _pagerduty(settings: Settings, routing_key: str, services: Services) -> Notifier:
     from agent.adapters.http.client import HttpClient
     from agent.adapters.notifier.pagerduty import PagerDutyNotifier
 
-    owners = {service.name: service.owner for service in services.services}
     return PagerDutyNotifier(
         settings.pagerduty_url,
         routing_key=routing_key,
         client=HttpClient(timeout_s=10.0),
         redact=redact,
         console_url=settings.public_url,
-        owner_of=lambda name: owners.get(name, ""),
+        owner_of=_owner_of(services),
     )
 
 

@@ -25,6 +25,14 @@ class Notifier(Protocol):
         """
         ...
 
+    def send_test(self) -> None:
+        """Send one message that says that it is a test and asks nothing of anybody.
+
+        Raises:
+            DependencyFailed: It was not taken.
+        """
+        ...
+
 
 @runtime_checkable
 class SweepNotifier(Protocol):

@@ -17,6 +17,7 @@ from agent.presentation.standing import standing
 
 TITLE_CHARS: Final = 140  # a lock screen shows about as much
 LINE_CHARS: Final = 600
+TEST_TITLE: Final = "Test message of sre-agent"
 
 
 class Line(Value):
@@ -68,6 +69,12 @@ def notification(
         lines=tuple(Line(label=label, text=safe(text)) for label, text in _facts(incident, owner) if text),
         url=incident_url(incident, console_url),
     )
+
+
+def test_notification(console_url: str) -> Notification:
+    """Return the message of a test."""
+    line = Line(label="Status", text="Nothing is wrong, and nothing needs to be done.")
+    return Notification(title=TEST_TITLE, severity=Severity.INFO, lines=(line,), url=console_url)
 
 
 def incident_url(incident: Incident, console_url: str) -> str:

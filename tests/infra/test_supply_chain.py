@@ -13,6 +13,7 @@ LOCKED = (
     "requirements-mcp.txt",
     "requirements-azure.txt",
     "requirements-tpu.txt",
+    "requirements-notify.txt",
     "requirements-dev.txt",
     "requirements-audit.txt",
 )

@@ -5,16 +5,17 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from agent.adapters.http.client import HttpClient, HttpResponse
-from agent.core.incident.incident import Event, Incident
+from agent.core.incident.incident import Event, EventKind, Incident
 from agent.core.incident.phase import Phase
 from agent.core.text.safe_text import plain
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused
-from agent.presentation.notification import Notification, notification
+from agent.presentation.notification import Notification, notification, test_notification
 from agent.strict_json import read_object
 
 PATH: Final = "/v2/enqueue"
 RESOLVED: Final = "resolved"
 ACKNOWLEDGED: Final = "acknowledged"
+TEST_KEY: Final = "sre-agent-test"
 _LATE: Final = "late"  # nothing could be sent at the moment at which a person should have been called
 _ANSWERED: Final = frozenset({Phase.APPROVED, Phase.REJECTED})
 _NOBODY: Final = frozenset({"agent", "policy"})
@@ -74,6 +75,13 @@ class PagerDutyNotifier:
             state = ACKNOWLEDGED
         return f"{wanted}/{state or 'triggered'}"
 
+    def send_test(self) -> None:
+        """Open an alert of severity info and resolve it at once; see the port."""
+        said = test_notification(self._console_url)
+        payload = {"summary": said.title, "source": "sre-agent", "severity": said.severity.value}
+        self._send({"event_action": "trigger", "dedup_key": TEST_KEY, "client": "sre-agent", "payload": payload})
+        self._send({"event_action": "resolve", "dedup_key": TEST_KEY})
+
     def _trigger(self, incident: Incident) -> dict[str, Any]:
         said = notification(
             incident, redact=self._redact, console_url=self._console_url, owner=self._owner_of(incident.service)
@@ -124,8 +132,11 @@ class EventRefused(DependencyFailed):
 
 
 def is_acknowledged(timeline: tuple[Event, ...]) -> bool:
-    """Whether a person has taken note: they answered a plan of it. What policy approves says nothing of people."""
-    return any(event.phase in _ANSWERED and event.by not in _NOBODY for event in timeline)
+    """Whether a person has taken note: they said so, or answered a plan. What policy approves says nothing of people."""
+    return any(
+        event.kind is EventKind.ACKNOWLEDGED or (event.phase in _ANSWERED and event.by not in _NOBODY)
+        for event in timeline
+    )
 
 
 def _pages(incident: Incident) -> bool:

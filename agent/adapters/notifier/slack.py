@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from agent.core.incident.incident import Event, Incident
 from agent.core.sweep.sweep import Sweep
 from agent.errors import DependencyFailed
+from agent.presentation.notification import TEST_TITLE
 from agent.presentation.slack_card import Card, card, mention
 from agent.presentation.sweep.slack_message import sweep_message
 
@@ -82,6 +83,11 @@ class SlackNotifier:
         message = sweep_message(sweep, redact=self._redact, console_url=self._console_url)
         still = {"unfurl_links": False, "unfurl_media": False, "parse": "none"}
         self._call("chat.postMessage", channel=self._channel, **still, **message)
+
+    def send_test(self) -> None:
+        """Post a test; see the port."""
+        still = {"unfurl_links": False, "unfurl_media": False}
+        self._call("chat.postMessage", channel=self._channel, text=TEST_TITLE, parse="none", **still)
 
     def _show(self, incident: Incident, shown: Card, reference: str | None) -> str:
         channel, ts, before, mentioned = (*(reference or "").split("/"), "", "", "")[:4]

@@ -7,7 +7,7 @@ from typing import Any, Final
 from agent.adapters.http.client import HttpClient
 from agent.core.change.request import ChangeRequest
 from agent.core.decision.signed_request import standard_headers
-from agent.core.incident.incident import Event, EventKind, Incident
+from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import Phase
 from agent.core.plan.plan import Plan
 from agent.core.text.safe_text import plain
@@ -15,40 +15,12 @@ from agent.core.value import digest
 from agent.errors import DependencyFailed, PolicyRefused
 from agent.ports.clock import Clock
 from agent.presentation.event_text import event_text
+from agent.presentation.event_types import type_of
+from agent.presentation.notification import TEST_TITLE
 
-TYPE_OF: Final[dict[Phase | EventKind, str]] = {
-    Phase.DIAGNOSED: "incident.opened",
-    Phase.ASKED: "plan.proposed",
-    Phase.APPROVED: "plan.decided",
-    Phase.REJECTED: "plan.decided",
-    Phase.EXPIRED: "plan.expired",
-    Phase.SUPERSEDED: "plan.withdrawn",
-    Phase.REFUSED: "plan.refused",
-    Phase.APPLYING: "plan.applied",
-    Phase.ROLLED_BACK: "plan.rolled_back",
-    Phase.RESOLVED: "incident.resolved",
-    Phase.SELF_RECOVERED: "incident.resolved",
-    Phase.ESCALATED: "incident.escalated",
-    Phase.CLOSED: "incident.closed",
-    EventKind.ACKNOWLEDGED: "incident.acknowledged",
-    EventKind.ASSIGNED: "incident.assigned",
-    EventKind.COMMENTED: "incident.commented",
-    EventKind.VOTE_GIVEN: "plan.vote_given",
-    EventKind.VOTE_WITHDRAWN: "plan.vote_withdrawn",
-    EventKind.REMINDED: "plan.reminded",
-}
-REQUEST_TYPE_OF: Final[dict[Phase | EventKind, str]] = {
-    Phase.OPEN: "request.made",
-    Phase.WITHDRAWN: "request.withdrawn",
-    EventKind.SUPERSEDED: "request.superseded",
-    Phase.REFUSED: "request.refused",
-    Phase.RESOLVED: "request.resolved",
-    Phase.ESCALATED: "request.escalated",
-    Phase.CLOSED: "request.closed",
-}
-"""Of a change that a person asked for; what stands in neither table sends no event."""
 ANSWER_OF: Final = {Phase.APPROVED: "approve", Phase.REJECTED: "reject"}
 GONE: Final = "gone"
+TEST: Final = "notification.test"
 
 
 class WebhookNotifier:
@@ -96,10 +68,22 @@ class WebhookNotifier:
                 return GONE
         return str(len(timeline))
 
+    def send_test(self) -> None:
+        """Send an event of the type ``notification.test``; see the port."""
+        now = self._clock.now()
+        data = {"what": f"{TEST_TITLE}. Nothing is wrong, and nothing needs to be done."}
+        self._post(
+            f"msg_{digest([now.isoformat(), self._url])[:32]}",
+            {"type": TEST, "timestamp": now.isoformat(), "data": data},
+        )
+
     def _send(self, incident: Incident, event: Event, number: int, kind: str) -> bool:
         """Send one event; False where the receiver said that it wants none any more (410)."""
-        body = json.dumps(self._payload(incident, event, kind), ensure_ascii=False, separators=(",", ":")).encode()
         id_ = f"msg_{digest([incident.id, number, kind, self._url])[:32]}"
+        return self._post(id_, self._payload(incident, event, kind))
+
+    def _post(self, id_: str, event: dict[str, Any]) -> bool:
+        body = json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()
         headers = standard_headers(id_, body, secrets=self._secrets, at=self._clock.now())
         try:
             status = self._client.send("POST", self._url, headers=headers, body=body)
@@ -193,24 +177,6 @@ class WebhookNotifier:
 
     def _safe(self, text: str) -> str:
         return plain(self._redact(text), limit=1000)
-
-
-def type_of(incident: Incident, event: Event, before: Event | None) -> str | None:
-    """Return the type of the event that a line of the timeline sends, or None where it sends none.
-
-    Args:
-        incident: Whose timeline it is.
-        event: The line.
-        before: The line before it; None for the first.
-    """
-    said = TYPE_OF if incident.request is None else TYPE_OF | REQUEST_TYPE_OF
-    if event.kind is not None:
-        return said.get(event.kind)
-    if before is not None and before.phase is event.phase:
-        return None
-    if incident.request is not None and event.phase is Phase.REFUSED and event.plan is not None:
-        return TYPE_OF[Phase.REFUSED]  # it had a plan, which was approved
-    return said.get(event.phase)
 
 
 class DeliveryRefused(DependencyFailed):

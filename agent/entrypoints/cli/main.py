@@ -29,6 +29,7 @@ COMMANDS = {
     "sweep": "Measure a server under load; show, report or compare what was measured.",
     "stop": "Show, turn on or turn off the kill switch, which stops every change.",
     "audit": "Show or verify the record of decisions and effects.",
+    "notify": "List who is told of incidents, or send one of them a test.",
     "mcp": "Serve operator tools to AI clients; they read, and propose what a person decides.",
     "doctor": "Check every setting, permission and dependency.",
 }

@@ -17,6 +17,7 @@ from agent.entrypoints.cli.doctor.external_services import (
     Clocks,
     decide_function,
     model_endpoints,
+    notify_targets,
     pagerduty,
     slack,
 )
@@ -57,6 +58,7 @@ def findings(
     yield from run_check("model", lambda: model_endpoints(settings, clocks))
     yield from run_check("slack", lambda: slack(settings, clocks, base=slack_base))
     yield from run_check("pagerduty", lambda: pagerduty(settings, clocks))
+    yield from run_check("notify", lambda: notify_targets(settings))
     yield from run_check("decide", lambda: decide_function(settings))
     yield from _cloud(settings, services, token, clocks, now=now, base=base)
     yield from clocks.findings()

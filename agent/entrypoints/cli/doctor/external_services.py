@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from agent.app.channels import operator_token
+from agent.app.channels import missing_extra, operator_token
 from agent.app.http_clients import ask, decide_client
 from agent.entrypoints.cli.doctor.finding import Finding, bad, good, off, unknown
 from agent.entrypoints.http.authenticator import TOKEN_HEADER
@@ -103,6 +103,17 @@ def pagerduty(settings: Settings, clocks: Clocks) -> Iterator[Finding]:
         return
     clocks.note_time("pagerduty", ask(settings.pagerduty_url))
     yield good("pagerduty", f"{settings.pagerduty_url} answers; the key is not tried: no event is sent")
+
+
+def notify_targets(settings: Settings) -> Iterator[Finding]:
+    """Look whether what tells the targets is installed; nothing is sent."""
+    names = ", ".join(target.name for target in settings.notify_targets)
+    if not names:
+        yield off("notify", "NOTIFY_TARGETS is unset: no further target is told")
+    elif hint := missing_extra():
+        yield bad("notify", "apprise is not installed: the targets are not told", hint)
+    else:
+        yield good("notify", f"{names}; try one: sre-agent notify test NAME")
 
 
 KILL_SWITCH_PATH = "/kill-switch"  # the smallest thing that only approvers may read

@@ -9,7 +9,7 @@ from agent.adapters.http.client import HttpClient
 from agent.adapters.notifier.pagerduty import RESOLVED, EventRefused, PagerDutyNotifier
 from agent.app.catalogues import redact
 from agent.core.diagnosis.diagnosis import Diagnosis, Evidence
-from agent.core.incident.incident import Event, Incident
+from agent.core.incident.incident import Event, EventKind, Incident
 from agent.core.incident.phase import Phase
 from agent.errors import DependencyFailed
 from tests.agent.adapters.notifier.test_webhook import plan, request
@@ -88,6 +88,17 @@ def test_each_way_leaves_the_alert_as_the_incident_stands(pager, phases, state):
     """The last two: PagerDuty could not be reached until then; who would be paged about what is over?"""
     told(pager, *life(*phases))
     assert pager.alerts.get("inc-a") == state
+
+
+def test_who_acknowledges_here_acknowledges_there(pager):
+    here, seen = notifier(pager), line(P.DIAGNOSED, "Ada").with_(kind=EventKind.ACKNOWLEDGED)
+    here.tell(incident(P.DIAGNOSED), (line(P.DIAGNOSED), seen), reference="diagnosed/triggered")
+    assert pager.actions == ["acknowledge"]
+
+
+def test_what_a_person_closes_is_resolved_there(pager):
+    told(pager, *life(P.OPEN, P.DIAGNOSED, P.ESCALATED, P.CLOSED))
+    assert pager.alerts == {"inc-a": "resolved"}
 
 
 def test_a_request_pages_nobody_unless_undoing_it_failed(pager):

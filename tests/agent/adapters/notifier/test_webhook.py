@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from standardwebhooks import Webhook
 
-from agent.adapters.notifier.webhook import GONE, REQUEST_TYPE_OF, TYPE_OF, DeliveryRefused, WebhookNotifier
+from agent.adapters.notifier.webhook import GONE, DeliveryRefused, WebhookNotifier
 from agent.core.change.request import ChangeRequest
 from agent.core.decision.approvals import Approval, Approvals
 from agent.core.decision.decision import Channel, Choice, Decision
@@ -20,6 +20,7 @@ from agent.core.plan.plan import FitSummary, Plan, Risk, Rollout
 from agent.core.plan.proof import Proof
 from agent.core.service.serving import Target
 from agent.errors import DependencyFailed, PolicyRefused
+from agent.presentation.event_types import REQUEST_TYPE_OF, TYPE_OF
 
 OLD, NEW = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 NOW = datetime.now(UTC)
@@ -297,7 +298,7 @@ def test_the_guide_lists_every_event_and_every_field_that_is_sent():
             r"^\| `(plan|decision|request|current)`(?: fields)? \| (.+) \|$", PAGE, re.MULTILINE
         )
     }
-    every = set(re.findall(r"`(\w+)`", PAGE.partition("Every event has ")[2].partition(". The other fields")[0]))
+    every = set(re.findall(r"`(\w+)`", PAGE.partition("Every other event has ")[2].partition(". The other fields")[0]))
     of = plan(1, "x")
     for kind, words in listed.items():
         data = sent_as(kind, of)
