@@ -132,7 +132,7 @@ class EventRefused(DependencyFailed):
 
 
 def is_acknowledged(timeline: tuple[Event, ...]) -> bool:
-    """Whether a person has taken note: they said so, or answered a plan. What policy approves says nothing of people."""
+    """Whether a person has taken note: they said so, or answered a plan; what policy approves is no word of people."""
     return any(
         event.kind is EventKind.ACKNOWLEDGED or (event.phase in _ANSWERED and event.by not in _NOBODY)
         for event in timeline
