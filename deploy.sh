@@ -22,8 +22,8 @@ settings, from the environment or from deploy.env:
   POLICY_FILE    what may be changed, by whose word               (default policy.toml)
   STATE_BUCKET   where Terraform keeps its state                  (default PROJECT-sre-agent-state)
   EXTRA_VARS     further Terraform variables, a .tfvars.json file (optional)
-  secrets        SLACK_TOKEN, SLACK_SIGNING_SECRET, PAGERDUTY_ROUTING_KEY, NOTIFY_TARGETS, WEBHOOK_SECRETS, WEBHOOK_DECIDERS,
-                 INGEST_SECRETS, MODEL_API_KEY, SERVICE_API_KEYS, HF_TOKEN, FORM_KEY:
+  secrets        SLACK_TOKEN, SLACK_SIGNING_SECRET, PAGERDUTY_ROUTING_KEY, PAGERDUTY_SECRETS, NOTIFY_TARGETS,
+                 WEBHOOK_SECRETS, WEBHOOK_DECIDERS, INGEST_SECRETS, MODEL_API_KEY, SERVICE_API_KEYS, HF_TOKEN, FORM_KEY:
                  set one to store it as a new version; unset leaves what is stored; FORM_KEY is made where none is
 TEXT
 }
@@ -173,7 +173,7 @@ store_secrets() {
     run terraform -chdir=infra apply -input=false ../build/plan.secrets
   fi
   local name secret version versions=()
-  for name in RECEIPT_KEY SLACK_TOKEN SLACK_SIGNING_SECRET PAGERDUTY_ROUTING_KEY NOTIFY_TARGETS WEBHOOK_SECRETS WEBHOOK_DECIDERS INGEST_SECRETS MODEL_API_KEY SERVICE_API_KEYS HF_TOKEN FORM_KEY; do
+  for name in RECEIPT_KEY SLACK_TOKEN SLACK_SIGNING_SECRET PAGERDUTY_ROUTING_KEY PAGERDUTY_SECRETS NOTIFY_TARGETS WEBHOOK_SECRETS WEBHOOK_DECIDERS INGEST_SECRETS MODEL_API_KEY SERVICE_API_KEYS HF_TOKEN FORM_KEY; do
     secret="sre-$(printf '%s' "$name" | tr 'A-Z_' 'a-z-')"
     version=$(ask 1 gcloud secrets versions list "$secret" "--project=$PROJECT" --filter=state=ENABLED --limit=1 "--format=value(name)") || version=
     if [[ $1 == apply && $name == FORM_KEY && -z $version && -z ${FORM_KEY:-} ]]; then

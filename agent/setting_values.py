@@ -17,6 +17,9 @@ _ROUTING_KEY = re.compile(r"[A-Za-z0-9]{16,64}")
 _KMS = re.compile(r"projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+/cryptoKeyVersions/[0-9]+")
 
 
+SIGNING_CHARS = 16  # the least length of a signing secret
+
+
 class Mistake(ValueError):
     """A value that is not taken, and why, in words that hold no secret."""
 
@@ -154,6 +157,14 @@ def routing_key(raw: str) -> SecretStr:
     if not _ROUTING_KEY.fullmatch(raw):
         raise ValueError(raw)
     return SecretStr(raw)
+
+
+def pagerduty_secrets(raw: str) -> tuple[SecretStr, ...]:
+    """Return the secrets of a webhook subscription; two while it is rotated."""
+    found = listed(raw)
+    if not found or not all(len(part) >= SIGNING_CHARS for part in found):
+        raise ValueError(raw)
+    return tuple(SecretStr(part) for part in found)
 
 
 def notify_targets(raw: str) -> tuple[NotifyTarget, ...]:

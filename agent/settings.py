@@ -83,6 +83,7 @@ class Settings(Value):
     webhook_deciders: tuple[tuple[str, SecretStr], ...] = ()
     pagerduty_routing_key: SecretStr | None = None
     pagerduty_url: str = "https://events.pagerduty.com"
+    pagerduty_secrets: tuple[SecretStr, ...] = ()
     notify_targets: tuple[NotifyTarget, ...] = ()
     receipt_kms: str | None = None
     ingest_secrets: Mapping[str, SecretStr] = Field(default_factory=dict)
@@ -193,6 +194,9 @@ WORDS: dict[str, _Word] = {
         field="pagerduty_url",
         read=values.own_address,
         want="PagerDuty's Events API, as https://events.eu.pagerduty.com",
+    ),
+    "PAGERDUTY_SECRETS": _Word(
+        field="pagerduty_secrets", read=values.pagerduty_secrets, want="signing secrets of a v3 webhook, with commas"
     ),
     "NOTIFY_TARGETS": _Word(
         field="notify_targets",

@@ -7,6 +7,7 @@ locals {
     WEBHOOK_SECRETS       = ["on_incident"]
     SLACK_TOKEN           = ["on_incident"]
     PAGERDUTY_ROUTING_KEY = ["on_incident"]
+    PAGERDUTY_SECRETS     = ["decide"]
     NOTIFY_TARGETS        = ["on_incident"]
     MODEL_API_KEY         = ["on_incident"]
     SERVICE_API_KEYS      = ["on_tick", "on_decision"]

@@ -89,7 +89,7 @@ variable "secret_versions" {
     error_message = "Versions are pinned numbers: 'latest' would change a running function at its next start."
   }
   validation {
-    condition     = length(setsubtract(keys(var.secret_versions), ["RECEIPT_KEY", "SLACK_TOKEN", "SLACK_SIGNING_SECRET", "PAGERDUTY_ROUTING_KEY", "NOTIFY_TARGETS", "WEBHOOK_SECRETS", "WEBHOOK_DECIDERS", "INGEST_SECRETS", "MODEL_API_KEY", "SERVICE_API_KEYS", "HF_TOKEN", "FORM_KEY"])) == 0
+    condition     = length(setsubtract(keys(var.secret_versions), ["RECEIPT_KEY", "SLACK_TOKEN", "SLACK_SIGNING_SECRET", "PAGERDUTY_ROUTING_KEY", "PAGERDUTY_SECRETS", "NOTIFY_TARGETS", "WEBHOOK_SECRETS", "WEBHOOK_DECIDERS", "INGEST_SECRETS", "MODEL_API_KEY", "SERVICE_API_KEYS", "HF_TOKEN", "FORM_KEY"])) == 0
     error_message = "Only secrets that the agent knows can be given."
   }
 }

@@ -18,6 +18,7 @@ TOLERANCE: Final = timedelta(minutes=5)
 
 _SECONDS = re.compile(r"[1-9][0-9]{0,10}")
 _SLACK = re.compile(r"v0=[0-9a-f]{64}")
+_PAGERDUTY = re.compile(r"v1=[0-9a-f]{64}(?:, ?v1=[0-9a-f]{64}){0,7}")
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")  # no dot: it separates what is signed
 _SIGNATURES = re.compile(r"v1a?,[A-Za-z0-9+/=]{1,128}(?: v1a?,[A-Za-z0-9+/=]{1,128}){0,15}")
 
@@ -57,6 +58,31 @@ def check_slack(headers: Mapping[str, str], body: bytes, *, secret: bytes, now: 
     if not _SLACK.fullmatch(signature) or not hmac.compare_digest(signature.encode(), expected.encode()):
         raise _unsigned()
     return Signed(once=f"slack:{signature[3:]}", until=until)
+
+
+def check_pagerduty(headers: Mapping[str, str], body: bytes, *, secrets: Iterable[bytes]) -> None:
+    """Check the signature of a PagerDuty v3 webhook; it says nothing of its time, which stands in the signed body.
+
+    Source: https://docs.pagerduty.com/developer/verifying-webhook-signatures (2026-11-22).
+
+    Args:
+        headers: Of the request, in any case.
+        body: As it came, before any parsing.
+        secrets: Of the subscription; one of several is enough, so that they can be rotated.
+
+    Raises:
+        Unsigned: Any doubt.
+    """
+    given = _lower(headers).get("x-pagerduty-signature", "")
+    if not _PAGERDUTY.fullmatch(given):
+        raise _unsigned()
+    held = False
+    for secret in secrets:
+        expected = f"v1={hmac.new(secret, body, hashlib.sha256).hexdigest()}".encode()
+        for one in given.split(","):
+            held |= hmac.compare_digest(one.strip().encode(), expected)
+    if not held:
+        raise _unsigned()
 
 
 def check_standard(

@@ -14,15 +14,18 @@ from agent.core.decision.signed_request import Signed, Unsigned
 from agent.core.text.safe_text import slack_mrkdwn
 from agent.entrypoints.http.application import Door, RawResponse, Wsgi, make_http_app, refusal, response
 from agent.entrypoints.http.decide_service import NOT_RECORDED, DecideService, Replayed, until
+from agent.entrypoints.http.pagerduty_request import acknowledgement, read_pagerduty_event
 from agent.entrypoints.http.slack_request import Press, press_of
 from agent.entrypoints.http.webhook_request import WebhookDecision, read_webhook_decision
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
 from agent.stages.decide_sweep import SweepAnswer, answer_sweep
+from agent.stages.incident_command import carry_out
 from agent.stages.plan_to_decision import DecisionRequest, NotRecorded, plan_to_decision
 from agent.stages.request_change import withdraw_request
 
 SLACK_PATH = "/slack/actions"
 WEBHOOK_PATH = "/webhooks/"
+PAGERDUTY_PATH = "/pagerduty/events"
 
 T = TypeVar("T")
 
@@ -43,6 +46,11 @@ def decisions(service: DecideService) -> Door:
         @web.post(f"/<path:_>{SLACK_PATH}")
         def press(_: str = "") -> Response:
             return _answered(lambda: _slack(dict(request.headers), request.get_data(), service))
+
+        @web.post(PAGERDUTY_PATH)
+        @web.post(f"/<path:_>{PAGERDUTY_PATH}")
+        def pagerduty(_: str = "") -> Response:
+            return _answered(lambda: _pagerduty(dict(request.headers), request.get_data(), service))
 
         @web.post(f"{WEBHOOK_PATH}<path:sender>")
         @web.post(f"/<path:_>{WEBHOOK_PATH}<path:sender>")
@@ -96,6 +104,28 @@ def _webhook(sender: str, headers: Mapping[str, str], body: bytes, service: Deci
     }
     shown |= {"decided": isinstance(decision, Decision)}
     return 200, {"content-type": "application/json"}, json.dumps(shown).encode()
+
+
+def _pagerduty(headers: Mapping[str, str], body: bytes, service: DecideService) -> RawResponse:
+    """Take an acknowledgement; what is signed and changes nothing is received too, or PagerDuty would stop sending."""
+    event = read_pagerduty_event(headers, body, secrets=service.pagerduty_secrets, now=service.clock.now())
+    asked = acknowledgement(event, until(service.answer_s))
+    if asked is None:
+        return _received(f"{event.kind} changes nothing here")
+    try:
+        service.workers.within(
+            service.answer_s, lambda: _once(service, event.signed, lambda: carry_out(service.world, asked))
+        )
+    except NotRecorded:
+        raise
+    except (PolicyRefused, InputRejected) as error:
+        log.info("pagerduty.refused", incident=asked.incident, error=type(error).__name__, says=str(error))
+        return _received(str(error))
+    return _received("")
+
+
+def _received(ignored: str) -> RawResponse:
+    return 200, {"content-type": "application/json"}, json.dumps({"ignored": ignored} if ignored else {}).encode()
 
 
 def _work_of(press: Press, service: DecideService) -> Callable[[], object]:
@@ -199,7 +229,11 @@ def beside(app: Wsgi, service: DecideService, *others: Door, by_header: str | No
 
     def both(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         path = str(environ.get("PATH_INFO", ""))
-        machine = path == SLACK_PATH or path.startswith(WEBHOOK_PATH) or (marked is not None and marked in environ)
+        machine = (
+            path in {SLACK_PATH, PAGERDUTY_PATH}
+            or path.startswith(WEBHOOK_PATH)
+            or (marked is not None and marked in environ)
+        )
         return (door if machine else app)(environ, start)
 
     return both

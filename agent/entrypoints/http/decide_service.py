@@ -83,6 +83,7 @@ class DecideService:
         clock: The machine's own; asking the store for the time would let a store that hangs hold up the check.
         slack_secret: The app's signing secret; None refuses every press.
         webhook_secrets: By identity.
+        pagerduty_secrets: Of PagerDuty's webhook; none refuses every one.
         reply: Says something to one person at the place Slack named; returns at once.
         answer_s: How long a request waits for the store, seconds.
         authenticator: What the command line and the console are known by; None has no such place.
@@ -94,6 +95,7 @@ class DecideService:
     clock: Clock
     slack_secret: bytes | None = None
     webhook_secrets: Mapping[str, tuple[bytes, ...]] = field(default_factory=dict)
+    pagerduty_secrets: tuple[bytes, ...] = ()
     reply: Callable[[str, str], None] = lambda _url, _text: None
     workers: Workers = field(default_factory=Workers)
     answer_s: float = ANSWER_S
@@ -121,6 +123,7 @@ def open_decide_service(settings: Settings, world: StageContext, *, review: Toke
         clock=machine_clock(),
         slack_secret=slack_secret(settings),
         webhook_secrets=decider_secrets(settings),
+        pagerduty_secrets=tuple(secret.get_secret_value().encode() for secret in settings.pagerduty_secrets),
         reply=slack_reply(),
         authenticator=make_authenticator(settings, review=review),
     )
