@@ -39,7 +39,11 @@ def open_notifiers(
         token = settings.slack_token.get_secret_value()
         client = WebClient(token=token, base_url=settings.slack_api_url, timeout=TIMEOUT_S, retry_handlers=[])
         found["slack"] = SlackNotifier(
-            client, channel=settings.slack_channel, redact=redact, console_url=settings.public_url
+            client,
+            channel=settings.slack_channel,
+            redact=redact,
+            console_url=settings.public_url,
+            owner_of=_owner_of(services),
         )
     if settings.webhook_urls:
         from agent.adapters.http.client import public_client

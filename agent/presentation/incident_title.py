@@ -52,6 +52,8 @@ _P = Phase
 _NOW: dict[Phase, str] = {
     _P.OPEN: "being diagnosed",
     _P.DIAGNOSED: "a plan is being made",
+    _P.PLANNED: "a plan is ready",
+    _P.ASKED: "needs approval",
     _P.APPROVED: "fix approved",
     _P.APPLYING: "fix is being applied",
     _P.VERIFYING: "fix applied, being verified",

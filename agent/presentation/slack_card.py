@@ -6,21 +6,23 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from agent.core.decision.decision import NO_REASON, Choice
+from agent.core.incident.impact import severity_of
 from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import BEFORE_DECISION, Phase
 from agent.core.plan.action import ForPerson, Restart
 from agent.core.plan.plan import Plan, Risk
-from agent.core.text.memory_text import memory_text
+from agent.core.text.memory_text import memory_lines
 from agent.core.text.safe_text import slack_code, slack_mrkdwn, slack_plain
 from agent.core.value import Value, digest
 from agent.presentation.event_text import steps
 from agent.presentation.evidence import place_of
 from agent.presentation.freeze_text import limit_lines
+from agent.presentation.impact_text import SEVERITY_WORDS, impact_text, span
+from agent.presentation.incident_title import incident_title
 from agent.presentation.plan_title import as_sentence, plan_title
 from agent.presentation.proof_text import PROOFS, proof_lines
 from agent.presentation.request_text import request_reason
 from agent.presentation.standing import Tone, standing
-from agent.presentation.terminal_text import subject
 
 APPROVE: Final = "sre_plan_approve"
 REJECT: Final = "sre_plan_reject"
@@ -34,8 +36,10 @@ REASON_CHARS: Final = 1000  # as by webhook; Slack takes 3,000
 Redact = Callable[[str], str]
 Block = dict[str, Any]
 
+PUSH_CHARS: Final = 240  # a lock screen shows about four lines
 _SHOWN_DIFFERENCES = 12
 _SHOWN_EVENTS = 4
+_GROUP = re.compile(r"S[A-Z0-9]{2,20}")
 _USER = re.compile(r"[UW][A-Z0-9]{2,20}")
 _ICON: Final = {Tone.GOOD: "🟢", Tone.BAD: "🔴", Tone.WAITING: "🟠", Tone.QUIET: "⚪", Tone.MOVING: "🔵"}
 
@@ -57,7 +61,7 @@ class Card(Value):
         return digest(self)
 
 
-def card(incident: Incident, timeline: tuple[Event, ...], *, redact: Redact, console_url: str) -> Card:
+def card(incident: Incident, timeline: tuple[Event, ...], *, redact: Redact, console_url: str, owner: str = "") -> Card:
     """Return the message of an incident as it is now.
 
     Args:
@@ -65,6 +69,7 @@ def card(incident: Incident, timeline: tuple[Event, ...], *, redact: Redact, con
         timeline: Its timeline.
         redact: Takes secrets out of a text; everything passes through it before it is made harmless.
         console_url: Where the console stands, for the Details button.
+        owner: Of the service, from services.toml; a Slack id in it is mentioned.
     """
 
     def prose(text: str, limit: int) -> str:
@@ -74,11 +79,14 @@ def card(incident: Incident, timeline: tuple[Event, ...], *, redact: Redact, con
         return slack_code(redact(text), limit=limit)
 
     now = standing(incident, incident.phase_at)
-    title = f"{redact(incident.service)}: {redact(subject(incident))}"
+    title = redact(incident_title(incident, incident.phase_at))
+    if incident.ended and incident.phase is not Phase.ESCALATED:
+        return _collapsed(incident, timeline, title, prose)
     blocks: list[Block] = [
         {"type": "header", "text": {"type": "plain_text", "text": slack_plain(title, limit=150), "emoji": False}},
         _section(
-            f"{_ICON[now.tone]} *{now.label}*{_provisional(incident)}{_replayed(incident)}\n{prose(now.says, 1500)}"
+            f"{_ICON[now.tone]} *{now.label}* · {_severity(incident, prose)}{_provisional(incident)}"
+            f"{_replayed(incident)}{owner_mention(owner)}\n{prose(now.says, 1500)}"
         ),
         *_trouble(incident, prose, code),
     ]
@@ -94,18 +102,51 @@ def card(incident: Incident, timeline: tuple[Event, ...], *, redact: Redact, con
         blocks.append(_section(f"*Reason:* {prose(incident.ended_why, 1500)}"))
     newest = tuple(steps(timeline, incident))[-_SHOWN_EVENTS:]
     blocks.append(_context([prose(f"{step.at:%H:%M:%S} {step.says}", 1500) for step in newest], incident))
-    text = f"{title} - {now.label}. {redact(now.says)} {redact(_sentence(incident))}"
-    return Card(text=slack_mrkdwn(text, limit=1000), blocks=tuple(blocks))
+    return Card(text=slack_mrkdwn(_push(incident, title, redact), limit=PUSH_CHARS), blocks=tuple(blocks))
 
 
-def _sentence(incident: Incident) -> str:
-    if incident.ended_why:
-        return incident.ended_why
-    if incident.plan is not None and incident.phase is Phase.ASKED:
-        return f"Plan {incident.plan.id}: {plan_title(incident.plan)}."
+def _push(incident: Incident, title: str, redact: Redact) -> str:
+    """The text of a push message: what is wrong, how bad it is, and what is asked, in what a lock screen shows."""
+    label = standing(incident, incident.phase_at).label
+    plan = incident.plan if incident.phase is Phase.ASKED else None
+    loss = f" Trade-off: {redact(plan.takes_away)}" if plan is not None and plan.takes_away else ""
+    return f"{SEVERITY_WORDS[severity_of(incident)]}: {title} - {label}.{loss}"
+
+
+def _severity(incident: Incident, prose: Callable[[str, int], str]) -> str:
+    return f"{SEVERITY_WORDS[severity_of(incident)]}: {prose(impact_text(incident), 300)}"
+
+
+def owner_mention(owner: str) -> str:
+    """Return the words that name a service's owner; only an id that services.toml gives is mentioned.
+
+    Args:
+        owner: Such as ``slack:U0123ABCD`` (a person), ``slack:S0123ABCD`` (a group), ``slack:#llm`` or ``console``.
+    """
+    kind, _, name = owner.partition(":")
+    if kind != "slack" or not name:
+        return ""
+    if _USER.fullmatch(name):
+        return f" · <@{name}>"
+    return f" · <!subteam^{name}>" if _GROUP.fullmatch(name) else f" · {slack_mrkdwn(name, limit=80)}"
+
+
+def _collapsed(incident: Incident, timeline: tuple[Event, ...], title: str, prose: Callable[[str, int], str]) -> Card:
+    """What is over: how it ended, how long it took, what it was, and who decided."""
+    now = standing(incident, incident.phase_at)
+    took = span((incident.phase_at - incident.opened_at).total_seconds())
+    lines = [f"{_ICON[now.tone]} *{now.label}* after {took}{_replayed(incident)}", prose(now.says, 1500)]
     if incident.request is not None:
-        return as_sentence(request_reason(incident.request))
-    return incident.diagnosis.root_cause if incident.diagnosis else ""
+        lines.append(f"*Request:* {prose(request_reason(incident.request), 600)}")
+    elif incident.diagnosis is not None:
+        lines.append(f"*Diagnosis:* {prose(incident.diagnosis.root_cause, 600)}")
+    if incident.plan is not None:
+        lines.append(f"*Plan {prose(incident.plan.id, 100)}:* {prose(plan_title(incident.plan), 300)}")
+    reason = [_section(f"*Reason:* {prose(incident.ended_why, 600)}")] if incident.ended_why else []
+    last = [prose(f"{step.at:%H:%M:%S} {step.says}", 600) for step in tuple(steps(timeline, incident))[-1:]]
+    header = {"type": "header", "text": {"type": "plain_text", "text": slack_plain(title, limit=150), "emoji": False}}
+    blocks = [header, _section("\n".join(lines)), *_decided(incident, prose), *reason, _context(last, incident)]
+    return Card(text=slack_mrkdwn(f"{title} - {now.label} after {took}.", limit=PUSH_CHARS), blocks=tuple(blocks))
 
 
 def _trouble(incident: Incident, prose: Callable[[str, int], str], code: Callable[[str, int], str]) -> list[Block]:
@@ -139,9 +180,11 @@ def _plan(plan: Plan, prose: Callable[[str, int], str], code: Callable[[str, int
             lines.append("no setting changes; the same configuration is started again")
     if lines:
         blocks.append(_section(code("\n".join(lines), 2800)))
-    bars = [f"{when} {bar}" for when, bar in _bars(plan) if bar]
-    words = f"before  {plan.fit_before.sentence}\nafter   {plan.fit_after.sentence}"
-    blocks.append(_section(code("\n".join([*bars, words]), 1500)))
+    if bars := [line for when, drawn in _bars(plan) for line in _indented(when, drawn)]:
+        blocks.append(_section(code("\n".join(bars), 1500)))
+    blocks.append(
+        _section(f"*Before:* {prose(plan.fit_before.sentence, 600)}\n*After:* {prose(plan.fit_after.sentence, 600)}")
+    )
     cost = f"{_cost(plan.cost_before_usd_per_h)} → {_cost(plan.cost_after_usd_per_h)} per hour"
     reasons = f" ({prose('; '.join(plan.risk_reasons), 600)})" if plan.risk_reasons else ""
     blocks.append(_section(f"*Cost:* {cost}\n*Risk:* {plan.risk}{reasons}\n*Undo:* {prose(plan.undo, 600)}"))
@@ -155,8 +198,12 @@ def _plan(plan: Plan, prose: Callable[[str, int], str], code: Callable[[str, int
     return blocks
 
 
-def _bars(plan: Plan) -> tuple[tuple[str, str], ...]:
-    return ("before", memory_text(plan.fit_before.report)), ("after ", memory_text(plan.fit_after.report))
+def _bars(plan: Plan) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    return ("before", memory_lines(plan.fit_before.report)), ("after ", memory_lines(plan.fit_after.report))
+
+
+def _indented(when: str, drawn: tuple[str, ...]) -> list[str]:
+    return [f"{when} {drawn[0]}", *(f"  {line}" for line in drawn[1:])] if drawn else []
 
 
 def _decided(incident: Incident, prose: Callable[[str, int], str]) -> list[Block]:
@@ -285,7 +332,10 @@ def _section(text: str) -> Block:
 
 
 def _context(lines: list[str], incident: Incident) -> Block:
-    shown = [*lines, slack_mrkdwn(f"{incident.id} · {incident.revision or 'no revision'}", limit=300)]
+    shown = [
+        *lines,
+        slack_mrkdwn(f"{incident.id} · {incident.cause} · {incident.revision or 'no revision'}", limit=300),
+    ]
     return {"type": "context", "elements": [{"type": "mrkdwn", "text": line, "verbatim": True} for line in shown]}
 
 

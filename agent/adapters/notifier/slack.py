@@ -43,9 +43,19 @@ class SlackNotifier:
         channel: The id of the channel.
         redact: Takes secrets out of a text.
         console_url: For the Details button.
+        owner_of: Whom services.toml names for a service.
     """
 
-    def __init__(self, client: "WebClient", *, channel: str, redact: Callable[[str], str], console_url: str) -> None:
+    def __init__(
+        self,
+        client: "WebClient",
+        *,
+        channel: str,
+        redact: Callable[[str], str],
+        console_url: str,
+        owner_of: Callable[[str], str] = lambda _: "",
+    ) -> None:
+        self._owner_of = owner_of
         self._client, self._channel, self._redact, self._console_url = client, channel, redact, console_url
         self._lock = threading.Lock()
         self._free_at = 0.0
@@ -58,7 +68,8 @@ class SlackNotifier:
             RateLimited: Slack wants us to wait, and before that nothing is sent; or others took too long.
             DependencyFailed: Slack did not answer, or refused.
         """
-        shown = card(incident, timeline, redact=self._redact, console_url=self._console_url)
+        owner = self._owner_of(incident.service)
+        shown = card(incident, timeline, redact=self._redact, console_url=self._console_url, owner=owner)
         if not self._lock.acquire(timeout=TURN_S):
             raise RateLimited("Slack was not told", why="others are being told for too long", hint="it is tried again")
         try:

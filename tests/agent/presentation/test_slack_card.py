@@ -16,7 +16,7 @@ from agent.core.plan.action import Difference, ForPerson, Restart, SetFlag
 from agent.core.plan.plan import FitSummary, Plan, Risk, Rollout
 from agent.core.plan.proof import Proof, ProofFigure
 from agent.core.service.serving import Target
-from agent.presentation.slack_card import APPROVE, DETAILS, REASON, REJECT, card, reason_block
+from agent.presentation.slack_card import APPROVE, DETAILS, REASON, REJECT, card, owner_mention, reason_block
 from tests.journeys import fake_slack
 
 AT = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
@@ -205,3 +205,47 @@ def test_a_task_for_a_person_is_taken_on_not_applied():
 
 def test_a_console_address_that_is_none_makes_no_button():
     assert DETAILS not in buttons(shown(console_url="javascript:alert(1)"))
+
+
+@pytest.mark.parametrize(
+    ("owner", "said"),
+    [
+        ("slack:U0123ABCD", "<@U0123ABCD>"),
+        ("slack:S0123ABCD", "<!subteam^S0123ABCD>"),
+        ("slack:#llm", "#llm"),
+        ("slack:!channel", "!channel"),
+        ("slack:<!channel>", "&lt;!channel&gt;"),
+        ("console", ""),
+        ("", ""),
+    ],
+)
+def test_only_an_id_that_services_toml_gives_is_mentioned(owner, said):
+    assert owner_mention(owner) == (f" · {said}" if said else "")
+    blocks = card(incident(), (), redact=str, console_url="https://c.example.com", owner=owner).blocks
+    assert said in blocks[1]["text"]["text"]
+    assert "<!channel>" not in json.dumps(blocks)
+
+
+def test_the_title_is_a_sentence_and_a_push_message_fits_a_lock_screen():
+    found = shown("the reason", plan=plan(takes_away="loses images; 36 -> 5 tokens/s"))
+    assert found.blocks[0]["text"]["text"] == "gemma: the server ended; one fix fits"
+    said = "Error: gemma: the server ended; one fix fits - Needs approval. Trade-off: loses images; 36 -&gt; 5 tokens/s"
+    assert found.text == said
+    assert len(shown("long " * 900).text) <= 240
+    assert "*Needs approval* · Error: not known whether anything serves" in found.blocks[1]["text"]["text"]
+
+
+def test_no_line_of_the_memory_bar_wraps_on_a_phone():
+    [bars] = [b["text"]["text"] for b in shown().blocks if "before █" in json.dumps(b, ensure_ascii=False)]
+    assert max(len(line) for line in bars.splitlines()) <= 32
+    assert "GiB missing" in bars
+
+
+def test_what_is_over_is_collapsed_and_says_how_long_it_took():
+    for phase in (Phase.RESOLVED, Phase.SELF_RECOVERED, Phase.CLOSED):
+        found = shown(phase=phase, phase_at=AT + timedelta(minutes=14))
+        accepted(found)
+        assert "after 14 min" in found.blocks[1]["text"]["text"]
+        assert len(found.blocks) <= 5
+        assert found.text.endswith("after 14 min.")
+    assert len(shown(phase=Phase.ESCALATED).blocks) > 5
