@@ -53,7 +53,14 @@ def open_notifiers(
         for url in settings.webhook_urls:
             name = f"webhook-{sha256(url.encode()).hexdigest()[:12]}"
             found[name] = WebhookNotifier(
-                url, secrets=secrets, client=public_client(), clock=clock, redact=redact, plan_of=plan_of
+                url,
+                secrets=secrets,
+                client=public_client(),
+                clock=clock,
+                redact=redact,
+                plan_of=plan_of,
+                console_url=settings.public_url,
+                owner_of=_owner_of(services),
             )
     if settings.notify_targets:
         from agent.adapters.notifier.apprise import AppriseNotifier

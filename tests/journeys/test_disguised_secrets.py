@@ -128,7 +128,13 @@ def test_what_an_earlier_version_stored_is_redacted_where_it_leaves(journey, cap
     kept = Kept()
     clock = told.installation.clock
     webhook = WebhookNotifier(
-        "https://h.example/x", secrets=[b"0" * 24], client=kept, clock=clock, redact=redact, plan_of=lambda _: old.plan
+        "https://h.example/x",
+        secrets=[b"0" * 24],
+        client=kept,
+        clock=clock,
+        redact=redact,
+        plan_of=lambda _: old.plan,
+        console_url="http://127.0.0.1",
     )
     webhook.tell(old, world.store.timeline(old.id), reference=None)
     sinks = {

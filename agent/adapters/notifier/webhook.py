@@ -9,17 +9,20 @@ from agent.core.change.request import ChangeRequest
 from agent.core.decision.signed_request import standard_headers
 from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import Phase
-from agent.core.plan.plan import Plan
+from agent.core.plan.plan import FitSummary, Plan
 from agent.core.text.safe_text import plain
 from agent.core.value import digest
 from agent.errors import DependencyFailed, PolicyRefused
 from agent.ports.clock import Clock
 from agent.presentation.event_text import event_text
 from agent.presentation.event_types import type_of
-from agent.presentation.notification import TEST_TITLE
+from agent.presentation.impact_text import impact_text
+from agent.presentation.incident_title import incident_title
+from agent.presentation.notification import TEST_TITLE, incident_url, urgency
 
 ANSWER_OF: Final = {Phase.APPROVED: "approve", Phase.REJECTED: "reject"}
 GONE: Final = "gone"
+MEMORY: Final = ("total_bytes", "required_bytes", "weights_bytes", "kv_cache_bytes", "shortfall_bytes")
 TEST: Final = "notification.test"
 
 
@@ -36,6 +39,8 @@ class WebhookNotifier:
         clock: The time of an attempt.
         redact: Takes secrets out of a text.
         plan_of: Finds a plan as it was made, by its id.
+        console_url: Where the console stands.
+        owner_of: Whom services.toml names for a service.
     """
 
     def __init__(
@@ -47,7 +52,10 @@ class WebhookNotifier:
         clock: Clock,
         redact: Callable[[str], str],
         plan_of: Callable[[str], Plan | None],
+        console_url: str,
+        owner_of: Callable[[str], str] = lambda _: "",
     ) -> None:
+        self._console_url, self._owner_of = console_url, owner_of
         self._url, self._secrets, self._client = url, tuple(secrets), client
         self._clock, self._redact, self._plan_of = clock, redact, plan_of
 
@@ -128,6 +136,9 @@ class WebhookNotifier:
         return {
             "why": self._safe(plan.why),
             "difference": [{k: self._safe(v) if v else v for k, v in row.items()} for row in rows],
+            "takes_away": self._safe(plan.takes_away),
+            "memory_before": _memory(plan.fit_before),
+            "memory_after": _memory(plan.fit_after),
             "fits": plan.fit_after.fits,
             "proof": plan.proof,
             "cost_before_usd_per_h": plan.cost_before_usd_per_h,
@@ -165,6 +176,20 @@ class WebhookNotifier:
             "plan": plan.id if plan is not None else None,
             "plan_digest": plan.digest if plan is not None else None,
             "approvals": self._approvals(incident),
+            **self._shown(incident),
+        }
+
+    def _shown(self, incident: Incident) -> dict[str, Any]:
+        """Return what a person reads first, so that a receiver need not ask anywhere."""
+        diagnosis = incident.diagnosis
+        line = diagnosis.decisive.line if diagnosis is not None and diagnosis.decisive is not None else None
+        return {
+            "title": self._safe(incident_title(incident, incident.phase_at)),
+            "severity": urgency(incident),
+            "impact": self._safe(impact_text(incident)),
+            "evidence": self._safe(line) if line else None,
+            "owner": self._owner_of(incident.service),
+            "url": incident_url(incident, self._console_url),
         }
 
     def _approvals(self, incident: Incident) -> dict[str, Any] | None:
@@ -177,6 +202,11 @@ class WebhookNotifier:
 
     def _safe(self, text: str) -> str:
         return plain(self._redact(text), limit=1000)
+
+
+def _memory(fit: FitSummary) -> dict[str, object] | None:
+    """Return the figures of one configuration in bytes per device; None where they were not computed."""
+    return {name: fit.report.get(name) for name in MEMORY} if fit.report else None
 
 
 class DeliveryRefused(DependencyFailed):

@@ -54,7 +54,10 @@ def notifier(post, redact=str, plans=()):
     secrets = [webhook_secret(OLD), webhook_secret(NEW)]
     made = {p.id: p for p in plans}
     url = "https://hooks.example.com/x"
-    return WebhookNotifier(url, secrets=secrets, client=post, clock=Clock(), redact=redact, plan_of=made.get)
+    return WebhookNotifier(
+        url, secrets=secrets, client=post, clock=Clock(), redact=redact, plan_of=made.get,
+        console_url="https://sre.example.com/", owner_of={"gemma": "slack:#llm"}.get,
+    )  # fmt: skip
 
 
 def incident(what="a"):
@@ -201,7 +204,9 @@ def test_an_event_that_is_sent_late_tells_of_the_plan_of_its_own_moment():
     for each in told:
         assert each["data"]["current"] == {
             "phase": "APPROVED", "cause": "unknown", "root_cause": None, "plan": "p-a-2", "plan_digest": second.digest,
-            "approvals": None,
+            "approvals": None, "title": "gemma: something is wrong, cause not known yet; fix approved", "severity": "error",
+            "impact": "not known whether anything serves", "evidence": None, "owner": "slack:#llm",
+            "url": "https://sre.example.com/incidents/inc-a",
         }  # fmt: skip
 
 
