@@ -72,7 +72,8 @@ def code_of(root):
 
 
 def _is_secret(field):
-    return "SecretStr" in str(Settings.model_fields[field].annotation) if "." not in field else False
+    kind = "" if "." in field else str(Settings.model_fields[field].annotation)
+    return "SecretStr" in kind or "NotifyTarget" in kind  # a target's address holds its secret
 
 
 def _events(text):
