@@ -62,15 +62,21 @@ def open_notifiers(
                 console_url=settings.public_url,
                 owner_of=_owner_of(services),
             )
-    if settings.notify_targets:
-        from agent.adapters.notifier.apprise import AppriseNotifier
-
-        owner_of = _owner_of(services)
-        for target in settings.notify_targets:
-            found[f"notify-{target.name}"] = AppriseNotifier(
-                target, redact=redact, console_url=settings.public_url, owner_of=owner_of
-            )
+    found |= _told_only(settings, services)
     return found
+
+
+def _told_only(settings: Settings, services: Services) -> dict[str, Notifier]:
+    """Return the targets of NOTIFY_TARGETS by name."""
+    from agent.adapters.notifier.apprise import AppriseNotifier
+
+    owner_of = _owner_of(services)
+    return {
+        f"notify-{target.name}": AppriseNotifier(
+            target, redact=redact, console_url=settings.public_url, owner_of=owner_of
+        )
+        for target in settings.notify_targets
+    }
 
 
 def missing_extra() -> str:
