@@ -26,7 +26,7 @@ from agent.core.intake.origin import Reading
 from agent.core.intake.signal import LIVE
 from agent.core.plan.capacity import Capacity
 from agent.core.service.services import Services
-from agent.ports.bus import Bus, Delivery, Outcome, Quarantine
+from agent.ports.bus import Bus, DeadLetters, Delivery, Outcome, Quarantine
 from agent.ports.clock import Clock
 from agent.ports.control import ControlStore
 from agent.ports.model import Model
@@ -91,6 +91,7 @@ class App:
         receipt_signer: Signs them in place of the key.
         holder: Names this process among all that may hold a lease.
         service_records: What was seen of each service.
+        dead_letters: Messages that the queue beside the stores gave up; None where it stands elsewhere.
     """
 
     settings: Settings
@@ -111,6 +112,7 @@ class App:
     receipt_signer: ReceiptSigner | None
     holder: str
     service_records: ServiceRecords | None = None
+    dead_letters: DeadLetters | None = None
 
     @cached_property
     def contexts(self) -> Mapping[Owner, StageContext]:
@@ -236,6 +238,7 @@ def build_app(
         receipt_key=receipt_key or (read_receipt_key(settings) if decides and signer is None else None),
         receipt_signer=signer,
         service_records=stores.service_records,
+        dead_letters=stores.dead_letters,
         holder=holder or secrets.token_hex(8),  # not the process id: in containers every process is the first one
     )
 

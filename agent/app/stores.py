@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from agent.app.catalogues import hide, redact
 from agent.errors import SettingsRejected
-from agent.ports.bus import Bus, Quarantine
+from agent.ports.bus import Bus, DeadLetters, Quarantine
 from agent.ports.clock import Clock
 from agent.ports.control import ControlStore
 from agent.ports.service_records import ServiceRecords
@@ -26,6 +26,7 @@ class Stores:
         control: None where it was not asked for: most functions may not even open it.
         clock: Never earlier than the highest time that was stored. Over files the machine's, which goes on where that
             was set back; over Firestore the server's.
+        dead_letters: Messages of the queue that were given up; None where it does not stand in these stores.
         open_queue: Opens the queue of these stores, for its subscriptions; None in the cloud.
     """
 
@@ -35,6 +36,7 @@ class Stores:
     quarantine: Quarantine
     clock: Clock
     service_records: ServiceRecords | None = None
+    dead_letters: DeadLetters | None = None
     open_queue: "Callable[[tuple[Subscription, ...]], PullBus] | None" = None
 
 
@@ -79,6 +81,7 @@ def firestore_stores(project: str, *, with_control: bool) -> Stores:
 
 def sqlite_stores(settings: Settings, *, with_control: bool) -> Stores:
     """Open the files of the embedded state."""
+    from agent.adapters.bus.dead_letters import SqliteDeadLetters
     from agent.adapters.bus.embedded import EmbeddedBus
     from agent.adapters.bus.quarantine.sqlite import SqliteQuarantine
     from agent.adapters.clock import StoredClock, SystemClock, boot_time_s
@@ -99,6 +102,7 @@ def sqlite_stores(settings: Settings, *, with_control: bool) -> Stores:
         cards=SqliteCards(database),
         service_records=SqliteServiceRecords(database),
         quarantine=SqliteQuarantine(database, clock, redact=redact),
+        dead_letters=SqliteDeadLetters(database, clock),
         clock=clock,
         open_queue=lambda subscriptions: EmbeddedBus(database, clock, subscriptions, hide=hide),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import os
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from werkzeug.wrappers import Response
@@ -80,6 +80,7 @@ def _web(role: Role, *, signed: bool) -> Flask:
         forward_request_of,
         forward_withdrawal_of,
     )
+    from agent.entrypoints.console.pages.queue import queue_view
 
     own, settings = app.settings.embedded, app.settings  # in the cloud `decide` alone can sign
     decide, ask = (None, None) if own else (forward_of(settings), forward_request_of(settings))
@@ -90,6 +91,8 @@ def _web(role: Role, *, signed: bool) -> Flask:
     return make_app(
         context, settings=settings, decide=decide, ask=ask, withdraw=withdraw, control=control, carry_out=act
     )
+    hands_on: dict[str, Any] = {"decide": decide, "ask": ask, "withdraw": withdraw, "control": control}
+    return make_app(context, settings=settings, queue=queue_view(app), **hands_on)
 
 
 @cache

@@ -95,3 +95,42 @@ class Quarantine(Protocol):
     def rows(self, limit: int = 100) -> tuple[Mapping[str, str], ...]:
         """Return what is kept, newest first: id, topic, reason, at, data."""
         ...
+
+
+class DeadLetter(Value):
+    """A message that was given up: put aside by us, or delivered too often.
+
+    Attributes:
+        key: Names it among all of them.
+        topic: Where it was published; None where that is no topic of ours.
+        at: When it was given up, or published where nobody noted that.
+        data: Its body, without secrets.
+        kept_because: Why it cannot be delivered again from here; empty where it can.
+    """
+
+    key: str
+    topic: Topic | None
+    at: AwareDatetime
+    reason: str
+    data: str
+    attributes: dict[str, str] = Field(default_factory=dict)
+    kept_because: str = ""
+
+
+class DeadLetters(Protocol):
+    """Messages that were given up; every method raises DependencyFailed where the bus does not answer."""
+
+    def letters(self, limit: int = 100) -> tuple[DeadLetter, ...]:
+        """Return them, newest first."""
+        ...
+
+    def letter(self, key: str) -> DeadLetter | None:
+        """Return one of them; None where it is not there any more."""
+        ...
+
+    def deliver_again(self, key: str) -> bool:
+        """Deliver it once more to whoever receives its topic, as a new message; it is no dead letter any more.
+
+        True for exactly one of all who ask; after a failure nothing was done, or everything.
+        """
+        ...

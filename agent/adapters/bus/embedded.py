@@ -63,7 +63,7 @@ class EmbeddedBus:
             seen = db.execute(SQL["seen"], {"id": message.id}).fetchone()
             if seen is not None:
                 return str(seen[0])
-            number = _add(db, message.topic, data, message.attributes, now)
+            number = add_message(db, message.topic, data, message.attributes, now)
             db.execute(SQL["seen_add"], {"id": message.id, "number": number, "at": now})
             before = now - _us(self._retention.total_seconds())
             db.execute(SQL["seen_prune"], {"before": before, "limit": _PRUNED_AT_ONCE})
@@ -136,7 +136,8 @@ def _us(seconds: float) -> int:
     return round(seconds * 1_000_000)
 
 
-def _add(db: sqlite3.Connection, topic: str, data: str, attributes: dict[str, str], now: int) -> int:
+def add_message(db: sqlite3.Connection, topic: str, data: str, attributes: dict[str, str], now: int) -> int:
+    """Add a message and its deliveries inside a transaction of the caller; return its number."""
     row = {"topic": topic, "data": data, "attributes": json.dumps(attributes), "at": now}
     number = db.execute(SQL["message_add"], row).lastrowid
     assert number is not None
@@ -149,7 +150,7 @@ def _bury(db: sqlite3.Connection, who: Subscription, *, number: int, attempt: in
     _, data, attributes, published_at = row
     own = json.loads(attributes)  # not strict: a row of ours
     named = dead_letter_attributes(own, who, attempts=attempt, published_at=from_us(int(published_at)))
-    _add(db, Topic.DEAD_LETTER, data, named, now)
+    add_message(db, Topic.DEAD_LETTER, data, named, now)
     db.execute(SQL["drop"], {"subscription": who.name, "number": number})
     db.execute(SQL["message_drop_unwanted"], {"number": number})
 

@@ -20,7 +20,9 @@ from agent.entrypoints.console.identity import AnyReader, IapPerson, Identity, L
 from agent.entrypoints.console.live_routes import add_live
 from agent.entrypoints.console.live_view import LiveView
 from agent.entrypoints.console.page_context import Decide, NameOf, PageContext, answer_page, who_asks
+from agent.entrypoints.console.pages.audit import add_audit
 from agent.entrypoints.console.pages.kill_switch import add_kill_switch
+from agent.entrypoints.console.pages.queue import QueueView, add_queue
 from agent.entrypoints.console.pages.sweeps import add_sweeps
 from agent.entrypoints.console.policy_routes import add_policy
 from agent.entrypoints.console.read_routes import add_pages
@@ -55,6 +57,7 @@ def make_app(
     withdraw: Withdraw | None = None,
     carry_out: CarryOut | None = None,
     control: ControlAccess | None = None,
+    queue: QueueView | None = None,
 ) -> Flask:
     """Return the console.
 
@@ -74,6 +77,7 @@ def make_app(
         withdraw: Takes a change request back; None runs the stage here, like ``decide``.
         carry_out: Does what a person says about an incident; None runs the stage here, like ``decide``.
         control: Reads and turns what stands in the control database; None does it here.
+        queue: What is seen of the queue; None sees nothing of it.
 
     Raises:
         SettingsRejected: A cloud store without IAP, which would show and decide for everybody; behind IAP no public
@@ -112,6 +116,8 @@ def make_app(
     add_policy(app, console)
     add_kill_switch(app, console)
     add_sweeps(app, console)
+    add_audit(app, console)
+    add_queue(app, console, queue)
     add_answers(app, console)
     ask = ask or (lambda asked: request_change(world, asked).id)
     add_services(app, console, ask, lambda asked: preview_change(world, asked))

@@ -37,8 +37,10 @@ REFRESH_S = 5
 PAGES: Final = (
     ("", "Incidents"),
     ("services", "Services"),
+    ("queue", "Queue"),
     ("policy", "Policy"),
     ("sweeps", "Sweeps"),
+    ("audit", "Audit"),
     ("kill-switch", "Kill switch"),
 )
 """The places that every page leads to: path and name."""

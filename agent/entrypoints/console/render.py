@@ -44,6 +44,7 @@ def make_pages() -> Environment:
     )
     pages.filters |= {
         "utc": utc,
+        "span": span,
         "since": since,
         "until": until,
         "usd": usd,

@@ -70,3 +70,22 @@ VALUES (:key, :id, :topic, :reason, :at, :data, :encoding, :attributes) ON CONFL
 
 -- name: quarantine_rows
 SELECT id, topic, reason, at, data, encoding, attributes FROM quarantine ORDER BY at DESC, key DESC LIMIT :limit;
+
+-- name: quarantine_letters
+SELECT key, topic, reason, at, data, encoding, attributes FROM quarantine ORDER BY at DESC, key DESC LIMIT :limit;
+
+-- name: quarantine_letter
+SELECT key, topic, reason, at, data, encoding, attributes FROM quarantine WHERE key = :key;
+
+-- name: quarantine_take
+DELETE FROM quarantine WHERE key = :key;
+
+-- name: dead_letters
+SELECT d.number, m.data, m.attributes, m.published_at
+FROM bus_deliveries AS d JOIN bus_messages AS m ON m.number = d.number
+WHERE d.subscription = :subscription ORDER BY d.number DESC LIMIT :limit;
+
+-- name: dead_letter
+SELECT d.number, m.data, m.attributes, m.published_at
+FROM bus_deliveries AS d JOIN bus_messages AS m ON m.number = d.number
+WHERE d.subscription = :subscription AND d.number = :number;

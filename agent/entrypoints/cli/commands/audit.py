@@ -6,15 +6,9 @@ import json
 from agent.core.decision.audit import AuditRow, Soundness, verify
 from agent.core.text.safe_text import terminal
 from agent.entrypoints.cli.output import for_programs, without_secrets
+from agent.presentation.audit_text import SOUNDNESS_TEXT, row_text
 
 ALL = 10**9
-SAYS = {
-    Soundness.SOUND: "sound: {number} rows, each chained to the one before it",
-    Soundness.CHANGED: "row {number} says something else than when it was written",
-    Soundness.MISSING: "row {number} is missing, or stands twice",
-    Soundness.TAIL_MISSING: "the record ends at row {number}, before the row whose chain you named",
-    Soundness.BEGINNING_MISSING: "the record begins at row {number}; rows before it are gone",
-}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +45,7 @@ def _verify(rows: tuple[AuditRow, ...], noted: str | None, *, apart: str, as_jso
         shown = {"soundness": found.soundness, "number": found.number, "last_chain": last}
         print(json.dumps(shown | ({"databases": apart} if apart else {})))
     else:
-        print(f"not sound: {apart}" if apart else SAYS[found.soundness].format(number=found.number))
+        print(f"not sound: {apart}" if apart else SOUNDNESS_TEXT[found.soundness].format(number=found.number))
         print(f"last chain: {last or '(none)'}; note it elsewhere, then a record written anew is found out")
     return 0 if found.soundness is Soundness.SOUND else 1
 
@@ -72,3 +66,4 @@ def _body(row: AuditRow) -> str:
     by = body.get("by", body)  # of a roll-back who decided it stands apart
     why = f": {by['why']}" if by.get("why") else ""
     return f"{body['plan']} through {by.get('channel')}{why}"
+    return f"{row.number:>6}  {row.at:%Y-%m-%d %H:%M:%S}  {said}  {terminal(row_text(row), limit=200, lines=False)}"

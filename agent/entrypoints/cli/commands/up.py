@@ -190,6 +190,7 @@ def console_server(app: "App", held: socket.socket) -> "ConsoleServer":
     """Return the console of an installation, on a port that was claimed."""
     from agent.entrypoints.console.app import make_app
     from agent.entrypoints.console.identity import name_of
+    from agent.entrypoints.console.pages.queue import queue_view
     from agent.entrypoints.console.serve import local_server
     from agent.entrypoints.http.authenticator import TOKEN_HEADER
     from agent.entrypoints.http.decide import beside
@@ -205,6 +206,7 @@ def console_server(app: "App", held: socket.socket) -> "ConsoleServer":
         app.contexts[Owner.DECIDE],
         settings=app.settings,
         queue_age_s=app.queue.oldest_s,
+        queue=queue_view(app),
         wait_factor=app.environment.wait_factor,
         name_of=name_of(service) if review is not None else None,
     )

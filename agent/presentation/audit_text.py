@@ -1,0 +1,26 @@
+"""The record of decisions and effects for people: what a row says, and whether the record is as it was written."""
+
+import json
+from typing import Final
+
+from agent.core.decision.audit import AuditRow, Soundness
+
+SOUNDNESS_TEXT: Final = {
+    Soundness.SOUND: "sound: {number} rows, each chained to the one before it",
+    Soundness.CHANGED: "row {number} says something else than when it was written",
+    Soundness.MISSING: "row {number} is missing, or stands twice",
+    Soundness.TAIL_MISSING: "the record ends at row {number}, before the row whose chain you named",
+    Soundness.BEGINNING_MISSING: "the record begins at row {number}; rows before it are gone",
+}
+
+
+def row_text(row: AuditRow) -> str:
+    """Return what a row says: of a decision its plan, channel and reason, else its words as they are."""
+    try:
+        body = json.loads(row.body)  # not strict: a row of ours
+    except ValueError:
+        return row.body
+    if not isinstance(body, dict) or "plan" not in body:
+        return row.body
+    why = f": {body['why']}" if body.get("why") else ""
+    return f"{body['plan']} through {body.get('channel')}{why}"
