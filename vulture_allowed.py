@@ -145,3 +145,9 @@ _.read_requests
 _.requests_per_s
 _.store_cell
 _.succeeded
+
+# read by the template of the statistics
+_.recovered
+_.escalated
+_.model_incidents
+_.outages

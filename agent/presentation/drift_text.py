@@ -33,12 +33,17 @@ def drift_line(row: Drift) -> str:
     return f"{_name(row.path)} {live}, {row.against} is {wanted}"
 
 
-def change_line(change: ConfigChange, *, before: datetime) -> str:
-    """Return such as ``--max-num-seqs was raised from 8 to 32 by ada@example.com 40 minutes before``."""
+def change_text(change: ConfigChange) -> str:
+    """Return such as ``--max-num-seqs was raised from 8 to 32 by ada@example.com``."""
     rows = "; ".join(_row(row) for row in change.rows[:SHOWN_ROWS])
     more = f" and {len(change.rows) - SHOWN_ROWS} more" if len(change.rows) > SHOWN_ROWS else ""
     who = "an approved change of the agent" if change.ours else change.by or "somebody unknown"
-    return f"{rows}{more} by {who} {_ago(before - change.at)} before"
+    return f"{rows}{more} by {who}"
+
+
+def change_line(change: ConfigChange, *, before: datetime) -> str:
+    """Return such as ``--max-num-seqs was raised from 8 to 32 by ada@example.com 40 minutes before``."""
+    return f"{change_text(change)} {_ago(before - change.at)} before"
 
 
 def changes_before(record: ServiceRecord | None, at: datetime) -> tuple[str, ...]:

@@ -21,8 +21,10 @@ from agent.entrypoints.console.live_routes import add_live
 from agent.entrypoints.console.live_view import LiveView
 from agent.entrypoints.console.page_context import Decide, NameOf, PageContext, answer_page, who_asks
 from agent.entrypoints.console.pages.audit import add_audit
+from agent.entrypoints.console.pages.changes import add_changes
 from agent.entrypoints.console.pages.kill_switch import add_kill_switch
 from agent.entrypoints.console.pages.queue import QueueView, add_queue
+from agent.entrypoints.console.pages.statistics import add_statistics
 from agent.entrypoints.console.pages.sweeps import add_sweeps
 from agent.entrypoints.console.policy_routes import add_policy
 from agent.entrypoints.console.read_routes import add_pages
@@ -117,6 +119,8 @@ def make_app(
     add_kill_switch(app, console)
     add_sweeps(app, console)
     add_audit(app, console)
+    add_changes(app, console)
+    add_statistics(app, console)
     add_queue(app, console, queue)
     add_answers(app, console)
     ask = ask or (lambda asked: request_change(world, asked).id)

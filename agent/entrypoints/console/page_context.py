@@ -37,6 +37,8 @@ REFRESH_S = 5
 PAGES: Final = (
     ("", "Incidents"),
     ("services", "Services"),
+    ("changes", "Changes"),
+    ("statistics", "Statistics"),
     ("queue", "Queue"),
     ("policy", "Policy"),
     ("sweeps", "Sweeps"),

@@ -1,12 +1,13 @@
-"""The page of the policy: rules, groups, freeze windows, limits and budgets with what is used of them; read only."""
+"""The page of the policy: rules, groups, freeze windows, limits and budgets with what is used of them; and a tester."""
 
 from datetime import datetime
 from typing import Any
 
-from flask import Flask, Response
+from flask import Flask, Response, request
 
 from agent.core.decision.limit_use import LimitUse, limit_uses, longest_window
 from agent.entrypoints.console.page_context import PageContext, page, who_asks
+from agent.entrypoints.console.pages.policy_tester import KINDS, answer, read_question
 from agent.errors import SreError
 from agent.ports.stage_context import Owner, StageContext
 from agent.presentation.limit_text import limit_text
@@ -20,7 +21,10 @@ def add_policy(app: Flask, console: PageContext) -> None:
     @app.get("/policy")
     def policy() -> Response:
         person, now = who_asks(console), console.world.clock.now()
-        return page(console, "policy.html", person, now, **policy_context(console.world, now))
+        question = read_question(request)
+        test = {"question": question, "tested": answer(console, question, now), "kinds": KINDS}
+        test["services"] = sorted(service.name for service in console.world.rules.services.services)
+        return page(console, "policy.html", person, now, **policy_context(console.world, now), **test)
 
 
 def policy_context(world: StageContext, now: datetime) -> dict[str, Any]:

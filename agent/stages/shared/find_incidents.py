@@ -1,5 +1,6 @@
 """Looking for incidents: every question reads a bounded number of them, however many are stored."""
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
@@ -40,9 +41,18 @@ def find_incidents(store: IncidentStore, search: IncidentSearch, query: Query, *
         limit: At most so many.
     """
     ends = [at for at in (query.before, search.until) if at is not None]
-    asked = query.with_(limit=LOOKED_THROUGH, since=search.since, before=min(ends, default=None))
-    looked = store.incidents(asked)
-    matching = tuple(i for i in looked if search.matches(i))
+    asked = query.with_(since=search.since, before=min(ends, default=None))
+    return _found(store, asked, search.matches, limit)
+
+
+def find_changes(store: IncidentStore, query: Query, *, limit: int) -> FoundIncidents:
+    """Return the newest requests, and incidents for which a service was changed, among as many as a search reads."""
+    return _found(store, query, lambda i: i.request is not None or i.execution is not None, limit)
+
+
+def _found(store: IncidentStore, query: Query, wanted: Callable[[Incident], bool], limit: int) -> FoundIncidents:
+    looked = store.incidents(query.with_(limit=LOOKED_THROUGH))
+    matching = tuple(i for i in looked if wanted(i))
     shown = matching[:limit]
     last = shown[-1] if len(matching) > limit else looked[-1] if len(looked) == LOOKED_THROUGH else None
     return FoundIncidents(

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Final
 from pydantic import Field, ValidationError
 
 from agent.core.decision.limit_use import limit_uses
-from agent.core.incident.incident import Incident
-from agent.core.incident.phase import BEFORE_DECISION, Phase
 from agent.core.plan.action import Action
-from agent.core.plan.plan import Plan
 from agent.core.value import Value
 from agent.errors import InputRejected, SreError
 from agent.presentation.policy_explanation import Row, Subject, explain, is_allowed
+from agent.presentation.policy_subject import subject_of_plan, subject_of_request
 
 if TYPE_CHECKING:
     from agent.core.decision.policy import Policy
@@ -160,7 +158,7 @@ def _of_id(client: "OperatorClient", named: str) -> Subject:
     """Return a stored plan, or a request: its plan where it has one, else what was asked for."""
     if _REQUEST.fullmatch(named) is not None:
         incident = client.incident(named)
-        return _of_plan(incident, incident.plan) if incident.plan is not None else _of_request(incident)
+        return subject_of_plan(incident, incident.plan) if incident.plan is not None else subject_of_request(incident)
     found = _PLAN.fullmatch(named)
     if found is None:
         raise InputRejected(
@@ -172,45 +170,4 @@ def _of_id(client: "OperatorClient", named: str) -> Subject:
         newer = f"; it has plan {incident.plan.id} now" if incident.plan is not None else ""
         why = f"it is not the plan of {owner} any more{newer}"
         raise InputRejected(f"plan {named!r} was not tested", why=why, hint=f"see: sre-agent incidents show {owner}")
-    return _of_plan(incident, incident.plan)
-
-
-def _of_request(incident: Incident) -> Subject:
-    request = incident.request
-    assert request is not None, "an id that begins with rq- is a request's"
-    return Subject(
-        service=request.service,
-        actions=request.actions,
-        asker=request.asker,
-        asked_through=request.channel,
-        closed="" if incident.phase in BEFORE_DECISION else f"the request is {incident.phase}",
-    )
-
-
-def _of_plan(incident: Incident, plan: Plan) -> Subject:
-    approvals, request = incident.approvals, incident.request
-    given = approvals.given if approvals is not None else ()
-    return Subject(
-        service=plan.target.service,
-        actions=plan.actions,
-        asker=plan.asked_by,
-        asked_through=request.channel if request is not None else None,
-        unproved=plan.unproved,
-        over_budget=approvals.over_budget if approvals is not None else None,
-        given=tuple(a.name for a in given),
-        broken=tuple(name for a in given for name in a.breaks),
-        policy=plan.policy,
-        closed=_closed(incident, plan),
-        expires_at=plan.expires_at,
-    )
-
-
-def _closed(incident: Incident, plan: Plan) -> str:
-    if not incident.may_change and not plan.by_person:
-        return "it belongs to a replay, which changes nothing; replay it with --live"
-    if incident.phase in {Phase.PLANNED, Phase.ASKED}:
-        return ""
-    decision = incident.decision
-    by = f": {decision.answer} by {decision.shown}" if decision is not None and decision.plan == plan.id else ""
-    what = "request" if incident.request is not None else "incident"
-    return f"it cannot be answered any more, the {what} is {incident.phase}{by}"
+    return subject_of_plan(incident, incident.plan)

@@ -58,7 +58,6 @@ class _Shown(Value):
 
     letter: DeadLetter
     token: str
-    published: str
 
 
 def queue_view(app: App) -> QueueView:
@@ -81,7 +80,6 @@ def add_queue(app: Flask, console: PageContext, view: QueueView | None) -> None:
             _Shown(
                 letter=letter,
                 token="" if letter.kept_because else form_token(console, viewer.cookie, FORM, letter.key, person),
-                published=_published(letter),
             )
             for letter in letters
         ]
@@ -94,6 +92,7 @@ def add_queue(app: Flask, console: PageContext, view: QueueView | None) -> None:
             waiting=_waiting(view),
             oldest_s=console.queue_age_s(),
             letters=shown,
+            published=_published,
             barred=barred,
             by_token=by_token,
         )

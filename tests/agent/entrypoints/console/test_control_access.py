@@ -97,3 +97,10 @@ def test_without_an_address_nothing_is_asked(visit):
 def test_the_environments_stop_needs_no_answer(visit):
     with visit():
         assert "KILL_SWITCH" in ControlThroughDecide(Settings(kill_switch=True)).message()
+
+
+class Nothing:
+    """A control database of which nobody says anything."""
+
+    def message(self):
+        return ""

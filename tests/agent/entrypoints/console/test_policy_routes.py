@@ -65,7 +65,7 @@ def shown(stage, browser_of):
         found = browser_of(world).get("/policy")
         assert found.status_code == 200
         text = found.get_data(as_text=True)
-        assert "<form" not in text
+        assert '<form method="post"' not in text
         return " ".join(text.split())
 
     return page

@@ -1,0 +1,51 @@
+"""The page of statistics: incidents by class, how long each part took, verdicts, model cost, time without answers."""
+
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from flask import Flask, Response, request
+
+from agent.core.incident.durations import durations
+from agent.core.incident.statistics import statistics_of
+from agent.core.intake.signal import LIVE
+from agent.entrypoints.console.page_context import PageContext, page, who_asks
+from agent.errors import InputRejected
+from agent.ports.stage_context import StageContext
+from agent.ports.store import Query
+
+LOOKED_THROUGH: Final = 200
+"""Incidents whose timelines one page reads at most."""
+WINDOWS: Final = {"7": "7 days", "30": "30 days", "90": "90 days"}
+OBJECTIVES: Final = ("99", "99.5", "99.9")
+
+
+def add_statistics(app: Flask, console: PageContext) -> None:
+    """Add the page."""
+
+    @app.get("/statistics")
+    def statistics() -> Response:
+        person, now = who_asks(console), console.world.clock.now()
+        days, objective = request.args.get("days", "30"), request.args.get("objective", "99.5")
+        if days not in WINDOWS or objective not in OBJECTIVES:
+            why = "the window or the objective is none of the list"
+            raise InputRejected("the figures were not read", why=why, hint="choose one of the list")
+        return page(console, "statistics.html", person, now, **_context(console.world, now, days, objective))
+
+
+def _context(world: StageContext, now: datetime, days: str, objective: str) -> dict[str, Any]:
+    since = now - timedelta(days=int(days))
+    found = world.store.incidents(Query(run=LIVE, since=since, limit=LOOKED_THROUGH))
+    troubles = [incident for incident in found if incident.request is None]
+    cut = len(found) == LOOKED_THROUGH
+    begins = found[-1].opened_at if cut else since
+    measured = [(incident, durations(incident, world.store.timeline(incident.id))) for incident in troubles]
+    figures = statistics_of(measured, since=begins, now=now, objective=float(objective) / 100)
+    return {
+        "figures": figures,
+        "since": begins,
+        "cut": cut,
+        "days": days,
+        "objective": objective,
+        "windows": WINDOWS,
+        "objectives": OBJECTIVES,
+    }

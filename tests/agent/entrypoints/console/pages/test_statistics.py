@@ -1,0 +1,53 @@
+"""The page of statistics: figures of a window, an objective that is chosen, and few reads."""
+
+import re
+
+import pytest
+
+from agent.core.decision.decision import Choice
+from agent.entrypoints.console.pages import statistics as module
+
+
+def text(browser, query=""):
+    return browser.get(f"/statistics{query}").get_data(as_text=True)
+
+
+def test_an_empty_window_says_so(browser):
+    assert "No incidents in this window" in text(browser)
+
+
+def test_classes_times_verdicts_and_time_without_answers_stand_there(stage, browser):
+    stage.resolved(stage.verifying(stage.applying(stage.said(stage.waiting("gemma-a"), Choice.APPROVE))))
+    stage.waiting("gemma-b")
+    stage.requested("gemma-c")
+    stage.waiting("gemma-d", run="replay-1")
+    page = text(browser)
+    assert "2 incidents since" in page
+    assert "1 recovered, 0 escalated, 1 open" in page
+    assert re.search(r"startup probe failed</th><td data-label=\"Incidents\">2<", page)
+    assert re.search(r"<dt>recovered</dt><dd>1 change</dd>", page)
+    assert "gemma-c" not in page
+    assert "/services/gemma-a" in page
+
+
+def test_the_objective_and_the_window_are_chosen(stage, browser):
+    stage.waiting("gemma-a")
+    stage.clock.step(86_400 * 10)
+    assert "No incidents in this window" in text(browser, "?days=7")
+    assert 'value="99.9" selected' in text(browser, "?objective=99.9&days=30")
+
+
+@pytest.mark.parametrize("query", ["?days=8", "?objective=100", "?days="])
+def test_what_is_none_of_the_list_is_refused(browser, query):
+    assert browser.get(f"/statistics{query}").status_code == 400
+
+
+def test_only_so_many_timelines_are_read_and_the_page_says_so(stage, browser, monkeypatch):
+    monkeypatch.setattr(module, "LOOKED_THROUGH", 3)
+    read, real = [], stage.world.store.timeline
+    for n in range(5):
+        stage.clock.step(60)
+        stage.open(f"svc-{n}")
+    monkeypatch.setattr(stage.world.store, "timeline", lambda i: read.append(i) or real(i))
+    assert "were looked at; the figures begin" in text(browser)
+    assert len(read) == 3
