@@ -1,6 +1,6 @@
-"""Takes pictures of the console's pages at the width of a desk and of a phone, for docs/pictures.
+"""Takes pictures of the console's other pages at the width of a desk and of a phone, for docs/pictures.
 
-Run it with `python -m tools.console_pictures`; it needs Chromium.
+Run it with `python -m tools.console_page_pictures`; it needs Chromium.
 """
 
 import argparse

@@ -6,7 +6,7 @@ import pytest
 
 from tests.agent.entrypoints.console.every_page import PAGES, every_page
 from tests.outside import absent
-from tools.console_pictures import WIDTHS, served
+from tools.console_page_pictures import WIDTHS, served
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 

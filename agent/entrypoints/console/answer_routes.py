@@ -58,7 +58,7 @@ def add_answers(app: Flask, console: PageContext) -> None:
         result = answer_result.taken(plan, end, incident, console.world.clock.now())
         if result is None:
             return redirect(f"{request.script_root}/plans/{plan_id}", HTTPStatus.SEE_OTHER)
-        return answer_page(console, person, result, plan=plan)
+        return answer_page(console, person, result, plan=plan, goes_on=True)
 
 
 def _checked(console: PageContext, person: Person, plan: Plan) -> tuple[Person, Result | None]:

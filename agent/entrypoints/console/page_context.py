@@ -98,13 +98,20 @@ def viewer_of(console: PageContext, person: Person) -> Viewer:
     return Viewer(person=person, cookie=cookie, form_key=console.form_key, by_token=by_token)
 
 
-def answer_page(console: PageContext, person: Person, result: Result, *, plan: Plan | None = None) -> Response:
-    """Answer with the page of one result, and with the plan that is offered now where it is a newer one."""
+def answer_page(
+    console: PageContext, person: Person, result: Result, *, plan: Plan | None = None, goes_on: bool = False
+) -> Response:
+    """Answer with the page of one result, and with the plan that is offered now where it is a newer one.
+
+    With ``goes_on`` the page leads to the incident by itself after a moment, unless the reader stays.
+    """
     incident = load_or_none(console, plan.incident) if plan is not None else None
     now = time_of(console)
     current = incident.plan if incident is not None and is_asked(incident, incident.plan, now) else None
     newer = current if current is not None and plan is not None and current.ordinal > plan.ordinal else None
-    response = page(console, "answer.html", person, now, answer=result, plan=plan, incident=incident, newer=newer)
+    leads_on = goes_on and result.moving and newer is None and incident is not None
+    shown = {"answer": result, "plan": plan, "incident": incident, "newer": newer}
+    response = page(console, "answer.html", person, now, moving=leads_on, **shown)
     response.status_code = result.status
     return response
 

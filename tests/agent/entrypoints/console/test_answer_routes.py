@@ -359,3 +359,16 @@ def test_the_second_before_expiry_still_counts(stage, browser):
     data = browser.fields(f"/plans/{incident.plan.id}")["approve"]
     stage.clock.at = incident.plan.expires_at - timedelta(seconds=1)
     assert browser.post(f"/plans/{incident.plan.id}/decision", data).status_code == 303
+
+
+def test_the_page_of_an_answer_leads_on_to_the_incident(stage, browser):
+    """Whoever pressed sees what follows without looking for it, and may stay."""
+    incident = stage.waiting()
+    answered = browser.answer(incident.plan, "approve").headers["Location"]
+    page = browser.get(answered).get_data(as_text=True)
+    assert f'http-equiv="refresh" content="5; url=/incidents/{incident.id}"' in page
+    assert "Goes on to the incident in 5 s." in page
+    still = browser.get(f"{answered}?still=1").get_data(as_text=True)
+    assert 'http-equiv="refresh"' not in still
+    nowhere = browser.get("/plans/p-none-1/answer").get_data(as_text=True)
+    assert 'http-equiv="refresh"' not in nowhere

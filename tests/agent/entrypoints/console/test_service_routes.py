@@ -88,3 +88,15 @@ def test_the_list_of_incidents_leads_there(browser):
 
 def test_no_service_is_said(browser):
     assert "No service is watched" in shown(browser)
+
+
+def test_the_list_of_services_leads_to_what_is_open(stage, browser_of):
+    from dataclasses import replace
+
+    from agent.core.service.services import parse_services
+
+    stage.open("gemma-a")
+    row = {"name": "gemma-a", "platform": "host", "model": "m", "accelerator": "cpu", "owner": "console"}
+    world = replace(stage.world, rules=replace(stage.world.rules, services=parse_services({"service": [row]})))
+    page = browser_of(world).get("/services").get_data(as_text=True)
+    assert '<a href="/?service=gemma-a&amp;open=1">1 open incident</a>' in page
