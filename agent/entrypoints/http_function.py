@@ -88,10 +88,13 @@ def _web(role: Role, *, signed: bool) -> Flask:
     withdraw = None if own else forward_withdrawal_of(settings)
     control = None if own else ControlThroughDecide(settings)
     act = None if own else forward_command_of(settings)
-    return make_app(
-        context, settings=settings, decide=decide, ask=ask, withdraw=withdraw, control=control, carry_out=act
-    )
-    hands_on: dict[str, Any] = {"decide": decide, "ask": ask, "withdraw": withdraw, "control": control}
+    hands_on: dict[str, Any] = {
+        "decide": decide,
+        "ask": ask,
+        "withdraw": withdraw,
+        "control": control,
+        "carry_out": act,
+    }
     return make_app(context, settings=settings, queue=queue_view(app), **hands_on)
 
 

@@ -22,5 +22,6 @@ def row_text(row: AuditRow) -> str:
         return row.body
     if not isinstance(body, dict) or "plan" not in body:
         return row.body
-    why = f": {body['why']}" if body.get("why") else ""
-    return f"{body['plan']} through {body.get('channel')}{why}"
+    by = body.get("by", body)  # of a roll-back who decided it stands apart
+    why = f": {by['why']}" if by.get("why") else ""
+    return f"{body['plan']} through {by.get('channel')}{why}"

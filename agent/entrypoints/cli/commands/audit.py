@@ -52,18 +52,4 @@ def _verify(rows: tuple[AuditRow, ...], noted: str | None, *, apart: str, as_jso
 
 def _line(row: AuditRow) -> str:
     said = " ".join(terminal(word, lines=False) for word in (row.kind, row.incident, f"by {row.who}"))
-    return f"{row.number:>6}  {row.at:%Y-%m-%d %H:%M:%S}  {said}  {terminal(_body(row), limit=200, lines=False)}"
-
-
-def _body(row: AuditRow) -> str:
-    """A decision's row holds the whole decision; a person reads its plan, channel and reason."""
-    try:
-        body = json.loads(row.body)  # not strict: a row of ours
-    except ValueError:
-        return row.body
-    if not isinstance(body, dict) or "plan" not in body:
-        return row.body
-    by = body.get("by", body)  # of a roll-back who decided it stands apart
-    why = f": {by['why']}" if by.get("why") else ""
-    return f"{body['plan']} through {by.get('channel')}{why}"
     return f"{row.number:>6}  {row.at:%Y-%m-%d %H:%M:%S}  {said}  {terminal(row_text(row), limit=200, lines=False)}"
