@@ -12,7 +12,7 @@ LAB ?= state/lab-model
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run kube quick test coverage matrix check types imports unit soak simulate bench lab lock tools docs clean checkov manifests audit lab-model terraform-bindings sbom ci-extra load-driver clients
+.PHONY: help install run reset kube quick test coverage matrix check types imports unit soak simulate bench lab lock tools docs clean checkov manifests audit lab-model terraform-bindings sbom ci-extra load-driver clients
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -158,6 +158,15 @@ lock: install ## Write requirements*.txt anew from requirements*.in, each file w
 	@$(LOCK) requirements-dev.in
 	@$(LOCK) requirements-aws-dev.in
 	@$(LOCK) requirements-audit.in
+
+reset: ## Forget what the service stored in STATE (incidents, plans, decisions); the rest stays
+	@case "$(abspath $(STATE))" in /|$(abspath $(HOME))|$(CURDIR)) echo "nothing was removed: STATE is $(STATE). Name the folder of the state"; exit 2;; esac; \
+	if [ ! -d "$(STATE)" ]; then echo "nothing to remove: there is no folder $(STATE)"; exit 0; fi; \
+	if [ ! -e "$(STATE)/sre.sqlite" ] && [ ! -e "$(STATE)/process.lock" ]; then \
+		echo "nothing was removed: $(STATE) holds no state of the agent"; exit 2; fi; \
+	if command -v flock >/dev/null && [ -e "$(STATE)/process.lock" ] && ! flock -n "$(STATE)/process.lock" true; then \
+		echo "nothing was removed: a service or a watcher works on $(STATE). Stop it first"; exit 2; fi; \
+	echo "removing $(STATE):"; ls -A "$(STATE)" | sed 's/^/  /'; rm -rf -- "$(STATE)" && echo "removed; the next start begins anew"
 
 clean: ## Remove what was set up and what was stored
 	@rm -rf $(VENV) .venv-lab .venv-lab-model .venv-mcp-clients .venv-load .mcp-clients .lab state .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info

@@ -96,8 +96,10 @@ def configure_log(*, as_json: bool, quiet: bool = False) -> None:
             structlog.processors.JSONRenderer(),
         ]
     else:
+        from agent.entrypoints.colour import wants_colour
+
         stamp = structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=True)
-        lines = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=_traceback)
+        lines = structlog.dev.ConsoleRenderer(colors=wants_colour(sys.stderr), exception_formatter=_traceback)
         last = [stamp, _for_people, lines]
     structlog.configure(
         processors=[*shared, *last],

@@ -8,7 +8,7 @@ import pytest
 from agent.adapters.platform.container_apps.edit import LONGEST_START_S, PROBE_LIMITS
 from agent.app.azure_environment import app_ref, watched_apps
 from agent.core.service.services import parse_services
-from agent.entrypoints.cli.main import COMMANDS
+from agent.entrypoints.cli.command_table import COMMANDS
 from agent.entrypoints.http.ingest import SHAPES_OF
 from agent.settings import WORDS, read_settings
 

@@ -11,7 +11,7 @@ from agent.adapters.platform.ec2.target import EFFECT_TAG, FAILED_TAG, REVISION_
 from agent.adapters.platform.host.describe import HIDDEN
 from agent.core.intake.eventbridge import ALARM, CALL, INSTANCE, SPOT
 from agent.core.service.services import parse_services
-from agent.entrypoints.cli.main import COMMANDS
+from agent.entrypoints.cli.command_table import COMMANDS
 from agent.entrypoints.http.ingest import INGEST_PATH, PROOF_HEADER, SHAPES_OF
 from agent.settings import WORDS
 

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from agent.core.decision.policy import parse_policy
-from agent.entrypoints.cli.main import COMMANDS
+from agent.entrypoints.cli.command_table import COMMANDS
 from agent.entrypoints.http.ingest import INGEST_PATH, PROOF_HEADER, SHAPES_OF
 from agent.entrypoints.http.kubernetes_token import AUDIENCE
 from agent.entrypoints.monitor.log_monitor import MOST_STREAMS

@@ -3,17 +3,21 @@
 import re
 from typing import TYPE_CHECKING
 
+from agent.core.change.request import REQUEST_PREFIX
 from agent.core.decision.decision import Choice
+from agent.core.plan.plan import DIGEST_SHOWN
 from agent.core.text.safe_text import terminal
 from agent.entrypoints.cli.follow import follow
 from agent.entrypoints.cli.output import for_people
 from agent.entrypoints.operator_client.protocol import now
-from agent.errors import SreError
+from agent.errors import InputRejected, SreError
+from agent.presentation.plan_title import plan_title
 from agent.presentation.what_follows import next_step
 
 if TYPE_CHECKING:
     from agent.entrypoints.operator_client.protocol import OperatorClient, RecordedDecision
 
+INCIDENT_PREFIX = "inc-"
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._@+-]{1,320}")  # the asker's own address need not be disarmed
 
 
@@ -47,6 +51,7 @@ def decide(
     from agent.entrypoints.operator_client.local import open_operator_client
 
     client = open_operator_client()
+    _refuse_incident(client, plan, answer)
     recorded = client.decide(plan, answer, by=by, why=why, plan_digest=plan_digest, break_glass=break_glass)
     approved = "approved" if recorded.decided else "approved in part"
     _print_outcome(client, recorded, approved if recorded.answer is Choice.APPROVE else "rejected")
@@ -67,8 +72,29 @@ def withdraw(plan: str, *, by: str | None, why: str = "") -> int:
     from agent.entrypoints.operator_client.local import open_operator_client
 
     client = open_operator_client()
+    _refuse_incident(client, plan, Choice.APPROVE)
     _print_outcome(client, client.withdraw_approval(plan, by=by, why=why), "is not approved any more")
     return 0
+
+
+def _refuse_incident(client: "OperatorClient", plan: str, answer: Choice) -> None:
+    """Name the plan where an incident was named: a word covers one plan, which somebody has looked at."""
+    if not plan.startswith((INCIDENT_PREFIX, REQUEST_PREFIX)):
+        return
+    incident = client.incident(plan)
+    current = incident.plan
+    if current is None:
+        raise InputRejected(
+            "nothing was recorded",
+            why=f"{plan!r} is an incident, and it has no plan yet",
+            hint=f"see: sre-agent incidents show {plan} --follow",
+        )
+    verb = f"approve {current.id} --digest {current.digest[:DIGEST_SHOWN]}"
+    raise InputRejected(
+        "nothing was recorded",
+        why=f"{plan!r} is an incident; its plan is {current.id}: {plan_title(current)}",
+        hint="sre-agent " + (verb if answer is Choice.APPROVE else f"reject {current.id} --why TEXT"),
+    )
 
 
 def _print_outcome(client: "OperatorClient", recorded: "RecordedDecision", what: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from agent.app.fit_answers import FitAnswers
 from agent.entrypoints.cli.question_arguments import add_question
+from agent.entrypoints.colour import wants_colour
 from agent.errors import InputRejected, SreError
 from agent.fit.question import KEYS, question_from
 from agent.strict_json import read_json
@@ -53,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(report.to_contract()))
     people = sys.stderr if args.json else sys.stdout
-    print(text_report(report, model=args.model, accelerator=args.accelerator, colour=people.isatty()), file=people)
+    print(text_report(report, model=args.model, accelerator=args.accelerator, colour=wants_colour(people)), file=people)
     return 0 if report.fits else 1
 
 

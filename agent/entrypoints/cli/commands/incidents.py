@@ -1,15 +1,16 @@
 """The incidents command: list them, show one, tell its timeline, draft its postmortem, or do something about it."""
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.core.incident.incident import Incident
 from agent.entrypoints.cli.incident_report import FORMATS, report
 from agent.entrypoints.cli.incident_verbs import VERBS, act, act_text, add_arguments
-from agent.entrypoints.cli.output import for_people, for_programs, without_secrets
+from agent.entrypoints.cli.output import for_programs, without_secrets
 from agent.errors import InputRejected
-from agent.presentation.terminal_text import headline, lines
+from agent.presentation.terminal_text import lines
 
 if TYPE_CHECKING:
     from agent.entrypoints.operator_client.protocol import OperatorClient
@@ -105,16 +106,15 @@ def _list(client: "OperatorClient", args: argparse.Namespace) -> int:
     from agent.entrypoints.operator_client.protocol import now
     from agent.ports.store import Query
 
-    clock = now()
     found = client.incidents(Query(run=args.run, service=args.service, open_only=args.open))
-    for incident in found:
-        if args.json:
+    if args.json:
+        for incident in found:
             print(for_programs(_row(incident)))
-        else:
-            run = "" if incident.run == "live" else f"  [{incident.run}]"
-            plan = f"  plan {incident.plan.id}" if incident.plan else ""
-            line = for_people(headline(incident, now=clock))
-            print(f"{incident.id}  {incident.opened_at:%Y-%m-%d %H:%M}  {line}{plan}{run}")
+    elif found:
+        from agent.entrypoints.cli.incident_table import incident_table
+        from agent.entrypoints.colour import wants_colour
+
+        print("\n".join(incident_table(found, now=now(), colour=wants_colour(sys.stdout))))
     if not found and not args.json:
         print("no incidents; `sre-agent replay SOURCE` looks at recorded events, `sre-agent up` watches")
     return 0

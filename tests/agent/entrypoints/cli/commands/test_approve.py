@@ -90,3 +90,14 @@ def test_a_name_or_a_reason_cannot_move_the_cursor_of_whoever_reads_an_error(ask
     assert not {"\x1b", "\x07", "\u202e"} & set(told)
     assert main(["approve", "p-\x1b[31mx"]) == 2
     assert "\x1b" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["approve", "reject"])
+def test_the_id_of_an_incident_names_its_plan_and_decides_nothing(asked, capsys, verb):
+    words = [verb, asked.id, *(["--why", "no"] if verb == "reject" else [])]
+    assert main(words) == 2
+    told = capsys.readouterr().err
+    assert f"its plan is {asked.plan.id}" in told
+    assert f"sre-agent {verb} {asked.plan.id}" in told
+    assert main(["incidents", "show", asked.id, "--json"]) == 0
+    assert '"phase": "ASKED"' in capsys.readouterr().out

@@ -26,8 +26,18 @@ def test_the_list_is_json_lines_with_the_keys_of_the_contract(asked, capsys):
 def test_people_see_the_plan_that_waits_for_them(asked, capsys):
     code, out, _ = said(capsys)
     assert code == 0
-    assert asked.id in out
-    assert f"plan {asked.plan.id}" in out
+    heading, line = out.splitlines()
+    assert heading.split()[:2] == ["INCIDENT", "STATE"]
+    assert line.startswith(f"{asked.id}  Needs approval")
+    assert line.index(asked.plan.id) == heading.index("PLAN")
+    assert "\x1b" not in out
+
+
+def test_the_state_is_coloured_where_that_is_forced(asked, capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b[33mNeeds approval\x1b[0m" in said(capsys)[1]
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in said(capsys)[1]
 
 
 @pytest.mark.parametrize(

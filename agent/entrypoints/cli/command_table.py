@@ -1,0 +1,128 @@
+"""The commands by name, an example of each, and the parser of one, which is imported when it is needed."""
+
+import argparse
+import importlib
+import re
+from collections.abc import Callable
+from typing import Final, NoReturn, Protocol, cast
+
+COMMANDS: Final = {
+    "up": "Run the whole service in this process, with its console.",
+    "replay": "Send recorded events through the whole pipeline.",
+    "classify": "Classify log records: what broke, one result per record.",
+    "fit": "Check whether a model fits an accelerator with the given vLLM flags.",
+    "advise": "Rank the configuration changes that make a model fit, each with its cost.",
+    "models": "Add, list and show model profiles.",
+    "cost": "Price a model per platform: USD per hour, per month, per million tokens.",
+    "calibration": "List, add or remove what was measured here, and see which ranges rest on it.",
+    "services": "List the watched services, show one, or show what differs from what was declared.",
+    "incidents": "List, show and report incidents; acknowledge, assign, comment, close, roll back.",
+    "change": "Ask for a change of a service; people approve it like any other plan.",
+    "approve": "Approve a plan.",
+    "reject": "Reject a plan and give the reason.",
+    "policy": "Explain row by row why the policy allows a change or not.",
+    "eval": "Measure accuracy by failure class against a labelled corpus.",
+    "watch": "Start or attach to a vLLM server on this machine and watch it.",
+    "sweep": "Measure a server under load; show, report or compare what was measured.",
+    "stop": "Show, turn on or turn off the kill switch, which stops every change.",
+    "audit": "Show or verify the record of decisions and effects.",
+    "notify": "List who is told of incidents, or send one of them a test.",
+    "mcp": "Serve operator tools to AI clients; they read, and propose what a person decides.",
+    "doctor": "Check every setting, permission and dependency.",
+    "completion": "Print the completion script of a shell.",
+}
+EXIT_CODES: Final = """exit codes:
+  0  success
+  1  the check failed, such as: the model does not fit, or an incident is still open
+  2  invalid input or settings, or the policy refuses the action
+  3  a dependency failed"""
+EXAMPLES: Final = {
+    "up": ("sre-agent up", "sre-agent up --port 9090 --example examples/gemma4-31b-l4-oom"),
+    "replay": ("sre-agent replay gemma4-31b-l4-oom", "sre-agent replay incident:inc-4d24780e817e --json"),
+    "classify": ("sre-agent classify vllm.log", "kubectl logs deploy/gemma | sre-agent classify - --json"),
+    "fit": (
+        'sre-agent fit --model google/gemma-3-27b-it --accelerator nvidia-l4 --flags "--max-model-len 8192"',
+        "sre-agent fit --batch rows.jsonl --json",
+    ),
+    "advise": ('sre-agent advise --model google/gemma-3-27b-it --accelerator nvidia-l4 --flags "" --top 3',),
+    "models": ("sre-agent models list", "sre-agent models add ./checkpoint"),
+    "cost": ("sre-agent cost --service gemma --busy 0.3",),
+    "calibration": ("sre-agent calibration list",),
+    "services": ("sre-agent services", "sre-agent services show gemma", "sre-agent services drift --json"),
+    "incidents": (
+        "sre-agent incidents --open",
+        "sre-agent incidents show inc-4d24780e817e --follow",
+        "sre-agent incidents report inc-4d24780e817e --format html --out report.html",
+    ),
+    "change": ('sre-agent change gemma --set-flag max-model-len=8192 --why "shorter prompts" --dry-run',),
+    "approve": ("sre-agent approve p-4d24780e817e-1", "sre-agent approve p-4d24780e817e-1 --wait"),
+    "reject": ('sre-agent reject p-4d24780e817e-1 --why "not before the release"',),
+    "policy": ("sre-agent policy test p-4d24780e817e-1",),
+    "eval": ("sre-agent eval corpus.jsonl --with rules",),
+    "sweep": ("sre-agent sweep --url http://127.0.0.1:8000 --model gemma --concurrency 1,4,16",),
+    "stop": ("sre-agent stop", 'sre-agent stop --why "the cluster is being upgraded"', "sre-agent stop --off"),
+    "audit": ("sre-agent audit show", "sre-agent audit verify"),
+    "notify": ("sre-agent notify", "sre-agent notify test pagerduty"),
+    "mcp": ("sre-agent mcp", "sre-agent mcp --http 8765"),
+    "doctor": ("sre-agent doctor",),
+    "completion": (
+        'eval "$(sre-agent completion bash)"',
+        "sre-agent completion zsh > ~/.zfunc/_sre-agent",
+        "sre-agent completion fish > ~/.config/fish/completions/sre-agent.fish",
+    ),
+}
+_UNKNOWN: Final = "unrecognized arguments: "
+_CHOICE: Final = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
+
+
+class Command(Protocol):
+    """A module in ``entrypoints/cli/commands``."""
+
+    configure: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+class Parser(argparse.ArgumentParser):
+    """Reports a mistake in the arguments in our words, with what is near to it."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong and end with 2."""
+        super().error(self.in_our_words(message))
+
+    def in_our_words(self, message: str) -> str:
+        """Return a message of argparse as we say it."""
+        if message.startswith(_UNKNOWN):
+            given = message.removeprefix(_UNKNOWN)
+            word = given.split()[0].partition("=")[0]
+            flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
+            return f"unknown argument: {given}{did_you_mean(word, flags)}"
+        choice = _CHOICE.search(message)
+        if choice is not None:
+            return message + did_you_mean(choice[1], re.findall(r"[\w-]+", choice[2]))
+        return message
+
+
+def did_you_mean(word: str, known: "list[str] | tuple[str, ...]") -> str:
+    """Return a question that names the nearest known word, or nothing where none is near."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, known, n=1)
+    return f". Did you mean {near[0]}?" if near else ""
+
+
+def load_command(name: str) -> Command:
+    """Import one command."""
+    return cast("Command", importlib.import_module(f"agent.entrypoints.cli.commands.{name}"))
+
+
+def parser_of(name: str) -> Parser:
+    """Return the parser of a command, with its examples and the exit codes below it."""
+    parser = Parser(
+        prog=f"sre-agent {name}", description=COMMANDS[name], formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    load_command(name).configure(parser)
+    examples = "\n".join(("examples:", *(f"  {line}" for line in EXAMPLES.get(name, ()))))
+    own = parser.epilog or ""
+    parts = (own, "" if "  sre-agent " in own else examples, EXIT_CODES)
+    parser.epilog = "\n\n".join(part for part in parts if part)
+    return parser

@@ -1,0 +1,73 @@
+"""Every command shows examples that its parser takes, and a mistake names what is near to it."""
+
+import re
+import shlex
+
+import pytest
+
+from agent.entrypoints.cli.command_table import COMMANDS, parser_of
+from agent.entrypoints.cli.main import main
+
+
+def examples_of(name):
+    shown = parser_of(name).format_help()
+    return [line.strip() for line in shown.splitlines() if re.match(rf" +.*\bsre-agent {name}\b", line)]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_example_of_a_command_parses(name):
+    lines = examples_of(name)
+    assert lines
+    for line in lines:
+        command = re.split(r" {3,}", line)[0]  # what stands behind it says what it does
+        words = shlex.split(re.sub(r'^eval "\$\((.*)\)"$', r"\1", command), comments=True)
+        words = words[words.index("sre-agent") :]
+        cut = next((n for n, word in enumerate(words) if word in {">", "|"}), len(words))
+        parser_of(name).parse_args(words[2:cut])
+
+
+@pytest.mark.parametrize(
+    ("words", "near"),
+    [
+        (["incident"], "Did you mean incidents?"),
+        (["aprove", "p-1"], "Did you mean approve?"),
+        (["incidents", "--folow"], "Did you mean --follow?"),
+        (["incidents", "shwo"], "Did you mean show?"),
+        (["classify", "--jsno", "x"], "Did you mean --json?"),
+    ],
+    ids=" ".join,
+)
+def test_a_word_that_is_nearly_right_is_named(capsys, words, near):
+    try:
+        code = main(words)
+    except SystemExit as ended:
+        code = ended.code
+    assert code == 2
+    assert near in capsys.readouterr().err
+
+
+def test_what_is_near_to_nothing_gets_the_list(capsys):
+    assert main(["\x1b[31mxyzzy"]) == 2
+    told = capsys.readouterr().err
+    assert "incidents" in told
+    assert "\x1b" not in told
+
+
+@pytest.mark.parametrize("words", [["help"], ["--help"], ["-h"]], ids=" ".join)
+def test_help_lists_every_command(capsys, words):
+    assert main(words) == 0
+    shown = capsys.readouterr().out
+    assert all(f"\n  {name} " in shown for name in COMMANDS)
+
+
+def test_help_of_a_command_is_its_own(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["help", "approve"])
+    assert ended.value.code == 0
+    assert "sre-agent approve p-" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("flag", ["-V", "--version"])
+def test_the_version_is_printed(capsys, flag):
+    assert main([flag]) == 0
+    assert re.fullmatch(r"sre-agent \d+\.\d+\.\d+\S*\n", capsys.readouterr().out)
