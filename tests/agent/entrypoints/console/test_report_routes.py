@@ -9,7 +9,8 @@ import pytest
 def test_each_form_is_a_download_that_the_page_links_to(stage, browser, form):
     asked = stage.waiting("s-report")
     path = f"/incidents/{asked.id}/report.{form}"
-    assert f'href="{path}"' in browser.get(f"/incidents/{asked.id}").get_data(as_text=True)
+    page = browser.get(f"/incidents/{asked.id}").get_data(as_text=True)
+    assert page.rindex("</details>") < page.index(f'href="{path}"')  # in sight, not folded away
     response = browser.get(path)
     assert response.status_code == 200
     assert response.headers["Content-Disposition"] == f'attachment; filename="incident-{asked.id}.{form}"'
