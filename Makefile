@@ -12,7 +12,7 @@ LAB ?= state/lab-model
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run reset kube quick test coverage matrix check types imports unit soak simulate bench lab lock tools docs clean checkov manifests audit lab-model terraform-bindings sbom ci-extra load-driver clients
+.PHONY: help install run reset kube quick test coverage matrix check types imports unit soak simulate bench lab lock tools docs clean checkov manifests audit lab-model terraform-bindings sbom ci-extra load-driver clients stranger package
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -44,7 +44,7 @@ quick: install ## While editing: the unit tests and the rules of the tree (make 
 	@$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not emulator and not browser" $(PYTEST_ARGS) \
 		tests/agent tests/architecture tests/tools tests/test_outside.py
 
-test: check unit clients ## Everything that CI runs
+test: check unit clients stranger ## Everything that CI runs
 	@echo "== all checks passed =="
 
 coverage: install ## Measure what the unit tests and journeys reach in agent/, against the floor in pyproject.toml
@@ -73,6 +73,12 @@ unit: install tools
 
 clients: install ## Under CI=true: other people's AI clients ask our MCP server
 	@if [ -n "$$CI" ]; then echo "== other people's AI clients (set up in about a minute) ==" && $(BIN)/python -m tools.mcp_clients; fi
+
+stranger: install
+	@if [ -n "$$CI" ]; then echo "== the package as a stranger installs it (two minutes) ==" && $(BIN)/python -m tools.package_check; fi
+
+package: install ## Build the wheel and the source archive (dist/), install and use them as a stranger would
+	@$(BIN)/python -m tools.package_check
 
 tools: ## Under CI=true: install the browser that the page tests drive
 	@if [ -n "$$CI" ] && ! command -v chromium >/dev/null 2>&1; then \

@@ -3,6 +3,7 @@
     SreError
     |- InputRejected        the sender: the body, file, flag or name can never work as it is
     |  `- SettingsRejected  the operator: all mistakes of the settings at once
+    |     `- ExtraMissing   the operator: an optional part of the package is not installed
     |- StateConflict        a rival: somebody else wrote first; load again and look
     |- PolicyRefused        a human: the change is not allowed, or the approval does not cover it
     |- DependencyFailed     a dependency: store, bus, platform, notifier; another try may help
@@ -11,7 +12,10 @@
 Bugs are not in the tree; they are assertions.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Final
+
+DISTRIBUTION: Final = "vllm-sre-agent"
+"""The name under which the package is installed; docs/adr/0048 says why it is not the command's name."""
 
 
 class SreError(Exception):
@@ -51,6 +55,23 @@ class InputRejected(SreError):
 
 class SettingsRejected(InputRejected):
     """The settings do not make a service; lists every mistake."""
+
+
+class ExtraMissing(SettingsRejected):
+    """An optional part of the package is wanted and not installed.
+
+    Args:
+        what: What could not be done.
+        extra: The extra that brings it: a name behind ``[project.optional-dependencies]``.
+        package: What of it was not found.
+    """
+
+    def __init__(self, what: str, *, extra: str, package: str) -> None:
+        super().__init__(
+            what,
+            why=f"the package {package!r} is not installed",
+            hint=f"install the extra: pip install '{DISTRIBUTION}[{extra}]'",
+        )
 
 
 class StateConflict(SreError):

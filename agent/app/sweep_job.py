@@ -14,7 +14,7 @@ from agent.app.sweep_reports import register_sweep
 from agent.core.sweep.grant import SweepGrant
 from agent.core.sweep.provenance import Driver, Provenance
 from agent.core.sweep.sweep import Subject, Sweep
-from agent.errors import DependencyFailed, InputRejected
+from agent.errors import DISTRIBUTION, DependencyFailed, InputRejected
 from agent.ports.load import LoadDriver, LoadOrder
 from agent.stages.run_sweep import Progress, SweepJob
 
@@ -169,5 +169,5 @@ def _provenance(app: App, sweep: Sweep, driver: LoadDriver, server_version: str)
         seed=sweep.seed,
         ignore_eos=sweep.ignore_eos,
         started_at=app.clock.now(),
-        agent_version=version("sre-agent"),
+        agent_version=version(DISTRIBUTION),
     )

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from agent.adapters.aws.errors import translated
-from agent.errors import SettingsRejected
+from agent.errors import ExtraMissing, SettingsRejected
 
 READ_S: Final = 20.0
 ATTEMPTS: Final = 3
@@ -70,11 +70,7 @@ def open_session(profile: str | None = None) -> Any:
         import boto3
         from botocore.exceptions import BotoCoreError
     except ImportError as error:
-        raise SettingsRejected(
-            "EC2 cannot be reached",
-            why="the package 'boto3' is not installed",
-            hint="install the extra: pip install './WHEEL[aws]'",
-        ) from error
+        raise ExtraMissing("EC2 cannot be reached", extra="aws", package="boto3") from error
     try:
         return boto3.Session(profile_name=profile)
     except BotoCoreError as error:

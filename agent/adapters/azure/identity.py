@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from agent.errors import SettingsRejected
+from agent.errors import ExtraMissing
 
 AUDIENCE: Final = "api://AzureADTokenExchange"
 """For whom an assertion of another identity provider is made; the same in every tenant."""
@@ -18,7 +18,7 @@ def credential(federation: str | None, assertion: Callable[[str], str]) -> Any:
         assertion: Makes a token of that other identity for an audience.
 
     Raises:
-        SettingsRejected: The extra is not installed.
+        ExtraMissing: The extra is not installed.
     """
     _installed()
     from azure.identity import ClientAssertionCredential, DefaultAzureCredential
@@ -37,7 +37,7 @@ def container_apps_client(who: Any, subscription: str) -> Any:
         subscription: Its id.
 
     Raises:
-        SettingsRejected: The extra is not installed.
+        ExtraMissing: The extra is not installed.
     """
     _installed()
     from azure.mgmt.appcontainers import ContainerAppsAPIClient
@@ -52,7 +52,7 @@ def log_analytics_client(who: Any) -> Any:
         who: The credential.
 
     Raises:
-        SettingsRejected: The extra is not installed.
+        ExtraMissing: The extra is not installed.
     """
     _installed()
     from azure.monitor.query import LogsQueryClient
@@ -64,8 +64,4 @@ def _installed() -> None:
     try:
         import azure.identity  # noqa: F401 - only looked for
     except ImportError as error:
-        raise SettingsRejected(
-            "Azure cannot be reached",
-            why="the package 'azure-identity' is not installed",
-            hint="install the extra: pip install './WHEEL[azure]'",
-        ) from error
+        raise ExtraMissing("Azure cannot be reached", extra="azure", package="azure-identity") from error

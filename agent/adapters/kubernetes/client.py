@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 from agent.adapters.kubernetes.errors import patch_failed, translated
 from agent.adapters.kubernetes.gke import PREFIX, gke_configuration
-from agent.errors import DependencyFailed, InputRejected, SettingsRejected, SreError, StateConflict
+from agent.errors import DependencyFailed, ExtraMissing, InputRejected, SettingsRejected, SreError, StateConflict
 from agent.strict_json import read_object
 
 FIELD_MANAGER: Final = "sre-agent"
@@ -39,11 +39,7 @@ def connect(context: str | None = None, *, kubeconfig: str | None = None) -> Any
     try:
         from kubernetes import client, config
     except ImportError as error:
-        raise SettingsRejected(
-            "no Kubernetes cluster can be reached",
-            why="the package 'kubernetes' is not installed",
-            hint="install the extra: pip install './WHEEL[kubernetes]'",
-        ) from error
+        raise ExtraMissing("no Kubernetes cluster can be reached", extra="kubernetes", package="kubernetes") from error
     found, load = client.Configuration(), cast("Any", config)  # untyped
     try:
         if context is not None and context.startswith(PREFIX):

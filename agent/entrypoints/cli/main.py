@@ -3,9 +3,10 @@
 import os
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 
 from agent.entrypoints.cli.command_table import COMMANDS, EXIT_CODES, did_you_mean, load_command, parser_of
-from agent.errors import SreError
+from agent.errors import DISTRIBUTION, SreError
 
 _HELP = frozenset({"-h", "--help", "help"})
 
@@ -19,6 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit code of the contract: 0 success, 1 the check failed, 2 bad input, 3 a dependency failed.
     """
+    _print_what_can_be_printed()
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["help"] and len(words) > 1:
         words = [words[1], "--help"]
@@ -28,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words[0] in {"-V", "--version"}:
         from importlib.metadata import version
 
-        print(f"sre-agent {version('sre-agent')}")
+        print(f"sre-agent {version(DISTRIBUTION)}")
         return 0
     return _run(words[0], words[1:]) if words[0] in COMMANDS else _unknown(words[0])
 
@@ -57,6 +59,13 @@ def _run(name: str, words: Sequence[str]) -> int:
     except BrokenPipeError:  # the reader of our pipe has had enough, as in `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def _print_what_can_be_printed() -> None:
+    """A terminal without our letters shows question marks; it ends no command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def usage() -> str:

@@ -60,13 +60,18 @@ def open_sources(source: str, *, since: str | None, now: datetime) -> Iterator[S
         return iter([_cloud(source.removeprefix("logging:"), back_s, now)])
     if source.startswith("incident:"):
         return iter([_history(source.removeprefix("incident:"))])
-    path = Path(source)
-    if not path.exists() and _is_example(EXAMPLES / source):
-        path = EXAMPLES / source
+    path = found_example(source) or Path(source)
     if _is_example(path):
         return iter([_example(path)])
     inside = [item for item in sorted(path.iterdir()) if _is_example(item)] if path.is_dir() else []
     return map(_example, inside) if inside else iter([_files(source, path)])
+
+
+def found_example(name: str) -> Path | None:
+    """Return the folder of a recorded incident: a folder as given, or that of a bundled one; None where it is none."""
+    given = Path(name)
+    folder = given if given.exists() else EXAMPLES / name
+    return folder if _is_example(folder) else None
 
 
 def _is_example(path: Path) -> bool:

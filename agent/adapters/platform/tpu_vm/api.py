@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from agent.adapters.platform.google_errors import Hints, translated
-from agent.errors import InputRejected, SreError
+from agent.errors import ExtraMissing, InputRejected, SreError
 from agent.ports.platform import NotDeployed
 
 READ_S: Final = 20.0
@@ -126,13 +126,9 @@ class TpuApi:
             raise translated(error, what, HINTS) from error
 
 
-def extra_missing() -> InputRejected:
+def extra_missing() -> ExtraMissing:
     """Return the refusal of an installation without the client."""
-    return InputRejected(
-        "Cloud TPU was not asked",
-        why="the package google-cloud-tpu is not installed",
-        hint="install the extra: pip install './WHEEL[tpu]'",
-    )
+    return ExtraMissing("Cloud TPU was not asked", extra="tpu", package="google-cloud-tpu")
 
 
 def not_there(service: str, node: str) -> NotDeployed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from agent.errors import SettingsRejected
+from agent.errors import DISTRIBUTION, ExtraMissing, SettingsRejected
 
 USAGE = """examples:
   sre-agent mcp                 the client starts this process and speaks over its standard input and output
@@ -32,17 +32,13 @@ def run(args: argparse.Namespace) -> int:
     try:
         import mcp  # noqa: F401 - whether the extra is there
     except ImportError as error:
-        raise SettingsRejected(
-            "the MCP server was not started",
-            why="the extra 'mcp' is not installed",
-            hint="pip install './WHEEL[mcp]'",
-        ) from error
+        raise ExtraMissing("the MCP server was not started", extra="mcp", package="mcp") from error
     from importlib.metadata import version
 
     from agent.entrypoints.mcp.open_tools import open_tools
     from agent.entrypoints.mcp.server import build_server
 
-    tools, release = open_tools(), version("sre-agent")
+    tools, release = open_tools(), version(DISTRIBUTION)
     if args.http is None:
         build_server(tools, version=release).run("stdio")
         return 0

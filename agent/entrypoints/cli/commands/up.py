@@ -33,7 +33,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAMESPACE/NAME",
         help="work only while this process holds that Lease of the cluster; other replicas wait (default: LEASE)",
     )
-    parser.add_argument("--example", metavar="FOLDER", help="rehearse this recorded incident (a folder of examples/)")
+    parser.add_argument(
+        "--example", metavar="NAME", help="rehearse this recorded incident: the name of a bundled one, or a folder"
+    )
     parser.add_argument(
         "--pair-databases",
         action="store_true",
@@ -66,6 +68,8 @@ def run(args: argparse.Namespace) -> int:
         hint="unset them for a service on this machine; the cloud's is deployed with ./deploy.sh apply",
     )
     args.bind = args.bind or given.bind
+    if args.example:
+        args.example = _example(args.example)
     with claim(args.port, args.bind) as held:
         settings = read_settings(**_overrides(args, held.getsockname()[1]))
         configure_log(as_json=settings.log_json)
@@ -78,6 +82,21 @@ def run(args: argparse.Namespace) -> int:
             if lease is None:
                 stack.enter_context(state_lock(settings))
             return 0 if stopping.is_set() else _serve(args, settings, held, stopping, leadership)
+
+
+def _example(name: str) -> Path:
+    from agent.entrypoints.cli.replay_source import found_example
+    from agent.errors import InputRejected
+    from agent.settings import EXAMPLES
+
+    if folder := found_example(name):
+        return folder
+    names = ", ".join(sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir()))
+    raise InputRejected(
+        f"--example {name!r} was not rehearsed",
+        why="it is no recorded incident: a folder with services.toml and events.jsonl",
+        hint=f"name one of {names}",
+    )
 
 
 def _lead(
@@ -131,7 +150,7 @@ def _serve(
         for at in app.environment.clusters
     ]
     if args.example:
-        publish_example(app, Path(args.example))
+        publish_example(app, args.example)
     threading.Thread(target=server.serve_forever, name="console", daemon=True).start()
     _greet(held.getsockname()[:2], app)  # before the workers, whose log would run into its lines
     pool.start()
