@@ -12,7 +12,7 @@ LAB ?= state/lab-model
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run reset kube quick test coverage matrix check types imports unit soak simulate bench lab lock tools docs clean checkov manifests audit lab-model terraform-bindings sbom ci-extra load-driver clients stranger package
+.PHONY: help install run reset kube quick test coverage matrix check types imports unit soak simulate bench lab lock tools docs clean checkov manifests audit lab-model terraform-bindings sbom ci-extra load-driver clients stranger package site
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -88,6 +88,7 @@ tools: ## Under CI=true: install the browser that the page tests drive
 	@if [ -n "$$REQUIRE_ALL" ] && [ ! -d .terraform-bindings ]; then \
 		echo "== fetching the schema of the Google provider (96 MB) =="; \
 		$(MAKE) -s terraform-bindings || { rm -rf .terraform-bindings; echo "it could not be fetched; its test says so"; }; fi
+	@if [ -n "$$CI" ]; then $(MAKE) -s .venv-docs/.installed || echo "mkdocs could not be set up; its test says so"; fi
 	@if [ -n "$$CI" ] && [ ! -x .venv-checkov/bin/checkov ]; then \
 		echo "== setting up checkov for the test of infra/ (about a minute) =="; \
 		$(PYTHON) -m venv .venv-checkov && .venv-checkov/bin/python -m pip install --quiet --disable-pip-version-check \
@@ -164,6 +165,15 @@ lock: install ## Write requirements*.txt anew from requirements*.in, each file w
 	@$(LOCK) requirements-dev.in
 	@$(LOCK) requirements-aws-dev.in
 	@$(LOCK) requirements-audit.in
+	@$(LOCK) requirements-docs.in
+
+.venv-docs/.installed: requirements-docs.txt
+	@$(PYTHON) -m venv .venv-docs && .venv-docs/bin/python -m pip install --quiet --disable-pip-version-check \
+		--require-hashes -r requirements-docs.txt
+	@touch $@
+
+site: install .venv-docs/.installed ## Build the documentation site into state/site, strictly
+	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet && echo "open state/site/index.html"
 
 reset: ## Forget what the service stored in STATE (incidents, plans, decisions); the rest stays
 	@case "$(abspath $(STATE))" in /|$(abspath $(HOME))|$(CURDIR)) echo "nothing was removed: STATE is $(STATE). Name the folder of the state"; exit 2;; esac; \
@@ -175,4 +185,4 @@ reset: ## Forget what the service stored in STATE (incidents, plans, decisions);
 	echo "removing $(STATE):"; ls -A "$(STATE)" | sed 's/^/  /'; rm -rf -- "$(STATE)" && echo "removed; the next start begins anew"
 
 clean: ## Remove what was set up and what was stored
-	@rm -rf $(VENV) .venv-lab .venv-lab-model .venv-mcp-clients .venv-load .mcp-clients .lab state .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info
+	@rm -rf $(VENV) .venv-lab .venv-lab-model .venv-mcp-clients .venv-load .venv-docs .mcp-clients .lab state .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info
