@@ -46,7 +46,7 @@ def normal(name: str) -> str:
 @cache
 def declared() -> frozenset[str]:
     """Distributions that requirements.in and the extras name."""
-    files = sorted(p for p in ROOT.glob("requirements*.in") if not p.stem.endswith(("-dev", "-audit")))
+    files = sorted(p for p in ROOT.glob("requirements*.in") if not p.stem.endswith(("-dev", "-audit", "-docs")))
     rows = (line.partition("#")[0].strip() for file in files for line in file.read_text().splitlines())
     return frozenset(normal(re.split(r"[\[<>=~! ;]", row)[0]) for row in rows if row)
 
