@@ -145,6 +145,8 @@ _.read_requests
 _.requests_per_s
 _.store_cell
 _.succeeded
+_.on_files
+_.on_page_markdown
 
 # read by the template of the statistics
 _.recovered

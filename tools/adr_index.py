@@ -8,7 +8,7 @@ from pathlib import Path
 
 ADR = Path(__file__).resolve().parents[1] / "docs" / "adr"
 INDEX = ADR / "index.md"
-TITLE = re.compile(r"# 0*(\d+)\.? (.+)")
+TITLE = re.compile(r"\A# 0*(\d+)\.? (.+)")
 HEAD = """# Decisions
 
 What somebody would ask about, with what was decided and why. Written by `python -m tools.adr_index`.
@@ -20,7 +20,8 @@ def page() -> str:
     """Return the list: number and title of each decision, in order."""
     rows = []
     for path in sorted(ADR.glob("[0-9]*.md")):
-        number, title = TITLE.match(path.read_text(encoding="utf-8")).groups()
+        (first,) = TITLE.findall(path.read_text(encoding="utf-8"))
+        number, title = first
         rows.append(f"- [{number}: {title}]({path.name})")
     return HEAD + "\n".join(rows) + "\n"
 

@@ -19,7 +19,7 @@ def on_files(files: Any, config: Any) -> Any:
     """Add each linked file of the repository that exists and is no page."""
     for page in list(files.documentation_pages()):
         for name in OUTSIDE.findall(Path(page.abs_src_path).read_text(encoding="utf-8")):
-            if (ROOT / name).is_file() and not (Path(config["docs_dir"]) in (ROOT / name).parents):
+            if (ROOT / name).is_file() and Path(config["docs_dir"]) not in (ROOT / name).parents:
                 added = File.generated(config, f"{FOLDER}/{name}.txt", abs_src_path=str(ROOT / name))
                 if files.get_file_from_path(added.src_uri) is None:
                     files.append(added)

@@ -1,7 +1,8 @@
 """Stages one folder for each function: main.py, agent/, prompts/, requirements.txt, services.toml, and nothing else.
 
 functions-framework puts only the source file's folder on the path, and the build compiles every file in it; so each
-function gets a whole folder of its own, in which its frame stands at the root as main.py.
+function gets a whole folder of its own, in which its frame stands at the root as main.py. Of agent/ it gets what the
+frame leads to by its imports and theirs.
 
 Run: python tools/stage_functions.py --out build [--only on_log_event ...] [--services FILE] [--policy FILE]
 
@@ -40,8 +41,11 @@ def stage(name: str, out: Path, *, services: Path | None = None, policy: Path | 
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     shutil.copy(_entry_point(name), folder / "main.py")
-    for part in ("agent", "prompts"):
-        shutil.copytree(ROOT / part, folder / part, ignore=LEFT_OUT)
+    for path in needed_files(folder / "main.py"):
+        target = folder / path.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, target)
+    shutil.copytree(ROOT / "prompts", folder / "prompts", ignore=LEFT_OUT)
     shutil.copy(ROOT / "requirements.txt", folder)
     for source, target in ((services, "services.toml"), (policy, "policy.toml")):
         if source is not None:
@@ -63,6 +67,41 @@ def _entry_point(name: str) -> Path:
     if name not in defined:
         sys.exit(f"{path} defines {', '.join(sorted(defined)) or 'nothing'}, not {name!r}")
     return path
+
+
+def needed_files(entry_point: Path) -> list[Path]:
+    """Return the modules of agent/ that a file leads to, late imports included, and the data beside them.
+
+    A module that nothing reachable names in an ``import`` is left out. Data belongs to the nearest package above it.
+    """
+    modules, found = [entry_point], set[Path]()
+    while modules:
+        for path in _imported(modules.pop()) - found:
+            found.add(path)
+            modules.append(path)
+    packages = {path.parent for path in found}
+    data = [path for path in (ROOT / "agent").rglob("*") if path.is_file() and path.suffix not in {".py", ".pyc"}]
+    return sorted(found | {path for path in data if _package(path) in packages})
+
+
+def _imported(module: Path) -> set[Path]:
+    """Return the files of agent/ behind the imports of a module, each with the packages around it."""
+    names = set[str]()
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{name.name}" for name in node.names)}
+    ours = [name.split(".") for name in names if name.split(".")[0] == "agent"]
+    heads = {tuple(parts[: length + 1]) for parts in ours for length in range(len(parts))}
+    files = {ROOT.joinpath(*head).with_suffix(".py") for head in heads}
+    files |= {ROOT.joinpath(*head, "__init__.py") for head in heads}
+    return {path for path in files if path.is_file()}
+
+
+def _package(data: Path) -> Path:
+    """Return the nearest folder above a data file that is a package."""
+    return next(folder for folder in data.parents if (folder / "__init__.py").is_file())
 
 
 def main() -> int:

@@ -6,6 +6,7 @@ Setting the environment up costs up to a minute: that is the point of the test.
 import base64
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,7 @@ from tools import stage_functions as staging
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "gemma4-26b-l4-startup-probe"
+WITH_PAGES = {"console", "decide", "ingest"}
 
 
 def test_every_function_is_staged_with_what_the_build_needs_and_nothing_else(tmp_path):
@@ -37,6 +39,18 @@ def test_every_function_is_staged_with_what_the_build_needs_and_nothing_else(tmp
         assert not list(folder.rglob("test_*"))
         staged = {path.relative_to(folder / "agent") for path in (folder / "agent").rglob("*.toml")}
         assert staged == {path.relative_to(ROOT / "agent") for path in (ROOT / "agent").rglob("*.toml")}
+        assert not (folder / "agent" / "entrypoints" / "mcp").exists()
+        assert not (folder / "agent" / "entrypoints" / "cli" / "commands").exists()
+        assert (folder / "agent" / "entrypoints" / "console").exists() == (name in WITH_PAGES)
+
+
+def test_a_module_is_imported_by_its_name_alone():
+    """A name that is computed is not seen by the staging: only the command line, which is not staged, does that."""
+    computing = re.compile(r"\b(import_module|__import__|find_spec|spec_from_file_location)\b")
+    found = {
+        str(path.relative_to(ROOT)) for path in (ROOT / "agent").rglob("*.py") if computing.search(path.read_text())
+    }
+    assert found == {"agent/entrypoints/cli/main.py"}
 
 
 COMPILED = """
