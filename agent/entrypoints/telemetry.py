@@ -81,12 +81,13 @@ def current_trace() -> str:
     return str(structlog.contextvars.get_contextvars().get("origin", ""))
 
 
-def configure_log(*, as_json: bool, quiet: bool = False) -> None:
+def configure_log(*, as_json: bool, quiet: bool = False, told_by: structlog.typing.Processor | None = None) -> None:
     """Choose how the log is written: to stderr, a line for people, or JSON with severity, trace and labels.
 
     Args:
         as_json: True in the cloud.
         quiet: Only warnings and worse, for commands whose answer is what people want to see.
+        told_by: A step before the lines for people, which may print events in its own way and drop them.
     """
     shared: list[Any] = [structlog.contextvars.merge_contextvars, structlog.processors.add_log_level]
     if as_json:
@@ -100,7 +101,7 @@ def configure_log(*, as_json: bool, quiet: bool = False) -> None:
 
         stamp = structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=True)
         lines = structlog.dev.ConsoleRenderer(colors=wants_colour(sys.stderr), exception_formatter=_traceback)
-        last = [stamp, _for_people, lines]
+        last = [*([told_by] if told_by else []), stamp, _for_people, lines]
     structlog.configure(
         processors=[*shared, *last],
         wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING if quiet else logging.INFO),

@@ -42,6 +42,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="after a database was lost: pair the two databases as they are; turns the kill switch on",
     )
     parser.add_argument(
+        "--verbose", action="store_true", help="each step as a line of the log; always so where this is no terminal"
+    )
+    parser.add_argument(
         "--rehearse-by-fit", action="store_true", help="compute outcomes that were not recorded (the default)"
     )
 
@@ -138,6 +141,8 @@ def _serve(
     from agent.entrypoints.service import Ticker, handlers, publish_example
 
     app = build_app(settings)
+    if sys.stderr.isatty() and not args.verbose and not settings.log_json:
+        _tell_the_story(app)
     if leadership is not None:
         environment = replace(app.environment, platform_of=leading(app.environment.platform_of, leadership.leads))
         app = replace(app, environment=environment)
@@ -167,6 +172,13 @@ def _serve(
     ended = pool.stop(timeout_s=20)
     led = leadership is None or leadership.leads()
     return 0 if ended and led else 3
+
+
+def _tell_the_story(app: "App") -> None:
+    from agent.entrypoints.cli.story import Story
+    from agent.entrypoints.telemetry import configure_log
+
+    configure_log(as_json=False, told_by=Story(app.store.load, app.clock))
 
 
 def _check_databases(app: "App", *, anew: bool) -> None:
