@@ -1,4 +1,4 @@
-"""What pyproject.toml cannot say: a wheel holds the application below a package of its own (docs/adr/0048)."""
+"""What pyproject.toml cannot say: a wheel holds the application below a package of its own (docs/adr/0046)."""
 
 import shutil
 import sys

@@ -15,7 +15,7 @@ Bugs are not in the tree; they are assertions.
 from typing import ClassVar, Final
 
 DISTRIBUTION: Final = "vllm-sre-agent"
-"""The name under which the package is installed; docs/adr/0048 says why it is not the command's name."""
+"""The name under which the package is installed; docs/adr/0046 says why it is not the command's name."""
 
 
 class SreError(Exception):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 ADR = Path(__file__).resolve().parents[1] / "docs" / "adr"
 INDEX = ADR / "index.md"
-TITLE = re.compile(r"\A# 0*(\d+)\.? (.+)")
+TITLE = re.compile(r"\A# 0*(\d+)[.:]? (.+)")
 HEAD = """# Decisions
 
 What somebody would ask about, with what was decided and why. Written by `python -m tools.adr_index`.

@@ -41,10 +41,10 @@ def stage(name: str, out: Path, *, services: Path | None = None, policy: Path | 
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     shutil.copy(_entry_point(name), folder / "main.py")
-    for path in needed_files(folder / "main.py"):
-        target = folder / path.relative_to(ROOT)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, target)
+    for needed in needed_files(folder / "main.py"):
+        copy = folder / needed.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(needed, copy)
     shutil.copytree(ROOT / "prompts", folder / "prompts", ignore=LEFT_OUT)
     shutil.copy(ROOT / "requirements.txt", folder)
     for source, target in ((services, "services.toml"), (policy, "policy.toml")):
@@ -72,7 +72,8 @@ def _entry_point(name: str) -> Path:
 def needed_files(entry_point: Path) -> list[Path]:
     """Return the modules of agent/ that a file leads to, late imports included, and the data beside them.
 
-    A module that nothing reachable names in an ``import`` is left out. Data belongs to the nearest package above it.
+    A module that nothing reachable names, in an ``import`` or as a file beside it, is left out. Data belongs to the
+    nearest package above it.
     """
     modules, found = [entry_point], set[Path]()
     while modules:
@@ -85,18 +86,20 @@ def needed_files(entry_point: Path) -> list[Path]:
 
 
 def _imported(module: Path) -> set[Path]:
-    """Return the files of agent/ behind the imports of a module, each with the packages around it."""
-    names = set[str]()
+    """Return the files of agent/ behind the imports of a module, with the packages around them, and those it names."""
+    names, beside = set[str](), set[Path]()
     for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names |= {name.name for name in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             names |= {node.module, *(f"{node.module}.{name.name}" for name in node.names)}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.endswith(".py"):
+            beside.add(module.parent / node.value)
     ours = [name.split(".") for name in names if name.split(".")[0] == "agent"]
     heads = {tuple(parts[: length + 1]) for parts in ours for length in range(len(parts))}
     files = {ROOT.joinpath(*head).with_suffix(".py") for head in heads}
     files |= {ROOT.joinpath(*head, "__init__.py") for head in heads}
-    return {path for path in files if path.is_file()}
+    return {path for path in files | beside if path.is_file()}
 
 
 def _package(data: Path) -> Path:

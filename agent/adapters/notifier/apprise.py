@@ -19,7 +19,7 @@ from agent.strict_json import read_object
 
 PROCESS: Final = Path(__file__).with_name("apprise_process.py")
 LIMIT_S: Final = 20.0  # loading apprise takes up to 4 s, its request 12 s
-INSTALL: Final = "install the extra: pip install './WHEEL[notify]'"
+INSTALL: Final = "install the extra: pip install 'vllm-sre-agent[notify]'"
 _ANSWER_CHARS: Final = 300
 ANSWER_BYTES: Final = 4096
 _TYPES: Final = {Tone.GOOD: "success", Tone.BAD: "failure", Tone.WAITING: "warning"}

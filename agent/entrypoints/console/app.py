@@ -86,13 +86,7 @@ def make_app(
             address to know our own forms by; in the cloud no key that all instances sign forms with.
     """
     asked_by = identity or _identity(settings, operator or _user())
-    proxied = not asked_by.local and not isinstance(asked_by, AnyReader)
-    if proxied and not settings.public_url.startswith("https://"):
-        raise SettingsRejected(
-            "the console was not started",
-            why=f"PUBLIC_URL is {settings.public_url!r}, and answers count only when they come from that address",
-            hint="set PUBLIC_URL to the https:// address under which people reach the console",
-        )
+    _require_own_address(settings, asked_by)
     console = PageContext(
         world=world,
         settings=settings,
@@ -130,6 +124,16 @@ def make_app(
     _add_errors(app, console)
     app.after_request(guard.with_headers)
     return app
+
+
+def _require_own_address(settings: Settings, asked_by: Identity) -> None:
+    proxied = not asked_by.local and not isinstance(asked_by, AnyReader)
+    if proxied and not settings.public_url.startswith("https://"):
+        raise SettingsRejected(
+            "the console was not started",
+            why=f"PUBLIC_URL is {settings.public_url!r}, and answers count only when they come from that address",
+            hint="set PUBLIC_URL to the https:// address under which people reach the console",
+        )
 
 
 def _withdraw_here(world: StageContext) -> Withdraw:
