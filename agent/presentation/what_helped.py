@@ -12,7 +12,7 @@ from agent.presentation.standing import Tone, class_words, tone_of
 
 _ENDED: Final = {
     Phase.SELF_RECOVERED: "It recovered by itself.",
-    Phase.ESCALATED: "No plan helped; a person took it over.",
+    Phase.ESCALATED: "It was handed to a person.",
 }
 
 
