@@ -17,6 +17,10 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+TELLS = "on_incident"
+"""The function that tells people, by the extra ``notify`` too."""
+
+NOTIFY = "requirements-notify.txt"
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc", ".*")
 
 
@@ -47,6 +51,10 @@ def stage(name: str, out: Path, *, services: Path | None = None, policy: Path | 
         shutil.copy(needed, copy)
     shutil.copytree(ROOT / "prompts", folder / "prompts", ignore=LEFT_OUT)
     shutil.copy(ROOT / "requirements.txt", folder)
+    if name == TELLS:
+        shutil.copy(ROOT / NOTIFY, folder)
+        with (folder / "requirements.txt").open("a", encoding="utf-8") as requirements:
+            requirements.write(f"\n-r {NOTIFY}\n")
     for source, target in ((services, "services.toml"), (policy, "policy.toml")):
         if source is not None:
             shutil.copy(source, folder / target)

@@ -109,6 +109,8 @@ def _wrong(url: str) -> str:
     refused = sorted(given - _PARAMETERS.get(scheme, frozenset()))
     if parts.fragment:
         return "it holds a #"
+    if ";" in parts.query:  # apprise takes it for another &
+        return "its parameters hold a ;"
     return f"the parameter {refused[0][:30]!r} is not taken" if refused else ""
 
 

@@ -27,13 +27,19 @@ WITH_PAGES = {"console", "decide", "ingest"}
 def test_every_function_is_staged_with_what_the_build_needs_and_nothing_else(tmp_path):
     for name in staging.functions():
         folder = staging.stage(name, tmp_path, services=EXAMPLE / "services.toml")
+        told = {"requirements-notify.txt"} if name == "on_incident" else set()
         assert {path.name for path in folder.iterdir()} == {
             "agent",
             "main.py",
             "prompts",
             "requirements.txt",
             "services.toml",
+            *told,
         }
+        asked = (folder / "requirements.txt").read_text()
+        assert asked.startswith((ROOT / "requirements.txt").read_text())
+        assert ("-r requirements-notify.txt" in asked) == bool(told)
+        assert (folder / "agent" / "adapters" / "notifier" / "apprise_process.py").exists() or not told
         assert (folder / "main.py").read_text() == (ROOT / "functions" / f"{name}.py").read_text()
         assert not list(folder.rglob("__pycache__"))
         assert not list(folder.rglob("test_*"))

@@ -43,8 +43,10 @@ def send(
                 self.mount("https://", adapter())
 
         def request(self, method: str | bytes, url: str | bytes, **given: Any) -> requests.Response:  # type: ignore[override]
-            parts = urlsplit(url if isinstance(url, str) else url.decode())
-            if parts.scheme != "https" or not _is_of(parts.hostname or "", order["hosts"]):
+            text = url if isinstance(url, str) else url.decode()
+            parts = urlsplit(text)
+            other = "\\" in text or parts.port not in {None, 443}  # what some read as the end of a host
+            if other or parts.scheme != "https" or not _is_of(parts.hostname or "", order["hosts"]):
                 answers.append("another host than the provider's was refused")
                 raise HostRefused
             fixed = {"allow_redirects": False, "verify": True, "timeout": TIMEOUT_S, "proxies": None}
