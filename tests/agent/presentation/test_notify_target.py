@@ -31,6 +31,7 @@ def test_targets_are_read_with_their_names_and_events():
         (f"a={GCHAT}?template=/etc/passwd", "'template' is not taken"),
         (f"a={GCHAT}?+X-Header=1", "not taken"),
         (f"a={GCHAT}#x", "holds a #"),
+        ("a=workflows://prod.logic.azure.com/w/s?ver=2;template=/x.json", "hold a ;"),
         (f"a[incident.opend]={GCHAT}", "'incident.opend' is no event"),
         (f"a={GCHAT} a={GCHAT}", "stands twice"),
         (f"A={GCHAT}", "target 1 is not NAME=URL"),

@@ -12,7 +12,7 @@ from agent.adapters.store.sqlite.schema import Kind
 ADAPTERS = Path(__file__).resolve().parents[4] / "agent" / "adapters"
 USERS = {
     "state": ("store/sqlite/store.py", "store/sqlite/cards.py", "store/sqlite/service_records.py"),
-    "bus": ("bus/embedded.py", "bus/quarantine/sqlite.py"),
+    "bus": ("bus/embedded.py", "bus/dead_letters.py", "bus/quarantine/sqlite.py"),
     "control": ("store/sqlite/control.py",),
 }
 FILE_OF = {"state": Kind.STATE, "bus": Kind.STATE, "control": Kind.CONTROL}
@@ -29,6 +29,7 @@ WALKS = {
     "audit_last",
     "audit_newest",
     "quarantine_rows",
+    "quarantine_letters",  # newest first by its index; ends at the limit
 }
 
 

@@ -315,7 +315,7 @@ def test_a_missing_package_says_which_extra(monkeypatch: pytest.MonkeyPatch) -> 
     def absent() -> None:
         raise ImportError
 
-    with pytest.raises(InputRejected, match=r"google-cloud-tpu is not installed") as refused:
+    with pytest.raises(InputRejected, match=r"'google-cloud-tpu' is not installed") as refused:
         TpuApi(absent).node("n")
     assert "[tpu]" in refused.value.hint
 
