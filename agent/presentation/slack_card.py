@@ -19,6 +19,7 @@ from agent.presentation.evidence import place_of
 from agent.presentation.freeze_text import limit_lines
 from agent.presentation.impact_text import SEVERITY_WORDS, impact_text, span
 from agent.presentation.incident_title import incident_title
+from agent.presentation.measured import COMPUTED
 from agent.presentation.plan_title import as_sentence, plan_title
 from agent.presentation.proof_text import PROOFS, proof_lines
 from agent.presentation.request_text import request_reason
@@ -146,7 +147,9 @@ def _collapsed(incident: Incident, timeline: tuple[Event, ...], title: str, pros
     last = [prose(f"{step.at:%H:%M:%S} {step.says}", 600) for step in tuple(steps(timeline, incident))[-1:]]
     header = {"type": "header", "text": {"type": "plain_text", "text": slack_plain(title, limit=150), "emoji": False}}
     blocks = [header, _section("\n".join(lines)), *_decided(incident, prose), *reason, _context(last, incident)]
-    return Card(text=slack_mrkdwn(f"{title} - {now.label} after {took}.", limit=PUSH_CHARS), blocks=tuple(blocks))
+    simulated = f", {COMPUTED}" if COMPUTED in now.says else ""
+    push = slack_mrkdwn(f"{title} - {now.label} after {took}{simulated}.", limit=PUSH_CHARS)
+    return Card(text=push, blocks=tuple(blocks))
 
 
 def _trouble(incident: Incident, prose: Callable[[str, int], str], code: Callable[[str, int], str]) -> list[Block]:
