@@ -25,7 +25,7 @@ from agent.core.service.services import Service, parse_services
 from agent.core.service.serving import ServingConfig
 from agent.errors import InputRejected, SreError, StateConflict
 from agent.ports.clock import Clock
-from agent.ports.host import HostCheck, LogFollower
+from agent.ports.host import HostCheck, LogFollower, Stage
 from agent.settings import Settings, inherited
 
 
@@ -54,6 +54,20 @@ def host_platform(settings: Settings, clock: Clock) -> HostPlatform:
     check_restart(settings.restart_command)
     fixed = partial(FixedServer, log=settings.follow_log, restart=settings.restart_command)
     return HostPlatform(host_folder(settings), clock, inherited(), server=fixed)
+
+
+def started_elsewhere(settings: Settings, service: str) -> bool:
+    """Whether a server that has not ended is somebody else's, whose log is followed; nothing on record changes.
+
+    Raises:
+        DependencyFailed: The record cannot be read, so nobody knows.
+    """
+    folder = host_folder(settings) / service
+    state = StateFile(folder).read()
+    if state is None or state.newest is None or state.newest.stage is Stage.ENDED:
+        return False
+    begun = [start for start in state.starts if start.stage is not Stage.WAITING]
+    return bool(begun) and not HostServer(folder, {}).was_called(begun[-1])
 
 
 def service_at(settings: Settings, port: int) -> str | None:

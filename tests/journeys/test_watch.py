@@ -195,7 +195,7 @@ def test_two_watchers_of_one_server_are_one_too_many(watched) -> None:
     own.watcher = first
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=["SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT], ids=["SIGTERM", "SIGHUP", "SIGINT"])
 def test_who_ends_the_watching_is_said_and_what_becomes_of_the_server(watched, number) -> None:
     """A closed terminal is no reason to end without a word, and none to end the server."""
     own = watched()

@@ -80,12 +80,14 @@ def test_a_server_waits_for_nobody_who_does_not_read(own) -> None:
     own.watcher.stdout.close()
 
 
-def test_sigterm_stops_the_server_too_where_that_is_wanted(own) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+def test_a_signal_stops_the_server_too_where_that_is_wanted(own, number) -> None:
+    """Ctrl-C is such a signal where nobody can be asked."""
     own.watch("--max-model-len", "2048", before=("--on-exit", "stop"))
     own.until(own.serving, "a serving server")
-    assert own.kill_watcher(signal.SIGTERM) == 0
+    assert own.kill_watcher(number) == 0
     said = own.said.read_text()
-    assert "SIGTERM: the server is stopped too" in said
+    assert f"{number.name}: the server is stopped too" in said
     assert said.splitlines()[-1] == "the server has stopped"
     assert own.processes() == ()
     assert own.incidents() == ()

@@ -24,12 +24,12 @@ COLUMNS = 30
 class Terminal:
     """A watcher with a terminal of its own, `COLUMNS` wide."""
 
-    def __init__(self, own, module, *flags: str) -> None:
+    def __init__(self, own, module, *flags: str, before: tuple[str, ...] = ()) -> None:
         self.ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
         own.environ |= {"TERM": "xterm"}
         self.process = own.watcher = subprocess.Popen(
-            [str(module.AGENT), "watch", "--name", module.NAME, "--", *own.words(*flags)],
+            [str(module.AGENT), "watch", "--name", module.NAME, *before, "--", *own.words(*flags)],
             stdin=theirs, stdout=theirs, stderr=theirs, env=own.environ, cwd=own.folder, start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - a terminal must be taken there
         )  # fmt: skip
@@ -60,8 +60,8 @@ def terminal(tmp_path: Path) -> Iterator:
     own = module.Watched(tmp_path)
     made = []
 
-    def make(*flags: str):
-        made.append(Terminal(own, module, *flags))
+    def make(*flags: str, before: tuple[str, ...] = ()):
+        made.append(Terminal(own, module, *flags, before=before))
         return own, made[-1]
 
     yield make
@@ -129,3 +129,14 @@ def test_a_terminal_that_is_closed_ends_the_watching_in_order_and_never_the_serv
     assert len(own.processes()) == 2
     own.watch("--max-model-len", "2048")
     own.until(lambda: "took over" in own.said.read_text(), "the successor")
+
+
+def test_a_terminal_that_is_closed_stops_the_server_too_where_that_is_wanted(terminal) -> None:
+    """Nobody reads what is said of it any more, and the server is stopped all the same."""
+    own, screen = terminal("--max-model-len", "2048", before=("--on-exit", "stop"))
+    own.until(own.serving, "a serving server")
+    own.until(lambda: "serving" in screen.text, "the view")
+    os.close(screen.ours)
+    screen.ours = os.open(os.devnull, os.O_RDWR)
+    assert own.watcher.wait(60) == 0
+    assert own.processes() == ()

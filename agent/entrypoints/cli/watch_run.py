@@ -8,7 +8,6 @@ import shlex
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from agent.ports.host import HostCheck, HostServers
 
 THREADS = 2
-TOLD_S = 5.0  # so long a run with --once waits for a diagnosis
-STOP_S = 60.0
 GONE = frozenset({errno.EIO, errno.EPIPE, errno.ENXIO})  # what a terminal or a pipe answers that nobody holds any more
 
 
@@ -49,7 +46,7 @@ class WatchOptions:
 
     Attributes:
         ours: Whether the server is started here, so that it may be stopped here.
-        stop_on_exit: Whether SIGTERM and a closed terminal stop the server too.
+        stop_on_exit: Whether SIGTERM, a closed terminal, and Ctrl-C where nobody can be asked stop the server too.
         once: Whether the run ends with the server, and with its exit code.
         quiet_server: Whether the server's output is not passed on.
         as_json: Whether progress is JSON, one object a line.
@@ -60,27 +57,6 @@ class WatchOptions:
     once: bool = False
     quiet_server: bool = False
     as_json: bool = False
-
-
-def stopped(platform: "HostServers", service: str) -> bool:
-    """Ask a server to end and wait; whether it has ended in ``STOP_S``."""
-    from agent.ports.host import Stage
-
-    platform.stop(service)
-    until = time.monotonic() + STOP_S
-    while time.monotonic() < until:
-        newest = platform.settled(service).newest
-        if newest is None or newest.stage is Stage.ENDED:
-            return True
-        time.sleep(0.1)
-    return False
-
-
-def shell_code(code: int | None) -> int:
-    """Return an exit code as a shell tells it: 128 and the number for a signal, 1 where nobody knows."""
-    if code is None:
-        return 1
-    return code if code >= 0 else 128 - code
 
 
 class Watch:
@@ -128,37 +104,41 @@ class Watch:
 
     def go(self, console: "socket.socket | None") -> int:
         """Start or take over the server, and watch until somebody ends it; ``console`` is its port, claimed already."""
-        from agent.entrypoints.service import Ticker, handlers
-
-        pool = self._app.worker(handlers(self._app), threads=THREADS)
-        ticker = Ticker(self._app, every_s=max(self._app.rules.times.poll_s / 4, 0.2))
         running: list[Callable[[], object]] = []  # what is to be ended, in order
         with self._interrupts():
             try:
-                took_over = self._open()
-                running.append(self._relay(took_over=took_over))
-                if (server := self._console(console)) is not None:
-                    running.append(server.shutdown)
-                self._greet(console, took_over=took_over)
-                pool.start()
-                running.insert(0, lambda: pool.stop(timeout_s=20))
-                ticker.start()
-                running.insert(0, ticker.stop)
-                self._watchman.start()
-                running.insert(0, self._watchman.stop)
-                while not self._stopping.wait(0.3):
-                    self._turn()
-                if self._ended_by and self._ours and self._options.stop_on_exit:
-                    self._view.say(f"{self._ended_by}: the server is stopped too (--on-exit stop)")
-                    self._stop_server()
-            except OSError as error:  # the terminal is gone, and its signal has not come yet
-                if error.errno not in GONE:
-                    raise
+                self._watch(console, running)
+                self._stop_as_asked()
             finally:
                 for end in running:
                     end()
                 self._part()
         return self._exit_code
+
+    def _watch(self, console: "socket.socket | None", running: list[Callable[[], object]]) -> None:
+        """Begin, note in ``running`` what is to be ended, and look until somebody ends it or the terminal is gone."""
+        from agent.entrypoints.service import Ticker, handlers
+
+        pool = self._app.worker(handlers(self._app), threads=THREADS)
+        ticker = Ticker(self._app, every_s=max(self._app.rules.times.poll_s / 4, 0.2))
+        try:
+            took_over = self._open()
+            running.append(self._relay(took_over=took_over))
+            if (server := self._console(console)) is not None:
+                running.append(server.shutdown)
+            self._greet(console, took_over=took_over)
+            pool.start()
+            running.insert(0, lambda: pool.stop(timeout_s=20))
+            ticker.start()
+            running.insert(0, ticker.stop)
+            self._watchman.start()
+            running.insert(0, self._watchman.stop)
+            while not self._stopping.wait(0.3):
+                self._turn()
+        except OSError as error:  # the terminal is gone, and its signal has not come yet
+            if error.errno not in GONE:
+                raise
+            self._ended_by = self._ended_by or "the terminal was closed"
 
     def _relay(self, *, took_over: bool) -> Callable[[], None]:
         """Begin to pass on what the server prints; return what ends it."""
@@ -193,6 +173,8 @@ class Watch:
             if self._ended_by and not (self._ours and self._options.stop_on_exit):
                 again = f"to watch it again, run the same command with --name {self._service}"
                 self._view.say(f"{self._ended_by}: watching stops, the server keeps running; {again}")
+            for stream in (sys.stdout, sys.stderr):
+                stream.flush()
         except (OSError, ValueError):  # what is printed at the end of the process would fail once more
             nowhere = os.open(os.devnull, os.O_WRONLY)
             for stream in (1, 2):
@@ -220,20 +202,14 @@ class Watch:
 
     def _end_with_server(self) -> None:
         """End with the server's exit code once it has ended, was told of, and nothing of ours changes it."""
-        from agent.core.incident.phase import UNDER_WAY
-        from agent.ports.host import Stage
+        from agent.entrypoints.cli.watch_end import is_over, shell_code
 
         page = self._watchman.page
         newest = page.newest if page is not None else None
-        if newest is None or newest.stage is not Stage.ENDED or newest.ended_by:
+        if newest is None or not is_over(
+            newest, self._incidents(), now=self._app.clock.now(), automatic=self._is_automatic
+        ):
             return
-        incidents = self._incidents()
-        if any(incident.phase in UNDER_WAY for incident in incidents):
-            return
-        waited_s = (self._app.clock.now() - (newest.ended_at or newest.began_at)).total_seconds()
-        told = newest.on_purpose or any(i.diagnosis is not None and not i.diagnosis.provisional for i in incidents)
-        if not told and waited_s < TOLD_S:
-            return  # the cause is worth a moment
         self._exit_code = shell_code(newest.exit_code)
         self._view.say(
             f"{self._service}: {newest.says or 'the server has ended'}; watching ends (--once)",
@@ -241,6 +217,14 @@ class Watch:
             exit_code=self._exit_code,
         )
         self._stopping.set()
+
+    def _is_automatic(self, incident: "Incident") -> bool:
+        """Whether policy is to approve the plan that an incident asks about."""
+        from agent.ports.stage_context import Owner
+        from agent.stages.shared.approval import is_automatic
+
+        plan = incident.plan
+        return plan is not None and is_automatic(self._app.contexts[Owner.DECIDE], incident, plan)
 
     def _incidents(self) -> tuple["Incident", ...]:
         from agent.core.intake.signal import LIVE
@@ -344,7 +328,7 @@ class Watch:
 
     @contextlib.contextmanager
     def _interrupts(self) -> Iterator[None]:
-        """SIGTERM and a closed terminal stop the watching and never the server; Ctrl-C asks where somebody can answer.
+        """SIGTERM and a closed terminal stop the watching, as does Ctrl-C; where somebody can answer, it asks first.
 
         Whoever started us with SIGHUP ignored (nohup) wants us to go on.
         """
@@ -365,8 +349,10 @@ class Watch:
         self._stopping.set()
 
     def _interrupted(self) -> None:
-        if not (sys.stdin.isatty() and sys.stdout.isatty()) or self._stopping.is_set():
-            self._stopping.set()
+        if self._stopping.is_set():
+            return
+        if self._options.as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+            self._end("SIGINT")
             return
         self._interrupt = True  # the handler only notes it; the loop asks
 
@@ -378,7 +364,7 @@ class Watch:
         self._interrupt = False
         question = "stop the [s]erver too, stop only [w]atching, or [g]o on?"
         word = self._view.ask(question, "swg", lambda: not self._stopping.is_set() and not self._interrupt)
-        if word == "g":
+        if word == "g" or (word is None and self._ended_by):
             return
         if word == "s":
             self._stop_server()
@@ -388,9 +374,24 @@ class Watch:
             )
         self._stopping.set()
 
-    def _stop_server(self) -> None:
-        self._view.say("stopping the server", event="stopping")
+    def _stop_as_asked(self) -> None:
+        """Stop the server too where that was wanted and something from outside ended the watching."""
+        if self._ended_by and self._ours and self._options.stop_on_exit:
+            self._stop_server(f"{self._ended_by}: the server is stopped too (--on-exit stop)")
+
+    def _stop_server(self, *why: str) -> None:
+        """Stop the server, whether or not anybody can read what is said of it."""
+        from agent.entrypoints.cli.watch_end import stopped
+
+        self._platform.stop(self._service)
+        for text in why:
+            self._say_if_read(text)
+        self._say_if_read("stopping the server", event="stopping")
         if stopped(self._platform, self._service):
-            self._view.say("the server has stopped", event="stopped")
+            self._say_if_read("the server has stopped", event="stopped")
         else:
-            self._view.say("the server has not stopped yet; run the command again to keep watching it")
+            self._say_if_read("the server has not stopped yet; run the command again to keep watching it")
+
+    def _say_if_read(self, text: str, **about: object) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            self._view.say(text, **about)

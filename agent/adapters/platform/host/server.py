@@ -100,6 +100,11 @@ class HostServer:
         finally:
             os.close(lock)
 
+    def was_called(self, start: Start) -> bool:
+        """Whether a supervisor of ours was ever called for a start; never for a server that somebody else started."""
+        place = self.place(start)
+        return (place / "supervisor.lock").exists() or "supervisor" in _read(place / "server.json")
+
     def _call(self, start: Start, config: ServingConfig, lock: int) -> None:
         words = (*config.command, *config.args)
         with self.log(start).open("ab", buffering=0) as log:

@@ -35,7 +35,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--on-exit",
         choices=["leave", "stop"],
         default="leave",
-        help="what SIGTERM and a closed terminal do to the server (default: leave it running)",
+        help="what SIGTERM, a closed terminal, and Ctrl-C where nobody can be asked do to the server "
+        "(default: leave it running)",
     )
     add("--stop", metavar="NAME", help="stop the server of that name, wait until it has ended, and watch nothing")
     add("command", nargs=argparse.REMAINDER, metavar="-- vllm serve ...", help="the command that starts the server")
@@ -115,9 +116,9 @@ def _refuse_contradictions(args: argparse.Namespace) -> None:
 def _stop(settings: "Settings", name: str, *, as_json: bool) -> int:
     """Stop a server that was started here, whoever watches it."""
     from agent.app.catalogues import host_services
-    from agent.app.host_environment import host_platform
+    from agent.app.host_environment import host_platform, started_elsewhere
     from agent.app.stores import machine_clock
-    from agent.entrypoints.cli.watch_run import STOP_S, stopped
+    from agent.entrypoints.cli.watch_end import STOP_S, stopped
     from agent.entrypoints.cli.watch_view import PlainView
 
     known = [service.name for service in host_services(settings).services]
@@ -127,6 +128,12 @@ def _stop(settings: "Settings", name: str, *, as_json: bool) -> int:
             "nothing was stopped",
             why=f"no server was started here by the name {name!r}",
             hint=f"did you mean {near[0]!r}?" if near else f"started here: {', '.join(known) or 'none'}",
+        )
+    if started_elsewhere(settings, name):
+        raise InputRejected(
+            "nothing was stopped",
+            why=f"the server {name!r} was started by somebody else, and only its log is followed",
+            hint="stop it where it was started; Ctrl-C ends the watching",
         )
     platform, say = host_platform(settings, machine_clock()), PlainView(as_json=as_json, lines=sys.stdout).say
     if not stopped(platform, name):

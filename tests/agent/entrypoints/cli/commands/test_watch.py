@@ -7,12 +7,15 @@ from types import SimpleNamespace
 import pytest
 import structlog
 
+from agent.app.host_environment import add_service, config_from_args, host_platform
+from agent.app.stores import machine_clock
 from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import Phase
 from agent.entrypoints.cli.main import main
 from agent.entrypoints.cli.watch_run import Watch, WatchOptions
 from agent.entrypoints.cli.watch_view import state_line
 from agent.errors import DependencyFailed
+from agent.settings import read_settings
 
 
 @pytest.fixture(autouse=True)
@@ -80,6 +83,27 @@ def test_a_console_that_cannot_be_had_stops_the_command_before_a_server_is_start
         assert "was not started on port" in refused(capsys, "--console", at, "--", *words)
     assert not mark.exists()
     assert not list(state.rglob("server.log"))
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_server_that_somebody_else_started_is_not_stopped_by_its_name(capsys, state, tmp_path, restarted):
+    """Nothing of it runs under a supervisor of ours: it would be called ended while it runs."""
+    log = tmp_path / "vllm.log"
+    log.write_text("")
+    settings = read_settings(platform="host", follow_log=log)
+    config = config_from_args(["vllm", "serve", "me/model"])
+    service = add_service(settings, config, "gemma")
+    platform = host_platform(settings, machine_clock())
+    platform.open("gemma", config, running=True)
+    if restarted:  # as the restart command leaves it
+        folder = platform.log_path("gemma", platform.settled("gemma").newest).parent
+        place = state / "host" / "gemma" / "starts" / platform.settled("gemma").newest.mark
+        assert folder != place
+        place.mkdir(parents=True)
+        (place / "server.json").write_text('{"restart": ["true"], "first_byte": 0}')
+    record = (state / "host" / "gemma" / "server.json").read_bytes()
+    assert "started by somebody else" in refused(capsys, "--stop", service.name)
+    assert (state / "host" / "gemma" / "server.json").read_bytes() == record
 
 
 HOSTILE = (
