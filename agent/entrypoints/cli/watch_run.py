@@ -150,10 +150,11 @@ class Watch:
             lambda: self._watchman.page,
             lambda start: self._platform.log_path(self._service, start),
             self._view.output,
-            left_out=lambda count: self._view.say(
-                f"{count:,} bytes of the server's output were left out: nobody took them in time; the log has them",
+            left_out=lambda count, log: self._view.say(
+                f"up to {count:,} bytes of the server's output were left out: nobody took them in time; see {log}",
                 event="left_out",
                 bytes=count,
+                log=str(log),
             ),
             ready=lambda: self._view.takes_output,
         )

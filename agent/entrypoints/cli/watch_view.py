@@ -1,5 +1,6 @@
 """What a person at the terminal sees of a watched server: one live line of state, events above it, and a question."""
 
+import codecs
 import contextlib
 import os
 import select
@@ -77,9 +78,12 @@ class PlainView:
         print(text, file=self._lines, flush=True)
 
     def output(self, data: bytes) -> None:
-        """Write the bytes themselves, past every buffer."""
+        """Write the bytes themselves, past every buffer; where a pipe does not block, wait for it here."""
         while data:
-            data = data[os.write(self._output, data) :]
+            try:
+                data = data[os.write(self._output, data) :]
+            except BlockingIOError:
+                select.select([], [self._output], [], TICK_S)
 
     def show(self, text: str) -> None:
         """Print the state where its first words changed."""
@@ -109,6 +113,8 @@ class LiveView:
         self._live = Live(Text(""), console=self._console, refresh_per_second=4, transient=True)
         self._live.start()
         self._asking = False
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._tail = ""  # of the output, a line that has not ended: it would be erased with the state
 
     def say(self, text: str, **about: object) -> None:  # noqa: ARG002 - for people
         """Print above the state."""
@@ -120,9 +126,20 @@ class LiveView:
         return not self._asking
 
     def output(self, data: bytes) -> None:
-        """Print above the state, without what would move the cursor or speak to the terminal."""
-        shown = inert(data.decode("utf-8", "replace").replace("\r", "\n"), limit=len(data) * 8)
-        self._live.console.print(self._text(shown, no_wrap=False, overflow="fold"), end="")
+        """Print whole lines above the state, without what would move the cursor or speak to the terminal."""
+        text = self._tail + self._decoder.decode(data)
+        sure = len(text) - text.endswith("\r")  # the other half of its end of line may still come
+        end = max(text.rfind("\n", 0, sure), text.rfind("\r", 0, sure)) + 1
+        if len(text) - end > LINE_READ:
+            end = len(text)
+        self._tail = text[end:]
+        self._print(text[:end])
+
+    def _print(self, text: str) -> None:
+        if not text:
+            return
+        lines = text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n")
+        self._live.console.print(self._text(inert(lines, limit=len(lines) * 8), no_wrap=False, overflow="fold"))
 
     def show(self, text: str) -> None:
         """Replace the state; what does not fit is cut."""
@@ -147,8 +164,12 @@ class LiveView:
             self._asking = False
 
     def close(self) -> None:
-        """Stop the live line."""
-        self._live.stop()
+        """Print what has no end of line, and stop the live line."""
+        rest, self._tail = self._tail + self._decoder.decode(b"", final=True), ""
+        try:
+            self._print(rest)
+        finally:
+            self._live.stop()
 
 
 def _line(still: Callable[[], bool]) -> str | None:

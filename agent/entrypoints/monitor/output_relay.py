@@ -1,5 +1,6 @@
 """Passes on what a watched server prints: unchanged, in its order, and never at the cost of the server."""
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -25,7 +26,7 @@ class OutputRelay:
         state: The present record of the server; None while there is none.
         path_of: The log of a start.
         write: Takes the bytes; may wait. An OSError ends the passing on, not the watching.
-        left_out: Told how many bytes were left out because nobody took them in time.
+        left_out: Told how many bytes were left out because nobody took them in time, at most, and which log has them.
         ready: Whether bytes are taken now; while they are not, they wait in the log.
     """
 
@@ -35,7 +36,7 @@ class OutputRelay:
         path_of: Callable[[Start], Path],
         write: Callable[[bytes], None],
         *,
-        left_out: Callable[[int], None],
+        left_out: Callable[[int, Path], None],
         ready: Callable[[], bool] = lambda: True,
     ) -> None:
         self._state = state
@@ -45,6 +46,7 @@ class OutputRelay:
         self._ready = ready
         self._offsets: dict[str, int] = {}
         self._finishing: float | None = None
+        self._reader_left = False
         self._thread = threading.Thread(target=self._run, name="output_relay", daemon=True)
 
     def skip(self, page: State, *, newest_too: bool) -> None:
@@ -57,10 +59,24 @@ class OutputRelay:
         self._thread.start()
 
     def finish(self, limit_s: float = DRAIN_S) -> None:
-        """Pass on what is there, for so long at most, and end; nobody who does not read can keep us."""
+        """Pass on what is there, for so long at most, and end; nobody who does not read can keep us.
+
+        What was not taken by then is told: a reader who is slow would else take the last piece for the end.
+        """
         self._finishing = time.monotonic() + limit_s
         if self._thread.is_alive():
             self._thread.join(limit_s + 1)
+        with contextlib.suppress(OSError, ValueError, SreError):
+            for count, path in self._not_taken():
+                self._left_out(count, path)
+
+    def _not_taken(self) -> list[tuple[int, Path]]:
+        """Return how many bytes of each log nobody took; none where the reader has left."""
+        page = self._state()
+        if page is None or self._reader_left:
+            return []
+        logs = [(self._offsets.get(start.mark, 0), self._path_of(start)) for start in page.starts]
+        return [(_size(path) - at, path) for at, path in logs if _size(path) > at]
 
     def _run(self) -> None:
         while True:
@@ -70,7 +86,8 @@ class OutputRelay:
             except SreError:
                 moved = False
             except (OSError, ValueError):
-                return  # nobody holds the other end any more
+                self._reader_left = True  # nobody holds the other end any more
+                return
             if last and (not moved or time.monotonic() >= (self._finishing or 0)):
                 return
             if not moved:
@@ -96,7 +113,7 @@ class OutputRelay:
         with path.open("rb") as log:
             if size - at > BEHIND_BYTES:
                 fresh = _next_line(log, size - KEPT_BYTES)
-                self._left_out(fresh - at)
+                self._left_out(fresh - at, path)
                 at = fresh
             log.seek(at)
             while (chunk := log.read(CHUNK_BYTES)) and self._ready():

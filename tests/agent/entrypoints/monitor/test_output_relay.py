@@ -22,7 +22,7 @@ def page_of(*marks):
 @pytest.fixture
 def relay_of(tmp_path):
     def make(page, write, **more):
-        left_out = more.pop("left_out", lambda _count: None)
+        left_out = more.pop("left_out", lambda _count, _log: None)
         return OutputRelay(lambda: page, lambda start: log_of(tmp_path, start.mark), write, left_out=left_out, **more)
 
     return make
@@ -61,19 +61,35 @@ def test_who_is_too_far_behind_is_told_what_was_left_out(tmp_path, relay_of):
         log.seek(0, os.SEEK_END)
         log.write(b"\nlast words")
     got, left = [], []
-    relay = relay_of(page_of("a"), got.append, left_out=left.append)
+    relay = relay_of(page_of("a"), got.append, left_out=lambda count, log: left.append((count, log)))
     relay.start()
     relay.finish()
     told = b"".join(got)
     assert told.endswith(b"\nlast words")
     assert len(told) <= KEPT_BYTES
-    assert left == [BEHIND_BYTES + len(b"\nlast words") - len(told)]
+    assert left == [(BEHIND_BYTES + len(b"\nlast words") - len(told), log_of(tmp_path, "a"))]
 
 
 def test_a_reader_who_takes_nothing_does_not_keep_us(tmp_path, relay_of):
     log_of(tmp_path, "a").write_bytes(BYTES)
+    never, left = threading.Event(), []
+    relay = relay_of(
+        page_of("a"), lambda _data: never.wait() and None, left_out=lambda count, log: left.append((count, log))
+    )
+    relay.start()
+    relay.finish(0.1)
+    assert left == [(len(BYTES), log_of(tmp_path, "a"))]
+    never.set()
+
+
+def test_what_cannot_be_said_of_the_end_keeps_nothing_else_from_ending(tmp_path, relay_of):
+    log_of(tmp_path, "a").write_bytes(BYTES)
     never = threading.Event()
-    relay = relay_of(page_of("a"), lambda _data: never.wait() and None)
+
+    def gone(_count, _log):
+        raise BrokenPipeError
+
+    relay = relay_of(page_of("a"), lambda _data: never.wait() and None, left_out=gone)
     relay.start()
     relay.finish(0.1)
     never.set()
@@ -83,11 +99,15 @@ def test_a_reader_who_has_left_ends_the_passing_on(tmp_path, relay_of):
     log_of(tmp_path, "a").write_bytes(BYTES)
     ours, theirs = os.pipe()
     os.close(ours)
-    relay = relay_of(page_of("a"), lambda data: os.write(theirs, data) and None)
+    left = []
+    relay = relay_of(
+        page_of("a"), lambda data: os.write(theirs, data) and None, left_out=lambda count, _log: left.append(count)
+    )
     relay.start()
     relay.finish()
     os.close(theirs)
     assert not relay._thread.is_alive()
+    assert left == []  # who has left wants no more
 
 
 def test_while_a_question_stands_the_output_waits(tmp_path, relay_of):
