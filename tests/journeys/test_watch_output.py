@@ -1,12 +1,14 @@
 """The watcher as people run it: the server's output passes through, its end is ours, and it can be stopped."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
 
 import pytest
 
+from agent.core.incident.phase import Phase
 from tests.journeys import watched as watched_module
 from tests.journeys.watched import AGENT, NAME, Watched
 
@@ -109,3 +111,15 @@ def test_a_server_is_stopped_by_its_name_from_anywhere(own) -> None:
     assert (done.returncode, done.stdout) == (0, "gemma: the server has stopped\n")
     assert own.processes() == ()
     assert own.incidents() == ()
+
+
+def test_once_waits_for_a_change_that_needs_nobody(own) -> None:
+    """The server has ended and its cause is known, and still the run goes on: policy has it started again."""
+    rules = '[[rules]]\nservices = ["gemma"]\nkinds = ["restart"]\nmode = "automatic"\n'
+    own.policy.write_text(own.policy.read_text() + rules)
+    own.watch("--max-model-len", "2048", before=("--auto", "--once"))
+    own.until(own.serving, "a serving server")
+    os.kill(own.server(), signal.SIGKILL)
+    done = own.until(own.ended, "an end")
+    assert (done.phase, done.decision.who) == (Phase.RESOLVED, "policy")
+    assert own.watcher.poll() is None
