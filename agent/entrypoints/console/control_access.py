@@ -39,6 +39,10 @@ class ControlAccess(Protocol):
         """
         ...
 
+    def forget(self) -> None:
+        """Have the next question asked anew: somebody acts on its answer, and what was heard before is too old."""
+        ...
+
     def message(self) -> str:
         """Return for people why no change may begin, or that nobody knows; nothing where changes may begin."""
         ...
@@ -78,6 +82,9 @@ class ControlHere:
         """Read the switch; see the protocol."""
         return read_kill_switch(self._world.control_store())
 
+    def forget(self) -> None:
+        """Keep nothing, so there is nothing to forget; see the protocol."""
+
     def message(self) -> str:
         """Say why no change may begin; see the protocol."""
         return kill_switch_message(self._world)
@@ -112,12 +119,17 @@ class ControlThroughDecide:
 
     def kill_switch(self) -> KillSwitch:
         """Ask, or say what was said lately; see the protocol."""
-        if self._known is None or time.monotonic() > self._known[0]:
-            self._known = self._asked()
-        found = self._known[1]
+        known = self._known
+        if known is None or time.monotonic() > known[0]:
+            self._known = known = self._asked()
+        found = known[1]
         if isinstance(found, SreError):
             raise found
         return found
+
+    def forget(self) -> None:
+        """Forget what was said lately; see the protocol."""
+        self._known = None
 
     def message(self) -> str:
         """Say why no change may begin; see the protocol."""
@@ -131,7 +143,7 @@ class ControlThroughDecide:
 
     def turn(self, person: Person, *, on: bool, why: str, at: datetime) -> object:  # noqa: ARG002 - who and when, `decide` itself says
         """Hand it on with the person's assertion; see the protocol."""
-        self._known = None
+        self.forget()
         said = {"on": on, "why": why, "assertion": request.headers.get(ASSERTION, "")}
         return self._client(TURN_S).post("/kill-switch", said)
 
@@ -152,8 +164,15 @@ class ControlThroughDecide:
         return apart
 
     def _asked(self) -> tuple[float, KillSwitch | SreError]:
+        """Ask; return until when the answer is good.
+
+        Raises:
+            PolicyRefused: `decide` does not tell this visitor, which says nothing to the next one.
+        """
         try:
             switch = KillSwitch.model_validate(self._get("/kill-switch", timeout_s=READ_S), strict=False)
+        except PolicyRefused:
+            raise
         except SreError as error:
             return time.monotonic() + UNKNOWN_S, error
         except ValidationError:

@@ -145,7 +145,7 @@ def page(
         now=now,
         nav=PAGES,
         here=_here(),
-        stopped=console.control.message(),
+        stopped=_stopped(console, person),
         banners=_banners(console.world, console.settings, max(console.wait_factor, console.settings.compression)),
         refresh_s=REFRESH_S if moving and not still else 0,
         still=still and moving,
@@ -158,6 +158,12 @@ def page(
         secure = console.origin.startswith("https://")
         response.set_cookie(forms.COOKIE, cookie, httponly=True, samesite="Lax", secure=secure, path="/")
     return response
+
+
+def _stopped(console: PageContext, person: Person) -> str:
+    """Return why no change may begin; behind the proxy `decide` is not asked for a page that nobody we know gets."""
+    nobody = person.verified and not person.name
+    return "" if nobody and not console.by_host else console.control.message()
 
 
 def _banners(world: StageContext, settings: Settings, factor: float) -> tuple[str, ...]:

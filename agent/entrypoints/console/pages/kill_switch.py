@@ -31,7 +31,7 @@ def add_kill_switch(app: Flask, console: PageContext) -> None:
         person = who_asks(console)
         on, why = request.form.get("turn") == "on", request.form.get("why", "").strip()[:WHY_LIMIT]
         try:
-            foreign = form_refusal(console, person, FORM, _about(on=on, stands=console.control.kill_switch()))
+            foreign = form_refusal(console, person, FORM, _about(on=on, stands=_stands(console, on=on)))
             if foreign:
                 return answer_page(console, person, refused(foreign, AGAIN, words=NOT_TURNED))
             if not why:
@@ -49,7 +49,7 @@ def _page(console: PageContext, person: Person) -> Response:
     try:
         stands, unknown = console.control.kill_switch(), ""
     except SreError as error:
-        stands, unknown = KillSwitch(on=True), error.why
+        stands, unknown = KillSwitch(on=False), error.why  # the one form is then the one that stops
     turn = "off" if stands.on else "on"
     about = _about(on=not stands.on, stands=stands)
     barred = "" if viewer.by_token and not person.name else may_not_operate(console.world, person)
@@ -66,6 +66,18 @@ def _page(console: PageContext, person: Person) -> Response:
         barred=barred,
         by_token=viewer.by_token and not person.name,
     )
+
+
+def _stands(console: PageContext, *, on: bool) -> KillSwitch:
+    """Return how it stands by an answer of this moment; who stops changes does not wait for one.
+
+    Raises:
+        SreError: Nobody says, and what was stopped is not lifted.
+    """
+    if on:
+        return KillSwitch(on=False)
+    console.control.forget()
+    return console.control.kill_switch()
 
 
 def _about(*, on: bool, stands: KillSwitch) -> str:

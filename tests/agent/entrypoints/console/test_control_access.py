@@ -7,7 +7,7 @@ from agent.core.incident.phase import Phase
 from agent.entrypoints.console import control_access
 from agent.entrypoints.console.control_access import ControlThroughDecide
 from agent.entrypoints.console.identity import ASSERTION, Person
-from agent.errors import DependencyFailed, PolicyRefused
+from agent.errors import DependencyFailed, PolicyRefused, SreError
 from agent.settings import Settings
 
 ADA = Person(name="ada@example.com", verified=True)
@@ -72,6 +72,30 @@ def test_no_answer_is_said_and_not_asked_for_again_at_once(visit):
         said = [access.message() for _ in range(3)]
     assert set(said) == {"whether the kill switch is on is not known here: `decide` did not answer"}
     assert Dead.asked == 1
+
+
+def test_who_presses_a_button_asks_anew(visit):
+    answers = [DependencyFailed("nothing was read", why="`decide` did not answer", hint="wait"), {"on": False}]
+
+    class Late:
+        def get(self, *_a, **_k):
+            answer = answers.pop(0)
+            if isinstance(answer, SreError):
+                raise answer
+            return answer
+
+    access = ControlThroughDecide(Settings(decide_url="http://127.0.0.1:9"), client_of=lambda _url, _s: Late())
+    with visit():
+        assert "not known here" in access.message()
+        access.forget()
+        assert access.kill_switch().on is False
+
+
+def test_what_one_visitor_is_refused_is_not_said_to_the_next(access, visit):
+    with Flask("console").test_request_context("/"):
+        assert "not known here" in access.message()
+    with visit():
+        assert access.message() == ""
 
 
 @pytest.mark.parametrize("answer", [[], {}, {"on": "perhaps"}, None], ids=str)

@@ -7,8 +7,9 @@ import pytest
 
 from agent.core.decision.decision import Channel
 from agent.core.decision.policy import Approver, Policy
+from agent.entrypoints.console.control_access import ControlHere
 from agent.entrypoints.console.identity import Person
-from agent.errors import DependencyFailed
+from agent.errors import DependencyFailed, PolicyRefused
 from agent.ports.control import KillSwitch
 from agent.settings import Settings
 from tests.agent.entrypoints.console.conftest import Browser
@@ -83,7 +84,55 @@ def test_a_switch_that_cannot_be_read_says_so(stage, browser_of):
 
     page = browser_of(replace(stage.world, control=Silent())).get("/kill-switch").get_data(as_text=True)
     assert "Nobody says how the kill switch stands" in page
-    assert "<form" not in page
+    assert ("Turn the kill switch on" in page, "Turn the kill switch off" in page) == (True, False)
+
+
+class Unread(ControlHere):
+    """A control database that is written in time and never read in time."""
+
+    asked = 0
+
+    def kill_switch(self) -> KillSwitch:
+        Unread.asked += 1
+        raise DependencyFailed("nothing was read", why="`decide` did not answer", hint="wait")
+
+    def message(self) -> str:
+        Unread.asked += 1
+        return "whether the kill switch is on is not known here: `decide` did not answer"
+
+
+def test_changes_are_stopped_also_where_nobody_says_how_the_switch_stands(stage, browser_of):
+    browser = browser_of(stage.world, control=Unread(stage.world))
+    assert turn(browser).status_code == 303
+    assert (switch(stage).on, switch(stage).why) == (True, "it burns")
+
+
+def test_changes_are_not_allowed_again_where_nobody_says_why_they_were_stopped(stage, browser, browser_of):
+    turn(browser)
+    shown = fields(browser)
+    unread = browser_of(stage.world, control=Unread(stage.world))
+    unread.client.set_cookie("sre-console", browser.client.get_cookie("sre-console", domain="127.0.0.1").value)
+    assert unread.post("/kill-switch", shown | {"why": "out"}).status_code == 503
+    assert switch(stage).on
+
+
+def test_a_page_for_nobody_asks_nobody_how_it_stands(stage, browser_of):
+    """Behind the proxy whoever is not signed in gets a page that says so, and `decide` is not asked for it."""
+    settings = Settings(platform="cloud_run:example", public_url="https://sre.example.com")
+    unread = Unread(replace(stage.world, local=False))
+    browser = browser_of(stage.world, settings=settings, identity=Stranger(), form_key=b"k" * 32, control=unread)
+    before = Unread.asked
+    assert browser.get("/kill-switch").status_code == 403
+    assert Unread.asked == before
+
+
+class Stranger:
+    """An identity that no header proves."""
+
+    local = False
+
+    def person(self, headers):
+        raise PolicyRefused("you are not signed in", why="no assertion", hint="sign in")
 
 
 class Known:
