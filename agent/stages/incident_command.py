@@ -49,7 +49,8 @@ class CommandRequest:
         text: The comment, the reason, or to whom it is assigned; untrusted, secrets are taken out before it is kept.
         who: The person as the channel names them.
         verified: Whether the channel proved who they are.
-        plan_digest: Of the plan that was shown to who rolls back, or its beginning; None where the channel shows it.
+        plan_digest: Of the plan that was shown to who rolls back or did a task, or its beginning; None where the channel
+            names the incident alone.
         is_awaited: Whether somebody still waits for the answer; asked right before it is recorded.
     """
 
@@ -108,6 +109,22 @@ def carry_out(context: StageContext, asked: CommandRequest) -> Incident:
 def refused(incident: Incident, command: Command, why: str, hint: str) -> PolicyRefused:
     """Return the refusal of a command."""
     return PolicyRefused(f"incident {incident.id!r} {_NOT[command]}", why=why, hint=hint)
+
+
+def _check_shown(incident: Incident, asked: CommandRequest) -> None:
+    """Refuse a word about another plan than the incident's, and a page's word that an old page may have sent.
+
+    Raises:
+        PolicyRefused: See above.
+    """
+    plan, hint = incident.require_plan(), f"look again: sre-agent incidents show {incident.id}"
+    if not asked.plan_digest:
+        if asked.command is Command.DONE and asked.channel is Channel.CONSOLE:
+            raise refused(incident, asked.command, "the page does not say which task it showed", hint)
+        return
+    if not plan.digest.startswith(asked.plan_digest):
+        why = f"what was shown had digest {asked.plan_digest[:8]!r}, the plan has {plan.digest[:8]!r}"
+        raise refused(incident, asked.command, why, hint)
 
 
 def _not_recorded(asked: CommandRequest, why: str) -> NotRecorded:
@@ -243,6 +260,7 @@ def _replan(context: StageContext, incident: Incident, _: CommandRequest, act: P
 
 
 def _done(context: StageContext, incident: Incident, asked: CommandRequest, act: PersonAct) -> Incident:
+    _check_shown(incident, asked)
     plan = incident.require_plan()
     if incident.phase is Phase.ESCALATED:
         why = f"{act.shown} did the task" + (f": {act.why}" if act.why else "")
@@ -275,10 +293,8 @@ def _roll_back(context: StageContext, incident: Incident, asked: CommandRequest,
     Raises:
         PolicyRefused: The change is too old or not ours, or nothing may be changed now.
     """
+    _check_shown(incident, asked)
     plan = incident.require_plan()
-    if asked.plan_digest is not None and not plan.digest.startswith(asked.plan_digest):
-        why = f"what was shown had digest {asked.plan_digest[:8]!r}, the plan has {plan.digest[:8]!r}"
-        raise refused(incident, Command.ROLL_BACK, why, f"look again: sre-agent incidents show {incident.id}")
     apart, stopped = pairing_fault(context), kill_switch_reason(context)
     if apart or stopped:
         way = WAY_BACK if apart else "turn it off (sre-agent stop --off) and say it again"

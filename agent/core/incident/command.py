@@ -29,6 +29,10 @@ class Command(StrEnum):
     ROLL_BACK = "roll_back"  # a decision: the change is put back while it is still verified
 
 
+OF_A_PLAN: Final = frozenset({Command.DONE, Command.ROLL_BACK})
+"""Decisions: they name the plan that was shown, and use a token up."""
+
+
 class Impossible(NamedTuple):
     """Why a command cannot be carried out now, and what can be done instead."""
 

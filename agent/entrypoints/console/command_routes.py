@@ -7,7 +7,7 @@ from typing import Final
 from flask import Flask, redirect, request
 from werkzeug.wrappers import Response as AnyResponse
 
-from agent.core.incident.command import TEXT_CHARS, Command, possible
+from agent.core.incident.command import OF_A_PLAN, TEXT_CHARS, Command, possible
 from agent.core.incident.incident import Incident
 from agent.core.value import Value
 from agent.entrypoints.console import answer_result, guard
@@ -108,5 +108,5 @@ def _asked(incident: Incident, command: Command, person: Person) -> CommandReque
         channel=person.channel,
         verified=person.verified,
         text=request.form.get("text", "").strip()[: TEXT_CHARS + 1],
-        plan_digest=digest or None if command is Command.ROLL_BACK else None,
+        plan_digest=digest or None if command in OF_A_PLAN else None,
     )

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import Field
 
-from agent.core.incident.command import TEXT_CHARS, Command
+from agent.core.incident.command import OF_A_PLAN, TEXT_CHARS, Command
 from agent.core.incident.incident import Incident
 from agent.core.plan.plan import DIGEST_GIVEN
 from agent.core.value import Value, digest
@@ -21,7 +21,7 @@ class Told(Value):
 
     Attributes:
         text: The comment, the reason, or to whom it is assigned.
-        plan_digest: Of the plan whose change is to be rolled back, as it was shown.
+        plan_digest: Of the plan whose change is to be rolled back or whose task is done, as it was shown.
         assertion: What Identity-Aware Proxy signed for the person, where the console hands their word on.
     """
 
@@ -58,7 +58,7 @@ def command(
 
     def work() -> Incident:
         # a decision uses its token up, and so does whatever came with a token that others may have; the rest repeats
-        if not principal.shared and sent.command is not Command.ROLL_BACK:
+        if not principal.shared and sent.command not in OF_A_PLAN:
             return do()
         act = digest([sent.incident, sent.command, sent.plan_digest])[:16]
         return use_token_once(service, principal, f"command-{act}", do)

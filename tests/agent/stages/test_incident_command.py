@@ -42,6 +42,8 @@ OTHER = Approver(name="Ben", email="ben@example.com", services=("other",))
 
 def say(bench, command, text="", **changes):
     word = {"who": "ana", "channel": Channel.CONSOLE, "verified": False, "text": text}
+    if command is Command.DONE:  # the form names the plan that its page shows
+        word["plan_digest"] = bench.now().plan.digest
     world = replace(bench.executor, owner=Owner.DECIDE)
     return carry_out(world, CommandRequest(incident="inc-a", command=command, **(word | changes)))
 
@@ -248,6 +250,25 @@ def test_a_task_that_nothing_here_can_check_is_closed_with_what_was_said(bench):
     closed = bench.now()
     assert closed.phase is Phase.CLOSED
     assert closed.ended_why == "ana (not verified) did the task, and nothing here can check it: granted it"
+
+
+@pytest.mark.parametrize(
+    ("shown", "why"),
+    [("0" * 16, "what was shown had digest '00000000'"), (None, "does not say which task"), ("", "does not say which")],
+    ids=["another plan", "none", "empty"],
+)
+@pytest.mark.parametrize("stands", ["asked", "escalated"])
+def test_a_task_is_done_of_the_plan_that_was_shown(bench, stands, shown, why):
+    """Its word approves the plan, and another one may have taken its place since the page was made."""
+    before = bench.asked(**TASK) if stands == "asked" else escalated(bench, **TASK)
+    with pytest.raises(PolicyRefused, match=why):
+        say(bench, Command.DONE, plan_digest=shown)
+    assert (bench.now().phase, bench.now().decision, rows(bench, "incident.done")) == (before.phase, None, [])
+
+
+def test_who_names_a_task_by_its_incident_alone_does_so_elsewhere_than_on_a_page(bench):
+    bench.asked(**TASK)
+    assert say(bench, Command.DONE, channel=Channel.COMMAND_LINE, plan_digest=None).task_done.who == "ana"
 
 
 def test_a_change_of_ours_is_no_task(bench):

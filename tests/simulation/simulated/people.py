@@ -123,12 +123,18 @@ class People:
             command = chance.choice(ways.get(incident.phase, [None]))
             if command is not None:
                 late = chance.choice([0.5, 5.0, 70.0])
-                sim.plan(late, lambda command=command, n=n: self._act(incident.id, command, f"person-{n}", PRESSES))
+                sim.plan(late, lambda command=command, n=n: self._act(incident, command, f"person-{n}", PRESSES))
 
-    def _act(self, incident: str, command: Command, who: str, left: int) -> None:
+    def _act(self, incident: Incident, command: Command, who: str, left: int) -> None:
         sim = self.simulation
         asked = CommandRequest(
-            incident=incident, command=command, who=who, channel=Channel.CONSOLE, verified=False, text="so"
+            incident=incident.id,
+            command=command,
+            who=who,
+            channel=Channel.CONSOLE,
+            verified=False,
+            text="so",
+            plan_digest=incident.plan.digest if incident.plan is not None and command is Command.DONE else None,
         )
         heard: object = None
         try:
@@ -137,7 +143,7 @@ class People:
             pass
         except SreError as error:
             heard = error
-        sim.note("acted", incident, command, who, type(heard).__name__)
+        sim.note("acted", incident.id, command, who, type(heard).__name__)
         if left and (heard is None or isinstance(heard, DependencyFailed | NotRecorded)):
             sim.plan(20, lambda: self._act(incident, command, who, left - 1))
 

@@ -112,6 +112,19 @@ def test_what_does_not_go_any_more_says_what_does(stage, browser):
     assert act(browser, incident, "comment", "x" * 1001, fields=old["comment"]).status_code == 400
 
 
+def test_a_task_is_marked_as_done_for_the_plan_that_the_page_showed(stage, browser, scenes):
+    """Another plan may have taken its place, and the word would approve that one."""
+    incident = stage.waiting(make=scenes.person_plan)
+    shown = forms(browser, incident)["done"]
+    assert shown["digest"] == incident.plan.digest
+    for digest, why in (("0" * 64, "What was shown had digest '00000000'"), ("", "does not say which task")):
+        answer = act(browser, incident, "done", fields=shown | {"digest": digest})
+        assert (answer.status_code, why in text_of(answer)) == (403, True)
+        assert stage.world.store.load(incident.id).phase is Phase.ASKED
+    assert act(browser, incident, "done", fields=shown).status_code == 303
+    assert stage.world.store.load(incident.id).task_done.who == "ada"
+
+
 class Proved:
     """An identity that is proven."""
 

@@ -3,6 +3,8 @@
 import pytest
 
 from agent.core.incident.phase import Phase
+from agent.core.plan.action import ForPerson
+from agent.core.plan.plan import Rollout
 
 
 def say(desk, command, text="", jti="1", **more):
@@ -46,3 +48,14 @@ def test_what_is_refused_is_said_and_nothing_is_recorded(desk, body, claims, sta
 def test_without_a_token_nobody_says_anything(desk):
     sent = {"incident": desk.incident.id, "command": "acknowledge"}
     assert desk.ask("POST", "/commands", sent, token="")[0] == 401
+
+
+def test_a_task_is_marked_as_done_by_a_token_once_and_for_the_plan_that_was_shown(desks, theatre, tokens):
+    """The word approves the task's plan, so it is a decision."""
+    task = (ForPerson(action="fix_mount_permissions", instruction="Give it access."),)
+    desk = desks.Desk(theatre, tokens, actions=task, difference=(), rollout=Rollout.BY_PERSON)
+    status, said = say(desk, "done", plan_digest="0" * 16)
+    assert (status, "what was shown had digest" in said["error"], desk.decisions()) == (403, True, [])
+    assert say(desk, "done", plan_digest=desk.plan.digest)[0] == 200
+    assert say(desk, "done", plan_digest=desk.plan.digest)[0] == 409
+    assert [row.who for row in desk.decisions()] == ["ada@example.com"]
