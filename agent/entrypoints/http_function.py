@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from agent.entrypoints.http.decide_service import DecideService
 
-SIGNED = ("/slack/actions", "/webhooks/")  # in the paths of senders who sign their bodies and bring no token
+SIGNED = ("/slack/actions", "/webhooks/", "/pagerduty/events")  # in the paths of senders who sign and bring no token
 
 log = structlog.get_logger(__name__)
 

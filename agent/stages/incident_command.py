@@ -49,8 +49,8 @@ class CommandRequest:
         text: The comment, the reason, or to whom it is assigned; untrusted, secrets are taken out before it is kept.
         who: The person as the channel names them.
         verified: Whether the channel proved who they are.
-        plan_digest: Of the plan that was shown to who rolls back or did a task, or its beginning; None where the channel
-            names the incident alone.
+        plan_digest: Of the plan that was shown to who rolls back or did a task, or its beginning; None where the
+            channel names the incident alone.
         is_awaited: Whether somebody still waits for the answer; asked right before it is recorded.
     """
 

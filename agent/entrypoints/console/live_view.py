@@ -19,6 +19,7 @@ from agent.stages.incident_to_diagnosis import without_secrets
 
 KEPT_S = 2.0
 KEPT = 64  # incidents of which the last look is kept
+MARKED_S = 15.0  # a page is not read anew for less than this on its clock
 LINES = 8
 READ_LINES = 200
 
@@ -49,8 +50,10 @@ class LiveProgress(Value):
 
     @property
     def mark(self) -> str:
-        """Another one as soon as the page would show something else."""
-        return digest(self)[:16]
+        """Another one as soon as the page would show something else; of a step that goes on, every few seconds."""
+        steps = self.progress.steps
+        seen = tuple(s.with_(took_s=s.took_s // MARKED_S) if s.took_s is not None else s for s in steps)
+        return digest(self.with_(progress=Progress(steps=seen)))[:16]
 
 
 class LiveView:

@@ -158,11 +158,12 @@ def add_pages(app: Flask, console: PageContext) -> None:
         live = console.live.of(found, now)
         context = incident_context(console.world, found, viewer_of(console, person), now)
         context |= {"live": live, "mark": mark_of(found, live, now)}
-        context["similar"] = similar_views(console.world, found)
         context["acts"] = command_forms(console, person, found)
         moving = moves(found, now)
+        follows = moving and request.args.get("still") != "1"
+        context["similar"] = () if follows else similar_views(console.world, found)  # too much to read every few seconds
         response = page(console, "incident.html", person, now, moving=moving, **context)
-        if moving and request.args.get("still") != "1":
+        if follows:
             response.headers[FOLLOWS] = "1"
         return response
 

@@ -242,6 +242,11 @@ class TestDecide:
         assert decide(request(b'{"plan": "p-1", "answer": "approve"}', json_, path="/decisions"))[1] == 401
         assert decide(request(b'{"on": true}', json_, path="/kill-switch"))[1] == 401
 
+    def test_who_signs_a_body_waits_for_no_code_that_reads_tokens(self):
+        for path in ("/slack/actions", "/webhooks/ada", "/pagerduty/events"):
+            decide(request(b"{}", path=path))
+            assert http_function._web.cache_info().currsize == 1, path
+
     def test_no_answer_is_ever_stored(self, monkeypatch, tmp_path):
         """Refused, too large, or not available: each says so to whatever stands between."""
         for asked in (request(b"{}", path="/slack/actions"), request(b"x" * 300_000, path="/slack/actions")):

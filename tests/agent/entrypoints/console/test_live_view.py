@@ -2,6 +2,7 @@
 
 import threading
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -92,6 +93,16 @@ def test_many_readers_cost_one_question_every_few_seconds(stage, world, platform
     at[0] = KEPT_S
     view.of(applying, stage.clock.now())
     assert platform.asked == 2
+
+
+def test_a_page_that_shows_a_later_second_alone_is_not_read_anew(stage, world, applying):
+    """A browser asks for the mark every two seconds, and reads the whole page for another one."""
+    view, began = LiveView(world, monotonic=lambda: 0.0), applying.execution.effects[0].intended_at
+    marks = [view.of(applying, began + timedelta(seconds=n)).mark for n in (30, 32, 44, 46)]
+    assert len(set(marks[:3])) == 1
+    assert marks[3] != marks[0]
+    verifying = stage.verifying(applying)
+    assert view.of(verifying, began + timedelta(seconds=30)).mark not in marks
 
 
 def test_a_platform_that_hangs_holds_one_thread_only(stage, world, platform, applying):

@@ -496,6 +496,15 @@ def test_the_page_of_an_incident_shows_similar_earlier_ones_and_what_helped(stag
     assert "Similar earlier incidents" not in text(browser, f"/incidents/{earlier.id}")
 
 
+def test_a_page_that_is_read_every_few_seconds_does_not_look_for_similar_ones(stage, browser):
+    """It reads a hundred incidents for them; whoever holds the page still, or has to decide, sees them."""
+    stage.resolved(stage.verifying(stage.applying(stage.said(stage.waiting("gemma-a"), Choice.APPROVE))))
+    stage.clock.step(3600)
+    moving = stage.applying(stage.said(stage.waiting("gemma-b"), Choice.APPROVE))
+    assert "Similar earlier incidents" not in text(browser, f"/incidents/{moving.id}")
+    assert "Similar earlier incidents" in text(browser, f"/incidents/{moving.id}?still=1")
+
+
 def test_auto_refresh_keeps_the_search(stage, browser):
     stage.open("moving")
     page = text(browser, "/?q=moving")
