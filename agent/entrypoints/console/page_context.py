@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
-from urllib.parse import urlencode
 
 from flask import Response, g, request
 from jinja2 import Environment
+from markupsafe import Markup
 
 from agent.app.stores import machine_clock
 from agent.core.incident.incident import Incident
@@ -18,7 +18,7 @@ from agent.entrypoints.console.control_access import ControlAccess
 from agent.entrypoints.console.identity import AnyReader, Identity, Person
 from agent.entrypoints.console.incident_page import Viewer, is_asked
 from agent.entrypoints.console.live_view import LiveView
-from agent.entrypoints.console.render import render
+from agent.entrypoints.console.render import own_query, render
 from agent.errors import DependencyFailed, InputRejected
 from agent.ports.clock import clock_note
 from agent.ports.stage_context import StageContext
@@ -184,7 +184,7 @@ def _here() -> str:
     return "" if first in {"incidents", "plans"} else first
 
 
-def _same_page(**more: str) -> str:
+def _same_page(**more: str) -> Markup:
     """Return the query of the page at hand, with auto-refresh paused or not."""
     kept = [(name, value) for name, value in request.args.items(multi=True) if name != "still"]
-    return "?" + urlencode([*kept, *more.items()])
+    return Markup("?") + own_query([*kept, *more.items()])

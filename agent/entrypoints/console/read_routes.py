@@ -2,7 +2,6 @@
 
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
-from urllib.parse import urlencode
 
 from flask import Flask, Response, request
 from pydantic import AwareDatetime, ValidationError
@@ -72,7 +71,7 @@ def list_context(world: StageContext, asked: Asked, now: datetime) -> dict[str, 
         "filtered": asked.filtered,
         "paged": asked.before is not None,
         "searched": listed.looked if asked.search.narrow else 0,
-        "older": _older(asked, listed.further_before) if listed.further_before is not None else "",
+        "older": _older(asked, listed.further_before) if listed.further_before is not None else (),
         "moving": any(moves(row.incident, now) for row in rows) or not (rows or asked.filtered),
     }
 
@@ -124,8 +123,8 @@ def _order(row: Row) -> tuple[int, float]:
     return (2 if row.incident.ended else 1), -row.incident.opened_at.timestamp()
 
 
-def _older(asked: Asked, oldest: datetime) -> str:
-    """The next page; ``+`` must not become a blank in the address."""
+def _older(asked: Asked, oldest: datetime) -> tuple[tuple[str, str], ...]:
+    """The query of the next page."""
     search = asked.search
     kept = {
         "service": asked.service,
@@ -135,7 +134,7 @@ def _older(asked: Asked, oldest: datetime) -> str:
         "until": (search.until - DAY).date().isoformat() if search.until else "",
         "open": "1" if asked.open_only and search.narrow else "",
     }
-    return urlencode({"before": oldest.isoformat()} | {name: value for name, value in kept.items() if value})
+    return ("before", oldest.isoformat()), *((name, value) for name, value in kept.items() if value)
 
 
 def add_pages(app: Flask, console: PageContext) -> None:
@@ -161,7 +160,8 @@ def add_pages(app: Flask, console: PageContext) -> None:
         context["acts"] = command_forms(console, person, found)
         moving = moves(found, now)
         follows = moving and request.args.get("still") != "1"
-        context["similar"] = () if follows else similar_views(console.world, found)  # too much to read every few seconds
+        # a hundred incidents are read for them, which is too much every few seconds
+        context["similar"] = () if follows else similar_views(console.world, found)
         response = page(console, "incident.html", person, now, moving=moving, **context)
         if follows:
             response.headers[FOLLOWS] = "1"

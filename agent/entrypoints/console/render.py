@@ -2,9 +2,11 @@
 
 import hashlib
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Any
+from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
@@ -57,6 +59,7 @@ def make_pages() -> Environment:
         "sentence": as_sentence,
         "typed": typed,
         "own_link": own_link,
+        "own_query": own_query,
     }
     pages.globals |= {"style_path": STYLE_PATH, "script_path": SCRIPT_PATH, "sources": SOURCES, "rollouts": ROLLOUTS}
     pages.globals |= {"proofs": PROOFS, "proof_lines": proof_lines, "place_of": place_of}
@@ -90,6 +93,11 @@ def known_name(name: str) -> object:
 def own_link(address: str) -> Markup:
     """Return an address that the operator's own settings name, to be a link; nobody else's may be passed through it."""
     return escape(address)
+
+
+def own_query(pairs: Iterable[tuple[str, str]]) -> Markup:
+    """Return a query of our own pages as it has to be asked again: without secrets, and nothing in it disarmed."""
+    return escape(urlencode([(name, redact(value)) for name, value in pairs]))
 
 
 @pass_context

@@ -59,7 +59,7 @@ class AskedCommand(Value):
     Attributes:
         text: The comment, the reason, or to whom it is assigned.
         by: The name of ``--by``; the operator's own when None.
-        plan_digest: Of the plan that is to be rolled back or whose task is done, as it was shown; None to look no closer.
+        plan_digest: Of the plan that was shown to who rolls back or did a task; None to look no closer.
     """
 
     incident: str

@@ -52,12 +52,14 @@ def _context(control: ControlAccess, asked: _Asked) -> dict[str, Any]:
     found = [row for row in reversed(looked) if asked.matches(row)]
     shown = found[:SHOWN]
     last = shown[-1] if len(found) > SHOWN else looked[0] if looked else None
+    kept = (("kind", asked.kind), ("who", asked.who), ("q", asked.text))
+    before = last.number if last is not None and last.number > 1 else None
     return {
         "asked": asked,
         "rows": [(row, row_text(row)) for row in shown],
         "kinds": sorted({row.kind for row in looked}),
         "looked": len(looked),
-        "older": last.number if last is not None and last.number > 1 else None,
+        "older": (("before", str(before)), *((n, v) for n, v in kept if v)) if before is not None else (),
         "verdict": _verdict(control, asked.chain) if request.args.get("verify") == "1" else None,
     }
 

@@ -2,7 +2,6 @@
 
 from datetime import datetime
 from typing import Any, Final
-from urllib.parse import urlencode
 
 from flask import Flask, Response, request
 from pydantic import AwareDatetime, Field, ValidationError
@@ -75,7 +74,7 @@ def _context(world: StageContext, asked: _Asked, now: datetime) -> dict[str, Any
         "outside": _outside(world, asked.service) if asked.before is None else (),
         "service": asked.service,
         "services": sorted(service.name for service in world.rules.services.services),
-        "older": urlencode(older),
+        "older": tuple(older.items()),
         "moving": any(moves(i, now) for i in found.incidents),
     }
 

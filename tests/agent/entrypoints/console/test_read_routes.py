@@ -505,6 +505,20 @@ def test_a_page_that_is_read_every_few_seconds_does_not_look_for_similar_ones(st
     assert "Similar earlier incidents" in text(browser, f"/incidents/{moving.id}?still=1")
 
 
+def test_an_address_that_is_looked_for_stays_as_it_was_typed(stage, browser):
+    """In the fields, in the link to older ones, and where the refresh is paused; disarmed it would find nothing."""
+    for n in range(53):
+        stage.clock.step(1)
+        stage.open(f"svc-{n}", ended_why="alice@example.com asked")
+    page = text(browser, "/?q=alice%40example.com")
+    assert 'value="alice@example.com"' in page
+    assert 'href="?q=alice%40example.com&amp;still=1"' in page
+    further = re.search(r'href="(/\?before=[^"]+)"', page)[1].replace("&amp;", "&")
+    assert further.endswith("&q=alice%40example.com")
+    assert sorted({*cards(page), *cards(text(browser, further))}) == sorted(f"svc-{n}" for n in range(53))
+    assert 'value="bob@example.com"' in text(browser, "/?service=bob%40example.com")
+
+
 def test_auto_refresh_keeps_the_search(stage, browser):
     stage.open("moving")
     page = text(browser, "/?q=moving")
