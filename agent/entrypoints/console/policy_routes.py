@@ -22,7 +22,7 @@ def add_policy(app: Flask, console: PageContext) -> None:
     def policy() -> Response:
         person, now = who_asks(console), console.world.clock.now()
         question = read_question(request)
-        test: dict[str, Any] = {"question": question, "tested": answer(console, question, now), "kinds": KINDS}
+        test: dict[str, Any] = {"question": question, "tested": answer(console, question, now, person), "kinds": KINDS}
         test["services"] = sorted(service.name for service in console.world.rules.services.services)
         return page(console, "policy.html", person, now, **policy_context(console.world, now), **test)
 

@@ -1,5 +1,6 @@
 """The page of the record: rows that only grow, looked through by filters, and checked for whether they were changed."""
 
+import time
 from typing import Any, Final
 
 from flask import Flask, Response, request
@@ -17,6 +18,7 @@ LOOKED_THROUGH: Final = 1000
 CHECKED: Final = 20_000
 """Rows that a page checks at most; the command line checks a longer record whole."""
 PIECE: Final = 5000
+KEPT_S: Final = 60.0  # how long a verdict is shown without checking again
 
 
 class _Asked(Value):
@@ -40,11 +42,35 @@ class _Asked(Value):
 
 def add_audit(app: Flask, console: PageContext) -> None:
     """Add the page."""
+    kept = _KeptVerdict()
 
     @app.get("/audit")
     def audit() -> Response:
         person, now = who_asks(console), console.world.clock.now()
-        return page(console, "audit.html", person, now, **_context(console.control, _asked()))
+        asked, named = _asked(), bool(person.name)
+        wanted = named and request.args.get("verify") == "1"
+        verdict = kept.of(console.control, asked.chain) if wanted else None
+        context = _context(console.control, asked) | {"verdict": verdict, "may_verify": named}
+        return page(console, "audit.html", person, now, **context)
+
+
+class _KeptVerdict:
+    """The last verdict, for a minute: thousands of rows are read and hashed for one."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[float, str, dict[str, Any]] | None = None
+
+    def of(self, control: ControlAccess, noted: str) -> dict[str, Any]:
+        """Return it, or check anew.
+
+        Raises:
+            SreError: The record was not read.
+        """
+        kept = self._kept
+        if kept is None or kept[1] != noted or time.monotonic() > kept[0]:
+            verdict = _verdict(control, noted)
+            self._kept = kept = (time.monotonic() + KEPT_S, noted, verdict)
+        return kept[2]
 
 
 def _context(control: ControlAccess, asked: _Asked) -> dict[str, Any]:
@@ -60,7 +86,6 @@ def _context(control: ControlAccess, asked: _Asked) -> dict[str, Any]:
         "kinds": sorted({row.kind for row in looked}),
         "looked": len(looked),
         "older": (("before", str(before)), *((n, v) for n, v in kept if v)) if before is not None else (),
-        "verdict": _verdict(control, asked.chain) if request.args.get("verify") == "1" else None,
     }
 
 

@@ -9,6 +9,7 @@ from pydantic import Field, ValidationError
 from agent.core.decision.limit_use import limit_uses
 from agent.core.value import Value
 from agent.entrypoints.console.change_form import LIFECYCLE, RESTART, Typed, actions_typed
+from agent.entrypoints.console.identity import Person
 from agent.entrypoints.console.page_context import PageContext, load_or_none
 from agent.errors import InputRejected, SreError
 from agent.ports.stage_context import StageContext
@@ -70,20 +71,22 @@ def read_question(request: Request) -> PolicyQuestion:
         return PolicyQuestion(plan="?")
 
 
-def answer(console: PageContext, question: PolicyQuestion, now: datetime) -> PolicyAnswer | None:
+def answer(console: PageContext, question: PolicyQuestion, now: datetime, person: Person) -> PolicyAnswer | None:
     """Return what the policy says, from the function with which the command line explains a decision.
 
     Args:
         console: The console; where it holds the control database, limits, budget and proof are looked at too.
         question: What was typed.
         now: The time, UTC.
+        person: Who asks; for a reader without a name the policy alone is asked, for anybody may be one.
     """
     if not question.asked:
         return None
     world = console.world
     try:
         at = _time(question.at) or now
-        subject = _completed(world, _subject(console, question), at)
+        subject = _subject(console, question)
+        subject = _completed(world, subject, at) if person.name else subject.with_(local=world.local)
         rows = explain(world.rules.policy, subject, at=at, by=question.by or None)
     except SreError as error:
         return PolicyAnswer(wrong=f"{error.why}. {error.hint[:1].upper()}{error.hint[1:]}.")

@@ -1,5 +1,6 @@
 """The page of the queue: what waits, what was given up, and a form that delivers a dead letter once more."""
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -92,7 +93,8 @@ def add_queue(app: Flask, console: PageContext, view: QueueView | None) -> None:
             waiting=_waiting(view),
             oldest_s=console.queue_age_s(),
             letters=shown,
-            published=_published,
+            bodies=bool(person.name),
+            published=command_to_publish,
             barred=barred,
             by_token=by_token,
         )
@@ -144,12 +146,12 @@ def _waiting(view: QueueView | None) -> list[tuple[str, int]]:
     return sorted((name.removesuffix("-sub"), count) for name, count in found.items() if "dead-letter" not in name)
 
 
-def _published(letter: DeadLetter) -> str:
+def command_to_publish(letter: DeadLetter) -> str:
     """Return the command that publishes such a message again where the queue stands elsewhere."""
     topic = letter.topic or "TOPIC"
     kept = ",".join(f"{name}={value}" for name, value in sorted(letter.attributes.items()) if "," not in value)
-    attributes = f' --attribute="{kept}"' if kept else ""
-    return f'gcloud pubsub topics publish {topic} --message="$(cat body.json)"{attributes}'
+    attributes = f" {shlex.join([f'--attribute={kept}'])}" if kept else ""  # what a message says is no shell's text
+    return f'{shlex.join(["gcloud", "pubsub", "topics", "publish", topic])} --message="$(cat body.json)"{attributes}'
 
 
 def _read_only(row: Mapping[str, str]) -> DeadLetter:

@@ -2,10 +2,12 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
 from agent.entrypoints.console.pages import audit as module
+from agent.settings import Settings
 
 
 @pytest.fixture
@@ -62,11 +64,47 @@ def test_a_long_record_is_read_page_by_page(browser, record, monkeypatch):
     assert seen == [3, 2, 1]
 
 
+def test_an_address_that_is_looked_for_stays_as_it_was_typed(stage, browser, monkeypatch):
+    """In the field and in the link to the next page: disarmed there, it would find nothing any more."""
+    monkeypatch.setattr(module, "SHOWN", 1)
+    for n in range(2):
+        stage.world.control.append(at=stage.clock.step(1), kind="x", incident="", who="alice@example.com", body=f"{n}")
+    page = browser.get("/audit?who=alice%40example.com&q=%3Cb%3E").get_data(as_text=True)
+    assert 'name="who" value="alice@example.com"' in page
+    assert 'name="q" type="search" value="&lt;b&gt;"' in page
+    page = browser.get("/audit?who=alice%40example.com").get_data(as_text=True)
+    assert 'href="/audit?before=2&amp;who=alice%40example.com"' in page
+    assert rows(browser, "?before=2&who=alice%40example.com") == [1]
+
+
 def test_a_sound_record_is_found_sound_in_pieces(browser, record, monkeypatch):
     monkeypatch.setattr(module, "PIECE", 2)
     page = browser.get("/audit?verify=1").get_data(as_text=True)
     assert "Sound: 6 rows, each chained to the one before it" in page
     assert record.audit()[-1].chain in page
+
+
+def test_many_who_verify_cost_one_check_a_minute(browser, record, monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
+    asked, real = [], record.audit
+    monkeypatch.setattr(record, "audit", lambda limit=1000, **more: asked.append(limit) or real(limit, **more))
+    for _ in range(3):
+        assert "Sound: 6 rows" in browser.get("/audit?verify=1").get_data(as_text=True)
+    assert asked.count(module.PIECE) == 1
+    clock[0] += module.KEPT_S + 1
+    browser.get("/audit?verify=1")
+    assert asked.count(module.PIECE) == 2
+    browser.get(f"/audit?verify=1&chain={'a' * 64}")  # another question
+    assert asked.count(module.PIECE) == 3
+
+
+def test_a_reader_without_a_name_has_nothing_verified(stage, browser_of, record):
+    settings = Settings(platform="cloud_run:example", bind="0.0.0.0")
+    page = browser_of(replace(stage.world, local=False), settings=settings).get("/audit?verify=1")
+    assert "Sound: 6 rows" not in page.get_data(as_text=True)
+    assert "sre-agent audit verify" in page.get_data(as_text=True)
+    assert 'name="verify"' not in page.get_data(as_text=True)
 
 
 def test_a_long_record_is_checked_as_far_as_a_page_may_and_says_so(browser, record, monkeypatch):

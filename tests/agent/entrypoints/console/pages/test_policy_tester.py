@@ -9,6 +9,7 @@ import pytest
 from agent.core.decision.policy import Approver, Mode, Policy, Rule
 from agent.ports.control import KillSwitch
 from agent.ports.stage_context import Owner
+from agent.settings import Settings
 
 POLICY = Policy(
     rules=(
@@ -66,6 +67,18 @@ def test_a_stored_plan_is_tested_as_it_stands(stage, browser):
     late = (stage.clock.now() + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M")
     said, found = rows(browser, f"plan={plan.id}&at={late}")
     assert (said, found["plan"][0]) == ("not allowed", "refused")
+
+
+def test_for_a_reader_without_a_name_the_policy_alone_is_asked(stage, browser_of):
+    """Anybody may send the question, and what the service and the control database say costs much."""
+    world = replace(stage.world, local=False)
+    stage.world.control.set_kill_switch(KillSwitch(on=True, by="grace", why="fire"))
+    query = "service=gemma4-x&change=restart"
+    assert rows(browser_of(world), query)[1]["switch"][0] == "refused"
+    reader = browser_of(world, settings=Settings(platform="cloud_run:example", bind="0.0.0.0"))
+    _, found = rows(reader, query)
+    assert "rules.1 decides: automatic" in found["rule"][1]
+    assert (found["limits"][0], "switch" in found) == ("unknown", False)
 
 
 def test_in_the_cloud_what_only_the_control_database_knows_is_unknown(stage, browser_of):

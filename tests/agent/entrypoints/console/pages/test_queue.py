@@ -1,14 +1,18 @@
 """The page of the queue: dead letters delivered again by who may, once, with a row in the record."""
 
 import re
+import shlex
+import subprocess
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
 from agent.adapters.bus.dead_letters import SqliteDeadLetters
 from agent.adapters.bus.quarantine.memory import MemoryQuarantine
-from agent.entrypoints.console.pages.queue import QueueView
-from agent.ports.bus import Delivery, Topic
+from agent.entrypoints.console.pages.queue import QueueView, command_to_publish
+from agent.ports.bus import DeadLetter, Delivery, Topic
+from agent.settings import Settings
 from tests.agent.adapters.bus.test_dead_letters import Queue
 
 
@@ -86,6 +90,31 @@ def test_in_the_cloud_the_page_reads_and_names_the_commands(stage, browser_of):
     assert "gcloud pubsub subscriptions pull sre-dead-letter-pull" in page
     assert "gcloud pubsub topics publish sre-incidents" in page
     assert "<form method" not in page
+
+
+def test_the_command_to_copy_runs_nothing_that_a_message_says():
+    letter = DeadLetter(
+        key="1", topic=Topic.INCIDENTS, at=datetime(2026, 6, 8, tzinfo=UTC), reason="bad", data="{}", kept_because="so",
+        attributes={"incident": 'x"$(touch gone)`id`\'; id; \''},
+    )  # fmt: skip
+    words = shlex.split(command_to_publish(letter), posix=True)
+    assert words[-1] == "--attribute=incident=" + letter.attributes["incident"]
+    assert words[:6] == ["gcloud", "pubsub", "topics", "publish", "sre-incidents", "--message=$(cat body.json)"]
+    spaced = subprocess.run(
+        ["sh", "-c", command_to_publish(letter).replace("gcloud", "printf '%s\\n'", 1).replace("$(cat body.json)", "")],
+        capture_output=True, text=True, check=True, timeout=10,
+    )  # fmt: skip
+    assert spaced.stdout.splitlines()[-1] == "--attribute=incident=" + letter.attributes["incident"]
+
+
+def test_a_reader_without_a_name_sees_why_and_not_what(stage, browser_of, queue):
+    queue.put_aside(b'{"prompt": "private"}', incident="inc-7")
+    view = QueueView(quarantine=queue.quarantine, dead_letters=queue.letters, app=Here(queue))
+    settings = Settings(platform="cloud_run:example", bind="0.0.0.0")
+    page = text(browser_of(replace(stage.world, local=False), settings=settings, queue=view))
+    assert "It cannot be read" in page
+    assert "private" not in page
+    assert "not shown to a reader without a name" in page
 
 
 def test_a_console_without_a_queue_says_so(stage, browser_of):
