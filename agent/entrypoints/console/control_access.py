@@ -40,7 +40,7 @@ class ControlAccess(Protocol):
         ...
 
     def forget(self) -> None:
-        """Have the next question asked anew: somebody acts on its answer, and what was heard before is too old."""
+        """Have the next question asked anew: somebody acts on it, and an earlier answer is too old."""
         ...
 
     def message(self) -> str:
