@@ -35,6 +35,8 @@ ACTIONS = {  # what each request needs, by method and last part of its path: the
     ("POST", "stop"): "Microsoft.App/containerApps/stop/action",
     ("POST", "start"): "Microsoft.App/containerApps/start/action",
     ("GET", "revisions"): "Microsoft.App/containerApps/revisions/read",
+    ("GET", "replicas"): "Microsoft.App/containerApps/revisions/replicas/read",
+    ("POST", "getauthtoken"): "Microsoft.App/containerApps/getAuthToken/action",
     ("GET", "managedenvironments"): "Microsoft.App/managedEnvironments/read",
     ("GET", "containerappoperationresults"): "Microsoft.App/locations/containerappOperationResults/read",
     ("GET", "containerappoperationstatuses"): "Microsoft.App/locations/containerappOperationStatuses/read",
@@ -71,6 +73,8 @@ class ArmServer:
         allowed: Actions that the caller has; None is all of them.
         used: Actions that were needed.
         writes: Method, path and body of each request that changed something.
+        replicas: Replicas by the name of their revision.
+        token: For an app's developer APIs.
     """
 
     def __init__(
@@ -86,6 +90,8 @@ class ArmServer:
         self.allowed: set[str] | None = None
         self.used: set[str] = set()
         self.writes: list[tuple[str, str, Json]] = []
+        self.replicas: dict[str, list[Json]] = {}
+        self.token: Any = "developer-token"
         self.faults: list[Fault] = []
         self.expired = False  # operations are known no more
         self.switch_s = 0.0  # how long a start or a stop takes, and a change of a stopped app
@@ -190,6 +196,10 @@ class ArmServer:
         if app_id not in self.apps:
             text = f"The Resource 'Microsoft.App/containerApps/{name}' under resource group '{GROUP}' was not found."
             return _error(404, "ResourceNotFound", text)
+        if parts[-1] == "getauthtoken":
+            return 200, {"name": name, "location": "Sweden Central", "properties": {"token": self.token}}, {}
+        if parts[-1] == "replicas":
+            return self._replicas_of(app_id, parts[-2])
         if method == "GET":
             return 200, self._shown(app_id) if len(parts) == 8 else {"value": self._listed(app_id)}, {}
         if self._busy(app_id):
@@ -211,6 +221,11 @@ class ArmServer:
             self._switching[app_id] = (self.now() + timedelta(seconds=self.switch_s), parts[-1] == "stop")
             self._settle(app_id)
         return 202, None, self._operation(app_id, "containerappOperationResults")
+
+    def _replicas_of(self, app_id: str, revision: str) -> tuple[int, Json | None, dict[str, str]]:
+        if not any(r["name"] == revision for r in self._revisions[app_id]):
+            return _error(404, "ResourceNotFound", f"The revision '{revision}' was not found.")
+        return 200, {"value": self.replicas.get(revision, [])}, {}
 
     def _create(self, app_id: str, name: str, body: Json) -> None:
         made = copy.deepcopy(body) | {"id": app_id.replace("containerapps", "containerApps"), "name": name}

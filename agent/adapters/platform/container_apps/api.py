@@ -5,10 +5,12 @@ from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from pydantic import SecretStr
+
 from agent.adapters.azure.errors import translated
 from agent.adapters.platform.container_apps.app_ref import AppRef, Environment, Json, Profile, Seen
 from agent.core.value import Value
-from agent.errors import InputRejected
+from agent.errors import DependencyFailed, InputRejected
 from agent.strict_json import read_object
 
 READ_S: Final = 20.0
@@ -98,6 +100,33 @@ class ContainerAppsApi:
         if known is None or (profile and profile not in {p.name for p in known.profiles}):
             return self.environment(resource_id) if resource_id else Environment(id="")
         return known
+
+    def replicas(self, ref: AppRef, native: str) -> tuple[Json, ...]:
+        """Return the replicas of a revision, by Azure's name of it.
+
+        Raises:
+            NotDeployed: There is no such revision.
+        """
+
+        def ask(client: Any) -> tuple[Json, ...]:
+            listed = client.container_apps_revision_replicas.list_replicas(ref.group, ref.name, native, **_READ)
+            return tuple(map(_json, listed.value or ()))
+
+        found: tuple[Json, ...] = self._call(f"the replicas of {native!r} were not read", ask)
+        return found
+
+    def developer_token(self, ref: AppRef) -> SecretStr:
+        """Return a token for an app's developer APIs: its log stream, and a shell in it."""
+        what = f"no token was given for {ref.name!r}"
+
+        def ask(client: Any) -> str | None:
+            made = client.container_apps.get_auth_token(ref.group, ref.name, **_READ)
+            return made.properties.token if made.properties else None
+
+        token = self._call(what, ask)
+        if not isinstance(token, str) or not token.isascii() or not token.isprintable() or " " in token or not token:
+            raise DependencyFailed(what, why="Azure's answer has none", hint="no action needed: it is tried again")
+        return SecretStr(token)
 
     def update(self, ref: AppRef, patch: Json, *, within_s: float) -> str:
         """Send a JSON merge patch once and return the path of its operation at once, empty where none was named."""
