@@ -36,6 +36,8 @@ class Settings(Value):
         platform: Where services run, such as ``cloud_run:PROJECT``; ``WORDS`` has them all.
         cloud_run_emulator: ``HOST:PORT`` of a stand-in for Cloud Run on this machine, for tests; None is the real one.
         logging_emulator: The same for Cloud Logging, as ``tpu_emulator`` is for Cloud TPU.
+        container_apps_log_stream: Whether the log stream of container apps is read where Log Analytics has no row yet.
+            The right to it could open a shell in them, so it is off.
         services: The file of watched services; None takes the rehearsal's own.
         policy: The policy file; None is the default policy, in which nothing is automatic.
         receipt_key: Signs decisions; embedded installations keep one in a file beside the store.
@@ -61,6 +63,7 @@ class Settings(Value):
     cloud_run_emulator: str | None = None
     tpu_emulator: str | None = None
     logging_emulator: str | None = None
+    container_apps_log_stream: bool = False
     services: Path | None = None
     policy: Path | None = None
     receipt_key: SecretStr | None = None
@@ -148,6 +151,11 @@ WORDS: dict[str, _Word] = {
     "CLOUD_RUN_EMULATOR_HOST": _Word(field="cloud_run_emulator", read=values.loopback, want=_STAND_IN),
     "TPU_EMULATOR_HOST": _Word(field="tpu_emulator", read=values.loopback, want=_STAND_IN),
     "CLOUD_LOGGING_EMULATOR_HOST": _Word(field="logging_emulator", read=values.loopback, want=_STAND_IN),
+    "CONTAINER_APPS_LOG_STREAM": _Word(
+        field="container_apps_log_stream",
+        read=values.switch,
+        want="on | off: read replicas' log streams too; its right could open a shell, see docs/container-apps.md",
+    ),
     "SERVICES": _Word(field="services", read=values.file, want="the path of services.toml"),
     "POLICY": _Word(field="policy", read=values.file, want="the path of policy.toml"),
     "RECEIPT_KMS": _Word(field="receipt_kms", read=values.kms_key, want="projects/.../cryptoKeyVersions/N, a MAC key"),

@@ -6,16 +6,20 @@ from collections.abc import Callable
 from typing import Any
 
 from agent.adapters.azure.identity import container_apps_client, credential, log_analytics_client
+from agent.adapters.http.client import HttpClient
+from agent.adapters.logs.container_app_stream import ContainerAppStream, LogsWithStream, ReplicaStreams
 from agent.adapters.logs.log_analytics import LogAnalyticsLogs
 from agent.adapters.model.id_tokens import google_id_token
 from agent.adapters.platform.completion import CompletionClient
 from agent.adapters.platform.container_apps.api import ContainerAppsApi
 from agent.adapters.platform.container_apps.app_ref import AppRef
+from agent.adapters.platform.container_apps.describe import server_of
 from agent.adapters.platform.container_apps.measure import Meter
 from agent.adapters.platform.container_apps.platform import ContainerAppsPlatform
 from agent.core.service.services import Service, Services
 from agent.errors import SettingsRejected
 from agent.ports.clock import Clock
+from agent.ports.logs import Logs
 from agent.settings import Settings
 
 _ID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -124,17 +128,45 @@ def container_apps_platform(
     )
 
 
-def azure_logs(settings: Settings, services: Services, api: ContainerAppsApi) -> LogAnalyticsLogs:
+def azure_logs(
+    settings: Settings,
+    services: Services,
+    api: ContainerAppsApi,
+    *,
+    connect: Callable[[], Any] | None = None,
+    http: HttpClient | None = None,
+) -> Logs:
     """Return the logs of the watched apps, each from the workspace of its environment.
+
+    The log stream is asked besides only where the operator switched it on: the right to it could open a shell.
 
     Args:
         settings: ``container_apps:SUBSCRIPTION``.
         services: What is watched.
         api: Calls ARM.
+        connect: Makes the official client of Log Analytics; with this process's own identity when None.
+        http: Asks the log stream; a client of its own when None.
     """
     refs = {s.name: app_ref(settings, s) for s in watched_apps(settings, services)}
-    return LogAnalyticsLogs(
-        lambda: log_analytics_client(azure_credential(settings)),
+    kept = LogAnalyticsLogs(
+        connect or (lambda: log_analytics_client(azure_credential(settings))),
         lambda name: api.seen(refs[name]).environment.workspace if name in refs else None,
         lambda name, revision: refs[name].native(revision) if name in refs else revision,
+    )
+    if not settings.container_apps_log_stream:
+        return kept
+
+    def streams(name: str, revision: str) -> ReplicaStreams | None:
+        return _streams_of(api, refs[name], revision) if name in refs else None
+
+    return LogsWithStream(kept, ContainerAppStream(streams, http))
+
+
+def _streams_of(api: ContainerAppsApi, ref: AppRef, revision: str) -> ReplicaStreams:
+    seen, native = api.seen(ref), ref.native(revision)
+    template = (seen.revision(native) or {}).get("template") or seen.template
+    return ReplicaStreams(
+        container=str(server_of(ref, template).get("name")),
+        replicas=api.replicas(ref, native),
+        token=lambda: api.developer_token(ref),
     )

@@ -3,6 +3,7 @@
 import pytest
 from azure.identity import ClientAssertionCredential, DefaultAzureCredential
 
+from agent.adapters.logs.container_app_stream import LogsWithStream
 from agent.adapters.logs.log_analytics import LogAnalyticsLogs
 from agent.adapters.platform.container_apps.platform import ContainerAppsPlatform
 from agent.app.azure_environment import app_ref, azure_credential, subscription_of, watched_apps
@@ -31,6 +32,17 @@ def test_apps_of_services_toml_have_the_adapter_and_others_have_none() -> None:
     assert place.platform_of("other") is None
     assert container_apps(settings, watched, Watch(), connect=lambda: pytest.fail("connected")) is not None
     assert isinstance(place.logs, LogAnalyticsLogs)
+
+
+def test_the_log_stream_is_read_only_where_it_is_switched_on() -> None:
+    """The setting, and nothing else, decides it."""
+    watched = services({"name": "gemma", "resource_group": "llm"})
+    on = read_settings({"PLATFORM": f"container_apps:{SUBSCRIPTION}", "CONTAINER_APPS_LOG_STREAM": "on"})
+    assert isinstance(open_environment(on, watched, Watch()).logs, LogsWithStream)
+    for word in ("off", None):
+        chosen = {} if word is None else {"CONTAINER_APPS_LOG_STREAM": word}
+        off = read_settings({"PLATFORM": f"container_apps:{SUBSCRIPTION}"} | chosen)
+        assert isinstance(open_environment(off, watched, Watch()).logs, LogAnalyticsLogs)
 
 
 def test_nothing_to_watch_and_no_resource_group_are_refused() -> None:

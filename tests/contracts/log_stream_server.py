@@ -1,0 +1,160 @@
+"""A stand-in of Container Apps' developer API on loopback, with TLS under Azure's name: the log stream of a replica.
+
+    stream = LogStream(arm)                      # its rights and its token are those of ARM's stand-in
+    arm.replicas["gemma--sre-1"] = [stream.replica("gemma--sre-1-abc", at)]
+    stream.lines = [(at, "hello")]
+    stream.http()                                # the project's client, which trusts it and finds it here
+
+The address is the one that ARM's answers show in public; parameters and lines are those of the ``az`` command. No live
+replica was asked.
+"""
+
+import ipaddress
+import json
+import ssl
+import threading
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from agent.adapters.http.client import HttpClient
+from tests.contracts.arm_server import GROUP, SUBSCRIPTION, ArmServer, Json
+
+HOST = "swedencentral.azurecontainerapps.dev"
+RIGHT = "Microsoft.App/containerApps/logstream/action"
+
+
+class LogStream:
+    """What a container printed, for whoever brings the token and has the right.
+
+    Attributes:
+        lines: Time and text of each line.
+        answer: Status, headers and body of every answer; None to answer as Azure does.
+        asked: Path and parameters of each request.
+        cut: Whether the connection ends in the middle of an answer.
+    """
+
+    def __init__(self, arm: ArmServer) -> None:
+        self.arm = arm
+        self.lines: list[tuple[datetime, str]] = []
+        self.answer: tuple[int, dict[str, str], bytes] | None = None
+        self.asked: list[tuple[str, dict[str, str]]] = []
+        self.cut = False
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server.daemon_threads = True
+        self._certificate, context = _tls()
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        self.port = self._server.server_port
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), name="log-stream", daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def http(self) -> HttpClient:
+        """Return the project's client, for which Azure's name leads here."""
+        return HttpClient(
+            timeout_s=5,
+            limit_bytes=2**23,
+            allowed=lambda _: True,
+            resolve=lambda *_: (ipaddress.ip_address("127.0.0.1"),),
+            tls=ssl.create_default_context(cadata=self._certificate),
+        )
+
+    def endpoint(self, replica: str, container: str = "vllm", door: str = "logstream") -> str:
+        """Return the address of one container's stream."""
+        app, suffix = replica.rsplit("-", 1)[0].split("--")
+        path = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/{GROUP}/containerApps/{app}/revisions/{app}--{suffix}"
+        return f"https://{HOST}:{self.port}{path}/replicas/{replica}/containers/{container}/{door}"
+
+    def replica(self, name: str, at: datetime, containers: tuple[str, ...] = ("vllm",)) -> Json:
+        """Return a replica as ARM lists it."""
+        shown = [
+            {
+                "name": container,
+                "runningState": "Running",
+                "restartCount": 0,
+                "logStreamEndpoint": self.endpoint(name, container),
+                "execEndpoint": self.endpoint(name, container, "exec"),
+            }
+            for container in containers
+        ]
+        properties = {"createdTime": at.strftime("%Y-%m-%dT%H:%M:%SZ"), "containers": shown}
+        return {"name": name, "type": "Microsoft.App/containerApps/revisions/replicas", "properties": properties}
+
+    def reply(self, target: str, authorization: str | None) -> tuple[int, dict[str, str], bytes]:
+        url = urlsplit(target)
+        asked = {name: values[0] for name, values in parse_qs(url.query).items()}
+        self.asked.append((url.path, asked))
+        if self.answer is not None:
+            return self.answer
+        if authorization != f"Bearer {self.arm.token}":
+            return 401, {}, b"Unauthorized"
+        if self.arm.allowed is not None and RIGHT not in self.arm.allowed:
+            return 403, {}, b"Forbidden"
+        self.arm.used.add(RIGHT)
+        count = int(asked["tailLines"])
+        if not url.path.endswith("/logstream") or asked["follow"] != "false" or not 0 <= count <= 300:
+            return 400, {}, b"Bad Request"
+        now = datetime.now(UTC)
+        status = [(now, "Connecting to the container 'vllm'..."), (now, "Successfully Connected to container: 'vllm'")]
+        said = [(at, f"stdout F {text}") for at, text in self.lines[-count:]]
+        rows = [json.dumps({"TimeStamp": at.isoformat(), "Log": text}) for at, text in [*status, *said]]
+        return 200, {"Content-Type": "text/plain"}, "".join(f"{row}\n" for row in rows).encode()
+
+
+def _tls() -> tuple[str, ssl.SSLContext]:
+    """Return a certificate that is its own authority, and what serves with it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST)])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(HOST)]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = made.public_bytes(serialization.Encoding.PEM)
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with TemporaryDirectory() as folder:
+        both = Path(folder) / "both.pem"
+        both.write_bytes(private + pem)
+        context.load_cert_chain(both)
+    return pem.decode(), context
+
+
+def _handler(stream: LogStream) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            status, headers, body = stream.reply(self.path, self.headers.get("Authorization"))
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(body) * (2 if stream.cut else 1)))
+            self.end_headers()
+            self.wfile.write(body)
+            self.close_connection = True
+
+        def log_message(self, *_: Any) -> None:
+            """Quiet."""
+
+    return Handler
