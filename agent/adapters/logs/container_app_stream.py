@@ -138,7 +138,7 @@ def _container(where: ReplicaStreams, instance: str | None) -> tuple[str, str] |
     if newest is None:
         return None
     containers = (newest.get("properties") or {}).get("containers") or ()
-    ours = next((c for c in containers if c.get("name") == where.container), {})
+    ours: Mapping[str, Any] = next((c for c in containers if c.get("name") == where.container), {})
     endpoint = ours.get("logStreamEndpoint")
     return (str(newest.get("name")), str(endpoint)) if endpoint else None
 
