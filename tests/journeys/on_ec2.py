@@ -14,7 +14,7 @@ from agent.core.intake.signal import LIVE
 from agent.entrypoints.cli.analysis import SteppedClock
 from agent.ports.bus import Message, Topic
 from agent.settings import read_settings
-from tests.contracts.ec2_world import REGION, UNIT, Ec2World, sdk
+from tests.contracts.ec2_world import CONTAINER, REGION, UNIT, Ec2World, sdk
 from tests.journeys.conftest import ROOT, Journey
 
 EXAMPLE = ROOT / "examples" / "vllm-cpu-kv-cache-too-small"
@@ -24,7 +24,7 @@ name = "{name}"
 platform = "ec2"
 location = "{region}"
 instance = "{instance}"
-unit = "{unit}"
+{runs}
 model = "local/fatkv-llama"
 checkpoint = "/srv/models/fatkv-llama"
 mounts = {{ "/srv/models" = "gs://example-models" }}
@@ -38,19 +38,26 @@ users = 1
 """
 
 
-def begin(folder: Path, *, longest: str = "32640") -> tuple[Journey, Ec2World]:
-    """Begin with a unit that fails as it was recorded, on a machine on which contexts up to a length start."""
+def begin(folder: Path, *, longest: str = "32640", bare: bool = False) -> tuple[Journey, Ec2World]:
+    """Begin with a unit that fails as it was recorded, on a machine on which contexts up to a length start.
+
+    Args:
+        folder: For all of it.
+        longest: The longest context that starts.
+        bare: Whether a container that no unit starts runs the server.
+    """
     config = load_scenario(EXAMPLE / "scenario.toml").live.config
     args = config.args[: config.args.index("--port")]
     recorded = {"FAKE_FITS_LEN": longest, "FAKE_KV_LOG": str(EXAMPLE / "instance.log")}
-    world = Ec2World(folder / "instance", NAME, config.with_(args=args), env=recorded, gpu="")
+    world = Ec2World(folder / "instance", NAME, config.with_(args=args), env=recorded, gpu="", bare=bare)
     return app_of(folder, world), world
 
 
 def app_of(folder: Path, world: Ec2World, *, session: Any = sdk, alarms: bool = True) -> Journey:
     """Return the agent over that instance; its alarm has been posted."""
     services = folder / "services.toml"
-    services.write_text(SERVICES.format(name=NAME, region=REGION, instance=world.instance, unit=UNIT))
+    runs = f'container = "{CONTAINER}"' if world.docker is not None else f'unit = "{UNIT}"'
+    services.write_text(SERVICES.format(name=NAME, region=REGION, instance=world.instance, runs=runs))
     settings = read_settings({"SERVICES": str(services), "VERIFY_WINDOW_S": "60"}, platform="ec2")
     clock = SteppedClock(datetime.now(UTC))
 
