@@ -5,7 +5,7 @@ from typing import Final
 
 from pydantic import Field, ValidationError
 
-from agent.core.change.asked_settings import AskedSettings, SettingNotRead, ShapeOf, actions_of
+from agent.core.change.asked_settings import AskedSettings, SettingNotRead, ShapeOf, TypeOf, actions_of
 from agent.core.change.request import WHY_CHARS
 from agent.core.decision.policy import Policy
 from agent.core.plan.action import Action, Lifecycle, LifecycleOperation, Restart, SetFlag
@@ -31,6 +31,7 @@ _FIELD_OF: Final = {
     "set_concurrency": "concurrency",
     "set_resources": "resources",
     "set_accelerator": "accelerator",
+    "set_instance_type": "instance_type",
     "set_model": "model",
     "restart": "lifecycle",
 }
@@ -54,6 +55,7 @@ class Typed(Value):
     resources: str = ""
     model: str = ""
     accelerator: str = ""
+    instance_type: str = ""
     lifecycle: str = ""
     confirmed: str = ""
     why: str = ""
@@ -73,6 +75,7 @@ class ChangeForm(Value):
     """What the forms need; ``objection`` says why this person cannot ask for a change here.
 
     Attributes:
+        has_type: Whether its machine can be given another type.
         open: Whether something is open on the service, which the request may take the place of.
         typed: What stands in the fields.
         wrong: What is wrong, by field; under the empty name what is about all of it.
@@ -89,6 +92,7 @@ class ChangeForm(Value):
     env: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
     accelerators: tuple[str, ...] = ()
+    has_type: bool = False
     open: bool = False
     typed: Typed = Typed()
     wrong: dict[str, tuple[str, ...]] = Field(default_factory=dict)
@@ -111,25 +115,26 @@ def typed_of(asked: AskedSettings, *, why: str) -> Typed:
     return Typed(why=why, **lines, **plain)
 
 
-def actions_typed(typed: Typed, live: Live | None, *, shape_of: ShapeOf) -> tuple[Action, ...]:
+def actions_typed(typed: Typed, live: Live | None, *, shape_of: ShapeOf, type_of: TypeOf) -> tuple[Action, ...]:
     """Return what was typed as actions.
 
     Args:
         typed: One of the forms.
         live: The service; None where it is not described from here.
         shape_of: CPU and memory for an accelerator that is named without them.
+        type_of: What a type of machine has.
 
     Raises:
         SettingNotRead: A word cannot be read, or something is missing; it names the field.
     """
-    actions = _lifecycle(typed, live) if typed.form == LIFECYCLE else _settings(typed, shape_of)
+    actions = _lifecycle(typed, live) if typed.form == LIFECYCLE else _settings(typed, shape_of, type_of)
     if not typed.why or len(typed.why) > WHY_CHARS:
         why = f"it needs a reason of 1 to {WHY_CHARS} characters"
         raise SettingNotRead(why, "approvers read it", field="why")
     return actions
 
 
-def _settings(typed: Typed, shape_of: ShapeOf) -> tuple[Action, ...]:
+def _settings(typed: Typed, shape_of: ShapeOf, type_of: TypeOf) -> tuple[Action, ...]:
     asked = AskedSettings(
         set_flag=_lines(typed, "set_flag"),
         unset_flag=_lines(typed, "unset_flag"),
@@ -139,8 +144,9 @@ def _settings(typed: Typed, shape_of: ShapeOf) -> tuple[Action, ...]:
         resources=typed.resources,
         model=typed.model,
         accelerator=typed.accelerator,
+        instance_type=typed.instance_type,
     )
-    return actions_of(asked, shape_of=shape_of)
+    return actions_of(asked, shape_of=shape_of, type_of=type_of)
 
 
 def _lines(typed: Typed, field: str) -> tuple[str, ...]:

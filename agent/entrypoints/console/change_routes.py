@@ -8,10 +8,11 @@ from typing import Any, Final
 from flask import Flask, Response, redirect, request
 from werkzeug.wrappers import Response as AnyResponse
 
-from agent.core.change.asked_settings import ShapeOf
+from agent.catalogue.service_price import TYPED
+from agent.core.change.asked_settings import ShapeOf, TypeOf
 from agent.core.change.request import WHY_CHARS
 from agent.core.change.way_back import way_back
-from agent.core.plan.action import Action
+from agent.core.plan.action import Action, SetInstanceType
 from agent.core.planning.requested import NothingToChange
 from agent.core.service.services import Service
 from agent.core.service.serving import Live
@@ -102,7 +103,8 @@ def _answered(
     typed, actions = read_typed(request.form), tuple[Action, ...]()
     shown = _Shown(service=service, typed=typed)
     try:
-        actions = actions_typed(typed, _live(console, service), shape_of=_shape_of(console, service))
+        shape_of, type_of = _shape_of(console, service), _type_of(console, service)
+        actions = actions_typed(typed, _live(console, service), shape_of=shape_of, type_of=type_of)
         asked = _asked(service, person, typed, actions)
         looked = preview(asked) if _previews(console, service) else None
         if request.form.get("do") == "preview":
@@ -169,6 +171,7 @@ def change_form(console: PageContext, person: Person, service: Service, live: Li
         env=tuple(sorted(policy.env)),
         models=policy.models,
         accelerators=policy.accelerators,
+        has_type=service.platform in TYPED,
         operations=operations_of(service, live, policy),
         by_hand=commands_of(service, live, policy),
     )
@@ -188,6 +191,15 @@ def _shape_of(console: PageContext, service: Service) -> ShapeOf:
         from agent.app.catalogues import read_capacity
 
         return read_capacity(console.world.rules.services).usual_shape(service.name, accelerator)
+
+    return find
+
+
+def _type_of(console: PageContext, service: Service) -> TypeOf:
+    def find(name: str) -> SetInstanceType | None:
+        from agent.app.catalogues import read_capacity
+
+        return read_capacity(console.world.rules.services).instance_type(service.name, name)
 
     return find
 

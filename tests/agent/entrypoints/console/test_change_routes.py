@@ -2,12 +2,13 @@
 
 import re
 from dataclasses import replace
+from html import unescape
 
 import pytest
 
 from agent.core.decision.policy import Policy
 from agent.core.incident.phase import Phase
-from agent.core.plan.action import SetConcurrency, SetFlag
+from agent.core.plan.action import SetConcurrency, SetFlag, SetInstanceType
 from agent.core.service.services import parse_services
 from agent.entrypoints.console.app import make_app
 from agent.entrypoints.console.forms import COOKIE
@@ -216,3 +217,63 @@ def test_approved_while_the_page_was_open_it_is_not_withdrawn_any_more(browser, 
     answer = withdraw(browser, life, token=token)
     assert (answer.status_code, "It is APPROVED" in answer.get_data(as_text=True)) == (403, True)
     assert recorded(world)[0].phase is Phase.APPROVED
+
+
+RENTED = "gemma-rented"
+INSTANCE = {"platform": "ec2", "location": "us-east-1", "instance": "i-0abc1234def567890", "unit": "vllm.service"}
+ON_EC2 = {"name": RENTED, "model": "google/gemma-4-12B-it-qat-w4a16-ct", "accelerator": "nvidia-l4", "owner": "console"}
+LARGER = {"instance_type": "g6.2xlarge"}
+
+
+@pytest.fixture
+def rented(theatre):
+    """A world whose service runs on EC2, and its browser."""
+    world = theatre.a_world(theatre.Clock(), POLICY.with_(accelerators=("nvidia-l4",)))
+    world = replace(world, rules=replace(world.rules, services=parse_services({"service": [ON_EC2 | INSTANCE]})))
+    client = make_app(world, settings=Settings(), operator="ada").test_client()
+    client.page = client.get(f"/services/{RENTED}", base_url=BASE).get_data(as_text=True)
+    client.token = re.search(r'name="token" value="([0-9a-f]{64})"', client.page)[1]
+    return client, world
+
+
+def test_another_instance_type_is_asked_for_on_ec2_alone(rented, browser):
+    """What the type has comes from prices.toml, as on the command line; no other platform shows the field."""
+    client, world = rented
+    assert 'name="instance_type"' in client.page
+    assert "instance_type" not in browser.page
+    assert post(client, LARGER, service=RENTED).status_code == 303
+    (life,) = recorded(world)
+    assert life.request.actions == (
+        SetInstanceType(
+            instance_type="g6.2xlarge", accelerator="nvidia-l4", accelerator_count=1, cpu=8, memory_mib=32_768
+        ),
+    )
+
+
+def test_an_instance_type_on_another_platform_is_refused_where_it_was_typed(browser, world):
+    """Sent by hand: the field is shown with what is wrong, and nothing is stored."""
+    answer = post(browser, LARGER)
+    text = unescape(answer.get_data(as_text=True))
+    assert answer.status_code == 400
+    field = re.search(r'<input id="instance_type".*?</p>', text, re.DOTALL)[0]
+    assert 'value="g6.2xlarge"' in field
+    assert "and that the service runs on EC2" in field
+    assert recorded(world) == ()
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "says"),
+    [
+        ({"instance_type": "g99.xlarge"}, 400, "'g99.xlarge' has is not known here"),
+        ({"instance_type": "g5.xlarge"}, 403, "'nvidia-a10g' is not on the list of the policy"),
+        (LARGER | {"concurrency": "2"}, 400, "stands alone, without another change"),
+    ],
+    ids=["unknown type", "accelerator that policy does not list", "with another change"],
+)
+def test_an_instance_type_that_cannot_be_says_why_beside_its_field(rented, fields, status, says):
+    client, world = rented
+    answer = post(client, fields, service=RENTED)
+    field = re.search(r'<input id="instance_type".*?</p>', unescape(answer.get_data(as_text=True)), re.DOTALL)[0]
+    assert (answer.status_code, 'aria-invalid="true"' in field) == (status, True)
+    assert says in field
+    assert recorded(world) == ()
