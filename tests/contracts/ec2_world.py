@@ -158,18 +158,18 @@ class Ec2World:
         own = {"PATH": f"{programs}:{os.environ['PATH']}", "FAKE_SYSTEMD": str(self.folder), "FAKE_FITS_LEN": "8192"}
         return {"HOME": str(self.folder), **own}
 
-    def commands(self, aws: Aws) -> InstanceCommands:
+    def commands(self, aws: Aws, **waits: Any) -> InstanceCommands:
         """Return what runs the script, in the folders of this world."""
         now = SystemClock().now
         socket = str(self.folder / "docker.sock")
         return InstanceCommands(
-            aws, unit_folder=str(self.units), state_folder=str(self.state), docker_socket=socket, now=now
+            aws, unit_folder=str(self.units), state_folder=str(self.state), docker_socket=socket, now=now, **waits
         )
 
-    def open(self, aws: Aws | None = None) -> Ec2Platform:
-        """Return the platform as a process that was started now sees it."""
+    def open(self, aws: Aws | None = None, **waits: Any) -> Ec2Platform:
+        """Return the platform as a process that was started now sees it; ``waits`` for commands by another time."""
         clock, aws = SystemClock(), aws or Aws(sdk)
-        commands = self.commands(aws)
+        commands = self.commands(aws, **waits)
 
         def meter(seen: Seen) -> Meter:
             return Meter(commands, seen, clock)

@@ -45,6 +45,10 @@ class SsmServer:
         self.unknown = 0  # so many looks at a command find none
         self.cuts: int | None = None  # a shorter limit of an output
 
+    def told(self, instance: str) -> list[Json]:
+        """Return every command of an instance as it stands."""
+        return [v for (_, i), v in list(self._told.items()) if i == instance]
+
     def ping(self, instance: str) -> str:
         return self.pings.get(instance, str)()
 

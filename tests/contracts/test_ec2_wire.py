@@ -20,6 +20,7 @@ from agent.errors import DependencyFailed, InputRejected, PolicyRefused, StateCo
 from agent.ports.platform import LeaseOver, NotDeployed, Order, Restore
 from tests.contracts.ec2_world import UNIT, Ec2World, sdk
 from tests.leases import HELD
+from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ServingConfig(args=("serve", "/mnt/models/gemma", "--max-model-len=8192"))
@@ -47,6 +48,18 @@ def order(world, *actions, key="k1", etag=None):
         actions=actions or (GOOD,),
         lease_end=HELD,
     )
+
+
+class Waits:
+    """Time that goes by only while a command is waited for."""
+
+    elapsed_s = 0.0
+
+    def pause(self, seconds):
+        self.elapsed_s += seconds
+
+    def look(self):
+        return self.elapsed_s
 
 
 def restarts(world):
@@ -83,6 +96,37 @@ def test_a_command_that_systems_manager_does_not_know_yet_is_asked_again(world):
     """Right after it was sent it may be unknown there."""
     world.ssm.unknown = 3
     assert world.platform.describe("gemma").ready is True
+
+
+def test_a_command_that_stays_pending_to_its_limit_is_typed(world):
+    """The agent was seen as online and takes nothing: given up after 60 s, and the next delivery asks again."""
+    waits = Waits()
+    platform = world.open(pause=waits.pause, elapsed_s=waits.look)
+    world.ssm.stalls.set()
+    with pytest.raises(command.AgentOffline, match="is Pending after 60 s") as caught:
+        platform.describe("gemma")
+    assert caught.value.hint == "no action needed: what it did is read back; look at the SSM agent if it stays so"
+    assert 60 <= waits.elapsed_s < 62
+    world.ssm.stalls.clear()
+    assert platform.describe("gemma").ready is True
+
+
+def test_a_change_that_was_delivered_after_we_gave_up_is_made_once(world):
+    """Pending at the limit is no answer: the command may still run, so the next try asks with the same stamp."""
+    waits = Waits()
+    one, platform = order(world), world.open(pause=waits.pause, elapsed_s=waits.look)
+    seen = platform.look("gemma")
+    world.ssm.stalls.set()
+    with pytest.raises(command.AgentOffline, match="is Pending after 60 s"):
+        platform._change(seen, one, platform._text(seen, one), resumes=False)
+    assert restarts(world) == 0
+    world.ssm.stalls.clear()
+    again = world.open()
+    again.apply(one)
+    world.wait()
+    until(lambda: {row["Status"] for row in world.ssm.told(world.instance)} == {"Success"})
+    assert again.find("gemma", "k1").ok is True
+    assert restarts(world) == 1
 
 
 def test_an_output_that_was_cut_is_never_half_read(world):

@@ -47,6 +47,7 @@ class InstanceCommands:
         state_folder: Where the ledger lies on it.
         docker_socket: Where its Docker engine listens.
         pause: Waits so many seconds between two looks at a command.
+        elapsed_s: Seconds on a clock that nobody sets, by which a command is given up.
         now: This machine's clock, in seconds since the epoch.
     """
 
@@ -58,11 +59,13 @@ class InstanceCommands:
         state_folder: str = STATE_FOLDER,
         docker_socket: str = DOCKER_SOCKET,
         pause: Callable[[float], None] = time.sleep,
+        elapsed_s: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime],
     ) -> None:
         self._aws = aws
         self._folders = {"folder": unit_folder, "state": state_folder, "socket": docker_socket}
         self._pause = pause
+        self._elapsed_s = elapsed_s
         self._now = now
 
     def online(self, target: UnitTarget, instance: str) -> str:
@@ -116,12 +119,12 @@ class InstanceCommands:
         return _answer(target, done)
 
     def _wait(self, target: UnitTarget, command: str, instance: str, within_s: float) -> Json:
-        until, pause_s = time.monotonic() + within_s, 0.03
+        until, pause_s = self._elapsed_s() + within_s, 0.03
         while True:
             ran = self._invocation(target, command, instance)
             if ran is not None and ran["Status"] not in RUNNING:
                 return ran
-            if time.monotonic() >= until:
+            if self._elapsed_s() >= until:
                 raise AgentOffline(
                     f"{target.says} did not answer",
                     why=f"command {command} is {ran['Status'] if ran else 'not known yet'} after {within_s:.0f} s",
