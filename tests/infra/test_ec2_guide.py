@@ -6,6 +6,7 @@ import re
 import pytest
 
 from agent.adapters.platform.ec2.command import STATE_FOLDER
+from agent.adapters.platform.ec2.instance.docker_container import BEFORE
 from agent.adapters.platform.ec2.instance.unit_files import DROP_IN
 from agent.adapters.platform.ec2.target import EFFECT_TAG, FAILED_TAG, REVISION_TAG, UnitTarget
 from agent.adapters.platform.host.describe import HIDDEN
@@ -36,6 +37,13 @@ def test_its_commands_and_settings_exist(guide):
     for line in lines:
         assert {w.split("=")[0] for w in line.split() if re.match(r"[A-Z_]+=", w)} <= set(WORDS)
         assert re.search(r"sre-agent (\w+)", line)[1] in COMMANDS
+
+
+def test_kept_containers_are_found_by_the_name_that_they_are_given(guide):
+    """What lists them and what removes one; the filter of `docker ps` takes a part of a name."""
+    (listed,) = re.findall(r"^docker ps --all --filter name=NAME(\S+)$", guide, re.MULTILINE)
+    (removed,) = re.findall(r"^docker rm NAME(\S+)$", guide, re.MULTILINE)
+    assert (listed, removed) == (BEFORE, f"{BEFORE}REVISION")
 
 
 def test_what_it_names_is_what_the_code_uses(guide, root):

@@ -29,7 +29,7 @@ def begun(tmp_path):
 def go_on(told, world, reached):
     """Let both times go by: the journey's in steps, the instance's until what is under way has ended."""
     for _ in range(120):
-        told.go(15, step=15)
+        told.go(30, step=30)
         world.wait()
         found = told.incidents()[0]
         if reached(found):

@@ -35,6 +35,8 @@ from agent.adapters.platform.ec2.instance.effect_ledger import (
 from agent.adapters.platform.ec2.instance.local_server import exchange, gpus, healthy
 from agent.adapters.platform.ec2.instance.unit_files import sha
 
+BEFORE = "-before-"  # between the name of a container and the revision that took its place
+
 
 def read_container(asked: Json) -> Json:
     """Return the container as it is now, and note in the ledger that its newest start serves."""
@@ -179,7 +181,7 @@ def step_aside(asked: Json, entry: Json, old: Json) -> None:
     if old["HostConfig"].get("RestartPolicy", {}).get("Name") not in {"", "no", None}:
         tell(asked, "POST", f"/containers/{entry['prior']}/update", {"RestartPolicy": {"Name": "no"}})
     if old["Name"] == f"/{asked['container']}":
-        aside = urllib.parse.quote(f"{asked['container']}-before-{entry['revision']}")
+        aside = urllib.parse.quote(f"{asked['container']}{BEFORE}{entry['revision']}")
         tell(asked, "POST", f"/containers/{entry['prior']}/rename?name={aside}")
 
 
