@@ -68,6 +68,12 @@ def begin(
             why=f"{driver.name} does not know when a server is over-saturated",
             hint="take --driver guidellm, or leave --stop-over-saturated out",
         )
+    if sweep.plan.asked.rates and driver.name is not Driver.GUIDELLM:
+        raise InputRejected(
+            f"sweep {sweep.request.id!r} was not run",
+            why=f"{driver.name} has no run of request rates",
+            hint="take --driver guidellm, or leave --rates out",
+        )
     key = _key(app, sweep.subject)
     said = check_server(sweep.subject, key)
     made = _provenance(app, sweep, driver, said)

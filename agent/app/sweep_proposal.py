@@ -55,6 +55,7 @@ class SweepWish(Value):
         words += ["--context", ",".join(map(str, self.asked.contexts))]
         words += ["--output-tokens", str(self.asked.output_tokens)]
         words += ["--requests", str(self.asked.requests)] if self.asked.requests is not None else []
+        words += ["--rates", str(self.asked.rates)] if self.asked.rates else []
         words += ["--max-minutes", _exactly(self.max_minutes)]
         words += ["--max-usd", _exactly(self.max_usd)] if self.max_usd is not None else []
         return shlex.join(words)

@@ -11,7 +11,7 @@ from agent.core.value import Value
 
 
 class LoadOrder(Value):
-    """One cell to run.
+    """One cell to run; of a run of request rates the first step, and the generator runs all of them.
 
     Attributes:
         url: Of the server, without ``/v1``.
@@ -42,12 +42,17 @@ class LoadResult(Value):
         unfinished: Requests that were cut off.
         over_saturated: Whether the generator ended it because the server was over-saturated.
         began_at: When the first request was sent.
+        rate: Requests per second that were sent at a constant rate; None of every other strategy.
+        following: Of a run of request rates what came of the steps after the first; shorter where the generator ended
+            it because the server was over-saturated.
     """
 
     rows: tuple[RequestRow, ...]
     unfinished: int = 0
     over_saturated: bool = False
     began_at: AwareDatetime
+    rate: float | None = Field(default=None, gt=0)
+    following: "tuple[LoadResult, ...]" = ()
 
 
 class LoadRun(Protocol):
@@ -86,6 +91,7 @@ class LoadDriver(Protocol):
         """Begin one cell.
 
         Raises:
+            InputRejected: It is a step of a run of request rates, and the generator has none.
             DependencyFailed: It cannot be started.
         """
         ...

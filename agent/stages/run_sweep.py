@@ -1,4 +1,7 @@
-"""A granted sweep runs cell by cell: each is stored at once, and every gate is asked again while it runs."""
+"""A granted sweep runs cell by cell: each is stored at once, and every gate is asked again while it runs.
+
+The steps of a run of request rates run together, for the load generator sets the rates from what the first two come to.
+"""
 
 import time
 from collections.abc import Callable, Sequence
@@ -47,7 +50,7 @@ class SweepOutcome:
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """What is said while it runs: a cell begins (``cell`` is None), or has ended."""
+    """What is said while it runs: a cell begins, or a run of request rates (``cell`` is None); or a cell has ended."""
 
     planned: PlannedCell
     number: int
@@ -119,11 +122,24 @@ def _run_each(context: StageContext, job: SweepJob, gate: "_Gate") -> None:
         if cell.cannot_run:
             job.store.store(_cell(job, cell, Outcome.DROPPED, why=cell.cannot_run))
             continue
+        if cell.planned.step > 1:
+            continue  # it ran with the first step
         job.say(Progress(planned=cell.planned, number=number, of=len(todo)))
-        done = _measure(context, job, cell, gate)
-        job.say(Progress(planned=cell.planned, number=number, of=len(todo), cell=done))
-        if done.measured is not None and not done.measured.succeeded:
-            raise _Ended(SweepEnd.NO_ANSWER, done.why)
+        for step, done in enumerate(_measure(context, job, _together(cell, todo), gate)):
+            job.say(Progress(planned=done.planned, number=number + step, of=len(todo), cell=done))
+            if done.measured is not None and not done.measured.succeeded:
+                raise _Ended(SweepEnd.NO_ANSWER, done.why)
+
+
+def _together(first: CellPlan, todo: Sequence[CellPlan]) -> tuple[CellPlan, ...]:
+    """Return the cells that the load generator measures together with this one."""
+    return (first, *(cell for cell in todo if cell.planned.step > 1 and _run_of(cell) == _run_of(first)))
+
+
+def _run_of(cell: CellPlan) -> tuple[int, ...]:
+    """What the steps of one run of request rates share."""
+    planned = cell.planned
+    return planned.context_tokens, planned.output_tokens, planned.steps, planned.requests
 
 
 class _Gate:
@@ -163,26 +179,39 @@ class _Gate:
 
 
 def cells_left(plan: SweepPlan, request: SweepRequest, stored: Sequence[Cell]) -> tuple[CellPlan, ...]:
-    """Return the cells that are still to be measured or noted as dropped; what was not granted is none of them."""
+    """Return the cells that are still to be measured or noted as dropped; what was not granted is none of them.
+
+    Of a run of request rates these are all steps, or none.
+    """
     over = {cell.id for cell in stored if cell.outcome in {Outcome.MEASURED, Outcome.DROPPED}}
     allowed = set(request.cells)
-    return tuple(
-        cell for cell in plan.cells if cell.planned.id not in over and (cell.cannot_run or cell.planned in allowed)
-    )
+    steps = [cell for cell in plan.cells if cell.planned.steps and not cell.cannot_run]
+    runs = {_run_of(cell) for cell in steps if cell.planned.id not in over}
+    runs -= {_run_of(cell) for cell in steps if cell.planned not in allowed}
+
+    def is_left(cell: CellPlan) -> bool:
+        if cell in steps:
+            return _run_of(cell) in runs
+        return cell.planned.id not in over and bool(cell.cannot_run or cell.planned in allowed)
+
+    return tuple(filter(is_left, plan.cells))
 
 
-def _measure(context: StageContext, job: SweepJob, cell: CellPlan, gate: _Gate) -> Cell:
-    """Run one cell and store it; what it took of the grant is stored however it ends."""
-    before = next((kept for kept in job.store.cells() if kept.id == cell.planned.id), None)
+def _measure(context: StageContext, job: SweepJob, run: Sequence[CellPlan], gate: _Gate) -> tuple[Cell, ...]:
+    """Run one cell, or the steps of one run of request rates, and store what came of each.
+
+    What it took of the grant is stored however it ends.
+    """
+    first = run[0]
+    before = next((kept for kept in job.store.cells() if kept.id == first.planned.id), None)
     limit_s = _left_s(job)
     gate.check()
     watch = _Stopwatch(context, spent_s=before.charged_s if before is not None else 0.0)
     try:
-        result = _load(job, cell, gate, watch, limit_s)
-        return _stored(context, job, cell, result, watch)
+        return _stored(context, job, run, _load(job, first, gate, watch, limit_s), watch)
     except BaseException as error:
         why = error.cause if isinstance(error, SreError) else str(error) or type(error).__name__
-        noted = before or _cell(job, cell, Outcome.FAILED, why=f"interrupted: {context.rules.redact(why)}")
+        noted = before or _cell(job, first, Outcome.FAILED, why=f"interrupted: {context.rules.redact(why)}")
         with suppress(SreError):  # the reason why it ended is told, not that this could not be stored either
             job.store.store(noted.with_(spent_s=watch.spent_s))
         raise
@@ -240,8 +269,33 @@ def _grant_words(request: SweepRequest) -> str:
     return f"the {request.max_minutes:g} minutes{dollars} of the approval"
 
 
-def _stored(context: StageContext, job: SweepJob, cell: CellPlan, result: LoadResult, watch: _Stopwatch) -> Cell:
-    """Store what a driver measured: percentiles from the raw rows, without those that warmed the server up."""
+def _stored(
+    context: StageContext, job: SweepJob, run: Sequence[CellPlan], result: LoadResult, watch: _Stopwatch
+) -> tuple[Cell, ...]:
+    """Store what a driver measured; a step after the first is charged its own time, and the first all the rest."""
+    results = (result, *result.following)
+    charged = {cell.id: cell.charged_s for cell in job.store.cells()}
+    made = [_made(context, job, cell, one, watch) for cell, one in zip(run, results, strict=False)]
+    after_s = [cell.measured.duration_s if cell.measured is not None else 0.0 for cell, _ in made[1:]]
+    took_s = [max(watch.took_s - sum(after_s), 0.0), *after_s]
+    stored = [
+        job.store.store(cell.with_(spent_s=charged.get(cell.id, 0.0) + spent_s), rows)
+        for (cell, rows), spent_s in zip(made, took_s, strict=True)
+    ]
+    last = results[-1]
+    for cell in run[len(results) :]:
+        outcome, why = Outcome.FAILED, "the load generator ended before this rate"
+        if last.over_saturated and last.rate is not None:
+            outcome, why = Outcome.DROPPED, f"the server was over-saturated at {last.rate:.3g} requests/s already"
+        unsent = _cell(job, cell, outcome, why=why).with_(spent_s=charged.get(cell.planned.id, 0.0))
+        stored.append(job.store.store(unsent))
+    return tuple(stored)
+
+
+def _made(
+    context: StageContext, job: SweepJob, cell: CellPlan, result: LoadResult, watch: _Stopwatch
+) -> tuple[Cell, tuple[RequestRow, ...]]:
+    """Return one cell and its rows: percentiles from the raw rows, without those that warmed the server up."""
     warm = cell.planned.warmup_requests
     rows = tuple(_redacted(context, row) for row in result.rows[warm:])
     measured = measured_cell(
@@ -261,7 +315,7 @@ def _stored(context: StageContext, job: SweepJob, cell: CellPlan, result: LoadRe
         why = f"over-saturated: ended after {len(rows)} of {cell.planned.requests} requests"
     elif result.unfinished or len(rows) < cell.planned.requests:
         outcome, why = Outcome.PARTIAL, f"{len(rows)} of {cell.planned.requests} requests ended in time"
-    return job.store.store(_cell(job, cell, outcome, why=why).with_(measured=measured, spent_s=watch.spent_s), rows)
+    return _cell(job, cell, outcome, why=why).with_(measured=measured, rate=result.rate), rows
 
 
 def _of_all(result: LoadResult) -> str:

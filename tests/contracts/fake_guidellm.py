@@ -2,7 +2,8 @@
 
 The server that it pretends to measure answers ``slots`` requests at once. ``script.json`` beside the wrapper says what
 happens: ``slots``, ``step_s``, ``takes_s``, ``hangs_from`` (which order), and ``end``: good, crash, garbage, hang, errors,
-unfinished, saturated (after half of the requests); ``fails_from`` says from which order on, ``every`` which requests fail with the text ``error``.
+unfinished, saturated (after half of the requests); ``saturated_at`` says at which rate of a run of request rates;
+``fails_from`` says from which order on, ``every`` which requests fail with the text ``error``.
 """
 
 import heapq
@@ -21,6 +22,7 @@ PLAIN = {
     "hangs_from": 999,
     "fails_from": 1,
     "every": 1,
+    "saturated_at": 0,
     "error": "HTTPStatusError(\"Client error '401 Unauthorized' for url 'x'\")",
 }
 
@@ -35,12 +37,14 @@ def install(folder: Path, **script) -> Path:
     return program
 
 
-def simulate(users: int, slots: int, count: int, service_s: float) -> list[tuple[float, float]]:
-    """Return (sent, answered from) of each request: so many users, each with one request in flight."""
+def simulate(
+    users: int, slots: int, count: int, service_s: float, rate: float | None = None
+) -> list[tuple[float, float]]:
+    """Return (sent, answered from) of each request: so many users, each with one in flight; or sent at a rate."""
     ready, free = [0.0] * users, [0.0] * slots
     found = []
-    for _ in range(count):
-        sent = heapq.heappop(ready)
+    for number in range(count):
+        sent = heapq.heappop(ready) if rate is None else number / rate
         begins = max(sent, heapq.heappop(free))
         heapq.heappush(free, begins + service_s)
         heapq.heappush(ready, begins + service_s)
@@ -74,11 +78,34 @@ def main() -> int:
 
 
 def result(order: dict, script: dict) -> dict:
+    """One benchmark of the profile ``concurrent``; of ``sweep`` one for each strategy, the rates as guidellm sets them."""
+    if order["profile"]["kind"] != "sweep":
+        return {"benchmarks": [benchmark(order, script, order["profile"]["streams"][0])]}
+    count, size = order["constraints"][0]["count"], order["profile"]["sweep_size"]
+    service_s = order["data"][0]["output_tokens"] * script["step_s"]
+    alone, most = 1 / service_s, script["slots"] / service_s
+    rates = [alone + (most - alone) * number / (size - 2) for number in range(1, size - 1)]
+    made = [benchmark(order, script, 1), benchmark(order, script, count)]
+    made[0]["config"] = {"strategy": {"type_": "synchronous"}}
+    made[1]["config"] = {"strategy": {"type_": "throughput", "max_concurrency": 512}}
+    for number, rate in enumerate(rates, start=1):
+        ends = {"end": "saturated"} if number == script["saturated_at"] else {}
+        made.append(benchmark(order, script | ends, count, rate=rate))
+        made[-1]["config"] = {"strategy": {"type_": "constant", "rate": rate}}
+        if (
+            made[-1]["scheduler_state"]["end_queuing_constraints"].get("over_saturation", {}).get("stopping_scope")
+            == "all"
+        ):
+            break
+    return {"benchmarks": made}
+
+
+def benchmark(order: dict, script: dict, users: int, rate: float | None = None) -> dict:
     data, step = order["data"][0], script["step_s"]
     tokens, count = data["output_tokens"], order["constraints"][0]["count"]
     epoch, good, errored = time.time(), [], []
-    users, slots = order["profile"]["streams"][0], script["slots"]
-    for number, (sent, begins) in enumerate(simulate(users, slots, count, tokens * step)):
+    slots = script["slots"]
+    for number, (sent, begins) in enumerate(simulate(users, slots, count, tokens * step, rate)):
         failed = script["end"] == "errors" and number % script["every"] == 0
         first, last = epoch + begins + step, epoch + begins + tokens * step
         timings = {
@@ -99,11 +126,13 @@ def result(order: dict, script: dict) -> dict:
     if script["end"] == "unfinished":
         ended = {"successful": [], "errored": [], "incomplete": good[:users]}
     state = {"end_queuing_constraints": {"max_requests": {}}}
-    if script["end"] == "saturated" and {"kind": "over_saturation", "mode": "enforce"} in order["constraints"]:
+    asked = [each for each in order["constraints"] if each["kind"] == "over_saturation" and each["mode"] == "enforce"]
+    if script["end"] == "saturated" and asked:
         half = len(good) // 2
         ended = {"successful": good[:half], "errored": [], "incomplete": good[half : half + users]}
-        state = {"end_queuing_constraints": {"over_saturation": {}}}
-    return {"benchmarks": [{"start_time": epoch, "requests": ended, "scheduler_state": state}]}
+        scope = {"stopping_scope": asked[0].get("stopping_scope", "current")}
+        state = {"end_queuing_constraints": {"over_saturation": scope}}
+    return {"start_time": epoch, "requests": ended, "scheduler_state": state}
 
 
 if __name__ == "__main__":

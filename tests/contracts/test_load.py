@@ -6,6 +6,7 @@ The recordings are results of guidellm 0.8.1 and ``vllm bench serve`` 0.32.0 aga
 
 import os
 import time
+from itertools import pairwise
 from pathlib import Path
 from statistics import mean
 
@@ -17,7 +18,7 @@ from agent.adapters.load.installed import find_driver
 from agent.adapters.load.vllm_bench import VllmBench
 from agent.core.sweep.cell import PlannedCell, measured_cell
 from agent.core.sweep.provenance import Driver
-from agent.errors import DependencyFailed, SreError
+from agent.errors import DependencyFailed, InputRejected, SreError
 from agent.ports.load import LoadDriver, LoadOrder, LoadResult
 from agent.strict_json import read_object
 from tests.contracts import fake_guidellm
@@ -28,6 +29,7 @@ DATA = Path(__file__).parents[1] / "data" / "load"
 DRIVERS = Path(__file__).parents[2] / ".venv-load"
 READ = {"guidellm": guidellm.read_result, "vllm": vllm_bench.read_result}
 CELL = PlannedCell(context_tokens=112, output_tokens=16, concurrency=8, requests=16, warmup_requests=8)
+STEP = PlannedCell(context_tokens=112, output_tokens=16, concurrency=0, requests=16, step=1, steps=5)
 
 
 def order(url: str = "http://127.0.0.1:9", **changes) -> LoadOrder:
@@ -195,6 +197,48 @@ def test_a_real_driver_measures_a_server_with_a_known_knee(name: Driver, tmp_pat
     assert 0.009 < cell.itl_s.p50 < 0.1
     assert len({str(body["prompt"]) for body in server.bodies}) > 12
     assert all(body["max_tokens"] == 16 and body["ignore_eos"] for body in server.bodies[-16:])
+
+
+def test_a_run_of_request_rates_is_one_order_and_one_result_for_each_step(tmp_path: Path) -> None:
+    """The profile ``sweep`` of all steps; the limit is one of each benchmark, and over-saturation ends higher rates."""
+    driver = Guidellm(fake_guidellm.install(tmp_path))
+    first = ended(driver.start(order(cell=STEP, limit_s=50, stop_over_saturated=True)))
+    sent = read_object((tmp_path / "orders.jsonl").read_bytes(), what="order", limit=None)
+    assert sent["profile"] == {"kind": "sweep", "sweep_size": 5, "strategy_type": "constant"}
+    assert sent["constraints"] == [
+        {"kind": "max_requests", "count": 16},
+        {"kind": "max_duration", "seconds": 10.0},
+        {"kind": "over_saturation", "mode": "enforce", "stopping_scope": "all"},
+    ]
+    results = (first, *first.following)
+    assert [len(each.rows) for each in results] == [16] * 5
+    assert [each.rate for each in results] == [None, None, *(pytest.approx(rate) for rate in (12.5, 18.75, 25.0))]
+    gaps = [b.started_s - a.started_s for a, b in pairwise(results[2].rows)]
+    assert gaps == pytest.approx([1 / 12.5] * 15, abs=1e-5)
+
+
+def test_request_rates_are_refused_where_the_load_generator_has_no_such_run(tmp_path: Path) -> None:
+    """Before anything is started."""
+    with pytest.raises(InputRejected, match=r"vllm bench serve has no run .* Hint: take --driver guidellm"):
+        VllmBench(tmp_path / "gone").start(order(cell=STEP))
+
+
+@pytest.mark.slow
+def test_real_guidellm_measures_request_rates_of_a_server_with_known_speed(tmp_path: Path) -> None:
+    """Four answers of 160 ms at once: about 6 a second alone, 25 at most; the rates lie between, the last is the most."""
+    driver = real(Driver.GUIDELLM)
+    with LoadServer(slots=4, step_s=0.01, key="sk-key") as server:
+        tokenizer = str(tmp_path / "tokenizer")
+        write_tokenizer(Path(tokenizer))
+        said = {"cell": STEP.with_(requests=24), "tokenizer": tokenizer, "api_key": "sk-key", "limit_s": 300}
+        first = ended(driver.start(order(server.url, **said)), limit_s=240)
+    results = (first, *first.following)
+    rates = [each.rate for each in results]
+    assert (len(results), rates[:2], all(rates[2:])) == (5, [None, None], True)
+    alone, most = (measured_cell(each.rows, began_at=each.began_at).requests_per_s for each in results[:2])
+    assert alone < rates[2] < rates[3] < rates[4] <= most * 1.5
+    assert [len(each.rows) for each in results] == [24] * 5
+    assert not any(each.unfinished for each in results)
 
 
 def write_tokenizer(folder: Path) -> None:

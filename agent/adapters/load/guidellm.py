@@ -1,4 +1,7 @@
-"""Driver guidellm: https://github.com/vllm-project/guidellm, 0.8; its profile ``concurrent``, one run for each cell."""
+"""Driver guidellm: https://github.com/vllm-project/guidellm, 0.8.
+
+Its profile ``concurrent`` runs one cell, its profile ``sweep`` all steps of a run of request rates.
+"""
 
 import json
 import os
@@ -8,7 +11,7 @@ from typing import Any, Final
 
 from agent.adapters.load.driver_process import DriverProcess, version_of
 from agent.adapters.load.request_errors import NO_ANSWER, error_kind
-from agent.core.sweep.cell import RequestRow
+from agent.core.sweep.cell import PlannedCell, RequestRow
 from agent.core.sweep.provenance import Driver
 from agent.ports.load import LoadOrder, LoadResult
 from agent.strict_json import read_object
@@ -36,7 +39,7 @@ class Guidellm:
 
     def start(self, order: LoadOrder) -> DriverProcess:
         """See the port."""
-        workers = min(MOST_WORKERS, order.cell.concurrency, os.cpu_count() or 1)
+        workers = min(MOST_WORKERS, order.cell.concurrency or order.cell.requests, os.cpu_count() or 1)
         env = {"GUIDELLM__MAX_WORKER_PROCESSES": str(workers)}
         if Path(order.tokenizer).exists():
             env["HF_HUB_OFFLINE"] = "1"
@@ -57,12 +60,12 @@ def _spec(order: LoadOrder) -> dict[str, Any]:
     backend |= {} if order.ignore_eos else {"extras": {"body": {"ignore_eos": False}}}
     constraints: list[dict[str, Any]] = [
         {"kind": "max_requests", "count": cell.warmup_requests + cell.requests},
-        {"kind": "max_duration", "seconds": order.limit_s},
+        {"kind": "max_duration", "seconds": order.limit_s / (cell.steps or 1)},  # of each benchmark
     ]
-    constraints += [{"kind": "over_saturation", "mode": "enforce"}] if order.stop_over_saturated else []
+    constraints += [_over_saturation(cell)] if order.stop_over_saturated else []
     return {
         "backend": backend,
-        "profile": {"kind": "concurrent", "streams": [cell.concurrency]},
+        "profile": _profile(cell),
         "constraints": constraints,
         "tokenizer": {"kind": "hf_auto", "model": order.tokenizer},
         "data": [
@@ -73,8 +76,19 @@ def _spec(order: LoadOrder) -> dict[str, Any]:
     }
 
 
+def _profile(cell: PlannedCell) -> dict[str, Any]:
+    if cell.steps:
+        return {"kind": "sweep", "sweep_size": cell.steps, "strategy_type": "constant"}
+    return {"kind": "concurrent", "streams": [cell.concurrency]}
+
+
+def _over_saturation(cell: PlannedCell) -> dict[str, Any]:
+    """Of a run of request rates it ends the higher rates too."""
+    return {"kind": "over_saturation", "mode": "enforce"} | ({"stopping_scope": "all"} if cell.steps else {})
+
+
 def read_result(raw: bytes) -> LoadResult:
-    """Return what a result of guidellm 0.8 says.
+    """Return what a result of guidellm 0.8 says; of more than one benchmark the first has the others with it.
 
     Args:
         raw: The whole file.
@@ -83,16 +97,22 @@ def read_result(raw: bytes) -> LoadResult:
         InputRejected, KeyError, TypeError, ValueError, IndexError: It is not of that form.
     """
     found = read_object(raw, what="result of guidellm", limit=BIGGEST_BYTES, allow_infinite=True)
-    requests = found["benchmarks"][0]["requests"]
+    first, *following = (_benchmark(each) for each in found["benchmarks"])
+    return first.with_(following=tuple(following))
+
+
+def _benchmark(found: dict[str, Any]) -> LoadResult:
+    requests = found["requests"]
     ended = [*requests["successful"], *requests["errored"]]
-    began = min((_began(row) for row in ended), default=float(found["benchmarks"][0]["start_time"]))
+    began = min((_began(row) for row in ended), default=float(found["start_time"]))
     rows = sorted((_row(row, began) for row in ended), key=lambda row: row.started_s)
-    ended_by = found["benchmarks"][0].get("scheduler_state", {}).get("end_queuing_constraints", {})
+    ended_by = found.get("scheduler_state", {}).get("end_queuing_constraints", {})
     return LoadResult(
         rows=tuple(rows),
         unfinished=len(requests["incomplete"]),
         over_saturated="over_saturation" in ended_by,
         began_at=datetime.fromtimestamp(began, tz=UTC),
+        rate=found.get("config", {}).get("strategy", {}).get("rate"),
     )
 
 

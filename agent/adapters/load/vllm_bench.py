@@ -9,6 +9,7 @@ from agent.adapters.load.driver_process import DriverProcess, version_of
 from agent.adapters.load.request_errors import NO_ANSWER, error_kind
 from agent.core.sweep.cell import RequestRow
 from agent.core.sweep.provenance import Driver
+from agent.errors import InputRejected
 from agent.ports.load import LoadOrder, LoadResult
 from agent.strict_json import read_object
 
@@ -39,6 +40,12 @@ class VllmBench:
 
     def start(self, order: LoadOrder) -> DriverProcess:
         """See the port."""
+        if order.cell.steps:
+            raise InputRejected(
+                "the request rates were not measured",
+                why="vllm bench serve has no run that finds them",
+                hint="take --driver guidellm, or leave --rates out",
+            )
         env = {"VLLM_NO_USAGE_STATS": "1", **({"OPENAI_API_KEY": order.api_key} if order.api_key else {})}
         if Path(order.tokenizer).exists():
             env["HF_HUB_OFFLINE"] = "1"

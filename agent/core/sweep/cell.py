@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 from enum import StrEnum
 from math import ceil
-from typing import Final, Self
+from typing import Any, Final, Self
 
-from pydantic import AwareDatetime, Field, model_validator
+from pydantic import AwareDatetime, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from agent.core.sweep.provenance import Provenance
 from agent.core.value import Value
 
 SCHEMA: Final = "sre-agent.cell/1"
+FEWEST_STEPS: Final = 3  # one request at a time, all at once, and one rate
 
 
 class Bound(StrEnum):
@@ -31,22 +32,52 @@ class Outcome(StrEnum):
     FAILED = "failed"  # nothing usable was measured
 
 
+class Strategy(StrEnum):
+    """When the next request of a cell is sent."""
+
+    CONCURRENT = "concurrent"  # when one of those in flight has ended: a closed loop
+    SYNCHRONOUS = "synchronous"  # when the one before has ended
+    THROUGHPUT = "throughput"  # at once
+    CONSTANT = "constant"  # at a fixed rate, whether or not others have ended: an open loop
+
+
 class PlannedCell(Value):
-    """One load: requests of one size, so many at once.
+    """One load: requests of one size, so many at once; or one step of a run of request rates.
+
+    A run of request rates measures one request at a time, then all at once, then constant rates between what these two
+    came to. Its steps are cells of their own, and the load generator takes all of them together.
 
     Attributes:
         context_tokens: Tokens of one request, prompt and answer together.
         output_tokens: Tokens of the answer.
-        concurrency: Requests in flight.
+        concurrency: Requests in flight; 0 of a step of a run of request rates.
         requests: Measured requests that are sent.
         warmup_requests: Requests sent before, which no figure counts.
+        step: Of a run of request rates, from 1 on; 0 otherwise.
+        steps: How many that run has; 0 otherwise.
     """
 
     context_tokens: int = Field(gt=1)
     output_tokens: int = Field(gt=0)
-    concurrency: int = Field(gt=0)
+    concurrency: int = Field(ge=0)
     requests: int = Field(gt=0)
     warmup_requests: int = Field(default=0, ge=0)
+    step: int = Field(default=0, ge=0)
+    steps: int = Field(default=0, ge=0)
+
+    @model_serializer(mode="wrap")
+    def _as_signed(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave the step out where there is none: approvals signed before there were steps hold."""
+        found: dict[str, Any] = plain(self)
+        return found if self.steps else {name: value for name, value in found.items() if name not in {"step", "steps"}}
+
+    @model_validator(mode="after")
+    def _has_one_load(self) -> Self:
+        if (self.concurrency > 0) is (self.steps > 0) or (self.step > 0) is not (self.steps > 0):
+            raise ValueError("a cell has a concurrency, or is a step of a run of request rates")
+        if self.step > self.steps or 0 < self.steps < FEWEST_STEPS:
+            raise ValueError(f"step {self.step} of {self.steps} is no step of a run of request rates")
+        return self
 
     @model_validator(mode="after")
     def _has_a_prompt(self) -> Self:
@@ -62,7 +93,15 @@ class PlannedCell(Value):
     @property
     def id(self) -> str:
         """The cell's name in files and reports."""
-        return f"c{self.context_tokens}-o{self.output_tokens}-n{self.concurrency}"
+        load = f"r{self.step}of{self.steps}" if self.steps else f"n{self.concurrency}"
+        return f"c{self.context_tokens}-o{self.output_tokens}-{load}"
+
+    @property
+    def strategy(self) -> Strategy:
+        """When its next request is sent."""
+        if not self.steps:
+            return Strategy.CONCURRENT
+        return {1: Strategy.SYNCHRONOUS, 2: Strategy.THROUGHPUT}.get(self.step, Strategy.CONSTANT)
 
 
 class Predicted(Value):
@@ -180,6 +219,7 @@ class Cell(Value):
         measured: None where nothing was sent or nothing usable came back.
         spent_s: Seconds for which the load generator ran, warm-up and earlier tries of this cell included; they count
             against the grant.
+        rate: Requests per second that were sent at a constant rate; None of every other strategy.
     """
 
     format: str = Field(default=SCHEMA, pattern=f"^{SCHEMA}$")
@@ -190,11 +230,18 @@ class Cell(Value):
     why: str = ""
     measured: MeasuredCell | None = None
     spent_s: float = Field(default=0.0, ge=0)
+    rate: float | None = Field(default=None, gt=0)
 
     @property
     def id(self) -> str:
         """The cell's name in files and reports."""
         return self.planned.id
+
+    @property
+    def request_rate(self) -> float | None:
+        """Requests per second: as sent at a constant rate, else as answered; None where neither is known."""
+        answered = self.measured.requests_per_s if self.measured is not None else 0.0
+        return self.rate or answered or None
 
     @property
     def charged_s(self) -> float:

@@ -99,6 +99,7 @@ class Comparison(Value):
         differences: Of every cell that both measured.
         only_before: Cells that only the first measured.
         only_after: Cells that only the second measured.
+        not_compared: Steps of runs of request rates: each run has rates of its own, so no two load a server alike.
     """
 
     before: Provenance
@@ -107,6 +108,7 @@ class Comparison(Value):
     differences: tuple[Difference, ...] = ()
     only_before: tuple[str, ...] = ()
     only_after: tuple[str, ...] = ()
+    not_compared: tuple[str, ...] = ()
     method: str = METHOD
 
 
@@ -146,7 +148,11 @@ def compare(
             hint="if that is the question, add --anyway",
         )
     one, other = (
-        {cell.id: cell for cell in cells if cell.measured is not None and cell.measured.succeeded}
+        {
+            cell.id: cell
+            for cell in cells
+            if not cell.planned.steps and cell.measured is not None and cell.measured.succeeded
+        }
         for cells in (before, after)
     )
     shared = sorted(one.keys() & other.keys(), key=lambda name: _place(one[name]))
@@ -169,6 +175,7 @@ def compare(
         ),
         only_before=tuple(sorted(one.keys() - other.keys())),
         only_after=tuple(sorted(other.keys() - one.keys())),
+        not_compared=tuple(sorted({cell.id for cell in (*before, *after) if cell.planned.steps})),
     )
 
 

@@ -16,6 +16,7 @@ from agent.core.sweep.plateau import (
     running_by_little,
 )
 from agent.core.sweep.provenance import Provenance
+from agent.core.sweep.rates import RateFindings, find_rates
 from agent.core.sweep.target import Condition, Target
 from agent.core.value import Value
 
@@ -116,6 +117,7 @@ class Findings(Value):
     Attributes:
         target: As it was written; empty without one.
         best: One per context length, with a target.
+        rates: What runs of request rates say, one per context length that has one.
     """
 
     provenance: Provenance
@@ -123,6 +125,7 @@ class Findings(Value):
     target: str = ""
     best: tuple[BestSetting, ...] = ()
     deviations: tuple[Deviation, ...] = ()
+    rates: tuple[RateFindings, ...] = ()
 
 
 def find(cells: Sequence[Cell], rows: Rows, target: Target | None = None) -> Findings:
@@ -133,11 +136,12 @@ def find(cells: Sequence[Cell], rows: Rows, target: Target | None = None) -> Fin
         rows: Raw rows of as many cells as have them; without them the requests that run at once are estimated.
         target: What a setting must keep to.
     """
-    ordered = sorted(cells, key=lambda cell: (*_size(cell), cell.planned.concurrency))
+    closed = (cell for cell in cells if not cell.planned.steps)
+    ordered = sorted(closed, key=lambda cell: (*_size(cell), cell.planned.concurrency))
     groups = [(size, tuple(group)) for size, group in groupby(ordered, key=_size)]
     contexts = tuple(_context(group, rows) for _, group in groups)
     return Findings(
-        provenance=ordered[0].provenance,
+        provenance=cells[0].provenance,
         contexts=contexts,
         target=target.text if target else "",
         best=tuple(_best(group, target, rows) for _, group in groups) if target else (),
@@ -146,6 +150,7 @@ def find(cells: Sequence[Cell], rows: Rows, target: Target | None = None) -> Fin
             for (_, group), context in zip(groups, contexts, strict=True)
             for deviation in (*_of_plateau(context), *_of_speed(group), *_of_time(group))
         ),
+        rates=find_rates(cells, target, {cell.id: figures(cell.measured) for cell in cells}),
     )
 
 

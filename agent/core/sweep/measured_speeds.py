@@ -16,7 +16,7 @@ def measured_speeds(cells: Iterable[Cell]) -> Iterator[MeasuredSpeed]:
         made, found = cell.provenance, cell.measured
         if cell.outcome is not Outcome.MEASURED or found is None or not found.output_tokens_per_s:
             continue
-        if not made.accelerator:
+        if not made.accelerator or cell.planned.steps:  # a step of a run of request rates has no concurrency
             continue
         instances = made.instances or 1
         yield MeasuredSpeed(

@@ -1,12 +1,12 @@
 """The plan of a sweep: which cells can run, where requests begin to wait, how long it takes and what it costs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import ceil, sqrt
 from typing import Final
 
 from pydantic import Field
 
-from agent.core.sweep.cell import Bound, PlannedCell, Predicted
+from agent.core.sweep.cell import Bound, PlannedCell, Predicted, Strategy
 from agent.core.sweep.provenance import Limits
 from agent.core.value import Value
 
@@ -21,26 +21,42 @@ class SweepAsked(Value):
     Attributes:
         contexts: Tokens of one request, prompt and answer together.
         requests: Measured requests of each cell; None takes four waves, and at least 16.
+        rates: Constant request rates of each context's run of request rates; 0 for no such run.
     """
 
     contexts: tuple[int, ...] = Field(min_length=1)
     concurrencies: tuple[int, ...] = Field(min_length=1)
     output_tokens: int = Field(default=128, gt=0)
     requests: int | None = Field(default=None, gt=0)
+    rates: int = Field(default=0, ge=0)
 
     def cells(self) -> tuple[PlannedCell, ...]:
         """Return the cells, small contexts and few requests first; one wave of each warms it up."""
-        return tuple(
-            PlannedCell(
+        contexts = sorted(set(self.contexts))
+        return tuple(cell for context in contexts for cell in (*self._closed(context), *self._open(context)))
+
+    def _closed(self, context: int) -> Iterator[PlannedCell]:
+        for users in sorted(set(self.concurrencies)):
+            yield PlannedCell(
                 context_tokens=context,
                 output_tokens=self.output_tokens,
                 concurrency=users,
                 requests=self.requests or max(FEWEST_REQUESTS, WAVES * users),
                 warmup_requests=users,
             )
-            for context in sorted(set(self.contexts))
-            for users in sorted(set(self.concurrencies))
-        )
+
+    def _open(self, context: int) -> Iterator[PlannedCell]:
+        """The steps of the run of request rates, each with as many requests as the highest concurrency has."""
+        steps = self.rates + 2 if self.rates else 0
+        for step in range(1, steps + 1):
+            yield PlannedCell(
+                context_tokens=context,
+                output_tokens=self.output_tokens,
+                concurrency=0,
+                requests=self.requests or max(FEWEST_REQUESTS, WAVES * max(self.concurrencies)),
+                step=step,
+                steps=steps,
+            )
 
 
 class Known(Value):
@@ -151,9 +167,21 @@ def _duration_s(cell: PlannedCell, known: Known, knee: int | None) -> float | No
     if known.tokens_per_s is None or min(known.tokens_per_s) <= 0:
         return None
     speed = sqrt(known.tokens_per_s[0] * known.tokens_per_s[1])
+    if cell.steps:
+        return _step_duration_s(cell, cell.output_tokens / speed, knee or cell.requests)
     at_once = min(cell.concurrency, knee or cell.concurrency)
     waves = ceil((cell.requests + cell.warmup_requests) / at_once)
     return DRIVER_START_S + waves * cell.output_tokens / speed
+
+
+def _step_duration_s(cell: PlannedCell, answer_s: float, at_once: int) -> float:
+    """How long a step of a run of request rates takes; the load generator starts once for all of them."""
+    if cell.strategy is Strategy.SYNCHRONOUS:
+        return DRIVER_START_S + cell.requests * answer_s
+    if cell.strategy is Strategy.THROUGHPUT:
+        return ceil(cell.requests / at_once) * answer_s
+    share = (cell.step - 2) / (cell.steps - 2)  # of the way from one request at a time to as many as run at once
+    return cell.requests * answer_s / (1 + share * (at_once - 1)) + answer_s
 
 
 def _sum(figures: Sequence[float | None]) -> float | None:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 MOST_TOKENS = 10_000_000
 MOST_AT_ONCE = 4096
+MOST_RATES = 50
 _SIZE = re.compile(r"([1-9][0-9]{0,7})([kK]?)")
 
 
@@ -23,6 +24,13 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     add("--concurrency", metavar="N,N", default="1,4,16", help="requests in flight (default: 1,4,16)")
     add("--context", metavar="T,T", default="1k", help="tokens of a request, prompt and answer (default: 1k = 1024)")
     add("--output-tokens", metavar="N", default="128", help="tokens of an answer (default: 128)")
+    add(
+        "--rates",
+        metavar="N",
+        type=int,
+        default=0,
+        help="N request rates of each context too (guidellm; default: none)",
+    )
     add("--requests", metavar="N", type=int, help="measured requests of each cell (default: 4 x N, at least 16)")
     add(
         "--driver", choices=["auto", "guidellm", "vllm"], default="auto", help="load generator (default: what is there)"
@@ -82,8 +90,9 @@ def cells_asked(args: argparse.Namespace) -> "SweepAsked":
     users = _sizes("--concurrency", args.concurrency, most=MOST_AT_ONCE)
     if args.requests is not None and not 0 < args.requests <= 100_000:
         raise InputRejected("no sweep was planned", why=f"--requests is {args.requests}", hint="want 1 to 100000")
+    said = {"output_tokens": output, "requests": args.requests, "rates": _rates(args)}
     try:
-        asked = SweepAsked(contexts=contexts, concurrencies=users, output_tokens=output, requests=args.requests)
+        asked = SweepAsked(contexts=contexts, concurrencies=users, **said)
         asked.cells()
     except ValidationError as error:
         why = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
@@ -91,6 +100,20 @@ def cells_asked(args: argparse.Namespace) -> "SweepAsked":
             "no sweep was planned", why=why, hint="lower --output-tokens, or raise --context"
         ) from error
     return asked
+
+
+def _rates(args: argparse.Namespace) -> int:
+    """Return how many request rates each context gets; 0 for none."""
+    rates: int = args.rates
+    if not 0 <= rates <= MOST_RATES:
+        raise InputRejected("no sweep was planned", why=f"--rates is {rates}", hint=f"want 1 to {MOST_RATES}")
+    if rates and args.driver == "vllm":
+        raise InputRejected(
+            "no sweep was planned",
+            why="vllm bench serve has no run of request rates",
+            hint="take --driver guidellm, or leave --rates out",
+        )
+    return rates
 
 
 def _sizes(flag: str, text: str, *, most: int) -> tuple[int, ...]:

@@ -51,6 +51,8 @@ def _summary(found: Comparison) -> list[str]:
     for name, only in (("first", found.only_before), ("second", found.only_after)):
         if only:
             said.append(f"Only the {name} measured {', '.join(only)}.")
+    if found.not_compared:
+        said.append("Request rates are not compared: each run sets its own from what the server came to.")
     return said
 
 

@@ -1,6 +1,6 @@
 """Figures of a sweep as people read them: seconds, rates and shares with their unit."""
 
-from agent.core.sweep.cell import Bound, Cell, Outcome
+from agent.core.sweep.cell import Bound, Cell, Outcome, PlannedCell, Strategy
 from agent.core.sweep.plateau import Limit
 from agent.core.sweep.provenance import Provenance
 
@@ -54,6 +54,21 @@ def limit_text(limit: Limit, made: Provenance, *, context_tokens: int) -> str:
         held = f"{limit.requests:.3g} request{'' if limit.requests == 1 else 's'}"
         return f"the KV cache{size} holds {held} of {tokens_text(context_tokens)} tokens"
     return f"concurrency of the platform, {limit.requests:g}"
+
+
+def load_text(cell: Cell) -> str:
+    """Return the load of a cell: requests in flight, or how a step of a run of request rates sent them."""
+    return f"{digits(cell.rate)} requests/s" if cell.rate is not None else planned_load_text(cell.planned)
+
+
+def planned_load_text(planned: PlannedCell) -> str:
+    """Return the load of a cell as far as it is known before it was measured."""
+    return {
+        Strategy.CONCURRENT: f"{planned.concurrency:,}",
+        Strategy.SYNCHRONOUS: "one at a time",
+        Strategy.THROUGHPUT: "all at once",
+        Strategy.CONSTANT: f"rate {planned.step - 2} of {planned.steps - 2}",
+    }[planned.strategy]
 
 
 def outcome_text(cell: Cell) -> str:

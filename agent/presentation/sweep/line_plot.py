@@ -27,11 +27,11 @@ class Series:
 
     Attributes:
         name: In the legend.
-        points: Concurrency and value, by concurrency; a value of None leaves a gap.
+        points: Load and value, by load; a value of None leaves a gap.
     """
 
     name: str
-    points: tuple[tuple[int, float | None], ...]
+    points: tuple[tuple[float, float | None], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,17 +57,21 @@ class LinePlot:
         title: What it shows.
         unit: Of the values.
         series: At most two.
-        knees: Drawn where they lie within the measured concurrencies.
-        failed: Failed requests by concurrency; 0 entries are not drawn.
+        knees: Drawn where they lie within the measured loads.
+        failed: Failed requests by load; 0 entries are not drawn.
         from_zero: The value axis begins at 0, whatever the values.
+        across: What the loads are.
+        knees_are: What the knees mean, in the legend before them.
     """
 
     title: str
     unit: str
     series: tuple[Series, ...]
     knees: tuple[Knee, ...] = ()
-    failed: tuple[tuple[int, int], ...] = ()
+    failed: tuple[tuple[float, int], ...] = ()
     from_zero: bool = False
+    across: str = "concurrent requests"
+    knees_are: str = "wait from"
 
 
 def line_plot(plot: LinePlot) -> str:
@@ -78,7 +82,9 @@ def line_plot(plot: LinePlot) -> str:
         inside = words(WIDTH / 2, HEIGHT / 2, "nothing was measured", kind="d", anchor="middle")
     else:
         axes = _Axes(loads, values, from_zero=plot.from_zero)
-        inside = "".join((*axes.drawn(plot.unit), *_knees(plot, axes), *_lines(plot, axes), *_failed(plot, axes)))
+        inside = "".join(
+            (*axes.drawn(plot.unit, plot.across), *_knees(plot, axes), *_lines(plot, axes), *_failed(plot, axes))
+        )
     head = words(12, 20, f"{plot.title} ({plot.unit})", kind="h") + _legend(plot)
     return svg(WIDTH, HEIGHT, title=_told(plot), inside=head + inside)
 
@@ -86,7 +92,7 @@ def line_plot(plot: LinePlot) -> str:
 class _Axes:
     """Where a value lies on the drawing."""
 
-    def __init__(self, loads: Sequence[int], values: Sequence[float], *, from_zero: bool) -> None:
+    def __init__(self, loads: Sequence[float], values: Sequence[float], *, from_zero: bool) -> None:
         self.loads = loads
         above = [value for value in values if value > _NOTHING]
         self.logarithmic = bool(above) and not from_zero and max(above) / min(above) > _WIDE
@@ -103,7 +109,7 @@ class _Axes:
             value, low, high = log10(max(value, low)), log10(low), log10(high)
         return HEIGHT - _BOTTOM - (value - low) / (high - low) * (HEIGHT - _TOP - _BOTTOM)
 
-    def drawn(self, unit: str) -> Iterator[str]:
+    def drawn(self, unit: str, across: str) -> Iterator[str]:
         right, bottom = WIDTH - _RIGHT, HEIGHT - _BOTTOM
         for step in self.steps:
             yield line(_LEFT, self.y(step), right, self.y(step), kind="g")
@@ -112,10 +118,10 @@ class _Axes:
         free = 0.0
         for load in self.loads:
             if self.x(load) >= free:
-                yield words(self.x(load), bottom + 16, f"{load}", kind="d", anchor="middle")
+                yield words(self.x(load), bottom + 16, _load(load), kind="d", anchor="middle")
                 free = self.x(load) + _CROWDED
         scale = "log scale" if self.logarithmic else "from 0"
-        yield words(_LEFT, HEIGHT - 8, f"concurrent requests (log scale); {unit}, {scale}", kind="d")
+        yield words(_LEFT, HEIGHT - 8, f"{across} (log scale); {unit}, {scale}", kind="d")
 
 
 def _lines(plot: LinePlot, axes: _Axes) -> Iterator[str]:
@@ -125,12 +131,17 @@ def _lines(plot: LinePlot, axes: _Axes) -> Iterator[str]:
             dash = f' stroke-dasharray="{_DASHES[number]}"' if _DASHES[number] else ""
             yield f'<polyline class="s{number}" stroke-width="2" points="{path}"{dash}/>'
             for load, value in run:
-                yield _mark(number, axes.x(load), axes.y(value), f"{series.name}: {value:.4g} at {load}")
+                yield _mark(number, axes.x(load), axes.y(value), f"{series.name}: {value:.4g} at {_load(load)}")
 
 
-def _unbroken(points: Iterable[tuple[int, float | None]]) -> Iterator[list[tuple[int, float]]]:
+def _load(load: float) -> str:
+    """A concurrency whole, a rate with three digits."""
+    return f"{load}" if isinstance(load, int) else f"{load:.3g}"
+
+
+def _unbroken(points: Iterable[tuple[float, float | None]]) -> Iterator[list[tuple[float, float]]]:
     """The points between two gaps."""
-    run: list[tuple[int, float]] = []
+    run: list[tuple[float, float]] = []
     for load, value in points:
         if value is not None:
             run.append((load, value))
@@ -172,8 +183,8 @@ def _legend(plot: LinePlot) -> str:
             drawn.append(words(x + 28, 42, series.name))
             x += 36 + 7 * len(series.name)
     if plot.knees:
-        drawn.append(words(x, 42, "wait from", kind="d"))
-        x += 66
+        drawn.append(words(x, 42, plot.knees_are, kind="d"))
+        x += 12 + 6 * len(plot.knees_are)
     for knee in plot.knees:
         kind, dash = ("k", "") if knee.measured else ("q", "2 3")
         drawn.append(line(x + 4, 31, x + 4, 45, kind=kind, dash=dash, thick=2))
@@ -185,7 +196,7 @@ def _legend(plot: LinePlot) -> str:
 def _told(plot: LinePlot) -> str:
     """The plot in one sentence, for those who cannot see it."""
     ends = [
-        f"{series.name} {known[0][1]:.3g} at {known[0][0]} to {known[-1][1]:.3g} at {known[-1][0]}"
+        f"{series.name} {known[0][1]:.3g} at {_load(known[0][0])} to {known[-1][1]:.3g} at {_load(known[-1][0])}"
         for series in plot.series
         if (known := [(load, value) for load, value in series.points if value is not None])
     ]

@@ -3,6 +3,7 @@
 from agent.core.sweep.cell import Bound, Cell, MeasuredCell, Outcome, PlannedCell
 from agent.core.sweep.planning import CellPlan
 from agent.core.sweep.sweep import Sweep
+from agent.presentation.sweep.figure_text import load_text, planned_load_text
 
 _SET_BY = {
     Bound.MAX_NUM_SEQS: "--max-num-seqs",
@@ -35,9 +36,9 @@ def plan_lines(sweep: Sweep) -> tuple[str, ...]:
 def _row(cell: CellPlan) -> tuple[str, ...]:
     planned, predicted = cell.planned, cell.predicted
     knee = "unknown" if predicted.knee is None else f"{predicted.knee} ({_SET_BY[predicted.bound]})"
-    sent = f"{planned.requests} + {planned.warmup_requests} warm-up"
+    sent = f"{planned.requests}" + (f" + {planned.warmup_requests} warm-up" if planned.warmup_requests else "")
     time = _minutes(predicted.duration_s) if predicted.duration_s is not None else "unknown"
-    sizes = (f"{planned.context_tokens:,}", f"{planned.output_tokens:,}", f"{planned.concurrency:,}")
+    sizes = (f"{planned.context_tokens:,}", f"{planned.output_tokens:,}", planned_load_text(planned))
     return (*sizes, sent, knee, time)
 
 
@@ -47,21 +48,20 @@ def _minutes(seconds: float) -> str:
 
 def began_line(planned: PlannedCell, number: int, of: int) -> str:
     """Return that a cell begins."""
-    return (
-        f"[{number}/{of}] {planned.concurrency} at once, {planned.context_tokens:,} tokens of context, "
-        f"{planned.requests} requests"
-    )
+    load = f"{planned.concurrency} at once" if not planned.steps else f"{planned.steps - 2} request rates"
+    each = " at each" if planned.steps else ""
+    return f"[{number}/{of}] {load}, {planned.context_tokens:,} tokens of context, {planned.requests} requests{each}"
 
 
 def ended_line(cell: Cell) -> str:
     """Return what came of a cell."""
-    measured = cell.measured
+    measured, load = cell.measured, f"{load_text(cell)}: " if cell.planned.steps else ""
     if measured is None or not measured.succeeded:
-        return f"      {cell.outcome}: {cell.why}"
+        return f"      {load}{cell.outcome}: {cell.why}"
     cut = (
         f" ({cell.outcome}: {cell.why})" if cell.outcome is not Outcome.MEASURED else f" ({cell.why})" * bool(cell.why)
     )
-    return f"      {_figures(measured)}{cut}"
+    return f"      {load}{_figures(measured)}{cut}"
 
 
 def _figures(measured: MeasuredCell) -> str:

@@ -7,9 +7,10 @@ from agent.core.sweep.cell import Cell, Outcome
 from agent.core.sweep.findings import P99_REQUESTS, ContextFindings, Findings
 from agent.core.sweep.plateau import PlateauReason
 from agent.presentation.report.document import Document, Plot, Section, Table
-from agent.presentation.sweep.figure_text import NONE, digits, outcome_text, rate_text, seconds_text
+from agent.presentation.sweep.figure_text import NONE, digits, load_text, outcome_text, rate_text, seconds_text
 from agent.presentation.sweep.heat_map import Row, Square, heat_map
 from agent.presentation.sweep.line_plot import Knee, LinePlot, Series, line_plot
+from agent.presentation.sweep.rate_section import rate_section
 from agent.presentation.sweep.sentences import context_name, deviation_text, findings_text, predicted_text
 
 METHOD: Final = (
@@ -41,6 +42,7 @@ def sweep_report(found: Findings, cells: Sequence[Cell]) -> Document:
         Section(items=tuple(findings_text(found, cells))),
         *_overview(found, by_id),
         *(_context(context, [by_id[name] for name in context.cells]) for context in found.contexts),
+        *(rate_section(run, [by_id[name] for name in run.cells]) for run in found.rates),
         *_predicted(found),
         *_not_measured(cells),
         *_errors(cells),
@@ -137,7 +139,7 @@ def _cells(context: ContextFindings, cells: Sequence[Cell]) -> Table:
 
 def _overview(found: Findings, cells: dict[str, Cell]) -> Iterator[Section]:
     """The heat map, where there is more than one context and more than one concurrency."""
-    loads = sorted({cell.planned.concurrency for cell in cells.values()})
+    loads = sorted({cell.planned.concurrency for cell in cells.values() if not cell.planned.steps})
     if len(found.contexts) < 2 or len(loads) < 2:
         return
     rows = []
@@ -186,7 +188,7 @@ def _not_measured(cells: Sequence[Cell]) -> Iterator[Section]:
     rows = tuple(
         (
             context_name(cell.planned.context_tokens, cell.planned.output_tokens),
-            f"{cell.planned.concurrency}",
+            load_text(cell),
             outcome_text(cell),
             cell.why or "no reason was stored",
         )
@@ -202,7 +204,7 @@ def _errors(cells: Sequence[Cell]) -> Iterator[Section]:
     rows = tuple(
         (
             context_name(cell.planned.context_tokens, cell.planned.output_tokens),
-            f"{cell.planned.concurrency}",
+            load_text(cell),
             f"{error.count:,}",
             error.kind,
         )

@@ -8,6 +8,7 @@ from agent.core.sweep.plateau import PlateauReason
 from agent.core.sweep.provenance import Provenance
 from agent.core.sweep.target import Condition
 from agent.presentation.sweep.figure_text import digits, limit_text, rate_text, seconds_text, share_text, tokens_text
+from agent.presentation.sweep.rate_section import rates_text
 
 _ENOUGH = 0.02  # of the highest throughput: less is how two measurements of one cell differ
 
@@ -104,6 +105,8 @@ def findings_text(found: Findings, cells: Sequence[Cell]) -> Iterator[str]:
     for context in found.contexts:
         yield " ".join(filter(None, (plateau_text(context, found.provenance), saturation_text(context, by_id))))
     yield from filter(None, map(goodput_text, found.best))
+    for run in found.rates:
+        yield rates_text(run, found.target)
     failed = sum(cell.measured.failed for cell in cells if cell.measured is not None)
     sent = failed + sum(cell.measured.succeeded for cell in cells if cell.measured is not None)
     if failed:

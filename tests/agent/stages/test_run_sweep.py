@@ -277,3 +277,93 @@ def test_a_grant_that_does_not_hold_sends_nothing(desk: Desk) -> None:
     with pytest.raises(PolicyRefused, match="expired"):
         desk.run()
     assert not desk.folder.exists()
+
+
+RATES = plan_sweep(ASKED.with_(concurrencies=(4,), rates=3), Known(limits=Limits(max_num_seqs=4)))
+
+
+@pytest.fixture
+def rates(tmp_path: Path) -> Desk:
+    """One concurrency, then three request rates between one answer in 160 ms and four at once."""
+    made = Desk(tmp_path)
+    made.request = made.request.with_(cells=tuple(c.planned for c in RATES.cells))
+    made.grant = grant_sweep(made.context, made.request, who="ana", channel=Channel.COMMAND_LINE, verified=False)
+    return made
+
+
+def orders(desk: Desk) -> int:
+    return (desk.tmp_path / "driver" / "orders.jsonl").read_text().count("\n")
+
+
+def test_a_run_of_request_rates_is_stored_step_by_step(rates: Desk) -> None:
+    """One order for all steps; rates lie between what one request at a time and all at once came to."""
+    done = rates.run(plan=RATES)
+    assert (done.end, done.why, orders(rates)) == (SweepEnd.DONE, "", 2)
+    steps = done.cells[1:]
+    assert [c.id for c in steps] == [f"c112-o16-r{n}of5" for n in range(1, 6)]
+    assert [c.rate for c in steps] == [None, None, *(pytest.approx(rate) for rate in (12.5, 18.75, 25.0))]
+    assert [c.request_rate for c in steps[:2]] == pytest.approx([6.25, 25.0], rel=0.01)
+    assert steps[2].measured.latency_s.p99 == pytest.approx(0.16)
+    assert all(len(read_requests(rates.folder, c)) == c.planned.requests for c in steps)
+    assert [(p.number, p.of, p.cell.id if p.cell else None) for p in rates.said[2:]] == [
+        (2, 6, None), *((2 + n, 6, c.id) for n, c in enumerate(steps)),
+    ]  # fmt: skip
+    assert rates.run(plan=RATES).cells == done.cells
+    assert orders(rates) == 2
+
+
+def test_an_over_saturated_rate_ends_the_run_and_the_higher_ones_are_not_sent(rates: Desk) -> None:
+    """Where that was asked; nothing is left to measure afterwards."""
+    rates.play(saturated_at=2)
+    job = rates.job(plan=RATES)
+    done = run_sweep(rates.context, replace(job, order=job.order.with_(stop_over_saturated=True)))
+    assert (done.end, done.cells[-2].why) == (SweepEnd.DONE, "over-saturated: ended after 8 of 16 requests")
+    assert (done.cells[-1].outcome, done.cells[-1].why) == (
+        Outcome.DROPPED, "the server was over-saturated at 18.8 requests/s already",
+    )  # fmt: skip
+    rates.run(plan=RATES)
+    assert orders(rates) == 2
+
+
+def test_the_kill_switch_ends_a_run_of_request_rates_and_it_goes_on(rates: Desk) -> None:
+    """What it took is charged to its first step, and all its steps run again."""
+    rates.play(hangs_from=2)
+
+    def pause(_: float) -> None:
+        if orders_begun(rates) == 2:
+            rates.switch(on=True)
+
+    stopped = rates.run(plan=RATES, pause=pause)
+    assert (stopped.end, [c.id for c in stopped.cells]) == (SweepEnd.STOPPED, ["c112-o16-n4", "c112-o16-r1of5"])
+    assert (stopped.cells[1].outcome, stopped.cells[1].spent_s > 0) == (Outcome.FAILED, True)
+    rates.switch(on=False)
+    rates.play()
+    done = rates.run(plan=RATES)
+    assert (done.end, len(done.cells)) == (SweepEnd.DONE, 6)
+    assert {c.id: c for c in done.cells}["c112-o16-r1of5"].spent_s >= stopped.cells[1].spent_s
+
+
+def orders_begun(desk: Desk) -> int:
+    file = desk.tmp_path / "driver" / "orders.jsonl"
+    return file.read_text().count("\n") if file.exists() else 0
+
+
+def test_request_rates_count_in_the_minutes_of_the_grant(rates: Desk) -> None:
+    """Together they took what their requests took; the next run has nothing left."""
+    rates.request = rates.request.with_(max_minutes=0.1)
+    rates.grant = grant_sweep(rates.context, rates.request, who="ana", channel=Channel.COMMAND_LINE, verified=False)
+    done = rates.run(plan=RATES)
+    assert sum(c.charged_s for c in done.cells) > 5
+    again = plan_sweep(ASKED.with_(concurrencies=(4,), rates=3, contexts=(112, 113)), Known())
+    rates.request = rates.request.with_(cells=tuple(c.planned for c in again.cells))
+    rates.grant = grant_sweep(rates.context, rates.request, who="ana", channel=Channel.COMMAND_LINE, verified=False)
+    left = rates.run(plan=again)
+    assert left.end is SweepEnd.USED_UP
+
+
+def test_a_run_of_which_one_step_was_not_granted_is_not_sent(rates: Desk) -> None:
+    """The load generator would send all of them."""
+    rates.request = rates.request.with_(cells=rates.request.cells[:-1])
+    rates.grant = grant_sweep(rates.context, rates.request, who="ana", channel=Channel.COMMAND_LINE, verified=False)
+    assert [c.id for c in rates.run(plan=RATES).cells] == ["c112-o16-n4"]
+    assert orders(rates) == 1

@@ -29,7 +29,10 @@ _SENTENCES = 20
 
 
 class SweepCell(Result):
-    """One cell; ``at_once`` counts the requests that produced tokens at once, null where nothing was measured."""
+    """One cell; ``at_once`` counts the requests that produced tokens at once, null where nothing was measured.
+
+    ``load`` is empty but of a step of a run of request rates, which has concurrency 0.
+    """
 
     context_tokens: int
     output_tokens: int
@@ -44,6 +47,7 @@ class SweepCell(Result):
     ttft_p99_s: float | None
     itl_p50_s: float | None
     itl_p99_s: float | None
+    load: str = ""
 
 
 class SweepShown(Result):
@@ -211,6 +215,8 @@ def _by_command(wish: "SweepWish") -> SweepProposed:
 
 
 def _row(cell: "Cell", at_once: Mapping[tuple[int, int, int], float], *, redact: Callable[[str], str]) -> SweepCell:
+    from agent.presentation.sweep.figure_text import load_text
+
     planned, measured = cell.planned, cell.measured
     ttft, itl = (measured.ttft_s, measured.itl_s) if measured is not None else (None, None)
     return SweepCell(
@@ -227,4 +233,5 @@ def _row(cell: "Cell", at_once: Mapping[tuple[int, int, int], float], *, redact:
         ttft_p99_s=ttft.p99 if ttft is not None else None,
         itl_p50_s=itl.p50 if itl is not None else None,
         itl_p99_s=itl.p99 if itl is not None else None,
+        load=load_text(cell) if planned.steps else "",
     )

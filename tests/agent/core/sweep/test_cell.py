@@ -56,3 +56,26 @@ def test_whether_requests_wait_is_unknown_without_a_knee() -> None:
     at_8 = Predicted(knee=8, bound=Bound.MAX_NUM_SEQS)
     assert [at_8.waits(n) for n in (7, 8, 9)] == [False, False, True]
     assert Predicted().waits(9) is None
+
+
+def test_a_step_of_a_run_of_request_rates_has_no_concurrency() -> None:
+    """It has a strategy by its place in the run; a cell is one or the other, and says so."""
+    steps = [
+        PlannedCell(context_tokens=128, output_tokens=32, concurrency=0, requests=8, step=n, steps=4)
+        for n in (1, 2, 3, 4)
+    ]
+    assert [step.strategy for step in steps] == ["synchronous", "throughput", "constant", "constant"]
+    assert [step.id for step in steps] == [f"c128-o32-r{n}of4" for n in (1, 2, 3, 4)]
+    for wrong in ({"concurrency": 1}, {"steps": 0}, {"step": 5}, {"step": 0}, {"step": 1, "steps": 2}):
+        with pytest.raises(ValidationError, match=r"a cell has a concurrency|no step of"):
+            steps[0].with_(**wrong)
+
+
+def test_a_cell_of_a_concurrency_is_written_as_before_there_were_steps() -> None:
+    """What was approved then is signed over this form."""
+    cell = PlannedCell(context_tokens=1024, output_tokens=128, concurrency=8, requests=32)
+    plain = {"context_tokens": 1024, "output_tokens": 128, "concurrency": 8, "requests": 32, "warmup_requests": 0}
+    assert cell.model_dump(mode="json") == plain
+    step = cell.with_(concurrency=0, step=3, steps=5)
+    assert step.model_dump(mode="json") == plain | {"concurrency": 0, "step": 3, "steps": 5}
+    assert PlannedCell.model_validate(step.model_dump(mode="json")) == step

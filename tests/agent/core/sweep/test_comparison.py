@@ -7,6 +7,7 @@ import pytest
 
 from agent.core.sweep.comparison import Verdict, compare, unlike
 from agent.errors import PolicyRefused
+from tests.agent.core.sweep.rate_cells import rate_cells
 from tests.agent.core.sweep.served import provenance, sweep_of
 
 
@@ -100,3 +101,15 @@ def test_sweeps_without_a_common_cell_are_refused():
         compared(sweep_of(8, grid=(4,)), sweep_of(8, grid=(8,)))
     found = compared(sweep_of(8, grid=(4, 16)), sweep_of(8, grid=(4, 8)))
     assert (found.only_before, found.only_after) == (("c128-o32-n16",), ("c128-o32-n8",))
+
+
+def test_request_rates_are_named_and_not_compared():
+    """Each run sets its own rates, so no two of them load a server alike."""
+    cells, rows = sweep_of(8, grid=(4, 8))
+    steps = tuple(step.with_(provenance=cells[0].provenance) for step in rate_cells())
+    found = compare((*cells, *steps), (*cells, *steps), (rows, rows), chance=random.Random(1))
+    assert {one.concurrency for one in found.differences} == {4, 8}
+    assert found.not_compared == tuple(step.id for step in steps)
+    assert (found.only_before, found.only_after) == ((), ())
+    with pytest.raises(PolicyRefused, match="no cell was measured in both"):
+        compare(steps, steps, ({}, {}), chance=random.Random(1))

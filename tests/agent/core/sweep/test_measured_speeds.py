@@ -5,6 +5,7 @@ import pytest
 from agent.core.sweep.cell import Outcome
 from agent.core.sweep.measured_speeds import measured_speeds
 from tests.agent.core.sweep import values
+from tests.agent.core.sweep.rate_cells import rate_cells
 
 
 def test_a_whole_cell_is_a_speed_with_its_source() -> None:
@@ -39,3 +40,8 @@ def test_several_instances_share_the_tokens_and_the_requests() -> None:
 )
 def test_what_is_not_whole_says_nothing(changes: dict) -> None:
     assert list(measured_speeds([values.cell(4, **changes)])) == []
+
+
+def test_a_step_of_a_run_of_request_rates_is_no_speed_of_a_concurrency() -> None:
+    """It names none."""
+    assert list(measured_speeds(rate_cells())) == []

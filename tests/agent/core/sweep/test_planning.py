@@ -91,3 +91,22 @@ def test_every_cell_below_the_knee_runs(seqs: int | None, held: float | None, us
     assert [c.planned.concurrency for c in cells] == sorted(set(users))
     knee, _ = knee_of(1024, known)
     assert all(not c.cannot_run for c in cells if knee is not None and c.planned.concurrency <= knee)
+
+
+def test_a_run_of_request_rates_is_planned_beside_the_concurrencies() -> None:
+    """Of three rates five steps for each context: no warm-up, as many requests as the highest concurrency has."""
+    plan = plan_sweep(ASKED.with_(rates=3), KNOWN)
+    steps = [cell for cell in plan.cells if cell.planned.steps]
+    assert [cell.planned.id for cell in steps] == [f"c{c}-o128-r{n}of5" for c in (1024, 8192) for n in range(1, 6)]
+    assert {(cell.planned.requests, cell.planned.warmup_requests) for cell in steps} == {(64, 0)}
+    took = [round(cell.predicted.duration_s) for cell in steps[:5]]
+    assert took == [422, 51, 129, 79, 58]  # 20 tokens/s, 8 at once: 64 x 6.4 s; 8 waves; 64 / (1 + k/3 x 7) x 6.4 s
+    assert plan_sweep(ASKED.with_(rates=3), KNOWN.model_copy(update={"tokens_per_s": None})).duration_s is None
+    assert all(not cell.planned.steps for cell in plan_sweep(ASKED, KNOWN).cells)
+
+
+def test_a_run_of_request_rates_beyond_the_longest_context_is_not_sent() -> None:
+    """Every step with the reason."""
+    short = Known(limits=Limits(max_model_len=1024))
+    dropped = [c for c in plan_sweep(ASKED.with_(rates=2), short).cells if c.cannot_run and c.planned.steps]
+    assert [cell.planned.id for cell in dropped] == [f"c8192-o128-r{n}of4" for n in range(1, 5)]

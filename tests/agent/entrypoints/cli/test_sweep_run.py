@@ -379,3 +379,57 @@ def test_what_is_approved_is_what_would_be_measured(
     (machine.out / "sweep.json").write_text(json.dumps(kept))
     code, _, err = machine.sweep("approve", str(machine.out))
     assert (code, why in err) == (2, True), err
+
+
+def test_request_rates_are_measured_reported_and_gone_on_with(machine: Machine, server: LoadServer) -> None:
+    """Beside the concurrencies; the same command again measures nothing twice, and compare names them."""
+    words = ("--rates", "3", "--slo", "latency_p99<200ms")
+    code, out, err = machine.of(server, *words)
+    assert (code, err) == (0, "")
+    assert "[4/8] 3 request rates, 112 tokens of context, 32 requests at each" in out
+    assert "rate 1 of 3" in out.split("[1/8]")[0]  # the plan
+    assert "12.5 requests/s: " in out
+    said = (machine.out / "report.md").read_text()
+    assert (
+        "highest request rate that keeps latency\\_p99\\<200ms: 25 requests/s; measured were 12.5 to 25 requests/s"
+        in said
+    )
+    assert (machine.out / "plots" / "rates-c112-o16.svg").exists()
+    assert "every cell is measured" in machine.of(server, *words)[1]
+    code, out, _ = machine.sweep("compare", str(machine.out), str(machine.out))
+    assert (code, "Request rates are not compared" in out) == (0, True)
+    code, out, _ = machine.sweep("show", str(machine.out), "--slo", "latency_p99<200ms", "--json")
+    found = json.loads(out)
+    assert (code, found["rates"][0]["highest"]["per_s"]) == (0, 25.0)
+    assert "other cells" in machine.of(server)[2]
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--rates", "3", "--driver", "vllm"), "vllm bench serve has no run of request rates"),
+        (("--rates", "-1"), "--rates is -1"),
+        (("--rates", "51"), "--rates is 51"),
+    ],
+)
+def test_request_rates_that_cannot_be_measured_are_refused(machine: Machine, server: LoadServer, words, why) -> None:
+    """Before anything is kept."""
+    code, _, err = machine.of(server, *words)
+    assert (code, why in err, "Hint: " in err) == (2, True, True), err
+    assert not machine.out.exists()
+
+
+def test_request_rates_with_no_guidellm_are_refused_before_anything_is_sent(
+    machine: Machine, server: LoadServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only vllm is there."""
+    shutil.rmtree(machine.drivers)
+    (machine.folder / "path").mkdir()
+    for name in ("vllm", "python"):
+        program = machine.folder / "path" / name
+        program.write_text("#!/bin/sh\necho 'vllm version: 0.32.0'\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(machine.folder / "path"))
+    code, _, err = machine.of(server, "--rates", "3")
+    assert (code, "vllm has no run of request rates" in err, "--driver guidellm" in err) == (2, True, True), err
+    assert not (machine.out / "cells.jsonl").exists()
