@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import groupby, takewhile
 
-from agent.core.sweep.cell import Cell, MeasuredCell, Outcome, Strategy
+from agent.core.sweep.cell import Cell, Outcome
 from agent.core.sweep.target import Target
 from agent.core.value import Value
 
@@ -27,8 +27,6 @@ class RateFindings(Value):
 
     Attributes:
         cells: Names of all its steps, in order.
-        alone_per_s: Requests per second that were answered one at a time.
-        all_at_once_per_s: The same with all requests sent at once.
         points: The constant rates, by rate.
         highest: With a target the highest rate up to which every measured rate keeps to it; None where none does.
     """
@@ -36,8 +34,6 @@ class RateFindings(Value):
     context_tokens: int
     output_tokens: int
     cells: tuple[str, ...]
-    alone_per_s: float | None = None
-    all_at_once_per_s: float | None = None
     points: tuple[RatePoint, ...] = ()
     highest: RatePoint | None = None
 
@@ -63,7 +59,6 @@ def _size(cell: Cell) -> tuple[int, int]:
 def _found(
     steps: Sequence[Cell], target: Target | None, figures: Mapping[str, Mapping[str, float | None]]
 ) -> RateFindings:
-    answered = {step.planned.strategy: step.request_rate for step in steps if _answers(step) is not None}
     points = sorted(
         (
             RatePoint(
@@ -72,7 +67,7 @@ def _found(
                 keeps=_is_whole(step) and target.is_met(figures[step.id]) if target is not None else None,
             )
             for step in steps
-            if step.rate is not None and _answers(step) is not None
+            if step.rate is not None and step.measured is not None and step.measured.succeeded
         ),
         key=lambda point: point.per_s,
     )
@@ -81,15 +76,9 @@ def _found(
         context_tokens=steps[0].planned.context_tokens,
         output_tokens=steps[0].planned.output_tokens,
         cells=tuple(step.id for step in steps),
-        alone_per_s=answered.get(Strategy.SYNCHRONOUS),
-        all_at_once_per_s=answered.get(Strategy.THROUGHPUT),
         points=tuple(points),
         highest=kept[-1] if kept else None,
     )
-
-
-def _answers(step: Cell) -> MeasuredCell | None:
-    return step.measured if step.measured is not None and step.measured.succeeded else None
 
 
 def _is_whole(step: Cell) -> bool:

@@ -17,8 +17,6 @@ def test_the_highest_rate_that_keeps_the_target_is_found() -> None:
     assert [(point.per_s, point.keeps) for point in found.points] == [(2.0, True), (4.0, True), (6.0, False)]
     assert found.highest == found.points[1]
     assert found.cells == tuple(f"c128-o32-r{n}of5" for n in range(1, 6))
-    assert found.alone_per_s == pytest.approx(10 / (0.9 + 0.3))
-    assert found.all_at_once_per_s == pytest.approx(10 / (0.9 + 5.0))
 
 
 @pytest.mark.parametrize(
