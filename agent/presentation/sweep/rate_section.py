@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from agent.core.sweep.cell import Cell, Outcome, Strategy
+from agent.core.sweep.findings import P99_REQUESTS
 from agent.core.sweep.rates import RateFindings
 from agent.presentation.report.document import Plot, Section, Table
 from agent.presentation.sweep.figure_text import digits, load_text, rate_text, seconds_text, tokens_text
@@ -39,9 +40,11 @@ def rate_section(found: RateFindings, cells: Sequence[Cell]) -> Section:
         cells: Its steps.
     """
     measured = [cell for cell in cells if cell.measured is not None]
+    few = any(cell.measured is not None and 0 < cell.measured.succeeded < P99_REQUESTS for cell in cells)
+    caution = (f"p99 of a cell with fewer than {P99_REQUESTS} requests is its slowest request.",) if few else ()
     return Section(
         title=f"Request rates, {tokens_text(found.context_tokens)} tokens",
-        items=(METHOD,),
+        items=(METHOD, *caution),
         plots=(_plot(found, measured),) if measured else (),
         table=_table(found, measured) if measured else None,
     )

@@ -25,6 +25,7 @@ def test_the_highest_rate_that_keeps_the_target_is_said_marked_and_in_the_table(
     said = "128 tokens (32 of them output): highest request rate that keeps latency_p99<1s: 4 requests/s; measured were 2 to 6 requests/s."
     assert said in document.sections[0].items
     section = rates(document)
+    assert section.items[1:] == ("p99 of a cell with fewer than 100 requests is its slowest request.",)
     (plot,) = section.plots
     assert plot.name == "rates-c128-o32"
     for drawn in (
