@@ -90,9 +90,11 @@ def cells_asked(args: argparse.Namespace) -> "SweepAsked":
     users = _sizes("--concurrency", args.concurrency, most=MOST_AT_ONCE)
     if args.requests is not None and not 0 < args.requests <= 100_000:
         raise InputRejected("no sweep was planned", why=f"--requests is {args.requests}", hint="want 1 to 100000")
-    said = {"output_tokens": output, "requests": args.requests, "rates": _rates(args)}
+    rates = _rates(args)
     try:
-        asked = SweepAsked(contexts=contexts, concurrencies=users, **said)
+        asked = SweepAsked(
+            contexts=contexts, concurrencies=users, output_tokens=output, requests=args.requests, rates=rates
+        )
         asked.cells()
     except ValidationError as error:
         why = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
