@@ -8,11 +8,11 @@ from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.ports.platform import Operation
 from agent.ports.stage_context import StageContext
-from agent.stages.shared.approval import refused
+from agent.stages.shared.approval import check_covered, refused
 from agent.stages.shared.approved_plan import check_allowed, check_as_shown, describe_service, platform_order
 from agent.stages.shared.budget import check_budget
 from agent.stages.shared.commit import save
-from agent.stages.shared.effects import close_effect, note_started, perform, stored_intent
+from agent.stages.shared.effects import close_effect, find_effect, note_started, perform, stored_intent
 from agent.stages.shared.outcome import StageOutcome
 
 
@@ -42,6 +42,8 @@ def call_platform(context: StageContext, incident: Incident) -> StageOutcome:
 def _preflight(context: StageContext, incident: Incident, now: datetime) -> Intent:
     """Return the intent that may be carried out now: open, approved, and made for the state that stands.
 
+    What is half made is finished where the signed approval covers it: expiry, freeze and policy say what may begin.
+
     Raises:
         PolicyRefused: It may not.
         InputRejected: The platform does not have the service.
@@ -58,12 +60,13 @@ def _preflight(context: StageContext, incident: Incident, now: datetime) -> Inte
         raise refused(plan, "its approval was given to an earlier version of this program", "approve the next plan")
     if decision is None or intent.decision != decision.id:
         raise refused(plan, "the approval was used before, for another effect", look)
+    begun = find_effect(context, context.require_platform(incident.service), incident, EffectKind.APPLY)
+    if begun is not None and begun.remains:
+        check_covered(context, incident, plan, decision)
+        return intent  # half done by us; the same call does what remains, though the approval ran out meanwhile
     check_allowed(context, incident, plan, now)
     live = describe_service(context, plan)
     if intent.target != live.target:
-        begun = context.require_platform(incident.service).find(intent.service, intent.key)
-        if begun is not None and begun.remains:
-            return intent  # half done by us; the same call does what remains
         why = f"{incident.service!r} changed since the intent was stored (now generation {live.generation})"
         raise refused(plan, why, "look at the new plan and approve it")
     check_as_shown(context, incident, plan, live)

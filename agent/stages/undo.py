@@ -73,9 +73,13 @@ def _without_trace(context: StageContext, incident: Incident, platform: Platform
 
 
 def _perform(context: StageContext, incident: Incident, intent: Intent, now: datetime) -> StageOutcome:
-    def check(platform: Platform) -> Intent:
+    def check(platform: Platform) -> Intent | StageOutcome:
         begun = platform.find(incident.service, intent.key)
         if begun is not None and begun.remains:
+            try:
+                valid_change(context, incident, now)
+            except REFUSALS as error:  # told as it is: an operation that is found would be called again
+                return _not_undone(context, incident, str(error), now)
             return intent  # half done by us; the platform looks whether anything was changed since
         _still_ours(context, incident, platform, now)
         return intent

@@ -28,7 +28,7 @@ def watch_operation(context: StageContext, incident: Incident) -> StageOutcome:
     incident, heads = _named(incident, operation)
     if not operation.done and not late:
         if operation.remains:
-            return call_again(context, incident, EffectKind.APPLY, operation.remains, now=now)
+            return call_again(context, incident, EffectKind.APPLY, operation.remains, now=now, heads=heads)
         if heads:
             save(context, incident, f"revision {effect.revision} is {operation.revision}", now=now, heads=heads)
             return StageOutcome.NOTED

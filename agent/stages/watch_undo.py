@@ -21,10 +21,10 @@ def watch_undo(context: StageContext, incident: Incident) -> StageOutcome:
     execution, effect = incident.require_execution(), incident.require_effect(EffectKind.ROLL_BACK)
     platform = context.require_platform(incident.service)
     operation = poll_operation(platform, effect.operation)
-    if operation.remains:
+    late = now >= effect.intended_at + timedelta(seconds=context.rules.times.rollout_limit_s)
+    if operation.remains and not late:
         return call_again(context, incident, EffectKind.ROLL_BACK, operation.remains, now=now)
-    limit = effect.intended_at + timedelta(seconds=context.rules.times.rollout_limit_s)
-    if not operation.done and now < limit:
+    if not operation.done and not late:
         return poll_again(context, incident, now=now)
     try:
         same = platform.restored(incident.service, template=execution.prior_template, traffic=execution.prior_traffic)

@@ -217,12 +217,18 @@ def note_started(
 
 
 def call_again(
-    context: StageContext, incident: Incident, kind: EffectKind, what: str, *, now: datetime
+    context: StageContext,
+    incident: Incident,
+    kind: EffectKind,
+    what: str,
+    *,
+    now: datetime,
+    heads: tuple[str, ...] = (),
 ) -> StageOutcome:
     """Wake whoever may change services: the same call does what remains of an effect."""
     effect = incident.require_effect(kind)
     again = incident.require_execution().with_effect(effect.with_(state=EffectState.INTENDED))
-    save(context, incident.with_(execution=again, due_at=now), what, now=now)
+    save(context, incident.with_(execution=again, due_at=now), what, now=now, heads=heads)
     return StageOutcome.NOTED
 
 

@@ -10,6 +10,7 @@ from agent.ports.platform import LeaseOver
 from agent.stages.call_platform import call_platform
 from agent.stages.decision_to_execution import begin_execution
 from agent.stages.shared.outcome import StageOutcome
+from agent.stages.watch_operation import watch_operation
 
 
 @pytest.fixture
@@ -92,3 +93,51 @@ def test_a_call_that_landed_before_it_was_refused_is_found(start_request):
     start_request.platform.apply = stopped_half_way
     assert start_request.run(call_platform) is StageOutcome.NOTED
     assert start_request.now().effect(EffectKind.APPLY).state is EffectState.STARTED
+
+
+def half_made(bench):
+    """The first of two calls is made, and the second is asked for."""
+    bench.run(call_platform)
+    bench.platform.remains("apply", "the app is to be started")
+    bench.run(watch_operation, as_tick=True)
+    ordered = []
+    bench.platform.apply = lambda order: (
+        ordered.append(order) or bench.platform.made[order.effect_key].with_(remains="")
+    )
+    return ordered
+
+
+def approval_over(bench):
+    bench.clock.step(1801)
+
+
+def other_policy(bench):
+    policy = bench.executor.rules.policy
+    bench.under(policy.with_(rules=(policy.rules[0].with_(mode="never"),)))
+
+
+@pytest.mark.parametrize("meanwhile", [approval_over, other_policy])
+def test_what_is_half_made_is_finished_though_it_could_not_begin_now(start_request, meanwhile):
+    """The approval ran out, or the policy was saved anew: a service that is left half changed helps nobody."""
+    ordered = half_made(start_request)
+    meanwhile(start_request)
+    assert start_request.run(call_platform) is StageOutcome.NOTED
+    effect = start_request.now().effect(EffectKind.APPLY)
+    assert ([o.effect_key for o in ordered], effect.state) == ([effect.key], EffectState.STARTED)
+    assert start_request.control.intent(effect.key).closed == ""
+
+
+def test_what_is_half_made_needs_the_signed_approval_all_the_same(start_request):
+    ordered = half_made(start_request)
+    now = start_request.now()
+    start_request.put(now.with_(decision=now.decision.with_(receipt="0" * 64)))
+    start_request.run(call_platform)
+    assert ordered == []
+
+
+def test_the_kill_switch_stops_what_is_half_made(start_request):
+    ordered = half_made(start_request)
+    start_request.control.set_kill_switch(KillSwitch(on=True, by="ben"))
+    start_request.run(call_platform)
+    assert ordered == []
+    assert "kill switch is on" in start_request.now().effect(EffectKind.APPLY).message

@@ -118,3 +118,31 @@ def test_who_stood_still_past_the_lease_puts_nothing_back_and_the_next_one_does(
     failed.platform.before_call = lambda: None
     assert failed.run(undo) is StageOutcome.NOTED
     assert failed.platform.calls == ["apply", "restore"]
+
+
+def half_undone(failed):
+    failed.run(undo)
+    failed.run(undo)
+    failed.platform.remains("restore", "the app is to be stopped")
+    failed.platform.live = failed.platform.live.with_(template='{"half":1}')
+
+
+def test_what_remains_of_a_roll_back_is_called_again_until_its_time_is_over(failed):
+    """Then it is compared as it is, and a person is told."""
+    half_undone(failed)
+    assert failed.run(watch_undo, as_tick=True) is StageOutcome.NOTED
+    assert failed.now().effect(EffectKind.ROLL_BACK).state == "intended"
+    failed.run(undo)
+    failed.clock.step(failed.executor.rules.times.rollout_limit_s)
+    assert failed.run(watch_undo, as_tick=True) is StageOutcome.MOVED
+    assert (failed.now().phase, "is not back" in failed.now().ended_why) == (Phase.ESCALATED, True)
+
+
+def test_half_a_roll_back_of_yesterday_is_a_persons_work(failed):
+    """What was begun in time is not gone on with after the day in which a change may be undone."""
+    half_undone(failed)
+    failed.run(watch_undo, as_tick=True)
+    failed.clock.step(86_401)
+    assert failed.run(undo) is StageOutcome.MOVED
+    assert failed.platform.calls == ["apply", "restore"]
+    assert (failed.now().phase, "over 24 hours ago" in failed.now().ended_why) == (Phase.ESCALATED, True)

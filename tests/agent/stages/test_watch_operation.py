@@ -4,10 +4,12 @@ import pytest
 
 from agent.core.change.execution import EffectKind, EffectState
 from agent.core.incident.phase import Phase
+from agent.ports.store import head_key
 from agent.stages.call_platform import call_platform
 from agent.stages.decision_to_execution import begin_execution
 from agent.stages.shared.outcome import StageOutcome
 from agent.stages.watch_operation import watch_operation
+from tests.agent.stages.conftest import SERVICE
 
 
 @pytest.fixture
@@ -47,6 +49,16 @@ def test_what_remains_of_it_is_called_again(started):
     assert started.run(watch_operation, as_tick=True) is StageOutcome.NOTED
     assert (started.now().phase, started.now().effect(EffectKind.APPLY).state) == (Phase.APPLYING, EffectState.INTENDED)
     assert started.now().due_at == started.clock.now()
+
+
+def test_what_is_to_be_called_again_is_found_by_the_name_of_its_revision(started):
+    """The name comes with the same answer that asks for another call; at the next look it is nothing new."""
+    started.platform.remains("apply", "the app is to be started")
+    key = started.now().effect(EffectKind.APPLY).key
+    started.platform.made[key] = started.platform.made[key].with_(revision="svc--native")
+    started.run(watch_operation, as_tick=True)
+    assert started.now().execution.revision_native == "svc--native"
+    assert started.executor.store.head(head_key("live", SERVICE, "svc--native")) == "inc-a"
 
 
 def test_what_remains_when_its_time_is_over_is_not_called(started):
