@@ -188,9 +188,9 @@ def _comment(act: PersonAct) -> str:
 
 
 def _on_record(context: StageContext, incident: Incident, command: Command, act: PersonAct) -> None:
-    """Write it down before the incident shows it; the same words again leave no second row."""
+    """Write it down before the incident shows it; a retry finds the same version and leaves no second row."""
     control = context.control_store()
-    said = f"{act.shown} through {act.channel}" + (f": {act.why}" if act.why else "")
+    said = f"{act.shown} through {act.channel}, incident version {incident.version}{f': {act.why}' if act.why else ''}"
     row = control.append(at=act.at, kind=f"incident.{command}", incident=incident.id, who=act.who, body=said, once=True)
     note_reached(context.store, control, row.number)
 

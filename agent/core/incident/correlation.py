@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from agent.core.incident.incident import KEPT_SIGNALS, CorrelatedSignal, Incident
+from agent.core.incident.phase import ENDS
 from agent.core.intake.signal import AlertState, Signal, Source, Waiting, in_order
 from agent.failures.finding import Finding, LineMatch
 from agent.failures.match.matcher import Matcher
@@ -140,10 +141,11 @@ def accepts(incident: Incident, signal: Signal, *, cool_off_s: float) -> bool:
     """Whether a signal belongs to an incident that its head key found.
 
     An incident that goes on takes every signal of its service or revision. One that has ended takes what
-    happened before its end, and what comes after an escalation within the cool-off: a person has it already. A change
-    that was asked for takes nothing after its end: what its revision does then is a trouble of its own.
+    happened before its end, and what comes after an escalation within the cool-off: a person has it already, also
+    while they ask for another plan. A change that was asked for takes nothing after its end: what its revision does
+    then is a trouble of its own.
     """
-    if not incident.ended:
+    if incident.phase not in ENDS:
         return True
     if signal.at <= incident.phase_at:
         return not (signal.ends_unasked and incident.phase == "SELF_RECOVERED")

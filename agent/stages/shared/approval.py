@@ -5,7 +5,7 @@ from agent.core.decision.decision import UNVERIFIED, Channel, Choice, Decision, 
 from agent.core.decision.policy import Requirement
 from agent.core.decision.rule import Mode
 from agent.core.decision.self_approval import may_approve_own
-from agent.core.incident.incident import Incident
+from agent.core.incident.incident import TAKEN_BACK, Incident
 from agent.core.plan.plan import Plan
 from agent.errors import PolicyRefused
 from agent.ports.stage_context import Owner, StageContext
@@ -108,8 +108,12 @@ def _unproven(plan: Plan, required: Requirement, *, who: str, may_self_approve: 
 
 
 def is_automatic(context: StageContext, incident: Incident, plan: Plan) -> bool:
-    """Whether policy lets this plan go on without a person: never what only a model says, or what a person asks for."""
-    if incident.request is not None or incident.replanned is not None:
+    """Whether policy lets this plan go on without a person.
+
+    Never what only a model says, what a person asks for, or what follows after a person took a change back.
+    """
+    taken_back = any(r.ended == TAKEN_BACK and r.incident == incident.id for r in incident.remedies)
+    if incident.request is not None or incident.replanned is not None or taken_back:
         return False
     policy, service = context.rules.policy, plan.target.service
     doubtful = incident.diagnosis is None or incident.diagnosis.led_by_model

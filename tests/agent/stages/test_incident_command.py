@@ -81,7 +81,7 @@ def test_who_acknowledges_is_shown_and_recorded_once(bench):
     assert bench.now().acknowledged.who == "ana"
     assert events(bench) == ["acknowledged by ana (not verified)"]
     assert [(row.who, row.body) for row in rows(bench, "incident.acknowledge")] == [
-        ("ana", "ana (not verified) through console")
+        ("ana", "ana (not verified) through console, incident version 1")
     ]
     assert verify(bench.control.audit()).soundness is Soundness.SOUND
 
@@ -94,6 +94,15 @@ def test_an_incident_is_assigned_to_a_person_by_any_of_their_names(bench):
     proved = say(bench, Command.ASSIGN, "me", who="ana@example.com", verified=True)
     assert proved.assignee == "Ana"
     assert len(rows(bench, "incident.assign")) == len(events(bench)) == 5
+
+
+def test_whom_it_goes_back_to_is_on_record_too(bench):
+    """The third row has the words of the first and is another act."""
+    bench.asked()
+    for name in ("ana", "ben", "ana"):
+        say(bench, Command.ASSIGN, name)
+    assert [row.body.rpartition(": ")[2] for row in rows(bench, "incident.assign")] == ["ana", "ben", "ana"]
+    assert len(events(bench)) == 3
 
 
 def test_a_comment_is_kept_once_without_secrets(bench):
@@ -355,3 +364,13 @@ def test_policy_that_never_allows_a_change_lets_it_be_rolled_back(bench):
     verifying(bench)
     bench.under(Policy(rules=(Rule(services=(SERVICE,), kinds=("set_concurrency",), mode=Mode.NEVER),)))
     assert say(bench, Command.ROLL_BACK, "why").phase is Phase.ROLLING_BACK
+
+
+def test_after_a_person_rolled_it_back_policy_alone_approves_nothing(bench):
+    """Whoever took a change back looks at the next one; what an earlier incident saw taken back is no reason."""
+    bench.under(Policy(rules=(Rule(services=(SERVICE,), kinds=("set_concurrency",), mode=Mode.AUTOMATIC),)))
+    asked = bench.asked()
+    assert is_automatic(bench.executor, asked, asked.plan)
+    back = Remedy(proposal="other", cause="latency", ended=TAKEN_BACK, at=bench.clock.now(), incident="inc-a")
+    for remedy, automatic in ((back, False), (back.with_(incident="inc-earlier"), True)):
+        assert is_automatic(bench.executor, asked.with_(remedies=(remedy,)), asked.plan) is automatic

@@ -9,6 +9,12 @@ from typing import Any
 import pytest
 
 from agent.app import App, build_app_in_memory
+from agent.core.decision.decision import Channel
+from agent.core.decision.person_act import PersonAct
+from agent.core.incident.correlation import accepts
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import Phase
+from agent.core.intake.signal import Signal, Source
 from agent.entrypoints.cli.analysis import SteppedClock
 from agent.entrypoints.service import entry_message, handlers
 from agent.ports.store import Query
@@ -106,3 +112,28 @@ def test_a_port_that_is_closed_while_a_server_starts_wakes_nobody(heard, since, 
     entry["resource"]["labels"] |= {key: watched[key] for key in ("project_id", "location")}
     entry["jsonPayload"]["firstTimestamp"] = f"2026-11-20T{since}Z"
     assert len(heard([entry]).store.incidents(Query())) == opened
+
+
+COOL_OFF_S = 86_400
+ESCALATED = Incident(
+    id="inc-a", service="svc", platform="fake", revision="svc-1", opened_at=T0, phase_at=T0, quiet_since=T0,
+    phase=Phase.ESCALATED,
+)  # fmt: skip
+REPLAN = PersonAct(who="ana", verified=False, channel=Channel.CONSOLE, at=T0 + timedelta(days=3))
+
+
+@pytest.mark.parametrize(
+    ("revision", "hours", "taken"),
+    [("svc-1", 1, True), ("svc-1", 25, False), ("svc-2", 1, False), (None, 1, True)],
+    ids=["within the cool-off", "after it", "of another revision", "of no revision"],
+)
+@pytest.mark.parametrize("replan", [None, REPLAN], ids=["escalated", "another plan is asked for"])
+def test_what_a_person_asks_of_an_escalated_incident_does_not_open_it_to_every_signal(
+    replan, revision, hours, taken
+) -> None:
+    """Another plan is not made yet: until then the incident takes what it took before."""
+    signal = Signal(
+        key="k", source=Source.ALERT, service="svc", platform="fake", revision=revision,
+        at=T0 + timedelta(hours=hours), text="down",
+    )  # fmt: skip
+    assert accepts(ESCALATED.with_(replan=replan), signal, cool_off_s=COOL_OFF_S) is taken
