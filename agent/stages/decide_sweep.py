@@ -13,10 +13,9 @@ from agent.core.sweep.sweep import Sweep
 from agent.core.value import Value
 from agent.errors import InputRejected, PolicyRefused
 from agent.ports.stage_context import StageContext
-from agent.stages.grant_sweep import GRANTED, answer_once, grant_sweep, may_not_answer
+from agent.stages.grant_sweep import GRANTED, REJECTED, GivenAnswer, answer_once, grant_sweep, may_not_answer
 
 ASKED: Final = "sweep.asked"
-REJECTED: Final = "sweep.rejected"
 WHY_CHARS: Final = 1000
 MOST_ASKED: Final = 50
 PAGE_ROWS: Final = 500
@@ -165,15 +164,9 @@ def _reject(context: StageContext, asked: AskedSweep, word: SweepAnswer) -> Aske
     if why:
         hint = "who may approve stands in policy.toml"
         raise PolicyRefused(f"sweep {request.id!r} was not rejected", why=why, hint=hint)
-    said = asked.with_(rejected_by=word.who, why=context.rules.redact(word.why)[:WHY_CHARS])
-    answer_once(
-        context,
-        request,
-        lambda: context.control_store().append(
-            at=context.clock.now(), kind=REJECTED, incident=request.id, who=word.who, body=said.why, once=True
-        ),
-    )
-    return said
+    body = context.rules.redact(word.why)[:WHY_CHARS]
+    given = GivenAnswer(kind=REJECTED, who=word.who, channel=word.channel, verified=word.verified, body=body)
+    return asked.with_(rejected_by=word.who, why=answer_once(context, request, given).body)
 
 
 def _rows(context: StageContext) -> Iterator[AuditRow]:

@@ -1,18 +1,18 @@
 """A sweep is allowed by a person, by the rules of a change: signed, on record, and checked again before it runs."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import datetime
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
-from agent.core.decision.audit import AuditRow
 from agent.core.decision.decision import Channel
 from agent.core.decision.self_approval import may_approve_own
 from agent.core.incident.incident import Incident
 from agent.core.intake.signal import LIVE
 from agent.core.sweep.grant import VALID, SweepGrant, SweepRequest, check_signed, sign_grant
-from agent.errors import PolicyRefused, SreError
+from agent.core.value import Value
+from agent.errors import PolicyRefused
 from agent.ports.stage_context import StageContext
 from agent.stages.shared.database_pair import note_reached
 from agent.stages.shared.freezes import freezes_at
@@ -20,13 +20,31 @@ from agent.stages.shared.kill_switch import changes_stopped
 from agent.stages.shared.other_changes import open_on
 
 GRANTED: Final = "sweep.granted"
+REJECTED: Final = "sweep.rejected"
 _LOCAL: Final = frozenset({Channel.COMMAND_LINE, Channel.CONSOLE})
+
+
+class GivenAnswer(Value):
+    """The one answer to a sweep, as the control database holds it.
+
+    Attributes:
+        kind: Of its row of the record.
+        who: As the channel names them.
+        verified: Whether the channel proved who they are.
+        body: Of its row: the signed grant, or the reason of a rejection.
+    """
+
+    kind: str
+    who: str
+    channel: Channel
+    verified: bool
+    body: str
 
 
 def grant_sweep(
     context: StageContext, request: SweepRequest, *, who: str, channel: Channel, verified: bool
 ) -> SweepGrant:
-    """Approve a sweep: sign it and put it on record.
+    """Approve a sweep: sign it and put it on record; the same approval again returns the one that is held.
 
     Args:
         context: Of the owner `decide`, which signs.
@@ -45,38 +63,37 @@ def grant_sweep(
     )
     _check(context, made, now)
     grant = sign_grant(made, context.receipts())
-    body = grant.model_dump_json()
-    answer_once(
-        context,
-        request,
-        lambda: context.control_store().append(
-            at=now, kind=GRANTED, incident=request.id, who=who, body=body, once=True
-        ),
-    )
-    return grant
+    given = GivenAnswer(kind=GRANTED, who=who, channel=channel, verified=verified, body=grant.model_dump_json())
+    return SweepGrant.model_validate_json(answer_once(context, request, given).body)
 
 
-def answer_once(context: StageContext, request: SweepRequest, record: Callable[[], AuditRow]) -> None:
-    """Put the one answer to a sweep on record; whoever comes second is refused.
+def answer_once(context: StageContext, request: SweepRequest, given: GivenAnswer) -> GivenAnswer:
+    """Claim the one answer to a sweep and put it on record; return it as it is held, for whoever repeats their word.
+
+    The claim holds the whole answer, so that whoever comes next finishes what a dead writer began.
 
     Raises:
-        PolicyRefused: It was answered before.
+        PolicyRefused: It was answered before, by somebody else or otherwise.
         DependencyFailed: It could not be recorded; the answer may be given again.
     """
-    control, now = context.control_store(), context.clock.now()
-    name = f"answer-{request.id}"
-    if not control.use_once(name, at=now, until=now + 2 * VALID):
+    control = context.control_store()
+    held = GivenAnswer.model_validate_json(
+        control.claim(
+            request.id, f"{request.id}-answer", given.model_dump_json()
+        )  # a claim is found by this name alone
+    )
+    row = control.append(
+        at=context.clock.now(), kind=held.kind, incident=request.id, who=held.who, body=held.body, once=True
+    )
+    note_reached(context.store, control, row.number)
+    if held.with_(body="") != given.with_(body=""):
+        said = "approved" if held.kind == GRANTED else "rejected"
         raise PolicyRefused(
             f"sweep {request.id!r} was not answered again",
-            why="somebody answered it before",
+            why=f"{held.who!r} {said} it before",
             hint="plan it anew with another --out to ask again",
         )
-    try:
-        row = record()
-    except SreError:
-        control.give_back(name)
-        raise
-    note_reached(context.store, control, row.number)
+    return held
 
 
 def may_not_answer(context: StageContext, request: SweepRequest, *, who: str, channel: Channel, verified: bool) -> str:

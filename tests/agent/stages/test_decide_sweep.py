@@ -97,11 +97,13 @@ def test_the_first_answer_counts(where, first: Choice) -> None:
 def test_two_at_the_same_moment_make_one_answer(where, monkeypatch) -> None:
     """Both looked before the other wrote: the control database lets one through."""
     before = asked_sweep(where, word().sweep)
-    answer_sweep(where, word())
+    first = answer_sweep(where, word()).grant
     monkeypatch.setattr("agent.stages.decide_sweep.asked_sweep", lambda *_: before)
-    for second in Choice:
-        with pytest.raises(PolicyRefused, match="somebody answered it before"):
-            answer_sweep(where, word(answer=second))
+    for who in ("ada@example.com", "bob@example.com"):
+        with pytest.raises(PolicyRefused, match=r"'bob@example.com' approved it before"):
+            answer_sweep(where, word(who, Choice.REJECT))
+    assert answer_sweep(where, word()).grant == first  # the same word again is no other answer
+    assert [row.kind for row in where.control_store().audit()] == ["sweep.asked", "sweep.granted"]
 
 
 def test_who_asked_may_take_it_back(where) -> None:
@@ -122,6 +124,30 @@ def test_an_answer_that_was_not_recorded_may_be_given_again(where, monkeypatch) 
         answer_sweep(where, word())
     monkeypatch.setattr(control, "append", append)
     assert answer_sweep(where, word()).grant is not None
+
+
+@pytest.mark.parametrize("first", list(Choice))
+def test_whoever_comes_next_finishes_the_answer_of_a_process_that_was_killed(where, bench, monkeypatch, first) -> None:
+    """It had the answer claimed, and nothing was on record yet."""
+    control = where.control_store()
+    append = control.append
+
+    def killed(**_):
+        raise SystemExit
+
+    monkeypatch.setattr(control, "append", killed)
+    with pytest.raises(SystemExit):
+        answer_sweep(where, word(answer=first))
+    monkeypatch.setattr(control, "append", append)
+    assert asked_sweep(where, word().sweep).waits
+    bench.clock.step(60)
+    with pytest.raises(PolicyRefused, match=r"'bob@example.com' (approved|rejected) it before"):
+        answer_sweep(where, word("ada@example.com", Choice.REJECT))
+    found = asked_sweep(where, word().sweep)
+    assert (found.grant is not None, found.rejected_by) == (
+        (True, "") if first is Choice.APPROVE else (False, "bob@example.com")
+    )
+    assert [row.at for row in control.audit()][-1] == bench.clock.now()
 
 
 def test_nothing_is_approved_while_changes_are_stopped_but_a_no_is_taken(where) -> None:

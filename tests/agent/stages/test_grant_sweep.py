@@ -45,6 +45,18 @@ def test_a_proved_approver_of_the_service_may() -> None:
     assert SweepGrant.model_validate_json(row.body).request == given.request
 
 
+def test_ones_own_approval_that_was_recorded_and_not_kept_is_given_again() -> None:
+    """The process died before it wrote the grant into its folder; another sweep is another answer."""
+    where = context(local=True)
+    own = {"verified": False, "asker": "ada", "service": "", "endpoint": "http://127.0.0.1:8000"}
+    first = approve(where, "ada", **own)
+    where.clock.step(60)
+    assert approve(where, "ada", **own) == first
+    assert len(where.control_store().audit()) == 1
+    assert approve(where, "ada", **own, max_minutes=99) != first
+    assert len(where.control_store().audit()) == 2
+
+
 @pytest.mark.parametrize(
     ("who", "changes", "why"),
     [
