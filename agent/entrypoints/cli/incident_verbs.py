@@ -1,12 +1,16 @@
 """What the incidents command does about one incident: acknowledge, assign, comment, close, done, replan, roll back."""
 
 import argparse
-from typing import Final
+import sys
+from typing import TYPE_CHECKING, Final
 
 from agent.core.incident.command import Command
 from agent.core.incident.incident import Incident
 from agent.entrypoints.cli.output import for_people
 from agent.errors import InputRejected
+
+if TYPE_CHECKING:
+    from agent.entrypoints.operator_client.protocol import OperatorClient
 
 VERBS: Final = {
     "ack": Command.ACKNOWLEDGE,
@@ -54,8 +58,26 @@ def act(args: argparse.Namespace) -> Incident:
 
     command = VERBS[args.what]
     text = _text(args, command)
-    asked = AskedCommand(incident=args.id, command=command, text=text, by=args.by, plan_digest=args.digest)
-    return open_operator_client().command(asked)
+    client, seen = open_operator_client(), args.digest
+    if command is Command.ROLL_BACK and seen is None:
+        seen = _shown_plan(client, args.id)
+    return client.command(AskedCommand(incident=args.id, command=command, text=text, by=args.by, plan_digest=seen))
+
+
+def _shown_plan(client: "OperatorClient", incident_id: str) -> str:
+    """Show in one line what a roll-back puts back; return the digest of that plan.
+
+    Raises:
+        InputRejected: There is no such incident, or it has no plan.
+    """
+    from agent.presentation.plan_title import plan_title
+
+    plan = client.incident(incident_id).plan
+    if plan is None:
+        raise _wrong("roll-back", "the incident has no plan", f"look at it: sre-agent incidents show {incident_id}")
+    said = f"puts back what plan {plan.id} changed: {plan_title(plan)}"
+    print(for_people(said, lines=False), file=sys.stderr)
+    return plan.digest
 
 
 def act_text(incident: Incident, verb: str) -> str:

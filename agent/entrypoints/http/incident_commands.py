@@ -13,6 +13,7 @@ from agent.entrypoints.http.application import RawResponse
 from agent.entrypoints.http.authenticator import Authenticator
 from agent.entrypoints.http.decide_service import DecideService, until
 from agent.entrypoints.http.operator_request import json_response, read_body, use_token_once
+from agent.errors import InputRejected
 from agent.stages.incident_command import CommandRequest, carry_out
 
 
@@ -21,7 +22,7 @@ class Told(Value):
 
     Attributes:
         text: The comment, the reason, or to whom it is assigned.
-        plan_digest: Of the plan whose change is to be rolled back or whose task is done, as it was shown.
+        plan_digest: Of the plan whose task is done, or whose change is to be rolled back, which needs it; as it was shown.
         assertion: What Identity-Aware Proxy signed for the person, where the console hands their word on.
     """
 
@@ -38,9 +39,16 @@ def command(
     """Carry a command out; the same again changes nothing more.
 
     Raises:
+        InputRejected: It rolls back and does not say which plan was shown.
         SreError: See :func:`agent.stages.incident_command.carry_out`.
     """
     sent = read_body(Told, headers, body)
+    if sent.command is Command.ROLL_BACK and sent.plan_digest is None:
+        raise InputRejected(
+            f"incident {sent.incident!r} was not rolled back",
+            why="it does not say which plan was shown",
+            hint="send its plan_digest, or use the command line: sre-agent incidents roll-back ID --why TEXT",
+        )
     principal = authenticator.operator(headers) if sent.assertion is None else authenticator.visitor(sent.assertion)
     asked = CommandRequest(
         incident=sent.incident,

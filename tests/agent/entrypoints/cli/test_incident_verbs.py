@@ -11,7 +11,8 @@ from agent.core.incident.phase import Phase
 from agent.entrypoints.cli.incident_verbs import VERBS
 from agent.entrypoints.cli.main import main
 from agent.ports.store import Change
-from tests.agent.entrypoints.waiting_plan import Service, asked
+from agent.presentation.plan_title import plan_title
+from tests.agent.entrypoints.waiting_plan import Service, asked, run_until
 
 __all__ = ["asked"]
 
@@ -95,6 +96,18 @@ def test_what_does_not_go_with_the_phase_says_what_does(asked, capsys, words, wh
     assert code != 0
     assert why in err
     assert Service().app.store.load(asked.id).phase is Phase.ASKED
+
+
+def test_a_roll_back_shows_the_plan_whose_change_it_puts_back(asked, capsys):
+    """It is bound to what is shown, or to the digest that was given; the answer stands alone on stdout."""
+    main(["approve", asked.plan.id])
+    run_until(Phase.VERIFYING)
+    capsys.readouterr()
+    code, out, err = said(capsys, "roll-back", asked.id, "--why", "bad", "--digest", "0" * 16)
+    assert (code, out, "what was shown had digest '00000000'" in err) == (2, "", True)
+    code, out, err = said(capsys, "roll-back", asked.id, "--why", "bad", "--json")
+    assert (code, json.loads(out)["incident"]["roll_back"]["plan_digest"]) == (0, asked.plan.digest)
+    assert err == f"puts back what plan {asked.plan.id} changed: {plan_title(asked.plan)}\n"
 
 
 def test_the_commands_of_the_guide_are_those_of_the_command_line(asked, capsys):

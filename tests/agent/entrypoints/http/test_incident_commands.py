@@ -32,10 +32,11 @@ def test_a_proved_person_is_named_as_the_policy_names_them(desk):
         ({"text": "x" * 1001}, {}, 400, "text"),
         ({"command": "close", "text": ""}, {}, 400, "it needs a reason"),
         ({"command": "close", "text": "over"}, {}, 403, "it is ASKED"),
-        ({"command": "roll_back", "text": "bad"}, {}, 403, "it is ASKED"),
+        ({"command": "roll_back", "text": "bad", "plan_digest": "0" * 16}, {}, 403, "it is ASKED"),
+        ({"command": "roll_back", "text": "bad"}, {}, 400, "it does not say which plan was shown"),
         ({}, {"email": "eve@example.com"}, 403, "names no approver"),
     ],
-    ids=["command", "path", "unknown", "who", "long", "no reason", "phase", "nothing applied", "stranger"],
+    ids=["command", "path", "unknown", "who", "long", "no reason", "phase", "nothing applied", "not seen", "stranger"],
 )
 def test_what_is_refused_is_said_and_nothing_is_recorded(desk, body, claims, status, says):
     sent = {"incident": desk.incident.id, "command": "comment", "text": "hello"} | body

@@ -111,6 +111,14 @@ def test_a_name_by_hand_is_refused_before_anything_is_sent(operator, desk, serve
     assert served.asked == []
 
 
+def test_a_roll_back_is_bound_to_the_plan_that_it_showed(operator, desk):
+    """The function refuses one that says no plan; this one is refused for its phase alone."""
+    code, _, err = operator("incidents", "roll-back", desk.incident.id, "--why", "bad")
+    assert (code, desk.phase()) == (2, Phase.ASKED)
+    assert f"puts back what plan {desk.plan.id} changed: " in err
+    assert "it is ASKED" in err
+
+
 def test_the_kill_switch_is_turned_and_told(operator, desk):
     assert "is off" in operator("stop")[1]
     assert "is on (by ada@example[.]com: it burns)" in operator("stop", "--why", "it burns")[1]
