@@ -22,7 +22,7 @@ class Told(Value):
 
     Attributes:
         text: The comment, the reason, or to whom it is assigned.
-        plan_digest: Of the plan whose task is done, or whose change is to be rolled back, which needs it; as it was shown.
+        plan_digest: Of the plan whose task is done or whose change is rolled back (which needs it), as it was shown.
         assertion: What Identity-Aware Proxy signed for the person, where the console hands their word on.
     """
 
