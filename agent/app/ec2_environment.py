@@ -40,7 +40,12 @@ def unit_targets(settings: Settings, services: Services) -> dict[str, UnitTarget
     Raises:
         SettingsRejected: There is none; an empty selection is not all of them.
     """
-    found = {s.name: UnitTarget.of(s) for s in services.services if s.platform == "ec2" and s.instance is not None}
+    from agent.catalogue.load_fit import load_fit_catalogue
+
+    known = tuple(sorted({facts.name for facts in load_fit_catalogue().accelerators.values()}))
+    found = {
+        s.name: UnitTarget.of(s, known) for s in services.services if s.platform == "ec2" and s.instance is not None
+    }
     if not found:
         raise SettingsRejected(
             f"PLATFORM {settings.platform!r} has nothing to work on",

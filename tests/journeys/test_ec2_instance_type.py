@@ -19,21 +19,25 @@ from agent.ports.stage_context import Owner
 from agent.settings import read_settings
 from agent.stages.request_change import ChangeAsked, request_change
 from tests.contracts.ec2_world import REGION, UNIT, Ec2World, sdk
+from tests.contracts.ec2_world import TYPE as SMALL
 from tests.journeys.conftest import Journey
 
 CONFIG = ServingConfig(args=("serve", "/mnt/models/gemma", "--max-model-len=8192"))
 TYPE = SetInstanceType(
     instance_type="g6.2xlarge", accelerator="nvidia-l4", accelerator_count=1, cpu=8, memory_mib=32_768
 )
+FOUR = SetInstanceType(
+    instance_type="g6.12xlarge", accelerator="nvidia-l4", accelerator_count=4, cpu=48, memory_mib=196_608
+)
 
 
 class NoRoom(Aws):
-    """EC2 has none of the larger type."""
+    """EC2 has none of the larger types."""
 
     def change(self, region, operation, **asked):
         if operation == "start_instances":
             row = self.call(region, "describe_instances", InstanceIds=asked["InstanceIds"])["Reservations"][0]
-            if row["Instances"][0]["InstanceType"] == TYPE.instance_type:
+            if row["Instances"][0]["InstanceType"] != SMALL:
                 from botocore.exceptions import ClientError
 
                 error = ClientError({"Error": {"Code": "InsufficientInstanceCapacity", "Message": "no"}}, operation)
@@ -48,10 +52,10 @@ def world(tmp_path):
     made.close()
 
 
-def asked_for(tmp_path, world, aws):
+def asked_for(tmp_path, world, aws, wanted=TYPE):
     """Ask for the type, approve it as somebody else, and go on to the end."""
     policy = tmp_path / "policy.toml"
-    policy.write_text('accelerators = ["nvidia-l4"]\nchange_window_s = 1\nchanges_per_hour = 100\n')
+    policy.write_text('accelerators = ["nvidia-l4"]\nmax_cpu = 48\nchange_window_s = 1\nchanges_per_hour = 100\n')
     row = {"name": "gemma", "platform": "ec2", "location": REGION, "instance": world.instance, "unit": UNIT,
            "model": "google/gemma-4-12B-it-qat-w4a16-ct", "checkpoint": "/mnt/models/gemma", "owner": "console",
            "mounts": {"/mnt/models": "gs://example"}, "accelerator": "nvidia-l4", "vllm": "0.23.0"}  # fmt: skip
@@ -66,7 +70,7 @@ def asked_for(tmp_path, world, aws):
     )
     told = Journey(app, clock)
     wish = ChangeAsked(
-        service="gemma", actions=(TYPE,), why="memory", who="ada", channel=Channel.COMMAND_LINE, verified=False
+        service="gemma", actions=(wanted,), why="memory", who="ada", channel=Channel.COMMAND_LINE, verified=False
     )
     request_change(app.contexts[Owner.DECIDE], wish)
     plan = told.until(lambda i: i.phase in {Phase.ASKED, Phase.REFUSED, Phase.CLOSED}, limit_s=300)
@@ -90,9 +94,10 @@ def test_it_is_stopped_changed_started_and_verified(tmp_path, world):
     assert world.platform.describe("gemma").config.instance_type == "g6.2xlarge"
 
 
-def test_without_room_for_the_type_the_old_one_serves_again(tmp_path, world):
+@pytest.mark.parametrize("wanted", [TYPE, FOUR], ids=["as many cards", "more cards"])
+def test_without_room_for_the_type_the_old_one_serves_again(tmp_path, world, wanted):
     """Capacity is named; nobody finds a stopped machine in the morning."""
-    _, done = asked_for(tmp_path, world, NoRoom(sdk))
+    _, done = asked_for(tmp_path, world, NoRoom(sdk), wanted)
     assert done.phase is Phase.ROLLED_BACK or "the prior template serves again" in str(done.ended_why), done.ended_why
     assert "InsufficientInstanceCapacity" in str(done.execution)
     live = world.platform.describe("gemma")

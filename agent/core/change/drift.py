@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pydantic import TypeAdapter, ValidationError
 
 from agent.core.change.execution import Intent
-from agent.core.plan.action import Lifecycle, LifecycleOperation, SetScaling, applied
+from agent.core.plan.action import Lifecycle, LifecycleOperation, SetInstanceType, SetScaling, applied
 from agent.core.plan.lifecycle import lifecycle_of
 from agent.core.service.serving import Live, Traffic
 from agent.core.value import digest
@@ -47,14 +47,18 @@ def _ours_or_before(intent: Intent, live: Live) -> bool:
     """Whether the configuration is the one before the change, or the one that it made.
 
     Where the number of instances stands beside the template, an undo leaves it alone unless the change set it, and so
-    does whoever scaled the service since.
+    does whoever scaled the service since. The cards of a machine that is off are those of its last read, and they come
+    with the type: where that is what changed, type, CPUs and memory say whose it is.
     """
     before = intent.prior_config
     if before is None:
         return True
     if not live.template_scales and not any(isinstance(a, SetScaling | Lifecycle) for a in intent.actions):
         before = before.with_(min_instances=live.config.min_instances, max_instances=live.config.max_instances)
-    return live.config in (before, applied(before, intent.actions))
+    found, ours = live.config, [before, applied(before, intent.actions)]
+    if any(isinstance(a, SetInstanceType) for a in intent.actions):
+        found, *ours = (c.with_(accelerator=None, accelerator_count=1) for c in (found, *ours))
+    return found in ours
 
 
 def _left_behind(intent: Intent, *, shifted: bool) -> list[Counter[str]]:

@@ -53,6 +53,25 @@ def test_an_empty_selection_is_not_all(monkeypatch):
     assert environment.platform_of("other") is None
 
 
+@pytest.mark.parametrize(
+    ("printed", "name"),
+    [
+        ("NVIDIA L4", "nvidia-l4"),
+        ("NVIDIA A100-SXM4-80GB", "nvidia-a100-80gb"),
+        ("NVIDIA H100 80GB HBM3", "nvidia-h100-80gb"),
+        ("Tesla T4", "nvidia-t4"),
+        ("NVIDIA New", "nvidia-new"),
+    ],
+)
+def test_the_card_of_another_type_has_the_catalogues_name(tmp_path, printed, name):
+    """A plan names it so, whatever services.toml declared; what the catalogue lacks keeps its own."""
+    world = Ec2World(tmp_path, "gemma", CONFIG, gpu=f"{printed}, 81559")
+    whole = services(instance=world.instance, unit=UNIT, location=REGION)
+    world.target = unit_targets(Settings(platform="ec2"), whole)["gemma"]
+    assert world.open().describe("gemma").config.accelerator == name
+    world.close()
+
+
 def test_a_profile_that_is_not_there_is_named():
     """boto3 says which."""
     with pytest.raises(SettingsRejected, match="no-such-profile"):

@@ -242,6 +242,9 @@ def same_template(one: str, other: str) -> bool:
 
 
 def _accelerator(gpus: Iterable[list[Any]], target: UnitTarget) -> str:
-    """The catalogue's name where the card is the declared one; a card that differs keeps a name of its own."""
+    """The declared name where the card is that, else the catalogue's; a card that nobody knows keeps its own."""
     found = next(iter(gpus), None)
-    return target.accelerator if found is None else accelerator_of(str(found[0]), [target.accelerator])
+    if found is None:
+        return target.accelerator
+    declared = accelerator_of(str(found[0]), [target.accelerator])
+    return declared if declared == target.accelerator else accelerator_of(str(found[0]), target.known)

@@ -29,6 +29,7 @@ class UnitTarget(Value):
         log_group: Of CloudWatch Logs, where the server's log goes; empty where it is read on the instance.
         log_stream: How its streams' names begin; None is the instance's id.
         port: Where the server is asked on the instance; None reads its own flag.
+        known: The accelerators of the catalogue, to name the cards of another type by.
     """
 
     service: str
@@ -41,9 +42,10 @@ class UnitTarget(Value):
     port: int | None = None
     log_group: str = ""
     log_stream: str | None = None
+    known: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, service: Service) -> "UnitTarget":
+    def of(cls, service: Service, known: tuple[str, ...] = ()) -> "UnitTarget":
         """Return the unit of a watched service."""
         return cls(
             service=service.name,
@@ -56,6 +58,7 @@ class UnitTarget(Value):
             port=service.port,
             log_group=service.log_group or "",
             log_stream=service.log_stream,
+            known=known,
         )
 
     @property

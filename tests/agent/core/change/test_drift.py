@@ -6,7 +6,7 @@ import pytest
 
 from agent.core.change.drift import drift_since
 from agent.core.change.execution import EffectKind, Intent
-from agent.core.plan.action import SetConcurrency
+from agent.core.plan.action import SetConcurrency, SetInstanceType
 from agent.core.plan.plan import Rollout
 from agent.core.service.serving import Live, ServingConfig, Target, Traffic
 from agent.core.value import canonical
@@ -130,3 +130,34 @@ def test_a_value_that_neither_we_nor_the_prior_state_had_is_theirs() -> None:
 def test_what_was_stored_before_configurations_were_kept_is_known_by_its_stamp() -> None:
     """An intent of an earlier version."""
     assert drift_since(intent(Rollout.IN_PLACE, prior_config=None), live(LATEST)) == ""
+
+
+TYPE = SetInstanceType(
+    instance_type="p4d.24xlarge", accelerator="nvidia-a100-40gb", accelerator_count=8, cpu=96, memory_mib=1_179_648
+)
+RENTED = ServingConfig(
+    instance_type="g6.xlarge", accelerator="nvidia-l4", accelerator_count=1, cpu=4, memory_mib=16_384
+)
+SIZE = {"instance_type": TYPE.instance_type, "cpu": TYPE.cpu, "memory_mib": TYPE.memory_mib}
+
+
+@pytest.mark.parametrize(
+    "card", [{}, {"accelerator": "nvidia-a100-sxm4-40gb", "accelerator_count": 8}], ids=["of the last read", "its own"]
+)
+def test_the_cards_of_another_type_are_not_compared(card: dict[str, object]) -> None:
+    """A machine that is off tells those of its last read, and a card may print a name that no catalogue has."""
+    made = intent(Rollout.IN_PLACE, actions=(TYPE,), prior_config=RENTED)
+    assert drift_since(made, live(LATEST, config=RENTED.with_(**SIZE, **card))) == ""
+
+
+@pytest.mark.parametrize("other", [{"instance_type": "g6.2xlarge"}, {"cpu": 8}, {"memory_mib": 1}])
+def test_a_third_type_is_somebody_elses(other: dict[str, object]) -> None:
+    """Type, CPUs and memory bind still."""
+    made = intent(Rollout.IN_PLACE, actions=(TYPE,), prior_config=RENTED)
+    assert "its configuration is not" in drift_since(made, live(LATEST, config=RENTED.with_(**SIZE | other)))
+
+
+def test_cards_bind_where_the_type_was_not_ours_to_change() -> None:
+    """Who gave the service another card changed it."""
+    theirs = live(LATEST, config=MADE.with_(accelerator="nvidia-h200"))
+    assert "its configuration is not" in drift_since(intent(Rollout.IN_PLACE), theirs)
