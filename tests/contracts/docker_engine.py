@@ -39,6 +39,7 @@ class DockerEngine:
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.keepers: dict[str, threading.Thread] = {}
         self.called: list[str] = []
+        self.images = {IMAGE}  # by their ids; a name is the first one
         self.refuses: dict[str, tuple[int, str]] = {}  # by the end of a path, what is answered instead
         self.holds = False  # while it is set, a started container runs, and its server does not yet
         self._server = _Server(str(path), _handler(self))
@@ -92,13 +93,13 @@ class DockerEngine:
         if any(c["Name"] == f"/{name}" for c in self.containers.values()):
             said = f'Conflict. The container name "/{name}" is already in use'
             return 409, json.dumps({"message": said}).encode()
-        if body["Image"] not in {IMAGE, "vllm/vllm-openai:v0.32.0"}:
+        if body["Image"] not in {*self.images, "vllm/vllm-openai:v0.32.0"}:
             return 404, json.dumps({"message": f"No such image: {body['Image']}"}).encode()
         own = uuid.uuid4().hex * 2
         host = {"RestartPolicy": {"Name": "no", "MaximumRetryCount": 0}} | body.pop("HostConfig", {})
         body.pop("NetworkingConfig", None)
         self.containers[own] = {
-            "Id": own, "Name": f"/{name}", "Image": IMAGE, "RestartCount": 0, "HostConfig": host,
+            "Id": own, "Image": body["Image"] if body["Image"] in self.images else IMAGE, "Name": f"/{name}", "RestartCount": 0, "HostConfig": host,
             "Config": {"Hostname": own[:12]} | body | {"Env": body.get("Env") or []},
             "State": {"Running": False, "Status": "created", "ExitCode": 0, "OOMKilled": False, "Error": "",
                       "StartedAt": NEVER, "FinishedAt": NEVER},

@@ -9,6 +9,7 @@ from agent.core.service.serving import ServingConfig
 from agent.core.value import canonical
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, StateConflict
 from agent.ports.platform import Order, Restore
+from tests.contracts.docker_engine import IMAGE
 from tests.contracts.ec2_world import CONTAINER, Ec2World
 from tests.leases import HELD
 
@@ -70,6 +71,32 @@ def test_a_container_before_that_was_pruned_is_made_again_with_the_same_argument
     del world.docker.containers[first["Id"]]
     restored(world, before)
     assert world.docker.named(CONTAINER)["Config"]["Cmd"] == first["Config"]["Cmd"]
+
+
+@pytest.mark.parametrize("part", ["image", "mounts", "a secret"])
+def test_a_kept_container_of_other_image_mounts_or_secrets_does_not_come_back(world, part):
+    """Somebody made the container anew since, with the same arguments: theirs is what other arguments are given to."""
+    first, before = world.docker.named(CONTAINER), world.platform.describe("gemma")
+    world.platform.apply(order(world))
+    world.wait()
+    kept, now = world.docker.named(first["Id"]), world.docker.named(CONTAINER)
+    if part == "image":
+        now["Image"] = f"{IMAGE[:-2]}cd"
+        world.docker.images.add(now["Image"])
+    elif part == "mounts":
+        now["HostConfig"]["Binds"] = ["/srv/models:/mnt/models"]
+    else:
+        now["Config"]["Env"] = [e.replace("sk-stays-here", "sk-turned") for e in now["Config"]["Env"]]
+    traffic = canonical([t.model_dump(mode="json") for t in before.traffic]).decode()
+    world.platform.restore(
+        Restore(service="gemma", incident="inc-1", effect_key="k2", revision="gemma-sre-k2", lease_end=HELD,
+                etag=world.platform.describe("gemma").etag, template=before.template, traffic=traffic)
+    )  # fmt: skip
+    made = world.docker.named(CONTAINER)
+    assert made["Id"] not in {kept["Id"], now["Id"]}
+    assert (made["Config"]["Cmd"], made["Image"]) == (kept["Config"]["Cmd"], now["Image"])
+    assert sorted(made["Config"]["Env"]) == sorted(now["Config"]["Env"])
+    assert made["HostConfig"].get("Binds") == now["HostConfig"].get("Binds", [])
 
 
 def test_a_restart_starts_the_same_container_again(world):

@@ -123,7 +123,7 @@ def change_container(asked: Json) -> Json:
         if asked["text"] == seen.text:  # the same once more: the container itself is started again
             entry |= {"new": seen.said["Id"], "started": seen.said["State"].get("StartedAt", NEVER)}
         else:
-            entry |= kept_before(asked, book, sha(asked["text"]))
+            entry |= kept_before(asked, book, seen.others)
         book["effects"] = [*book["effects"], entry][-KEPT_EFFECTS:]
         book["generation"] = asked["generation"]
         keep(asked, book)  # the intent first: a second try goes on, whatever becomes of this one
@@ -131,12 +131,13 @@ def change_container(asked: Json) -> Json:
         return described_container(asked, book)
 
 
-def kept_before(asked: Json, book: Json, text: str) -> Json:
-    """Return the container that had those arguments before, where it is still there."""
+def kept_before(asked: Json, book: Json, others: str) -> Json:
+    """Return the container that had those arguments before, where it is still there and like the present one else."""
+    text = sha(asked["text"])
     for entry in reversed(book["effects"]):
         if entry["before"] == text and entry["prior"] != entry["new"]:
             said = inspect(asked, entry["prior"])
-            if said is not None:
+            if said is not None and Container(said, asked).others == others:
                 started = said["State"].get("StartedAt", NEVER)
                 return {"new": said["Id"], "started": started, "back_policy": entry["policy"]}
     return {}
