@@ -358,6 +358,20 @@ def test_no_room_for_the_type_ends_badly_and_the_old_one_is_put_back(world, code
     assert world.platform.describe("gemma").config == before.config
 
 
+@pytest.mark.parametrize("call", ["modify_instance_attribute", "start_instances"])
+def test_an_instance_that_is_not_yet_as_ec2_wants_it_is_asked_again(world, call):
+    """IncorrectInstanceState is a moment's word: the same order goes on, and nothing counts as failed."""
+    one = order(world, TYPE)
+    world.platform.apply(one)
+    world.wait()
+    world.platform = world.open(Refusing(call, "IncorrectInstanceState"))
+    with pytest.raises(StateConflict, match="IncorrectInstanceState"):
+        world.platform.apply(one)
+    assert world.platform.find("gemma", "k1").remains
+    world.platform = world.open()
+    assert changed_type(world, one).ok is True
+
+
 class Refusing(Aws):
     """EC2 refuses one call in its own words."""
 

@@ -7,7 +7,7 @@ from agent.adapters.aws.errors import code_of
 from agent.adapters.platform.ec2.describe import Seen, message_of
 from agent.adapters.platform.ec2.target import EFFECT_TAG, FAILED_TAG, REVISION_TAG
 from agent.core.plan.action import SetInstanceType
-from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError
+from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
 from agent.ports.platform import Operation, Order, Restore, seconds_to_send
 
 NO_ROOM: Final = frozenset({"InsufficientInstanceCapacity", "InsufficientHostCapacity"})
@@ -104,7 +104,7 @@ def power(aws: Aws, seen: Seen, order: Order | Restore, does: str) -> Operation:
         _call(aws, seen, order, "start_instances", InstanceIds=[instance.id])
     except SreError as error:
         code = code_of(error.__cause__)
-        if code not in NO_ROOM and (not code or isinstance(error, DependencyFailed)):
+        if code not in NO_ROOM and (not code or isinstance(error, DependencyFailed | StateConflict)):
             raise  # nobody knows, or a moment's trouble: it is tried again
         _tag(aws, seen, order, {FAILED_TAG: f"{order.effect_key} {code}"})
         return Operation(name=name, done=True, ok=False, says=_why_failed(seen, does, code))
