@@ -15,7 +15,7 @@ from agent.adapters.platform.ec2.describe import Seen, message_of
 from agent.adapters.platform.ec2.measure import Meter
 from agent.adapters.platform.ec2.platform import Ec2Platform
 from agent.adapters.platform.ec2.power import check_stop
-from agent.adapters.platform.ec2.target import EFFECT_TAG, Instance, UnitTarget
+from agent.adapters.platform.ec2.target import CALLED_TAG, EFFECT_TAG, FAILED_TAG, REVISION_TAG, Instance, UnitTarget
 from agent.core.service.services import Services
 from agent.errors import DependencyFailed, PolicyRefused, SettingsRejected, SreError
 from agent.ports.clock import Clock
@@ -129,9 +129,9 @@ def missing_rights(opened: Ec2, service: str) -> tuple[Call, ...]:
     """Return the calls that change an instance and are denied, each asked by a dry run."""
     target, instance = opened.platform.target_of(service)
     found = []
-    tag = {"Key": EFFECT_TAG, "Value": "rehearsal"}
+    tags = [{"Key": key, "Value": "rehearsal"} for key in (EFFECT_TAG, REVISION_TAG, CALLED_TAG, FAILED_TAG)]
     asked: dict[str, dict[str, Any]] = {
-        "create_tags": {"Resources": [instance.id], "Tags": [tag]},
+        "create_tags": {"Resources": [instance.id], "Tags": tags},
         "start_instances": {"InstanceIds": [instance.id]},
         "stop_instances": {"InstanceIds": [instance.id]},
         "modify_instance_attribute": {"InstanceId": instance.id, "InstanceType": {"Value": instance.type}},

@@ -13,6 +13,7 @@ from agent.adapters.aws.client import CALLS, Aws
 from agent.adapters.aws.errors import translated
 from agent.adapters.logs.cloudwatch import stream_entries, stream_of, system_log
 from agent.adapters.platform.ec2 import command
+from agent.adapters.platform.ec2.target import CALLED_TAG
 from agent.core.plan.action import Lifecycle, LifecycleOperation, SetEnv, SetFlag, SetInstanceType, applied
 from agent.core.service.serving import ServingConfig
 from agent.core.value import canonical
@@ -370,6 +371,69 @@ def test_an_instance_that_is_not_yet_as_ec2_wants_it_is_asked_again(world, call)
     assert world.platform.find("gemma", "k1").remains
     world.platform = world.open()
     assert changed_type(world, one).ok is True
+
+
+def by_hand(world, verb):
+    """Somebody starts or stops the instance later; moto keeps the time of a launch, which EC2 moves with every start."""
+    from moto.ec2.models import ec2_backends
+
+    getattr(world.ec2, f"{verb}_instances")(InstanceIds=[world.instance])
+    there = ec2_backends["123456789012"]["us-east-1"].get_instance(world.instance)
+    if verb == "start":
+        there.launch_time = there.launch_time.replace(year=2030)
+    else:
+        there._reason = "User initiated (2030-01-01 00:00:00 GMT)"
+    world.wait()
+
+
+START = Lifecycle(operation=LifecycleOperation.START, min_instances=1, max_instances=1)
+
+
+@pytest.mark.parametrize("action", [STOP, START, TYPE], ids=["stop", "start", "type"])
+def test_who_starts_or_stops_it_after_our_call_has_the_last_word(world, action):
+    """It is said, the call is not made again, and the state is read as theirs."""
+    if action is START:
+        world.platform.apply(order(world, STOP, key="k0"))
+        world.wait()
+    one = order(world, action)
+    if action is TYPE:
+        assert changed_type(world, one).ok is True
+    else:
+        world.platform.apply(one)
+        world.wait()
+    verb, word = ("start", "started") if action is STOP else ("stop", "stopped")
+    by_hand(world, verb)
+    began = len(sdk().called)
+    for told in (world.platform.find("gemma", "k1"), world.open().apply(one)):
+        assert (told.done, told.ok, told.remains) == (True, False, "")
+        assert f"somebody {word} it since" in told.says
+    assert sent_since(began) == []
+    assert world.platform.describe("gemma").config.max_instances == (1 if verb == "start" else 0)
+
+
+def test_a_call_that_a_read_does_not_show_yet_is_not_made_again(world):
+    """EC2 tells the state of a moment ago: nobody started it, and our stop is on its way."""
+    one = order(world, STOP)
+    told = world.platform.apply(one)
+    moved = world.platform.look("gemma")
+    stale = moved.with_(instance=moved.instance.with_(state="running"))
+    found = world.platform._ours(stale, "k1")
+    assert (found.name, found.done, found.remains) == (told.name, False, "")
+
+
+def test_without_the_right_to_the_second_tag_the_call_counts_all_the_same(world):
+    """An installation whose policy is older: the stop was accepted, and that is what is told."""
+
+    class Older(Aws):
+        def change(self, region, operation, **asked):
+            if any(t["Key"] == CALLED_TAG for t in asked.get("Tags", ())):
+                raise PolicyRefused("it was not tagged", why="UnauthorizedOperation", hint="grant it")
+            return super().change(region, operation, **asked)
+
+    world.platform = world.open(Older(sdk))
+    assert "asked to stop" in world.platform.apply(order(world, STOP)).says
+    world.wait()
+    assert world.platform.find("gemma", "k1").ok is True
 
 
 class Refusing(Aws):

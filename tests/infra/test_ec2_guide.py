@@ -8,7 +8,7 @@ import pytest
 from agent.adapters.platform.ec2.command import STATE_FOLDER
 from agent.adapters.platform.ec2.instance.docker_container import BEFORE
 from agent.adapters.platform.ec2.instance.unit_files import DROP_IN
-from agent.adapters.platform.ec2.target import EFFECT_TAG, FAILED_TAG, REVISION_TAG, UnitTarget
+from agent.adapters.platform.ec2.target import CALLED_TAG, EFFECT_TAG, FAILED_TAG, REVISION_TAG, UnitTarget
 from agent.adapters.platform.host.describe import HIDDEN
 from agent.core.intake.eventbridge import ALARM, CALL, INSTANCE, SPOT
 from agent.core.service.services import parse_services
@@ -54,6 +54,13 @@ def test_what_it_names_is_what_the_code_uses(guide, root):
     assert "eventbridge" in SHAPES_OF
     policy = json.loads((root / "deploy/ec2/policy.json").read_text())
     (stamp,) = (s for s in policy["Statement"] if s["Sid"] == "Stamp")
-    assert stamp["Condition"]["ForAllValues:StringEquals"]["aws:TagKeys"] == [EFFECT_TAG, REVISION_TAG, FAILED_TAG]
+    assert stamp["Condition"]["ForAllValues:StringEquals"]["aws:TagKeys"] == [
+        EFFECT_TAG,
+        REVISION_TAG,
+        CALLED_TAG,
+        FAILED_TAG,
+    ]
+    for tag in (EFFECT_TAG, REVISION_TAG, CALLED_TAG, FAILED_TAG):
+        assert f"`{tag}`" in guide, tag
     for path in re.findall(r"\(\.\./([\w/.]+)\)|`(agent/[\w/.]+)`", guide):
         assert (root / (path[0] or path[1])).is_file()

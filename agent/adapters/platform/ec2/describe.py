@@ -61,8 +61,8 @@ class Seen(Value):
 
     @property
     def runs(self) -> bool:
-        """Whether the instance is meant to run: by our newest word, else by its state."""
-        if self.tag_is_newest and self.instance.tagged is not None:
+        """Whether the instance is meant to run: by our newest word, else, or where somebody turned it, by its state."""
+        if self.tag_is_newest and self.instance.tagged is not None and not self.instance.turned:
             return self.instance.tagged.does != "stop"
         return self.instance.state in {"pending", "running"}
 

@@ -1,11 +1,12 @@
 """Starting, stopping and giving an instance another type: stamped by tags first, each call made once, told how far."""
 
+from contextlib import suppress
 from typing import Final
 
 from agent.adapters.aws.client import Aws
 from agent.adapters.aws.errors import code_of
 from agent.adapters.platform.ec2.describe import Seen, message_of
-from agent.adapters.platform.ec2.target import EFFECT_TAG, FAILED_TAG, REVISION_TAG
+from agent.adapters.platform.ec2.target import CALLED_TAG, EFFECT_TAG, FAILED_TAG, REVISION_TAG
 from agent.core.plan.action import SetInstanceType
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
 from agent.ports.platform import Operation, Order, Restore, seconds_to_send
@@ -96,6 +97,7 @@ def power(aws: Aws, seen: Seen, order: Order | Restore, does: str) -> Operation:
         return Operation(name=name, done=False, ok=None, says=f"instance {instance.id} is stopping")
     if does == "stop" or (does != "start" and instance.state != "stopped"):
         _call(aws, seen, order, "stop_instances", InstanceIds=[instance.id])
+        _accepted(aws, seen, order, "stop")
         return Operation(name=name, done=False, ok=None, says=f"instance {instance.id} is asked to stop")
     try:
         if does != "start" and instance.type != wanted:
@@ -108,7 +110,14 @@ def power(aws: Aws, seen: Seen, order: Order | Restore, does: str) -> Operation:
             raise  # nobody knows, or a moment's trouble: it is tried again
         _tag(aws, seen, order, {FAILED_TAG: f"{order.effect_key} {code}"})
         return Operation(name=name, done=True, ok=False, says=_why_failed(seen, does, code))
+    _accepted(aws, seen, order, "start")
     return Operation(name=name, done=False, ok=None, says=f"instance {instance.id} is asked to start")
+
+
+def _accepted(aws: Aws, seen: Seen, order: Order | Restore, called: str) -> None:
+    """Note the call, so that it is not made again; without the note it is, which does no harm while nobody else did."""
+    with suppress(SreError):
+        _tag(aws, seen, order, {CALLED_TAG: f"{order.effect_key} {called} {seen.instance.mark(called)}"})
 
 
 def _tag(aws: Aws, seen: Seen, order: Order | Restore, tags: dict[str, str]) -> None:
@@ -133,27 +142,35 @@ def power_progress(seen: Seen) -> Operation:
     tagged, state = seen.instance.tagged, seen.instance.state
     assert tagged is not None, "it bears our stamp"
     name, says = operation_name(seen.target.service, tagged.key), f"instance {seen.instance.id} is {state}"
-    remains = ""
+    if seen.instance.turned:
+        return Operation(name=name, done=True, ok=False, says=f"{says}: somebody {seen.instance.turned} it since")
+    remains = _remains(seen)
     if tagged.does == "stop":
         ended = state == "stopped"
-        remains = "the stop is still to be called" if state == "running" else ""
         says = message_of(seen) if ended else says
         return Operation(name=name, done=ended, ok=True if ended else None, says=says, remains=remains)
     if tagged.failed:
         says = _why_failed(seen, tagged.does, tagged.failed)
         return Operation(name=name, done=True, ok=False, says=says)
-    if tagged.new_type and seen.instance.type != tagged.new_type:
-        what = {"running": "the stop", "stopped": "the change of type"}.get(state)
-        remains = f"{what} is still to be called" if what else ""
-    elif state == "stopped":
-        remains = "the start is still to be called"
-    if remains or (tagged.new_type and seen.instance.type != tagged.new_type):
+    if state == "stopped" or (tagged.new_type and seen.instance.type != tagged.new_type):
         return Operation(name=name, done=False, ok=None, says=says, remains=remains)
     ready = seen.ready
     if ready is None and seen.online:
         says = str(seen.told["says"])
     says = says if ready is not False else str(seen.told["says"])
     return Operation(name=name, done=ready is not None, ok=ready, says="it came up" if ready else says)
+
+
+def _remains(seen: Seen) -> str:
+    """Return which call is still to be made; a start or stop that EC2 accepted is none."""
+    tagged, state = seen.instance.tagged, seen.instance.state
+    assert tagged is not None, "it bears our stamp"
+    if tagged.does == "stop" or (tagged.new_type and seen.instance.type != tagged.new_type):
+        calls = {"running": "stop"} if tagged.does == "stop" else {"running": "stop", "stopped": "change of type"}
+    else:
+        calls = {"stopped": "start"}
+    call = calls.get(state, "")
+    return f"the {call} is still to be called" if call and call != tagged.called else ""
 
 
 def operation_name(service: str, effect_key: str) -> str:

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from agent.adapters.aws.client import Aws
 from agent.core.service.services import Service
-from agent.core.value import Value
+from agent.core.value import Value, digest
 from agent.errors import InputRejected
 from agent.ports.platform import NotDeployed
 
@@ -14,6 +14,8 @@ GONE: Final = frozenset({"shutting-down", "terminated"})
 EFFECT_TAG: Final = "sre-agent-effect"
 """Key, generation and kind of our newest change of the instance: ``KEY GENERATION start|stop|type:TYPE``."""
 REVISION_TAG: Final = "sre-agent-revision"
+CALLED_TAG: Final = "sre-agent-called"
+"""The newest call of that change that EC2 accepted: ``KEY start|stop MARK``, the mark of the state before the call."""
 FAILED_TAG: Final = "sre-agent-failed"
 """Why that change ended badly, where EC2 refused a step of it: ``KEY CODE``."""
 
@@ -83,6 +85,8 @@ class Tagged(Value):
     Attributes:
         does: ``start``, ``stop`` or ``type:`` with the new type.
         failed: EC2's code where it refused a step of it for good.
+        called: ``start`` or ``stop``, where EC2 accepted that; empty before.
+        mark: Of the instance as it was then, see ``Instance.mark``.
     """
 
     key: str
@@ -90,6 +94,8 @@ class Tagged(Value):
     does: str
     revision: str
     failed: str = ""
+    called: str = ""
+    mark: str = ""
 
     @property
     def new_type(self) -> str:
@@ -108,6 +114,8 @@ class Instance(Value):
         volumes: The ids of its volumes, which stay with a stop.
         elastic_ips: Addresses that stay with it, and cost.
         public_ip: One that it loses with a stop.
+        launched: When it was started last.
+        reason: Why and when it was stopped last, as EC2 says it; empty while it runs.
     """
 
     id: str
@@ -119,7 +127,26 @@ class Instance(Value):
     volumes: tuple[str, ...] = ()
     elastic_ips: tuple[str, ...] = ()
     public_ip: str = ""
+    launched: str = ""
+    reason: str = ""
     tagged: Tagged | None = None
+
+    def mark(self, called: str) -> str:
+        """Return what the next start moves after a stop that is called, and the next stop after a start."""
+        return digest([self.launched if called == "stop" else self.reason])[:12]
+
+    @property
+    def turned(self) -> str:
+        """What somebody did since EC2 accepted our newest call: ``started``, ``stopped`` or nothing.
+
+        A read may be older than the call; then the mark is the one before it, and nobody did anything.
+        """
+        tagged = self.tagged
+        if tagged is None or not tagged.called or tagged.mark == self.mark(tagged.called):
+            return ""
+        if tagged.called == "stop":
+            return "started" if self.state in {"pending", "running"} else ""
+        return "stopped" if self.state in {"stopping", "stopped"} else ""
 
 
 def find_instance(aws: Aws, target: UnitTarget) -> Instance:
@@ -172,6 +199,8 @@ def _instance(row: Json) -> Instance:
         volumes=tuple(d["Ebs"]["VolumeId"] for d in row.get("BlockDeviceMappings", ()) if "Ebs" in d),
         elastic_ips=kept,
         public_ip=lost,
+        launched=str(row.get("LaunchTime", "")),
+        reason=row.get("StateTransitionReason", ""),
         tagged=_tagged(tags),
     )
 
@@ -181,10 +210,14 @@ def _tagged(tags: dict[str, str]) -> Tagged | None:
     if len(words) != 3 or not words[1].isdecimal():
         return None
     failed_key, _, failed = tags.get(FAILED_TAG, "").partition(" ")
+    made = tags.get(CALLED_TAG, "").split()
+    called, mark = made[1:] if len(made) == 3 and made[0] == words[0] else ("", "")
     return Tagged(
         key=words[0],
         generation=int(words[1]),
         does=words[2],
         revision=tags.get(REVISION_TAG, ""),
         failed=failed if failed_key == words[0] else "",
+        called=called,
+        mark=mark,
     )
