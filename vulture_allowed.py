@@ -153,3 +153,4 @@ _.recovered
 _.escalated
 _.model_incidents
 _.outages
+_.has_type
