@@ -100,7 +100,9 @@ def _subject(console: PageContext, question: PolicyQuestion) -> Subject:
         raise _strange(f"{question.change!r} is no change that can be tried out", "choose one of the list")
     if not question.service:
         raise _strange("no service was named", "choose a service, whether it is watched or not")
-    actions = actions_typed(_typed(question), None, shape_of=lambda _accelerator: (1.0, 1024))
+    actions = actions_typed(
+        _typed(question), None, shape_of=lambda _accelerator: (1.0, 1024), type_of=lambda _name: None
+    )
     return Subject(service=question.service, actions=actions, asker=question.asker or None)
 
 
