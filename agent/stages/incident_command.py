@@ -274,6 +274,8 @@ def _done(context: StageContext, incident: Incident, asked: CommandRequest, act:
         )  # fmt: skip
         plan_to_decision(context, word)
         incident = context.store.load(incident.id)
+        if incident.require_plan().id != plan.id:  # refused and planned anew meanwhile: nobody has done that one
+            raise StateConflict("the task was not marked", why="another plan stands by now", hint="look at it")
     what = f"the task is done, says {act.shown}" + (f": {act.why}" if act.why else "")
     seen = incident.verification
     if seen is not None:

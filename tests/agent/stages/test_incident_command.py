@@ -18,6 +18,7 @@ from agent.errors import InputRejected, PolicyRefused, StateConflict
 from agent.ports.control import KillSwitch
 from agent.ports.stage_context import Owner
 from agent.ports.store import Change, head_key
+from agent.stages import incident_command
 from agent.stages.call_platform import call_platform
 from agent.stages.decision_to_execution import begin_execution
 from agent.stages.execution_to_verification import execution_to_verification
@@ -374,3 +375,21 @@ def test_after_a_person_rolled_it_back_policy_alone_approves_nothing(bench):
     back = Remedy(proposal="other", cause="latency", ended=TAKEN_BACK, at=bench.clock.now(), incident="inc-a")
     for remedy, automatic in ((back, False), (back.with_(incident="inc-earlier"), True)):
         assert is_automatic(bench.executor, asked.with_(remedies=(remedy,)), asked.plan) is automatic
+
+
+def test_a_task_that_was_planned_anew_right_after_its_approval_is_not_marked(bench, monkeypatch):
+    """What policy refused and another worker planned anew is nobody's doing; who says so is told to look again."""
+    asked = bench.asked(**TASK)
+    other = asked.plan.with_(id="p-other-2")
+    decide = incident_command.plan_to_decision
+
+    def decided_and_planned_anew(context, word):
+        decide(context, word)
+        now = context.store.load("inc-a")
+        context.store.commit(Change(incident=now.with_(plan=other)))
+
+    monkeypatch.setattr(incident_command, "plan_to_decision", decided_and_planned_anew)
+    with pytest.raises((PolicyRefused, InputRejected, StateConflict)):
+        say(bench, Command.DONE, "granted it", plan_digest=asked.plan.digest)
+    assert bench.now().plan.id == "p-other-2"
+    assert bench.now().task_done is None
