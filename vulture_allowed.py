@@ -154,3 +154,6 @@ _.escalated
 _.model_incidents
 _.outages
 _.has_type
+memory_before  # a webhook's receiver reads them
+memory_after
+supersedes

@@ -61,6 +61,7 @@ def open_notifiers(
                 plan_of=plan_of,
                 console_url=settings.public_url,
                 owner_of=_owner_of(services),
+                routing_key_of={service.name: service.routing_key for service in services.services}.get,
             )
     found |= _told_only(settings, services)
     return found

@@ -16,6 +16,7 @@ Platform = Literal["cloud_run", "host", "kubernetes", "container_apps", "tpu_vm"
 
 _DNS_LABEL = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 _KEY_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")  # short and plain: a key itself is no such name
+_INTEGRATION_KEY = re.compile(r"(?=.*[0-9])[A-Za-z0-9]{20,}|[0-9a-fA-F-]{32,}")  # as PagerDuty and Opsgenie make them
 
 # Where a resource's labels carry the name of the service; the first that is there counts.
 NAME_LABELS = (
@@ -55,6 +56,8 @@ class Service(Value):
         vllm: Version of vLLM in the image, None where nobody said.
         owner: The owner's channel, such as ``slack:#llm`` or ``console``.
         rotation: Who is on call for it, in the owner's words; shown to people and sent nowhere.
+        routing_key: By what receivers of webhooks route its incidents, in their words: a team or a queue. It is sent in
+            the clear, so it is never the secret key of an integration.
         runbook: Address of the owner's own instructions for its incidents.
         labels: Further resource labels that name this service in signals.
         api_key: Name of the key that the server itself wants (``--api-key``, ``VLLM_API_KEY``): which of the keys in
@@ -93,6 +96,7 @@ class Service(Value):
     needs: Needs = Needs()
     owner: str = Field(min_length=1)
     rotation: str | None = Field(default=None, min_length=1, max_length=300)
+    routing_key: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,99}$")
     runbook: str | None = Field(default=None, max_length=2000, pattern=r"^https?://[^\s<>\"]+$")
     labels: dict[str, str] = Field(default_factory=dict)
     api_key: str | None = None
@@ -129,6 +133,13 @@ class Service(Value):
                 "want the name of a key in SERVICE_API_KEYS (small letters, digits, dashes), never the key"
             )
         return name
+
+    @field_validator("routing_key")
+    @classmethod
+    def _is_no_secret(cls, key: str | None) -> str | None:
+        if key is not None and _INTEGRATION_KEY.fullmatch(key):
+            raise ValueError("it looks like the secret key of an integration; want a name, such as team-llm")
+        return key
 
     @model_validator(mode="after")
     def _readable(self) -> Self:
@@ -289,7 +300,7 @@ def _mistake(error: Mapping[str, Any]) -> str:
         return f"{place} is no setting"
     if not place:
         return said
-    if place.endswith("api_key"):
+    if place.endswith(("api_key", "routing_key")):
         return f"{place}: {said}"  # what stands there may be the key itself
     return f"{place} is {error.get('input')!r}: {said}"
 

@@ -21,6 +21,7 @@ from agent.core.plan.proof import Proof
 from agent.core.service.serving import Target
 from agent.errors import DependencyFailed, PolicyRefused
 from agent.presentation.event_types import REQUEST_TYPE_OF, TYPE_OF
+from tests.published_event import require_published
 
 OLD, NEW = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 NOW = datetime.now(UTC)
@@ -41,6 +42,7 @@ class Post:
 
     def send(self, method, url, *, headers, body):
         self.got.append((url, body, headers))
+        require_published(body)
         answer = self.answers.pop(0) if self.answers else 200
         if isinstance(answer, Exception):
             raise answer
@@ -57,6 +59,7 @@ def notifier(post, redact=str, plans=()):
     return WebhookNotifier(
         url, secrets=secrets, client=post, clock=Clock(), redact=redact, plan_of=made.get,
         console_url="https://sre.example.com/", owner_of={"gemma": "slack:#llm"}.get,
+        routing_key_of={"gemma": "team-llm"}.get,
     )  # fmt: skip
 
 
@@ -205,7 +208,7 @@ def test_an_event_that_is_sent_late_tells_of_the_plan_of_its_own_moment():
         assert each["data"]["current"] == {
             "phase": "APPROVED", "cause": "unknown", "root_cause": None, "plan": "p-a-2", "plan_digest": second.digest,
             "approvals": None, "title": "gemma: something is wrong, cause not known yet; fix approved", "severity": "error",
-            "impact": "not known whether anything serves", "evidence": None, "owner": "slack:#llm",
+            "impact": "not known whether anything serves", "evidence": None, "owner": "slack:#llm", "routing_key": "team-llm",
             "url": "https://sre.example.com/incidents/inc-a",
         }  # fmt: skip
 

@@ -81,6 +81,19 @@ def test_a_service_names_who_is_on_call_and_the_runbook() -> None:
             parse_services(GOOD.replace('owner = "console"', f"owner = 'console'\nrunbook = '{wrong}'"))
 
 
+def test_a_service_names_the_key_by_which_receivers_route() -> None:
+    """It is sent in the clear: what has the form of an integration's secret key is refused, and not repeated."""
+    for key in ("team-llm", "llm/gpu.eu@prod", "llmplatformteam"):
+        more = f'owner = "console"\nrouting_key = "{key}"'
+        assert parse_services(GOOD.replace('owner = "console"', more)).service("local").routing_key == key
+    assert parse_services(GOOD).service("local").routing_key is None
+    secrets = ("0123456789abcdef0123456789abcdef", "R02XYZABCDEFGHIJKLMN", "4b0dcb8e-6c1f-4d5c-9c65-1f3b7a0e9d11")
+    for wrong in ("", " x", "a b", "x" * 101, "<!channel>", *secrets):
+        with pytest.raises(SettingsRejected, match="routing_key") as refused:
+            parse_services(GOOD.replace('owner = "console"', f"owner = 'console'\nrouting_key = '{wrong}'"))
+        assert wrong not in secrets or wrong not in str(refused.value)
+
+
 def test_a_mounted_checkpoint_is_read_from_its_bucket(services: Services) -> None:
     """The nearest mount counts; on a host a path is a path; without a checkpoint the model's id is one."""
     assert services.service("gemma").checkpoint_uri == "gs://inner/all/gemma/v1"
