@@ -1,6 +1,6 @@
 """What a sweep needs: a load generator that runs one cell, and a place that keeps what was measured."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from pydantic import AwareDatetime, Field
@@ -110,6 +110,22 @@ class CellStore(Protocol):
 
     def store(self, cell: Cell, rows: Sequence[RequestRow] = ()) -> Cell:
         """Store a cell with its raw rows, whole or not at all; return it as stored.
+
+        Raises:
+            DependencyFailed: There is no room, or the place cannot be written.
+        """
+        ...
+
+    def reserved_s(self) -> Mapping[str, float]:
+        """Return the seconds that are charged to a cell in advance, by its id; empty once what it took is stored.
+
+        Raises:
+            InputRejected: What is stored is damaged.
+        """
+        ...
+
+    def reserve(self, seconds: Mapping[str, float]) -> None:
+        """Note the seconds charged in advance, in place of those noted before: they count if this process is killed.
 
         Raises:
             DependencyFailed: There is no room, or the place cannot be written.

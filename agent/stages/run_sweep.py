@@ -13,7 +13,7 @@ from typing import Final
 
 from agent.core.sweep.cell import Cell, Outcome, PlannedCell, RequestRow, measured_cell
 from agent.core.sweep.grant import SweepGrant, SweepRequest
-from agent.core.sweep.planning import DRIVER_START_S, CellPlan, SweepPlan
+from agent.core.sweep.planning import DRIVER_START_S, STEP_START_S, CellPlan, SweepPlan
 from agent.core.sweep.provenance import Provenance
 from agent.core.value import digest
 from agent.errors import DependencyFailed, SreError
@@ -27,6 +27,7 @@ LOOK_S: Final = 0.2
 LEASE_S: Final = 30.0
 STOP_GRACE_S: Final = 3 * DRIVER_START_S  # a driver that ends by itself at its limit has started and sums up besides
 CLOCK_STEP_S: Final = 2.0
+RESERVE_S: Final = 10.0  # charged in advance while a load generator runs, so that what a kill -9 took counts as well
 
 
 class SweepEnd(StrEnum):
@@ -117,6 +118,7 @@ def _run_cells(context: StageContext, job: SweepJob) -> None:
 
 
 def _run_each(context: StageContext, job: SweepJob, gate: "_Gate") -> None:
+    _charge_reserved(job, gate)
     todo = cells_left(job.plan, job.request, job.store.cells())
     for number, cell in enumerate(todo, start=1):
         if cell.cannot_run:
@@ -129,6 +131,22 @@ def _run_each(context: StageContext, job: SweepJob, gate: "_Gate") -> None:
             job.say(Progress(planned=done.planned, number=number + step, of=len(todo), cell=done))
             if done.measured is not None and not done.measured.succeeded:
                 raise _Ended(SweepEnd.NO_ANSWER, done.why)
+
+
+def _charge_reserved(job: SweepJob, gate: "_Gate") -> None:
+    """Charge the cell at which an earlier process was killed with what that one had reserved."""
+    reserved = job.store.reserved_s()
+    if not reserved:
+        return
+    gate.check()  # whoever reserved it is gone: only one process loads a server
+    stored = {cell.id: cell for cell in job.store.cells()}
+    for cell in job.plan.cells:
+        spent_s = reserved.get(cell.planned.id, 0.0)
+        killed = _cell(job, cell, Outcome.FAILED, why="interrupted: the process was killed")
+        noted = stored.get(cell.planned.id) or killed
+        if spent_s > noted.charged_s:
+            job.store.store(noted.with_(spent_s=spent_s))
+    job.store.reserve({})
 
 
 def _together(first: CellPlan, todo: Sequence[CellPlan]) -> tuple[CellPlan, ...]:
@@ -204,17 +222,20 @@ def _measure(context: StageContext, job: SweepJob, run: Sequence[CellPlan], gate
     """
     first = run[0]
     before = next((kept for kept in job.store.cells() if kept.id == first.planned.id), None)
-    limit_s = _left_s(job)
+    limit_s = _left_s(job, starts_s=_starts_s(first.planned))
     gate.check()
     watch = _Stopwatch(context, spent_s=before.charged_s if before is not None else 0.0)
     try:
-        return _stored(context, job, run, _load(job, first, gate, watch, limit_s), watch)
+        made = _stored(context, job, run, _load(job, first, gate, watch, limit_s), watch)
+        job.store.reserve({})
     except BaseException as error:
         why = error.cause if isinstance(error, SreError) else str(error) or type(error).__name__
         noted = before or _cell(job, first, Outcome.FAILED, why=f"interrupted: {context.rules.redact(why)}")
         with suppress(SreError):  # the reason why it ended is told, not that this could not be stored either
             job.store.store(noted.with_(spent_s=watch.spent_s))
+            job.store.reserve({})
         raise
+    return made
 
 
 class _Stopwatch:
@@ -240,10 +261,14 @@ class _Stopwatch:
 
 def _load(job: SweepJob, cell: CellPlan, gate: _Gate, watch: _Stopwatch, limit_s: float) -> LoadResult:
     """Let the load generator run, and ask every gate while it does."""
-    run = job.driver.start(job.order.with_(cell=cell.planned, limit_s=limit_s))
+    reserved_s = _reserve(job, cell, watch)
+    load_s = limit_s - _starts_s(cell.planned)
+    run = job.driver.start(job.order.with_(cell=cell.planned, limit_s=load_s))
     try:
         while (result := run.result()) is None:
             gate.check()
+            if watch.spent_s + 2 * LOOK_S > reserved_s:
+                reserved_s = _reserve(job, cell, watch)
             if watch.took_s > limit_s + STOP_GRACE_S:
                 raise _Ended(SweepEnd.USED_UP, f"{_grant_words(job.request)} are used up; the last cell was cut off")
             job.pause(LOOK_S)
@@ -252,8 +277,14 @@ def _load(job: SweepJob, cell: CellPlan, gate: _Gate, watch: _Stopwatch, limit_s
     return result
 
 
-def _left_s(job: SweepJob) -> float:
-    """Return the seconds of load that the grant still allows."""
+def _reserve(job: SweepJob, cell: CellPlan, watch: _Stopwatch) -> float:
+    reserved_s = watch.spent_s + RESERVE_S
+    job.store.reserve({cell.planned.id: reserved_s})
+    return reserved_s
+
+
+def _left_s(job: SweepJob, *, starts_s: float) -> float:
+    """Return the seconds that the grant still allows; ``starts_s`` of them are no load."""
     request = job.request
     used_s = sum(cell.charged_s for cell in job.store.cells())
     left = [request.max_minutes * 60 - used_s]
@@ -261,7 +292,15 @@ def _left_s(job: SweepJob) -> float:
         left.append(request.max_usd / request.usd_per_h * 3600 - used_s)
     if min(left) < 1:
         raise _Ended(SweepEnd.USED_UP, f"{_grant_words(request)} are used up")
+    if min(left) < 1 + starts_s:
+        starts = f"the workers of a run of request rates start for {starts_s:.0f} s"
+        raise _Ended(SweepEnd.USED_UP, f"of {_grant_words(request)} {min(left):.0f} s are left, and {starts}")
     return min(left)
+
+
+def _starts_s(planned: PlannedCell) -> float:
+    """What the load generator takes to start its workers anew for each further step of a run of request rates."""
+    return STEP_START_S * max(planned.steps - 1, 0)
 
 
 def _grant_words(request: SweepRequest) -> str:
@@ -297,6 +336,9 @@ def _made(
 ) -> tuple[Cell, tuple[RequestRow, ...]]:
     """Return one cell and its rows: percentiles from the raw rows, without those that warmed the server up."""
     warm = cell.planned.warmup_requests
+    if result.over_saturated and len(result.rows) <= warm and any(row.ok for row in result.rows):
+        why = f"over-saturated within the warm-up: {len(result.rows)} of {warm} requests ended"
+        return _cell(job, cell, Outcome.DROPPED, why=why), ()
     rows = tuple(_redacted(context, row) for row in result.rows[warm:])
     measured = measured_cell(
         rows,

@@ -2,8 +2,8 @@
 
 The server that it pretends to measure answers ``slots`` requests at once. ``script.json`` beside the wrapper says what
 happens: ``slots``, ``step_s``, ``takes_s``, ``hangs_from`` (which order), and ``end``: good, crash, garbage, hang, errors,
-unfinished, saturated (after half of the requests); ``saturated_at`` says at which rate of a run of request rates;
-``fails_from`` says from which order on, ``every`` which requests fail with the text ``error``.
+unfinished, saturated (after half of the requests, or ``saturated_after``); ``saturated_at`` says at which rate of a run of
+request rates; ``fails_from`` says from which order on, ``every`` which requests fail with the text ``error``.
 """
 
 import heapq
@@ -23,6 +23,7 @@ PLAIN = {
     "fails_from": 1,
     "every": 1,
     "saturated_at": 0,
+    "saturated_after": 0,
     "error": "HTTPStatusError(\"Client error '401 Unauthorized' for url 'x'\")",
 }
 
@@ -128,7 +129,7 @@ def benchmark(order: dict, script: dict, users: int, rate: float | None = None) 
     state = {"end_queuing_constraints": {"max_requests": {}}}
     asked = [each for each in order["constraints"] if each["kind"] == "over_saturation" and each["mode"] == "enforce"]
     if script["end"] == "saturated" and asked:
-        half = len(good) // 2
+        half = script["saturated_after"] or len(good) // 2
         ended = {"successful": good[:half], "errored": [], "incomplete": good[half : half + users]}
         scope = {"stopping_scope": asked[0].get("stopping_scope", "current")}
         state = {"end_queuing_constraints": {"over_saturation": scope}}

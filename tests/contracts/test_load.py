@@ -5,6 +5,8 @@ The recordings are results of guidellm 0.8.1 and ``vllm bench serve`` 0.32.0 aga
 """
 
 import os
+import subprocess
+import sys
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -149,6 +151,22 @@ def test_stopping_ends_every_process_at_once(tmp_path: Path) -> None:
     run.stop()
 
 
+def test_a_driver_ends_with_whoever_started_it(tmp_path: Path) -> None:
+    """Kill -9 of the sweep ends the program and its child too: nothing goes on loading the server unseen."""
+    program = fake_guidellm.install(tmp_path, end="hang")
+    starts = (
+        "import sys, time; from pathlib import Path; from tests.contracts.test_load import Guidellm, order;"
+        "run = Guidellm(Path(sys.argv[1])).start(order()); time.sleep(600)"
+    )
+    with subprocess.Popen([sys.executable, "-c", starts, str(program)], cwd=Path(__file__).parents[2]) as sweep:
+        try:
+            until(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text() != "", limit_s=120)
+        finally:
+            sweep.kill()
+    child = int((tmp_path / "child").read_text())
+    until(lambda: not alive(child))
+
+
 def alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1][0] not in "ZX"
@@ -239,6 +257,21 @@ def test_real_guidellm_measures_request_rates_of_a_server_with_known_speed(tmp_p
     assert alone < rates[2] < rates[3] < rates[4] <= most * 1.5
     assert [len(each.rows) for each in results] == [24] * 5
     assert not any(each.unfinished for each in results)
+
+
+@pytest.mark.slow
+def test_real_guidellm_ends_a_cell_that_is_over_saturated(tmp_path: Path) -> None:
+    """One answer of 1.6 s at a time and 64 in flight: after its own 30 s guidellm sends no more, and says why."""
+    driver = real(Driver.GUIDELLM)
+    with LoadServer(slots=1, step_s=0.1, key="sk-key") as server:
+        tokenizer = str(tmp_path / "tokenizer")
+        write_tokenizer(Path(tokenizer))
+        cell = CELL.with_(concurrency=64, requests=336, warmup_requests=64)
+        said = {"cell": cell, "tokenizer": tokenizer, "api_key": "sk-key", "limit_s": 120, "stop_over_saturated": True}
+        found = ended(driver.start(order(server.url, **said)), limit_s=240)
+    assert found.over_saturated
+    assert 0 < len(found.rows) < 64
+    assert found.unfinished > 0
 
 
 def write_tokenizer(folder: Path) -> None:

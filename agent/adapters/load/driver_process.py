@@ -1,6 +1,8 @@
 """One run of a load generator: a session of processes, a folder for its files, and how it ends."""
 
+import errno
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -15,10 +17,12 @@ from agent.ports.load import LoadResult
 PASSED_ON: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "HF_HOME", "HF_TOKEN", "SSL_CERT_FILE", "HTTPS_PROXY")
 TAIL_BYTES: Final = 4000
 TAIL_LINES: Final = 3
+# Standard input is a pipe whose other end only we hold: it ends when we do, by kill -9 too, and the group with it.
+ENDS_WITH_US: Final = 'exec 3<&0 </dev/null; (read -r _ <&3; kill -9 0) & exec 3<&-; "$@"'
 
 
 class DriverProcess:
-    """A generator at work; see :class:`agent.ports.load.LoadRun`.
+    """A generator at work; see :class:`agent.ports.load.LoadRun`. It ends with the process that started it.
 
     Args:
         title: Names it in errors.
@@ -48,11 +52,11 @@ class DriverProcess:
             for name, text in (files or {}).items():
                 (folder / name).write_bytes(text.replace(b"{folder}", str(folder).encode()))
             with (folder / "driver.log").open("wb") as log:
-                self._process = subprocess.Popen(  # noqa: S603 - the words are ours, no shell reads them
-                    [word.replace("{folder}", str(folder)) for word in words],
+                self._process = subprocess.Popen(  # noqa: S603 - the shell reads our line, the words are its arguments
+                    ["/bin/sh", "-c", ENDS_WITH_US, "sh", *_command(words, folder)],
                     cwd=folder,
                     env=_environment(env),
-                    stdin=subprocess.DEVNULL,
+                    stdin=subprocess.PIPE,
                     stdout=log,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
@@ -91,6 +95,8 @@ class DriverProcess:
         """End every process of its session; the group outlives its leader."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
+        if self._process.stdin is not None:
+            self._process.stdin.close()
 
     def _last_lines(self) -> str:
         raw = (Path(self._folder.name) / "driver.log").read_bytes()[-TAIL_BYTES:]
@@ -103,6 +109,13 @@ class DriverProcess:
             why=why,
             hint="mend it, then give the same command again: stored cells are kept",
         )
+
+
+def _command(words: Sequence[str], folder: Path) -> list[str]:
+    """Return the words with the folder in them; a program that is not there is said before a shell says it."""
+    if shutil.which(words[0]) is None:
+        raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
+    return [word.replace("{folder}", str(folder)) for word in words]
 
 
 def _work_folder(title: str) -> TemporaryDirectory[str]:

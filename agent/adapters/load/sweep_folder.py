@@ -1,6 +1,7 @@
 """The folder of one sweep: cells are stored one by one, each with its raw rows, and survive a crash."""
 
 import hashlib
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,7 +17,15 @@ from agent.core.sweep.cells_file import (
     requests_text,
 )
 from agent.core.sweep.grant import SweepGrant
-from agent.core.sweep.sweep import GRANT_FILE, SWEEP_FILE, Sweep, grant_from, sweep_from
+from agent.core.sweep.sweep import (
+    GRANT_FILE,
+    RESERVED_FILE,
+    SWEEP_FILE,
+    Sweep,
+    grant_from,
+    reserved_from,
+    sweep_from,
+)
 from agent.errors import DependencyFailed, InputRejected
 
 
@@ -119,6 +128,17 @@ class SweepFolder:
     def store(self, cell: Cell, rows: Sequence[RequestRow] = ()) -> Cell:
         """See the port."""
         return store_cell(self._folder, cell, rows)
+
+    def reserved_s(self) -> Mapping[str, float]:
+        """See the port."""
+        path = self._folder / RESERVED_FILE
+        return reserved_from(_read(path)) if path.exists() else {}
+
+    def reserve(self, seconds: Mapping[str, float]) -> None:
+        """See the port."""
+        with _disk(self._folder):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            replace_file(self._folder / RESERVED_FILE, json.dumps(dict(seconds)).encode())
 
 
 def replace_file(path: Path, text: bytes) -> None:

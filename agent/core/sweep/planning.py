@@ -13,6 +13,7 @@ from agent.core.value import Value
 WAVES: Final = 4  # measured requests of a cell, as a multiple of its concurrency
 FEWEST_REQUESTS: Final = 16
 DRIVER_START_S: Final = 12.0  # measured: 9 to 12 s for guidellm 0.8.1 and vllm bench serve 0.32 on 2 cores
+STEP_START_S: Final = 5.0  # guidellm 0.8.1 starts its workers anew for each step: 0.3 to 0.45 of its own start
 
 
 class SweepAsked(Value):
@@ -175,13 +176,13 @@ def _duration_s(cell: PlannedCell, known: Known, knee: int | None) -> float | No
 
 
 def _step_duration_s(cell: PlannedCell, answer_s: float, at_once: int) -> float:
-    """How long a step of a run of request rates takes; the load generator starts once for all of them."""
+    """How long a step of a run of request rates takes; the load generator starts once, its workers for each step."""
     if cell.strategy is Strategy.SYNCHRONOUS:
         return DRIVER_START_S + cell.requests * answer_s
     if cell.strategy is Strategy.THROUGHPUT:
-        return ceil(cell.requests / at_once) * answer_s
+        return STEP_START_S + ceil(cell.requests / at_once) * answer_s
     share = (cell.step - 2) / (cell.steps - 2)  # of the way from one request at a time to as many as run at once
-    return cell.requests * answer_s / (1 + share * (at_once - 1)) + answer_s
+    return STEP_START_S + cell.requests * answer_s / (1 + share * (at_once - 1)) + answer_s
 
 
 def _sum(figures: Sequence[float | None]) -> float | None:

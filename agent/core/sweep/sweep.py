@@ -1,8 +1,9 @@
 """One sweep as it is kept in its folder: what was asked, the plan, and what it measures."""
 
-from typing import Final, TypeVar
+from collections.abc import Callable
+from typing import Annotated, Final, TypeVar
 
-from pydantic import ValidationError, model_validator
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from agent.core.sweep.grant import SweepGrant, SweepRequest
 from agent.core.sweep.planning import SweepPlan
@@ -13,10 +14,16 @@ from agent.strict_json import read_object
 
 SWEEP_FILE: Final = "sweep.json"
 GRANT_FILE: Final = "grant.json"
+RESERVED_FILE: Final = "reserved.json"
 FILE_BYTES: Final = 10_000_000
+
+# Seconds charged in advance to the cell that is being measured, by its id.
+Reserved = dict[str, Annotated[float, Field(ge=0)]]
+_RESERVED: Final = TypeAdapter(Reserved)
 
 _SERVER: Final = ("service", "endpoint", "model", "served_model")
 _Kept = TypeVar("_Kept", bound=Value)
+_Read = TypeVar("_Read")
 
 
 class Subject(Value):
@@ -96,10 +103,23 @@ def grant_from(raw: bytes) -> SweepGrant:
     return _read(raw, SweepGrant, GRANT_FILE)
 
 
+def reserved_from(raw: bytes) -> Reserved:
+    """Return stored seconds that are charged in advance.
+
+    Raises:
+        InputRejected: They are none.
+    """
+    return _checked(raw, _RESERVED.validate_python, RESERVED_FILE)
+
+
 def _read(raw: bytes, kind: type[_Kept], name: str) -> _Kept:
+    return _checked(raw, kind.model_validate, name)
+
+
+def _checked(raw: bytes, read: Callable[[object], _Read], name: str) -> _Read:
     hint = "take another --out"
     found = read_object(raw, what=name, limit=FILE_BYTES, hint=hint)
     try:
-        return kind.model_validate(found)
+        return read(found)
     except ValidationError as error:
         raise InputRejected(f"{name} was not read", why=str(error.errors()[0]["msg"]), hint=hint) from error

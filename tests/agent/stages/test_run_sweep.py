@@ -1,5 +1,7 @@
 """A granted sweep: every cell stored at once, every gate asked while it runs, and the way back."""
 
+import json
+import os
 import re
 import time
 from dataclasses import replace
@@ -19,6 +21,7 @@ from agent.errors import DependencyFailed, PolicyRefused
 from agent.ports.control import KillSwitch
 from agent.ports.load import LoadOrder
 from agent.ports.store import Change, head_key
+from agent.stages import run_sweep as run_sweep_module
 from agent.stages.grant_sweep import grant_sweep
 from agent.stages.run_sweep import SweepEnd, SweepJob, run_sweep
 from tests.agent.core.sweep.test_grant import request
@@ -256,6 +259,49 @@ def test_an_interrupted_try_takes_nothing_from_what_is_stored(desk: Desk) -> Non
     assert kept.spent_s > 7
 
 
+def killed(desk: Desk, *, after_s: float) -> None:
+    """Run it in a process of its own that ends without a word, as by kill -9, while the load generator runs."""
+    child = os.fork()
+    if child == 0:
+        end = time.monotonic() + after_s
+
+        def pause(seconds: float) -> None:
+            time.sleep(seconds)
+            if time.monotonic() >= end:
+                os._exit(9)
+
+        desk.run(pause=pause)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+
+
+@pytest.mark.parametrize("reserve_s", [0.5, 10.0], ids=["reserved again", "reserved once"])
+def test_what_a_killed_sweep_took_counts(desk: Desk, monkeypatch: pytest.MonkeyPatch, reserve_s: float) -> None:
+    """A grant of eleven seconds, and kill -9 after one: those seconds are charged, and never fewer."""
+    monkeypatch.setattr(run_sweep_module, "RESERVE_S", reserve_s)
+    desk.request = desk.request.with_(max_minutes=11.5 / 60)
+    desk.grant = grant_sweep(desk.context, desk.request, who="ana", channel=Channel.COMMAND_LINE, verified=False)
+    desk.play(end="hang")
+    killed(desk, after_s=1.0)
+    desk.play()
+    again = desk.run()
+    assert again.cells[0].spent_s >= 1.0
+    assert again.cells[0].outcome is Outcome.MEASURED
+    assert SweepFolder(desk.folder).reserved_s() == {}
+
+
+def test_a_grant_that_a_killed_sweep_used_up_sends_nothing_more(desk: Desk) -> None:
+    """Five seconds were approved, and more were reserved when it was killed: dollars and minutes end there."""
+    desk.request = desk.request.with_(max_minutes=5 / 60)
+    desk.grant = grant_sweep(desk.context, desk.request, who="ana", channel=Channel.COMMAND_LINE, verified=False)
+    desk.play(end="hang")
+    killed(desk, after_s=0.1)
+    desk.play()
+    again = desk.run()
+    assert (again.end, [c.why for c in again.cells]) == (SweepEnd.USED_UP, ["interrupted: the process was killed"])
+    assert (desk.tmp_path / "driver" / "orders.jsonl").read_text().count("\n") == 1
+
+
 def test_dollars_are_limited(desk: Desk) -> None:
     """At 3,600 USD an hour, 3 USD are three seconds."""
     desk.request = desk.request.with_(max_usd=3.0, usd_per_h=3600.0)
@@ -325,6 +371,37 @@ def test_an_over_saturated_rate_ends_the_run_and_the_higher_ones_are_not_sent(ra
     assert orders(rates) == 2
 
 
+def test_the_starts_of_a_run_of_request_rates_count_against_its_minutes(rates: Desk) -> None:
+    """Five steps start workers four times more: of sixty seconds forty are load, and twenty seconds allow none at all."""
+    rates.request = rates.request.with_(max_minutes=1.0)
+    rates.grant = grant_sweep(rates.context, rates.request, who="ana", channel=Channel.COMMAND_LINE, verified=False)
+    assert rates.run(plan=RATES).end is SweepEnd.DONE
+    sent = (rates.tmp_path / "driver" / "orders.jsonl").read_text().splitlines()[-1]
+    seconds = next(each["seconds"] for each in json.loads(sent)["constraints"] if each["kind"] == "max_duration")
+    assert 38 / 5 < seconds <= 40 / 5
+    rates.folder = rates.tmp_path / "another"
+    rates.request = rates.request.with_(max_minutes=20 / 60)
+    rates.grant = grant_sweep(rates.context, rates.request, who="ana", channel=Channel.COMMAND_LINE, verified=False)
+    used = rates.run(plan=RATES)
+    assert used.end is SweepEnd.USED_UP
+    assert used.why.endswith("s are left, and the workers of a run of request rates start for 20 s")
+    assert len(used.cells) == 1
+
+
+def test_a_cell_that_is_over_saturated_within_its_warm_up_is_left_out(desk: Desk) -> None:
+    """Real guidellm ends 64 at once on one slot after 17 requests: no figure, but the server did answer; the sweep goes on."""
+    desk.play(end="saturated", saturated_after=6)
+    job = desk.job()
+    done = run_sweep(desk.context, replace(job, order=job.order.with_(stop_over_saturated=True)))
+    assert (done.end, done.why) == (SweepEnd.DONE, "")
+    assert [(c.planned.concurrency, c.outcome) for c in done.cells] == [
+        (1, Outcome.MEASURED), (4, Outcome.MEASURED), (8, Outcome.DROPPED), (32, Outcome.DROPPED),
+    ]  # fmt: skip
+    assert done.cells[2].why == "over-saturated within the warm-up: 6 of 8 requests ended"
+    assert (done.cells[2].measured, done.cells[2].spent_s > 0) == (None, True)
+    assert desk.run().cells == done.cells
+
+
 def test_the_kill_switch_ends_a_run_of_request_rates_and_it_goes_on(rates: Desk) -> None:
     """What it took is charged to its first step, and all its steps run again."""
     rates.play(hangs_from=2)
@@ -350,10 +427,11 @@ def orders_begun(desk: Desk) -> int:
 
 def test_request_rates_count_in_the_minutes_of_the_grant(rates: Desk) -> None:
     """Together they took what their requests took; the next run has nothing left."""
-    rates.request = rates.request.with_(max_minutes=0.1)
+    rates.play(step_s=0.1)
+    rates.request = rates.request.with_(max_minutes=1.0)
     rates.grant = grant_sweep(rates.context, rates.request, who="ana", channel=Channel.COMMAND_LINE, verified=False)
     done = rates.run(plan=RATES)
-    assert sum(c.charged_s for c in done.cells) > 5
+    assert sum(c.charged_s for c in done.cells) > 50
     again = plan_sweep(ASKED.with_(concurrencies=(4,), rates=3, contexts=(112, 113)), Known())
     rates.request = rates.request.with_(cells=tuple(c.planned for c in again.cells))
     rates.grant = grant_sweep(rates.context, rates.request, who="ana", channel=Channel.COMMAND_LINE, verified=False)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.adapters.load.sweep_folder import read_cells, read_requests, store_cell
+from agent.adapters.load.sweep_folder import SweepFolder, read_cells, read_requests, store_cell
 from agent.core.sweep.cell import Outcome
 from agent.errors import DependencyFailed, InputRejected
 from tests.agent.core.sweep.values import cell, rows
@@ -64,3 +64,17 @@ def test_a_full_disk_keeps_what_is_stored(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, ignored)
     assert read_cells(tmp_path) == (first,)
+
+
+def test_seconds_that_are_reserved_are_kept_and_replaced(tmp_path: Path) -> None:
+    """What is noted last counts; a damaged note is refused, for nobody knows what was spent."""
+    folder = SweepFolder(tmp_path / "s")
+    assert folder.reserved_s() == {}
+    folder.reserve({"c128-o32-n1": 12.5})
+    assert SweepFolder(tmp_path / "s").reserved_s() == {"c128-o32-n1": 12.5}
+    folder.reserve({})
+    assert folder.reserved_s() == {}
+    for damaged in ("", "[]", '{"c": -1}', '{"c": "x"}'):
+        (tmp_path / "s" / "reserved.json").write_text(damaged)
+        with pytest.raises(InputRejected, match=r"reserved\.json"):
+            folder.reserved_s()

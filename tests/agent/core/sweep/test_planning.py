@@ -100,7 +100,8 @@ def test_a_run_of_request_rates_is_planned_beside_the_concurrencies() -> None:
     assert [cell.planned.id for cell in steps] == [f"c{c}-o128-r{n}of5" for c in (1024, 8192) for n in range(1, 6)]
     assert {(cell.planned.requests, cell.planned.warmup_requests) for cell in steps} == {(64, 0)}
     took = [round(cell.predicted.duration_s) for cell in steps[:5]]
-    assert took == [422, 51, 129, 79, 58]  # 20 tokens/s, 8 at once: 64 x 6.4 s; 8 waves; 64 / (1 + k/3 x 7) x 6.4 s
+    # 20 tokens/s, 8 at once: 64 x 6.4 s; 8 waves; 64 / (1 + k/3 x 7) x 6.4 s; 12 s for the driver, 5 s for each further step
+    assert took == [422, 56, 134, 84, 63]
     assert plan_sweep(ASKED.with_(rates=3), KNOWN.model_copy(update={"tokens_per_s": None})).duration_s is None
     assert all(not cell.planned.steps for cell in plan_sweep(ASKED, KNOWN).cells)
 

@@ -1,10 +1,8 @@
 """A sweep from the command line to its report: planned, allowed, run, stopped, gone on with; no input is half understood."""
 
 import json
-import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -27,9 +25,11 @@ from agent.ports.host import State
 from agent.ports.stage_context import Owner
 from agent.settings import read_settings
 from agent.stages.decide_sweep import SweepAnswer, answer_sweep, asked_sweeps
+from agent.stages.run_sweep import RESERVE_S
 from tests.agent.entrypoints.waiting_plan import EXAMPLE
 from tests.contracts import fake_guidellm
 from tests.contracts.load_server import LoadServer
+from tests.contracts.test_load import alive
 from tests.waiting import until
 
 SIZES = ("--concurrency", "2,4,8", "--context", "112", "--output-tokens", "16")
@@ -137,7 +137,7 @@ def test_a_killed_sweep_goes_on_where_it_was(machine: Machine, server: LoadServe
             until(lambda: hangs.exists() and hangs.read_text(), limit_s=120)
         finally:
             child.kill()
-    os.killpg(os.getpgid(int(hangs.read_text())), signal.SIGKILL)
+    until(lambda: not alive(int(hangs.read_text())))
     assert len(read_cells(machine.out)) == 1
     machine.play()
     code, out, _ = machine.sweep(*words)
@@ -146,7 +146,10 @@ def test_a_killed_sweep_goes_on_where_it_was(machine: Machine, server: LoadServe
     control, name = build_app(read_settings()).control, f"sweep-{digest(server.url)[:24]}"
     control.release(control.acquire(name, "test", for_s=1, now=datetime.now(UTC) + timedelta(seconds=60)))
     assert machine.sweep(*words)[0] == 0
-    assert [c.outcome for c in read_cells(machine.out)] == [Outcome.MEASURED] * 3
+    cells = read_cells(machine.out)
+    assert [c.outcome for c in cells] == [Outcome.MEASURED] * 3
+    assert cells[1].spent_s >= RESERVE_S  # what was reserved when it was killed
+    assert cells[2].spent_s < cells[1].spent_s
 
 
 def test_json_alone_on_stdout(machine: Machine, server: LoadServer) -> None:
