@@ -86,6 +86,7 @@ class ReceiptUse(StrEnum):
     OURS = "ours"  # it starts this effect, now or when it was tried before
     SPENT = "spent"  # another effect used it
     RATE_LIMITED = "rate_limited"  # too many changes lately; nothing was recorded
+    STALE = "stale"  # others began since the caller looked; nothing was recorded
     CLOSED = "closed"  # the effect was refused before; nothing was recorded
 
 
@@ -94,6 +95,13 @@ class BeginResult(Value):
 
     use: ReceiptUse
     intent: Intent | None = None
+
+
+class BegunChanges(Value):
+    """The changes that were begun: how many ever, and the intents of the late ones that were not refused since."""
+
+    count: int
+    intents: tuple[Intent, ...] = ()
 
 
 class KillSwitch(Value):
@@ -165,13 +173,23 @@ class ControlStore(MarkStore, Protocol):
         """
         ...
 
-    def begin(self, intent: Intent, *, rate_limit: RateLimit | None = None) -> BeginResult:
+    def begin(
+        self, intent: Intent, *, rate_limit: RateLimit | None = None, begun_before: int | None = None
+    ) -> BeginResult:
         """Use the receipt of ``intent.decision``, count the change and store the intent, in one transaction.
 
-        Of racing executors no more than ``room`` allows get OURS: who looks and who writes are one. A change counts
-        against others while ``applied_at`` is less than the window (the hour) after it, and when it lies in the
-        future. A repetition by the same effect needs no room, is counted once, and gets the intent that was stored
-        first, never a newer one.
+        Of racing executors no more than ``rate_limit`` allows get OURS: who looks and who writes are one. A change
+        counts against others while ``applied_at`` is less than the window (the hour) after it, and when it lies in the
+        future. With ``begun_before``, the ``count`` of :meth:`begun`, it is STALE where any other began since: so what
+        was checked against the changes that had begun is still true when this one begins. A repetition by the same
+        effect needs neither, is counted once, and gets the intent that was stored first, never a newer one.
+        """
+        ...
+
+    def begun(self, since: datetime) -> BegunChanges:
+        """Return how many changes were begun, and the open intents of those that began at ``since`` or later.
+
+        The count is no newer than the intents: a change that is not among them makes ``begin`` with this count STALE.
         """
         ...
 

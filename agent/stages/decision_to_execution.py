@@ -1,6 +1,7 @@
 """An approved plan is looked at once more, and the intent of its change is stored."""
 
 from datetime import datetime, timedelta
+from typing import Final
 
 from agent.core.change.execution import Effect, EffectKind, Execution, Intent, revision_name
 from agent.core.change.verification import Verification
@@ -22,6 +23,11 @@ from agent.stages.shared.effects import REFUSALS, close_effect, key_of
 from agent.stages.shared.kill_switch import changes_stopped
 from agent.stages.shared.outcome import StageOutcome
 
+_WAITS: Final = {
+    ReceiptUse.RATE_LIMITED: "the limit of changes is reached",
+    ReceiptUse.STALE: "another change began while the budget was checked, so it is checked again",
+}
+
 
 def begin_execution(context: StageContext, incident: Incident) -> StageOutcome:
     """Check receipt, policy, kill switch, limits and live state; then store the intent, then move the incident.
@@ -37,17 +43,19 @@ def begin_execution(context: StageContext, incident: Incident) -> StageOutcome:
             return _hand_over(context, incident, plan, now)
         live = describe_service(context, plan)
         check_as_shown(context, incident, plan, live)
-        check_budget(context, plan, live)
+        begun_before = check_budget(context, plan, live)
     except REFUSALS as refusal:
         return _refuse(context, incident, str(refusal), now)
     barred = _not_valid(context, incident, plan, live)
     if barred:
         return _refuse_for_good(context, incident, plan, barred, now)
     begun = context.control_store().begin(
-        _intent(incident, plan, live, now), rate_limit=rate_limit(context, incident.service)
+        _intent(incident, plan, live, now),
+        rate_limit=rate_limit(context, incident.service),
+        begun_before=begun_before,
     )
-    if begun.use is ReceiptUse.RATE_LIMITED:
-        return _wait(context, incident, plan, now)
+    if begun.use in _WAITS:
+        return _wait(context, incident, plan, now, _WAITS[begun.use])
     if begun.use is not ReceiptUse.OURS or begun.intent is None:
         before = (
             "for another effect" if begun.use is ReceiptUse.SPENT else "for this very change, which was refused then"
@@ -64,11 +72,11 @@ def _refuse(context: StageContext, incident: Incident, why: str, now: datetime) 
     return StageOutcome.MOVED
 
 
-def _wait(context: StageContext, incident: Incident, plan: Plan, now: datetime) -> StageOutcome:
-    """Too many changes lately; while it waits, its approval may run out."""
+def _wait(context: StageContext, incident: Incident, plan: Plan, now: datetime, why: str) -> StageOutcome:
+    """It may not begin now; while it waits, its approval may run out."""
     free_at = next_slot_at(context, plan.target.service, now) or now + timedelta(seconds=context.rules.times.poll_s)
     if incident.due_at != free_at:
-        what = f"waits until {free_at:%H:%M:%S} UTC: the limit of changes is reached"
+        what = f"waits until {free_at:%H:%M:%S} UTC: {why}"
         save(context, incident.with_(due_at=free_at), what, now=now, wake=False)
     return StageOutcome.WAITING
 

@@ -151,6 +151,44 @@ class TestReceipts:
         assert control.limits("c", make.at(0)).service_changes == ()
 
 
+class TestBegunChanges:
+    """What a change may cost together with others is checked outside the database; so it says who began meanwhile."""
+
+    def test_it_tells_the_open_intents_of_late_changes_and_the_count_of_all(self, open_control, make):
+        control = open_control()
+        assert (control.begun(make.T0).count, control.begun(make.T0).intents) == (0, ())
+        intents = [make.intent(f"e-{n}", f"d-{n}", service=f"s{n}", applied_at=make.at(n)) for n in range(4)]
+        for intent in intents:
+            control.begin(intent)
+        control.close_intent("e-2", "refused")
+        control.add_intent(make.intent("u-1", "d-1", kind="roll_back", applied_at=make.at(9)))
+        begun = open_control().begun(make.at(1))
+        assert (begun.count, begun.intents) == (4, (intents[1], intents[3]))
+
+    def test_who_did_not_see_what_began_since_does_not_begin(self, control, make):
+        seen = control.begun(make.T0).count
+        control.begin(make.intent("e-1", "d-1"))
+        late = make.intent("e-2", "d-2", service="other")
+        stale = control.begin(late, begun_before=seen)
+        assert (stale.use, stale.intent) == (ReceiptUse.STALE, None)
+        assert control.intent("e-2") is None
+        assert control.limits("other", make.T0).service_changes == ()
+        assert control.begin(late, begun_before=control.begun(make.T0).count).use is ReceiptUse.OURS
+        assert control.begin(late, begun_before=seen).use is ReceiptUse.OURS
+
+    def test_of_racers_who_saw_the_same_changes_one_begins(self, open_control, make):
+        handles = [open_control() for _ in range(4)]
+        for n in range(5):
+            seen = handles[0].begun(make.T0).count
+
+            def work(w, n=n, seen=seen):
+                intent = make.intent(f"e-{n}-{w}", f"d-{n}-{w}", service=f"s{w}")
+                return handles[w].begin(intent, begun_before=seen).use
+
+            told = make.together(4, work)
+            assert sorted(told) == [ReceiptUse.OURS] + [ReceiptUse.STALE] * 3
+
+
 class TestIntents:
     def test_a_retry_gets_the_intent_that_was_stored_first_byte_by_byte(self, open_control, make):
         """Whatever it brings: the etag that was read once is never read again."""

@@ -1,13 +1,15 @@
 """The budget: what all watched services together may cost after a change; a price that nobody knows is doubt."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
+from agent.core.change.execution import UNDO_VALID, Intent
 from agent.core.plan.action import NO_SERVICE, Action, applied
 from agent.core.plan.plan import Plan
 from agent.core.service.serving import Live, ServingConfig
 from agent.core.value import Value
 from agent.errors import InputRejected, PolicyRefused, SreError
+from agent.ports.clock import machine_time
 from agent.ports.stage_context import StageContext
 from agent.stages.shared.approval import refused
 
@@ -33,16 +35,31 @@ def budget_refusal(context: StageContext, plan: Plan, live: ServingConfig) -> st
     return _refusal(context, plan.target.service, plan.actions, live, lambda name: cost_now(context, name))
 
 
-def check_budget(context: StageContext, plan: Plan, live: Live) -> None:
+def check_budget(context: StageContext, plan: Plan, live: Live) -> int | None:
     """Refuse an approved change that would break a budget; asked as it begins, and again right before it is made.
 
+    A change that has begun counts as made, so that two that begin together do not break a budget between them.
+
+    Returns:
+        How many changes had begun when it was asked, for :meth:`agent.ports.control.ControlStore.begin`; None where no
+        budget counts.
+
     Raises:
-        PolicyRefused: It would, as all services are now.
-        DependencyFailed: A platform did not describe a service of the budget; ask again.
+        PolicyRefused: It would, as all services are now and will be when what has begun is made.
+        DependencyFailed: A platform did not describe a service of the budget, or the control database did not answer;
+            ask again.
     """
-    over = budget_refusal(context, plan, live.config)
+    if plan.by_person or not has_budget(context, plan.target.service):
+        return None
+    begun = context.control_store().begun(machine_time(context.clock) - UNDO_VALID)
+
+    def price(name: str) -> float | None:
+        return cost_now(context, name, begun=begun.intents)
+
+    over = _refusal(context, plan.target.service, plan.actions, live.config, price)
     if over:
         raise refused(plan, over, "raise budget_usd_per_h in policy.toml, or reject the plan")
+    return begun.count
 
 
 def over_budget(context: StageContext, service: str, live: ServingConfig) -> Callable[[tuple[Action, ...]], str]:
@@ -170,8 +187,14 @@ def _priced(config: ServingConfig) -> tuple[object, ...]:
     return config.accelerator, config.accelerator_count, config.cpu, config.memory_mib, config.max_instances
 
 
-def cost_now(context: StageContext, service: str) -> float | None:
+def cost_now(context: StageContext, service: str, *, begun: Sequence[Intent] = ()) -> float | None:
     """Return what an hour of a service may cost as it is now; None where nobody knows.
+
+    Args:
+        context: Of an owner that describes services and has the prices.
+        service: Its name.
+        begun: Intents of changes that have begun. One that was not made yet counts where the service costs more with
+            it. It can be made only while the service has the etag that the intent names.
 
     Raises:
         DependencyFailed: Its platform did not describe it.
@@ -180,4 +203,11 @@ def cost_now(context: StageContext, service: str) -> float | None:
         live = context.live(service)
     except (InputRejected, PolicyRefused):
         return None
-    return hourly_cost(context, service, live.config) if live is not None else None
+    if live is None:
+        return None
+    awaited = [i.actions for i in begun if i.service == service and i.etag == live.etag]
+    costs = [
+        hourly_cost(context, service, config) for config in (live.config, *(applied(live.config, a) for a in awaited))
+    ]
+    known = [cost for cost in costs if cost is not None]
+    return max(known) if len(known) == len(costs) else None

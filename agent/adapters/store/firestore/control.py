@@ -19,6 +19,7 @@ from agent.core.decision.audit import REPEATS, AuditRow, existing_row, next_row
 from agent.core.decision.decision import Ballot
 from agent.ports.control import (
     BeginResult,
+    BegunChanges,
     CastOutcome,
     CastResult,
     KillSwitch,
@@ -35,6 +36,7 @@ CONTROL_TTL_FIELD: Final = "kept_until"
 """Of ``used``; a name that still stands counts as used, whether its time is over or not."""
 
 FORGOTTEN_AFTER: Final = timedelta(hours=1)
+_LOCK: Final = "locks/receipts"  # its stamp moves with every change that begins
 ATTEMPTS: Final = 40  # of a write that rivals made void; each round one of them has won
 
 T = TypeVar("T")
@@ -101,18 +103,16 @@ class FirestoreControlStore(FirestoreMark):
 
         return _until_alone(attempt)
 
-    def begin(self, intent: Intent, *, rate_limit: RateLimit | None = None) -> BeginResult:
+    def begin(
+        self, intent: Intent, *, rate_limit: RateLimit | None = None, begun_before: int | None = None
+    ) -> BeginResult:
         """Use a receipt and store the intent; see the port.
 
         Who looks for room holds the stamp of one lock document, and every use writes it: of two who saw the same room
         one finds the stamp changed, and looks again.
         """
-        path, lock, own = (
-            document_path("receipts", intent.decision),
-            "locks/receipts",
-            document_path("intents", intent.key),
-        )
-        closed = document_path("closed", intent.key)
+        path, own = document_path("receipts", intent.decision), document_path("intents", intent.key)
+        lock, closed = _LOCK, document_path("closed", intent.key)
 
         def attempt() -> BeginResult:
             found = self._documents.get_all([path, lock, own, closed])
@@ -125,11 +125,13 @@ class FirestoreControlStore(FirestoreMark):
                 return BeginResult(use=ReceiptUse.OURS, intent=from_text(Intent, stored.data["body"]))
             if held is None and rate_limit is not None and not self._has(rate_limit, intent):
                 return BeginResult(use=ReceiptUse.RATE_LIMITED)
-            uses = 1 + (locked.data["uses"] if locked is not None else 0)
+            uses = _uses(locked)
+            if held is None and begun_before is not None and uses != begun_before:
+                return BeginResult(use=ReceiptUse.STALE)
             use: Data = {"effect": intent.key, "service": intent.service, "at": to_us(intent.applied_at)}
             stamp = locked.stamp if locked is not None else None
             writes = [
-                Write(path=lock, data={"uses": uses}, absent=locked is None, stamp=stamp),
+                Write(path=lock, data={"uses": uses + 1}, absent=locked is None, stamp=stamp),
                 Write(path=own, data={"body": to_text(intent)}, absent=True),
             ]
             if held is None:
@@ -138,6 +140,17 @@ class FirestoreControlStore(FirestoreMark):
             return BeginResult(use=ReceiptUse.OURS, intent=intent)
 
         return _until_alone(attempt)
+
+    def begun(self, since: datetime) -> BegunChanges:
+        """Return the changes that were begun; see the port."""
+        count = _uses(self._documents.get(_LOCK))  # first: whatever begins while the rest is read makes it stale
+        late = self._documents.select("receipts", where=(("at", ">=", to_us(since)),), order=(("at", False),))
+        effects = [str(found.data["effect"]) for found in late]
+        own, closed = ([document_path(name, effect) for effect in effects] for name in ("intents", "closed"))
+        found = self._documents.get_all([*own, *closed]) if effects else {}
+        still_open = (found[path] for path, end in zip(own, closed, strict=True) if found[end] is None)
+        intents = tuple(from_text(Intent, stored.data["body"]) for stored in still_open if stored is not None)
+        return BegunChanges(count=count, intents=intents)
 
     def add_intent(self, intent: Intent) -> Intent | None:
         """Store the intent of a further effect; see the port."""
@@ -302,6 +315,10 @@ class FirestoreControlStore(FirestoreMark):
         if found is not None and at > found.data["brought"]:
             path = f"leases/{found.id}"
             self._documents.write([_guarded(path, {**found.data, "brought": at}, found)])
+
+
+def _uses(locked: Found | None) -> int:
+    return int(locked.data["uses"]) if locked is not None else 0
 
 
 def _guarded(path: str, data: Data, before: Found | None) -> Write:

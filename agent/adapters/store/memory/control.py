@@ -11,6 +11,7 @@ from agent.core.decision.decision import Ballot
 from agent.core.intake.signal import later
 from agent.ports.control import (
     BeginResult,
+    BegunChanges,
     CastOutcome,
     CastResult,
     KillSwitch,
@@ -74,7 +75,9 @@ class MemoryControlStore(MemoryMark):
                 self._claims[ballot.plan] = decision
             return CastResult(outcome=CastOutcome.CAST, decision=decision or "")
 
-    def begin(self, intent: Intent, *, rate_limit: RateLimit | None = None) -> BeginResult:
+    def begin(
+        self, intent: Intent, *, rate_limit: RateLimit | None = None, begun_before: int | None = None
+    ) -> BeginResult:
         """Use a receipt and store the intent; see the port."""
         with self._lock:
             if intent.key in self._closed:
@@ -84,8 +87,17 @@ class MemoryControlStore(MemoryMark):
                 return BeginResult(use=ReceiptUse.SPENT)
             if held is None and rate_limit is not None and not self._has(rate_limit, intent):
                 return BeginResult(use=ReceiptUse.RATE_LIMITED)
+            if held is None and begun_before is not None and len(self._receipts) != begun_before:
+                return BeginResult(use=ReceiptUse.STALE)
             self._receipts.setdefault(intent.decision, (intent.key, intent.service, intent.applied_at))
             return BeginResult(use=ReceiptUse.OURS, intent=self._intents.setdefault(intent.key, intent))
+
+    def begun(self, since: datetime) -> BegunChanges:
+        """Return the changes that were begun; see the port."""
+        with self._lock:
+            late = sorted((at, effect) for effect, _, at in self._receipts.values() if at >= since)
+            intents = tuple(self._intents[effect] for _, effect in late if effect not in self._closed)
+            return BegunChanges(count=len(self._receipts), intents=intents)
 
     def add_intent(self, intent: Intent) -> Intent | None:
         """Store the intent of a further effect; see the port."""

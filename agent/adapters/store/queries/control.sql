@@ -24,6 +24,13 @@ ON CONFLICT (decision) DO NOTHING;
 -- name: receipt
 SELECT effect FROM receipts WHERE decision = :decision;
 
+-- name: begun_count
+SELECT count(*) FROM receipts;
+
+-- name: begun
+SELECT intents.body FROM receipts JOIN intents USING (effect) LEFT JOIN closed_effects USING (effect)
+WHERE receipts.at >= :since AND closed_effects.effect IS NULL ORDER BY receipts.at;
+
 -- name: used_add
 INSERT INTO used (name, until) VALUES (:name, :until) ON CONFLICT (name) DO NOTHING;
 

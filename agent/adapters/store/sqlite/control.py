@@ -13,6 +13,7 @@ from agent.core.decision.audit import REPEATS, AuditRow, existing_row, next_row
 from agent.core.decision.decision import Ballot
 from agent.ports.control import (
     BeginResult,
+    BegunChanges,
     CastOutcome,
     CastResult,
     KillSwitch,
@@ -70,7 +71,9 @@ class SqliteControlStore(SqliteMark):
                 db.execute(SQL["claim_add"], {"plan": ballot.plan, "incident": ballot.incident, "decision": decision})
         return CastResult(outcome=CastOutcome.CAST, decision=decision or "")
 
-    def begin(self, intent: Intent, *, rate_limit: RateLimit | None = None) -> BeginResult:
+    def begin(
+        self, intent: Intent, *, rate_limit: RateLimit | None = None, begun_before: int | None = None
+    ) -> BeginResult:
         """Use a receipt and store the intent; see the port."""
         key = intent.key
         row = {"decision": intent.decision, "effect": key, "service": intent.service, "at": to_us(intent.applied_at)}
@@ -82,8 +85,16 @@ class SqliteControlStore(SqliteMark):
                 return BeginResult(use=ReceiptUse.SPENT)
             if held is None and rate_limit is not None and not _has(db, rate_limit, intent):
                 return BeginResult(use=ReceiptUse.RATE_LIMITED)
+            if held is None and begun_before is not None and _begun_count(db) != begun_before:
+                return BeginResult(use=ReceiptUse.STALE)
             db.execute(SQL["receipt_add"], row)
             return BeginResult(use=ReceiptUse.OURS, intent=_first_intent(db, intent))
+
+    def begun(self, since: datetime) -> BegunChanges:
+        """Return the changes that were begun; see the port."""
+        with self._database.reading() as db:
+            count, rows = _begun_count(db), db.execute(SQL["begun"], {"since": to_us(since)}).fetchall()
+        return BegunChanges(count=count, intents=tuple(from_text(Intent, body) for (body,) in rows))
 
     def add_intent(self, intent: Intent) -> Intent | None:
         """Store the intent of a further effect; see the port."""
@@ -192,6 +203,10 @@ def _first_intent(db: sqlite3.Connection, intent: Intent) -> Intent:
     """Store an intent, or return the one that stands; asked inside the transaction that found it not closed."""
     db.execute(SQL["intent_add"], {"effect": intent.key, "body": to_text(intent)})
     return from_text(Intent, db.execute(SQL["intent"], {"effect": intent.key}).fetchone()[0])
+
+
+def _begun_count(db: sqlite3.Connection) -> int:
+    return int(db.execute(SQL["begun_count"]).fetchone()[0])
 
 
 def _has(db: sqlite3.Connection, rate_limit: RateLimit, intent: Intent) -> bool:

@@ -1,10 +1,11 @@
 """No approved change makes all watched services together cost more than the budget; doubt about a price refuses."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
-from agent.core.change.execution import EffectKind
+from agent.core.change.execution import UNDO_VALID, EffectKind
 from agent.core.decision.decision import Channel, Choice
 from agent.core.decision.policy import Approver, Policy
 from agent.core.decision.rule import ServiceLimit
@@ -13,12 +14,15 @@ from agent.core.plan.action import SetScaling
 from agent.core.service.services import Service, Services
 from agent.core.service.serving import ServingConfig
 from agent.errors import DependencyFailed, PolicyRefused
+from agent.ports.control import ReceiptUse
 from agent.presentation.freeze_text import budget_line
 from agent.stages.ask import approvals_for
 from agent.stages.call_platform import call_platform
 from agent.stages.decision_to_execution import begin_execution
 from agent.stages.shared.budget import budget_refusal, budget_uses, over_budget
+from agent.stages.shared.outcome import StageOutcome
 from tests.agent.stages.conftest import Arithmetic
+from tests.contracts import values as make
 
 L4, H100 = 0.71, 3.0
 ADA = Approver(name="Ada", email="ada@example.com", services=("svc",))
@@ -152,6 +156,67 @@ def test_of_two_changes_that_began_together_the_second_to_be_made_is_over_budget
     call_platform(bench.executor, bench.now())
     assert bench.platform.calls == []
     assert "would cost 2.84 USD/h with it" in bench.now().effect(EffectKind.APPLY).message
+
+
+def approved(bench, most):
+    plan = scaled(bench, most)
+    bench.asked(actions=plan.actions, difference=plan.difference, policy=bench.executor.rules.policy.digest)
+    bench.answer("p-a-1", Choice.APPROVE, **BY_ADA)
+    return bench.now()
+
+
+def growing(bench, **fields):
+    """The intent of a change that lets the other service run two instances."""
+    etag = bench.executor.platform_of("other").live.etag
+    actions = (SetScaling(min_instances=0, max_instances=2),)
+    whole = {"service": "other", "actions": actions, "etag": etag, "applied_at": bench.clock.now()}
+    return make.intent("e-other", "d-other", **(whole | fields))
+
+
+def test_a_change_that_has_begun_counts_as_made(fleet):
+    """The platform still shows the other service as it was; its change is stored and will be made."""
+    bench = fleet(Policy(budget_usd_per_h=2.2), other=ServingConfig(accelerator="nvidia-l4", max_instances=1))
+    approved(bench, 2)
+    bench.executor.control_store().begin(growing(bench))
+    begin_execution(bench.executor, bench.now())
+    assert (bench.now().phase, "would cost 2.84 USD/h with it" in bench.now().ended_why) == (Phase.REFUSED, True)
+
+
+@pytest.mark.parametrize("how", ["refused", "made or overtaken", "of yesterday"])
+def test_a_change_that_will_not_be_made_any_more_does_not_count(fleet, how):
+    bench = fleet(Policy(budget_usd_per_h=2.2), other=ServingConfig(accelerator="nvidia-l4", max_instances=1))
+    approved(bench, 2)
+    changed = {
+        "made or overtaken": {"etag": "an older one"},
+        "of yesterday": {"applied_at": bench.clock.now() - UNDO_VALID - timedelta(seconds=1)},
+    }
+    control = bench.executor.control_store()
+    control.begin(growing(bench, **changed.get(how, {})))
+    if how == "refused":
+        control.close_intent("e-other", "refused")
+    begin_execution(bench.executor, bench.now())
+    assert bench.now().phase is Phase.APPLYING
+
+
+def test_of_two_changes_that_are_checked_at_the_same_moment_one_begins(fleet):
+    """The other change begins after the budget was checked and before this one is stored: it is checked again."""
+    bench = fleet(Policy(budget_usd_per_h=2.2), other=ServingConfig(accelerator="nvidia-l4", max_instances=1))
+    approved(bench, 2)
+    control, rival = bench.executor.control_store(), growing(bench)
+    raced: list[ReceiptUse] = []
+    validate = bench.platform.validate
+
+    def begins_meanwhile(order):
+        raced.append(control.begin(rival).use)
+        return validate(order)
+
+    bench.platform.validate = begins_meanwhile
+    assert begin_execution(bench.executor, bench.now()) is StageOutcome.WAITING
+    assert (raced, bench.now().phase, bench.now().execution) == ([ReceiptUse.OURS], Phase.APPROVED, None)
+    bench.platform.validate = validate
+    begin_execution(bench.executor, bench.now())
+    assert "would cost 2.84 USD/h with it" in bench.now().ended_why
+    assert bench.platform.calls == []
 
 
 def test_what_is_shown_as_over_budget_cannot_be_approved(fleet):
