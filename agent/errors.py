@@ -6,6 +6,7 @@
     |     `- ExtraMissing   the operator: an optional part of the package is not installed
     |- StateConflict        a rival: somebody else wrote first; load again and look
     |- PolicyRefused        a human: the change is not allowed, or the approval does not cover it
+    |  `- CredentialsRefused  the operator: our credentials expired, are missing, or are not known there
     |- DependencyFailed     a dependency: store, bus, platform, notifier; another try may help
     `- ModelMisbehaved      the model: its answer is not usable; the rules decide alone
 
@@ -82,6 +83,10 @@ class StateConflict(SreError):
 
 class PolicyRefused(SreError):
     """A person must decide: not allowed, expired, not covered by the approval, or in doubt."""
+
+
+class CredentialsRefused(PolicyRefused):
+    """The other side does not accept our credentials; the same call may be allowed once they are renewed."""
 
 
 class DependencyFailed(SreError):

@@ -35,7 +35,7 @@ def call_platform(context: StageContext, incident: Incident) -> StageOutcome:
         check=lambda _: _preflight(context, incident, now),
         call=lambda platform, intent, lease_end: platform.apply(platform_order(intent, lease_end)),
         on_started=started,
-        on_refused=lambda why: _not_called(context, incident, why, now),
+        on_refused=lambda error: _not_called(context, incident, str(error), now),
     )
 
 

@@ -44,7 +44,7 @@ def shift_traffic(context: StageContext, incident: Incident) -> StageOutcome:
         check=lambda platform: _may_shift(context, incident, platform, now),
         call=_call,
         on_started=lambda operation: _follow(context, incident, operation, now),
-        on_refused=lambda why: _not_shifted(context, incident, why, now),
+        on_refused=lambda error: _not_shifted(context, incident, str(error), now),
     )
 
 

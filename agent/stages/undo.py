@@ -9,6 +9,7 @@ from agent.core.incident.incident import Incident
 from agent.core.plan.action import LifecycleOperation
 from agent.core.plan.lifecycle import lifecycle_of
 from agent.core.service.serving import Live
+from agent.errors import SreError
 from agent.ports.control import LeaseEnd
 from agent.ports.platform import Operation, Platform, Restore
 from agent.ports.stage_context import StageContext
@@ -27,7 +28,7 @@ from agent.stages.shared.effects import (
 )
 from agent.stages.shared.kill_switch import changes_stopped
 from agent.stages.shared.outcome import StageOutcome
-from agent.stages.watch_undo import give_up, rolled_back
+from agent.stages.watch_undo import await_credentials, give_up, rolled_back
 
 
 def undo(context: StageContext, incident: Incident) -> StageOutcome:
@@ -35,7 +36,8 @@ def undo(context: StageContext, incident: Incident) -> StageOutcome:
 
     It rests on nothing but what the control database holds of the change, which must bear our stamp and be the last
     one. Exempt from windows and limits; valid for 24 hours after the change. The kill switch stops it too. Where it
-    is not made, a person is told.
+    is not made, a person is told. Where the platform does not accept our credentials, it is tried again for as long as
+    a rollout may take.
     """
     now = context.now_for(incident)
     platform = context.platform_of(incident.service)
@@ -52,7 +54,7 @@ def undo(context: StageContext, incident: Incident) -> StageOutcome:
         if intent.closed:
             raise effect_refused(incident, f"it was refused before: {intent.closed}")
     except REFUSALS as error:  # gone, closed to us, changed by somebody else, or too late
-        return _not_undone(context, incident, str(error), now)
+        return _not_undone(context, incident, error, now)
     effect = incident.effect(EffectKind.ROLL_BACK)
     if effect is None or (effect.key, effect.etag) != (intent.key, intent.etag):
         return _show(context, incident, intent, now)
@@ -79,7 +81,7 @@ def _perform(context: StageContext, incident: Incident, intent: Intent, now: dat
             try:
                 valid_change(context, incident, now)
             except REFUSALS as error:  # told as it is: an operation that is found would be called again
-                return _not_undone(context, incident, str(error), now)
+                return _not_undone(context, incident, error, now)
             return intent  # half done by us; the platform looks whether anything was changed since
         _still_ours(context, incident, platform, now)
         return intent
@@ -91,8 +93,10 @@ def _perform(context: StageContext, incident: Incident, intent: Intent, now: dat
         EffectKind.ROLL_BACK,
         check=check,
         call=_restore,
-        on_started=lambda found: note_started(context, incident, EffectKind.ROLL_BACK, found, what, now=now),
-        on_refused=lambda why: _not_undone(context, incident, why, now),
+        on_started=lambda found: note_started(
+            context, incident.with_(stuck=""), EffectKind.ROLL_BACK, found, what, now=now
+        ),
+        on_refused=lambda error: _not_undone(context, incident, error, now),
     )
 
 
@@ -160,7 +164,7 @@ def _show(context: StageContext, incident: Incident, intent: Intent, now: dateti
     )
     heads = (head_key(incident.run, incident.service, effect.revision),)
     what = f"intends to put the prior template back as {effect.revision}"
-    save(context, incident.with_(execution=shown, due_at=now), what, now=now, heads=heads)
+    save(context, incident.with_(execution=shown, due_at=now, stuck=""), what, now=now, heads=heads)
     return StageOutcome.NOTED
 
 
@@ -180,6 +184,9 @@ def _restore(platform: Platform, intent: Intent, lease_end: LeaseEnd) -> Operati
     )
 
 
-def _not_undone(context: StageContext, incident: Incident, why: str, now: datetime) -> StageOutcome:
-    close_effect(context, incident, EffectKind.ROLL_BACK, why)
-    return give_up(context, incident, f"the roll-back was not made: {why}", now)
+def _not_undone(context: StageContext, incident: Incident, error: SreError, now: datetime) -> StageOutcome:
+    waiting = await_credentials(context, incident, error, now)
+    if waiting is not None:
+        return waiting
+    close_effect(context, incident, EffectKind.ROLL_BACK, str(error))
+    return give_up(context, incident, f"the roll-back was not made: {error}", now)

@@ -3,10 +3,10 @@
 from datetime import datetime, timedelta
 
 from agent.core.change.execution import EffectKind, EffectState
-from agent.core.incident.incident import Incident
+from agent.core.incident.incident import EventKind, Incident
 from agent.core.incident.phase import Phase
 from agent.core.text.safe_text import shortened
-from agent.errors import DependencyFailed, InputRejected, PolicyRefused
+from agent.errors import CredentialsRefused, DependencyFailed, InputRejected, PolicyRefused, SreError
 from agent.ports.platform import Operation, Platform
 from agent.ports.stage_context import StageContext
 from agent.stages.shared.commit import poll_again, save
@@ -29,7 +29,8 @@ def watch_undo(context: StageContext, incident: Incident) -> StageOutcome:
     try:
         same = platform.restored(incident.service, template=execution.prior_template, traffic=execution.prior_traffic)
     except (InputRejected, PolicyRefused) as error:
-        return give_up(context, incident, f"nobody can say whether the prior template is back: {error}", now)
+        why = f"nobody can say whether the prior template is back: {error}"
+        return await_credentials(context, incident, error, now) or give_up(context, incident, why, now)
     if not same:
         return give_up(context, incident, f"the prior template is not back: {shortened(operation.says, 300)}", now)
     done = incident.with_(execution=execution.with_effect(effect.with_(state=EffectState.DONE, finished_at=now)))
@@ -38,6 +39,23 @@ def watch_undo(context: StageContext, incident: Incident) -> StageOutcome:
             context, done, f"the prior template is back but does not come up: {shortened(operation.says, 300)}", now
         )
     return rolled_back(context, done, _is_back(done, operation, platform), now)
+
+
+def await_credentials(context: StageContext, incident: Incident, error: SreError, now: datetime) -> StageOutcome | None:
+    """Wait where the platform does not accept our credentials; people are told once how long it is tried again.
+
+    Returns:
+        None where something else is the matter, or the roll-back has had all the time of a rollout: a person must look.
+    """
+    until = incident.phase_at + timedelta(seconds=context.rules.times.rollout_limit_s)
+    if not isinstance(error, CredentialsRefused) or now >= until:
+        return None
+    if not incident.stuck:
+        why = f"the roll-back is tried again until {until:%H:%M:%S} UTC, because {shortened(error.cause, 300)}"
+        due = now + timedelta(seconds=context.rules.times.poll_s)
+        waits = incident.with_(stuck=f"{why} ({shortened(error.hint, 200)})", due_at=due)
+        save(context, waits, f"cannot go on: {why}", now=now, wake=False, kind=EventKind.STUCK)
+    return StageOutcome.WAITING
 
 
 def _is_back(incident: Incident, operation: Operation, platform: Platform) -> str:

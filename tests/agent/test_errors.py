@@ -41,6 +41,7 @@ def test_a_full_message_reads_as_sentences() -> None:
         (errors.SettingsRejected, False, 2),
         (errors.StateConflict, True, 2),
         (errors.PolicyRefused, False, 2),
+        (errors.CredentialsRefused, False, 2),
         (errors.DependencyFailed, True, 3),
         (errors.ModelMisbehaved, False, 3),
     ],

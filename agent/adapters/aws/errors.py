@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
+from agent.errors import CredentialsRefused, DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
 
 _GRANT: Final = "grant it: docs/ec2.md has the policy; sre-agent doctor lists what is missing"
 _QUOTA: Final = "ask for a higher vCPU quota of this instance family (service-quotas, code ec2)"
@@ -10,12 +10,12 @@ _QUOTA: Final = "ask for a higher vCPU quota of this instance family (service-qu
 _CODES: Final[dict[str, tuple[type[SreError], str]]] = {
     "UnauthorizedOperation": (PolicyRefused, _GRANT),
     "AccessDeniedException": (PolicyRefused, _GRANT),
-    "ExpiredToken": (PolicyRefused, "sign in again: the credentials expired"),
-    "ExpiredTokenException": (PolicyRefused, "sign in again: the credentials expired"),
-    "RequestExpired": (PolicyRefused, "sign in again, and look at this machine's clock"),
-    "AuthFailure": (PolicyRefused, "look at the credentials: AWS does not know them"),
-    "UnrecognizedClientException": (PolicyRefused, "look at the credentials: AWS does not know them"),
-    "InvalidClientTokenId": (PolicyRefused, "look at the credentials: AWS does not know them"),
+    "ExpiredToken": (CredentialsRefused, "sign in again: the credentials expired"),
+    "ExpiredTokenException": (CredentialsRefused, "sign in again: the credentials expired"),
+    "RequestExpired": (CredentialsRefused, "sign in again, and look at this machine's clock"),
+    "AuthFailure": (CredentialsRefused, "look at the credentials: AWS does not know them"),
+    "UnrecognizedClientException": (CredentialsRefused, "look at the credentials: AWS does not know them"),
+    "InvalidClientTokenId": (CredentialsRefused, "look at the credentials: AWS does not know them"),
     "OptInRequired": (PolicyRefused, "enable the region for the account"),
     "InvalidInstanceID.NotFound": (InputRejected, "look at instance and location of the service in services.toml"),
     "InvalidInstanceID.Malformed": (InputRejected, "look at instance of the service in services.toml"),
@@ -71,11 +71,11 @@ def table() -> dict[type[Exception], type[SreError]]:
         sdk.ClientError: DependencyFailed,  # by its code, where that says more
         sdk.HTTPClientError: DependencyFailed,
         sdk.ConnectionError: DependencyFailed,
-        sdk.NoCredentialsError: PolicyRefused,
-        sdk.PartialCredentialsError: PolicyRefused,
-        sdk.CredentialRetrievalError: PolicyRefused,
-        sdk.TokenRetrievalError: PolicyRefused,
-        sdk.SSOError: PolicyRefused,
+        sdk.NoCredentialsError: CredentialsRefused,
+        sdk.PartialCredentialsError: CredentialsRefused,
+        sdk.CredentialRetrievalError: CredentialsRefused,
+        sdk.TokenRetrievalError: CredentialsRefused,
+        sdk.SSOError: CredentialsRefused,
         sdk.MetadataRetrievalError: DependencyFailed,
         OSError: DependencyFailed,
     }
@@ -94,7 +94,7 @@ def _kind(error: Exception) -> tuple[type[SreError], str]:
     kind = next((known[base] for base in type(error).__mro__ if base in known), DependencyFailed)
     hint = {
         InputRejected: "look at location and instance of the service in services.toml",
-        PolicyRefused: "sign in: aws sso login, a profile in PLATFORM=ec2:PROFILE, or a role for this machine",
+        CredentialsRefused: "sign in: aws sso login, a profile in PLATFORM=ec2:PROFILE, or a role for this machine",
     }.get(kind, "no action needed: it is tried again")
     return kind, hint
 

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
+from agent.errors import CredentialsRefused, DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
 from agent.ports.platform import NotDeployed
 
 RIGHTS: Final = (
@@ -48,8 +48,10 @@ def said(error: Exception) -> str:
 def _kind(error: Exception, status: int | None, text: str) -> type[SreError]:
     from azure.core.exceptions import ClientAuthenticationError
 
-    if isinstance(error, ClientAuthenticationError) or status in {401, 403}:
+    if status == 403:
         return PolicyRefused
+    if isinstance(error, ClientAuthenticationError) or status == 401:
+        return CredentialsRefused
     if status in {409, 412}:
         return DependencyFailed if _BUSY.search(text) else StateConflict
     if status is not None and 400 <= status < 500 and status not in {408, 429}:
@@ -66,11 +68,10 @@ def _hint(kind: type[SreError], error: Exception, why: str) -> str:
         response = getattr(error, "response", None)
         wait = response.headers.get("Retry-After") if response is not None else None
         return "no action needed: it is tried again" + (f" (Azure asks for {wait} s)" if wait else "")
-    if kind is PolicyRefused and getattr(error, "status_code", None) != 403:
-        return SIGN_IN
     mends: dict[type[SreError], str] = {
         InputRejected: "make another plan; nothing was changed",
         StateConflict: "look at the app and plan again",
         PolicyRefused: RIGHTS,
+        CredentialsRefused: SIGN_IN,
     }
     return mends[kind]

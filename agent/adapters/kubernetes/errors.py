@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
+from agent.errors import CredentialsRefused, DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
 from agent.strict_json import read_object
 
 _PATCH_FAILED: Final = "the server rejected our request due to an error in our request"
@@ -10,7 +10,7 @@ _PATCH_FAILED: Final = "the server rejected our request due to an error in our r
 
 _STATUS: dict[int, type[SreError]] = {
     400: InputRejected,
-    401: PolicyRefused,
+    401: CredentialsRefused,
     403: PolicyRefused,
     404: InputRejected,
     405: InputRejected,
@@ -70,7 +70,7 @@ def table() -> dict[type[Exception], type[SreError]]:
     return {
         api.OpenApiException: InputRejected,  # also wrong types, values, attributes and keys of a call
         api.ApiException: DependencyFailed,  # by its status, where it has one that says more
-        ConfigException: PolicyRefused,  # credentials that are missing or expired, such as those of an exec plugin
+        ConfigException: CredentialsRefused,  # credentials that are missing or expired, such as those of an exec plugin
         wire.HTTPError: DependencyFailed,
         wire.ProxySchemeUnsupported: InputRejected,
         OSError: DependencyFailed,
@@ -88,8 +88,6 @@ def _kind(error: Exception) -> type[SreError]:
 def _hint(kind: type[SreError], error: Exception, says: str) -> str:
     if getattr(error, "status", None) == 404:
         return "look for its namespace, workload and context in services.toml"
-    if getattr(error, "status", None) == 401:
-        return "log in to the cluster again: the credentials expired, or are those of another cluster"
     if kind is PolicyRefused and "exceeded quota" in says:
         return "raise the ResourceQuota of the namespace, or ask for less"
     if kind is PolicyRefused and "admission webhook" in says:
@@ -97,5 +95,6 @@ def _hint(kind: type[SreError], error: Exception, says: str) -> str:
     return {
         InputRejected: "make another plan; nothing was changed",
         StateConflict: "look at the workload and plan again",
+        CredentialsRefused: "log in to the cluster again: the credentials expired, or are those of another cluster",
         PolicyRefused: "sre-agent doctor lists the rights that are missing; deploy/kubernetes/ grants them",
     }.get(kind, "no action needed: it is tried again")

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
+from agent.errors import CredentialsRefused, DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
 
 _QUOTA = re.compile(
     r"quota violated|quota exceeded|allowable count of|insufficient .{0,40}quota|requested: \d+ allowed:", re.IGNORECASE
@@ -73,7 +73,7 @@ def table() -> dict[type[Exception], type[SreError]]:
         api.Conflict: StateConflict,  # also Aborted, AlreadyExists
         api.PreconditionFailed: StateConflict,
         api.Forbidden: PolicyRefused,  # also PermissionDenied
-        api.Unauthorized: PolicyRefused,  # also Unauthenticated
+        api.Unauthorized: CredentialsRefused,  # also Unauthenticated
         api.TooManyRequests: DependencyFailed,  # also ResourceExhausted; of quota, PolicyRefused
         api.Cancelled: DependencyFailed,
         api.Redirection: DependencyFailed,
@@ -86,7 +86,7 @@ def table() -> dict[type[Exception], type[SreError]]:
         auth.TransportError: DependencyFailed,
         auth.TimeoutError: DependencyFailed,
         auth.ResponseError: DependencyFailed,
-        auth.GoogleAuthError: PolicyRefused,  # credentials that are missing, malformed or expired
+        auth.GoogleAuthError: CredentialsRefused,  # credentials that are missing, malformed or expired
         grpc.RpcError: DependencyFailed,
     }
 
@@ -103,6 +103,7 @@ def _hint(kind: type[SreError], error: Exception, hints: Hints) -> str:
         InputRejected: hints.rejected,
         StateConflict: "look at the service and plan again",
         PolicyRefused: hints.refused,
+        CredentialsRefused: hints.refused,
         DependencyFailed: "no action needed: it is tried again",
     }
     return texts[kind]

@@ -79,7 +79,7 @@ class EventKind(StrEnum):
     TASK_DONE = "task_done"  # a person says that their task is done
     REPLAN_ASKED = "replan_asked"  # a person asks for another plan
     NO_PLAN_LEFT = "no_plan_left"  # and there is none
-    STUCK = "stuck"  # its stored row cannot be gone on with
+    STUCK = "stuck"  # the agent cannot go on with it as things are
 
 
 class Event(Value):
@@ -130,7 +130,7 @@ class Incident(Value):
         replanned: Who asked for another plan last; from then on policy approves nothing of this incident by itself.
         roll_back: The signed decision of a person to put the present plan's change back.
         closed: Who closed it; None where nobody did.
-        stuck: Why its row cannot be gone on with, told to people once; empty where it can.
+        stuck: Why the agent cannot go on with it as things are, told to people once; empty where it can.
     """
 
     id: str

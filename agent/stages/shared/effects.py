@@ -8,7 +8,7 @@ from agent.core.change.execution import EffectKind, EffectState, Intent, effect_
 from agent.core.incident.incident import Incident
 from agent.core.plan.action import LifecycleOperation
 from agent.core.plan.lifecycle import lifecycle_of
-from agent.errors import DependencyFailed, InputRejected, PolicyRefused, StateConflict
+from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
 from agent.ports.control import Lease, LeaseEnd
 from agent.ports.platform import LeaseOver, NotDeployed, Operation, Platform
 from agent.ports.stage_context import StageContext
@@ -34,7 +34,7 @@ def perform(
     check: Callable[[Platform], Intent | StageOutcome],
     call: Call,
     on_started: Callable[[Operation], StageOutcome],
-    on_refused: Callable[[str], StageOutcome],
+    on_refused: Callable[[SreError], StageOutcome],
 ) -> StageOutcome:
     """Make an effect of the incident's present plan, or find that it was made already.
 
@@ -55,7 +55,7 @@ def perform(
     try:
         found = find_effect(context, platform, incident, kind)
     except REFUSALS as error:
-        return on_refused(str(error))
+        return on_refused(error)
     if found is not None and not found.remains:
         return on_started(found)
     with service_lease(context, incident.service) as lease:
@@ -65,7 +65,7 @@ def perform(
         try:
             made = _made(context, incident, kind, lease, check=check, call=call)
         except REFUSALS as error:
-            return on_refused(str(error))
+            return on_refused(error)
         return made if isinstance(made, StageOutcome) else on_started(made)
 
 

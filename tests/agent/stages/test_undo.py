@@ -4,8 +4,10 @@ import pytest
 
 from agent.core.change.execution import EffectKind
 from agent.core.incident.phase import Phase
+from agent.errors import CredentialsRefused
 from agent.ports.control import KillSwitch
 from agent.ports.platform import LeaseOver
+from agent.presentation.standing import standing
 from agent.stages.call_platform import call_platform
 from agent.stages.decision_to_execution import begin_execution
 from agent.stages.execution_to_verification import execution_to_verification
@@ -89,6 +91,61 @@ def test_a_change_of_yesterday_is_a_persons_work(failed):
     failed.clock.step(86_401)
     failed.run(undo)
     assert "over 24 hours ago" in failed.now().ended_why
+
+
+EXPIRED = CredentialsRefused("the service was not read", why="the token expired", hint="log in again")
+WHERE = {"the first look": ("find", 0), "the last look": ("describe", 1), "the call": ("restore", 1)}
+
+
+def locked_out(bench, monkeypatch, where):
+    def refuse(*_, **__):
+        raise EXPIRED
+
+    monkeypatch.setattr(bench.platform, where, refuse)
+
+
+@pytest.mark.parametrize(("where", "runs"), WHERE.values(), ids=WHERE)
+def test_credentials_that_expired_delay_the_way_back_and_are_told_once(failed, monkeypatch, where, runs):
+    for _ in range(runs):
+        failed.run(undo)
+    with monkeypatch.context() as meanwhile:
+        locked_out(failed, meanwhile, where)
+        assert failed.run(undo) is StageOutcome.WAITING
+        waits = failed.now()
+        assert (waits.phase, failed.platform.calls) == (Phase.ROLLING_BACK, ["apply"])
+        says = standing(waits, failed.clock.now()).says
+        assert says.startswith("The agent cannot go on: the roll-back is tried again until ")
+        assert "because the service was not read: the token expired (log in again)" in says
+        failed.clock.step(60)
+        failed.run(undo)
+        assert failed.now() == waits
+    for _ in range(3 - runs):
+        failed.run(undo)
+    assert (failed.platform.calls, failed.now().stuck) == (["apply", "restore"], "")
+
+
+@pytest.mark.parametrize(("where", "runs"), WHERE.values(), ids=WHERE)
+def test_credentials_that_nobody_renews_are_a_persons_work_in_the_end(failed, monkeypatch, where, runs):
+    for _ in range(runs):
+        failed.run(undo)
+    locked_out(failed, monkeypatch, where)
+    failed.run(undo)
+    failed.clock.step(failed.executor.rules.times.rollout_limit_s)
+    failed.run(undo)
+    assert (failed.now().phase, failed.now().stuck) == (Phase.ESCALATED, "")
+    assert "the token expired" in failed.now().ended_why
+
+
+def test_credentials_that_expire_while_the_roll_back_is_watched_end_nothing(failed, monkeypatch):
+    failed.run(undo)
+    failed.run(undo)
+    failed.platform.ends("restore", ok=True)
+    with monkeypatch.context() as meanwhile:
+        locked_out(failed, meanwhile, "restored")
+        assert failed.run(watch_undo, as_tick=True) is StageOutcome.WAITING
+        assert "the token expired" in failed.now().stuck
+    failed.run(watch_undo, as_tick=True)
+    assert (failed.now().phase, failed.now().stuck) == (Phase.ROLLED_BACK, "")
 
 
 def test_the_kill_switch_stops_the_way_back_too(failed):

@@ -6,7 +6,7 @@ import pytest
 from botocore import exceptions as sdk
 
 from agent.adapters.aws.errors import table, translated
-from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
+from agent.errors import CredentialsRefused, DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
 
 
 def client_error(code: str, status: int = 400) -> sdk.ClientError:
@@ -19,7 +19,7 @@ def client_error(code: str, status: int = 400) -> sdk.ClientError:
     [
         ("ThrottlingException", 400, DependencyFailed, "throttled"),
         ("RequestLimitExceeded", 503, DependencyFailed, "throttled"),
-        ("ExpiredTokenException", 400, PolicyRefused, "sign in again"),
+        ("ExpiredTokenException", 400, CredentialsRefused, "sign in again"),
         ("UnauthorizedOperation", 403, PolicyRefused, "docs/ec2.md"),
         ("AccessDeniedException", 400, PolicyRefused, "docs/ec2.md"),
         ("InvalidInstanceID.NotFound", 400, InputRejected, "services.toml"),

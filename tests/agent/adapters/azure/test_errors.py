@@ -7,7 +7,7 @@ import azure.identity
 import pytest
 
 from agent.adapters.azure.errors import translated
-from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
+from agent.errors import CredentialsRefused, DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
 from agent.ports.platform import NotDeployed
 
 
@@ -69,8 +69,8 @@ CASES = {
     "rival": (http(409, "Conflict", "changed"), StateConflict, "plan again"),
     "quota": (http(400, "QuotaExceeded", "no more A100"), PolicyRefused, "quota of this workload profile"),
     "denied": (http(403, "AuthorizationFailed", "no"), PolicyRefused, "role"),
-    "expired": (http(401, "ExpiredAuthenticationToken", "old"), PolicyRefused, "az login"),
-    "no identity": (azure.identity.CredentialUnavailableError("none"), PolicyRefused, "az login"),
+    "expired": (http(401, "ExpiredAuthenticationToken", "old"), CredentialsRefused, "az login"),
+    "no identity": (azure.identity.CredentialUnavailableError("none"), CredentialsRefused, "az login"),
     "throttled": (
         http(429, "TooManyRequests", "slow", **{"Retry-After": "17"}),
         DependencyFailed,

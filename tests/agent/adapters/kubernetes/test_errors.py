@@ -9,11 +9,11 @@ from kubernetes import config
 from kubernetes.client import exceptions
 
 from agent.adapters.kubernetes.errors import patch_failed, said, table, translated
-from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
+from agent.errors import CredentialsRefused, DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
 
 STATUSES = {
     400: InputRejected,
-    401: PolicyRefused,
+    401: CredentialsRefused,
     403: PolicyRefused,
     404: InputRejected,
     409: StateConflict,

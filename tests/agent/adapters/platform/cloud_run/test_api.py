@@ -9,7 +9,7 @@ from google.auth import exceptions as auth
 
 from agent.adapters.platform.cloud_run.api import translated
 from agent.adapters.platform.google_errors import table
-from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
+from agent.errors import CredentialsRefused, DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
 
 CATCH_ALL = {api.GoogleAPIError, api.GoogleAPICallError, api.ClientError}
 
@@ -63,7 +63,7 @@ CASES = {
         PolicyRefused,
         "run.services.update",
     ),
-    "no credentials": (auth.DefaultCredentialsError("none"), PolicyRefused, "identity"),
+    "no credentials": (auth.DefaultCredentialsError("none"), CredentialsRefused, "identity"),
     "the token service is away": (auth.TransportError("timeout"), DependencyFailed, "tried again"),
     "validation": (api.InvalidArgument("template.containers[0].resources: bad"), InputRejected, "another plan"),
     "conflict": (api.Aborted("Conflict for resource 'gemma': version '1' was specified"), StateConflict, "plan again"),

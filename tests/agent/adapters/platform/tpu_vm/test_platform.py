@@ -12,7 +12,7 @@ from google.cloud import tpu_v2
 from agent.adapters.platform.tpu_vm.api import RIGHTS, TpuApi, client_over
 from agent.core.plan.action import Lifecycle, LifecycleOperation, SetFlag
 from agent.core.service.serving import ServingConfig
-from agent.errors import DependencyFailed, InputRejected, PolicyRefused, StateConflict
+from agent.errors import CredentialsRefused, DependencyFailed, InputRejected, PolicyRefused, StateConflict
 from agent.ports.model_server import NotRunning
 from agent.ports.platform import NotDeployed, Order
 from tests.contracts.tpu_world import PARENT, TpuWorld, queued_of
@@ -272,7 +272,7 @@ REFUSED = {
     "DEADLINE_EXCEEDED": (DependencyFailed, "tried again"),
     "RESOURCE_EXHAUSTED": (DependencyFailed, "tried again"),
     "PERMISSION_DENIED": (PolicyRefused, "tpu.nodes.update"),
-    "UNAUTHENTICATED": (PolicyRefused, "tpu.nodes.update"),
+    "UNAUTHENTICATED": (CredentialsRefused, "tpu.nodes.update"),
     "INVALID_ARGUMENT": (InputRejected, "make another plan"),
 }
 
