@@ -12,15 +12,15 @@ from agent.adapters.platform.kubernetes.describe import (
     manager_of,
     native_revision,
     newest_revision,
-    strategy_of,
 )
 from agent.adapters.platform.kubernetes.edit import check_admitted, edited, is_restart, needs_spare
 from agent.adapters.platform.kubernetes.manifest import manifest
 from agent.adapters.platform.kubernetes.measure import Meter
-from agent.adapters.platform.kubernetes.rollout import progress, stuck_pods
+from agent.adapters.platform.kubernetes.rollout import noted_pods, progress, remaining, stuck_pods
 from agent.adapters.platform.kubernetes.template import (
     EARLIER,
     INCIDENT,
+    PODS_LATER,
     RESUMES,
     REVISION,
     STRATEGY_LATER,
@@ -33,6 +33,7 @@ from agent.adapters.platform.kubernetes.template import (
     parts_of,
     same,
     set_revision,
+    spec_steps,
     stamp_steps,
     stamped,
     strategy_field,
@@ -94,14 +95,14 @@ class KubernetesPlatform:
         check_admitted(seen, spec, self._dry_run(seen, order.etag, spec)["spec"])
 
     def apply(self, order: Order) -> Operation:
-        """Start the change, or return what this effect started before."""
+        """Start the change, or go on with what this effect started before."""
         operation = lifecycle_of(order.actions)
         if operation is LifecycleOperation.CREATE:
             return self._create(order)
         seen = self._look(order.service)
         found = self._ours(seen, order.effect_key)
         if found is not None:
-            return found
+            return self._go_on(seen, order, found)
         if operation is LifecycleOperation.DELETE:
             return self._delete(seen, order)
         spec = self._change(seen, order)
@@ -116,7 +117,7 @@ class KubernetesPlatform:
         seen = self._look(order.service)
         found = self._ours(seen, order.effect_key)
         if found is not None:
-            return self._finish(seen, order) if found.remains else found
+            return self._go_on(seen, order, found)
         if not order.template:
             return self._delete(seen, order)
         parts = parts_of(order.template)
@@ -216,7 +217,7 @@ class KubernetesPlatform:
 
     def _dry_run(self, seen: Seen, etag: str, spec: Json) -> Json:
         """Return the object as the API server would store it."""
-        steps = [*_tests(seen, etag), *_spec_steps(seen, spec)]
+        steps = [*_tests(seen, etag), *spec_steps(seen, spec)]
         checked = self._api(seen.workload.service).patch(seen.workload.path, steps, dry_run=True)
         if spec["template"] != seen.spec["template"]:
             for pod in stuck_pods(seen):
@@ -239,18 +240,19 @@ class KubernetesPlatform:
         made = digest(bare(checked["spec"]["template"]))
         if stamps_template:
             spec["template"]["metadata"]["annotations"][TEMPLATE] = made
+        pods = stuck_pods(seen) if spec["template"] != seen.spec["template"] else ()
         stamp = _stamp(order) | {
+            PODS_LATER: " ".join(pod["metadata"]["uid"] for pod in pods) or None,
             TEMPLATE: made,
             EARLIER: earlier_effects(seen) or None,
             STRATEGY_LATER: canonical(strategy_later).decode() if strategy_later else None,
         }
         if seen.replicas and spec.get("replicas") == 0:
             stamp[RESUMES] = str(seen.replicas)
-        steps = [*_tests(seen, order.etag), *_spec_steps(seen, spec), *stamp_steps(seen, stamp)]
+        steps = [*_tests(seen, order.etag), *spec_steps(seen, spec), *stamp_steps(seen, stamp)]
         api = self._api(order.service)
         api.patch(seen.workload.path, steps, within_s=_seconds_to_send(order))
-        if spec["template"] != seen.spec["template"]:
-            self._unstick(seen, order)
+        self._unstick(seen, order, pods)
         return Operation(
             name=_name(seen, order.effect_key), done=False, ok=None, says=f"{order.revision} is rolled out"
         )
@@ -285,14 +287,14 @@ class KubernetesPlatform:
         api.delete(path, uid=seen.uid, dry_run=dry_run, within_s=WRITE_S if dry_run else _seconds_to_send(order))
         return Operation(name=f"{_name(seen, order.effect_key)}/deleted", done=False, ok=None, says="it is deleted")
 
-    def _unstick(self, before: Seen, order: Order | Restore) -> None:
+    def _unstick(self, seen: Seen, order: Order | Restore, pods: tuple[Json, ...]) -> None:
         """Delete the pods, as they were before the change, that a StatefulSet would wait for until they are ready.
 
-        The change stands already, so nothing is raised: a pod that stays holds the rollout up, and that says so.
+        The change stands already, so nothing is raised: what stays is noted at the object, and another call deletes it.
         """
-        for pod in stuck_pods(before):
+        for pod in pods:
             try:
-                self._delete_pod(before, pod, within_s=_seconds_to_send(order))
+                self._delete_pod(seen, pod, within_s=_seconds_to_send(order))
             except SreError as error:
                 log.warning("kubernetes.pod_not_deleted", pod=pod["metadata"]["name"], error=str(error))
 
@@ -303,7 +305,16 @@ class KubernetesPlatform:
                 path, uid=pod["metadata"]["uid"], dry_run=dry_run, within_s=within_s
             )
 
-    def _finish(self, seen: Seen, order: Restore) -> Operation:
+    def _go_on(self, seen: Seen, order: Order | Restore, found: Operation) -> Operation:
+        """Do what remains of an effect: delete the pods that it noted, or restore the strategy of a roll-back."""
+        if not found.remains:
+            return found
+        pods = noted_pods(seen)
+        for pod in pods:
+            self._delete_pod(seen, pod, within_s=_seconds_to_send(order))
+        return found.with_(says="the pods are deleted", remains="") if pods else self._finish(seen, order)
+
+    def _finish(self, seen: Seen, order: Order | Restore) -> Operation:
         """Restore the strategy of a template that was put back under another one, if nothing else was changed since."""
         if our_revision(seen) is None:
             raise StateConflict(
@@ -335,11 +346,9 @@ class KubernetesPlatform:
         if our_revision(seen) is None:
             return Operation(name=name, done=True, ok=None, says=f"the template was changed since{_who(seen)}")
         ok, says = progress(seen)
-        if ok is not None and STRATEGY_LATER in held:
-            later = strategy_of(strategy_later(seen))
-            remains = f"the strategy is to be restored: {later.says if later else 'the default'}"
-            return Operation(name=name, done=False, ok=ok, says=says, remains=remains)
-        return Operation(name=name, done=ok is not None, ok=ok, says=says, revision=native_revision(seen))
+        left = remaining(seen, ok=ok)
+        revision = native_revision(seen) if not left else None
+        return Operation(name=name, done=ok is not None and not left, ok=ok, says=says, remains=left, revision=revision)
 
     def _look(self, service: str) -> Seen:
         return look(self._api(service), self._workload(service))
@@ -370,15 +379,6 @@ def _tests(seen: Seen, etag: str) -> list[Json]:
     return [
         {"op": "test", "path": "/metadata/uid", "value": seen.uid},
         {"op": "test", "path": "/metadata/generation", "value": seen.generation},
-    ]
-
-
-def _spec_steps(seen: Seen, spec: Json) -> list[Json]:
-    """Return the JSON patch that makes the workload's ``spec`` that one; fields that are equal are not named."""
-    return [
-        {"op": "add", "path": f"/spec/{name}", "value": value}
-        for name, value in spec.items()
-        if value != seen.spec.get(name)
     ]
 
 

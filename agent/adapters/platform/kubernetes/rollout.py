@@ -3,8 +3,9 @@
 from datetime import datetime
 from typing import Any, Final
 
-from agent.adapters.platform.kubernetes.describe import changed_at, pod_ready
-from agent.adapters.platform.kubernetes.workload import Seen
+from agent.adapters.platform.kubernetes.describe import changed_at, pod_ready, strategy_of
+from agent.adapters.platform.kubernetes.template import PODS_LATER, STRATEGY_LATER, strategy_later
+from agent.adapters.platform.kubernetes.workload import Seen, annotations
 
 Json = dict[str, Any]
 
@@ -114,6 +115,23 @@ def _waiting(seen: Seen, wanted: int) -> str:
 def _condition(status: Json, kind: str) -> Json:
     found: Json = next((c for c in status.get("conditions") or [] if c.get("type") == kind), {})
     return found
+
+
+def noted_pods(seen: Seen) -> tuple[Json, ...]:
+    """Return the pods that the newest change still has to delete, as it was noted with its patch."""
+    noted = annotations(seen.body).get(PODS_LATER, "").split()
+    pods = (*seen.pods, *seen.old_pods)
+    return tuple(p for p in pods if p["metadata"]["uid"] in noted and not p["metadata"].get("deletionTimestamp"))
+
+
+def remaining(seen: Seen, *, ok: bool | None) -> str:
+    """Return what only another call of the newest change does, or nothing; ``ok`` is how its rollout ended."""
+    if ok is None and (pods := noted_pods(seen)):
+        return f"pods that hold the rollout up are to be deleted: {', '.join(p['metadata']['name'] for p in pods)}"
+    if ok is not None and STRATEGY_LATER in annotations(seen.body):
+        later = strategy_of(strategy_later(seen))
+        return f"the strategy is to be restored: {later.says if later else 'the default'}"
+    return ""
 
 
 def stuck_pods(seen: Seen) -> tuple[Json, ...]:

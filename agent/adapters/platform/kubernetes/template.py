@@ -17,6 +17,7 @@ REVISION: Final = "sre-agent-revision"
 TEMPLATE: Final = "sre-agent-template"  # digest of the template that the effect made, as the server has defaulted it
 EARLIER: Final = "sre-agent-earlier"  # effects before the present one: KEY=REVISION, separated by blanks
 STRATEGY_LATER: Final = "sre-agent-strategy"  # the strategy to put back once the restored template serves
+PODS_LATER: Final = "sre-agent-pods"  # uids of the pods that a change deletes after its patch, separated by blanks
 STAMPS: Final = (EFFECT_LABEL, INCIDENT, REVISION, TEMPLATE)
 RESUMES: Final = "sre-agent-resumes"  # how many replicas a start gives back
 KEPT_EFFECTS: Final = 16
@@ -116,6 +117,15 @@ def set_revision(replica_set: Json) -> str:
     made = held.get(TEMPLATE)
     ours = made is not None and made == digest(bare(template))
     return held.get(REVISION, replica_set["metadata"]["name"]) if ours else str(replica_set["metadata"]["name"])
+
+
+def spec_steps(seen: Seen, spec: Json) -> list[Json]:
+    """Return the JSON patch that makes the workload's ``spec`` that one; fields that are equal are not named."""
+    return [
+        {"op": "add", "path": f"/spec/{name}", "value": value}
+        for name, value in spec.items()
+        if value != seen.spec.get(name)
+    ]
 
 
 def stamp_steps(seen: Seen, stamp: dict[str, str | None]) -> list[Json]:

@@ -220,6 +220,37 @@ def ended_before(world, monkeypatch, method, act):
             act(world.open())
 
 
+def test_a_change_that_ended_before_it_deleted_a_broken_pod_goes_on(world, monkeypatch):
+    """Its patch names the pod; the same call deletes that very pod, once, and the rollout goes on."""
+    one = world(kind="statefulsets", args=(*ARGS[:2], "--max-model-len=65536"))
+    wanted = order(one, SHORTER)
+    broken = one.cluster.api.items(one.cluster.path("pods"))[0]["metadata"]["uid"]
+    ended_before(one, monkeypatch, "delete", lambda platform: platform.apply(wanted))
+    half = one.platform.find("gemma", "k1")
+    assert (half.done, half.remains) == (False, "pods that hold the rollout up are to be deleted: gemma-0")
+    generation = one.body()["metadata"]["generation"]
+    assert not one.platform.apply(wanted).remains
+    deleted = deletions(monkeypatch)
+    one.platform.apply(wanted)
+    one.wait()
+    assert one.platform.operation(half.name).ok is True
+    assert (one.body()["metadata"]["generation"], deleted) == (generation, [])
+    assert one.cluster.api.items(one.cluster.path("pods"))[0]["metadata"]["uid"] != broken
+
+
+def deletions(monkeypatch):
+    """Return what is deleted from now on."""
+    real, seen = KubernetesApi.delete, []
+
+    def noted(api, path, **how):
+        if not how.get("dry_run"):
+            seen.append(path)
+        return real(api, path, **how)
+
+    monkeypatch.setattr(KubernetesApi, "delete", noted)
+    return seen
+
+
 @pytest.mark.parametrize("labels", [None, {"team": "a"}], ids=["no_labels", "labels"])
 @pytest.mark.parametrize("kind", ["deployments", "statefulsets"])
 def test_a_deletion_that_ended_after_its_stamp_goes_on(world, monkeypatch, kind, labels):
