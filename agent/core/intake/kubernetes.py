@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from signal import SIGTERM
 from typing import Any
 
 from agent.core.intake.ends import end_of
@@ -18,6 +19,9 @@ _REPLICA_SET = re.compile(rf"^(?P<workload>.+)-[{_SAFE}]{{6,10}}$")
 _ORDINAL = re.compile(r"^(?P<workload>.+)-\d{1,5}$")
 _UNASKED = frozenset({"PreemptionByScheduler", "DeletionByTaintManager", "TerminationByKubelet", "DeletionByPodGC"})
 """Reasons of the condition DisruptionTarget where the cluster took a pod and nobody asked for it (Kubernetes 1.26)."""
+CLOCKS_DIFFER_S = 2
+"""How much earlier than its deletion a pod may seem to have ended as it was asked to (facts 5.3): the node writes the
+one time and the API server the other, both in whole seconds."""
 MAX_GRACE_S = 86_400  # a longer grace is a sender's mistake: the deletion counts as asked for when it is over
 _POD_IN_WORDS = re.compile(r"\bpod=([a-z0-9][a-z0-9.-]{0,252})_([a-z0-9-]{1,63})\(")
 
@@ -178,7 +182,7 @@ class _PodStatus:
             fields=facts(
                 phase=self.status.get("phase"), container=who, restarts=row.get("restartCount"), reason=reason
             ),
-            end=end.with_(asked_by=_asked_by(self.pod, at, oom=end.oom)),
+            end=end.with_(asked_by=_asked_by(self.pod, at, end)),
         )
 
     def gone(self, reason: str) -> Signal | Ignored:
@@ -189,7 +193,7 @@ class _PodStatus:
             at=None,
             said=": ".join(filter(None, (reason, message))),
             fields=facts(phase=self.status.get("phase"), reason=reason),
-            end=end_of(reason=reason).with_(asked_by=_asked_by(self.pod, None, oom=False)),
+            end=end_of(reason=reason).with_(asked_by=_asked_by(self.pod, None, end_of(reason=reason))),
         )
 
     def standing(self) -> Signal | Ignored:
@@ -275,19 +279,22 @@ def _ends(row: Mapping[str, Any], *, init: bool) -> Iterator[Mapping[str, Any]]:
             yield ended
 
 
-def _asked_by(pod: Mapping[str, Any], ended_at: datetime | None, *, oom: bool) -> AskedBy | None:
+def _asked_by(pod: Mapping[str, Any], ended_at: datetime | None, end: End) -> AskedBy | None:
     """Who asked a pod to end: deletionTimestamp is when its grace is over, so the deletion was asked for before that.
 
-    An end from before the deletion, a kill for memory, and what the cluster itself took, were asked by nobody.
+    An end from before the deletion, a kill for memory, and what the cluster itself took, were asked by nobody. The
+    clocks of node and API server may differ: an end shortly before, of the kind that a deletion causes, was asked for.
     """
     metadata = part(pod, "metadata")
     over = first_time(metadata.get("deletionTimestamp"))
     grace = metadata.get("deletionGracePeriodSeconds")
     reasons = {text(row, "reason") for row in rows(part(pod, "status"), "conditions") if isinstance(row, Mapping)}
-    if over is None or oom or reasons & _UNASKED:
+    if over is None or end.oom or reasons & _UNASKED:
         return None
     asked_at = over - timedelta(seconds=grace if isinstance(grace, int) and 0 <= grace <= MAX_GRACE_S else 0)
-    if ended_at is not None and ended_at < asked_at:
+    as_asked = end.exit_code == 0 or end.ended_by == SIGTERM
+    differ = timedelta(seconds=CLOCKS_DIFFER_S if as_asked else 0)
+    if ended_at is not None and ended_at < asked_at - differ:
         return None
     return AskedBy.DRAIN if "EvictionByEvictionAPI" in reasons else AskedBy.DELETION
 

@@ -3,8 +3,10 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from agent.core.intake.kubernetes import read_event, read_pod, replica_set, workload
+from agent.core.intake.kubernetes import CLOCKS_DIFFER_S, read_event, read_pod, replica_set, workload
 from agent.core.intake.log_entry import read_log_entry
 from agent.core.intake.origin import Reading
 from agent.core.intake.signal import AskedBy, End, Source, Waiting
@@ -78,7 +80,7 @@ DELETED = {"deletionTimestamp": "2026-11-20T10:15:29Z", "deletionGracePeriodSeco
         ("2026-11-20T10:15:05Z", "Error", [], AskedBy.DELETION),
         ("2026-11-20T10:14:59Z", "Completed", [], AskedBy.DELETION),
         ("2026-11-20T10:15:05Z", "Error", [{"reason": "EvictionByEvictionAPI"}], AskedBy.DRAIN),
-        ("2026-11-20T10:14:58Z", "Error", [], None),
+        ("2026-11-20T10:14:56Z", "Error", [], None),
         ("2026-11-20T10:15:05Z", "OOMKilled", [], None),
     ],
     ids=["deleted", "in the same second", "drained", "ended before it was deleted", "killed for memory all the same"],
@@ -90,6 +92,27 @@ def test_a_deletion_asks_for_the_ends_after_it_and_for_no_other(finished, reason
     pod = {"kind": "Pod", "metadata": {"name": "vllm-56494768b7-544n6", **DELETED}, "status": status}
     (end,) = read_pod(pod, Reading())
     assert end.end.asked_by is asked_by
+
+
+ASKED_AT = datetime(2026, 11, 20, 10, 14, 59, tzinfo=UTC)
+
+
+@given(
+    code=st.sampled_from([0, 1, 137, 139, 143]),
+    after_s=st.integers(-90, 90),
+    ahead_s=st.integers(-CLOCKS_DIFFER_S, CLOCKS_DIFFER_S),
+)
+def test_clocks_that_differ_as_a_cluster_in_order_does_make_no_stop_an_incident(code, after_s, ahead_s):
+    """What a deletion ended is asked for, however the clocks differ; what ended clearly before it is not."""
+    finished = ASKED_AT + timedelta(seconds=after_s + ahead_s)
+    ended = {"exitCode": code, "reason": "Error", "finishedAt": finished.strftime("%Y-%m-%dT%H:%M:%SZ")}
+    status = {"containerStatuses": [{"name": "vllm", "state": {"terminated": ended}}]}
+    pod = {"kind": "Pod", "metadata": {"name": "vllm-56494768b7-544n6", **DELETED}, "status": status}
+    (end,) = read_pod(pod, Reading())
+    if after_s >= 0 and code in {0, 143}:
+        assert end.end.asked_by is AskedBy.DELETION
+    if after_s < -2 * CLOCKS_DIFFER_S or (finished < ASKED_AT and code not in {0, 143}):
+        assert end.end.asked_by is None
 
 
 def test_an_init_container_ends_well_with_0():
