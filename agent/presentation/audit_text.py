@@ -5,13 +5,20 @@ from typing import Final
 
 from agent.core.decision.audit import AuditRow, Soundness
 
-SOUNDNESS_TEXT: Final = {
+_SOUNDNESS: Final = {
     Soundness.SOUND: "sound: {number} rows, each chained to the one before it",
     Soundness.CHANGED: "row {number} says something else than when it was written",
     Soundness.MISSING: "row {number} is missing, or stands twice",
     Soundness.TAIL_MISSING: "the record ends at row {number}, before the row whose chain you named",
     Soundness.BEGINNING_MISSING: "the record begins at row {number}; rows before it are gone",
 }
+
+
+def soundness_text(soundness: Soundness, number: int) -> str:
+    """Return what was found of the record: with its number of rows where it is sound, else the row that is not."""
+    if soundness is Soundness.SOUND and not number:
+        return "sound: it has no rows yet; nothing was decided or changed"
+    return _SOUNDNESS[soundness].format(number=number)
 
 
 def row_text(row: AuditRow) -> str:

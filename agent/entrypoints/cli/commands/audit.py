@@ -6,7 +6,7 @@ import json
 from agent.core.decision.audit import AuditRow, Soundness, verify
 from agent.core.text.safe_text import terminal
 from agent.entrypoints.cli.output import for_programs, without_secrets
-from agent.presentation.audit_text import SOUNDNESS_TEXT, row_text
+from agent.presentation.audit_text import row_text, soundness_text
 
 ALL = 10**9
 
@@ -45,8 +45,9 @@ def _verify(rows: tuple[AuditRow, ...], noted: str | None, *, apart: str, as_jso
         shown = {"soundness": found.soundness, "number": found.number, "last_chain": last}
         print(json.dumps(shown | ({"databases": apart} if apart else {})))
     else:
-        print(f"not sound: {apart}" if apart else SOUNDNESS_TEXT[found.soundness].format(number=found.number))
-        print(f"last chain: {last or '(none)'}; note it elsewhere, then a record written anew is found out")
+        print(f"not sound: {apart}" if apart else soundness_text(found.soundness, found.number))
+        if last:
+            print(f"last chain: {last}; note it elsewhere, then a record written anew is found out")
     return 0 if found.soundness is Soundness.SOUND else 1
 
 

@@ -11,7 +11,7 @@ from agent.core.value import Value
 from agent.entrypoints.console.control_access import ControlAccess
 from agent.entrypoints.console.page_context import PageContext, page, who_asks
 from agent.errors import InputRejected
-from agent.presentation.audit_text import SOUNDNESS_TEXT, row_text
+from agent.presentation.audit_text import row_text, soundness_text
 
 SHOWN: Final = 100
 LOOKED_THROUGH: Final = 1000
@@ -111,7 +111,7 @@ def _says(found: Verified, rows: tuple[AuditRow, ...], *, partial: bool) -> str:
     if partial:
         whole = "for all of them, in a terminal: sre-agent audit verify"
         return f"sound as far as was looked: the newest {len(rows)} rows, each chained to the one before it; {whole}"
-    return SOUNDNESS_TEXT[found.soundness].format(number=found.number)
+    return soundness_text(found.soundness, found.number)
 
 
 def _asked() -> _Asked:

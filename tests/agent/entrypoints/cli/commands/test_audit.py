@@ -56,6 +56,13 @@ def test_a_sound_record_is_sound_and_names_its_last_chain(record, capsys):
     assert said(capsys, "verify", "--chain", found["last_chain"])[0] == 0
 
 
+def test_a_record_without_rows_says_so_and_names_no_chain(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("STORE", f"sqlite:{tmp_path}")
+    code, out = said(capsys, "verify")
+    structlog.reset_defaults()
+    assert (code, out) == (0, "sound: it has no rows yet; nothing was decided or changed\n")
+
+
 def changed(path, statement):
     with sqlite3.connect(path) as db:
         db.execute("DROP TRIGGER audit_is_never_changed")
