@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from agent.app.catalogues import project_of, read_capacity, read_services
+from agent.app.operating_system import require_linux
 from agent.core.service.services import Services
 from agent.errors import InputRejected, SettingsRejected
 from agent.ports.audit_log import AuditLog
@@ -227,6 +228,7 @@ def _tpu_vm(settings: Settings, services: Services, clock: Clock) -> RuntimeEnvi
 
 
 def _host(settings: Settings, _: Services, clock: Clock) -> RuntimeEnvironment:
+    require_linux("PLATFORM=host was not opened")
     from agent.app.host_environment import host_logs, host_platform
 
     platform = host_platform(settings, clock)

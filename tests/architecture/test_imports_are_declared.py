@@ -3,6 +3,7 @@
 import ast
 import re
 import sys
+import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import packages_distributions
@@ -92,6 +93,14 @@ def test_an_extra_is_imported_late_and_by_its_own_adapters() -> None:
         top = {n for node in ast.parse(path.read_text()).body for n in _names(node)}
         late = ("kubernetes", "azure", "boto3", "botocore", "google.cloud.tpu_v2")
         assert not {name for name in top if name.startswith(late)}, f"{path}: import it late"
+
+
+def test_every_extra_has_a_sentence_that_says_how_to_install_it() -> None:
+    """An extra that nothing names would end in an import error; one that is named and not declared cannot be installed."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    text = "".join(path.read_text() for path in CODE)
+    named = {*re.findall(r'extra="([a-z]+)", package=', text), *re.findall(r"'vllm-sre-agent\[([a-z]+)\]'", text)}
+    assert named == set(project["tool"]["setuptools"]["dynamic"]["optional-dependencies"])
 
 
 def _names(node: ast.stmt) -> set[str]:

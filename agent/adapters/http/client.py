@@ -33,7 +33,7 @@ class HttpClient:
     """Sends requests, each inside its own limits. For many threads; one open stream for each thread.
 
     https goes through the proxy of the environment (``HTTPS_PROXY``, ``NO_PROXY``) where there is one; nothing does
-    where ``allowed`` is given. Compression, cookies and .netrc are not used.
+    where ``allowed`` is given, and never what goes to this machine. Compression, cookies and .netrc are not used.
 
     Args:
         timeout_s: For the whole call: looking the host up, connecting, sending, and the last byte of the answer.

@@ -65,7 +65,7 @@ def parse_target(url: str, plain_http: PlainHttp) -> Target:
         host = host if host.isascii() else host.encode("idna").decode()
     except ValueError as error:
         raise TargetRefused("", "it is no URL") from error
-    plain = plain_http is PlainHttp.ALWAYS or (plain_http is PlainHttp.LOOPBACK and _is_loopback(host))
+    plain = plain_http is PlainHttp.ALWAYS or (plain_http is PlainHttp.LOOPBACK and is_loopback(host))
     if parts.scheme != "https" and not (parts.scheme == "http" and plain):
         raise TargetRefused(host, f"{parts.scheme or 'no scheme'!r} is not spoken, want https")
     if not host or parts.username is not None or parts.password is not None or "%" in host:
@@ -76,7 +76,8 @@ def parse_target(url: str, plain_http: PlainHttp) -> Target:
     return Target(scheme=parts.scheme, host=host, port=port or _PORTS[parts.scheme], path=path)
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine, by its address or by the name ``localhost``."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -15,7 +15,7 @@ import httpcore2
 from agent.adapters.http.deadline import Deadline
 from agent.adapters.http.failure import Failure, HttpFailed
 from agent.adapters.http.public_address import Address
-from agent.adapters.http.target import Target, TargetRefused
+from agent.adapters.http.target import Target, TargetRefused, is_loopback
 
 CONNECT_S: Final = 10.0  # for one address of a host
 _AT_ONCE: Final = 65_536  # bytes
@@ -276,7 +276,7 @@ def system_tls() -> ssl.SSLContext:
 
 
 def _proxy_for(target: Target) -> str | None:
-    if target.scheme != "https":
+    if target.scheme != "https" or is_loopback(target.host):
         return None
     from urllib.request import getproxies, proxy_bypass
 

@@ -14,7 +14,10 @@ from typing import Final
 from agent.errors import DependencyFailed, InputRejected
 from agent.ports.load import LoadResult
 
-PASSED_ON: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "HF_HOME", "HF_TOKEN", "SSL_CERT_FILE", "HTTPS_PROXY")
+PASSED_ON: Final = (
+    *("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "HF_HOME", "HF_TOKEN", "SSL_CERT_FILE"),
+    *("HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy"),
+)
 TAIL_BYTES: Final = 4000
 TAIL_LINES: Final = 3
 # Standard input is a pipe whose other end only we hold: it ends when we do, by kill -9 too, and the group with it.

@@ -1,6 +1,5 @@
 """The approval of a sweep on the command line: given here, looked for on the record, or waited for."""
 
-import getpass
 import shlex
 import sys
 import time
@@ -30,6 +29,7 @@ def approve(app: "App", folders: list[str], *, by: str | None, shown_id: str | N
         InputRejected: The folder holds no sweep.
         PolicyRefused: This person may not, no sweep may run now, or another plan was shown.
     """
+    from agent.app.operating_system import user_name
     from agent.app.sweep_job import open_folder
     from agent.core.decision.decision import Channel
     from agent.ports.stage_context import Owner
@@ -40,7 +40,7 @@ def approve(app: "App", folders: list[str], *, by: str | None, shown_id: str | N
     if kept is None or sweep is None:
         raise InputRejected("no sweep was approved", why="want one folder of a planned sweep", hint="name its --out")
     _check_shown(sweep, shown_id)
-    who = by or getpass.getuser()
+    who = by or user_name()
     grant = grant_sweep(
         app.contexts[Owner.DECIDE], sweep.request, who=who, channel=Channel.COMMAND_LINE, verified=False
     )

@@ -1,7 +1,6 @@
 """A sweep on the command line: planned, allowed, run, and gone on with after whatever ended it."""
 
 import argparse
-import getpass
 import re
 import shlex
 import signal
@@ -38,6 +37,9 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         SreError: What was asked cannot be.
     """
+    from agent.app.operating_system import require_unix
+
+    require_unix("no sweep was run")
     if args.install_driver:
         from agent.app.sweep_job import install_driver
         from agent.settings import read_settings
@@ -138,6 +140,7 @@ def _another(folder: Path, holds: str) -> InputRejected:
 def _new(
     app: "App", args: argparse.Namespace, subject: "Subject", plan: "SweepPlan", usd_per_h: float | None
 ) -> "Sweep":
+    from agent.app.operating_system import user_name
     from agent.core.decision.decision import Channel
     from agent.core.sweep.grant import MOST_CELLS, SweepRequest
     from agent.core.sweep.sweep import Sweep
@@ -157,7 +160,7 @@ def _new(
         max_minutes=args.max_minutes,
         max_usd=args.max_usd,
         usd_per_h=usd_per_h,
-        asker=args.by or getpass.getuser(),
+        asker=args.by or user_name(),
         channel=Channel.COMMAND_LINE,
         made_at=app.clock.now(),
     )

@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import getpass
 import os
 import shlex
 import signal
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from agent.app.operating_system import user_name
 from agent.errors import SreError
 
 if TYPE_CHECKING:
@@ -290,7 +290,7 @@ class Watch:
         word = DecisionRequest(
             plan=plan,
             answer=answer,
-            who=getpass.getuser(),
+            who=user_name(),
             channel=Channel.COMMAND_LINE,
             verified=False,
             why="said at the prompt of the watcher",

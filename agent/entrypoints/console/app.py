@@ -1,6 +1,5 @@
 """The console as a web application: pages to read, and one form that decides exactly one plan."""
 
-import getpass
 from collections import Counter
 from collections.abc import Callable
 from http import HTTPStatus
@@ -9,6 +8,7 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from agent.app.http_clients import proxy_keys
+from agent.app.operating_system import user_name
 from agent.app.stores import machine_clock
 from agent.entrypoints.console import answer_result, forms, guard
 from agent.entrypoints.console.answer_result import Result
@@ -169,7 +169,7 @@ def _form_key(world: StageContext, settings: Settings) -> bytes:
 
 def _user() -> str:
     try:
-        return getpass.getuser()
+        return user_name()
     except (KeyError, OSError, ImportError):  # a container's user may have no name
         return "operator"
 

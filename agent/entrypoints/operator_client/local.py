@@ -1,6 +1,5 @@
 """The command line over the files of this machine, and which client the settings name."""
 
-import getpass
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
@@ -9,6 +8,7 @@ from tempfile import TemporaryDirectory
 
 from agent.app import App, build_app, build_app_in_memory
 from agent.app.channels import operator_token
+from agent.app.operating_system import user_name
 from agent.app.stores import machine_clock
 from agent.core.change.config_drift import ServiceRecord
 from agent.core.decision.audit import AuditRow
@@ -53,7 +53,7 @@ class LocalClient:
         word = DecisionRequest(
             plan=plan,
             answer=answer,
-            who=by or getpass.getuser(),
+            who=by or user_name(),
             channel=Channel.COMMAND_LINE,
             verified=False,
             why=why,
@@ -67,7 +67,7 @@ class LocalClient:
         word = DecisionRequest(
             plan=plan,
             answer=Choice.REJECT,
-            who=by or getpass.getuser(),
+            who=by or user_name(),
             channel=Channel.COMMAND_LINE,
             verified=False,
             why=why,
@@ -105,14 +105,14 @@ class LocalClient:
     def withdraw(self, request: str, *, by: str | None, why: str) -> Incident:
         """Run the stage here; see the protocol."""
         context = self._app.contexts[Owner.DECIDE]
-        return withdraw_request(context, request, who=by or getpass.getuser(), verified=False, why=why)
+        return withdraw_request(context, request, who=by or user_name(), verified=False, why=why)
 
     def command(self, asked: AskedCommand) -> Incident:
         """Run the stage here; see the protocol."""
         word = CommandRequest(
             incident=asked.incident,
             command=asked.command,
-            who=asked.by or getpass.getuser(),
+            who=asked.by or user_name(),
             channel=Channel.COMMAND_LINE,
             verified=False,
             text=asked.text,
@@ -134,7 +134,7 @@ class LocalClient:
                 hint="turn it off with a token: sre-agent stop --off, with DECIDE_URL set to the service's address",
             )
         said = app.rules.redact(why)
-        return set_kill_switch(app.store, app.control, on=on, by=by or getpass.getuser(), why=said, at=now())
+        return set_kill_switch(app.store, app.control, on=on, by=by or user_name(), why=said, at=now())
 
     def kill_switch(self) -> KillSwitch:
         """Read the control store."""
@@ -213,7 +213,7 @@ def _word_of(asked: AskedChange) -> ChangeAsked:
         service=asked.service,
         actions=asked.actions,
         why=asked.why,
-        who=asked.by or getpass.getuser(),
+        who=asked.by or user_name(),
         channel=asked.channel,
         verified=asked.verified and asked.by is not None,
         target=asked.target,

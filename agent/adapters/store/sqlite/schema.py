@@ -9,6 +9,8 @@ from agent.adapters.store.named_sql import statements
 from agent.errors import InputRejected
 
 _PAUSE_S: Final = 0.01
+OLDEST_SQLITE: Final = (3, 35, 0)
+"""The first with RETURNING (https://www.sqlite.org/lang_returning.html); RHEL 8 has 3.26."""
 
 
 class Kind(Enum):
@@ -33,9 +35,16 @@ def prepare(
     """Make a connection ours: pragmas, and the migrations that the file has not seen, in one transaction.
 
     Raises:
-        InputRejected: The file is of another kind, or newer than this program.
+        InputRejected: The file is of another kind, or newer than this program; or SQLite is too old.
         sqlite3.Error: As SQLite says.
     """
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        wanted = ".".join(map(str, OLDEST_SQLITE))
+        raise InputRejected(
+            f"the database {path!r} was not opened",
+            why=f"this Python has SQLite {sqlite3.sqlite_version}, and {wanted} or newer is needed",
+            hint="use a Python with a newer SQLite, such as one of uv, pyenv or the image; nothing was written",
+        )
     for pragma in ("synchronous = FULL", "foreign_keys = ON", "secure_delete = FAST", "cache_size = -16384"):
         connection.execute(f"PRAGMA {pragma}")
     newest = len(scripts)

@@ -182,9 +182,9 @@ def _refuse_unread(source: str, *, records: int, bad: int) -> None:
 
 
 def _operator() -> str:
-    import getpass
+    from agent.app.operating_system import user_name
 
-    return getpass.getuser()
+    return user_name()
 
 
 def _show(incidents: tuple[Incident, ...], example: str, *, now: datetime, as_json: bool) -> int:

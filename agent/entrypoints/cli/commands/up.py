@@ -58,6 +58,9 @@ def run(args: argparse.Namespace) -> int:
         PolicyRefused: The two databases do not belong together.
         DependencyFailed: The state cannot be opened.
     """
+    from agent.app.operating_system import require_unix
+
+    require_unix("the service was not started")
     from agent.app.state_lock import state_lock
     from agent.entrypoints.cli.local_settings import require_local_settings
     from agent.entrypoints.console.serve import claim
@@ -187,8 +190,6 @@ def _check_databases(app: "App", *, anew: bool) -> None:
     Raises:
         PolicyRefused: One is missing, emptied, older than the other, or of another installation.
     """
-    import getpass
-
     from agent.entrypoints.operator_client.protocol import now
     from agent.errors import PolicyRefused
     from agent.ports.stage_context import Owner
@@ -197,7 +198,9 @@ def _check_databases(app: "App", *, anew: bool) -> None:
     world = app.contexts[Owner.DECIDE]
     apart = pairing_fault(world)
     if apart and anew:
-        pair_again(world, by=getpass.getuser(), why=apart, at=now())
+        from agent.app.operating_system import user_name
+
+        pair_again(world, by=user_name(), why=apart, at=now())
         print("the databases are paired; the kill switch is on: sre-agent stop --off", file=sys.stderr)
         return
     if apart:

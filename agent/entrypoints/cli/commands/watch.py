@@ -59,6 +59,9 @@ def run(args: argparse.Namespace) -> int:
         StateConflict: Another watcher has it, or a server of that name runs with other words.
         DependencyFailed: A server that was to stop has not ended.
     """
+    from agent.app.operating_system import require_linux
+
+    require_linux("the server was not watched")
     from agent.app import build_app
     from agent.app.host_environment import add_service, config_from_args, host_platform, only_watcher, open_check
     from agent.app.state_lock import state_lock

@@ -314,6 +314,20 @@ def test_https_goes_through_the_proxy_of_the_environment_and_public_targets_neve
     assert len(site.tunnels) == 1
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
+def test_what_goes_to_this_machine_never_goes_through_a_proxy(site, monkeypatch, host):
+    """Whatever the environment says; a proxy would reach its own machine, not this one."""
+    for name in ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{site.port}")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    with pytest.raises(HttpFailed):
+        HttpClient(timeout_s=2).request("GET", f"https://{host}:9/")
+    assert site.tunnels == []
+    assert HttpClient(timeout_s=5).request("GET", site.url).status == 200
+    assert site.tunnels == []
+
+
 def test_a_certificate_is_checked_against_the_name_not_the_address(tls_site):
     """The pinned address is 127.0.0.1; the certificate names hooks.example.com."""
     client = HttpClient(timeout_s=5, allowed=lambda _: True, resolve=tls_site.resolve, tls=tls_site.trust)

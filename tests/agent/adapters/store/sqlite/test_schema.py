@@ -136,3 +136,14 @@ def test_changes_begun_before_intents_were_kept_can_be_undone_and_never_applied(
     assert control.intent("e2") is None
     assert control.intent("e3") is None
     database.close()
+
+
+def test_a_sqlite_that_is_too_old_is_refused_before_anything_is_written(tmp_path, monkeypatch):
+    """RHEL 8 brings 3.26, which knows no RETURNING: said when the file is opened, not in the middle of a stage."""
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 26, 0))
+    monkeypatch.setattr(sqlite3, "sqlite_version", "3.26.0")
+    with pytest.raises(
+        InputRejected, match=r"has SQLite 3\.26\.0, and 3\.35\.0 or newer is needed\. Hint: use a Python"
+    ):
+        SqliteDatabase(tmp_path / "s.db", Kind.STATE)
+    assert (tmp_path / "s.db").read_bytes() == b""
