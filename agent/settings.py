@@ -11,6 +11,7 @@ from pydantic import Field, SecretStr
 
 from agent import setting_values as values
 from agent.core.decision.signed_request import webhook_secret
+from agent.core.diagnosis.model_price import ModelPrice
 from agent.core.incident.incident import Times
 from agent.core.service.cluster_rights import lease_name
 from agent.core.value import Value
@@ -48,6 +49,8 @@ class Settings(Value):
         rehearse_by_fit: Whether a rehearsal answers by the arithmetic what was not recorded, and labels it so.
         service_api_keys: Keys that watched servers want themselves, by the name that services.toml gives them.
         webhook_deciders: Identity and secret of who may decide by webhook; twice the same identity is a rotation.
+        model_usd_in: What a million tokens of questions costs, USD, as ``model_usd_out`` of answers; None where the
+            operator names no price.
         receipt_kms: A Cloud KMS key version that signs receipts in place of a key of our own.
         decide_url: Where `decide` is; the command line and the console of the cloud send decisions there.
         id_token_audiences: For whom an operator's ID token may have been made; none refuses every one.
@@ -77,6 +80,8 @@ class Settings(Value):
     model_ask_when: str = "always"
     model_wake_when: str = "uncertain"
     model_may_ask: bool = True
+    model_usd_in: float | None = None
+    model_usd_out: float | None = None
     slack_token: SecretStr | None = None
     slack_signing_secret: SecretStr | None = None
     slack_channel: str | None = None
@@ -116,6 +121,13 @@ class Settings(Value):
     def trusts_this_machine(self) -> bool:
         """Whether whoever sits here counts as the operator: nobody else can reach an embedded service on loopback."""
         return self.embedded and self.bind in {"127.0.0.1", "::1"}
+
+    @property
+    def model_price(self) -> ModelPrice | None:
+        """What the model's tokens cost; None where no price is set."""
+        if self.model_usd_in is None or self.model_usd_out is None:
+            return None
+        return ModelPrice(usd_per_million_in=self.model_usd_in, usd_per_million_out=self.model_usd_out)
 
     @property
     def state(self) -> Path:
@@ -180,6 +192,12 @@ WORDS: dict[str, _Word] = {
     "MODEL_ASK_WHEN": _Word(field="model_ask_when", read=values.one_of(*_WHEN), want=" | ".join(_WHEN)),
     "MODEL_WAKE_WHEN": _Word(field="model_wake_when", read=values.one_of(*_WHEN), want=" | ".join(_WHEN)),
     "MODEL_FOLLOW_UP": _Word(field="model_may_ask", read=values.switch, want="on | off"),
+    "MODEL_USD_PER_MILLION_IN": _Word(
+        field="model_usd_in", read=values.number(0, 1e6), want="USD per million tokens of questions"
+    ),
+    "MODEL_USD_PER_MILLION_OUT": _Word(
+        field="model_usd_out", read=values.number(0, 1e6), want="USD per million tokens of answers"
+    ),
     "SLACK_TOKEN": _Word(field="slack_token", read=values.secret, want="a bot token"),
     "SLACK_SIGNING_SECRET": _Word(field="slack_signing_secret", read=values.secret, want="the app's signing secret"),
     "SLACK_API_URL": _Word(
@@ -299,6 +317,8 @@ def _together(settings: Settings) -> list[str]:
             mistakes.append(f"{name} is too short, want a secret of 32 bytes or more")
     if bool(settings.slack_token) != bool(settings.slack_channel):
         mistakes.append("SLACK_TOKEN and SLACK_CHANNEL go together, one of them is unset")
+    if (settings.model_usd_in is None) != (settings.model_usd_out is None):
+        mistakes.append("MODEL_USD_PER_MILLION_IN and MODEL_USD_PER_MILLION_OUT go together, one of them is unset")
     if settings.webhook_urls and not settings.webhook_secrets:
         mistakes.append("WEBHOOK_SECRETS is unset, want a secret to sign with what goes to WEBHOOK_URLS")
     return mistakes + _secrets_of_two(settings)

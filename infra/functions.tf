@@ -17,7 +17,7 @@ locals {
     ingest = { topic = "", open = true, min = 0, max = 3, concurrency = 20, memory = "512Mi", timeout = 60, settings = [] }
     # It reads, and hands answers on to decide with the person's own signed assertion; it needs no right for that.
     console = { topic = "", open = false, min = 0, max = 2, concurrency = 20, memory = "1Gi", timeout = 60,
-    settings = ["IAP_AUDIENCE", "PUBLIC_URL", "POLICY", "DECIDE_URL"] }
+    settings = ["MODEL_USD_PER_MILLION_IN", "MODEL_USD_PER_MILLION_OUT", "IAP_AUDIENCE", "PUBLIC_URL", "POLICY", "DECIDE_URL"] }
   }
 
   times = ["APPROVAL_TTL_S", "COOL_OFF_S", "VERIFY_WINDOW_S", "QUIET_S", "SETTLE_S", "POLL_S", "LEASE_S"]

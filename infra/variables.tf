@@ -102,7 +102,8 @@ variable "settings" {
   validation {
     condition = length(setsubtract(keys(var.settings), [
       "APPROVAL_TTL_S", "COOL_OFF_S", "VERIFY_WINDOW_S", "QUIET_S", "SETTLE_S", "POLL_S", "LEASE_S", "KILL_SWITCH",
-      "MODEL_ENDPOINTS", "MODEL_NAME", "MODEL_ASK_WHEN", "MODEL_WAKE_WHEN", "MODEL_FOLLOW_UP", "SLACK_CHANNEL", "SLACK_API_URL", "PAGERDUTY_URL", "WEBHOOK_URLS",
+      "MODEL_ENDPOINTS", "MODEL_NAME", "MODEL_ASK_WHEN", "MODEL_WAKE_WHEN", "MODEL_FOLLOW_UP",
+      "MODEL_USD_PER_MILLION_IN", "MODEL_USD_PER_MILLION_OUT", "SLACK_CHANNEL", "SLACK_API_URL", "PAGERDUTY_URL", "WEBHOOK_URLS",
       "PUBLIC_URL", "ID_TOKEN_AUDIENCES", "HF_ENDPOINT", "HF_HUB_OFFLINE",
     ])) == 0
     error_message = "Only optional settings can be given here; the others follow from the installation itself."

@@ -69,7 +69,7 @@ def _settled(
         if held is None or incident.ended:
             return StageOutcome.NOTED
         now = context.now_for(incident)
-        paid = held.with_(spent=held.spent.minus(reservation).plus(reply.spent))
+        paid = held.settled(held.spent.minus(reservation).plus(reply.spent))
         try:
             if held.about != about or held.state is not Explanation.WANTED:
                 _save_quietly(context, incident, paid, now)

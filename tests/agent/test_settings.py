@@ -105,3 +105,14 @@ def test_the_bot_token_goes_nowhere_in_the_clear(url):
         read_settings({"SLACK_API_URL": url})
     for good in ("https://slack-gov.com/api/", "http://127.0.0.1:9/api/"):
         assert read_settings({"SLACK_API_URL": good}).slack_api_url == good
+
+
+def test_a_price_of_the_model_has_two_halves():
+    """One half alone would count answers, or questions, as free."""
+    with pytest.raises(SettingsRejected, match="MODEL_USD_PER_MILLION_OUT go together"):
+        read_settings({"MODEL_USD_PER_MILLION_IN": "0.5"})
+    with pytest.raises(SettingsRejected, match="MODEL_USD_PER_MILLION_IN"):
+        read_settings({"MODEL_USD_PER_MILLION_IN": "-1", "MODEL_USD_PER_MILLION_OUT": "1"})
+    both = read_settings({"MODEL_USD_PER_MILLION_IN": "0.5", "MODEL_USD_PER_MILLION_OUT": "2"})
+    assert both.model_price.usd(tokens_in=1_000_000, tokens_out=500_000) == 1.5
+    assert read_settings({}).model_price is None

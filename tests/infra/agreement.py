@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from agent.app.app import DECIDERS
 from agent.core.intake.origin import CANARY_LOG
+from agent.entrypoints.metrics.catalogue import HISTORY, PRESENT
 from agent.ports.bus import Topic
 from agent.ports.stage_context import Owner
 from agent.settings import WORDS, Settings
@@ -34,6 +35,8 @@ PERMISSIONS = {
     "logging.logEntries.list", "run.services.delete",
 }  # fmt: skip
 
+LABELS_SHOWN = {metric.name: metric.labels for metric in (*HISTORY, *PRESENT)}  # of what has the same name in both
+
 
 @dataclass(frozen=True, kw_only=True)
 class Code:
@@ -59,7 +62,6 @@ def code_of(root):
         topic = re.search(r"push\(request, Topic\.(\w+)\)", path.read_text())
         entries[path.stem] = Topic[topic.group(1)].value if topic else None
     text = "\n".join(p.read_text() for p in sorted((root / "agent").rglob("*.py")))
-    metrics = (root / "agent" / "entrypoints" / "console" / "app.py").read_text()
     return Code(
         entry_points=entries,
         topics=frozenset(t.value for t in Topic),
@@ -68,7 +70,7 @@ def code_of(root):
         deciders=frozenset(owner.value for owner in DECIDERS),
         canary=CANARY_LOG,
         events=_events(text),
-        shown=frozenset(re.findall(r"# TYPE (sre_\w+)", metrics)),
+        shown=frozenset(metric.name for metric in (*HISTORY, *PRESENT)),
     )
 
 
@@ -243,7 +245,8 @@ def _metrics(cloud, code):
             fields = {*metric["labels"].values(), *([metric["value"]] if "value" in metric else [])}
             if fields - code.events[event]:
                 yield f"metric {name} wants {sorted(fields - code.events[event])} of {event}"
-    if "sre_incidents" in code.shown and set(cloud.locals["counters"]["sre_incidents"]["labels"]) != {"phase", "class"}:
-        yield "sre_incidents has other labels than in /metrics"
+    for name, metric in {**cloud.locals["counters"], **cloud.locals["durations"]}.items():
+        if set(metric["labels"]) - set(LABELS_SHOWN.get(name, metric["labels"])):
+            yield f"{name} has other labels than in /metrics"
     if "sre_incidents" not in code.shown:
         yield "/metrics calls incidents otherwise"

@@ -49,11 +49,14 @@ class _Account:
         self.deadline = deadline
         self.calls = 0
         self.tokens = 0
+        self.tokens_out = 0
 
     @property
     def spent(self) -> Spend:
         took_s = self.question.limit_s - self.deadline.left_s
-        return Spend(calls=self.calls, tokens=self.tokens, seconds=round(max(0.0, took_s), 3))
+        return Spend(
+            calls=self.calls, tokens=self.tokens, tokens_out=self.tokens_out, seconds=round(max(0.0, took_s), 3)
+        )
 
     @property
     def tokens_left(self) -> int:
@@ -193,6 +196,7 @@ class OpenAiChat:
         tokens_in = bound if answered.tokens_in is None else answered.tokens_in
         tokens_out = question.max_tokens if answered.tokens_out is None else answered.tokens_out
         account.tokens += tokens_in + tokens_out
+        account.tokens_out += tokens_out
         spent = account.spent
         return Reply(
             text=answered.text,
@@ -248,6 +252,7 @@ class OpenAiChat:
                 )
             except CallFailed as failed:
                 account.tokens += bound + question.max_tokens if failed.sent else 0
+                account.tokens_out += question.max_tokens if failed.sent else 0
                 if failed.failure is not Failure.CANNOT:
                     raise
                 continue

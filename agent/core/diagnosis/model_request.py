@@ -25,10 +25,18 @@ class When(StrEnum):
 
 
 class Spend(Value):
-    """What the model cost: questions sent, tokens in and out, seconds of waiting."""
+    """What the model cost.
+
+    Attributes:
+        calls: Questions sent.
+        tokens: Tokens of questions and answers together.
+        tokens_out: Those of the answers among them; 0 in records from before the two were told apart.
+        seconds: Seconds of waiting.
+    """
 
     calls: int = Field(default=0, ge=0)
     tokens: int = Field(default=0, ge=0)
+    tokens_out: int = Field(default=0, ge=0)
     seconds: float = Field(default=0.0, ge=0)
 
     def plus(self, other: "Spend") -> "Spend":
@@ -36,6 +44,7 @@ class Spend(Value):
         return Spend(
             calls=self.calls + other.calls,
             tokens=self.tokens + other.tokens,
+            tokens_out=self.tokens_out + other.tokens_out,
             seconds=round(self.seconds + other.seconds, 3),
         )
 
@@ -44,6 +53,7 @@ class Spend(Value):
         return Spend(
             calls=max(0, self.calls - other.calls),
             tokens=max(0, self.tokens - other.tokens),
+            tokens_out=max(0, self.tokens_out - other.tokens_out),
             seconds=max(0.0, round(self.seconds - other.seconds, 3)),
         )
 
@@ -79,6 +89,7 @@ class ModelRequest(Value):
         give_up_at: When nothing more is tried; the rules stand alone.
         plan_from: From then on a plan is made without it.
         spent: What the incident cost so far, reservations of a question under way included.
+        before_round: What it had cost before the question under way; None where none is.
         word: What the model said, checked.
         lines: The lines that it cites, by the signal they stand in.
         why: Why it is dropped, or how the last try ended.
@@ -91,6 +102,7 @@ class ModelRequest(Value):
     give_up_at: AwareDatetime
     plan_from: AwareDatetime
     spent: Spend = Spend()
+    before_round: Spend | None = None
     word: ModelExplanation | None = None
     lines: tuple[Evidence, ...] = ()
     why: str = ""
@@ -115,11 +127,20 @@ class ModelRequest(Value):
         left = INCIDENT_CAP.minus(self.spent)
         if now >= self.give_up_at or left.calls < 1 or left.tokens < ROUND_CAP.tokens or left.seconds < 1:
             return None
-        return self.with_(spent=self.spent.plus(_round(left)), next_at=now + timedelta(seconds=_LEASE_S))
+        return self.with_(
+            spent=self.spent.plus(_round(left)),
+            before_round=self.spent,
+            next_at=now + timedelta(seconds=_LEASE_S),
+        )
 
     def settled(self, spent: Spend) -> "ModelRequest":
         """Return it with what the round really cost instead of what was reserved for it."""
-        return self.with_(spent=spent)
+        return self.with_(spent=spent, before_round=None)
+
+    @property
+    def settled_spend(self) -> Spend:
+        """What it cost so far, without a question under way; one that was lost costs its reservation."""
+        return self.spent if self.before_round is None else self.before_round
 
     def again(self, now: datetime, why: str) -> "ModelRequest":
         """Return it to be asked again with a later tick, or dropped where its time is over."""

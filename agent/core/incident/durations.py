@@ -21,12 +21,14 @@ class Durations(Value):
         detect_s: From the first sign of trouble at its source to the opening of the incident; None of a recording, and
             where the two clocks contradict each other.
         diagnose_s: From the opening to the first diagnosis.
+        plan_s: From the opening to the first plan.
         decide_s: From the first question to the first answer of a person.
         recover_s: From the opening to its end in health; None of an incident that did not end so.
     """
 
     detect_s: float | None = None
     diagnose_s: float | None = None
+    plan_s: float | None = None
     decide_s: float | None = None
     recover_s: float | None = None
 
@@ -48,6 +50,7 @@ def durations(incident: Incident, timeline: Sequence[Event]) -> Durations:
     return Durations(
         detect_s=None if is_recorded(incident) else _between(first_sign(incident), opened),
         diagnose_s=_between(opened, first.get(Phase.DIAGNOSED)),
+        plan_s=_between(opened, first.get(Phase.PLANNED)),
         decide_s=_between(first.get(Phase.ASKED), answered),
         recover_s=_between(opened, over),
     )

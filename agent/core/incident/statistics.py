@@ -75,7 +75,7 @@ def statistics_of(found: Sequence[Measured], *, since: datetime, now: datetime, 
     for incident, took in troubles:
         by_class.setdefault(incident.cause, []).append((incident, took))
     rows = sorted((_row(class_, of) for class_, of in by_class.items()), key=lambda row: (-row.count, row.class_))
-    verdicts = Counter(v for i, _ in troubles for v in _verdicts(i))
+    verdicts = Counter(v for i, _ in troubles for v in verdicts_of(i))
     spent = [i.model_request.spent for i, _ in troubles if i.model_request is not None and i.model_request.spent.calls]
     return Statistics(
         classes=tuple(rows),
@@ -107,8 +107,8 @@ def _median(values: Iterable[float | None]) -> float | None:
     return float(median(known)) if known else None
 
 
-def _verdicts(incident: Incident) -> tuple[Verdict, ...]:
-    """The verdict of each change of an incident: of earlier ones as they ended, of the present one as measured."""
+def verdicts_of(incident: Incident) -> tuple[Verdict, ...]:
+    """Return the verdict of each change of an incident: of earlier ones as they ended, of the present as measured."""
     own = (remedy.ended for remedy in incident.remedies if remedy.incident == incident.id)
     earlier = tuple(Verdict(ended) for ended in own if ended in set(Verdict))
     present = incident.verification.verdict if incident.verification is not None else None

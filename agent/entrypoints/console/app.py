@@ -1,6 +1,5 @@
 """The console as a web application: pages to read, and one form that decides exactly one plan."""
 
-from collections import Counter
 from collections.abc import Callable
 from http import HTTPStatus
 
@@ -19,7 +18,8 @@ from agent.entrypoints.console.control_access import ControlAccess, ControlHere
 from agent.entrypoints.console.identity import AnyReader, IapPerson, Identity, LocalOperator, Person
 from agent.entrypoints.console.live_routes import add_live
 from agent.entrypoints.console.live_view import LiveView
-from agent.entrypoints.console.page_context import Decide, NameOf, PageContext, answer_page, who_asks
+from agent.entrypoints.console.metrics_route import add_metrics
+from agent.entrypoints.console.page_context import Decide, NameOf, PageContext, answer_page
 from agent.entrypoints.console.pages.audit import add_audit
 from agent.entrypoints.console.pages.changes import add_changes
 from agent.entrypoints.console.pages.kill_switch import add_kill_switch
@@ -33,7 +33,6 @@ from agent.entrypoints.console.report_routes import add_report
 from agent.entrypoints.console.service_routes import add_service_list
 from agent.errors import DependencyFailed, SettingsRejected, SreError
 from agent.ports.stage_context import StageContext
-from agent.ports.store import Query
 from agent.presentation.standing import Tone
 from agent.settings import Settings
 from agent.stages import incident_command
@@ -116,6 +115,7 @@ def make_app(
     add_changes(app, console)
     add_statistics(app, console)
     add_queue(app, console, queue)
+    add_metrics(app, console, queue)
     add_answers(app, console)
     ask = ask or (lambda asked: request_change(world, asked).id)
     add_services(app, console, ask, lambda asked: preview_change(world, asked))
@@ -175,7 +175,7 @@ def _user() -> str:
 
 
 def _add_plain_routes(app: Flask, console: PageContext) -> None:
-    """What machines read: no identity for the health question, which says nothing about incidents."""
+    """What machines read without an identity: the health question, which says nothing about incidents."""
 
     @app.get("/healthz")
     @app.get("/health")
@@ -186,11 +186,6 @@ def _add_plain_routes(app: Flask, console: PageContext) -> None:
         except SreError as error:
             return Response(f"store: {type(error).__name__}\n", HTTPStatus.SERVICE_UNAVAILABLE, mimetype="text/plain")
         return Response("ok\n", mimetype="text/plain")
-
-    @app.get("/metrics")
-    def metrics() -> Response:
-        who_asks(console)
-        return Response(metrics_text(console.world, console.queue_age_s()), content_type=CONTENT_TYPE)
 
     @app.get(STYLE_PATH)
     def style() -> Response:
@@ -234,52 +229,3 @@ def _add_errors(app: Flask, console: PageContext) -> None:
             tone=Tone.BAD,
         )
         return answer_page(console, Person(name="", verified=True), result)
-
-
-COUNTED = 1000
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
-
-def metrics_text(world: StageContext, queue_age_s: float | None) -> str:
-    """Return the exposition.
-
-    Args:
-        world: The ports.
-        queue_age_s: Age of the oldest message that waits, seconds; None where the bus does not say.
-
-    https://prometheus.io/docs/instrumenting/exposition_formats/ (2026-11-21)
-    """
-    still_open = world.store.incidents(Query(open_only=True, limit=COUNTED))
-    every = world.store.incidents(Query(limit=COUNTED))
-    known = {i.id: i for i in (*still_open, *every)}.values()
-    troubles = [i for i in known if i.request is None]
-    counts = Counter((i.phase.value, i.cause, "live" if i.run == "live" else "replay") for i in troubles)
-    requests = Counter(i.phase.value for i in known if i.request is not None)
-    lines = [
-        f"# HELP sre_incidents Incidents by phase, class and run: open ones and the newest of all, {COUNTED} each.",
-        "# TYPE sre_incidents gauge",
-    ]
-    for (phase, cause, run), count in sorted(counts.items()):
-        lines.append(f'sre_incidents{{phase="{phase}",class="{_label(cause)}",run="{run}"}} {count}')
-    lines += [
-        "# HELP sre_change_requests Changes that people asked for, by phase: open ones and the newest of all.",
-        "# TYPE sre_change_requests gauge",
-    ]
-    lines += [f'sre_change_requests{{phase="{phase}"}} {count}' for phase, count in sorted(requests.items())]
-    waiting = sum(1 for i in still_open if i.phase == "ASKED")
-    lines += [
-        "# HELP sre_plans_waiting Plans that wait for an answer.",
-        "# TYPE sre_plans_waiting gauge",
-        f"sre_plans_waiting {waiting}",
-    ]
-    if queue_age_s is not None:
-        lines += [
-            "# HELP sre_queue_age_seconds Age of the oldest message that waits.",
-            "# TYPE sre_queue_age_seconds gauge",
-            f"sre_queue_age_seconds {queue_age_s:.3f}",
-        ]
-    return "\n".join(lines) + "\n"
-
-
-def _label(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -47,11 +47,11 @@ class QueueView:
         """Return how many messages wait, by subscription."""
         return self.app.queue.waiting() if self.app is not None else {}
 
-    def letters(self) -> tuple[DeadLetter, ...]:
+    def letters(self, limit: int = SHOWN) -> tuple[DeadLetter, ...]:
         """Return what was given up, newest first."""
         if self.dead_letters is not None:
-            return self.dead_letters.letters(SHOWN)
-        return tuple(_read_only(row) for row in self.quarantine.rows(SHOWN))
+            return self.dead_letters.letters(limit)
+        return tuple(_read_only(row) for row in self.quarantine.rows(limit))
 
 
 class _Shown(Value):

@@ -10,7 +10,6 @@ from agent.core.incident.statistics import statistics_of
 from agent.core.intake.signal import LIVE
 from agent.entrypoints.console.page_context import PageContext, page, who_asks
 from agent.errors import InputRejected
-from agent.ports.stage_context import StageContext
 from agent.ports.store import Query
 
 LOOKED_THROUGH: Final = 200
@@ -29,10 +28,11 @@ def add_statistics(app: Flask, console: PageContext) -> None:
         if days not in WINDOWS or objective not in OBJECTIVES:
             why = "the window or the objective is none of the list"
             raise InputRejected("the figures were not read", why=why, hint="choose one of the list")
-        return page(console, "statistics.html", person, now, **_context(console.world, now, days, objective))
+        return page(console, "statistics.html", person, now, **_context(console, now, days, objective))
 
 
-def _context(world: StageContext, now: datetime, days: str, objective: str) -> dict[str, Any]:
+def _context(console: PageContext, now: datetime, days: str, objective: str) -> dict[str, Any]:
+    world, price = console.world, console.settings.model_price
     since = now - timedelta(days=int(days))
     found = world.store.incidents(Query(run=LIVE, since=since, limit=LOOKED_THROUGH))
     troubles = [incident for incident in found if incident.request is None]
@@ -42,6 +42,7 @@ def _context(world: StageContext, now: datetime, days: str, objective: str) -> d
     figures = statistics_of(measured, since=begins, now=now, objective=float(objective) / 100)
     return {
         "figures": figures,
+        "model_usd": price.of(figures.model) if price is not None else None,
         "since": begins,
         "cut": cut,
         "days": days,

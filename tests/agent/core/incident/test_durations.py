@@ -19,14 +19,14 @@ def of(stage, incident):
 
 
 def test_a_whole_life(stage):
-    """First sign 14 s before the opening, diagnosed after 4 s, answered 20 s after the question."""
+    """First sign 14 s before the opening, diagnosed after 4 s, planned after 8 s, answered 20 s after the question."""
     asked = stage.waiting()
-    assert of(stage, asked) == Durations(detect_s=14, diagnose_s=4)
+    assert of(stage, asked) == Durations(detect_s=14, diagnose_s=4, plan_s=8)
     decided = stage.said(asked, Choice.APPROVE)
     assert of(stage, decided).decide_s == 20
     resolved = stage.resolved(stage.verifying(stage.applying(decided)))
     took = (resolved.phase_at - resolved.opened_at).total_seconds()
-    assert of(stage, resolved) == Durations(detect_s=14, diagnose_s=4, decide_s=20, recover_s=took)
+    assert of(stage, resolved) == Durations(detect_s=14, diagnose_s=4, plan_s=8, decide_s=20, recover_s=took)
 
 
 def test_a_replay_was_not_detected_by_us(stage):

@@ -5,7 +5,9 @@ import re
 import pytest
 
 from agent.core.decision.decision import Choice
+from agent.core.diagnosis.model_request import ModelRequest, Spend
 from agent.entrypoints.console.pages import statistics as module
+from tests.agent.entrypoints.console.conftest import SETTINGS
 
 
 def text(browser, query=""):
@@ -51,3 +53,20 @@ def test_only_so_many_timelines_are_read_and_the_page_says_so(stage, browser, mo
     monkeypatch.setattr(stage.world.store, "timeline", lambda i: read.append(i) or real(i))
     assert "were looked at; the figures begin" in text(browser)
     assert len(read) == 3
+
+
+@pytest.mark.parametrize(
+    ("prices", "says"),
+    [
+        ({}, "no price is set"),
+        ({"model_usd_in": 1.0, "model_usd_out": 4.0}, "1.50 USD at the prices that are set"),
+        ({"model_usd_in": 0.001, "model_usd_out": 0.004}, "less than 0.01 USD"),
+        ({"model_usd_in": 0.0, "model_usd_out": 0.0}, "0.00 USD"),
+    ],
+)
+def test_what_the_model_cost_is_said_where_a_price_is_set(stage, browser_of, prices, says):
+    now = stage.clock.now()
+    spent = Spend(calls=3, tokens=750_000, tokens_out=250_000, seconds=9)
+    asked = ModelRequest(about="x", next_at=now, give_up_at=now, plan_from=now, spent=spent)
+    stage.open("gemma-a", model_request=asked)
+    assert says in text(browser_of(stage.world, settings=SETTINGS.with_(**prices)))

@@ -1,0 +1,1 @@
+"""Metrics in Prometheus's form: what is counted, from which records, and how it is written."""

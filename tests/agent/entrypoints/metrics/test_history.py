@@ -1,0 +1,183 @@
+"""Counters from the record: the same after a restart, in several processes, however often they are read."""
+
+from datetime import timedelta
+
+import pytest
+
+from agent.core.decision.decision import Choice
+from agent.core.diagnosis.model_price import ModelPrice
+from agent.core.diagnosis.model_request import ModelRequest, Spend
+from agent.entrypoints.metrics import history as module
+from agent.entrypoints.metrics.history import History
+from agent.errors import DependencyFailed
+from agent.ports.store import Change
+from tests.agent.entrypoints.console import scenes
+
+WATCHED = ("gemma-a", "gemma-b")
+A = {"service": "gemma-a"}
+
+
+@pytest.fixture
+def stage():
+    return scenes.a_stage()
+
+
+@pytest.fixture
+def history(stage):
+    return History(stage.world.store, WATCHED, ModelPrice(usd_per_million_in=1, usd_per_million_out=4))
+
+
+def value(history, name, **labels):
+    return history.registry.get_sample_value(name, labels)
+
+
+def everything(history):
+    return {
+        (s.name, tuple(sorted(s.labels.items()))): s.value
+        for family in history.registry.collect()
+        for s in family.samples
+    }
+
+
+def recovered(stage, service="gemma-a"):
+    return stage.resolved(stage.verifying(stage.applying(stage.said(stage.waiting(service), Choice.APPROVE))))
+
+
+def failed(stage, service="gemma-b"):
+    return stage.rolled_back(
+        stage.verifying(stage.applying(stage.said(stage.waiting(service), Choice.APPROVE)), good=False)
+    )
+
+
+def test_a_life_is_counted_once(stage, history):
+    recovered(stage)
+    stage.requested("gemma-b")
+    stage.waiting("gemma-b", run="replay-1")
+    for _ in range(3):
+        history.read(stage.clock.now())
+    of = {**A, "class": "startup_probe_failed"}
+    assert value(history, "sre_first_diagnosis_seconds_count", **of) == 1
+    assert value(history, "sre_first_diagnosis_seconds_sum", **of) == 4
+    assert value(history, "sre_plan_seconds_count", **of) == 1
+    assert value(history, "sre_decision_seconds_sum", **of) == 20
+    assert value(history, "sre_recovery_seconds_bucket", le="900.0", **of) == 1
+    assert value(history, "sre_recovery_seconds_bucket", le="600.0", **of) == 0
+    assert value(history, "sre_incidents_opened_total", **A) == 1
+    assert value(history, "sre_incidents_ended_total", outcome="resolved", **A) == 1
+    assert value(history, "sre_verifications_total", verdict="RECOVERED", **A) == 1
+    assert value(history, "sre_decisions_total", answer="approved", **A) == 1
+    assert value(history, "sre_incidents_opened_total", service="gemma-b") == 0, "requests and replays are no incidents"
+
+
+def test_what_happens_between_two_scrapes_is_added(stage, history):
+    waiting = stage.waiting("gemma-b")
+    history.read(stage.clock.now())
+    assert value(history, "sre_decisions_total", answer="rejected", service="gemma-b") == 0
+    stage.said(waiting, Choice.REJECT, why="not now")
+    recovered(stage)
+    history.read(stage.clock.now())
+    assert value(history, "sre_decisions_total", answer="rejected", service="gemma-b") == 1
+    assert value(history, "sre_incidents_ended_total", outcome="resolved", **A) == 1
+
+
+def test_a_restart_comes_to_the_same_numbers(stage, history):
+    """One process saw every step, the other only what is stored."""
+    recovered(stage)
+    history.read(stage.clock.now())
+    undone = failed(stage)
+    history.read(stage.clock.now())
+    stage.escalated(undone)
+    history.read(stage.clock.now())
+    assert value(history, "sre_roll_backs_total", service="gemma-b") == 1
+    assert value(history, "sre_verifications_total", verdict="NOT_RECOVERED", service="gemma-b") == 1
+    assert value(history, "sre_incidents_ended_total", outcome="escalated", service="gemma-b") == 1
+    other = History(stage.world.store, WATCHED, ModelPrice(usd_per_million_in=1, usd_per_million_out=4))
+    other.read(stage.clock.now())
+    assert everything(other) == everything(history)
+
+
+def test_a_long_past_is_read_in_pieces_and_shown_when_it_is_whole(stage, history, monkeypatch):
+    """Until then a counter would look as if it had begun anew; several incidents may share a moment."""
+    monkeypatch.setattr(module, "PAGE", 3)
+    monkeypatch.setattr(module, "PAGES", 1)
+    for number in range(7):
+        stage.open(f"svc-{number // 2}-{number}")
+        stage.clock.step(3600 * (number % 2))
+    seen = []
+    for _ in range(9):
+        history.read(stage.clock.now())
+        seen.append(history.complete)
+        if history.complete:
+            break
+    assert seen[0] is False
+    assert value(history, "sre_incidents_opened_total", service="other") == 7
+
+
+def test_a_scrape_reads_only_what_moved(stage, history, monkeypatch):
+    for number in range(20):
+        stage.open(f"svc-{number}")
+    history.read(stage.clock.now())
+    read, real = [], stage.world.store.timeline
+    monkeypatch.setattr(stage.world.store, "timeline", lambda i: read.append(i) or real(i))
+    history.read(stage.clock.now())
+    assert read == []
+    waiting = stage.diagnosed(stage.open("gemma-a"))
+    history.read(stage.clock.now())
+    assert read == [waiting.id]
+
+
+def test_names_of_no_watched_service_make_no_series(stage, history):
+    for number in range(50):
+        stage.diagnosed(stage.open(f"from-a-log-{number}"))
+    history.read(stage.clock.now())
+    services = {dict(labels)["service"] for _, labels in everything(history)}
+    assert services == {*WATCHED, "other"}
+    assert value(history, "sre_incidents_opened_total", service="other") == 50
+
+
+def test_tokens_cost_what_the_price_says_and_a_question_under_way_nothing(stage, history):
+    incident = stage.diagnosed(stage.open("gemma-a"))
+    now = stage.clock.now()
+    wanted = ModelRequest(
+        about="x", next_at=now, give_up_at=now + timedelta(minutes=9), plan_from=now,
+        spent=Spend(calls=1, tokens=1500, tokens_out=500, seconds=2.5),
+    ).reserved(now)  # fmt: skip
+    incident = stage.world.store.commit(Change(incident=incident.with_(model_request=wanted)))
+    history.read(now)
+    assert value(history, "sre_model_calls_total", **A) == 1
+    assert value(history, "sre_model_tokens_total", direction="input", **A) == 1000
+    assert value(history, "sre_model_tokens_total", direction="output", **A) == 500
+    assert value(history, "sre_model_wait_seconds_total", **A) == 2.5
+    assert value(history, "sre_model_cost_usd_total", **A) == pytest.approx((1000 * 1 + 500 * 4) / 1e6)
+    settled = wanted.settled(Spend(calls=2, tokens=3000, tokens_out=600, seconds=4))
+    stage.world.store.commit(Change(incident=incident.with_(model_request=settled)))
+    history.read(now)
+    assert value(history, "sre_model_calls_total", **A) == 2
+    assert value(history, "sre_model_tokens_total", direction="output", **A) == 600
+
+
+def test_without_a_price_no_cost_is_told(stage):
+    history = History(stage.world.store, WATCHED)
+    history.read(stage.clock.now())
+    assert value(history, "sre_model_cost_usd_total", **A) is None
+    assert value(history, "sre_model_calls_total", **A) == 0
+
+
+def test_a_store_that_fails_in_between_leaves_nothing_counted_twice(stage, history, monkeypatch):
+    recovered(stage)
+    recovered(stage, "gemma-b")
+    real, calls = stage.world.store.timeline, []
+
+    def failing(incident_id):
+        calls.append(incident_id)
+        if len(calls) == 2:
+            raise DependencyFailed("the timeline was not read", why="the store is down", hint="try again")
+        return real(incident_id)
+
+    monkeypatch.setattr(stage.world.store, "timeline", failing)
+    with pytest.raises(DependencyFailed):
+        history.read(stage.clock.now())
+    assert not history.complete
+    history.read(stage.clock.now())
+    assert value(history, "sre_incidents_opened_total", **A) == 1
+    assert value(history, "sre_incidents_opened_total", service="gemma-b") == 1
