@@ -100,10 +100,10 @@ def _entered(timeline: Sequence[Event]) -> tuple[Event, ...]:
 def _took(incident: Incident, timeline: Sequence[Event], entered: Sequence[Event]) -> Iterator[Took]:
     took = durations(incident, timeline)
     first: dict[Phase, Event] = {}
-    for event in entered:
-        first.setdefault(event.phase, event)
+    for each in entered:
+        first.setdefault(each.phase, each)
     answer = min((first[p] for p in (Phase.APPROVED, Phase.REJECTED) if p in first), key=lambda e: e.at, default=None)
-    parts: tuple[tuple[str, float | None, Event | None], ...] = (
+    parts = (
         (DETECTION, took.detect_s, first.get(Phase.DIAGNOSED)),  # before it nobody knows a class
         (FIRST_DIAGNOSIS, took.diagnose_s, first.get(Phase.DIAGNOSED)),
         (PLAN, took.plan_s, first.get(Phase.PLANNED)),
