@@ -157,3 +157,5 @@ _.has_type
 memory_before  # a webhook's receiver reads them
 memory_after
 supersedes
+approved_by  # an operator's program reads it
+handshake  # Flask finds it by its decorator

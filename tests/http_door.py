@@ -8,6 +8,7 @@ from werkzeug.test import run_wsgi_app
 from agent.entrypoints.http.application import HEADERS, make_http_app
 from agent.entrypoints.http.decide import decisions
 from agent.entrypoints.http.operators import operators
+from tests.published_http import require_published
 
 ALWAYS = {name.lower() for name in HEADERS} | {"content-length"}
 _made = []
@@ -36,6 +37,7 @@ def asked(method, path, headers, body, *, gate, query=""):
     said = b"".join(pieces)
     assert sent["cache-control"] == "no-store"
     found = {name.lower(): value for name, value in sent if name.lower() not in ALWAYS}
+    require_published(method, path, int(status.split()[0]), dict(sent).get("content-type", ""), said, sent=body)
     if not said:
         found.pop("content-type", None)
     return int(status.split()[0]), found, said

@@ -18,6 +18,12 @@ class InstallationMark(Value):
     reached: int = 0
 
 
+class DatabasePairing(Value):
+    """What `decide` says of its two databases; ``apart`` is empty where they belong together."""
+
+    apart: str
+
+
 def advanced(mark: InstallationMark, reached: int) -> InstallationMark:
     """Return the mark of a database that has seen the other one come that far; it never goes back."""
     return mark.with_(reached=max(mark.reached, reached))

@@ -3,9 +3,13 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any, Self
+from datetime import datetime
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AwareDatetime, BaseModel, ConfigDict, PlainSerializer
+
+Moment = Annotated[AwareDatetime, PlainSerializer(datetime.isoformat, return_type=str, when_used="json")]
+"""A time with its offset, in JSON such as ``2026-11-21T03:00:00+00:00``."""
 
 
 class Value(BaseModel):

@@ -1,10 +1,7 @@
 """What a webhook event holds: the forms that are sent, and that docs/webhook-events.schema.json is made from."""
 
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Annotated, Final, Generic, TypeVar
-
-from pydantic import AwareDatetime, PlainSerializer
+from typing import Final, Generic, TypeVar
 
 from agent.core.decision.decision import Channel, Choice
 from agent.core.incident.impact import Severity
@@ -12,12 +9,10 @@ from agent.core.incident.phase import Phase
 from agent.core.plan.action import Difference
 from agent.core.plan.plan import Risk
 from agent.core.plan.proof import Proof
-from agent.core.value import Value
+from agent.core.value import Moment, Value
 from agent.presentation.event_types import EVENT_TYPES
 
 TEST: Final = "notification.test"
-Moment = Annotated[AwareDatetime, PlainSerializer(datetime.isoformat, return_type=str, when_used="json")]
-"""A time with its offset, such as ``2026-11-21T03:00:00+00:00``."""
 
 
 class MemoryFigures(Value):

@@ -8,7 +8,7 @@ from agent.core.value import Value, digest
 
 
 class DiagnosisSource(StrEnum):
-    """Who says so."""
+    """Where the diagnosis comes from."""
 
     RULES = "rules"
     MODEL = "model"

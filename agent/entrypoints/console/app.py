@@ -181,6 +181,7 @@ def _add_plain_routes(app: Flask, console: PageContext) -> None:
     @app.get("/health")
     @app.get("/readyz")
     def healthz() -> Response:
+        """Say whether the store answers."""
         try:
             console.world.store.latest_time()
         except SreError as error:

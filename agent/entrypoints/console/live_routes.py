@@ -22,6 +22,7 @@ def add_live(app: Flask, console: PageContext) -> None:
 
     @app.get("/incidents/<incident_id>/events")
     def events(incident_id: str) -> Response:
+        """Say by a server-sent event when the page of an incident would show something else."""
         who_asks(console)
         incident = load_or_none(console, incident_id)
         if incident is None:

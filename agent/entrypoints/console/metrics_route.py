@@ -44,6 +44,7 @@ def add_metrics(app: Flask, console: PageContext, queue: QueueView | None) -> No
 
     @app.get("/metrics")
     def exposition() -> Response:
+        """Give the figures of this installation to Prometheus."""
         from agent.entrypoints.metrics.exposition import exposition
 
         who_asks(console)

@@ -18,6 +18,7 @@ def add_report(app: Flask, console: PageContext) -> None:
 
     @app.get("/incidents/<incident_id>/report.<any(md, json, html):form>")
     def report(incident_id: str, form: str) -> Response:
+        """Download the report of an incident."""
         person = who_asks(console)
         found = load_or_none(console, incident_id)
         if found is None:

@@ -10,6 +10,7 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from agent.core.intake.read import BODY_LIMIT
+from agent.core.value import Value
 
 RawResponse = tuple[int, dict[str, str], bytes]
 Door = Callable[[Flask], None]
@@ -44,9 +45,31 @@ def response(answer: RawResponse) -> Response:
     return Response(body, status=status, headers=headers)
 
 
-def refusal(status: HTTPStatus, text: str) -> RawResponse:
-    """Return a refusal in one sentence."""
-    return status.value, {"content-type": "application/json"}, json.dumps({"error": text}).encode()
+def json_response(value: Any) -> RawResponse:
+    """Return what was asked for."""
+    return 200, {"content-type": "application/json"}, json.dumps(value).encode()
+
+
+class Refusal(Value):
+    """Why a request was not done.
+
+    Attributes:
+        error: In one sentence.
+        what: What failed, where it is known apart.
+        why: Why.
+        hint: What to do.
+    """
+
+    error: str
+    what: str = ""
+    why: str = ""
+    hint: str = ""
+
+
+def refusal(status: HTTPStatus, text: str, **apart: str) -> RawResponse:
+    """Return a refusal in one sentence; ``apart`` has its parts, where they are known."""
+    said = Refusal(error=text, **apart).model_dump(exclude_unset=True)
+    return status.value, {"content-type": "application/json"}, json.dumps(said).encode()
 
 
 def _refuse_head() -> None:

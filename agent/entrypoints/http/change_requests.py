@@ -11,10 +11,10 @@ from agent.core.incident.incident import Incident
 from agent.core.plan.action import Action
 from agent.core.service.serving import Target
 from agent.core.value import Value
-from agent.entrypoints.http.application import RawResponse
+from agent.entrypoints.http.application import RawResponse, json_response
 from agent.entrypoints.http.authenticator import Authenticator, Principal
 from agent.entrypoints.http.decide_service import DecideService
-from agent.entrypoints.http.operator_request import json_response, read_body, use_token_once
+from agent.entrypoints.http.operator_request import read_body, use_token_once
 from agent.stages.request_change import ChangeAsked, request_change, withdraw_request
 
 REQUEST_ID: Final = r"^rq-[0-9a-f]{12}$"
@@ -45,6 +45,13 @@ class Withdrawn(Value):
     request: str = Field(pattern=REQUEST_ID)
     why: str = Field(min_length=1, max_length=1000)
     assertion: str | None = Field(default=None, max_length=8192)
+
+
+class RequestShown(Value):
+    """A request as its asker is told of it; its plan is read with the incident, by the same ID."""
+
+    request: str
+    incident: Incident
 
 
 def ask(headers: Mapping[str, str], body: bytes, service: DecideService, authenticator: Authenticator) -> RawResponse:
@@ -99,5 +106,5 @@ def _principal(assertion: str | None, headers: Mapping[str, str], authenticator:
 
 
 def shown(incident: Incident) -> dict[str, Any]:
-    """Return what the asker is told of a request; its plan is read with the incident, by the same ID."""
-    return {"request": incident.id, "incident": incident.model_dump(mode="json")}
+    """Return what the asker is told of a request."""
+    return RequestShown(request=incident.id, incident=incident).model_dump(mode="json")

@@ -1,6 +1,5 @@
 """Slack and signed webhooks: a press of a button or a signed message is one recorded decision."""
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from http import HTTPStatus
@@ -12,11 +11,19 @@ from flask import Flask, Response, request
 from agent.core.decision.decision import Channel, Decision, Vote
 from agent.core.decision.signed_request import Signed, Unsigned
 from agent.core.text.safe_text import slack_mrkdwn
-from agent.entrypoints.http.application import Door, RawResponse, Wsgi, make_http_app, refusal, response
+from agent.entrypoints.http.application import (
+    Door,
+    RawResponse,
+    Wsgi,
+    json_response,
+    make_http_app,
+    refusal,
+    response,
+)
 from agent.entrypoints.http.decide_service import NOT_RECORDED, DecideService, Replayed, until
 from agent.entrypoints.http.pagerduty_request import acknowledgement, read_pagerduty_event
 from agent.entrypoints.http.slack_request import Press, press_of
-from agent.entrypoints.http.webhook_request import WebhookDecision, read_webhook_decision
+from agent.entrypoints.http.webhook_request import WebhookDecision, WebhookRecorded, read_webhook_decision
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
 from agent.stages.decide_sweep import SweepAnswer, answer_sweep
 from agent.stages.incident_command import carry_out
@@ -45,16 +52,19 @@ def decisions(service: DecideService) -> Door:
         @web.post(SLACK_PATH)
         @web.post(f"/<path:_>{SLACK_PATH}")
         def press(_: str = "") -> Response:
+            """Take a press of a button in Slack."""
             return _answered(lambda: _slack(dict(request.headers), request.get_data(), service))
 
         @web.post(PAGERDUTY_PATH)
         @web.post(f"/<path:_>{PAGERDUTY_PATH}")
         def pagerduty(_: str = "") -> Response:
+            """Take an event of PagerDuty; an acknowledgement there is one here."""
             return _answered(lambda: _pagerduty(dict(request.headers), request.get_data(), service))
 
         @web.post(f"{WEBHOOK_PATH}<path:sender>")
         @web.post(f"/<path:_>{WEBHOOK_PATH}<path:sender>")
         def webhook(sender: str, _: str = "") -> Response:
+            """Take an answer to a plan, signed as Standard Webhooks has it."""
             return _answered(lambda: _webhook(sender, dict(request.headers), request.get_data(), service))
 
     return add
@@ -96,14 +106,14 @@ def _webhook(sender: str, headers: Mapping[str, str], body: bytes, service: Deci
     received = read_webhook_decision(sender, headers, body, secrets=service.webhook_secrets, now=service.clock.now())
     word = _decision_request(received, service.answer_s)
     decision = service.workers.within(service.answer_s, lambda: _record(service, received.signed, word))
-    shown: dict[str, object] = {
-        "plan": decision.plan,
-        "answer": decision.answer,
-        "who": decision.shown,
-        "at": decision.at.isoformat(),
-    }
-    shown |= {"decided": isinstance(decision, Decision)}
-    return 200, {"content-type": "application/json"}, json.dumps(shown).encode()
+    said = WebhookRecorded(
+        plan=decision.plan,
+        answer=decision.answer,
+        who=decision.shown,
+        at=decision.at,
+        decided=isinstance(decision, Decision),
+    )
+    return json_response(said.model_dump(mode="json"))
 
 
 def _pagerduty(headers: Mapping[str, str], body: bytes, service: DecideService) -> RawResponse:
@@ -125,7 +135,7 @@ def _pagerduty(headers: Mapping[str, str], body: bytes, service: DecideService) 
 
 
 def _received(ignored: str) -> RawResponse:
-    return 200, {"content-type": "application/json"}, json.dumps({"ignored": ignored} if ignored else {}).encode()
+    return json_response({"ignored": ignored} if ignored else {})
 
 
 def _work_of(press: Press, service: DecideService) -> Callable[[], object]:

@@ -9,10 +9,10 @@ from agent.core.incident.command import OF_A_PLAN, TEXT_CHARS, Command
 from agent.core.incident.incident import Incident
 from agent.core.plan.plan import DIGEST_GIVEN
 from agent.core.value import Value, digest
-from agent.entrypoints.http.application import RawResponse
+from agent.entrypoints.http.application import RawResponse, json_response
 from agent.entrypoints.http.authenticator import Authenticator
 from agent.entrypoints.http.decide_service import DecideService, until
-from agent.entrypoints.http.operator_request import json_response, read_body, use_token_once
+from agent.entrypoints.http.operator_request import read_body, use_token_once
 from agent.errors import InputRejected
 from agent.stages.incident_command import CommandRequest, carry_out
 
@@ -31,6 +31,12 @@ class Told(Value):
     text: str = Field(default="", max_length=TEXT_CHARS)
     plan_digest: str | None = Field(default=None, pattern=DIGEST_GIVEN)
     assertion: str | None = Field(default=None, max_length=8192)
+
+
+class IncidentShown(Value):
+    """The incident after a command."""
+
+    incident: Incident
 
 
 def command(
@@ -76,4 +82,4 @@ def command(
 
 def shown(incident: Incident) -> dict[str, Any]:
     """Return what who said it is told."""
-    return {"incident": incident.model_dump(mode="json")}
+    return IncidentShown(incident=incident).model_dump(mode="json")

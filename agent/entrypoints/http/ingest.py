@@ -4,12 +4,14 @@ import base64
 import binascii
 import hashlib
 import hmac
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
-from flask import Flask, request
+from flask import Flask, Response, request
+from werkzeug.exceptions import MethodNotAllowed
 
 from agent.app import App
 from agent.core.intake.cloudevents import data_of
@@ -29,6 +31,9 @@ INGEST_PATH = "/ingest/"
 SENT_LIMIT = BODY_LIMIT  # bytes of one post: several alerts in one body
 SHOWN = 5  # names in an answer
 CLOUDEVENTS = "cloudevents"  # the sender whose bodies are envelopes
+MOST_PER_MIN = 600  # posts that one sender is granted
+_ORIGIN = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.:-]{0,252}[A-Za-z0-9])?")
+_RATE = re.compile(r"[1-9][0-9]{0,8}")
 SHAPES_OF: dict[str, frozenset[str]] = {
     "alertmanager": frozenset({"alertmanager"}),
     "grafana": frozenset({"grafana"}),
@@ -133,7 +138,8 @@ def alerts(app: App) -> Door:
     def add(web: Flask) -> None:
         @web.post("/")
         @web.post("/<path:path>")
-        def alert(path: str = "") -> tuple[str, int]:
+        def alert(path: str = "") -> Response:
+            """Take an alert or an event of a sender that is known by its secret."""
             name = path.rpartition("/")[2]
             try:
                 accepted = ingest(
@@ -146,10 +152,46 @@ def alerts(app: App) -> Door:
             except SreError as error:
                 status, says = answer_to(error)
                 log.warning("alert.refused", status=status, error=str(error))
-                return f"{says}\n", status
-            return f"{accepted.says}\n", 200
+                return Response(f"{says}\n", status=status, mimetype="text/plain")
+            return Response(f"{accepted.says}\n", mimetype="text/plain")
+
+        @web.route("/<path:path>", methods=["OPTIONS"])
+        def handshake(path: str) -> Response:
+            """Grant a sender of CloudEvents the right to post here."""
+            if path.rpartition("/")[2] != CLOUDEVENTS or CLOUDEVENTS not in senders:
+                raise MethodNotAllowed(valid_methods=["POST"])
+            try:
+                return Response(status=200, headers=granted(dict(request.headers)))
+            except InputRejected as error:
+                return Response(f"{error}\n", status=400, mimetype="text/plain")
 
     return add
+
+
+def granted(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers that answer a sender of CloudEvents who asks whether it may post here.
+
+    Whoever asks may: a post counts only with the sender's secret. ``WebHook-Request-Callback`` is not followed, because
+    it would have us call an address that anybody names.
+    https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/http-webhook.md (2026-11-23)
+
+    Raises:
+        InputRejected: It does not say who asks, or asks for a rate that is none.
+    """
+    asked = {name.lower(): value for name, value in headers.items()}
+    origin, rate = asked.get("webhook-request-origin", ""), asked.get("webhook-request-rate")
+    if not _ORIGIN.fullmatch(origin):
+        raise _no_handshake("WebHook-Request-Origin", origin, "the name of your host")
+    allowed = {"Allow": "POST", "WebHook-Allowed-Origin": origin}
+    if rate is None:
+        return allowed
+    if not _RATE.fullmatch(rate):
+        raise _no_handshake("WebHook-Request-Rate", rate, "requests per minute, such as 120")
+    return allowed | {"WebHook-Allowed-Rate": str(min(int(rate), MOST_PER_MIN))}
+
+
+def _no_handshake(header: str, value: str, want: str) -> InputRejected:
+    return InputRejected("the right to post was not granted", why=f"{header} is {value[:80]!r}", hint=f"send {want}")
 
 
 def beside_console(console: Wsgi, app: App) -> Wsgi:

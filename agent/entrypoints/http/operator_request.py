@@ -1,9 +1,8 @@
 """A request of somebody with a token: its body read, its token used once, and what came of it answered."""
 
-import json
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import structlog
 from flask import Response, request
@@ -93,8 +92,7 @@ def mistakes(error: ValueError) -> str:
 def refusal_of(error: SreError) -> RawResponse:
     """Return the answer that says ``what``, ``why`` and ``hint``."""
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), HTTPStatus.SERVICE_UNAVAILABLE)
-    answer = {"error": str(error), "what": error.what, "why": error.why, "hint": error.hint}
-    return status.value, {"content-type": "application/json"}, json.dumps(answer).encode()
+    return refusal(status, str(error), what=error.what, why=error.why, hint=error.hint)
 
 
 _STATUS: Final = (
@@ -106,8 +104,3 @@ _STATUS: Final = (
     (InputRejected, HTTPStatus.BAD_REQUEST),
     (DependencyFailed, HTTPStatus.SERVICE_UNAVAILABLE),
 )
-
-
-def json_response(value: Any) -> RawResponse:
-    """Return what was asked for."""
-    return 200, {"content-type": "application/json"}, json.dumps(value).encode()

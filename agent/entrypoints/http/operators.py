@@ -9,22 +9,22 @@ import structlog
 from flask import Flask, Response, request
 from pydantic import AwareDatetime, Field
 
+from agent.core.database_pair import DatabasePairing
 from agent.core.decision.audit import AuditRow
 from agent.core.decision.decision import Channel, Decision, Vote
 from agent.core.decision.decision import Choice as YesNo
 from agent.core.decision.limit_use import FARTHEST_BACK
 from agent.core.incident.incident import Incident
 from agent.core.plan.plan import DIGEST_GIVEN
-from agent.core.value import Value
+from agent.core.value import Moment, Value
 from agent.entrypoints.http import change_requests, incident_commands, sweep_requests
-from agent.entrypoints.http.application import Door, RawResponse
+from agent.entrypoints.http.application import Door, RawResponse, json_response
 from agent.entrypoints.http.authenticator import ASSERTION_HEADER, Authenticator
 from agent.entrypoints.http.decide_service import DecideService, until
 from agent.entrypoints.http.operator_request import (
     HINT,
     NotFound,
     answered,
-    json_response,
     mistakes,
     read_body,
     require_approver,
@@ -75,7 +75,27 @@ class Turn(Value):
     assertion: str | None = Field(default=None, max_length=8192)
 
 
-class _Asked(Value):
+class Recorded(Value):
+    """What was recorded.
+
+    Attributes:
+        who: As the channel proved it; ``name`` as policy.toml calls them.
+        decided: False while other people must approve too, and where an approval was taken back.
+        withdrawn: Whether an approval was taken back.
+    """
+
+    plan: str
+    answer: YesNo
+    who: str
+    name: str
+    verified: bool
+    at: Moment
+    incident: str
+    decided: bool
+    withdrawn: bool
+
+
+class ListAsked(Value):
     """What a list may be asked for."""
 
     run: str | None = Field(default=None, max_length=200)
@@ -84,14 +104,14 @@ class _Asked(Value):
     limit: int = Field(default=50, ge=1, le=ROWS)
 
 
-class _Piece(Value):
+class RecordAsked(Value):
     """What of the record is asked for: the newest rows, or the newest before one."""
 
     limit: int = Field(default=50, ge=1, le=ROWS)
     before: int | None = Field(default=None, ge=1, le=2**62)
 
 
-class _Since(Value):
+class ChangesAsked(Value):
     """Since when changes are asked for; farther back than ``FARTHEST_BACK`` none count."""
 
     since: AwareDatetime
@@ -125,6 +145,7 @@ def operators(service: DecideService) -> Door:
             return answered(work)
 
         _add_decisions(web, service, authenticator)
+        _add_standing(web, service, look)
         _add_lists(web, service, look)
         _add_sweeps(web, service, look)
 
@@ -134,77 +155,97 @@ def operators(service: DecideService) -> Door:
 def _add_decisions(web: Flask, service: DecideService, authenticator: Authenticator) -> None:
     @web.post("/decisions")
     def decide() -> Response:
+        """Answer a plan, or take an approval back."""
         return answered(lambda: _decide(dict(request.headers), request.get_data(), service, authenticator))
 
     @web.post("/requests")
     def ask() -> Response:
+        """Ask for a change of a service; the same again returns the request that is open."""
         return answered(lambda: change_requests.ask(dict(request.headers), request.get_data(), service, authenticator))
 
     @web.post("/requests/withdraw")
     def withdraw() -> Response:
+        """Take a request back."""
         return answered(
             lambda: change_requests.withdraw(dict(request.headers), request.get_data(), service, authenticator)
         )
 
     @web.post("/commands")
     def command() -> Response:
+        """Acknowledge, assign, comment, close, finish a task, ask for another plan, or roll back."""
         return answered(
             lambda: incident_commands.command(dict(request.headers), request.get_data(), service, authenticator)
         )
 
     @web.post("/sweeps/decisions")
     def answer() -> Response:
+        """Answer a load measurement that waits."""
         return answered(
             lambda: sweep_requests.answer(dict(request.headers), request.get_data(), service, authenticator)
         )
 
     @web.post("/kill-switch")
     def turn() -> Response:
+        """Stop every change, or allow changes again."""
         return answered(lambda: _turn(dict(request.headers), request.get_data(), service, authenticator))
 
 
 def _add_sweeps(web: Flask, service: DecideService, look: Callable[..., Response]) -> None:
     @web.get("/sweeps")
     def sweeps() -> Response:
+        """List load measurements that were asked for lately."""
         return look(lambda: sweep_requests.waiting(service))
+
+
+def _add_standing(web: Flask, service: DecideService, look: Callable[..., Response]) -> None:
+    context = service.world
+
+    @web.get("/kill-switch")
+    def kill_switch() -> Response:
+        """Say how the kill switch stands."""
+        return look(lambda: read_kill_switch(context.control_store()).model_dump(mode="json"), visitors=True)
+
+    @web.get("/databases")
+    def databases() -> Response:
+        """Say whether the two databases belong together."""
+        return look(lambda: DatabasePairing(apart=pairing_fault(context)).model_dump())
+
+    @web.get("/audit")
+    def audit() -> Response:
+        """Read the record of what was decided and done, newest first."""
+        query = request.query_string
+        return look(lambda: [row.model_dump(mode="json") for row in _record(service, _asked(RecordAsked, query))])
 
 
 def _add_lists(web: Flask, service: DecideService, look: Callable[..., Response]) -> None:
     context = service.world
 
-    @web.get("/kill-switch")
-    def kill_switch() -> Response:
-        return look(lambda: read_kill_switch(context.control_store()).model_dump(mode="json"), visitors=True)
-
-    @web.get("/databases")
-    def databases() -> Response:
-        return look(lambda: {"apart": pairing_fault(context)})
-
-    @web.get("/audit")
-    def audit() -> Response:
-        query = request.query_string
-        return look(lambda: [row.model_dump(mode="json") for row in _record(service, _asked(_Piece, query))])
-
     @web.get("/incidents")
     def incidents() -> Response:
+        """List incidents and requests, newest first."""
         query = request.query_string
-        return look(lambda: [i.model_dump(mode="json") for i in _incidents(service, _asked(_Asked, query))])
+        return look(lambda: [i.model_dump(mode="json") for i in _incidents(service, _asked(ListAsked, query))])
 
     @web.get("/services/<name>")
     def seen(name: str) -> Response:
+        """Say what was seen of a service; null where it was never seen."""
         return look(lambda: _seen(service, name))
 
     @web.get("/services/<name>/changes")
     def changes(name: str) -> Response:
+        """Say when changes began lately, of a service and over all."""
         query = request.query_string
-        return look(lambda: _changes(service, name, _asked(_Since, query)))
+        return look(lambda: _changes(service, name, _asked(ChangesAsked, query)))
 
     @web.get("/incidents/<incident_id>")
     def incident(incident_id: str) -> Response:
+        """Read one incident."""
         return look(lambda: context.store.load(_id(incident_id)).model_dump(mode="json"))
 
     @web.get("/incidents/<incident_id>/timeline")
     def timeline(incident_id: str) -> Response:
+        """Read the timeline of an incident, oldest first."""
+
         def read() -> list[dict[str, Any]]:
             found = context.store.load(_id(incident_id))
             return [event.model_dump(mode="json") for event in context.store.timeline(found.id)]
@@ -212,7 +253,7 @@ def _add_lists(web: Flask, service: DecideService, look: Callable[..., Response]
         return look(read)
 
 
-def _changes(service: DecideService, name: str, asked: _Since) -> dict[str, Any]:
+def _changes(service: DecideService, name: str, asked: ChangesAsked) -> dict[str, Any]:
     """Return when changes began lately, of a service and over all."""
     since = max(asked.since, service.clock.now() - FARTHEST_BACK)
     return service.world.control_store().limits(_service_name(name), since).model_dump(mode="json")
@@ -284,13 +325,13 @@ def _turn(headers: Mapping[str, str], body: bytes, service: DecideService, authe
     return json_response(service.workers.within(service.answer_s, work).model_dump(mode="json"))
 
 
-def _incidents(service: DecideService, asked: _Asked) -> tuple[Incident, ...]:
+def _incidents(service: DecideService, asked: ListAsked) -> tuple[Incident, ...]:
     limit = min(asked.limit, SHOWN)
     query = Query(run=asked.run, service=asked.service, open_only=asked.open_only, limit=limit)
     return service.world.store.incidents(query)
 
 
-def _record(service: DecideService, piece: _Piece) -> tuple[AuditRow, ...]:
+def _record(service: DecideService, piece: RecordAsked) -> tuple[AuditRow, ...]:
     return service.world.control_store().audit(piece.limit, before=piece.before)
 
 
@@ -305,14 +346,15 @@ def _asked(form: type[F], query: bytes) -> F:
 
 
 def _shown(decision: Decision | Vote) -> dict[str, Any]:
-    return {
-        "plan": decision.plan,
-        "answer": decision.answer.value,
-        "who": decision.who,
-        "name": decision.shown,
-        "verified": decision.verified,
-        "at": decision.at.isoformat(),
-        "incident": decision.incident,
-        "decided": isinstance(decision, Decision),
-        "withdrawn": isinstance(decision, Vote) and decision.withdrawn_at is not None,
-    }
+    recorded = Recorded(
+        plan=decision.plan,
+        answer=decision.answer,
+        who=decision.who,
+        name=decision.shown,
+        verified=decision.verified,
+        at=decision.at,
+        incident=decision.incident,
+        decided=isinstance(decision, Decision),
+        withdrawn=isinstance(decision, Vote) and decision.withdrawn_at is not None,
+    )
+    return recorded.model_dump(mode="json")

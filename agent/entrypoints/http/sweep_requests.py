@@ -6,11 +6,11 @@ from typing import Any
 from pydantic import Field
 
 from agent.core.decision.decision import Choice
-from agent.core.value import Value
-from agent.entrypoints.http.application import RawResponse
+from agent.core.value import Moment, Value
+from agent.entrypoints.http.application import RawResponse, json_response
 from agent.entrypoints.http.authenticator import Authenticator
 from agent.entrypoints.http.decide_service import DecideService, until
-from agent.entrypoints.http.operator_request import json_response, read_body, use_token_once
+from agent.entrypoints.http.operator_request import read_body, use_token_once
 from agent.presentation.sweep.plan_text import plan_lines
 from agent.stages.decide_sweep import AskedSweep, SweepAnswer, answer_sweep, asked_sweeps
 
@@ -23,6 +23,26 @@ class SweepBody(Value):
     sweep: str = Field(pattern=SWEEP_ID)
     answer: Choice
     why: str = Field(default="", max_length=1000)
+
+
+class SweepShown(Value):
+    """A load measurement that was asked for.
+
+    Attributes:
+        plan: What would be sent and what it costs, line by line.
+        approved_by: Null while nobody approved it; ``expires_at`` says until when it may start then.
+    """
+
+    sweep: str
+    service: str | None
+    endpoint: str
+    asker: str
+    asked_at: Moment
+    plan: tuple[str, ...]
+    approved_by: str | None
+    expires_at: Moment | None
+    rejected_by: str | None
+    why: str
 
 
 def answer(
@@ -57,15 +77,16 @@ def waiting(service: DecideService) -> list[dict[str, Any]]:
 def shown(asked: AskedSweep) -> dict[str, Any]:
     """Return a sweep as programs read it."""
     request, grant = asked.sweep.request, asked.grant
-    return {
-        "sweep": request.id,
-        "service": request.service,
-        "endpoint": request.endpoint,
-        "asker": request.asker,
-        "asked_at": asked.asked_at.isoformat(),
-        "plan": list(plan_lines(asked.sweep)),
-        "approved_by": grant.approver if grant is not None else None,
-        "expires_at": grant.expires_at.isoformat() if grant is not None else None,
-        "rejected_by": asked.rejected_by or None,
-        "why": asked.why,
-    }
+    found = SweepShown(
+        sweep=request.id,
+        service=request.service,
+        endpoint=request.endpoint,
+        asker=request.asker,
+        asked_at=asked.asked_at,
+        plan=tuple(plan_lines(asked.sweep)),
+        approved_by=grant.approver if grant is not None else None,
+        expires_at=grant.expires_at if grant is not None else None,
+        rejected_by=asked.rejected_by or None,
+        why=asked.why,
+    )
+    return found.model_dump(mode="json")

@@ -8,7 +8,7 @@ from pydantic import Field, ValidationError
 
 from agent.core.decision.decision import Choice
 from agent.core.decision.signed_request import Signed, Unsigned, check_standard
-from agent.core.value import Value
+from agent.core.value import Moment, Value
 from agent.errors import InputRejected
 from agent.strict_json import read_object
 
@@ -27,7 +27,19 @@ class Data(Value):
     why: str = Field(default="", max_length=1000)
 
 
-class _Envelope(Value):
+class WebhookRecorded(Value):
+    """What was recorded of a webhook's answer; ``decided`` is false while other people must approve too."""
+
+    plan: str
+    answer: Choice
+    who: str
+    at: Moment
+    decided: bool
+
+
+class WebhookAnswer(Value):
+    """An answer to a plan as a webhook sends it."""
+
     type: str = Field(pattern=f"^{re.escape(TYPE)}$")
     timestamp: str = Field(max_length=64)
     data: Data
@@ -68,7 +80,7 @@ def read_webhook_decision(
             "the request was not taken", why="no sender has that name", hint="use a name of WEBHOOK_DECIDERS"
         )
     try:
-        envelope = _Envelope.model_validate(read_object(body, what="decision", limit=BODY_LIMIT))
+        envelope = WebhookAnswer.model_validate(read_object(body, what="decision", limit=BODY_LIMIT))
     except ValidationError as error:
         rows = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
         raise InputRejected("the decision was not read", why=rows[:500], hint=_HINT) from error

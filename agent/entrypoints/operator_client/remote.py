@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 from pydantic import ValidationError
 
 from agent.core.change.config_drift import ServiceRecord
+from agent.core.database_pair import DatabasePairing
 from agent.core.decision.audit import AuditRow
 from agent.core.decision.decision import Channel, Choice
 from agent.core.decision.limit_use import FARTHEST_BACK
@@ -176,16 +177,10 @@ class RemoteClient:
 
     def databases_apart(self) -> str:
         """Ask whether the two databases belong together."""
-        return _read(_Databases, self._client.get("/databases", headers=self._proof())).apart
+        return _read(DatabasePairing, self._client.get("/databases", headers=self._proof())).apart
 
     def _proof(self) -> dict[str, str]:
         return {TOKEN_HEADER: self._token()}
-
-
-class _Databases(Value):
-    """What `decide` says of its two databases; ``apart`` is empty where they belong together."""
-
-    apart: str
 
 
 def _named(incident_id: str, *, what: str = "an incident ID") -> str:

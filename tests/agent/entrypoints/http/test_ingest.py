@@ -4,14 +4,27 @@ import base64
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from pydantic import SecretStr
 
 from agent.core.intake.origin import Reading
 from agent.core.intake.read import BODY_LIMIT, SHAPES, signals_from
-from agent.entrypoints.http.ingest import SHAPES_OF, NotAuthenticated, Sender, TooLarge, answer_to, ingest, senders_of
+from agent.entrypoints.http.application import make_http_app
+from agent.entrypoints.http.ingest import (
+    SHAPES_OF,
+    NotAuthenticated,
+    Sender,
+    TooLarge,
+    alerts,
+    answer_to,
+    ingest,
+    senders_of,
+)
 from agent.errors import InputRejected, SettingsRejected
 from agent.ports.bus import Topic
+from tests.published_http import require_published
 
 SAMPLES = Path(__file__).resolve().parents[3] / "data" / "samples"
 BODY = (SAMPLES / "alertmanager_webhook_v4.json").read_bytes()
@@ -163,3 +176,69 @@ def test_a_cloudevent_may_not_carry_a_servers_log():
     with pytest.raises(InputRejected, match="this sender may send"):
         ingest("cloudevents", headers, json.dumps(event).encode(), senders=senders_of({"cloudevents": SECRET}),
                reading=Reading())  # fmt: skip
+
+
+ASKS = {"WebHook-Request-Origin": "eventemitter.example.com"}
+
+
+@pytest.fixture
+def door():
+    """The web application with one sender of CloudEvents and one of alerts."""
+    secrets = {name: SecretStr(SECRET.decode()) for name in ("cloudevents", "alertmanager")}
+    bus = SimpleNamespace(publish=lambda message: None)
+    app = SimpleNamespace(settings=SimpleNamespace(ingest_secrets=secrets), bus=bus, reading=Reading)
+    return make_http_app(alerts(app)).test_client()
+
+
+def answered(door, method, path, headers, body=b""):
+    """One request, its answer held to the published document."""
+    got = door.open(path, method=method, headers=headers, data=body)
+    kind, place = got.headers.get("content-type", ""), "/ingest/" + path.rpartition("/")[2]
+    require_published(method, place, got.status_code, kind, got.data)
+    return got
+
+
+@pytest.mark.parametrize("path", ["/cloudevents", "/ingest/cloudevents"])
+def test_a_sender_of_cloudevents_is_granted_the_right_to_post(door, path):
+    """The names of the headers as the specification has them; where no rate is asked for, none is answered."""
+    got = answered(door, "OPTIONS", path, ASKS)
+    assert (got.status_code, got.data) == (200, b"")
+    assert got.headers["WebHook-Allowed-Origin"] == "eventemitter.example.com"
+    assert got.headers["Allow"] == "POST"
+    assert "WebHook-Allowed-Rate" not in got.headers
+
+
+@pytest.mark.parametrize(("asked", "allowed"), [("120", "120"), ("600", "600"), ("100000", "600")])
+def test_a_rate_is_granted_up_to_ours(door, asked, allowed):
+    got = answered(door, "OPTIONS", "/cloudevents", ASKS | {"WebHook-Request-Rate": asked})
+    assert got.headers["WebHook-Allowed-Rate"] == allowed
+
+
+@pytest.mark.parametrize("headers", [
+    {}, {"WebHook-Request-Origin": ""}, {"WebHook-Request-Origin": "*"}, {"WebHook-Request-Origin": "a b"},
+    {"WebHook-Request-Origin": "x" * 300}, ASKS | {"WebHook-Request-Rate": "0"}, ASKS | {"WebHook-Request-Rate": "-1"},
+    ASKS | {"WebHook-Request-Rate": "fast"},
+])  # fmt: skip
+def test_a_handshake_that_says_nothing_is_refused(door, headers):
+    got = answered(door, "OPTIONS", "/cloudevents", headers)
+    assert got.status_code == 400
+    assert b"Hint: send" in got.data
+    assert "WebHook-Allowed-Origin" not in got.headers
+
+
+def test_a_handshake_opens_nothing_and_only_cloudevents_has_one(door):
+    """Whoever was granted the right still needs the secret; nobody is called back; other senders have no handshake."""
+    assert (
+        answered(door, "OPTIONS", "/cloudevents", ASKS | {"WebHook-Request-Callback": "https://x"}).status_code == 200
+    )
+    assert answered(door, "POST", "/cloudevents", ASKS, b"{}").status_code == 401
+    for path in ("/alertmanager", "/nobody", "/"):
+        got = answered(door, "OPTIONS", path, ASKS)
+        assert (got.status_code, got.headers["allow"]) == (405, "POST")
+    assert answered(door, "POST", "/alertmanager", PROOFS["bearer"], BODY).status_code == 200
+    assert answered(door, "POST", "/alertmanager", PROOFS["bearer"], b"{").status_code == 400
+
+
+def test_without_a_sender_of_cloudevents_there_is_no_handshake():
+    app = SimpleNamespace(settings=SimpleNamespace(ingest_secrets={}), bus=None, reading=Reading)
+    assert make_http_app(alerts(app)).test_client().options("/cloudevents", headers=ASKS).status_code == 405
