@@ -86,12 +86,15 @@ class FakeSlack:
     """Messages by (channel, ts), with everything they ever said.
 
     Attributes:
+        messages: Those that stand in a channel itself.
+        replies: The texts of those in a thread.
         limited: How many further calls are answered with 429.
         refuse: An error every call is answered with.
     """
 
     def __init__(self, secret):
         self.secret, self.messages, self.history, self.errors = secret, {}, [], []
+        self.replies = []  # what stands in threads
         self.limited, self.retry_after, self.refuse, self.broken = 0, 1, None, 0
         self._lock = threading.Lock()
         fake = self
@@ -148,6 +151,11 @@ class FakeSlack:
 
     def _do(self, method, arguments):
         self.history.append((method, arguments))
+        if method == "chat.postMessage" and "thread_ts" in arguments:
+            if (arguments["channel"], arguments["thread_ts"]) not in self.messages:
+                return {"ok": False, "error": "thread_not_found"}
+            self.replies.append(arguments["text"])
+            return {"ok": True, "channel": arguments["channel"], "ts": f"1795169760.{len(self.replies):06d}"}
         if method == "chat.postMessage":
             ts = f"1795169750.{len(self.messages):06d}"
             self.messages[arguments["channel"], ts] = arguments

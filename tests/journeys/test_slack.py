@@ -101,7 +101,8 @@ def test_from_a_log_event_to_resolved_in_one_message(team):
     assert len(here.slack.messages) == 1
     methods = [method for method, _ in here.slack.history]
     assert methods[0] == "chat.postMessage"
-    assert set(methods[1:]) == {"chat.update"}
+    assert set(methods[1:]) == {"chat.update", "chat.postMessage"}
+    assert methods.count("chat.postMessage") == 1 + len(here.slack.replies)
     assert here.slack.errors == []
     said = " | ".join(arguments["text"] for _, arguments in here.slack.history)
     for words in ("Needs approval", "Resolved"):
@@ -207,6 +208,75 @@ def test_what_stands_there_already_is_not_sent_again(team):
     for _ in range(5):
         here.notifier.tell(store.load(incident.id), store.timeline(incident.id), reference=None)
     assert len(here.slack.history) == count
+
+
+def in_thread(here):
+    """Every line that stands in the thread, without its time of day."""
+    return [line[13:] for reply in here.slack.replies for line in reply.split("\n")]
+
+
+def test_each_step_is_one_line_in_the_thread_and_none_stands_twice(team):
+    """Who approved, that the change began, that it is ready, and how it ended; a redelivery says nothing more."""
+    here = team()
+    incident = here.asked()
+    assert here.slack.replies == []
+    here.press(APPROVE)
+    ended = here.told.until(lambda i: i.ended, limit_s=900)
+    here.told.go(30)
+    said = in_thread(here)
+    assert [line.partition(" ")[0] for line in said] != []
+    approved, began, ready, resolved = said
+    assert f"Plan {incident.plan.id} approved by Ada through slack" in approved or "approved by Ada" in approved
+    assert "its change was ordered" in began
+    assert "whether the service works is being measured" in ready
+    assert "It took" in resolved
+    store = here.told.installation.store
+    cards = here.told.installation.contexts[Owner.INCIDENT].cards
+    count = len(here.slack.history)
+    for notifier in (here.notifier, here.new_notifier()):
+        notifier.tell(ended, store.timeline(ended.id), reference=cards.card(ended.id, "slack"))
+    assert len(here.slack.history) == count
+    assert here.slack.errors == []
+
+
+def test_a_thread_that_slack_held_up_is_told_whole_and_once(team):
+    """The update is taken and the reply is not: it is said again with what came after it."""
+    here = team()
+    incident = here.asked()
+    here.press(APPROVE)
+    store = here.told.installation.store
+    here.slack.limited, here.slack.retry_after = 2, 0
+    here.told.until(lambda i: i.ended, limit_s=900)
+    here.told.go(60)
+    said = in_thread(here)
+    assert len(said) == len(set(said)) == 4
+    assert store.load(incident.id).phase is Phase.RESOLVED
+
+
+def test_a_message_of_an_earlier_version_gets_no_old_steps_in_its_thread(team):
+    here = team()
+    incident = here.asked()
+    here.press(APPROVE)
+    here.told.go(5)
+    store, cards = here.told.installation.store, here.told.installation.contexts[Owner.INCIDENT].cards
+    old = "/".join(part.partition(".")[0] if n == 2 else part
+                   for n, part in enumerate(cards.card(incident.id, "slack").split("/")))  # fmt: skip
+    before = list(here.slack.replies)
+    moved = store.load(incident.id).with_(version=99, ended_why="seen by another process")
+    after = here.new_notifier().tell(moved, store.timeline(incident.id), reference=old)
+    assert here.slack.replies == before
+    assert after.endswith(f".{len(store.timeline(incident.id))}")
+
+
+def test_text_of_others_is_harmless_in_the_thread(team):
+    here = team()
+    here.asked()
+    here.press(REJECT, typed="<!channel> hf_" + "Ab3" * 11 + "x https://evil.example")
+    here.told.go(30)
+    (said,) = [line for line in in_thread(here) if "rejected by Ada" in line]
+    assert "<!channel>" not in said
+    assert "hf_Ab3" not in said
+    assert "https://evil" not in said
 
 
 def test_a_group_that_is_told_later_is_mentioned_once_in_a_reply(team):

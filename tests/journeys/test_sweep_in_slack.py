@@ -46,15 +46,17 @@ def test_it_is_told_once_and_approved_by_a_press(slack) -> None:
     assert isinstance(notifier, SweepNotifier)
     notifier.tell_sweep(sweep)
     assert (len(slack.messages), slack.errors) == (1, [])
+    collapsed = []
     gate = DecideService(
-        world=context, clock=bench.clock, slack_secret=SECRET, reply=lambda _url, text: replies.append(text)
-    )
+        world=context, clock=bench.clock, slack_secret=SECRET, reply=lambda _url, text: replies.append(text),
+        replace=lambda _url, message: collapsed.append(message),
+    )  # fmt: skip
     server = make_server("127.0.0.1", 0, beside(lambda _environ, _start: [], gate), threaded=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
         url = f"http://127.0.0.1:{server.server_port}/slack/actions"
-        for user in ("U0BEN", "U0ADA"):
+        for user in ("U0BEN", "U0ADA", "U0BEN"):
             bench.clock.step(1)
             slack.press(url, APPROVE_SWEEP, user=user, now=bench.clock.now())
     finally:
@@ -64,6 +66,12 @@ def test_it_is_told_once_and_approved_by_a_press(slack) -> None:
     assert "who asks does not approve" in replies[0]
     assert replies[1].endswith("is approved; it starts when its command runs.")
     assert asked_sweep(context, sweep.request.id).grant.approver == "U0ADA"
+    assert "was not answered again" in replies[2]
+    for message in collapsed:  # by the answer itself, and by a press on what somebody answered elsewhere
+        assert fake_slack.problems(message) == []
+        assert all(block["type"] != "actions" for block in message["blocks"])
+        assert "Approved by Ada; it starts when its command runs." in message["text"]
+    assert len(collapsed) == 2
 
 
 def test_slack_that_refuses_is_an_error_that_telling_survives(slack) -> None:

@@ -10,6 +10,7 @@ from agent.core.sweep.sweep import Sweep
 from agent.errors import DependencyFailed
 from agent.presentation.notification import TEST_TITLE
 from agent.presentation.slack_card import Card, card, mention
+from agent.presentation.slack_thread import thread_lines
 from agent.presentation.sweep.slack_message import sweep_message
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ TURN_S: Final = 30.0  # waited for others of this process who are telling; with 
 KEPT: Final = 1000  # incidents whose message this process remembers, besides the store
 PER_CHANNEL_S: Final = 1.0
 """One message a second in a channel: https://docs.slack.dev/apis/web-api/rate-limits (2026-11-21)."""
+
+_STILL: Final[dict[str, Any]] = {"unfurl_links": False, "unfurl_media": False, "parse": "none"}
 
 
 class RateLimited(DependencyFailed):
@@ -33,10 +36,12 @@ class RateLimited(DependencyFailed):
 
 
 class SlackNotifier:
-    """Shows incidents in one channel; its reference is ``CHANNEL/TS/DIGEST`` of what stands there.
+    """Shows incidents in one channel; its reference is ``CHANNEL/TS/DIGEST.LINES`` of what stands there.
 
-    A message that is changed notifies nobody, so a group of approvers that is told later is mentioned in a reply; then
-    the reference has a fourth part, how many groups were.
+    A message that is changed notifies nobody, so each step that people wait for is a reply in its thread; ``LINES`` is
+    how much of the timeline was told. A group of approvers that is told later is mentioned in a reply too; then the
+    reference has a fourth part, how many groups were. Everything new is one reply, so that what Slack refuses is said
+    again whole; only who dies between Slack's answer and the note of it says something twice.
 
     Args:
         client: Slack's own client, without retries of its own.
@@ -76,7 +81,7 @@ class SlackNotifier:
             known = self._shown.get(incident.id)
             if known is not None and known[0] > incident.version:
                 return known[1]  # somebody showed a later state meanwhile
-            found = self._show(incident, shown, known[1] if known is not None else reference)
+            found = self._show(incident, timeline, shown, known[1] if known is not None else reference)
             self._shown[incident.id] = (incident.version, found)
             while len(self._shown) > KEPT:
                 self._shown.pop(next(iter(self._shown)))
@@ -92,32 +97,35 @@ class SlackNotifier:
             DependencyFailed: Slack did not answer, or refused.
         """
         message = sweep_message(sweep, redact=self._redact, console_url=self._console_url)
-        still = {"unfurl_links": False, "unfurl_media": False, "parse": "none"}
-        self._call("chat.postMessage", channel=self._channel, **still, **message)
+        self._call("chat.postMessage", channel=self._channel, **_STILL, **message)
 
     def send_test(self) -> None:
         """Post a test; see the port."""
-        still = {"unfurl_links": False, "unfurl_media": False}
-        self._call("chat.postMessage", channel=self._channel, text=TEST_TITLE, parse="none", **still)
+        self._call("chat.postMessage", channel=self._channel, text=TEST_TITLE, **_STILL)
 
-    def _show(self, incident: Incident, shown: Card, reference: str | None) -> str:
+    def _show(self, incident: Incident, timeline: tuple[Event, ...], shown: Card, reference: str | None) -> str:
         channel, ts, before, mentioned = (*(reference or "").split("/"), "", "", "")[:4]
+        look_before, _, lines_before = before.partition(".")
         look = shown.digest[:16]
         told = incident.approvals.told if incident.approvals is not None else 0
         groups = f"/{told}" if told else ""
-        if ts and before == look:
-            return f"{channel}/{ts}/{look}{groups}"
+        stands = f"{look}.{len(timeline)}{groups}"
         arguments = {"text": shown.text, "blocks": list(shown.blocks), "parse": "none"}
         if ts:
-            self._call("chat.update", channel=channel, ts=ts, **arguments)
+            if look_before != look:
+                self._call("chat.update", channel=channel, ts=ts, **arguments)
+            # a message of an earlier version says nothing of its thread: what was before is not told again
+            known = int(lines_before) if lines_before.isdigit() else len(timeline)
+            said = thread_lines(incident, timeline, known, redact=self._redact)
             if groups and groups != f"/{mentioned}":
-                self._call("chat.postMessage", channel=channel, thread_ts=ts, text=mention(incident), parse="none")
-            return f"{channel}/{ts}/{look}{groups}"
+                said.append(mention(incident))
+            if said:
+                self._call("chat.postMessage", channel=channel, thread_ts=ts, text="\n".join(said), **_STILL)
+            return f"{channel}/{ts}/{stands}"
         # so that a person who looks for it finds which incident a message is about
         named = {"event_type": "sre_incident", "event_payload": {"incident": incident.id}}
-        still = {"unfurl_links": False, "unfurl_media": False}
-        posted = self._call("chat.postMessage", channel=self._channel, metadata=named, **still, **arguments)
-        return f"{posted['channel']}/{posted['ts']}/{look}{groups}"
+        posted = self._call("chat.postMessage", channel=self._channel, metadata=named, **arguments | _STILL)
+        return f"{posted['channel']}/{posted['ts']}/{stands}"
 
     def _call(self, method: str, **arguments: Any) -> dict[str, Any]:
         from slack_sdk.errors import SlackApiError, SlackClientError

@@ -25,7 +25,8 @@ from agent.entrypoints.http.pagerduty_request import acknowledgement, read_pager
 from agent.entrypoints.http.slack_request import Press, press_of
 from agent.entrypoints.http.webhook_request import WebhookDecision, WebhookRecorded, read_webhook_decision
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
-from agent.stages.decide_sweep import SweepAnswer, answer_sweep
+from agent.presentation.sweep.slack_message import sweep_message
+from agent.stages.decide_sweep import AskedSweep, SweepAnswer, answer_sweep, asked_sweep
 from agent.stages.incident_command import carry_out
 from agent.stages.plan_to_decision import DecisionRequest, NotRecorded, plan_to_decision
 from agent.stages.request_change import withdraw_request
@@ -159,12 +160,28 @@ def _take_back(service: DecideService, press: Press, is_awaited: Callable[[], bo
 
 def _answer_sweep(service: DecideService, press: Press, is_awaited: Callable[[], bool]) -> object:
     assert press.answer is not None
+    asked = asked_sweep(service.world, press.sweep)
+    if not asked.waits:
+        _collapse(service, press, asked)  # answered elsewhere meanwhile; the refusal says by whom
     word = SweepAnswer(sweep=press.sweep, answer=press.answer, who=press.user, channel=Channel.SLACK, verified=True)
     done = answer_sweep(service.world, word, is_awaited=is_awaited)
+    _collapse(service, press, done)
     if press.reply_to is not None:
         said = "approved; it starts when its command runs" if done.grant is not None else "rejected"
         service.reply(press.reply_to, f"The load measurement {press.sweep} is {said}.")
     return done
+
+
+def _collapse(service: DecideService, press: Press, done: AskedSweep) -> None:
+    """Take the buttons off the message of a load measurement that was answered, for everybody."""
+    if press.reply_to is None:
+        return
+    by = done.grant.approver if done.grant is not None else done.rejected_by
+    known = service.world.rules.policy.approver(Channel.SLACK, by)
+    name = known.name if known is not None else by
+    said = f"Approved by {name}; it starts when its command runs." if done.grant is not None else f"Rejected by {name}."
+    message = sweep_message(done.sweep, redact=service.world.rules.redact, console_url="", answered=said)
+    service.replace(press.reply_to, message)
 
 
 def _word_of(press: Press, answer_s: float) -> DecisionRequest:

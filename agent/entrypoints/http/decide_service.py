@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from agent.app.channels import decider_secrets, slack_reply, slack_secret
 from agent.app.http_clients import google_keys, proxy_keys
@@ -85,6 +85,7 @@ class DecideService:
         webhook_secrets: By identity.
         pagerduty_secrets: Of PagerDuty's webhook; none refuses every one.
         reply: Says something to one person at the place Slack named; returns at once.
+        replace: Puts another message in the place of the pressed one; returns at once.
         answer_s: How long a request waits for the store, seconds.
         authenticator: What the command line and the console are known by; None has no such place.
         readers: Threads of those who only look, so that nobody who decides waits for them.
@@ -97,6 +98,7 @@ class DecideService:
     webhook_secrets: Mapping[str, tuple[bytes, ...]] = field(default_factory=dict)
     pagerduty_secrets: tuple[bytes, ...] = ()
     reply: Callable[[str, str], None] = lambda _url, _text: None
+    replace: Callable[[str, dict[str, Any]], None] = lambda _url, _message: None
     workers: Workers = field(default_factory=Workers)
     answer_s: float = ANSWER_S
     authenticator: Authenticator | None = None
@@ -118,13 +120,15 @@ def open_decide_service(settings: Settings, world: StageContext, *, review: Toke
         world: Of the owner `decide`.
         review: Asks the cluster about its own tokens, where the agent lives in one.
     """
+    words = slack_reply()
     return DecideService(
         world=world,
         clock=machine_clock(),
         slack_secret=slack_secret(settings),
         webhook_secrets=decider_secrets(settings),
         pagerduty_secrets=tuple(secret.get_secret_value().encode() for secret in settings.pagerduty_secrets),
-        reply=slack_reply(),
+        reply=words,
+        replace=words.replace,
         authenticator=make_authenticator(settings, review=review),
     )
 

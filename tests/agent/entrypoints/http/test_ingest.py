@@ -194,7 +194,7 @@ def answered(door, method, path, headers, body=b""):
     """One request, its answer held to the published document."""
     got = door.open(path, method=method, headers=headers, data=body)
     kind, place = got.headers.get("content-type", ""), "/ingest/" + path.rpartition("/")[2]
-    require_published(method, place, got.status_code, kind, got.data)
+    require_published(method, place, got.status_code, kind, got.data, sent=body)
     return got
 
 

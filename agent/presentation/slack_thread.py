@@ -1,0 +1,57 @@
+"""What is said in the thread below an incident's Slack message: one line for each step that people wait for."""
+
+from collections.abc import Callable
+from typing import Final
+
+from agent.core.incident.incident import Event, Incident
+from agent.core.incident.phase import ENDS, Phase
+from agent.core.text.safe_text import slack_mrkdwn
+from agent.presentation.event_text import steps
+from agent.presentation.event_types import type_of
+from agent.presentation.impact_text import span
+
+LINES: Final = 10  # in one reply; who was away that long reads the rest on the message
+_LINE_CHARS: Final = 600
+_TOLD: Final = frozenset(
+    {
+        "plan.vote_given",
+        "plan.decided",
+        "plan.applied",
+        "plan.rolled_back",
+        "plan.refused",
+        "incident.acknowledged",
+        "incident.resolved",
+        "incident.escalated",
+        "incident.closed",
+        "request.resolved",
+        "request.escalated",
+        "request.closed",
+    }
+)
+
+
+def thread_lines(
+    incident: Incident, timeline: tuple[Event, ...], told: int, *, redact: Callable[[str], str]
+) -> list[str]:
+    """Return what is new for the thread: who decided, that the change began, is ready, is kept or was put back.
+
+    Args:
+        incident: Its present state; all text in it is untrusted.
+        timeline: The whole timeline.
+        told: How many of its lines were there when the thread was written to last.
+        redact: Takes secrets out of a text.
+    """
+    found = []
+    for number, (event, step) in enumerate(zip(timeline, steps(timeline, incident), strict=True)):
+        before = timeline[number - 1] if number else None
+        if number < told or not _is_told(incident, event, before):
+            continue
+        took = span((event.at - incident.opened_at).total_seconds())
+        ended = f" It took {took}." if event.phase in ENDS and event.kind is None else ""
+        found.append(f"{event.at:%H:%M:%S} UTC {slack_mrkdwn(redact(step.says), limit=_LINE_CHARS)}{ended}")
+    return found[-LINES:]
+
+
+def _is_told(incident: Incident, event: Event, before: Event | None) -> bool:
+    entered = event.kind is None and (before is None or before.phase is not event.phase)
+    return (entered and event.phase is Phase.VERIFYING) or type_of(incident, event, before) in _TOLD
