@@ -1,147 +1,142 @@
-"""Pictures of the incident page in every phase, at the width of a desk and of a phone, from a rehearsal of the product.
+"""Pictures of every screen of the console at both widths, and the page docs/console-screens.md that shows them.
 
-Needs Chromium and Playwright (a development dependency): .venv/bin/python -m tools.console_pictures docs/pictures
+`python -m tools.console_pictures` takes them anew from the product itself, at every moment of tools/console_scenes.py,
+and needs Chromium. `--page` writes the page alone.
 """
 
+import argparse
+import base64
 import shutil
-import subprocess
-import sys
-import tempfile
-import threading
-from collections.abc import Callable, Iterator
+import tomllib
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from agent.app import App, build_app_in_memory
-from agent.core.decision.decision import Channel, Choice
-from agent.core.incident.incident import Incident
-from agent.core.incident.phase import Phase
-from agent.entrypoints.cli.analysis import SteppedClock
-from agent.entrypoints.console.app import make_app
-from agent.entrypoints.console.serve import claim, local_server
-from agent.entrypoints.pubsub.handlers import on_tick
-from agent.entrypoints.service import feed, handlers, publish_example
-from agent.ports.stage_context import Owner
-from agent.ports.store import Query
-from agent.settings import read_settings
-from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
+import structlog
 
-EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
-SCREENS = {"desk": (1440, 900), "phone": (390, 844)}
-MOST_BYTES = 2_000_000
+from tools.console_scenes import SCENES
 
+ROOT: Final = Path(__file__).resolve().parents[1]
+PAGE, PICTURES = ROOT / "docs" / "console-screens.md", ROOT / "docs" / "pictures"
+WIDTHS: Final = {"desk": (1440, 900), "phone": (390, 844)}
+QUALITY: Final = 60
+MOST_BYTES: Final = 6_000_000
+HEAD: Final = """# The screens of the console
 
-@dataclass
-class Rehearsal:
-    """One example as a service in memory, on a clock that is moved by hand."""
+Every page of the console, and the page of an incident in every phase, at 1440x900 and at 390x844: what is seen without
+scrolling. `python -m tools.console_pictures` takes the pictures from the product itself and writes this page.
 
-    app: App
-    clock: SteppedClock
-    since: datetime | None = None
-
-    def until(self, reached: Callable[[Incident], bool], *, limit_s: int = 7200) -> Incident:
-        """Go on, second by second, until the newest incident is as wanted."""
-        work = self.app.worker(handlers(self.app), threads=1).run_due
-        for _ in range(limit_s):
-            self.since = feed(self.app, self.since)
-            work()
-            on_tick(self.app.contexts[Owner.TICK])
-            work()
-            found = self.app.store.incidents(Query(limit=1))
-            if found and reached(found[0]):
-                return found[0]
-            self.clock.step(1)
-        raise AssertionError(f"not reached: {[(i.phase, i.ended_why) for i in found]}")
-
-    def answer(self, incident: Incident, choice: Choice, why: str = "") -> None:
-        """Answer its plan."""
-        assert incident.plan is not None
-        word = DecisionRequest(
-            plan=incident.plan.id, answer=choice, who="ada", channel=Channel.CONSOLE, verified=False, why=why
-        )
-        plan_to_decision(self.app.contexts[Owner.DECIDE], word)
-
-    @contextmanager
-    def console(self) -> Iterator[str]:
-        """Serve its console on a free port."""
-        with claim(0) as held:
-            pages = make_app(
-                self.app.contexts[Owner.DECIDE],
-                settings=self.app.settings,
-                operator="ada",
-                wait_factor=self.app.environment.wait_factor,
-            )
-            server = local_server(pages, at=held)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            server.close()
+**The five-second test.** After five seconds before a screen somebody must be able to say its sentence: what is broken,
+why, and what to do now. The three rows under it are the words that let them, and where they stand. A test opens each
+screen at both widths and fails if one of the three is not in the first view, or if a button that answers is not.
+"""
 
 
-def rehearsal(example: str, folder: Path) -> Rehearsal:
-    """Return a rehearsal of an example, its recorded events published and nothing handled yet."""
-    source = EXAMPLES / example
-    clock = SteppedClock(datetime(2026, 11, 21, 3, 0, tzinfo=UTC))
-    app = build_app_in_memory(read_settings({}, platform=f"rehearsal:{source}"), clock=clock, state=folder)
-    publish_example(app, source)
-    return Rehearsal(app, clock)
+@dataclass(frozen=True)
+class Screen:
+    """One screen, and what somebody must be able to say after five seconds before it.
+
+    Attributes:
+        name: Of its pictures and of its page in tools/console_scenes.py.
+        says: The sentence.
+        what: What is broken: the name of a place, and words that stand there.
+        why: Why it is, as ``what``.
+        now: What to do now, as ``what``.
+        phase: Of its incident; empty where it is a page of something else.
+    """
+
+    name: str
+    says: str
+    what: Sequence[str]
+    why: Sequence[str]
+    now: Sequence[str]
+    phase: str = ""
 
 
-def phases_of(told: Rehearsal, *, more: bool) -> Iterator[tuple[str, Incident]]:
-    """Yield the phases of an example's life in which a page can be looked at, each with the incident at that time."""
-    asked = told.until(lambda i: i.phase is Phase.ASKED)
-    yield "asked", asked
-    if not more:
-        return
-    told.answer(asked, Choice.APPROVE)
-    yield "approved", told.app.store.load(asked.id)
-    yield "applying", told.until(lambda i: i.phase is Phase.APPLYING and i.execution is not None)
-    told.clock.step(20)
-    yield "verifying", told.until(lambda i: i.phase is Phase.VERIFYING and i.verification is not None)
-    yield "ended", told.until(lambda i: i.ended or i.phase is Phase.ASKED)
+def screens() -> dict[str, Screen]:
+    """Return every screen by its name."""
+    rows: list[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("console_screens.toml").read_text())["screen"]
+    return {row["name"]: Screen(**row) for row in rows}
 
 
-def chromium() -> str:
-    """Return the machine's Chromium."""
-    found = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
-    return next(path for path in found if path is not None)
+def page() -> str:
+    """Return the page as Markdown."""
+    return HEAD + "".join(map(_section, screens().values()))
 
 
-def main(folder: Path, examples: list[str]) -> int:
-    """Take the pictures; says the size of all of them, which is bounded."""
+def _section(screen: Screen) -> str:
+    said = {"what": screen.what, "why": screen.why, "what now": screen.now}
+    rows = "".join(f"| {name} | {where} | `{words}` |\n" for name, (where, words) in said.items())
+    shown = "\n".join(f"![{screen.name} on a {width}](pictures/{screen.name}-{width}.webp)" for width in WIDTHS)
+    phase = f" ({screen.phase})" if screen.phase else ""
+    return f"\n## {screen.name}{phase}\n\n{screen.says}\n\n| | where | words |\n|---|---|---|\n{rows}\n{shown}\n"
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """Start the machine's Chromium; yields its browser.
+
+    Raises:
+        FileNotFoundError: There is none.
+    """
     from playwright.sync_api import sync_playwright
 
-    folder.mkdir(parents=True, exist_ok=True)
+    names = ("chromium", "chromium-browser", "google-chrome")
+    path = next(filter(None, map(shutil.which, names)), None)
+    if path is None:
+        raise FileNotFoundError(names[0])
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
-        for number, example in enumerate(examples or sorted(p.name for p in EXAMPLES.iterdir() if p.is_dir())):
-            with tempfile.TemporaryDirectory() as state:
-                told = rehearsal(example, Path(state))
-                with told.console() as url:
-                    for name, incident in phases_of(told, more=number in {3, 4} or bool(examples)):
-                        take(browser, f"{url}/incidents/{incident.id}?still=1", folder / f"incident-{name}-{example}")
+        # root has no sandbox to enter, and CI runs as root
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
         browser.close()
-    size = sum(path.stat().st_size for path in folder.glob("*.png"))
-    sys.stdout.write(f"{len(list(folder.glob('*.png')))} pictures, {size:,} bytes\n")
-    return 0 if size <= MOST_BYTES else 1
 
 
-def take(browser: Any, url: str, stem: Path) -> None:
-    """Take one page at both widths, as much of it as the screen shows, with few colours."""
-    for name, (width, height) in SCREENS.items():
-        page = browser.new_page(viewport={"width": width, "height": height})
-        page.goto(url)
-        path = stem.with_name(f"{stem.name}-{name}.png")
-        page.screenshot(path=path)
-        page.close()
-        if shutil.which("pngquant"):
-            subprocess.run(["pngquant", "--force", "--ext", ".png", "64", str(path)], check=True)
+def take(folder: Path) -> int:
+    """Take the pictures of every screen into a folder that then holds no other; returns their bytes."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.iterdir():
+        old.unlink()
+    with chromium() as browser:
+        for name, (width, height) in WIDTHS.items():
+            context = browser.new_context(viewport={"width": width, "height": height}, java_script_enabled=False)
+            tab = context.new_page()
+            camera = context.new_cdp_session(tab)
+            for scene in SCENES:
+                for url, pages in scene():
+                    for screen, path in pages.items():
+                        open_screen(tab, url, path)
+                        shot = camera.send("Page.captureScreenshot", {"format": "webp", "quality": QUALITY})
+                        Path(folder, f"{screen}-{name}.webp").write_bytes(base64.b64decode(shot["data"]))
+            context.close()
+    taken = {path.name for path in folder.iterdir()}
+    wanted = {f"{screen}-{width}.webp" for screen in screens() for width in WIDTHS}
+    assert taken == wanted, f"tools/console_screens.toml and tools/console_scenes.py differ in {taken ^ wanted}"
+    return sum(path.stat().st_size for path in folder.iterdir())
+
+
+def open_screen(tab: Any, url: str, path: str) -> None:
+    """Open a page of the console; a report, which a browser would store as a file, is opened as that file."""
+    if path.endswith("report.html"):
+        report = tab.request.get(url + path).text()
+        tab.goto("about:blank")  # a page of the console lets no style in but its own
+        tab.set_content(report)
+    else:
+        tab.goto(url + path)
+
+
+def main() -> None:
+    """Write the page, and the pictures unless only the page is wanted."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--page", action="store_true", help="write docs/console-screens.md alone")
+    if not parser.parse_args().page:
+        size = take(PICTURES)
+        print(f"{len(list(PICTURES.iterdir()))} pictures, {size:,} of at most {MOST_BYTES:,} bytes")
+    PAGE.write_text(page())
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), sys.argv[2:]))
+    main()

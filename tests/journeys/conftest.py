@@ -1,8 +1,10 @@
-"""A whole service in memory on a stepped clock, driven by hand."""
+"""A whole service in memory on a stepped clock, driven by hand; and a browser, one for all tests of a worker."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -17,6 +19,7 @@ from agent.ports.stage_context import Owner
 from agent.ports.store import Query
 from agent.settings import read_settings
 from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
+from tests.outside import absent
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -78,3 +81,43 @@ def journey(tmp_path: Path) -> Callable[[str], Journey]:
         return Journey(installation, clock)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """The machine's Chromium."""
+    from tools.console_pictures import chromium
+
+    with ExitStack() as stack:
+        try:
+            browser = stack.enter_context(chromium())
+        except FileNotFoundError:
+            absent("Chromium: apt-get install --no-install-recommends chromium")
+        yield browser
+
+
+class Seen:
+    """A browser page that notes what it asked for and what it complained about."""
+
+    def __init__(self, chromium, *, width=1280, height=800, scripts=False, scheme="light"):
+        self.context = chromium.new_context(
+            viewport={"width": width, "height": height}, java_script_enabled=scripts, color_scheme=scheme
+        )
+        self.page = self.context.new_page()
+        self.hosts, self.complaints = set(), []
+        self.page.on("request", lambda r: self.hosts.add(urlsplit(r.url).netloc))
+        self.page.on("console", lambda m: self.complaints.append(m.text))
+        self.page.set_default_timeout(10_000)
+
+
+@pytest.fixture
+def open_page(chromium):
+    """Makes browser pages, each with cookies of its own."""
+    with ExitStack() as stack:
+
+        def make(**more):
+            seen = Seen(chromium, **more)
+            stack.callback(seen.context.close)
+            return seen
+
+        yield make

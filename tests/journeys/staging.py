@@ -16,7 +16,7 @@ source = "made for the tests: it was never started"
 basis = "derived"
 message = "the container did not start"
 measured = [
-  {{ check = "completion", good = {good}, says = "answered" }},
+  {{ check = "completion", good = {good}, says = "{says}" }},
   {{ check = "speed", value = 61.67, first_token_s = 0.124, says = "as fast as before" }},
 ]
 """
@@ -34,5 +34,8 @@ def staged_example(folder: Path, *, result: str = "came_up", good: bool = True) 
     shutil.copytree(SOURCE, copy)
     scenario = copy / "scenario.toml"
     text = scenario.read_text().replace("spare_accelerator = false", "spare_accelerator = true")
-    scenario.write_text(text + OUTCOME.format(result=result, good=str(good).lower()))
+    scenario.write_text(
+        text
+        + OUTCOME.format(result=result, good=str(good).lower(), says="answered" if good else "the answer was empty")
+    )
     return copy

@@ -1,9 +1,8 @@
 """The console in a real browser, with scripts switched off: read, approve, reject, and every way to come too late."""
 
-import shutil
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -15,47 +14,23 @@ from agent.core.decision.policy import Approver, Policy
 from agent.core.incident.phase import Phase
 from agent.entrypoints.console.app import make_app
 from agent.entrypoints.console.identity import Person
-from agent.entrypoints.console.serve import claim, local_server
 from agent.ports.stage_context import Owner
 from agent.settings import Settings
-from tests import counts
 from tests.agent.entrypoints.console import scenes as theatre
-from tests.outside import absent
+from tools.console_scenes import served
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
 WIDTHS = {"phone": 360, "desk": 1280}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def scenes():
     return theatre
 
 
-@pytest.fixture(scope="module")
-def chromium():
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if path is None:
-        absent("Chromium: apt-get install --no-install-recommends chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        # root has no sandbox to enter, and CI runs as root
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-@contextmanager
-def serving(world, **more) -> Iterator[str]:
-    with claim(0) as held:
-        server = local_server(make_app(world, **({"settings": Settings(), "operator": "ada"} | more)), at=held)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.close()
+def serving(world, **more):
+    return served(make_app(world, **({"settings": Settings(), "operator": "ada"} | more)))
 
 
 @contextmanager
@@ -79,32 +54,6 @@ def foreign_page(html: str) -> Iterator[int]:
     finally:
         server.shutdown()
         server.server_close()
-
-
-class Seen:
-    """A browser page that notes what it asked for and what it complained about."""
-
-    def __init__(self, chromium, *, width=1280, height=800, scripts=False, scheme="light"):
-        self.context = chromium.new_context(
-            viewport={"width": width, "height": height}, java_script_enabled=scripts, color_scheme=scheme
-        )
-        self.page = self.context.new_page()
-        self.hosts, self.complaints = set(), []
-        self.page.on("request", lambda r: self.hosts.add(urlsplit(r.url).netloc))
-        self.page.on("console", lambda m: self.complaints.append(m.text))
-        self.page.set_default_timeout(10_000)
-
-
-@pytest.fixture
-def open_page(chromium):
-    with ExitStack() as stack:
-
-        def make(**more):
-            seen = Seen(chromium, **more)
-            stack.callback(seen.context.close)
-            return seen
-
-        yield make
 
 
 @pytest.fixture
@@ -346,30 +295,6 @@ def test_a_page_follows_its_incident_without_being_loaded_anew(stage, url, open_
     assert seen.complaints == []
 
 
-@pytest.mark.parametrize(("width", "scheme"), [("phone", "light"), ("desk", "dark")], ids=["phone light", "desk dark"])
-def test_axe_finds_nothing_serious(stage, url, open_page, scenes, width, scheme):
-    """The rules of WCAG 2.2 A and AA over every page, all that is folded unfolded; a change under way among them."""
-    try:
-        from axe_playwright_python.sync_playwright import Axe
-    except ImportError:
-        absent("axe-playwright-python, a development requirement: make install")
-    page = open_page(width=WIDTHS[width], scripts=True, scheme=scheme).page
-    rules = {
-        "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"],
-        "rules": {"meta-refresh": {"enabled": False}},  # criterion 2.2.1 takes it where it can be turned off
-    }
-    applying = stage.applying(stage.said(stage.waiting("moves"), Choice.APPROVE))
-    pages = [f"/incidents/{applying.id}?still=1", *every_page(stage, scenes)]
-    for path in pages if counts.CI else pages[:3]:  # axe takes seconds for each page
-        page.goto(url + path)
-        if page.locator("head > meta[http-equiv=refresh]").count():
-            assert page.get_by_role("link", name="Pause").is_visible()
-        page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
-        found = Axe().run(page, options=rules).response["violations"]
-        serious = [(v["id"], v["nodes"][0]["html"]) for v in found if v["impact"] in {"serious", "critical"}]
-        assert not serious, (path, serious)
-
-
 def test_a_screen_reader_hears_what_matters_in_order(stage, url, open_page, scenes):
     """Names and roles of the accessibility tree at phone width, where the table is laid out as a list."""
     incident = stage.waiting(make=scenes.memory_plan)
@@ -398,20 +323,46 @@ def test_a_screen_reader_hears_what_matters_in_order(stage, url, open_page, scen
     assert places == sorted(places)
 
 
-def test_the_whole_way_by_keyboard(stage, url, open_page):
+def tab_to(page, said: str) -> None:
+    """Press Tab until what says this has the focus, which is seen."""
+    focus = page.locator(":focus")
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if said in (focus.inner_text() or focus.get_attribute("id") or ""):
+            assert focus.evaluate("e => getComputedStyle(e).outlineStyle") == "solid", said
+            return
+    raise AssertionError(f"nothing says {said!r}")
+
+
+def test_approving_by_keyboard(stage, url, open_page):
     incident = stage.waiting()
     page = open_page().page
-    page.goto(f"{url}/plans/{incident.plan.id}")
+    page.goto(f"{url}/incidents/{incident.id}")
     page.keyboard.press("Tab")
     assert page.locator(":focus").inner_text() == "Skip to the content"
-    for _ in range(20):
-        if page.locator("button:focus").count():
-            break
-        page.keyboard.press("Tab")
-    assert page.locator("button:focus").inner_text() == "Approve and apply this change"
+    page.keyboard.press("Enter")
+    tab_to(page, "Approve and apply this change")
     with page.expect_navigation():
         page.keyboard.press("Enter")
     assert page.get_by_role("heading", level=1).inner_text() == "Approved"
+
+
+def test_rejecting_by_keyboard(stage, url, open_page):
+    """The form lies behind the button that opens it, and its parts follow in the order in which they are read."""
+    incident = stage.waiting()
+    page = open_page(width=390, height=844).page
+    page.goto(f"{url}/incidents/{incident.id}")
+    tab_to(page, "Approve and apply this change")
+    page.keyboard.press("Tab")
+    assert page.locator(":focus").inner_text() == "Reject it instead"
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.type("the bucket is being moved")
+    page.keyboard.press("Tab")
+    assert page.locator(":focus").inner_text() == "Reject this plan"
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    assert stage.world.store.load(incident.id).decision.why == "the bucket is being moved"
 
 
 CONTRAST = """() => {

@@ -7,6 +7,7 @@ from typing import Any
 
 from agent.core.change.execution import EffectKind, EffectState
 from agent.core.change.verification import Check, Measurement
+from agent.core.decision.approvals import Approvals
 from agent.core.diagnosis.diagnosis import Diagnosis, Evidence
 from agent.core.incident.durations import durations, first_sign, is_recorded
 from agent.core.incident.impact import severity_of
@@ -27,7 +28,7 @@ from agent.entrypoints.console.platform_links import PlatformLink, platform_link
 from agent.ports.stage_context import StageContext
 from agent.presentation.event_text import Step, steps
 from agent.presentation.evidence import field_source, log_of, place_of
-from agent.presentation.freeze_text import approvals_text, limit_lines, policy_line
+from agent.presentation.freeze_text import approvals_text, freeze_text, limit_lines, policy_line
 from agent.presentation.impact_text import SEVERITY_WORDS, duration_lines, impact_text
 from agent.presentation.incident_title import incident_title
 from agent.presentation.measured import VERDICTS
@@ -84,7 +85,6 @@ class Form(Value):
     token: str = ""
     who: str = ""
     verified: bool = False
-    open: bool = False
     by_token: bool = False
     may_withdraw: bool = False
     may_break_glass: bool = False
@@ -247,17 +247,24 @@ def form_for(world: StageContext, incident: Incident, plan: Plan, viewer: Viewer
         shown=True,
         may_approve=not half,
         may_reject=not barred,
-        objection=half,
+        objection="" if _is_said(half, incident.approvals) else half,
         token=token(viewer.form_key, cookie=viewer.cookie, plan=plan.id, plan_digest=plan.digest, who=person.name),
         who=person.name,
         verified=person.verified,
-        open=bool(half) and not barred,
         by_token=viewer.by_token,
         may_withdraw=has_approved(world, person, incident),
         may_break_glass=may_break_glass(world, person, incident, plan),
         policy=policy_line(incident.approvals),
         limits=tuple(filter(None, (approvals_text(incident.approvals), *limit_lines(incident.approvals, now)))),
     )
+
+
+def _is_said(objection: str, approvals: Approvals | None) -> bool:
+    """Whether the lines about freeze windows and budgets say the objection already."""
+    if approvals is None:
+        return False
+    reasons = (approvals.over_budget, *map(freeze_text, approvals.freezes))
+    return any(reason and reason in objection for reason in reasons)
 
 
 def withdrawal_token(incident: Incident, viewer: Viewer) -> str:

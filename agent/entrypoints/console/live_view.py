@@ -132,7 +132,9 @@ def _conditions(platform: Platform, effect: Effect, live: Live) -> tuple[str, ..
     said = [f"{live.latest_created_revision}: {ready}" if live.latest_created_revision else ready, live.message]
     if effect.operation is not None and effect.finished_at is None:
         said.append(platform.operation(effect.operation).says)
-    return tuple(dict.fromkeys(part for part in said if part))
+    return tuple(
+        dict.fromkeys(part for part in said if part and not any(part in more for more in said if more != part))
+    )
 
 
 def _last_lines(world: StageContext, incident: Incident, effect: Effect, now: datetime) -> tuple[tuple[str, ...], str]:

@@ -7,6 +7,7 @@ from flask import Flask, Response, request
 from pydantic import AwareDatetime, Field, ValidationError
 
 from agent.core.change.config_drift import ConfigChange
+from agent.core.decision.decision import Choice, Decision
 from agent.core.incident.incident import Incident
 from agent.core.value import Value
 from agent.entrypoints.console.page_context import PageContext, page, who_asks
@@ -79,6 +80,10 @@ def _context(world: StageContext, asked: _Asked, now: datetime) -> dict[str, Any
     }
 
 
+def _answer(decision: Decision) -> str:
+    return f"{'approved' if decision.answer is Choice.APPROVE else 'rejected'} by {decision.shown}"
+
+
 def change_row(incident: Incident, now: datetime) -> ChangeRow:
     """Return a change as the list shows it."""
     decision, verification, request_ = incident.decision, incident.verification, incident.request
@@ -88,7 +93,7 @@ def change_row(incident: Incident, now: datetime) -> ChangeRow:
         title=title,
         standing=standing(incident, now),
         asked_by=request_.asker if request_ is not None else "",
-        decided=f"{decision.answer} by {decision.shown}" if decision is not None else "",
+        decided=_answer(decision) if decision is not None else "",
         verdict=verification.verdict.value if verification is not None and verification.verdict is not None else "",
     )
 

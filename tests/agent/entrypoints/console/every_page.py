@@ -14,6 +14,7 @@ from agent.adapters.store.sqlite.schema import Kind
 from agent.core.change.config_drift import ConfigChange, ServiceRecord
 from agent.core.decision.decision import Choice
 from agent.core.decision.policy import Approver, Mode, Policy, Rule
+from agent.core.incident.incident import incident_id
 from agent.core.plan.action import Difference
 from agent.core.plan.lifecycle import absent
 from agent.core.service.services import parse_services
@@ -23,7 +24,9 @@ from agent.entrypoints.console.pages.queue import QueueView
 from agent.ports.bus import Delivery, Message, Topic
 from agent.ports.control import KillSwitch
 from agent.settings import Settings
+from agent.stages.decide_sweep import ask_sweep
 from tests.agent.entrypoints.console import scenes
+from tests.agent.stages.test_decide_sweep import a_sweep
 
 SERVICES = ("gemma4-26b-qat-l4", "gemma4-31b-l4", "qwen3-8b-l4")
 POLICY = Policy(
@@ -34,21 +37,26 @@ POLICY = Policy(
     approvers=(Approver(name="Ada", email="ada@example.com", services=("gemma4-*",)),),
     flags={"max-model-len": "whole 256..131072"},
 )
+SWEEP = a_sweep(asker="ada", verified=False, service=SERVICES[0], made_at=scenes.START)
+SIMILAR = incident_id("live", SERVICES[2], f"{SERVICES[2]}-00005-k2f", 1)
 PAGES = {
-    "incidents": "/",
+    "incidents": "/?still=1",
     "search": "/?q=probe+startup&service=gemma4",
     "nothing-found": "/?q=banana",
+    "incident-similar": f"/incidents/{SIMILAR}#similar",
     "services": "/services",
     "service": f"/services/{SERVICES[0]}",
-    "changes": "/changes",
+    "changes": "/changes?still=1",
     "statistics": "/statistics",
     "queue": "/queue",
+    "sweeps": "/sweeps",
+    "sweep": f"/sweeps/{SWEEP.request.id}",
     "policy": "/policy",
     "policy-test": f"/policy?service={SERVICES[0]}&change=set_flag&value=max-model-len%3D16384#test",
     "audit": "/audit?verify=1",
     "kill-switch": "/kill-switch",
 }
-"""Every page beside the one of an incident, by name."""
+"""The pages of an installation in which much has happened, by name."""
 
 
 @dataclass(frozen=True)
@@ -75,14 +83,10 @@ def every_page(folder: Path, *, stopped: bool = False) -> Any:
     if stopped:
         switch = KillSwitch(on=True, by="grace", why="Cloud Run answers nobody in us-central1", at=stage.clock.now())
         stage.world.control_store().set_kill_switch(switch)
+    ask_sweep(stage.world, SWEEP)
     queue = _queue(folder, stage)
     settings = Settings(platform="cloud_run:example")
     return make_app(stage.world, settings=settings, operator="ada", queue=queue, queue_age_s=lambda: 42.0)
-
-
-def empty_pages() -> Any:
-    """Return a console of an installation in which nothing has happened yet."""
-    return make_app(scenes.a_stage().world, settings=Settings(platform="cloud_run:example"), operator="ada")
 
 
 def _watching(world: Any) -> Any:

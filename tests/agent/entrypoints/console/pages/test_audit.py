@@ -6,8 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from agent.core.decision.decision import Channel, Choice
 from agent.entrypoints.console.pages import audit as module
 from agent.settings import Settings
+from agent.stages.decide_sweep import SweepAnswer, answer_sweep, ask_sweep
+from tests.agent.stages.test_decide_sweep import a_sweep
 
 
 @pytest.fixture
@@ -34,6 +37,18 @@ def test_the_newest_are_on_top_and_say_what_was_decided(browser, record):
     page = browser.get("/audit").get_data(as_text=True)
     assert "p-5 through slack: it burns" in page
     assert "/incidents/inc-5" in page
+
+
+def test_a_load_measurement_is_said_in_words_and_leads_to_its_page(stage, browser):
+    sweep = a_sweep(asker="ada", verified=False, made_at=stage.world.clock.now())
+    ask_sweep(stage.world, sweep)
+    answer = {"who": "ada", "channel": Channel.CONSOLE, "verified": False, "why": ""}
+    answer_sweep(stage.world, SweepAnswer(sweep=sweep.request.id, answer=Choice.APPROVE, **answer))
+    page = browser.get("/audit").get_data(as_text=True)
+    bounds = f"load measurement of {sweep.request.service}, at most 20 minutes and 1 USD, through"
+    assert page.count(bounds) == 2
+    assert f"{bounds} console" in page
+    assert f'href="/sweeps/{sweep.request.id}"' in page
 
 
 @pytest.mark.parametrize(

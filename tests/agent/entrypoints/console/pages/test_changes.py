@@ -28,7 +28,7 @@ def test_requests_and_remedies_are_listed_and_incidents_without_a_change_are_not
     page = text(browser)
     assert re.findall(r"<b>([\w-]+)</b>", page) == ["gemma-b", "gemma-a"]
     assert "asked for by ada" in page
-    assert "approve by maria" in page
+    assert "approved by maria" in page
     assert "recovered" in page
     assert re.findall(r"<b>([\w-]+)</b>", text(browser, "?service=gemma-a")) == ["gemma-a"]
 
