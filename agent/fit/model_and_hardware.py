@@ -86,6 +86,8 @@ class LayerGroup:
         shared_intermediate: Width of the expert that every token takes; 0 if there is none.
         active_experts: Experts that one token visits.
         latent_elements: Cached elements per token of latent attention (rank + rope part), else 0.
+        index_bytes: Bytes per token that the indexer of sparse attention caches beside the layer's own (DeepSeek V3.2);
+            0 where the layer takes over another one's choice, None without sparse attention.
         attention_params: Overrides the parameters counted from heads, for shapes this grammar cannot say.
         replicated_params: Those of them that every rank holds whole: the projections down to latent vectors.
         recurrent: State of a recurrent layer.
@@ -108,6 +110,7 @@ class LayerGroup:
     shared_intermediate: int = 0
     active_experts: int = 0
     latent_elements: int = 0
+    index_bytes: int | None = None
     attention_params: int | None = None
     replicated_params: int = 0
     recurrent: RecurrentState | None = None
@@ -221,6 +224,11 @@ class ModelFacts:
     def layer_count(self) -> int:
         """Decoder layers, all kinds."""
         return sum(group.count for group in self.layers)
+
+    @property
+    def attends_sparsely(self) -> bool:
+        """An indexer chooses the tokens that a latent layer attends to."""
+        return any(group.index_bytes is not None for group in self.layers)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,7 +1,9 @@
 """Run by an interpreter that has vLLM: its own KV cache planner on layer specs read from standard input.
 
 Each line is {"layers": [[kind, count, heads, head_dim, window, block], ...], "bytes": width, "length", "batch",
-"in_flight", "available"}; the answer has blocks, tokens and concurrency, or the refusal.
+"in_flight", "available"}; the answer has blocks, tokens and concurrency, or the refusal. A kind is "full", "sliding",
+"latent" (plain), "sparse" (with an indexer beside it), "follower" (sparse by another layer's indexer) or "indexer",
+whose head size is bytes of one token.
 """
 
 import json
@@ -10,7 +12,13 @@ from types import SimpleNamespace
 
 import torch
 from vllm.v1.core import kv_cache_utils as planner
-from vllm.v1.kv_cache_interface import FullAttentionSpec, KVCacheLayout, SlidingWindowSpec
+from vllm.v1.kv_cache_interface import (
+    FullAttentionSpec,
+    KVCacheLayout,
+    MLAAttentionSpec,
+    SlidingWindowSpec,
+    SparseCacheRole,
+)
 
 
 def specs_of(row):
@@ -20,12 +28,28 @@ def specs_of(row):
         for _ in range(count):
             common = {"block_size": block, "num_kv_heads": heads, "head_size": head_dim, "dtype": dtype}
             name = f"layers.{len(specs)}.attn"
-            specs[name] = (
-                SlidingWindowSpec(**common, sliding_window=window, dcp_sharded=False)
-                if kind == "sliding"
-                else FullAttentionSpec(**common)
-            )
+            if kind == "sliding":
+                specs[name] = SlidingWindowSpec(**common, sliding_window=window, dcp_sharded=False)
+            elif kind == "full":
+                specs[name] = FullAttentionSpec(**common)
+            else:
+                specs[name] = latent_spec(kind, common, packed=row["bytes"] == 1)
     return specs
+
+
+def latent_spec(kind, common, *, packed):
+    """As MLAAttention and DeepseekV32IndexerCache of vLLM 0.32 make them."""
+    if kind == "indexer":
+        return MLAAttentionSpec(**{**common, "dtype": torch.uint8}, max_tp_shards=1, cache_role=SparseCacheRole.INDEXER)
+    if kind in {"sparse", "follower"} and packed:
+        return MLAAttentionSpec(
+            **{**common, "dtype": torch.uint8},
+            max_tp_shards=1,
+            cache_dtype_str="fp8_ds_mla",
+            state_content_bytes=656,
+            is_index_group_leader=kind == "sparse",
+        )
+    return MLAAttentionSpec(**common, max_tp_shards=1, is_index_group_leader=kind == "sparse")
 
 
 def config_of(row):

@@ -10,6 +10,13 @@ from agent.fit.model_and_hardware import AttentionKind, LayerGroup, ModelFacts, 
 
 BLOCK_TOKENS = 16
 CPU_BLOCK_TOKENS = 128
+_SPARSE_BLOCK_TOKENS = 64
+"""The one block of the indexer's kernels: vllm/v1/attention/backends/mla/indexer.py of 0.21.0, read 2026-11-23."""
+
+_SPARSE_FP8_BYTES = 656
+"""A token of fp8_ds_mla: 512 bytes, four scales of 4, and 64 rotated elements in 16 bits. Sparse attention takes it for
+every fp8 cache: MLAAttentionSpec in vllm/v1/kv_cache_interface.py and DeepseekV32ForCausalLM in
+vllm/model_executor/models/config.py of 0.13.0, read 2026-11-23."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,7 +106,9 @@ class KvLayout:
 
 
 PLAIN_CACHES = frozenset({None, "auto", "bfloat16", "bf16", "float16", "fp16", "half"})
-BYTE_CACHES = frozenset({"fp8", "fp8_e4m3", "fp8_e5m2", "fp8_inc", "fp8_per_token_head", "int8_per_token_head"})
+BYTE_CACHES = frozenset({
+    "fp8", "fp8_e4m3", "fp8_e5m2", "fp8_inc", "fp8_ds_mla", "fp8_per_token_head", "int8_per_token_head",
+})  # fmt: skip
 
 
 def cache_bytes_per_element(kv_cache_dtype: str | None, base_bytes: int) -> int:
@@ -110,6 +119,11 @@ def cache_bytes_per_element(kv_cache_dtype: str | None, base_bytes: int) -> int:
     if kv_cache_dtype in PLAIN_CACHES:
         return base_bytes
     return 4 if kv_cache_dtype == "float32" else 1
+
+
+def default_block_tokens(model: ModelFacts) -> int:
+    """Tokens of one block on a GPU where ``--block-size`` is not given."""
+    return _SPARSE_BLOCK_TOKENS if model.attends_sparsely else BLOCK_TOKENS
 
 
 def own_mtp(model: ModelFacts, flags: Flags) -> LayerGroup | None:
@@ -189,7 +203,9 @@ def _merged(layers: tuple[LayerGroup, ...], flags: Flags, block: int, width: int
 
 def _page_bytes(layer: LayerGroup, flags: Flags, block: int, width: int) -> int:
     if layer.kind is AttentionKind.LATENT:
-        return block * layer.latent_elements * width
+        if layer.index_bytes is None:
+            return block * layer.latent_elements * width
+        return block * (layer.index_bytes + (_SPARSE_FP8_BYTES if width == 1 else layer.latent_elements * width))
     if layer.recurrent is not None:
         state = layer.recurrent
         guessed = flags.speculative_config.tokens if flags.speculative_config else 0

@@ -9,7 +9,7 @@ from agent.fit.bounds import GIB, Bounds, independent_sum
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective
 from agent.fit.memory.fit_verdict import Step, decide
-from agent.fit.memory.kv_cache import BLOCK_TOKENS, cache_bytes_per_element, plan_layout
+from agent.fit.memory.kv_cache import cache_bytes_per_element, default_block_tokens, plan_layout
 from agent.fit.memory.kv_pool import Pool, fill_pool
 from agent.fit.memory.overheads import (
     SOURCE,
@@ -89,7 +89,7 @@ def predict_on_cuda(
     """
     terms = _terms(model, accelerator, flags, rules, run=run, draft=draft)
     width = cache_bytes_per_element(flags.kv_cache_dtype, model.quant.base_bytes_per_param)
-    block = flags.block_size or BLOCK_TOKENS
+    block = flags.block_size or default_block_tokens(model)
     layout = plan_layout(model, flags, block_tokens=block, bytes_per_element=width, rules=rules, draft=draft)
     pool = fill_pool(layout, terms.pool, flags, rules, run=run, needs=needs)
     outcome = decide(_steps(terms, pool, auto=run.auto_length), verdict)
@@ -147,7 +147,8 @@ def _terms(
     if draft is not None:
         weights = weights + plan_weights(draft, flags, rules, batched_tokens=run.max_num_batched_tokens).loaded
     weights = independent_sum((weights, accelerator.load_bytes))
-    activations = activation_peak(model, flags, run, native_sampler=rules.native_sampler)
+    beyond = _samples_beyond_profile(model, rules)
+    activations = activation_peak(model, flags, run, native_sampler=rules.native_sampler, plain_sampling=beyond)
     low, best, high = (ceil(part * run.utilisation) for part in (total.low, total.best, total.high))
     return Terms(
         total=total,
@@ -163,9 +164,7 @@ def _terms(
         applied=_applied(accelerator, graph_estimate(model, flags, run), rules),
         budget=Bounds(low=low, best=best, high=high),
         given_pool=flags.kv_cache_memory_bytes,
-        warm_up=sampler_warm_up(model, run, accelerator, activations)
-        if _samples_beyond_profile(model, rules)
-        else Bounds.exactly(0),
+        warm_up=sampler_warm_up(model, run, accelerator, activations) if beyond else Bounds.exactly(0),
         counts_context=rules.counts_context,
     )
 

@@ -12,6 +12,7 @@ SAMPLER_BYTES_PER_LOGIT = 14.5
 NATIVE_SAMPLER_BYTES_PER_LOGIT = 33.0
 """Most that sorting in PyTorch took per logit: 29.5 to 31.5 on five start-ups of 0.9.2 to 0.13.0, 5 with FlashInfer."""
 
+PLAIN_BYTES_PER_LOGIT = 4
 TRITON_SAMPLER_BYTES_PER_LOGIT = 20.0
 """Most the kernels of older cards are taken to need per logit: scores in 4 bytes, copied for penalties and sums."""
 
@@ -33,7 +34,9 @@ SOURCE = (
 )
 
 
-def activation_peak(model: ModelFacts, flags: Flags, run: Effective, *, native_sampler: bool = False) -> Bounds:
+def activation_peak(
+    model: ModelFacts, flags: Flags, run: Effective, *, native_sampler: bool = False, plain_sampling: bool = False
+) -> Bounds:
     """Highest activation of the profile run over the weights, bytes per device.
 
     The largest of three passes counts: the encoder over a full batch of items, the widest feed-forward of one step, and
@@ -46,6 +49,8 @@ def activation_peak(model: ModelFacts, flags: Flags, run: Effective, *, native_s
         flags: Tensor parallelism and what is profiled.
         run: Batch and sequences.
         native_sampler: The version's default installation sorts logits in PyTorch: the high end counts that.
+        plain_sampling: The profile run samples without top-k and top-p: the low end counts one float32 copy of the
+            logits (Qwen3 32B over two cards of 95 GiB, 1,024 sequences: 1.65 GiB with libraries and graphs, 0.27.1).
     """
     batch = run.max_num_batched_tokens
     widest = max(
@@ -60,11 +65,15 @@ def activation_peak(model: ModelFacts, flags: Flags, run: Effective, *, native_s
     sampler = int(SAMPLER_BYTES_PER_LOGIT * min(run.max_num_seqs, batch) * model.vocab)
     best = max(forward, sampler, _encoder(model, flags, run)) + GIB // 10
     least = 0.6 if flags.max_num_seqs is not None else 0.35
+    low = int(best * least)
+    if plain_sampling:
+        logits = PLAIN_BYTES_PER_LOGIT * min(run.max_num_seqs, batch) * model.vocab
+        low = min(low, int(max(forward, logits, _encoder(model, flags, run)) * least))
     high = int(best * 1.2) + 2 * GIB // 5
     if native_sampler:
         sorting = int(NATIVE_SAMPLER_BYTES_PER_LOGIT * min(run.max_num_seqs, batch) * model.vocab)
         high = max(high, sorting + GIB // 5)
-    return Bounds(low=int(best * least), best=best, high=high)
+    return Bounds(low=low, best=best, high=high)
 
 
 def sampler_warm_up(model: ModelFacts, run: Effective, accelerator: AcceleratorFacts, activations: Bounds) -> Bounds:

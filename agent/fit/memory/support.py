@@ -14,6 +14,9 @@ from agent.fit.needs import Needs
 _BF16 = (8, 0)
 _FP8_CACHE = (8, 9)
 _SHARED_MEMORY = (8, 0)
+_SPARSE = (9, 0)
+_FLASHINFER_SPARSE = (10, 0)
+_WORKSTATION = (12, 0)
 _NOT_ON_TPU = frozenset({AttentionKind.RECURRENT, AttentionKind.LATENT})
 _CACHES = PLAIN_CACHES | BYTE_CACHES | {"float32"}
 _DTYPES = frozenset({None, "auto", "bfloat16", "bf16", "float16", "fp16", "half"})
@@ -110,6 +113,7 @@ def judge(
     _judge_item(rules, run, findings)
     if accelerator.kind is AcceleratorKind.CUDA:
         _judge_device(model, accelerator, flags, findings)
+        _judge_sparse(model, accelerator, flags, findings)
     elif accelerator.kind is AcceleratorKind.ROCM:
         _judge_rocm(model, flags, findings)
     elif accelerator.kind is AcceleratorKind.TPU and any(layer.kind in _NOT_ON_TPU for layer in model.layers):
@@ -205,11 +209,30 @@ def _judge_item(rules: VersionRules, run: Effective, findings: _Findings) -> Non
 
 
 def _judge_rocm(model: ModelFacts, flags: Flags, findings: _Findings) -> None:
-    """What the CUDA rules leave open on AMD cards: kernels of quantised weights and cache types."""
+    """What the CUDA rules leave open on AMD cards: kernels of quantised weights, sparse attention and cache types."""
+    if model.attends_sparsely:
+        findings.doubts.append("sparse attention on ROCm was not read")
     if model.quant.scheme not in {"bf16", "fp8", "fp8-block"}:
         findings.doubts.append(f"how ROCm stores weights of type {model.quant.scheme} was not read")
     if flags.kv_cache_dtype not in {None, "auto"} and flags.kv_cache_dtype not in PLAIN_CACHES:
         findings.notes.append("an fp8 KV cache on ROCm depends on the card and the attention backend")
+
+
+def _judge_sparse(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, findings: _Findings) -> None:
+    """Sparse attention needs Hopper or later, and each backend packs a token in its own way.
+
+    Source: vllm/v1/attention/backends/mla/flash{mla,infer_mla}_sparse*.py and
+    vllm/model_executor/layers/attention/mla_attention.py of 0.33.0, read 2026-11-23.
+    """
+    asked = flags.kv_cache_dtype or "auto"
+    if asked == "fp8_ds_mla" and not model.attends_sparsely:
+        findings.doubts.append("a KV cache of type fp8_ds_mla is known for sparse attention alone")
+    if not model.attends_sparsely:
+        return
+    if not accelerator.supports(_SPARSE):
+        findings.doubts.append("sparse attention below compute capability 9.0 was not read")
+    elif accelerator.supports(_WORKSTATION) or (accelerator.supports(_FLASHINFER_SPARSE) and asked not in PLAIN_CACHES):
+        findings.doubts.append("how this device's backend of sparse attention packs a token was not read")
 
 
 def _judge_device(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, findings: _Findings) -> None:

@@ -66,7 +66,7 @@ def plan_weights(model: ModelFacts, flags: Flags, rules: VersionRules, *, batche
     held = _held(model, _weighing(flags), rules.keeps_large_blocks_whole, rules.offloads_towers_first)
     buffers = model.rope_cache_bytes + _batch_buffers(model, batched_tokens)
     raw = held.raw_bytes + buffers
-    doubt = 0 if model.measured_bytes else int(held.quantised_bytes * model.quant.uncertainty)
+    doubt = 0 if model.measured_bytes else int(held.quantised_bytes * model.quant.uncertainty) + _narrower(model, flags)
     wider = 0 if model.measured_bytes else int(held.quantised_bytes * model.quant.heavier)
     best = max(0, raw + held.lost_bytes - held.moved_bytes)
     spread = max(64 * MIB, best // 100)
@@ -181,8 +181,31 @@ def device_tensors(model: ModelFacts, flags: Flags) -> Iterator[Tensor]:
             yield from _layer_tensors(model, layer, tp, index)
             index += 1
     if (guessing := own_mtp(model, flags)) is not None:
-        yield from _layer_tensors(model, guessing, tp, index)
+        yield from _guessing_tensors(model, guessing, tp, index)
         yield Tensor(group=TensorGroup.OTHER, params=2 * hidden * hidden, stored_params=2 * hidden * hidden)
+
+
+def _leaves_guessing_wide(model: ModelFacts) -> bool:
+    return model.quant.bytes_per_param < 1 and not model.measured_bytes
+
+
+def _narrower(model: ModelFacts, flags: Flags) -> int:
+    """Bytes that a guessing layer counted in 16 bits would save if its publisher had quantised it after all."""
+    guessing = own_mtp(model, flags)
+    if guessing is None or not _leaves_guessing_wide(model):
+        return 0
+    whole = sum(tensor.params for tensor in _layer_tensors(model, guessing, flags.tp, 0))
+    return int(whole * (model.quant.base_bytes_per_param - model.quant.bytes_per_param))
+
+
+def _guessing_tensors(model: ModelFacts, guessing: LayerGroup, tp: int, index: int) -> Iterator[Tensor]:
+    """The guessing layer, which publishers of four-bit checkpoints leave in 16 bits.
+
+    vLLM then chooses its "Unquantized MoE backend" for it: 1.57 GiB for Qwen 3.6 35B-A3B as NVFP4 (0.20.2).
+    """
+    wide = _leaves_guessing_wide(model)
+    for tensor in _layer_tensors(model, guessing, tp, index):
+        yield replace(tensor, group=TensorGroup.OTHER) if wide else tensor
 
 
 def _layer_tensors(model: ModelFacts, layer: LayerGroup, tp: int, index: int) -> Iterator[Tensor]:

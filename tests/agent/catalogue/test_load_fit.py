@@ -12,6 +12,7 @@ from agent.catalogue.load_fit import load_fit_catalogue
 from agent.errors import InputRejected
 from agent.fit.bounds import GIB
 from agent.fit.flags.flags import parse_flags
+from agent.fit.memory.weights import plan_weights
 
 FILES = ("models.json", "accelerators.json", "vllm_versions.json")
 CONTRACT = [
@@ -105,7 +106,11 @@ def test_a_name_that_announces_several_widths_may_mean_the_widest(catalogue):
 
 
 def test_four_bit_checkpoints_with_recurrent_layers_may_be_heavier(catalogue):
-    assert catalogue.models.find("QuantTrio/Qwen3.6-35B-A3B-AWQ").quant.heavier >= 0.21
+    """Printed: 11.62 GiB on each of two cards for one publisher's AWQ; others leave less in 16 bits."""
+    heavy = catalogue.models.find("QuantTrio/Qwen3.6-35B-A3B-AWQ")
+    flags, rules = parse_flags("-tp 2"), catalogue.rules("0.20")
+    loaded = plan_weights(heavy, flags, rules, batched_tokens=2048).loaded
+    assert loaded.low < 10 * GIB < 11.62 * GIB < loaded.high
     assert catalogue.models.find("Qwen/Qwen3.6-35B-A3B-FP8").quant.heavier == 0
 
 
