@@ -108,7 +108,7 @@ class Bounds(Value):
             case SetEnv(name=name, value=value):
                 return _listed(self.env, name, value, f"environment variable {name!r}")
             case SetStartupProbe(probe=probe) if probe.budget_s > self.probe_budget_s:
-                return f"a probe budget of {probe.budget_s} s is above {self.probe_budget_s} s"
+                return self._probe_budget_text(probe.budget_s)
             case SetLivenessProbe(probe=None):
                 return "a service without a liveness probe is not made by us"
             case SetScaling(max_instances=most) if most > self.max_instances:
@@ -132,7 +132,7 @@ class Bounds(Value):
                 | SetInstanceType(cpu=cpu, memory_mib=memory)
             ):
                 small = 0 < cpu <= self.max_cpu and 0 < memory <= self.max_memory_mib
-                return None if small else f"{cpu:g} CPUs and {memory} MiB are outside the limits of the policy"
+                return None if small else _size_text(cpu, memory)
             case _:
                 return None
 
@@ -154,10 +154,34 @@ class Bounds(Value):
         """Hold what is new to the same lists as what is changed."""
         if config.accelerator is not None and config.accelerator not in self.accelerators:
             return f"accelerator {config.accelerator!r} is not on the list of the policy"
+        over = self._size_objection(config) or self._probe_objection(config)
+        if over:
+            return over
         flags = flag_map((*config.command, *config.args))
         checked = [_listed(self.flags, n, v, f"flag --{n}") for n, v in flags.items() if n not in _OF_A_CREATION]
         checked += [_listed(self.env, e.name, e.value, f"environment variable {e.name!r}") for e in config.env]
         return next((why for why in checked if why), None)
+
+    def _size_objection(self, config: ServingConfig) -> str | None:
+        """A size that is left to the platform is within its own limits."""
+        if config.concurrency is not None and config.concurrency > self.max_concurrency:
+            return f"{config.concurrency} requests at once are above the limit of {self.max_concurrency}"
+        cpu, memory = config.cpu, config.memory_mib
+        good = (cpu is None or 0 < cpu <= self.max_cpu) and (memory is None or 0 < memory <= self.max_memory_mib)
+        return None if good else _size_text(cpu, memory)
+
+    def _probe_objection(self, config: ServingConfig) -> str | None:
+        probe = config.startup_probe
+        over = probe is not None and probe.budget_s > self.probe_budget_s
+        return self._probe_budget_text(probe.budget_s) if probe is not None and over else None
+
+    def _probe_budget_text(self, budget_s: int) -> str:
+        return f"a probe budget of {budget_s} s is above {self.probe_budget_s} s"
+
+
+def _size_text(cpu: float | None, memory_mib: int | None) -> str:
+    said = [f"{cpu:g} CPUs"] * (cpu is not None) + [f"{memory_mib} MiB"] * (memory_mib is not None)
+    return f"{' and '.join(said)} are outside the limits of the policy"
 
 
 def _never(name: str) -> bool:

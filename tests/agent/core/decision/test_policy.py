@@ -276,8 +276,26 @@ def test_a_creation_and_a_start_keep_the_bounds():
     for wrong in wrongs:
         with pytest.raises(PolicyRefused):
             policy.check((create.with_(config=config.with_(**wrong)),), "gemma")
+    sizes = {"cpu": 32, "memory_mib": 262_144, "concurrency": 1000, "startup_probe": Probe(period_s=15)}
+    policy.check((create.with_(config=config.with_(**sizes)),), "gemma")
     with pytest.raises(PolicyRefused, match="above the limit"):
         policy.check((Lifecycle(operation=LifecycleOperation.START, max_instances=3),), "gemma")
+
+
+LARGE = {
+    "CPUs": ({"cpu": 32.5}, "32.5 CPUs are outside"),
+    "memory": ({"cpu": 4, "memory_mib": 262_145}, "4 CPUs and 262145 MiB are outside"),
+    "requests at once": ({"concurrency": 1001}, "1001 requests at once are above"),
+    "probe": ({"startup_probe": Probe(period_s=15, failure_threshold=121)}, "a probe budget of 1815 s is above 1800 s"),
+}
+
+
+@pytest.mark.parametrize(("size", "says"), LARGE.values(), ids=LARGE)
+def test_what_is_created_is_held_to_the_same_sizes_as_what_is_changed(size, says):
+    config = ServingConfig(image="vllm").with_(**size)
+    create = Lifecycle(operation=LifecycleOperation.CREATE, config=config)
+    with pytest.raises(PolicyRefused, match=says):
+        Policy(lifecycle=("gemma",)).check((create,), "gemma")
 
 
 @pytest.mark.parametrize("name", ["*", "gemma*", "", "GEMMA"])
