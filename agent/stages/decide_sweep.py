@@ -1,38 +1,39 @@
 """Sweeps that wait for a person: asked for on the record, and answered there once, through whichever channel."""
 
-from collections.abc import Callable, Iterator
-from datetime import timedelta
+from collections.abc import Callable
 from typing import Final
 
 from pydantic import AwareDatetime, ValidationError
 
 from agent.core.decision.audit import AuditRow
 from agent.core.decision.decision import Channel, Choice
-from agent.core.sweep.grant import VALID, SweepGrant
+from agent.core.sweep.grant import SweepGrant
 from agent.core.sweep.sweep import Sweep
 from agent.core.value import Value
 from agent.errors import InputRejected, PolicyRefused
 from agent.ports.stage_context import StageContext
-from agent.stages.grant_sweep import GRANTED, REJECTED, GivenAnswer, answer_once, grant_sweep, may_not_answer
+from agent.stages.grant_sweep import GivenAnswer, answer_once, grant_sweep, may_not_answer
+from agent.stages.shared.sweep_record import APPROVED, ASKED, REJECTED, sweep_rows
 
-ASKED: Final = "sweep.asked"
 WHY_CHARS: Final = 1000
 MOST_ASKED: Final = 50
-PAGE_ROWS: Final = 500
-MOST_PAGES: Final = 40
 
 
 class AskedSweep(Value):
     """A sweep that was asked for, and what became of it.
 
     Attributes:
-        grant: Its approval; None while nobody approved it.
+        given: Who approved it so far, where several people must.
+        needed: How many different people must.
+        grant: Its approval; None while nobody approved it, or not enough people.
         rejected_by: Who rejected it; empty where nobody did.
         why: The reason of whoever rejected it.
     """
 
     sweep: Sweep
     asked_at: AwareDatetime
+    given: tuple[str, ...] = ()
+    needed: int = 1
     grant: SweepGrant | None = None
     rejected_by: str = ""
     why: str = ""
@@ -96,11 +97,12 @@ def asked_sweeps(context: StageContext) -> tuple[AskedSweep, ...]:
         DependencyFailed: The record cannot be read.
     """
     found: dict[str, AskedSweep] = {}
-    for row in reversed(tuple(_rows(context))):
+    for row in reversed(tuple(sweep_rows(context))):
         if row.kind == ASKED:
             sweep = _sweep_of(row)
             if sweep is not None:
-                found.setdefault(row.incident, AskedSweep(sweep=sweep, asked_at=row.at))
+                needed = context.rules.policy.sweep_requirement(sweep.request.service).approvals
+                found.setdefault(row.incident, AskedSweep(sweep=sweep, asked_at=row.at, needed=needed))
         elif row.incident in found and found[row.incident].waits:
             found[row.incident] = _answered(found[row.incident], row)
     return tuple(reversed(found.values()))
@@ -151,8 +153,8 @@ def answer_sweep(
             f"sweep {request.id!r} was not answered", why="it took longer than you wait", hint="press again"
         )
     if word.answer is Choice.APPROVE:
-        grant = grant_sweep(context, request, who=word.who, channel=word.channel, verified=word.verified)
-        return asked.with_(grant=grant)
+        approval = grant_sweep(context, request, who=word.who, channel=word.channel, verified=word.verified)
+        return asked.with_(given=approval.given, needed=approval.needed, grant=approval.grant)
     return _reject(context, asked, word)
 
 
@@ -160,29 +162,17 @@ def _reject(context: StageContext, asked: AskedSweep, word: SweepAnswer) -> Aske
     """Whoever may approve may reject, and whoever asked may take it back."""
     request = asked.sweep.request
     own = word.who.casefold() == request.asker.casefold() and (word.verified or context.local)
-    why = "" if own else may_not_answer(context, request, who=word.who, channel=word.channel, verified=word.verified)
+    why = ""
+    if not own:
+        why = may_not_answer(
+            context, request, who=word.who, channel=word.channel, verified=word.verified, approves=False
+        )
     if why:
         hint = "who may approve stands in policy.toml"
         raise PolicyRefused(f"sweep {request.id!r} was not rejected", why=why, hint=hint)
     body = context.rules.redact(word.why)[:WHY_CHARS]
     given = GivenAnswer(kind=REJECTED, who=word.who, channel=word.channel, verified=word.verified, body=body)
     return asked.with_(rejected_by=word.who, why=answer_once(context, request, given).body)
-
-
-def _rows(context: StageContext) -> Iterator[AuditRow]:
-    """Yield the rows about sweeps, the newest first, back to where no answer counts any more."""
-    control, before = context.control_store(), None
-    since = context.clock.now() - VALID - timedelta(hours=1)
-    for _ in range(MOST_PAGES):
-        piece = control.audit(PAGE_ROWS, before=before)
-        for row in reversed(piece):
-            if row.at < since:
-                return
-            if row.kind in {ASKED, GRANTED, REJECTED}:
-                yield row
-        if len(piece) < PAGE_ROWS:
-            return
-        before = piece[0].number
 
 
 def _sweep_of(row: AuditRow) -> Sweep | None:
@@ -195,6 +185,8 @@ def _sweep_of(row: AuditRow) -> Sweep | None:
 
 
 def _answered(asked: AskedSweep, row: AuditRow) -> AskedSweep:
+    if row.kind == APPROVED:
+        return asked.with_(given=(*asked.given, row.who))
     if row.kind == REJECTED:
         return asked.with_(rejected_by=row.who, why=row.body)
     try:

@@ -7,20 +7,22 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from agent.core.decision.decision import Channel
+from agent.core.decision.policy import Mode, Requirement
 from agent.core.decision.self_approval import may_approve_own
 from agent.core.incident.incident import Incident
 from agent.core.intake.signal import LIVE
-from agent.core.sweep.grant import VALID, SweepGrant, SweepRequest, check_signed, sign_grant
+from agent.core.sweep.grant import VALID, SweepApprover, SweepGrant, SweepRequest, check_signed, sign_grant
 from agent.core.value import Value
 from agent.errors import PolicyRefused
 from agent.ports.stage_context import StageContext
+from agent.stages.shared.approval import person_of
 from agent.stages.shared.database_pair import note_reached
 from agent.stages.shared.freezes import freezes_at
 from agent.stages.shared.kill_switch import changes_stopped
 from agent.stages.shared.other_changes import open_on
+from agent.stages.shared.sweep_record import APPROVED, GRANTED, sweep_rows
 
-GRANTED: Final = "sweep.granted"
-REJECTED: Final = "sweep.rejected"
+ANYBODY: Final = Requirement(mode=Mode.PERSON)
 _LOCAL: Final = frozenset({Channel.COMMAND_LINE, Channel.CONSOLE})
 
 
@@ -41,10 +43,26 @@ class GivenAnswer(Value):
     body: str
 
 
+class SweepApproval(Value):
+    """What became of a person's approval of a sweep.
+
+    Attributes:
+        given: Who approved it so far, as their channels name them.
+        needed: How many different people must.
+        grant: The signed grant; None while more must approve.
+    """
+
+    given: tuple[str, ...]
+    needed: int
+    grant: SweepGrant | None = None
+
+
 def grant_sweep(
     context: StageContext, request: SweepRequest, *, who: str, channel: Channel, verified: bool
-) -> SweepGrant:
+) -> SweepApproval:
     """Approve a sweep: sign it and put it on record; the same approval again returns the one that is held.
+
+    Where the policy wants several people, each approval is a row of the record, and the last one makes the grant.
 
     Args:
         context: Of the owner `decide`, which signs.
@@ -57,14 +75,75 @@ def grant_sweep(
         PolicyRefused: This person may not, changes are stopped, a freeze window holds, or an incident is open.
         DependencyFailed: Nobody knows, or it could not be recorded.
     """
+    approver = SweepApprover(who=who, channel=channel, verified=verified)
+    _check(context, request, (approver,))
+    needed = _required(context, request).approvals
+    people = (approver,) if needed < 2 else _put_on_record(context, request, approver)
+    given = tuple(each.who for each in people)
+    if len(people) < needed:
+        return SweepApproval(given=given, needed=needed)
+    grant = _signed(context, request, people[:needed])
+    last = grant.people[-1]
+    answer = GivenAnswer(
+        kind=GRANTED, who=last.who, channel=last.channel, verified=last.verified, body=grant.model_dump_json()
+    )
+    held = SweepGrant.model_validate_json(answer_once(context, request, answer).body)
+    return SweepApproval(given=given, needed=needed, grant=held)
+
+
+def _put_on_record(context: StageContext, request: SweepRequest, approver: SweepApprover) -> tuple[SweepApprover, ...]:
+    """Record one approval of several; return the different people who approved and still may, the first one first.
+
+    Who writes looks afterwards: of two who approve at the same moment at least one sees both.
+    """
+    people = _approvers(context, request)
+    if _person(context, approver) in {_person(context, each) for each in people}:
+        return people
+    control, body = context.control_store(), _signed(context, request, (approver,)).model_dump_json()
+    row = control.append(
+        at=context.clock.now(), kind=APPROVED, incident=request.id, who=approver.who, body=body, once=True
+    )
+    note_reached(context.store, control, row.number)
+    return _approvers(context, request)
+
+
+def _approvers(context: StageContext, request: SweepRequest) -> tuple[SweepApprover, ...]:
+    found: dict[str, SweepApprover] = {}
+    rows = [row for row in sweep_rows(context) if row.kind == APPROVED and row.incident == request.id]
+    for row in reversed(rows):
+        grant = SweepGrant.model_validate_json(row.body)
+        approver = grant.people[-1]
+        if _holds(context, grant, request) and not _refusal_of_approver(context, request, approver):
+            found.setdefault(_person(context, approver), approver)
+    return tuple(found.values())
+
+
+def _holds(context: StageContext, grant: SweepGrant, request: SweepRequest) -> bool:
+    """Whether a recorded approval is signed and not too old; what is not counts for nothing."""
+    try:
+        check_signed(grant, request, context.receipts(), now=context.clock.now())
+    except PolicyRefused:
+        return False
+    return True
+
+
+def _person(context: StageContext, approver: SweepApprover) -> str:
+    return person_of(context, channel=approver.channel, who=approver.who, verified=approver.verified)
+
+
+def _signed(context: StageContext, request: SweepRequest, people: tuple[SweepApprover, ...]) -> SweepGrant:
+    *others, last = people
     now = context.clock.now()
     made = SweepGrant(
-        request=request, approver=who, channel=channel, verified=verified, approved_at=now, expires_at=now + VALID
+        request=request,
+        approver=last.who,
+        channel=last.channel,
+        verified=last.verified,
+        approved_at=now,
+        expires_at=now + VALID,
+        others=tuple(others),
     )
-    _check(context, made, now)
-    grant = sign_grant(made, context.receipts())
-    given = GivenAnswer(kind=GRANTED, who=who, channel=channel, verified=verified, body=grant.model_dump_json())
-    return SweepGrant.model_validate_json(answer_once(context, request, given).body)
+    return sign_grant(made, context.receipts())
 
 
 def answer_once(context: StageContext, request: SweepRequest, given: GivenAnswer) -> GivenAnswer:
@@ -96,25 +175,33 @@ def answer_once(context: StageContext, request: SweepRequest, given: GivenAnswer
     return held
 
 
-def may_not_answer(context: StageContext, request: SweepRequest, *, who: str, channel: Channel, verified: bool) -> str:
-    """Return why this person may not approve a sweep, or nothing."""
-    now = context.clock.now()
-    made = SweepGrant(
-        request=request, approver=who, channel=channel, verified=verified, approved_at=now, expires_at=now + VALID
-    )
-    return _refusal_of_approver(context, made)
+def may_not_answer(
+    context: StageContext,
+    request: SweepRequest,
+    *,
+    who: str,
+    channel: Channel,
+    verified: bool,
+    approves: bool = True,
+) -> str:
+    """Return why this person may not approve a sweep (or not reject it), or nothing."""
+    approver = SweepApprover(who=who, channel=channel, verified=verified)
+    return _refusal_of_approver(context, request, approver, approves=approves)
 
 
 def check_grant(context: StageContext, grant: SweepGrant, request: SweepRequest) -> None:
     """Refuse a sweep whose grant does not hold now.
 
     Raises:
-        PolicyRefused: See :func:`agent.core.sweep.grant.check_signed` and :func:`grant_sweep`.
+        PolicyRefused: See :func:`agent.core.sweep.grant.check_signed` and :func:`grant_sweep`; or the policy wants
+            more people by now.
         DependencyFailed: Nobody knows.
     """
-    now = context.clock.now()
-    check_signed(grant, request, context.receipts(), now=now)
-    _check(context, grant, now)
+    check_signed(grant, request, context.receipts(), now=context.clock.now())
+    _check(context, request, grant.people)
+    needed, people = _required(context, request).approvals, {_person(context, each) for each in grant.people}
+    if len(people) < needed:
+        raise _not_allowed(request, f"{len(people)} of {needed} people approved it")
 
 
 def why_stopped(context: StageContext, service: str) -> str:
@@ -146,37 +233,60 @@ def is_here(endpoint: str) -> bool:
         return False
 
 
-def _check(context: StageContext, grant: SweepGrant, now: datetime) -> None:
-    request = grant.request
-    why = (
-        _refusal_of_approver(context, grant) or why_stopped(context, request.service) or _frozen(context, request, now)
-    )
+def _check(context: StageContext, request: SweepRequest, people: tuple[SweepApprover, ...]) -> None:
+    refusals = (_refusal_of_approver(context, request, each) for each in people)
+    why = next(filter(None, refusals), "") or why_stopped(context, request.service)
+    why = why or _frozen(context, request, context.clock.now())
     if why:
-        raise PolicyRefused(
-            f"sweep {request.id!r} is not allowed",
-            why=why,
-            hint="try again when that is over; who may approve stands in policy.toml",
-        )
+        raise _not_allowed(request, why)
 
 
-def _refusal_of_approver(context: StageContext, grant: SweepGrant) -> str:
-    request, policy = grant.request, context.rules.policy
-    if grant.channel in {Channel.MCP, Channel.POLICY}:
+def _not_allowed(request: SweepRequest, why: str) -> PolicyRefused:
+    return PolicyRefused(
+        f"sweep {request.id!r} is not allowed",
+        why=why,
+        hint="try again when that is over; who may approve stands in policy.toml",
+    )
+
+
+def _required(context: StageContext, request: SweepRequest) -> Requirement:
+    return context.rules.policy.sweep_requirement(request.service)
+
+
+def _refusal_of_approver(
+    context: StageContext, request: SweepRequest, approver: SweepApprover, *, approves: bool = True
+) -> str:
+    policy, required, who = context.rules.policy, _required(context, request), approver.who
+    if approver.channel in {Channel.MCP, Channel.POLICY}:
         return "a person approves a sweep"
-    if is_own_act(request) and grant.channel in _LOCAL and context.local and grant.approver == request.asker:
+    if required.mode is Mode.NEVER and approves:
+        return f"policy.toml never allows a sweep of {request.service!r}"
+    if is_own_act(request) and approver.channel in _LOCAL and context.local and who == request.asker:
         return ""
-    own = may_approve_own(local=context.local, verified=grant.verified, asked_through=request.channel)
-    if not grant.verified:
-        if not context.local or grant.channel not in _LOCAL:
-            return f"nothing proves that {grant.approver!r} is who it says"
-        same = grant.approver.casefold() == request.asker.casefold()
-        return f"{grant.approver!r} asked for it, and who asks does not approve" if same and not own else ""
-    barred = policy.bars(grant.channel, grant.approver, request.service)
-    approver = policy.approver(grant.channel, grant.approver)
-    if barred or approver is None:
+    own = not approves or may_approve_own(
+        local=context.local, verified=approver.verified, asked_through=request.channel, rule=required.self_approve
+    )
+    if not approver.verified:
+        return _refusal_of_unproven(context, request, approver, required if approves else ANYBODY, own=own)
+    barred = policy.bars(approver.channel, who, request.service, required if approves else None)
+    known = policy.approver(approver.channel, who)
+    if barred or known is None:
         return barred or "nobody is named"
-    asked = request.asker.casefold() in approver.identities and not own
-    return f"{approver.name!r} asked for it, and who asks does not approve" if asked else ""
+    asked = request.asker.casefold() in known.identities and not own
+    return f"{known.name!r} asked for it, and who asks does not approve" if asked else ""
+
+
+def _refusal_of_unproven(
+    context: StageContext, request: SweepRequest, approver: SweepApprover, required: Requirement, *, own: bool
+) -> str:
+    who = approver.who
+    if not context.local or approver.channel not in _LOCAL:
+        return f"nothing proves that {who!r} is who it says"
+    if required.groups:
+        named = " and ".join(" or ".join(repr(group) for group in row) for row in required.groups)
+        return f"policy.toml asks for a member of {named}, and nothing proves that {who!r} is one"
+    same = who.casefold() == request.asker.casefold()
+    return f"{who!r} asked for it, and who asks does not approve" if same and not own else ""
 
 
 def _frozen(context: StageContext, request: SweepRequest, now: datetime) -> str:

@@ -10,7 +10,7 @@ from pydantic import Field, ValidationError, field_validator
 from agent.core.decision.bounds import NEVER_ENV, NEVER_FLAGS, Bounds
 from agent.core.decision.decision import Channel
 from agent.core.decision.freeze import Freeze, FrozenSpan
-from agent.core.decision.rule import Approver, Mode, Rule, ServiceLimit, contradictions
+from agent.core.decision.rule import SWEEP, Approver, Mode, Rule, ServiceLimit, contradictions
 from agent.core.decision.selector import selects
 from agent.core.plan.action import Action, ForPerson, Lifecycle, SetScaling
 from agent.core.plan.lifecycle import ends_service
@@ -120,11 +120,29 @@ class Policy(Bounds):
 
     def requirement(self, service: str, actions: tuple[Action, ...]) -> Requirement:
         """Return what must be so before actions are applied to a service: the strictest of their rules."""
-        numbers = tuple(self._rule(service, action) for action in actions)
+        whole = any(isinstance(action, Lifecycle) or ends_service(action) for action in actions)  # a person, always
+        return self._strictest(tuple(self._rule(service, action) for action in actions), always_asks=whole)
+
+    def sweep_requirement(self, service: str) -> Requirement:
+        """Return what must be so before load is sent to a service; a person approves it, always.
+
+        Where no rule names the kind ``sweep``, as many people must approve as the strictest rule of the service asks.
+        """
+        number = self._rule_of_kind(service, SWEEP)
+        if number is not None:
+            return self._strictest((number,), always_asks=True)
+        asked = [r for r in self.rules if r.mode is Mode.PERSON and selects(r.services, service)]
+        return Requirement(
+            mode=Mode.PERSON,
+            rules=(None,),
+            approvals=max((rule.approvals for rule in asked), default=1),
+            self_approve=False if False in {rule.self_approve for rule in asked} else None,
+        )
+
+    def _strictest(self, numbers: tuple[int | None, ...], *, always_asks: bool) -> Requirement:
         rules = [self.rules[n] if n is not None else None for n in numbers]
         modes = [rule.mode if rule is not None else Mode.PERSON for rule in rules]
-        whole = any(isinstance(action, Lifecycle) or ends_service(action) for action in actions)  # a person, always
-        automatic = modes and not whole and all(m is Mode.AUTOMATIC for m in modes)
+        automatic = modes and not always_asks and all(m is Mode.AUTOMATIC for m in modes)
         asked = list(dict.fromkeys(rule for rule in rules if rule is not None and rule.mode is Mode.PERSON))
         said = {rule.self_approve for rule in asked} or {None}
         return Requirement(
@@ -137,11 +155,10 @@ class Policy(Bounds):
         )
 
     def _rule(self, service: str, action: Action) -> int | None:
-        if isinstance(action, ForPerson):
-            return None
-        matching = (
-            n for n, r in enumerate(self.rules) if selects(r.services, service) and selects(r.kinds, action.kind)
-        )
+        return None if isinstance(action, ForPerson) else self._rule_of_kind(service, action.kind)
+
+    def _rule_of_kind(self, service: str, kind: str) -> int | None:
+        matching = (n for n, r in enumerate(self.rules) if selects(r.services, service) and selects(r.kinds, kind))
         return next(matching, None)
 
     def approver(self, channel: Channel, who: str) -> Approver | None:

@@ -15,8 +15,10 @@ from agent.core.value import Value
 
 MOST_APPROVALS: Final = 5
 
+SWEEP: Final = "sweep"
+"""The kind of a load measurement, which is approved by the rules of a change and changes nothing."""
 KINDS: Final = frozenset(
-    member.model_fields["kind"].default for member in get_args(get_args(Action)[0]) if member is not ForPerson
+    [m.model_fields["kind"].default for m in get_args(get_args(Action)[0]) if m is not ForPerson] + [SWEEP]
 )
 
 

@@ -47,11 +47,25 @@ class SweepRequest(Value):
         return short_id("sweep", self.model_dump(mode="json"))
 
 
+class SweepApprover(Value):
+    """Somebody who approved a sweep.
+
+    Attributes:
+        who: As the channel names them.
+        verified: Whether the channel proved it.
+    """
+
+    who: str
+    channel: Channel
+    verified: bool
+
+
 class SweepGrant(Value):
     """The signed approval of one request.
 
     Attributes:
-        approver: As the channel names them.
+        approver: As the channel names them; the last one, where several people had to approve.
+        others: Those who approved before.
         receipt: Hex HMAC-SHA256 over everything else.
     """
 
@@ -61,7 +75,13 @@ class SweepGrant(Value):
     verified: bool
     approved_at: AwareDatetime
     expires_at: AwareDatetime
+    others: tuple[SweepApprover, ...] = ()
     receipt: str = ""
+
+    @property
+    def people(self) -> tuple[SweepApprover, ...]:
+        """Everybody who approved, the last one last."""
+        return (*self.others, SweepApprover(who=self.approver, channel=self.channel, verified=self.verified))
 
 
 def sign_grant(grant: SweepGrant, signer: ReceiptSigner) -> SweepGrant:
@@ -94,4 +114,7 @@ def check_signed(grant: SweepGrant, request: SweepRequest, signer: ReceiptSigner
 
 
 def _body(grant: SweepGrant) -> bytes:
-    return b"sweep-grant:" + canonical(grant.with_(receipt="").model_dump(mode="json"))
+    said = grant.with_(receipt="").model_dump(mode="json")
+    if not grant.others:
+        del said["others"]  # as it was signed before several people could be asked for
+    return b"sweep-grant:" + canonical(said)

@@ -41,12 +41,16 @@ def approve(app: "App", folders: list[str], *, by: str | None, shown_id: str | N
         raise InputRejected("no sweep was approved", why="want one folder of a planned sweep", hint="name its --out")
     _check_shown(sweep, shown_id)
     who = by or user_name()
-    grant = grant_sweep(
-        app.contexts[Owner.DECIDE], sweep.request, who=who, channel=Channel.COMMAND_LINE, verified=False
-    )
-    kept.keep(grant)
+    done = grant_sweep(app.contexts[Owner.DECIDE], sweep.request, who=who, channel=Channel.COMMAND_LINE, verified=False)
+    grant = done.grant
+    if grant is not None:
+        kept.keep(grant)
     if as_json:
-        print(for_programs({"sweep": sweep.request.id, "approved_by": who, "expires_at": grant.expires_at.isoformat()}))
+        ends_at = grant.expires_at.isoformat() if grant is not None else None
+        said = {"sweep": sweep.request.id, "approved_by": who, "expires_at": ends_at}
+        print(for_programs(said | {"approvals": len(done.given), "approvals_needed": done.needed}))
+    elif grant is None:
+        print(f"{len(done.given)} of {done.needed} approvals: another person must approve it too")
     else:
         print(f"approved until {grant.expires_at:%Y-%m-%d %H:%M} UTC; give the command that planned it again to run it")
     return 0
@@ -97,7 +101,9 @@ def granted(app: "App", sweep: "Sweep", folder: Path) -> "SweepGrant | None":
         kept.keep(sweep)
     grant = kept.grant()
     if grant is None and is_own_act(request):
-        grant = grant_sweep(context, request, who=request.asker, channel=request.channel, verified=False)
+        done = grant_sweep(context, request, who=request.asker, channel=request.channel, verified=False)
+        assert done.grant is not None, "one's own act wants no second person"
+        grant = done.grant
         kept.keep(grant)
     elif grant is None:
         ask_people(app, sweep)

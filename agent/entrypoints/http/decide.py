@@ -165,9 +165,12 @@ def _answer_sweep(service: DecideService, press: Press, is_awaited: Callable[[],
         _collapse(service, press, asked)  # answered elsewhere meanwhile; the refusal says by whom
     word = SweepAnswer(sweep=press.sweep, answer=press.answer, who=press.user, channel=Channel.SLACK, verified=True)
     done = answer_sweep(service.world, word, is_awaited=is_awaited)
-    _collapse(service, press, done)
+    if not done.waits:
+        _collapse(service, press, done)
     if press.reply_to is not None:
         said = "approved; it starts when its command runs" if done.grant is not None else "rejected"
+        if done.waits:
+            said = f"approved by {len(done.given)} of {done.needed} people; another person must approve it too"
         service.reply(press.reply_to, f"The load measurement {press.sweep} is {said}.")
     return done
 

@@ -30,7 +30,8 @@ class SweepShown(Value):
 
     Attributes:
         plan: What would be sent and what it costs, line by line.
-        approved_by: Null while nobody approved it; ``expires_at`` says until when it may start then.
+        approved_by: Null until as many people approved it as must; ``expires_at`` says until when it may start then.
+        approvals: Who approved it so far, where several people must.
     """
 
     sweep: str
@@ -40,6 +41,8 @@ class SweepShown(Value):
     asked_at: Moment
     plan: tuple[str, ...]
     approved_by: str | None
+    approvals: tuple[str, ...]
+    approvals_needed: int
     expires_at: Moment | None
     rejected_by: str | None
     why: str
@@ -85,6 +88,8 @@ def shown(asked: AskedSweep) -> dict[str, Any]:
         asked_at=asked.asked_at,
         plan=tuple(plan_lines(asked.sweep)),
         approved_by=grant.approver if grant is not None else None,
+        approvals=asked.given,
+        approvals_needed=asked.needed,
         expires_at=grant.expires_at if grant is not None else None,
         rejected_by=asked.rejected_by or None,
         why=asked.why,

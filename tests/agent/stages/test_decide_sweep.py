@@ -14,7 +14,7 @@ from agent.stages.decide_sweep import MOST_ASKED, SweepAnswer, answer_sweep, ask
 from agent.stages.grant_sweep import check_grant
 from tests.agent.core.sweep.test_grant import request
 from tests.agent.stages.conftest import SERVICE, T0, Bench
-from tests.agent.stages.test_grant_sweep import POLICY
+from tests.agent.stages.test_grant_sweep import POLICY, TWO
 
 PLAN = plan_sweep(SweepAsked(contexts=(112,), concurrencies=(1, 4), output_tokens=16), Known())
 
@@ -104,6 +104,26 @@ def test_two_at_the_same_moment_make_one_answer(where, monkeypatch) -> None:
             answer_sweep(where, word(who, Choice.REJECT))
     assert answer_sweep(where, word()).grant == first  # the same word again is no other answer
     assert [row.kind for row in where.control_store().audit()] == ["sweep.asked", "sweep.granted"]
+
+
+def test_one_approval_of_two_leaves_it_waiting_and_is_told(where) -> None:
+    """Whoever reads the record sees who approved; either of those who may can still reject it."""
+    context = replace(where, rules=replace(where.rules, policy=TWO))
+    first = answer_sweep(context, word("dan@example.com"))
+    assert (first.waits, first.given, first.needed) == (True, ("dan@example.com",), 2)
+    read = asked_sweep(context, word().sweep)
+    assert (read.waits, read.given, read.needed) == (True, ("dan@example.com",), 2)
+    second = answer_sweep(context, word("eve@example.com"))
+    assert second.grant is not None
+    assert asked_sweep(context, word().sweep).grant == second.grant
+
+
+def test_one_approval_of_two_does_not_stand_against_a_rejection(where) -> None:
+    context = replace(where, rules=replace(where.rules, policy=TWO))
+    answer_sweep(context, word("dan@example.com"))
+    assert answer_sweep(context, word("fay@example.com", Choice.REJECT)).rejected_by == "fay@example.com"
+    with pytest.raises(PolicyRefused, match="rejected it"):
+        answer_sweep(context, word("eve@example.com"))
 
 
 def test_who_asked_may_take_it_back(where) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from agent.core.decision.decision import Channel, Choice
 from agent.core.decision.policy import Approver, Policy
+from agent.core.decision.rule import Mode, Rule
 from agent.presentation.sweep.slack_message import APPROVE_SWEEP, REJECT_SWEEP
 from agent.stages.decide_sweep import ask_sweep, asked_sweep
 from tests.agent.entrypoints.http.test_decide import Desk
@@ -83,6 +84,17 @@ class TestInSlack:
         found = asked_sweep(self.context, self.sweep.request.id).grant
         assert (found.approver, found.channel, found.verified) == ("U0ADA", Channel.SLACK, True)
         assert "'U0ADA' approved it" in self.press(slack, REJECT_SWEEP, "U0ADA")
+
+    def test_one_press_of_two_leaves_the_buttons_for_the_other_person(self, slack):
+        fay = Approver(name="Fay", slack="U0FAY", services=(SERVICE,))
+        rule = Rule(services=(SERVICE,), kinds=("sweep",), mode=Mode.PERSON, approvals=2)
+        policy = self.context.rules.policy.with_(rules=(rule,), approvers=(*PEOPLE, fay))
+        self.context, replaced = replace(self.context, rules=replace(self.context.rules, policy=policy)), []
+        slack.gate = replace(slack.gate, world=self.context, replace=lambda _url, message: replaced.append(message))
+        assert "approved by 1 of 2 people; another person must" in self.press(slack, APPROVE_SWEEP, "U0ADA")
+        assert replaced == []
+        assert f"{self.sweep.request.id} is approved; it starts" in self.press(slack, APPROVE_SWEEP, "U0FAY")
+        assert len(replaced) == 1
 
     def test_a_replayed_press_and_a_forged_button_answer_nothing(self, slack):
         request = slack.request(REJECT_SWEEP, user="U0ADA", value='{"sweep": "sweep-000000000000"}')

@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 
 from agent.core.decision.decision import Channel
+from agent.core.decision.rule import Mode, Rule
 from agent.ports.stage_context import Owner
 from agent.stages.decide_sweep import ask_sweep, asked_sweep
+from tests.agent.stages.conftest import SERVICE
 from tests.agent.stages.test_decide_sweep import a_sweep
 
 
@@ -40,6 +42,17 @@ def test_a_no_has_its_reason_escaped(browser, asked):
     assert browser.post(f"/sweeps/{asked.id}/decision", fields).status_code == 303
     page = browser.get(f"/sweeps/{asked.id}").get_data(as_text=True)
     assert "ada rejected it: &lt;b&gt;busy&lt;/b&gt;" in page
+
+
+def test_one_approval_of_two_is_shown_and_somebody_else_is_waited_for(stage, browser_of, asked):
+    rule = Rule(services=(SERVICE,), kinds=("sweep",), mode=Mode.PERSON, approvals=2)
+    policy = stage.world.rules.policy.with_(rules=(rule,))
+    browser = browser_of(replace(stage.world, rules=replace(stage.world.rules, policy=policy)))
+    assert "0 of 2 approvals." in browser.get(f"/sweeps/{asked.id}").get_data(as_text=True)
+    browser.post(f"/sweeps/{asked.id}/decision", browser.fields(f"/sweeps/{asked.id}")["approve"])
+    page = browser.get(f"/sweeps/{asked.id}").get_data(as_text=True)
+    assert "1 of 2 approvals: ada." in page
+    assert "Needs approval" in page
 
 
 @pytest.mark.parametrize(
