@@ -20,6 +20,7 @@ from agent.failures.text.log_text import (
     most_informative_lines,
     only_info,
 )
+from agent.failures.text.no_evidence import is_no_evidence
 from agent.failures.text.phases import LOOK_AHEAD_LINES, STARTING, PhaseMark, Timeline
 from agent.failures.text.streams import body_of, pods_of
 
@@ -77,8 +78,9 @@ def judge(
     platform: str | None,
     servers: Sequence[str] = (),
 ) -> Finding:
-    """Choose among sightings; see :meth:`agent.failures.match.matcher.Matcher.classify` for the arguments."""
-    loud = list(failure_candidates(lines))
+    """Choose among sightings; for the arguments see :meth:`agent.failures.match.matcher.Matcher.classify`."""
+    sightings = [s for s in sightings if s.signature.role not in TROUBLE or not is_no_evidence(lines, s.index)]
+    loud = [index for index in failure_candidates(lines) if not is_no_evidence(lines, index)]
     asked_at = [s.index for s in sightings if s.signature.proof is Proof.ASKED]
     troubled = sorted({*loud, *asked_at, *(s.index for s in sightings if s.signature.role in TROUBLE)})
     marks = [_mark(s) for s in sightings if s.signature.role is Role.PHASE]
@@ -107,8 +109,7 @@ def judge(
     while troubles and (found is None or found.class_ is FailureClass.UNKNOWN):
         found = _trouble(lines, troubles, timeline, whole_log=whole_log, platform=platform)
         troubles = [s for s in troubles if s.signature.id != found.signature]
-    if found is not None and found.class_ is FailureClass.UNKNOWN:
-        found = None
+    found = None if found is not None and found.class_ is FailureClass.UNKNOWN else found
     if found is not None and not found.benign:
         return found
     if _unresolved(lines, loud, sightings, timeline):
@@ -153,9 +154,11 @@ def _over(sighting: Sighting, timeline: Timeline, deaths: Sequence[int]) -> bool
 
     A trouble of start-up by the end of that very start, or by its tokens; one of serving by a completed request or a
     token counter that moved, unless the engine died in between; hardware, kills, memory limits and dead engines never.
-    A request that was refused stays refused, and a queue may be full while tokens come.
+    A request that was refused stays refused. A queue may be full while tokens come; it is over when nobody waits.
     """
     entry = sighting.signature
+    if entry.role is Role.CONSEQUENCE and entry.failure_class is FailureClass.QUEUE_SATURATION and entry.fields:
+        return timeline.drained_after(sighting.index)
     passing = entry.passing or entry.failure_class in PASSING
     lasting = entry.role is Role.CONSEQUENCE or (entry.role is not Role.HINT and entry.failure_class in NEVER)
     if lasting and not passing:
@@ -351,9 +354,8 @@ def _harmless(
     scary = [sighting for sighting in sightings if sighting.signature.role is Role.BENIGN]
     survived = [sighting for sighting in sightings if sighting.signature.role is Role.CAUSE]
     notes = only_info(list(lines))
-    if not scary and not timeline.is_progress and not notes:
-        return None
-    if not notes and not all(_calmed(index, timeline) for index in loud):
+    calm = (scary or timeline.is_progress) and all(_calmed(index, timeline) for index in loud)
+    if not notes and not calm:
         return None
     best = max(scary, key=lambda sighting: (sighting.signature.precedence, -sighting.index), default=None)
     markers = [sighting for sighting in sightings if sighting.signature.role is Role.PHASE]

@@ -85,6 +85,8 @@ class Proof(StrEnum):
     """The start came to its end: its earlier troubles are over."""
     TOKENS = "tokens"
     """A request was completed or a token counter moved: troubles of serving are over."""
+    QUEUE_EMPTY = "queue_empty"
+    """The statistics count no waiting request: an earlier queue has drained. Nothing else is said."""
     ANSWERS = "answers"
     """The HTTP server answers, which a server with a dead engine does too: nothing is over."""
     ASKED = "asked"

@@ -26,11 +26,12 @@ _LOUD = re.compile(
 )
 _QUIET = re.compile(
     r"\b(?:INFO|DEBUG|TRACE|WARNING|WARN|[Ii]gnor(?:e|ed|ing))\b|^[IWD]\d{4} |(?:User|Future|Deprecation)Warning"
+    r"|\.py:\d{1,7}: \w{1,40}Warning: |\blevel=warn"
 )
 _NOTE = re.compile(r"(?:^|[\s(\[\"'=])(?:INFO|DEBUG|info|debug)\b|^[ID]\d{4} ")
 _FATAL_LEVEL = re.compile(r"(?:^|[\s(\[\"'=])(?:CRITICAL|FATAL|PANIC|EMERG)\b")
 _ERROR_LEVEL = re.compile(r"(?:^|[\s(\[\"'=])(?:ERROR|CRITICAL|FATAL|PANIC|EMERG|SEVERE)\b")
-_WARNING = re.compile(r"\b(?:WARNING|WARN)\b|^W\d{4} |\[W\d{3,4} \d\d:")
+_WARNING = re.compile(r"\b(?:WARNING|WARN)\b|^W\d{4} |\[W\d{3,4} \d\d:|\.py:\d{1,7}: \w{1,40}Warning: |\blevel=warn")
 _ENDING = re.compile(
     r"\b(?:not health\w*|unhealthy|is (?:down|dead|gone|lost)|has (?:died|crashed)|quit the process"
     r"|heartbeats? (?:lost|missed))\b",

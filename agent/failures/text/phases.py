@@ -52,8 +52,12 @@ class _Start:
     frames: list[Phase] = field(default_factory=list)
     complete_at: list[int] = field(default_factory=list)
     tokens_at: list[int] = field(default_factory=list)
+    empty_at: list[int] = field(default_factory=list)
 
     def add(self, mark: PhaseMark) -> None:
+        if mark.proof is Proof.QUEUE_EMPTY:
+            self.empty_at.append(mark.index)
+            return
         if mark.proof is Proof.NEW_START:
             self.banner_at = mark.index
         else:
@@ -193,6 +197,11 @@ class Timeline:
         """Whether the start that wrote ``index`` completed a request, or counted a new token, afterwards."""
         start = self._start_at(index)
         return start is not None and _any_after(start.tokens_at, index)
+
+    def drained_after(self, index: int) -> bool:
+        """Whether the start that wrote ``index`` counted no waiting request afterwards."""
+        start = self._start_at(index)
+        return start is not None and _any_after(start.empty_at, index)
 
     def same_start(self, one: int, other: int) -> bool:
         """Whether two lines are known to belong to one start."""

@@ -44,6 +44,21 @@ def test_a_healthy_line_alone_is_benign_or_unknown_and_never_an_incident(matcher
     assert found.benign or found.class_ == "unknown"
 
 
+def stats(waiting: int, usage: float) -> str:
+    return (
+        "(APIServer pid=1) INFO 05-06 07:08:09 [loggers.py:257] Engine 000: Avg prompt throughput: 9.0 tokens/s, Avg "
+        f"generation throughput: 90.5 tokens/s, Running: 64 reqs, Waiting: {waiting} reqs, GPU KV cache usage: {usage}%"
+    )
+
+
+def test_a_queue_that_drained_is_no_incident_and_one_that_stands_is(matcher: Matcher) -> None:
+    full = [HEALTHY[14], "(APIServer pid=1) INFO:     Application startup complete.", stats(200, 97.2), stats(80, 99.5)]
+    assert matcher.classify("\n".join([*full, stats(0, 61.0)]), whole_log=True, platform=None).benign
+    assert matcher.classify("\n".join(full), whole_log=True, platform=None).class_ == "queue_saturation"
+    again = [*full, stats(0, 61.0), stats(90, 98.1)]
+    assert matcher.classify("\n".join(again), whole_log=True, platform=None).class_ == "queue_saturation"
+
+
 def test_two_causes_of_the_same_rank_leave_doubt(matcher: Matcher) -> None:
     text = "RuntimeError: operator torchvision::nms does not exist\nImportError: cannot import name 'x'"
     assert not matcher.classify(text, whole_log=True, platform=None).certain

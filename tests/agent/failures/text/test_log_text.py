@@ -33,6 +33,8 @@ def test_an_exception_tells_more_than_a_loud_line_and_a_frame_least() -> None:
 def test_warnings_and_notes_are_not_loud() -> None:
     assert not looks_like_failure("WARNING 06-06 [a.py:1] Failed to import from vllm._C")
     assert not looks_like_failure("Ignore import error when loading x")
+    assert not looks_like_failure("/srv/lamp.py:7: RuntimeWarning: Failed to read the lamp:")
+    assert not looks_like_failure('time="2031-05-06" level=warning msg="cannot read the lamp"')
     assert looks_like_failure("RuntimeError: no lamp")
 
 

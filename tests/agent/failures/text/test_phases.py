@@ -71,6 +71,15 @@ def test_tokens_prove_that_it_serves_and_not_that_a_start_was_overcome() -> None
     assert not proofs((5, TOKENS), (9, BANNER)).served_after(12)
 
 
+def test_a_queue_has_drained_where_its_own_start_counts_nobody_afterwards() -> None:
+    empty = (Phase.SERVING, Proof.QUEUE_EMPTY)
+    assert proofs((0, BANNER), (5, empty)).drained_after(2)
+    assert not proofs((0, BANNER), (5, empty)).drained_after(6)
+    assert not proofs((0, BANNER), (9, (Phase.LOADING, Proof.NONE)), (20, BANNER), (30, empty)).drained_after(10)
+    assert not proofs((5, empty)).served_after(2)
+    assert not proofs((5, empty)).is_progress
+
+
 def test_another_server_proves_nothing_of_this_one() -> None:
     lines = {2: "web-1 | ERROR", 5: "web-2 | up", 6: "web-2 | tokens"}
     marks = proofs((5, COMPLETE), (6, TOKENS), lines=lines)
