@@ -157,5 +157,6 @@ _.has_type
 memory_before  # a webhook's receiver reads them
 memory_after
 supersedes
-approved_by  # an operator's program reads it
+approved_by  # an operator's program reads them
+approvals_needed
 handshake  # Flask finds it by its decorator
