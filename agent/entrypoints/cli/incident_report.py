@@ -4,16 +4,18 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent.errors import DependencyFailed, SreError
+from agent.errors import DependencyFailed, InputRejected, ModelMisbehaved, SreError
+from agent.ports.model import NoAnswer
 
 if TYPE_CHECKING:
     from agent.core.change.config_drift import ServiceRecord
     from agent.entrypoints.operator_client.protocol import OperatorClient
+    from agent.presentation.report.postmortem import Postmortem
 
 FORMATS = ("md", "json", "html")
 
 
-def report(client: "OperatorClient", incident_id: str, *, form: str, out: Path | None) -> int:
+def report(client: "OperatorClient", incident_id: str, *, form: str, out: Path | None, reword: bool = False) -> int:
     """Print or write the draft of a postmortem.
 
     Args:
@@ -21,8 +23,10 @@ def report(client: "OperatorClient", incident_id: str, *, form: str, out: Path |
         incident_id: Which one.
         form: One of ``FORMATS``.
         out: The file; standard output where None.
+        reword: Whether the configured model words the summary anew; where it cannot, the record's own stands.
 
     Raises:
+        InputRejected: No model is configured that could word anything.
         DependencyFailed: The file cannot be written.
         SreError: See :class:`agent.entrypoints.operator_client.protocol.OperatorClient`.
     """
@@ -38,6 +42,8 @@ def report(client: "OperatorClient", incident_id: str, *, form: str, out: Path |
         console_url=read_settings().public_url,
         now=max(now(), incident.phase_at),
     )
+    if reword:
+        draft = _reworded(draft)
     text = written(draft, ReportFormat(form))
     if out is None:
         sys.stdout.write(text)
@@ -45,6 +51,28 @@ def report(client: "OperatorClient", incident_id: str, *, form: str, out: Path |
     _write(out, text)
     print(f"report of {incident.id} written to {out}", file=sys.stderr)
     return 0
+
+
+def _reworded(draft: "Postmortem") -> "Postmortem":
+    """Let the model word the summary; what comes of it is said beside the report, which is written in any case."""
+    from agent.app.incident_reports import with_reworded_summary
+    from agent.app.models import model_of
+    from agent.core.diagnosis.model_request import When
+    from agent.settings import read_settings
+
+    settings = read_settings()
+    model = model_of(settings)
+    if model is None or not settings.model_endpoints:
+        raise InputRejected(
+            "the summary was not worded anew",
+            why="no model is configured",
+            hint="name an endpoint in MODEL_ENDPOINTS (docs/model.md), or leave --reword out",
+        )
+    try:
+        return with_reworded_summary(draft, model, may_wake=settings.model_wake_when != When.NEVER)
+    except (NoAnswer, ModelMisbehaved) as error:
+        print(f"{error.what}: {error.why}. The report has the summary of the record.", file=sys.stderr)
+        return draft
 
 
 def _seen(client: "OperatorClient", service: str) -> "ServiceRecord | None":

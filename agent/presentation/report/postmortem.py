@@ -141,6 +141,8 @@ class Postmortem(Value):
     Attributes:
         format: The name and version of this form.
         made_at: When the draft was made; the incident may have gone on since.
+        record_summary: The record's own sentences, where ``summary`` was worded by a model.
+        summary_model: Which model worded the summary, by which prompt; empty where none did.
         ended: Whether the incident is over; a draft of one that is not says so.
         notes: What a reader must know first: a replay, a rehearsal, a draft before the end.
         url: The incident in the console.
@@ -161,6 +163,8 @@ class Postmortem(Value):
     impact: str
     summary: tuple[str, ...]
     summary_by: SummaryBy = SummaryBy.RECORD
+    summary_model: str = ""
+    record_summary: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     times: Times
     cost: Cost

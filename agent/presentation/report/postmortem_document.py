@@ -41,14 +41,22 @@ def postmortem_document(draft: Postmortem) -> Document:
         *_actions(draft),
         Section(
             title="How this draft was made",
-            paragraphs=(METHOD if draft.summary_by is SummaryBy.RECORD else METHOD_MODEL,),
+            paragraphs=_method(draft),
         ),
     )
     return Document(title=f"Postmortem draft: {draft.title}", sections=sections)
 
 
+def _method(draft: Postmortem) -> tuple[str, ...]:
+    if draft.summary_by is SummaryBy.RECORD:
+        return (METHOD,)
+    own = (f"The summary in the record's own words: {' '.join(draft.record_summary)}",) if draft.record_summary else ()
+    return (METHOD_MODEL, *own)
+
+
 def _first(draft: Postmortem) -> Section:
-    by_model = () if draft.summary_by is SummaryBy.RECORD else ("Summary worded by a model:",)
+    model = f" ({draft.summary_model})" if draft.summary_model else ""
+    by_model = () if draft.summary_by is SummaryBy.RECORD else (f"Summary worded by a model{model}:",)
     return Section(
         paragraphs=(*draft.notes, *by_model, " ".join(draft.summary)),
         links=(Link(text=f"Incident {draft.incident} in the console", url=draft.url),) if "://" in draft.url else (),

@@ -30,6 +30,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=FORMATS, help="with report: its form (default: md)")
     parser.add_argument("--out", metavar="FILE", type=Path, help="with report: write it into this file")
     parser.add_argument(
+        "--reword",
+        action="store_true",
+        help="with report: let the model of MODEL_ENDPOINTS word the summary anew, and mark it; kept only if it "
+        "states no figure, name or time of its own",
+    )
+    parser.add_argument(
         "--follow", action="store_true", help="with show: print each step as it comes, until it ends or needs a person"
     )
     parser.add_argument("--open", action="store_true", help="only open incidents")
@@ -78,10 +84,10 @@ def _refuse_contradictions(args: argparse.Namespace) -> None:
             why="--follow belongs to show",
             hint="sre-agent incidents show ID --follow",
         )
-    if args.what != "report" and (args.format or args.out):
+    if args.what != "report" and (args.format or args.out or args.reword):
         raise InputRejected(
             f"incidents {args.what} writes no report",
-            why="--format and --out belong to report",
+            why="--format, --out and --reword belong to report",
             hint="sre-agent incidents report ID --format html --out report.html",
         )
 
@@ -89,7 +95,9 @@ def _refuse_contradictions(args: argparse.Namespace) -> None:
 def _read(client: "OperatorClient", args: argparse.Namespace) -> int:
     match args.what:
         case "report":
-            return report(client, args.id, form=args.format or ("json" if args.json else "md"), out=args.out)
+            return report(
+                client, args.id, form=args.format or ("json" if args.json else "md"), out=args.out, reword=args.reword
+            )
         case "timeline":
             return _timeline(client, args.id, as_json=args.json)
         case "show" if args.follow:
