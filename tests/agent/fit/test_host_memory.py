@@ -73,7 +73,10 @@ def test_a_loader_that_reads_whole_files_holds_them(need, catalogue):
 
 @pytest.mark.parametrize(
     ("flags", "accelerator", "says"),
-    [("--load-format runai_streamer", "nvidia-l4", "runai_streamer"), ("", "cpu", "host memory")],
+    [
+        ("--load-format runai_streamer", "nvidia-l4", "runai_streamer"),
+        ("--kv-cache-memory-bytes 1G", "cpu", "w4a16-g32"),
+    ],
 )
 def test_what_is_not_modelled_is_not_computed(need, flags, accelerator, says):
     """Doubt is never "fits", however large the container."""
@@ -85,3 +88,47 @@ def test_what_is_not_modelled_is_not_computed(need, flags, accelerator, says):
 def test_values_that_cannot_be_read_count_as_the_default(need):
     """VLLM refuses them itself."""
     assert need("--mm-processor-cache-gb many").total == need().total
+
+
+def test_weights_cache_and_activations_lie_beside_the_processes_on_a_cpu(need):
+    """16 GiB cannot hold the weights of an 8B model and the processes; 64 GiB hold everything."""
+    found = need("--max-model-len 8192 --kv-cache-memory-bytes 4G", accelerator="cpu", model="Qwen/Qwen3-8B")
+    sizes = {part.name: part.size for part in found.parts}
+    assert sizes["Weights"].best / GIB == pytest.approx(15.27, abs=0.05)
+    assert (sizes["KV cache"].low, sizes["KV cache"].high) == (0, 4 * GIB)
+    assert sizes["Packed copies"].high == 2 * 151_936 * 4096 * 2, "embedding and head keep both copies"
+    assert [found.fits(limit * GIB) for limit in (16, 18, 64)] == [False, None, True]
+
+
+def test_each_rank_on_a_cpu_has_a_cache_and_activations_of_its_own(need):
+    """VLLM_CPU_KVCACHE_SPACE is one worker's; weights are divided, so their sum stays."""
+    flags = "--max-model-len 8192 --kv-cache-memory-bytes 4G"
+    one, two = (
+        need(f"{flags} --tensor-parallel-size {ranks}", accelerator="cpu", model="Qwen/Qwen3-8B") for ranks in (1, 2)
+    )
+    first, second = ({part.name: part.size for part in found.parts} for found in (one, two))
+    assert second["KV cache"].high == 2 * first["KV cache"].high
+    assert second["Weights"].best == pytest.approx(first["Weights"].best, rel=0.01)
+    assert "Further workers" in second
+
+
+def test_a_container_in_which_vllm_was_killed_is_too_small(need):
+    """Recorded: a made-up model of a few megabytes was killed by the limit of 1,900 MiB (vLLM 0.32.0)."""
+    found = need("--kv-cache-memory-bytes 1G", accelerator="cpu", model="HuggingFaceTB/SmolLM2-135M-Instruct")
+    assert found.fits(1900 * 2**20) is False
+    assert found.fits(3 * GIB) is None
+
+
+@pytest.mark.parametrize(
+    ("model", "flags", "says"),
+    [
+        ("Qwen/Qwen3-8B", "", "VLLM_CPU_KVCACHE_SPACE"),
+        ("Qwen/Qwen3-30B-A3B", "--kv-cache-memory-bytes 4G", "experts"),
+        ("Qwen/Qwen3-8B", "--kv-cache-memory-bytes 4G -sc.method mtp", "guessing"),
+    ],
+)
+def test_what_was_not_read_of_the_cpu_backend_is_told(need, model, flags, says):
+    """A share of the host, repacked experts and draft models have no figure."""
+    found = need(flags, accelerator="cpu", model=model)
+    assert says in found.unknown
+    assert found.fits(2**50) is None
