@@ -51,8 +51,7 @@ def open_notifiers(
 
         secrets = [webhook_secret(secret.get_secret_value()) for secret in settings.webhook_secrets]
         for url in settings.webhook_urls:
-            name = f"webhook-{sha256(url.encode()).hexdigest()[:12]}"
-            found[name] = WebhookNotifier(
+            found[webhook_name(url)] = WebhookNotifier(
                 url,
                 secrets=secrets,
                 client=public_client(),
@@ -78,6 +77,11 @@ def _told_only(settings: Settings, services: Services) -> dict[str, Notifier]:
         )
         for target in settings.notify_targets
     }
+
+
+def webhook_name(url: str) -> str:
+    """Return the name of an outgoing webhook, which keeps its address to itself."""
+    return f"webhook-{sha256(url.encode()).hexdigest()[:12]}"
 
 
 def missing_extra() -> str:

@@ -1,6 +1,6 @@
 """A watched service as people and programs see it: how it stands, why, what it runs, what differs, what happened."""
 
-from typing import Any
+from typing import Any, Final
 
 from agent.core.change.config_drift import Drift, ServiceRecord, State, unpinned
 from agent.core.incident.incident import Incident
@@ -134,6 +134,24 @@ def service_headline(view: ServiceView) -> str:
     still_open = sum(1 for i in view.incidents if not i.ended)
     parts += [f"{still_open} open incident{'s' if still_open > 1 else ''}"] if still_open else []
     return "  ".join(map(terminal, parts))
+
+
+SERVICE_COLUMNS: Final = ("SERVICE", "CONDITION", "REVISION", "USD/H", "DRIFT", "INCIDENTS")
+
+
+def service_cells(view: ServiceView) -> tuple[str, ...]:
+    """Return a service as a row of the table with these headings."""
+    live = view.live
+    drift = len(view.drift)
+    still_open = sum(1 for i in view.incidents if not i.ended)
+    return (
+        view.service.name,
+        view.condition,
+        (live.latest_created_revision if live is not None else "") or "-",
+        f"{view.usd_per_h:.2f}" if view.usd_per_h is not None else "-",
+        f"{drift} setting{'s' if drift > 1 else ''}" if drift else "-",
+        f"{still_open} open incident{'s' if still_open > 1 else ''}" if still_open else "-",
+    )
 
 
 def service_lines(view: ServiceView) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""From a log event to RESOLVED, and through a rejection, with every webhook event held to the published schema."""
+"""From a log event to RESOLVED, with every webhook event held to the published schema."""
 
 import pytest
 

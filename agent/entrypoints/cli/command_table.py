@@ -3,8 +3,8 @@
 import argparse
 import importlib
 import re
-from collections.abc import Callable
-from typing import Final, NoReturn, Protocol, cast
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NoReturn, Protocol, cast
 
 COMMANDS: Final = {
     "up": "Run the whole service in this process, with its console.",
@@ -45,13 +45,23 @@ EXAMPLES: Final = {
         "sre-agent fit --batch rows.jsonl --json",
     ),
     "advise": ('sre-agent advise --model google/gemma-3-27b-it --accelerator nvidia-l4 --flags "" --top 3',),
-    "models": ("sre-agent models list", "sre-agent models add ./checkpoint"),
+    "models": (
+        "sre-agent models list",
+        "sre-agent models add ./checkpoint",
+        "sre-agent models show google/gemma-4-E2B-it",
+    ),
     "cost": ("sre-agent cost --service gemma --busy 0.3",),
-    "calibration": ("sre-agent calibration list",),
+    "calibration": (
+        "sre-agent calibration list",
+        "sre-agent calibration show --json",
+        "sre-agent calibration add incident:inc-4d24780e817e",
+        "sre-agent calibration remove m-4d24780e817e",
+    ),
     "services": ("sre-agent services", "sre-agent services show gemma", "sre-agent services drift --json"),
     "incidents": (
         "sre-agent incidents --open",
         "sre-agent incidents show inc-4d24780e817e --follow",
+        'sre-agent incidents comment inc-4d24780e817e --by ana "the quota was raised"',
         "sre-agent incidents report inc-4d24780e817e --format html --out report.html",
     ),
     "change": ('sre-agent change gemma --set-flag max-model-len=8192 --why "shorter prompts" --dry-run',),
@@ -71,6 +81,7 @@ EXAMPLES: Final = {
         "sre-agent completion fish > ~/.config/fish/completions/sre-agent.fish",
     ),
 }
+_INTERMIXED: Final = frozenset({"incidents"})  # comment ID --by ana TEXT
 _UNKNOWN: Final = "unrecognized arguments: "
 _CHOICE: Final = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
 
@@ -83,7 +94,19 @@ class Command(Protocol):
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports a mistake in the arguments in our words, with what is near to it."""
+    """Reports a mistake in the arguments in our words, with what is near to it.
+
+    Attributes:
+        intermixed: Whether an option may stand between a word and the words after it.
+    """
+
+    intermixed = False
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse the arguments of a command."""
+        if self.intermixed:
+            return self.parse_intermixed_args(args, namespace)
+        return super().parse_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and end with 2."""
@@ -121,8 +144,23 @@ def parser_of(name: str) -> Parser:
         prog=f"sre-agent {name}", description=COMMANDS[name], formatter_class=argparse.RawDescriptionHelpFormatter
     )
     load_command(name).configure(parser)
-    examples = "\n".join(("examples:", *(f"  {line}" for line in EXAMPLES.get(name, ()))))
+    parser.intermixed = name in _INTERMIXED
+    for verb, its_own in verbs_of(parser).items():
+        its_own.epilog = _shown([line for line in EXAMPLES.get(name, ()) if f"sre-agent {name} {verb}" in line])
+        its_own.formatter_class = argparse.RawDescriptionHelpFormatter
+    examples = _shown(EXAMPLES.get(name, ()))
     own = parser.epilog or ""
     parts = (own, "" if "  sre-agent " in own else examples, EXIT_CODES)
     parser.epilog = "\n\n".join(part for part in parts if part)
     return parser
+
+
+def _shown(examples: Iterable[str]) -> str:
+    return "\n".join(("examples:", *(f"  {line}" for line in examples)))
+
+
+def verbs_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """Return the parsers of a command's verbs by name, of those that have parsers of their own."""
+    actions = parser._actions  # noqa: SLF001 - argparse tells it no other way
+    own = (action for action in actions if isinstance(action, argparse._SubParsersAction))  # noqa: SLF001
+    return {verb: its_own for action in own for verb, its_own in action.choices.items()}

@@ -2,9 +2,12 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent.core.text.safe_text import inert, terminal
+
+if TYPE_CHECKING:
+    from agent.presentation.report.document import Table
 
 TEXT_LIMIT = 10_000
 
@@ -24,6 +27,14 @@ def for_programs(row: Mapping[str, Any]) -> str:
     from agent.app.catalogues import hide
 
     return hide(json.dumps(row))
+
+
+def print_table(table: "Table", *, own: bool = False) -> None:
+    """Print a list with its headings, without secrets and harmless to the terminal; ``own`` as for ``text_table``."""
+    from agent.presentation.report.plain_text import text_table
+
+    for line in text_table(table, own=own):
+        print(without_secrets(line))
 
 
 def without_secrets(text: str) -> str:

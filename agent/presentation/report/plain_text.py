@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from agent.core.text.safe_text import terminal
+from agent.core.text.safe_text import inert, terminal
 from agent.presentation.report.document import Document, Table
 
 
@@ -11,9 +11,14 @@ def plain_text(document: Document) -> str:
     return "\n".join(_lines(document))
 
 
-def text_table(table: Table) -> Iterator[str]:
-    """Yield the lines of a table, its columns below one another."""
-    rows = [tuple(terminal(text, lines=False) for text in row) for row in (table.columns, *table.rows)]
+def text_table(table: Table, *, own: bool = False) -> Iterator[str]:
+    """Yield the lines of a table, its columns below one another.
+
+    Args:
+        table: The texts.
+        own: Whether they are the installation's own settings, in which addresses and hosts stay as they are.
+    """
+    rows = [tuple(_safe(text, own=own) for text in row) for row in (table.columns, *table.rows)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows if any(table.columns) else rows[1:]:
         cells = (
@@ -21,6 +26,10 @@ def text_table(table: Table) -> Iterator[str]:
             for number, (text, width) in enumerate(zip(row, widths, strict=True))
         )
         yield "  ".join(cells).rstrip()
+
+
+def _safe(text: str, *, own: bool) -> str:
+    return inert(text).replace("\n", "\\n") if own else terminal(text, lines=False)
 
 
 def _lines(document: Document) -> Iterator[str]:

@@ -4,11 +4,13 @@ import argparse
 import json
 
 from agent.core.decision.audit import AuditRow, Soundness, verify
-from agent.core.text.safe_text import terminal
-from agent.entrypoints.cli.output import for_programs, without_secrets
+from agent.entrypoints.cli.output import for_programs, print_table, without_secrets
 from agent.presentation.audit_text import row_text, soundness_text
+from agent.presentation.report.document import Table
 
 ALL = 10**9
+SAID_CHARS = 200
+_COLUMNS = ("ROW", "AT (UTC)", "WHAT", "INCIDENT", "BY", "SAYS")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -31,8 +33,14 @@ def run(args: argparse.Namespace) -> int:
     client = open_operator_client()
     if args.what == "verify":
         return _verify(client.audit(ALL), args.chain, apart=client.databases_apart(), as_json=args.json)
-    for row in client.audit(max(args.limit, 1)):
-        print(for_programs(row.model_dump(mode="json")) if args.json else without_secrets(_line(row)))
+    rows = client.audit(max(args.limit, 1))
+    if args.json:
+        for row in rows:
+            print(for_programs(row.model_dump(mode="json")))
+    elif rows:
+        print_table(Table(columns=_COLUMNS, rows=tuple(map(_cells, rows)), numbers=len(_COLUMNS)))
+    else:
+        print("the record has no rows yet; nothing was decided or changed")
     return 0
 
 
@@ -51,6 +59,6 @@ def _verify(rows: tuple[AuditRow, ...], noted: str | None, *, apart: str, as_jso
     return 0 if found.soundness is Soundness.SOUND else 1
 
 
-def _line(row: AuditRow) -> str:
-    said = " ".join(terminal(word, lines=False) for word in (row.kind, row.incident, f"by {row.who}"))
-    return f"{row.number:>6}  {row.at:%Y-%m-%d %H:%M:%S}  {said}  {terminal(row_text(row), limit=200, lines=False)}"
+def _cells(row: AuditRow) -> tuple[str, ...]:
+    said = without_secrets(row_text(row))[:SAID_CHARS]
+    return str(row.number), f"{row.at:%Y-%m-%d %H:%M:%S}", row.kind, row.incident or "-", row.who, said

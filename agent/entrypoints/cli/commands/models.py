@@ -7,6 +7,9 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+from agent.entrypoints.cli.output import print_table
+from agent.presentation.report.document import Table
+
 if TYPE_CHECKING:
     from agent.app.model_profiles import KnownModels
     from agent.fit.model_and_hardware import ModelFacts
@@ -63,8 +66,13 @@ def _list(known: KnownModels, bundled: list[ModelFacts], *, as_json: bool) -> No
     rows = [summary_row(profile.facts, profile.source) for profile in known.added()]
     added = {row["name"] for row in rows}
     rows += [summary_row(facts, "bundled") for facts in bundled if facts.name not in added]
-    for row in rows:
-        print(json.dumps(row) if as_json else f"{row['name']:<52} {row['size']:<8} {row['scheme']:<12} {row['source']}")
+    if as_json:
+        for row in rows:
+            print(json.dumps(row))
+        return
+    columns = ("name", "size", "scheme", "source")
+    cells = tuple(tuple(str(row[column]) for column in columns) for row in rows)
+    print_table(Table(columns=tuple(map(str.upper, columns)), rows=cells, numbers=len(columns)), own=True)
 
 
 def _say(model: dict[str, Any], *, as_json: bool) -> None:

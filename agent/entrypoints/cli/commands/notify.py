@@ -1,6 +1,16 @@
 """The notify command: who is told of incidents, and one test message to one of them."""
 
 import argparse
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from agent.entrypoints.cli.output import print_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from agent.presentation.report.document import Table
+    from agent.settings import Settings
 
 EXAMPLES = """examples:
   sre-agent notify                     who is told, by name
@@ -30,7 +40,10 @@ def run(args: argparse.Namespace) -> int:
     settings = read_settings()
     notifiers = open_notifiers(settings, machine_clock(), lambda _: None, read_services(settings))
     if args.what == "list":
-        print("\n".join(notifiers) or "nobody is told: see docs/notifications.md")
+        if notifiers:
+            print_table(_table(settings, notifiers), own=True)
+        else:
+            print("nobody is told: see docs/notifications.md")
         return 0
     if args.target not in notifiers:
         why = f"there is no target {args.target!r}" if args.target else "no target is named"
@@ -39,3 +52,14 @@ def run(args: argparse.Namespace) -> int:
     notifiers[args.target].send_test()
     print(f"{args.target} took the test; look whether it has arrived")
     return 0
+
+
+def _table(settings: "Settings", names: "Iterable[str]") -> "Table":
+    """Where each goes and of what it is told; of an address its host alone, because the rest may be its secret."""
+    from agent.app.channels import webhook_name
+    from agent.presentation.report.document import Table
+
+    where = {"pagerduty": ("PagerDuty", "all"), "slack": (f"Slack channel {settings.slack_channel}", "all")}
+    where |= {webhook_name(url): (urlsplit(url).hostname or "-", "all") for url in settings.webhook_urls}
+    where |= {f"notify-{each.name}": (each.service, ", ".join(sorted(each.events))) for each in settings.notify_targets}
+    return Table(columns=("TARGET", "GOES TO", "EVENTS"), rows=tuple((name, *where[name]) for name in names), numbers=3)

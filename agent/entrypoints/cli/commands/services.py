@@ -3,9 +3,17 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from agent.entrypoints.cli.output import for_programs, without_secrets
+from agent.entrypoints.cli.output import for_programs, print_table, without_secrets
 from agent.errors import InputRejected
-from agent.presentation.service_view import ServiceView, drift_lines, drift_row, service_headline, service_lines
+from agent.presentation.report.document import Table
+from agent.presentation.service_view import (
+    SERVICE_COLUMNS,
+    ServiceView,
+    drift_lines,
+    drift_row,
+    service_cells,
+    service_lines,
+)
 from agent.presentation.service_view import service_row as as_row
 
 if TYPE_CHECKING:
@@ -45,12 +53,18 @@ def run(args: argparse.Namespace) -> int:
     reader = open_service_reader()
     if args.what == "drift":
         return _drift(reader, args.name, as_json=args.json)
-    for view in reader.views(args.name):
-        if args.json:
+    views = tuple(reader.views(args.name))
+    if args.json:
+        for view in views:
             print(for_programs(as_row(view)))
-        else:
-            lines = service_lines(view) if args.what == "show" else (service_headline(view),)
-            print(without_secrets("\n".join(lines)))
+    elif args.what == "show":
+        for view in views:
+            print(without_secrets("\n".join(service_lines(view))))
+    elif views:
+        rows = tuple(service_cells(view) for view in views)
+        print_table(Table(columns=SERVICE_COLUMNS, rows=rows, numbers=len(SERVICE_COLUMNS)), own=True)
+    else:
+        print("no service is watched; name one in services.toml, see docs/services.md")
     return 0
 
 

@@ -5,7 +5,7 @@ import shlex
 
 import pytest
 
-from agent.entrypoints.cli.command_table import COMMANDS, parser_of
+from agent.entrypoints.cli.command_table import COMMANDS, parser_of, verbs_of
 from agent.entrypoints.cli.main import main
 
 
@@ -71,3 +71,32 @@ def test_help_of_a_command_is_its_own(capsys):
 def test_the_version_is_printed(capsys, flag):
     assert main([flag]) == 0
     assert re.fullmatch(r"sre-agent \d+\.\d+\.\d+\S*\n", capsys.readouterr().out)
+
+
+VERBS = [(name, verb) for name in COMMANDS for verb in verbs_of(parser_of(name))]
+
+
+@pytest.mark.parametrize(("name", "verb"), VERBS, ids=map(" ".join, VERBS))
+def test_the_help_of_a_verb_has_an_example_of_that_verb(name, verb, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([name, verb, "--help"])
+    assert ended.value.code == 0
+    assert f"  sre-agent {name} {verb}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [
+    ["comment", "inc-1", "--by", "ana", "the", "quota"], ["comment", "inc-1", "the", "quota", "--by", "ana"],
+    ["comment", "--by", "ana", "inc-1", "the", "quota"], ["--by", "ana", "comment", "inc-1", "the", "quota"],
+], ids=" ".join)  # fmt: skip
+def test_an_option_may_stand_anywhere_among_the_words_of_an_incident(words):
+    args = parser_of("incidents").parse_args(words)
+    assert (args.what, args.id, args.words, args.by) == ("comment", "inc-1", ["the", "quota"], "ana")
+
+
+def test_the_words_of_an_incident_keep_their_defaults_and_their_refusals(capsys):
+    args = parser_of("incidents").parse_args([])
+    assert (args.what, args.id, args.words) == ("list", None, [])
+    for words in (["bogus"], ["list", "--folow"]):
+        with pytest.raises(SystemExit):
+            parser_of("incidents").parse_args(words)
+    assert "Did you mean --follow?" in capsys.readouterr().err

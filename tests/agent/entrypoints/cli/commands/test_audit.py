@@ -39,7 +39,7 @@ def said(capsys, *words):
 def test_rows_are_shown_without_terminal_escapes(record, capsys):
     code, out = said(capsys, "show")
     assert code == 0
-    assert [line.split()[0] for line in out.splitlines()] == ["1", "2", "3"]
+    assert [line.split()[0] for line in out.splitlines()] == ["ROW", "1", "2", "3"]
     assert "p-a-1 through slack: too big" in out
     assert "\x1b" not in out
 

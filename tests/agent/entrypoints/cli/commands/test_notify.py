@@ -16,9 +16,18 @@ def pager(monkeypatch):
     made.close()
 
 
-def test_the_list_names_who_is_told(pager, capsys):
+def test_the_list_names_who_is_told_and_where_it_goes(pager, capsys, monkeypatch):
+    """Of an address the host alone: the rest of it may be a secret."""
+    monkeypatch.setenv("WEBHOOK_URLS", "https://hooks.example.com/s3cret")
+    monkeypatch.setenv("WEBHOOK_SECRETS", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
     assert main(["notify"]) == 0
-    assert capsys.readouterr().out.split() == ["pagerduty", "notify-team"]
+    out = capsys.readouterr().out
+    heading, *rows = out.splitlines()
+    assert heading.split() == ["TARGET", "GOES", "TO", "EVENTS"]
+    assert [row.split()[0].partition("-")[0] for row in rows] == ["pagerduty", "webhook", "notify"]
+    assert rows[1].split()[1:] == ["hooks.example.com", "all"]
+    assert "incident.escalated" in rows[2]
+    assert "s3cret" not in out
 
 
 def test_without_any_it_says_where_to_begin(capsys, monkeypatch):

@@ -66,7 +66,10 @@ def test_the_list_has_one_row_for_each_service(asked, capsys):
     assert row["flags"]["max-model-len"] == "16384"
     assert "m" not in row["flags"]
     assert [(i["id"], i["phase"]) for i in row["incidents"]] == [(asked.id, "ASKED")]
-    assert "1 open incident" in said(capsys)[1]
+    heading, line = said(capsys)[1].splitlines()
+    assert heading.split() == ["SERVICE", "CONDITION", "REVISION", "USD/H", "DRIFT", "INCIDENTS"]
+    assert line.startswith(f"{SERVICE}  not ready")
+    assert line.endswith("1 open incident")
 
 
 def test_one_is_shown_with_why_it_is_not_ready(asked, capsys):
