@@ -27,6 +27,7 @@ def test_it_is_listed_read_and_approved(stage, browser, asked):
     assert f'href="/sweeps/{asked.id}"' in listed
     page = browser.get(f"/sweeps/{asked.id}").get_data(as_text=True)
     assert "at most 2 cells, 20 minutes and 1 USD of load" in page
+    assert "at most 2 cells, 20 minutes and 1 USD.</p>" in page
     assert "<script" not in page
     done = browser.post(f"/sweeps/{asked.id}/decision", browser.fields(f"/sweeps/{asked.id}")["approve"])
     assert (done.status_code, done.headers["Location"]) == (303, f"/sweeps/{asked.id}")
