@@ -8,7 +8,15 @@ from agent.errors import InputRejected
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective
 from agent.fit.memory.kv_cache import BYTE_CACHES, PLAIN_CACHES, own_mtp
-from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, AttentionKind, ModelFacts, VersionRules
+from agent.fit.memory.weights import tower_is_built
+from agent.fit.model_and_hardware import (
+    AcceleratorFacts,
+    AcceleratorKind,
+    AttentionKind,
+    ModelFacts,
+    TensorGroup,
+    VersionRules,
+)
 from agent.fit.needs import Needs
 
 _BF16 = (8, 0)
@@ -137,12 +145,27 @@ def _judge_model(model: ModelFacts, flags: Flags, rules: VersionRules, findings:
     """What is not known of the model's own memory."""
     if model.unmodelled:
         findings.doubts.append(model.unmodelled)
+    if _keeps_a_whole_video(model, flags, rules):
+        findings.left_out.append("the encoder cache of a profiled video, 2.3 GiB and more, is not modelled before 0.13")
     mamba2 = any(layer.recurrent is not None and layer.recurrent.is_mamba2 for layer in model.layers)
     asked = rules.caches_recurrent_prefixes if flags.enable_prefix_caching is None else flags.enable_prefix_caching
     if mamba2 and rules.keeps_mamba2_states and asked:
         findings.doubts.append(
             "with prefix caching Mamba 2 layers keep the state of every block, which is not modelled"
         )
+
+
+def _keeps_a_whole_video(model: ModelFacts, flags: Flags, rules: VersionRules) -> bool:
+    """Qwen 3-VL counted 12.5 tokens for each of a video, and the profile run held an embedding of each.
+
+    Source: vllm/model_executor/models/qwen3_vl.py get_max_video_tokens and v1/worker/gpu_model_runner.py 3369-3384 of
+    0.11.0, read 2026-11-23; recorded: "a budget of 153600 tokens, and profiled with 1 video items". 0.13.0 profiled an
+    image of 16,384.
+    """
+    if not model.deepstack_levels or not _older(rules.asked or rules.version, "0.13.0"):
+        return False
+    videos = dict(flags.limit_mm_per_prompt or ()).get("video", 1)
+    return bool(videos) and tower_is_built(TensorGroup.VISION, model.vision, flags)
 
 
 def _judge_dated(

@@ -143,3 +143,19 @@ def test_every_default_that_was_used_is_named(ask):
     told = " ".join(ask("Qwen/Qwen3-8B", "nvidia-l4").assumptions)
     for flag in ("max_model_len", "max_num_batched_tokens", "max_num_seqs", "gpu_memory_utilization"):
         assert f"{flag} was not given" in told
+
+
+@pytest.mark.parametrize(
+    ("version", "flags", "fits"),
+    [
+        ("0.11.0", "", None),
+        ("0.11.0", "--language-model-only", True),
+        ("0.11.0", "--limit-mm-per-prompt.video 0", True),
+        ("0.13.0", "", True),
+    ],
+)
+def test_a_whole_video_that_is_profiled_is_not_called_safe(ask, version, flags, fits):
+    """Recorded: four 3090 had 2.31 GiB left for the cache where at least 4.41 were counted (0.11.0)."""
+    report = ask("Qwen/Qwen3-VL-8B-Instruct", "nvidia-h100-80gb", f"--max-model-len 8192 {flags}", vllm=version)
+    assert report.fits is fits
+    assert any("profiled video" in told for told in report.assumptions) is (fits is None)
