@@ -12,7 +12,7 @@ LAB ?= state/lab-model
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run reset kube quick test coverage matrix check types imports unit soak simulate bench lab lock tools docs clean checkov manifests audit lab-model terraform-bindings sbom ci-extra load-driver clients stranger package site
+.PHONY: help install run reset kube quick test coverage matrix check types imports unit soak simulate bench lab lock tools docs clean checkov manifests audit lab-model terraform-bindings sbom ci-extra load-driver clients stranger package site .prometheus
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -88,11 +88,21 @@ tools: ## Under CI=true: install the browser that the page tests drive
 	@if [ -n "$$REQUIRE_ALL" ] && [ ! -d .terraform-bindings ]; then \
 		echo "== fetching the schema of the Google provider (96 MB) =="; \
 		$(MAKE) -s terraform-bindings || { rm -rf .terraform-bindings; echo "it could not be fetched; its test says so"; }; fi
+	@if [ -n "$$CI$$REQUIRE_ALL" ] && [ ! -x .prometheus/usr/bin/prometheus ] && ! command -v prometheus >/dev/null 2>&1; then \
+		echo "== fetching Debian's Prometheus and Alertmanager (30 MB) =="; $(MAKE) -s .prometheus; fi
 	@if [ -n "$$CI" ]; then $(MAKE) -s .venv-docs/.installed || echo "mkdocs could not be set up; its test says so"; fi
 	@if [ -n "$$CI" ] && [ ! -x .venv-checkov/bin/checkov ]; then \
 		echo "== setting up checkov for the test of infra/ (about a minute) =="; \
 		$(PYTHON) -m venv .venv-checkov && .venv-checkov/bin/python -m pip install --quiet --disable-pip-version-check \
 			"checkov>=3.2,<4" || echo "checkov could not be set up; its test says so"; fi
+
+# Debian's Alertmanager opens its templates below /usr/share; here it opens them where it is started.
+.prometheus: ## Fetch Debian's Prometheus and Alertmanager for the tests of alerts and metrics, without root (30 MB)
+	@mkdir -p $@/packages && cd $@/packages && { apt-get update -qq || true; } >/dev/null 2>&1; \
+		apt-get download -qq prometheus prometheus-alertmanager >/dev/null 2>&1 && \
+		for package in *.deb; do dpkg -x "$$package" ..; done && rm -rf ../packages && cd .. && \
+		LC_ALL=C sed -i 's#/usr/share/prometheus/alertmanager#./////////////////////////////////#g' usr/bin/prometheus-alertmanager \
+		|| { rm -rf "$(CURDIR)/$@"; echo "Prometheus could not be fetched; its tests say so"; }
 
 soak: install ## The large counts of the promises (long)
 	@SOAK=1 $(BIN)/pytest -n 2 --dist loadgroup -rs tests/simulation tests/journeys

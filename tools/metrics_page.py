@@ -41,12 +41,9 @@ process on the same database, come to the same numbers. The past is read in piec
 until all of it is read `sre_history_counted` is 0 and no counter is shown, so that none seems to begin anew. From
 then on a scrape reads what is open, what has moved, and what was opened since.
 
-They cover live incidents; replays and change requests are left out. `class` is the failure class as it was known at
-that moment. `service` is a name of services.toml, and `other` where the name is not watched, so that no log line
+They cover live incidents; replays and change requests are left out. `class` is the failure class as it was known then,
+one of those below. `service` is a name of services.toml, and `other` where the name is not watched, so that no log line
 can make series. A scrape answers an error where a database does not, which Prometheus shows as `up == 0`.
-
-| value of `class` |
-|---|
 """
 
 
@@ -54,9 +51,10 @@ def page() -> str:
     """Return the page as Markdown."""
     classes = ", ".join(f"`{name.value}`" for name in FailureClass)
     return (
-        f"{HEAD}| {classes}, `other` |\n\n"
+        f"{HEAD}\n"
         f"## Counted from the record\n{_table(HISTORY)}\n"
         f"## As it stands\n{_table(PRESENT)}\n"
+        f"Values of `class`: {classes}, `other`.\n\n"
         "`sre_model_cost_usd_total` needs `MODEL_USD_PER_MILLION_IN` and `MODEL_USD_PER_MILLION_OUT`; all tokens are\n"
         "priced at what is set now, so a new price is a step. Incidents from before answers were counted apart are\n"
         "priced as questions. `sre_service_drift` is what the look at the services found last, once a minute.\n"
@@ -70,7 +68,7 @@ def _table(metrics: tuple[Metric, ...]) -> str:
 
 def _labels(metric: Metric) -> str:
     fixed = {metric.fixed[0]: metric.fixed[1]} if metric.fixed is not None else {}
-    told = (f"`{n}` ({', '.join(str(v) for v in fixed[n])})" if n in fixed else f"`{n}`" for n in metric.labels)
+    told = (f"`{n}` ({', '.join(fixed[n])})" if n in fixed and n != "class" else f"`{n}`" for n in metric.labels)
     return ", ".join(told) or "none"
 
 

@@ -245,7 +245,7 @@ def _metrics(cloud, code):
             fields = {*metric["labels"].values(), *([metric["value"]] if "value" in metric else [])}
             if fields - code.events[event]:
                 yield f"metric {name} wants {sorted(fields - code.events[event])} of {event}"
-    for name, metric in {**cloud.locals["counters"], **cloud.locals["durations"]}.items():
+    for name, metric in cloud.locals["counters"].items():
         if set(metric["labels"]) - set(LABELS_SHOWN.get(name, metric["labels"])):
             yield f"{name} has other labels than in /metrics"
     if "sre_incidents" not in code.shown:

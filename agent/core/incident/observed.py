@@ -1,7 +1,7 @@
 """What one incident adds to the metrics: from its state and its timeline, the same whoever counts it, and when."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from pydantic import Field
@@ -22,19 +22,12 @@ ANSWERS: Final = {Phase.APPROVED: "approved", Phase.REJECTED: "rejected", Phase.
 DETECTION, FIRST_DIAGNOSIS, PLAN, DECISION, RECOVERY = "detection", "first_diagnosis", "plan", "decision", "recovery"
 
 
-class Took(Value):
-    """A part of an incident's life that is over; ``class_`` is the failure class as it was known then."""
-
-    part: str
-    class_: str
-    seconds: float
-
-
 class Observed(Value):
     """What an incident adds; nothing of it ever becomes less or is taken back.
 
     Attributes:
-        took: Each part at most once.
+        took: Seconds of each part of its life that is over.
+        class_: The failure class as it was known at the first end; None of one that is open.
         ends: How often it came to each end; one that was closed after its escalation is not counted again.
         verdicts: Verdicts of its changes.
         answers: Answers to its plans, EXPIRED among them.
@@ -47,7 +40,8 @@ class Observed(Value):
         model_s: Seconds of waiting for the model.
     """
 
-    took: tuple[Took, ...] = ()
+    took: dict[str, float] = Field(default_factory=dict)
+    class_: str | None = None
     ends: dict[str, int] = Field(default_factory=dict)
     verdicts: dict[str, int] = Field(default_factory=dict)
     answers: dict[str, int] = Field(default_factory=dict)
@@ -69,12 +63,14 @@ def observed(incident: Incident, timeline: Sequence[Event]) -> Observed:
     """
     entered = _entered(timeline)
     phases = Counter(event.phase for event in entered)
+    end = next((event for event in entered if event.phase in ENDINGS), None)
     spent = incident.model_request.settled_spend if incident.model_request is not None else None
     ends = {name: phases[phase] for phase, name in ENDINGS.items() if phases[phase]}
     if phases[Phase.ESCALATED]:
         ends.pop("closed", None)
     return Observed(
-        took=tuple(_took(incident, timeline, entered)),
+        took=_took(incident, timeline, ended=end is not None),
+        class_=end.cause or "unknown" if end is not None else None,
         ends=ends,
         verdicts={str(verdict): count for verdict, count in Counter(verdicts_of(incident)).items()},
         answers={name: phases[phase] for phase, name in ANSWERS.items() if phases[phase]},
@@ -97,19 +93,13 @@ def _entered(timeline: Sequence[Event]) -> tuple[Event, ...]:
     return tuple(found)
 
 
-def _took(incident: Incident, timeline: Sequence[Event], entered: Sequence[Event]) -> Iterator[Took]:
+def _took(incident: Incident, timeline: Sequence[Event], *, ended: bool) -> dict[str, float]:
     took = durations(incident, timeline)
-    first: dict[Phase, Event] = {}
-    for each in entered:
-        first.setdefault(each.phase, each)
-    answer = min((first[p] for p in (Phase.APPROVED, Phase.REJECTED) if p in first), key=lambda e: e.at, default=None)
-    parts = (
-        (DETECTION, took.detect_s, first.get(Phase.DIAGNOSED)),  # before it nobody knows a class
-        (FIRST_DIAGNOSIS, took.diagnose_s, first.get(Phase.DIAGNOSED)),
-        (PLAN, took.plan_s, first.get(Phase.PLANNED)),
-        (DECISION, took.decide_s, answer),
-        (RECOVERY, took.recover_s, first.get(incident.phase)),
-    )
-    for part, seconds, event in parts:
-        if seconds is not None and event is not None:
-            yield Took(part=part, class_=event.cause or "unknown", seconds=seconds)
+    parts = {
+        DETECTION: took.detect_s if ended else None,  # an earlier sign may still come
+        FIRST_DIAGNOSIS: took.diagnose_s,
+        PLAN: took.plan_s,
+        DECISION: took.decide_s,
+        RECOVERY: took.recover_s,
+    }
+    return {part: seconds for part, seconds in parts.items() if seconds is not None}

@@ -17,6 +17,10 @@ Measured = tuple[Incident, Durations]
 """An incident with how long each part of its life took."""
 
 
+_JUDGED = frozenset({Phase.RESOLVED, Phase.ROLLING_BACK, Phase.ROLLED_BACK})
+"""Where the present change has its verdict; a remedy is kept of it with the last of the steps there, or after them."""
+
+
 class ClassRow(Value):
     """The incidents of one class; medians in seconds, None where no incident came so far."""
 
@@ -109,11 +113,13 @@ def _median(values: Iterable[float | None]) -> float | None:
 
 def verdicts_of(incident: Incident) -> tuple[Verdict, ...]:
     """Return the verdict of each change of an incident: of earlier ones as they ended, of the present as measured."""
-    own = (remedy.ended for remedy in incident.remedies if remedy.incident == incident.id)
-    earlier = tuple(Verdict(ended) for ended in own if ended in set(Verdict))
-    present = incident.verification.verdict if incident.verification is not None else None
-    counted = incident.phase in {Phase.RESOLVED, Phase.ROLLING_BACK} and present is not None
-    return (*earlier, present) if counted and present is not None else earlier
+    own = [remedy for remedy in incident.remedies if remedy.incident == incident.id]
+    earlier = tuple(Verdict(remedy.ended) for remedy in own if remedy.ended in set(Verdict))
+    plan, present = incident.plan, incident.verification
+    if plan is None or present is None or present.verdict is None or incident.phase not in _JUDGED:
+        return earlier
+    kept = any(remedy.proposal == plan.proposal and remedy.at >= present.since for remedy in own)
+    return earlier if kept or incident.roll_back is not None else (*earlier, present.verdict)
 
 
 def _sum(spent: Iterable[Spend]) -> Spend:

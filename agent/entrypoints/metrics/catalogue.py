@@ -6,6 +6,8 @@ from typing import Final
 from agent.core.change.verification import Verdict
 from agent.core.incident.observed import ANSWERS, DECISION, DETECTION, ENDINGS, FIRST_DIAGNOSIS, PLAN, RECOVERY
 from agent.core.value import Value
+from agent.entrypoints.metrics.label_values import OTHER
+from agent.failures.signature import FailureClass
 
 SHORT_S: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0)
 LONG_S: Final = (10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0, 43200.0, 86400.0)
@@ -25,7 +27,7 @@ class Metric(Value):
     Attributes:
         name: As it stands in the exposition, ``_total`` of a counter included.
         labels: Names of its labels; every value is one of a closed list, or the name of a watched service.
-        fixed: The label that has one value of a closed list each, with the list; such series begin at 0.
+        fixed: The label beside the service that has its values from a closed list, with the list.
         buckets: Upper bounds of a histogram, seconds.
     """
 
@@ -38,7 +40,7 @@ class Metric(Value):
 
 
 def _took(name: str, what: str, buckets: tuple[float, ...]) -> Metric:
-    return Metric(name=name, kind=Kind.HISTOGRAM, help=what, labels=("service", "class"), buckets=buckets)
+    return Metric(name=name, kind=Kind.HISTOGRAM, help=what, labels=("service",), buckets=buckets)
 
 
 def _count(name: str, what: str, **fixed: tuple[str, ...]) -> Metric:
@@ -68,6 +70,11 @@ OPENED: Final = _count("sre_incidents_opened_total", "Incidents that were opened
 ENDED: Final = _count(
     "sre_incidents_ended_total", "Incidents that came to an end, by how they ended.", outcome=tuple(ENDINGS.values())
 )
+CLASSES: Final = _count(
+    "sre_incidents_classified_total",
+    "Incidents that came to an end, by their failure class then.",
+    **{"class": (*FailureClass, OTHER)},
+)
 PLANS: Final = _count("sre_plans_total", "Plans that were made.")
 DECISIONS: Final = _count(
     "sre_decisions_total", "Answers to plans; expired is the lack of one.", answer=tuple(ANSWERS.values())
@@ -84,8 +91,8 @@ MODEL_USD: Final = _count(
     "sre_model_cost_usd_total", "What those tokens cost at the prices that are set now, USD; absent without a price."
 )
 HISTORY: Final = (
-    *TOOK.values(), OPENED, ENDED, PLANS, DECISIONS, REFUSED, VERDICTS, ROLL_BACKS, MODEL_CALLS, MODEL_TOKENS, MODEL_S,
-    MODEL_USD,
+    *TOOK.values(), OPENED, ENDED, CLASSES, PLANS, DECISIONS, REFUSED, VERDICTS, ROLL_BACKS, MODEL_CALLS, MODEL_TOKENS,
+    MODEL_S, MODEL_USD,
 )  # fmt: skip
 """Counted from the record of all live incidents; change requests and replays are left out."""
 

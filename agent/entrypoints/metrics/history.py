@@ -127,8 +127,10 @@ class History:
     def _adds(self, incident: Incident) -> Iterator[tuple[Key, float]]:
         seen = observed(incident, self._store.timeline(incident.id))
         service = service_label(incident.service, self._services)
-        for part in seen.took:
-            yield (catalogue.TOOK[part.part], (service, class_label(part.class_))), part.seconds
+        for part, seconds in seen.took.items():
+            yield (catalogue.TOOK[part], (service,)), seconds
+        if seen.class_ is not None:
+            yield (catalogue.CLASSES, (service, class_label(seen.class_))), 1
         for metric, value in self._plain(seen):
             yield (metric, (service,)), value
         for metric, counts in (
@@ -151,10 +153,8 @@ class History:
             yield catalogue.MODEL_USD, self._price.usd(tokens_in=seen.tokens_in, tokens_out=seen.tokens_out)
 
     def _begin_at_zero(self) -> None:
-        """A series that begins at 1 has no first increase; a service that is watched has all of its series."""
+        """A series that begins at 1 has no first increase, so a watched service has all of its series at once."""
         for metric, series in self._series.items():
-            if metric.kind is not Kind.COUNTER:
-                continue
             for service in self._services:
                 for value in metric.fixed[1] if metric.fixed is not None else (None,):
                     series.labels(service, *([value] if value is not None else []))

@@ -1,7 +1,7 @@
 """What an incident adds to the metrics, from its timeline."""
 
 from agent.core.decision.decision import Choice
-from agent.core.incident.observed import Took, observed
+from agent.core.incident.observed import observed
 from tests.agent.entrypoints.console import scenes
 
 
@@ -11,18 +11,17 @@ def of(stage, incident):
 
 def test_an_open_incident_took_nothing_yet():
     stage = scenes.a_stage()
-    assert of(stage, stage.open()).took == ()
+    assert of(stage, stage.open()).took == {}
 
 
-def test_the_class_is_the_one_that_was_known_then():
-    """A later diagnosis names another class; what was counted under the first one stays there."""
+def test_the_class_is_the_one_at_the_end():
+    """A first diagnosis that named another class counts nowhere; an open incident has no class yet."""
     stage = scenes.a_stage()
     first = stage.diagnosed(stage.open())
+    assert of(stage, first).class_ is None
     later = first.with_(diagnosis=scenes.memory_diagnosis(stage.clock.now()))
-    seen = of(stage, stage.planned(later))
-    classes = {took.part: took.class_ for took in seen.took}
-    assert classes["first_diagnosis"] == "startup_probe_failed"
-    assert classes["plan"] == later.diagnosis.class_ != "startup_probe_failed"
+    ended = stage.escalated(later)
+    assert of(stage, ended).class_ == ended.diagnosis.class_ != first.diagnosis.class_
 
 
 def test_a_line_of_the_same_phase_is_no_second_plan():
@@ -42,9 +41,7 @@ def test_a_second_plan_is_counted_and_the_first_answer_is_timed():
     seen = of(stage, approved)
     assert seen.plans == 2
     assert seen.answers == {"rejected": 1, "approved": 1}
-    assert [t for t in seen.took if t.part == "decision"] == [
-        Took(part="decision", class_="startup_probe_failed", seconds=20)
-    ]
+    assert seen.took["decision"] == 20
 
 
 def test_an_escalated_incident_that_is_closed_ended_once():

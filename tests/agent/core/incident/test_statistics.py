@@ -9,8 +9,9 @@ from agent.core.decision.decision import Choice
 from agent.core.diagnosis.model_request import Spend
 from agent.core.incident.durations import durations
 from agent.core.incident.phase import Phase
-from agent.core.incident.statistics import statistics_of
+from agent.core.incident.statistics import statistics_of, verdicts_of
 from agent.core.service.serving import Serves
+from agent.stages.shared.remedies import tried_remedies
 from tests.agent.entrypoints.console import scenes
 
 
@@ -84,3 +85,14 @@ def test_what_still_answers_uses_no_budget(stage):
         [(older, took)], since=scenes.START, now=scenes.START + timedelta(days=1), objective=0.999
     ).outages
     assert (row.incidents, row.down_s, row.used) == (1, 0, 0)
+
+
+def test_a_verdict_counts_once_before_and_after_a_remedy_is_kept_of_it(stage):
+    """A roll-back is judged at its beginning, and the remedy is kept of it some steps later."""
+    judged = stage.verifying(stage.applying(stage.said(stage.waiting("a"), Choice.APPROVE)), good=False)
+    judged = judged.with_(verification=judged.verification.with_(verdict=Verdict.NOT_RECOVERED, why="empty"))
+    rolling = judged.with_(phase=Phase.ROLLING_BACK)
+    back = rolling.with_(phase=Phase.ROLLED_BACK)
+    kept = back.with_(remedies=tried_remedies(back, stage.clock.step(4)))
+    again = kept.with_(phase=Phase.PLANNED)
+    assert [verdicts_of(i) for i in (rolling, back, kept, again)] == [(Verdict.NOT_RECOVERED,)] * 4

@@ -413,8 +413,9 @@ class Stage:
 
     def resolved(self, incident: Incident) -> Incident:
         why = "ready, answers a real completion, and the failure did not come back"
-        verification = incident.verification.with_(verdict=Verdict.RECOVERED, why=why)
-        return self.move(incident, Phase.RESOLVED, f"resolved: {why}", verification=verification, ended_why=why)
+        judged = incident.with_(verification=incident.verification.with_(verdict=Verdict.RECOVERED, why=why))
+        remedies = tried_remedies(judged, self.clock.now())
+        return self.move(judged, Phase.RESOLVED, f"resolved: {why}", ended_why=why, remedies=remedies)
 
     def rolled_back(self, incident: Incident) -> Incident:
         why = "the answer was empty"
