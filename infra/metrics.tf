@@ -12,6 +12,7 @@ locals {
     sre_model_errors         = { filter = "jsonPayload.message=\"model.failed\"", labels = { reason = "reason" } }
     sre_incidents            = { filter = "jsonPayload.message=\"incident.moved\" AND ${local.live}", labels = { phase = "phase", class = "cause" } }
     sre_roll_backs           = { filter = "jsonPayload.message=\"incident.moved\" AND ${local.live} AND jsonPayload.phase=\"ROLLED_BACK\"", labels = { class = "cause" } }
+    sre_plans_refused        = { filter = "jsonPayload.message=\"incident.moved\" AND ${local.live} AND jsonPayload.phase=\"REFUSED\"", labels = { class = "cause" } }
     sre_function_init_failed = { filter = "jsonPayload.message=\"function.init_failed\"", labels = {} }
   }
 
@@ -19,6 +20,7 @@ locals {
   durations = {
     sre_stage_seconds           = { filter = "jsonPayload.message=\"stage.finished\"", value = "took_s", labels = { stage = "stage" } }
     sre_first_diagnosis_seconds = { filter = "jsonPayload.message=\"incident.moved\" AND ${local.live} AND jsonPayload.phase=\"DIAGNOSED\"", value = "since_open_s", labels = { class = "cause" } }
+    sre_plan_seconds            = { filter = "jsonPayload.message=\"incident.moved\" AND ${local.live} AND jsonPayload.phase=\"PLANNED\"", value = "since_open_s", labels = { class = "cause" } }
     sre_decision_seconds        = { filter = "jsonPayload.message=\"incident.moved\" AND ${local.live} AND jsonPayload.phase=(\"APPROVED\" OR \"REJECTED\")", value = "since_plan_s", labels = { class = "cause" } }
     sre_recovery_seconds        = { filter = "jsonPayload.message=\"incident.moved\" AND ${local.live} AND jsonPayload.phase=\"RESOLVED\"", value = "since_open_s", labels = { class = "cause" } }
   }

@@ -236,6 +236,20 @@ def _roles(cloud):
         yield "rights on one database hold for every database"
 
 
+def _charts(cloud):
+    counters, durations = cloud.locals["counters"], cloud.locals["durations"]
+    for chart in cloud.locals["charts"]:
+        if chart["of"] not in cloud.locals["joined"]:
+            yield f"chart {chart['title']} joins its points in no known way"
+        if not chart["own"]:
+            continue
+        metric = (durations if chart["of"] == "SECONDS" else counters).get(chart["metric"])
+        if metric is None:
+            yield f"chart {chart['title']} shows {chart['metric']}, which is not counted so"
+        elif chart["by"] and chart["by"] not in metric["labels"]:
+            yield f"chart {chart['title']} is split by {chart['by']}, which {chart['metric']} has not"
+
+
 def _metrics(cloud, code):
     for name, metric in {**cloud.locals["counters"], **cloud.locals["durations"]}.items():
         for event in re.findall(r'jsonPayload\.message="([^"]+)"', metric["filter"]):
@@ -248,5 +262,6 @@ def _metrics(cloud, code):
     for name, metric in cloud.locals["counters"].items():
         if set(metric["labels"]) - set(LABELS_SHOWN.get(name, metric["labels"])):
             yield f"{name} has other labels than in /metrics"
+    yield from _charts(cloud)
     if "sre_incidents" not in code.shown:
         yield "/metrics calls incidents otherwise"

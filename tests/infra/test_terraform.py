@@ -72,6 +72,8 @@ IN_TERRAFORM = {
     "proof": ("functions.tf", '"ID_TOKEN_AUDIENCES", "IAP_AUDIENCE"]', '"ID_TOKEN_AUDIENCES"]'),
     "console's policy": ("functions.tf", '"PUBLIC_URL", "POLICY", "DECIDE_URL"]', '"PUBLIC_URL", "DECIDE_URL"]'),
     "metric label": ("metrics.tf", 'labels = { phase = "phase", class = "cause" }', 'labels = { phase = "phase", cause = "cause" }'),
+    "chart": ("dashboard.tf", 'metric = "sre_plan_seconds"', 'metric = "sre_plans_seconds"'),
+    "chart's label": ("dashboard.tf", 'metric = "sre_roll_backs", of = "DELTA", by = "class"', 'metric = "sre_roll_backs", of = "DELTA", by = "cause"'),
     "service name": ("modules/function/main.tf", '"sre-${replace', '"agent-${replace'),
 }  # fmt: skip
 
