@@ -1,14 +1,17 @@
 """The incident page: what broke, how bad it is, whose it is, and how long it took."""
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from agent.core.decision.decision import Choice
+from agent.core.incident.phase import Phase
 from agent.core.service.services import Service, Services
 from agent.core.service.serving import Serves
 from agent.ports.store import Change
 from tests.agent.entrypoints.console.scenes import another_world
+from tools.console_scenes import PROBE, rehearsal
 
 WATCHED = Service(
     name="gemma4-26b-qat-l4",
@@ -95,3 +98,15 @@ def test_the_plan_is_one_card_with_what_it_costs_and_what_policy_asks(stage, bro
         "Reject it instead",
     ):
         assert said in card, said
+
+
+def test_a_key_number_stands_with_its_sum_and_the_line_that_it_was_read_from():
+    """Of the example whose probe gave up: the terms add up, and the page names the line of what was measured."""
+    with rehearsal(PROBE) as (told, _):
+        asked = told.until(lambda i: i.phase is Phase.ASKED)
+        page = told.pages().test_client().get(f"/incidents/{asked.id}", base_url="http://127.0.0.1:8080").text
+    sum_of = r"may take (\d+) s \(16.4 GB at 24.7 MB/s: (\d+) s; torch.compile: (\d+) s; the rest: (\d+) s;"
+    whole, *terms = map(int, re.search(sum_of, page).groups())
+    assert whole == sum(terms) == 965
+    assert "the log printed weights load 664.24 s in line 14" in page
+    assert re.search(r"<dd>664.24 <span class=\"dim\">\(line 14 of the instance&#39;s log\)", page)

@@ -20,7 +20,7 @@ class Platform:
     """Describes one service that is starting."""
 
     def __init__(self):
-        self.asked, self.error, self.gate = 0, None, None
+        self.asked, self.error, self.gate, self.message = 0, None, None, "Deploying <b>revision</b>"
 
     def describe(self, service):
         self.asked += 1
@@ -38,7 +38,7 @@ class Platform:
             "etag": "e",
             "template": "{}",
         }
-        more = {"latest_created_revision": "r-6", "message": "Deploying <b>revision</b>"}
+        more = {"latest_created_revision": "r-6", "message": self.message}
         return Live.model_validate(named | more | {"config": config})
 
     def operation(self, name):
@@ -77,6 +77,13 @@ def test_the_platform_the_probe_and_the_last_lines_are_shown(stage, world, apply
     assert "hf_abc" not in "".join(seen.look.lines)
     assert "5 of 63 attempts" in seen.probe
     assert seen.progress.steps[1].expected_s == pytest.approx(664.24 + 98.93)
+
+
+def test_what_another_condition_says_too_is_said_once(stage, world, platform, applying):
+    """A simulated platform adds to each message that it is one."""
+    platform.message = "startup probe"
+    seen = LiveView(world).of(applying, stage.clock.step(300))
+    assert seen.look.conditions == ("r-6: starting", "waiting for the startup probe")
 
 
 def test_a_rehearsal_is_expected_as_much_sooner_as_it_runs_faster(stage, world, applying):

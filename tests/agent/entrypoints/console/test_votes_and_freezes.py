@@ -92,7 +92,7 @@ def test_a_freeze_window_is_read_before_anybody_presses_and_only_its_group_break
     for name in ("ada", "ben"):
         shown = asked.text(name)
         assert "Freeze window now: year" in shown
-        assert "&lt;b&gt;audit&lt;/b&gt; (owner Cyd; leads may break the glass)" in shown
+        assert shown.count("&lt;b&gt;audit&lt;/b&gt; (owner Cyd; leads may break the glass)") == 1, "said once"
         assert "Approve and apply this change" not in shown
     assert "Break the glass and approve" not in asked.text("ben")
     ada = asked.of("ada")
