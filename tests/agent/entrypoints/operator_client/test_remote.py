@@ -143,7 +143,7 @@ def test_incidents_are_listed_shown_and_told(operator, desk):
 def test_the_record_is_shown_and_checked_here(operator, desk):
     operator("reject", desk.plan.id, "--why", "no")
     operator("stop", "--why", "x")
-    assert [line.split()[0] for line in operator("audit", "show")[1].splitlines()] == ["1", "2"]
+    assert [line.split()[0] for line in operator("audit", "show")[1].splitlines()] == ["ROW", "1", "2"]
     code, out, _ = operator("audit", "verify")
     assert (code, "sound: 2 rows" in out) == (0, True)
 
@@ -155,7 +155,7 @@ def test_a_record_longer_than_one_answer_is_checked_from_its_first_row(operator,
     for n in range(8):
         control.append(at=desk.now(), kind="k", incident="", who="ada", body=str(n))
     assert "sound: 8 rows" in operator("audit", "verify")[1]
-    assert [line.split()[0] for line in operator("audit", "show", "--limit", "4")[1].splitlines()] == list("5678")
+    assert [line.split()[0] for line in operator("audit", "show", "--limit", "4")[1].splitlines()] == ["ROW", *"5678"]
     control._audit[1] = control._audit[1].with_(who="nobody")
     code, out, _ = operator("audit", "verify")
     assert (code, "row 2 says something else" in out) == (1, True)
