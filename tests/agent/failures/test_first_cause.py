@@ -55,8 +55,23 @@ def test_a_queue_that_drained_is_no_incident_and_one_that_stands_is(matcher: Mat
     full = [HEALTHY[14], "(APIServer pid=1) INFO:     Application startup complete.", stats(200, 97.2), stats(80, 99.5)]
     assert matcher.classify("\n".join([*full, stats(0, 61.0)]), whole_log=True, platform=None).benign
     assert matcher.classify("\n".join(full), whole_log=True, platform=None).class_ == "queue_saturation"
+    stopped = "(EngineCore pid=9) INFO 05-06 07:09:09 [core.py:9] Shutdown initiated (timeout=0)"
+    ended = "(EngineCore pid=9) INFO 05-06 07:09:09 [core.py:9] Shutdown complete"
+    assert matcher.classify("\n".join([*full, stopped, ended]), whole_log=True, platform=None).benign
+    aborts = [*full, stopped, "(EngineCore pid=9) INFO 05-06 07:09:09 [core.py:9] Aborting 29 requests", ended]
+    assert matcher.classify("\n".join(aborts), whole_log=True, platform=None).class_ == "queue_saturation"
     again = [*full, stats(0, 61.0), stats(90, 98.1)]
     assert matcher.classify("\n".join(again), whole_log=True, platform=None).class_ == "queue_saturation"
+
+
+def test_a_worker_that_ends_after_its_engine_was_told_to_is_no_incident(matcher: Matcher) -> None:
+    died = (
+        "(EngineCore pid=9) ERROR 05-06 07:09:14 [multiproc_executor.py:9] Worker proc VllmWorker-0 died unexpectedly"
+    )
+    told = "(EngineCore pid=9) INFO 05-06 07:09:09 [core.py:9] Shutdown initiated (timeout=0)"
+    up = [HEALTHY[14], "(APIServer pid=1) INFO:     Application startup complete.", stats(0, 9.5)]
+    assert matcher.classify("\n".join([*up, told, died]), whole_log=True, platform=None).benign
+    assert matcher.classify("\n".join([*up, died, told]), whole_log=True, platform=None).class_ == "engine_dead"
 
 
 def test_two_causes_of_the_same_rank_leave_doubt(matcher: Matcher) -> None:
