@@ -19,13 +19,13 @@ help: ## Say what there is
 
 install: $(VENV)/.installed ## Set up .venv (done by run and test when needed)
 
-$(VENV)/.installed: requirements.txt requirements-kubernetes.txt requirements-mcp.txt requirements-azure.txt requirements-tpu.txt requirements-notify.txt requirements-dev.txt requirements-aws.txt requirements-aws-dev.txt pyproject.toml
+$(VENV)/.installed: requirements.txt requirements-kubernetes.txt requirements-mcp.txt requirements-azure.txt requirements-tpu.txt requirements-notify.txt requirements-otel.txt requirements-dev.txt requirements-aws.txt requirements-aws-dev.txt pyproject.toml
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer found. Install one, or name it: make PYTHON=/path/to/python3.12"; exit 2; }
 	@echo "== setting up $(VENV) with $$($(PYTHON) --version) (about half a minute) =="
 	@$(PYTHON) -m venv $(VENV) || { echo "This Python has no venv module; on Debian and Ubuntu: apt install python3-venv"; exit 2; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes \
 		-r requirements.txt -r requirements-kubernetes.txt -r requirements-mcp.txt -r requirements-azure.txt \
-		-r requirements-tpu.txt -r requirements-notify.txt -r requirements-dev.txt
+		-r requirements-tpu.txt -r requirements-notify.txt -r requirements-otel.txt -r requirements-dev.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
 		-r requirements-aws.txt -r requirements-aws-dev.txt 2>&1 | { grep -v 'dependency conflicts\|python-dateutil' >&2 || true; }; \
 		test $${PIPESTATUS[0]} -eq 0
@@ -172,6 +172,7 @@ lock: install ## Write requirements*.txt anew from requirements*.in, each file w
 	@$(LOCK) -c requirements.txt requirements-azure.in
 	@$(LOCK) -c requirements.txt requirements-tpu.in
 	@$(LOCK) -c requirements.txt requirements-notify.in
+	@$(LOCK) -c requirements.txt requirements-otel.in
 	@$(LOCK) requirements-dev.in
 	@$(LOCK) requirements-aws-dev.in
 	@$(LOCK) requirements-audit.in

@@ -49,6 +49,11 @@ def one_of(*words: str) -> Callable[[str], str]:
     return read
 
 
+def or_else(default: str | None) -> Callable[[str], str | None]:
+    """Return the reader of a word of OpenTelemetry's, to which an empty value is none."""
+    return lambda raw: raw.strip() or default
+
+
 def scheme(*schemes: str) -> Callable[[str], str]:
     """Return the reader of ``SCHEME:REST``, or of a bare word; a scheme of these ends with a colon."""
 

@@ -56,6 +56,8 @@ class Settings(Value):
         id_token_audiences: For whom an operator's ID token may have been made; none refuses every one.
         id_token_command: The operator's fixed words that print an ID token; nothing is ever put into them.
         form_key: Signs the console's forms, the same in every instance of it.
+        otlp_endpoint: Where spans are sent; None sends none. The SDK reads this and its other settings by itself.
+        genai_content: Whether questions to the model and its answers may stand in spans.
         bind: The address that ``up`` listens on. Elsewhere than on loopback nobody is trusted for being there.
     """
 
@@ -111,6 +113,10 @@ class Settings(Value):
     bind: str = "127.0.0.1"
     lease: str | None = None
     log_json: bool = False
+    otlp_endpoint: str | None = None
+    otlp_protocol: str = "http/protobuf"
+    traces_exporter: str = "otlp"
+    genai_content: str = "no_content"
 
     @property
     def embedded(self) -> bool:
@@ -254,6 +260,18 @@ WORDS: dict[str, _Word] = {
     "BIND": _Word(field="bind", read=lambda raw: str(ip_address(raw)), want="an IP address of this machine"),
     "LEASE": _Word(field="lease", read=lease_name, want="namespace/name of a Lease, without which `up` waits"),
     "LOG_JSON": _Word(field="log_json", read=values.switch, want="on | off"),
+    "OTEL_EXPORTER_OTLP_ENDPOINT": _Word(
+        field="otlp_endpoint", read=values.or_else(None), want="the address of an OTLP collector; unset sends no traces"
+    ),
+    "OTEL_EXPORTER_OTLP_PROTOCOL": _Word(
+        field="otlp_protocol", read=values.or_else("http/protobuf"), want="http/protobuf"
+    ),
+    "OTEL_TRACES_EXPORTER": _Word(field="traces_exporter", read=values.or_else("otlp"), want="otlp | none"),
+    "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": _Word(
+        field="genai_content",
+        read=values.or_else("no_content"),
+        want="NO_CONTENT | SPAN_ONLY: whether questions to the model, and its answers, stand in spans",
+    ),
 }
 
 

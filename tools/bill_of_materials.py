@@ -17,7 +17,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 LOCKED = {
     name: ROOT / f"requirements{'-' if name else ''}{name}.txt"
-    for name in ("", "kubernetes", "mcp", "azure", "tpu", "aws", "notify")
+    for name in ("", "kubernetes", "mcp", "azure", "tpu", "aws", "notify", "otel")
 }
 """What is installed by extra; the first is what every installation has."""
 
@@ -25,8 +25,8 @@ BILL = ROOT / "docs" / "sbom.cdx.json"
 LICENCES = ROOT / "docs" / "licences.md"
 HEAD = """# Licences of what is deployed
 
-The packages of `requirements.txt` and of the extras `kubernetes`, `mcp`, `azure`, `tpu`, `aws` and `notify` as
-installed with Python {python}, each with the licence that it names. Of a package that two extras want in two
+The packages of `requirements.txt` and of the extras `kubernetes`, `mcp`, `azure`, `tpu`, `aws`, `notify` and `otel`
+as installed with Python {python}, each with the licence that it names. Of a package that two extras want in two
 versions, the first counts. Written by `make sbom`; `docs/sbom.cdx.json` is the same list as a bill of materials.
 
 | package | version | licence |

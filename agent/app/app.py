@@ -21,6 +21,7 @@ from agent.app.channels import open_notifiers, open_receipt_signer
 from agent.app.models import model_of, model_use
 from agent.app.runtime_environment import RuntimeEnvironment, open_environment
 from agent.app.stores import Stores, machine_clock, memory_stores, open_bus, open_stores
+from agent.app.tracing import traced_model, tracer_of
 from agent.core.decision.decision import ReceiptSigner
 from agent.core.intake.origin import Reading
 from agent.core.intake.signal import LIVE
@@ -34,6 +35,7 @@ from agent.ports.notifier import Notifier
 from agent.ports.service_records import ServiceRecords
 from agent.ports.stage_context import Cards, Owner, Rules, StageContext
 from agent.ports.store import IncidentStore
+from agent.ports.tracing import NoTracer, Tracer
 from agent.settings import Settings
 
 if TYPE_CHECKING:
@@ -92,6 +94,7 @@ class App:
         holder: Names this process among all that may hold a lease.
         service_records: What was seen of each service.
         dead_letters: Messages that the queue beside the stores gave up; None where it stands elsewhere.
+        tracer: Where spans go.
     """
 
     settings: Settings
@@ -113,6 +116,7 @@ class App:
     holder: str
     service_records: ServiceRecords | None = None
     dead_letters: DeadLetters | None = None
+    tracer: Tracer = NoTracer()  # noqa: RUF009 - it has no state
 
     @cached_property
     def contexts(self) -> Mapping[Owner, StageContext]:
@@ -160,6 +164,7 @@ class App:
             holder=self.holder,
             service_records=self.service_records,
             audit_log=self.environment.audit_log if owner is Owner.INCIDENT else None,
+            tracer=self.tracer,
         )
 
 
@@ -179,6 +184,7 @@ def build_app(
     receipt_key: bytes | None = None,
     holder: str = "",
     trace: Callable[[], str] = str,
+    tracer: Tracer | None = None,
 ) -> App:
     """Put one process together; whatever is None is what the settings name, as far as the role needs it.
 
@@ -197,6 +203,7 @@ def build_app(
         receipt_key: Signs receipts.
         holder: Names this process; another name for each start when empty.
         trace: The trace of the request at hand, for the messages that it sends.
+        tracer: Where spans go.
 
     Raises:
         SettingsRejected: The settings do not make a service, or name what is not available here.
@@ -210,8 +217,8 @@ def build_app(
     if environment is None:
         unseen = RuntimeEnvironment(platform_of=absent, logs=absent, wait_factor=settings.compression)
         environment = open_environment(settings, services, clock) if owners & OBSERVERS else unseen
-    if model is None and Owner.INCIDENT in owners:
-        model = model_of(settings)
+    model = model or (model_of(settings) if Owner.INCIDENT in owners else None)
+    tracer = tracer or tracer_of(settings, role)
     if rules is None:
         capacity = capacity or (read_capacity(services, settings) if owners & CALCULATORS else absent)
         rules = _rules(settings, services, environment, capacity, model) if owners else absent
@@ -234,11 +241,12 @@ def build_app(
         bus=bus or open_bus(settings, stores, wait_factor=environment.wait_factor, trace=trace),
         environment=environment,
         notifiers=notifiers,
-        model=model,
+        model=traced_model(model, tracer, settings) if model is not None else None,
         receipt_key=receipt_key or (read_receipt_key(settings) if decides and signer is None else None),
         receipt_signer=signer,
         service_records=stores.service_records,
         dead_letters=stores.dead_letters,
+        tracer=tracer,
         holder=holder or secrets.token_hex(8),  # not the process id: in containers every process is the first one
     )
 

@@ -52,7 +52,10 @@ def serve(request: Request, role: Role) -> Response:
             said, status = unavailable(error)
             return Response(said, status=status, headers=HEADERS)
         environ = request.environ | {"wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body))}
-        return Response.from_app(web, environ)
+        try:
+            return Response.from_app(web, environ)
+        finally:
+            app_of(role).tracer.flush()
 
 
 @cache

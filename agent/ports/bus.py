@@ -26,7 +26,7 @@ class Message(Value):
     Attributes:
         id: Derived from what it says, so that publishing it twice can be noticed; not the bus's own id.
         data: The body, JSON text of at most 1 MB.
-        attributes: ``run``, ``kind``, ``incident``, ``trace``; small strings for filters and logs.
+        attributes: ``run``, ``kind``, ``incident``, ``trace``, ``traceparent``; small strings for filters and logs.
     """
 
     id: str

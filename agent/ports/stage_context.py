@@ -25,6 +25,7 @@ from agent.ports.notifier import Notifier
 from agent.ports.platform import Platform
 from agent.ports.service_records import ServiceRecords
 from agent.ports.store import IncidentStore
+from agent.ports.tracing import NoTracer, Tracer
 
 
 class Owner(StrEnum):
@@ -155,6 +156,7 @@ class StageContext:
         holder: Names this process among all that may hold a lease; another one after every start.
         service_records: What was seen of each service; None where nobody keeps it.
         audit_log: Tells who changed a service; None where the platform keeps no such log, or we do not read it.
+        tracer: Where spans go.
     """
 
     owner: Owner
@@ -175,6 +177,7 @@ class StageContext:
     holder: str = "this process"
     service_records: ServiceRecords | None = None
     audit_log: AuditLog | None = None
+    tracer: Tracer = NoTracer()  # noqa: RUF009 - it has no state
 
     def receipts(self) -> ReceiptSigner:
         """Return what signs and checks receipts, of an owner that may."""

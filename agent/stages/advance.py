@@ -22,6 +22,7 @@ from agent.stages.outcome_to_plan import outcome_to_plan, plan_again
 from agent.stages.plan_request import plan_request
 from agent.stages.shared.commit import save, send_outbox
 from agent.stages.shared.outcome import StageOutcome
+from agent.stages.shared.spans import incident_span
 from agent.stages.shift_traffic import shift_traffic
 from agent.stages.undo import undo
 from agent.stages.verification_to_outcome import verification_to_outcome
@@ -105,7 +106,16 @@ def advance(context: StageContext, incident_id: str, *, may_explain: bool = Fals
 
 
 def _run(context: StageContext, incident: Incident, step: Step, stage: Stage) -> StageOutcome:
-    """Run one stage and write its one event of the log."""
+    """Run one stage; write its one event of the log, and its span where it did something."""
+    with incident_span(context, stage.__name__, incident, step=step.value) as span:
+        did = _measured(context, incident, step, stage)
+        span.note({"sre_agent.reason": did.value})
+        if did is StageOutcome.WAITING:
+            span.drop()
+        return did
+
+
+def _measured(context: StageContext, incident: Incident, step: Step, stage: Stage) -> StageOutcome:
     began = time.perf_counter()
     about = {"incident": incident.id, "service": incident.service, "run": incident.run, "stage": stage.__name__}
     try:

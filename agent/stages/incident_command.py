@@ -22,6 +22,7 @@ from agent.stages.shared.decision_request import DecisionRequest, NotRecorded
 from agent.stages.shared.effects import valid_change
 from agent.stages.shared.kill_switch import kill_switch_reason
 from agent.stages.shared.other_changes import open_on
+from agent.stages.shared.spans import incident_span
 
 RIVALS: Final = 5
 _NEEDS_TEXT: Final = {
@@ -98,7 +99,8 @@ def carry_out(context: StageContext, asked: CommandRequest) -> Incident:
         if not asked.is_awaited():
             raise _not_recorded(asked, "it took longer than the caller waits")
         try:
-            return _CARRY_OUT[asked.command](context, incident, asked, _act(context, asked, text, incident))
+            with incident_span(context, asked.command.value, incident, channel=asked.channel.value):
+                return _CARRY_OUT[asked.command](context, incident, asked, _act(context, asked, text, incident))
         except NotRecorded:
             raise
         except StateConflict:

@@ -16,6 +16,7 @@ from agent.ports.stage_context import StageContext
 from agent.stages.incident_to_diagnosis import without_secrets
 from agent.stages.shared.commit import save
 from agent.stages.shared.outcome import StageOutcome
+from agent.stages.shared.spans import incident_span
 
 
 def needs_log(verification: Verification) -> bool:
@@ -42,12 +43,14 @@ def observe(context: StageContext, incident_id: str) -> StageOutcome:
     if verification.observed is not None:
         return StageOutcome.WAITING
     now = context.now_for(incident)
-    log = context.logs.instance_log(incident.service, revision=revision, instance=None, until=now)
-    found = read_figures(context, incident, plan, revision, log) if log is not None else None
-    if found is None:
-        return StageOutcome.WAITING
-    save(context, incident.with_(verification=verification.with_(observed=found)), "", now=now, wake=False)
-    return StageOutcome.NOTED
+    with incident_span(context, observe.__name__, incident) as span:
+        log = context.logs.instance_log(incident.service, revision=revision, instance=None, until=now)
+        found = read_figures(context, incident, plan, revision, log) if log is not None else None
+        if found is None:
+            span.drop()
+            return StageOutcome.WAITING
+        save(context, incident.with_(verification=verification.with_(observed=found)), "", now=now, wake=False)
+        return StageOutcome.NOTED
 
 
 def read_figures(

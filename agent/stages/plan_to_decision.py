@@ -17,6 +17,7 @@ from agent.stages.shared.freezes import broken_freezes
 from agent.stages.shared.kill_switch import kill_switch_message, kill_switch_reason
 from agent.stages.shared.outcome import StageOutcome
 from agent.stages.shared.recorded_request import check_requested
+from agent.stages.shared.spans import incident_span
 from agent.stages.shared.votes import RIVALS, cast_vote, put_vote_on_record, show_votes, withdraw_vote
 
 POLICY_NAME = "policy"  # who decides where policy says automatic
@@ -47,6 +48,12 @@ def plan_to_decision(context: StageContext, word: DecisionRequest) -> Decision |
     incident = context.store.load(plan.incident)
     if incident.decision is not None and incident.decision.plan == plan.id:
         return _repeated(incident.decision, word)
+    channel, answer = word.channel.value, word.answer.value
+    with incident_span(context, plan_to_decision.__name__, incident, plan=plan.id, channel=channel, answer=answer):
+        return _answered(context, incident, plan, word)
+
+
+def _answered(context: StageContext, incident: Incident, plan: Plan, word: DecisionRequest) -> Decision | Vote:
     now = context.now_for(incident)
     _check(context, incident, plan, word)
     if now >= plan.expires_at:

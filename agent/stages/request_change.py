@@ -20,6 +20,7 @@ from agent.ports.store import repeat_head, request_head
 from agent.stages.shared.commit import save, send_outbox
 from agent.stages.shared.database_pair import note_reached
 from agent.stages.shared.other_changes import open_on, under_way
+from agent.stages.shared.spans import incident_span
 
 PER_HOUR: Final = 12  # requests of one person in one hour of the clock
 RIVALS: Final = 5
@@ -291,7 +292,8 @@ def _record(context: StageContext, asked: ChangeAsked, why: str, key: str, earli
     )
     incident = _life(context, held, ordinal, now)
     said = f"{held.asker} asks for a change: {held.why}"
-    made_life = save(context, incident, said, now=now, by=held.asker, heads=heads, seen=seen)
+    with incident_span(context, request_change.__name__, incident, channel=held.channel.value):
+        made_life = save(context, incident, said, now=now, by=held.asker, heads=heads, seen=seen)
     note_reached(context.store, control, row.number)
     return made_life
 

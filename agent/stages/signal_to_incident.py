@@ -1,6 +1,7 @@
 """A signal finds its incident, or opens one; the same signal again changes nothing."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from agent.core.incident.correlation import Meaning, accepts, first_line, is_linked, meaning
@@ -13,8 +14,10 @@ from agent.errors import StateConflict
 from agent.failures.finding import Finding
 from agent.ports.stage_context import StageContext
 from agent.ports.store import change_head, head_key
+from agent.ports.tracing import Span
 from agent.stages.shared.commit import save, send_outbox
 from agent.stages.shared.outcome import StageOutcome
+from agent.stages.shared.spans import incident_span
 
 UNCLAIMED = "unclaimed"  # closings that came before what they close
 RIVALS = 5
@@ -189,17 +192,23 @@ def _open(
         notify=opening.notify,
         started_by=opening.started_by,
     )
-    save(
-        context,
-        incident,
-        f"opened by: {first_line(signal.text)}" + (f" (follows {incident.linked_to})" if incident.linked_to else ""),
-        now=now,
-        tell=False,
-        heads=_heads(signal, incident),
-        seen=seen,
-        signals=(signal,),
-    )
+    follows_which = f" (follows {incident.linked_to})" if incident.linked_to else ""
+    with _span(context, incident, StageOutcome.OPENED):
+        save(
+            context,
+            incident,
+            f"opened by: {first_line(signal.text)}{follows_which}",
+            now=now,
+            tell=False,
+            heads=_heads(signal, incident),
+            seen=seen,
+            signals=(signal,),
+        )
     return StageOutcome.OPENED
+
+
+def _span(context: StageContext, incident: Incident, did: StageOutcome) -> AbstractContextManager[Span]:
+    return incident_span(context, signal_to_incident.__name__, incident, reason=did.value)
 
 
 def _heads(signal: Signal, incident: Incident) -> tuple[str, ...]:
@@ -230,7 +239,9 @@ def _join(context: StageContext, incident: Incident, signal: Signal, finding: Fi
         due_at=now,
     )
     heads = (head_key(signal.run, signal.service, signal.revision),) if adopted else ()
-    save(context, changed, f"signal: {first_line(signal.text)}", now=now, tell=False, heads=heads, signals=(signal,))
+    said = f"signal: {first_line(signal.text)}"
+    with _span(context, changed, StageOutcome.JOINED):
+        save(context, changed, said, now=now, tell=False, heads=heads, signals=(signal,))
     return StageOutcome.JOINED
 
 

@@ -7,6 +7,8 @@ from typing import Final
 from agent.core.incident.incident import Incident
 from agent.errors import DependencyFailed, SreError
 from agent.ports.stage_context import StageContext
+from agent.ports.tracing import Kind
+from agent.stages.shared.spans import incident_span
 
 TIMES: Final = 3  # an incident that changes while it is shown is shown again
 CLAIM_S: Final = 120.0
@@ -65,7 +67,8 @@ def _show(
     """Show it; a claim under which nothing was sent is given back, so that it is told at once when it comes again."""
     reference = None
     try:
-        reference = context.notifiers[name].tell(incident, context.store.timeline(incident.id), reference=before)
+        with incident_span(context, "tell", incident, kind=Kind.CLIENT, notifier=name):
+            reference = context.notifiers[name].tell(incident, context.store.timeline(incident.id), reference=before)
     except SreError:
         _give_back(context, incident.id, name, claimed_by)
         raise

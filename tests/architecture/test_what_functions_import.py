@@ -17,6 +17,7 @@ NOT_INTAKE = {
     *("agent.stages.advance", "agent.stages.decision_to_execution", "agent.stages.incident_to_diagnosis"),
     *("agent.adapters.platform", "agent.adapters.logs", "agent.adapters.model", "agent.catalogue.load_fit"),
     *("google.pubsub_v1", "google.api_core", "proto"),  # 0.2 s; one call is made without them
+    *("opentelemetry", "agent.adapters.tracing"),  # no collector is named
     "rich",  # a tenth of the start; structlog takes it along where it is not kept from it
 }
 PROGRAM = """

@@ -14,6 +14,7 @@ LOCKED = (
     "requirements-azure.txt",
     "requirements-tpu.txt",
     "requirements-notify.txt",
+    "requirements-otel.txt",
     "requirements-dev.txt",
     "requirements-audit.txt",
 )

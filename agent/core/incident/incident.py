@@ -131,6 +131,7 @@ class Incident(Value):
         roll_back: The signed decision of a person to put the present plan's change back.
         closed: Who closed it; None where nobody did.
         stuck: Why the agent cannot go on with it as things are, told to people once; empty where it can.
+        traceparent: The span in which it was opened, as W3C Trace Context says it; empty where nothing was traced.
     """
 
     id: str
@@ -178,6 +179,7 @@ class Incident(Value):
     roll_back: RollBackDecision | None = None
     closed: PersonAct | None = None
     stuck: str = ""
+    traceparent: str = ""
 
     def move(self, phase: Phase, *, now: datetime, **changes: Any) -> "Incident":
         """Return the incident in its next phase.

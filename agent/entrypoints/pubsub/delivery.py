@@ -19,7 +19,8 @@ EVENT_TYPE = "google.cloud.pubsub.topic.v1.messagePublished"
 
 _HINT = "publish one message per request, or look at the push settings of the subscription"
 _META = "x-goog-pubsub-"
-_OUR_ATTRIBUTES = ("run", "kind", "incident", "trace")  # unwrapped, an attribute is a header among others
+# Unwrapped, an attribute is a header among others.
+_OUR_ATTRIBUTES = ("run", "kind", "incident", "trace", "traceparent")
 
 
 def delivery_from(headers: Mapping[str, str], body: bytes, *, topic: Topic | None = None) -> Delivery:

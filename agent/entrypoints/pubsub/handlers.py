@@ -5,6 +5,7 @@ A cold start pays for every import, so the stages of other functions are importe
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import structlog
 from pydantic import Field
@@ -19,10 +20,12 @@ from agent.core.intake.signal import LIVE, Signal
 from agent.core.value import Value
 from agent.entrypoints.pubsub.settle import settle
 from agent.errors import DependencyFailed, InputRejected, StateConflict
-from agent.ports.bus import Delivery, Outcome
+from agent.ports.bus import Delivery, Outcome, Topic
 from agent.ports.stage_context import RECEIVER_OF, Owner, StageContext, topic_of
+from agent.ports.tracing import Kind
 from agent.stages.shared.commit import message_for, send_outbox
 from agent.stages.shared.outcome import StageOutcome
+from agent.stages.shared.spans import stamped
 from agent.stages.signal_to_incident import Opening, signal_to_incident
 
 OBSERVE_ATTEMPTS = 5
@@ -60,10 +63,24 @@ def handle(app: App, delivery: Delivery) -> Outcome:
     assert delivery.topic is not None
     owner = RECEIVER_OF[delivery.topic]
     try:
-        HANDLER_OF[owner](app.contexts[owner], delivery)
+        with _arrival(app, delivery, delivery.topic):
+            HANDLER_OF[owner](app.contexts[owner], delivery)
     except Exception as error:  # noqa: BLE001 - a bug must cost one message at most, never the queue
         return settle(error, delivery, app.quarantine)
     return Outcome.ACK
+
+
+def _arrival(app: App, delivery: Delivery, topic: Topic) -> AbstractContextManager[None]:
+    """Stand around a delivery, by the semantic conventions for messaging (1.41.1)."""
+    about = {
+        "messaging.system": "sre_agent.queue" if app.settings.bus == "embedded" else "gcp_pubsub",
+        "messaging.operation.type": "process",
+        "messaging.destination.name": topic.value,
+        "messaging.message.id": delivery.message_id,
+        "sre_agent.delivery.attempt": delivery.attempt,
+    }
+    caller = delivery.attributes.get("traceparent", "")
+    return app.tracer.arrival(f"process {topic}", kind=Kind.CONSUMER, caller=caller, attributes=about)
 
 
 def on_event(context: StageContext, delivery: Delivery) -> tuple[StageOutcome, ...]:
@@ -166,7 +183,8 @@ def on_tick(context: StageContext) -> dict[str, tuple[StageOutcome, ...]]:
     failed: Exception | None = None
     for incident_id in dict.fromkeys((*context.store.due(now, MOST_DUE), *context.store.unsent())):
         try:
-            done = advance(context, incident_id)
+            with context.tracer.arrival("tick", kind=Kind.INTERNAL, attributes={}):
+                done = advance(context, incident_id)
             if StageOutcome.NOT_OURS in done:
                 nudge(context, context.store.load(incident_id))
         except Exception as error:  # noqa: BLE001 - a bug of ours in one of them must not hold up the others either
@@ -184,7 +202,7 @@ def nudge(context: StageContext, incident: Incident) -> None:
     step = due_step(incident, now)
     topic = topic_of(step)
     if topic is not None:
-        message = message_for(incident, topic, "nudge")
+        message = stamped(context, incident, message_for(incident, topic, "nudge"))
         context.bus.publish(message.with_(id=f"{message.id}.{int(now.timestamp()) // 10}"))
 
 

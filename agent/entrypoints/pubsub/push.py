@@ -52,7 +52,10 @@ def push(request: "Request", topic: Topic) -> StatusReply:
         except InputRejected as error:
             return answer(settle(error, unreadable(headers, body, topic=topic), app.quarantine))
         follow(delivery.attributes.get("trace", ""))  # the trace in which its story began
-        return answer(handle(app, delivery))
+        try:
+            return answer(handle(app, delivery))
+        finally:
+            app.tracer.flush()
 
 
 def answer(outcome: Outcome) -> StatusReply:
@@ -71,6 +74,7 @@ def tick(request: "Request") -> StatusReply:
                 on_tick(context)
             finally:
                 observe_services(context)
+                context.tracer.flush()
         except SreError as error:
             log.warning("tick.failed", error=str(error))
             return "failed, the next tick goes on\n", 503

@@ -14,6 +14,7 @@ from agent.ports.bus import Message, Topic
 from agent.ports.stage_context import StageContext, topic_of
 from agent.ports.store import Change
 from agent.stages.shared.outcome import StageOutcome
+from agent.stages.shared.spans import stamped
 
 log = structlog.get_logger(__name__)
 
@@ -57,16 +58,21 @@ def save(
     Raises:
         StateConflict: Somebody else wrote first; nothing was written.
     """
+    known = incident.traceparent
+    incident = incident if known else incident.with_(traceparent=context.tracer.traceparent())
+    sent = (*_messages(incident, now, tell=tell, wake=wake), *also)
     change = Change(
         incident=incident,
         heads=heads,
         seen=seen or {},
         signals=signals,
-        messages=(*_messages(incident, now, tell=tell, wake=wake), *also),
+        messages=tuple(stamped(context, incident, message) for message in sent),
         events=(_line(incident, what, now=now, by=by, kind=kind),) if what else (),
         plan=plan,
     )
     committed = context.store.commit(change)
+    if sent or incident.traceparent != known:
+        context.tracer.keep()
     if what and incident.phase_at == now:
         _moved(committed, now)
     send_outbox(context, committed.id)

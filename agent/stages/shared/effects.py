@@ -12,6 +12,7 @@ from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreErro
 from agent.ports.control import Lease, LeaseEnd
 from agent.ports.platform import LeaseOver, NotDeployed, Operation, Platform
 from agent.ports.stage_context import StageContext
+from agent.ports.tracing import Kind
 from agent.stages.shared.commit import save
 from agent.stages.shared.outcome import StageOutcome
 from agent.stages.shared.service_lease import final_preflight, require_unchanged, service_lease
@@ -124,7 +125,10 @@ def _called(context: StageContext, incident: Incident, intent: Intent, call: Cal
         DependencyFailed: Nobody knows whether it was sent, and there is no trace of it; the step is tried again.
     """
     try:
-        return call()
+        with context.tracer.span(
+            f"platform {intent.kind.value}", kind=Kind.CLIENT, attributes=_about(incident, intent)
+        ):
+            return call()
     except (DependencyFailed, StateConflict) as error:
         found = find_effect(context, context.require_platform(incident.service), incident, intent.kind)
         if found is not None and not (found.remains and isinstance(error, DependencyFailed)):
@@ -132,6 +136,11 @@ def _called(context: StageContext, incident: Incident, intent: Intent, call: Cal
         if isinstance(error, DependencyFailed | LeaseOver):
             raise
         raise PolicyRefused(error.what, why=error.why, hint=error.hint) from error
+
+
+def _about(incident: Incident, intent: Intent) -> dict[str, str]:
+    about = {"sre_agent.platform": incident.platform, "sre_agent.service": incident.service}
+    return about | {"sre_agent.effect": intent.kind.value, "sre_agent.revision": intent.revision}
 
 
 def effect_refused(incident: Incident, why: str) -> PolicyRefused:

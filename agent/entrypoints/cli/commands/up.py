@@ -138,12 +138,13 @@ def _serve(
     stopping: threading.Event,
     leadership: "Leadership | None",
 ) -> int:
-    from agent.app import build_app
+    from agent.app import Role, build_app
     from agent.app.leading_platform import leading
+    from agent.app.tracing import open_tracer
     from agent.entrypoints.monitor.cluster_monitor import ClusterMonitor
     from agent.entrypoints.service import Ticker, handlers, publish_example
 
-    app = build_app(settings)
+    app = build_app(settings, tracer=open_tracer(settings, Role.SERVICE))
     if sys.stderr.isatty() and not args.verbose and not settings.log_json:
         _tell_the_story(app)
     if leadership is not None:
@@ -259,6 +260,8 @@ def _greet(at: tuple[str, int], app: "App") -> None:
     host = f"[{address}]" if ":" in address else address
     print(f"console:  http://{host}:{port}/", file=sys.stderr)
     print(f"watching: {', '.join(s.name for s in app.services.services) or 'nothing'}", file=sys.stderr)
+    if app.tracer.target:
+        print(f"traces:   {app.tracer.target}", file=sys.stderr)
     if app.environment.wait_factor > 1:
         print(f"rehearsal: a recorded incident; waits are divided by {app.environment.wait_factor:g}", file=sys.stderr)
     if not app.settings.trusts_this_machine:

@@ -22,6 +22,7 @@ from agent.entrypoints.cli.main import main
 from agent.entrypoints.console.serve import claim
 from agent.ports.bus import Message, Topic
 from agent.settings import read_settings
+from tests.otlp_receiver import OtlpReceiver, orphans
 
 ROOT = Path(__file__).resolve().parents[5]
 EXAMPLE = ROOT / "examples" / "gemma4-26b-l4-startup-probe"
@@ -134,6 +135,33 @@ def test_it_tells_the_port_that_it_took_answers_there_and_ends_when_told(tmp_pat
             assert process.wait(timeout=60) == 0
         finally:
             process.kill()
+
+
+@pytest.mark.slow
+def test_with_a_collector_it_says_where_traces_go_and_leaves_none_behind(tmp_path):
+    """One line at the start; what was not sent yet is sent at the end. Without the extra nothing starts."""
+    receiver = OtlpReceiver()
+    words = [sys.executable, "-m", "agent.entrypoints.cli.main", "up", "--port", "0", "--example", str(EXAMPLE)]
+    environ = {**os.environ, "STORE": f"sqlite:{tmp_path / 'state'}", "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url}
+    environ |= {"OTEL_BSP_SCHEDULE_DELAY": "60000"}
+    with subprocess.Popen(words, env=environ, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            lines = []
+            for line in process.stderr:
+                lines.append(line)
+                if "phase=ASKED" in line:
+                    break
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=60) == 0
+        finally:
+            process.kill()
+            receiver.stop()
+    (said,) = [line for line in lines if line.startswith("traces:")]
+    assert said == f"traces:   {receiver.url}/v1/traces (OTLP), as 'sre-agent'\n"
+    spans = receiver.spans
+    assert {"process sre-log-events", "ask"} <= {span.name for span in spans}
+    assert len({span.trace for span in spans}) == 1
+    assert orphans(spans) == []
 
 
 @pytest.mark.parametrize("address", ["here", "192.0.2.300", "example.com", "192.0.2.1"])

@@ -1,0 +1,1 @@
+"""Spans by OpenTelemetry: sent over OTLP where a collector is named."""

@@ -1,0 +1,206 @@
+"""Which span stands below which, what is sent, and what never is."""
+
+import re
+import threading
+import time
+
+import pytest
+import structlog
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from agent.adapters.tracing import otel
+from agent.adapters.tracing.otel import OtelTracer
+from agent.errors import PolicyRefused, StateConflict
+from agent.ports.tracing import Kind, NoTracer
+
+OURS = f"00-{'a' * 32}-{'1' * 16}-01"
+SAME_TRACE = f"00-{'a' * 32}-{'2' * 16}-01"
+OTHERS = f"00-{'b' * 32}-{'3' * 16}-01"
+
+
+@pytest.fixture
+def sent():
+    return InMemorySpanExporter()
+
+
+@pytest.fixture
+def tracer(sent):
+    provider = TracerProvider(shutdown_on_exit=False)
+    processor = SimpleSpanProcessor(sent)
+    provider.add_span_processor(processor)
+    return OtelTracer(provider, processor, redact=lambda t: t.replace("secret", "[x]"), target="")
+
+
+def arrival(tracer, caller=""):
+    return tracer.arrival("arrived", kind=Kind.CONSUMER, caller=caller, attributes={})
+
+
+def rows(sent):
+    """Each span by name: its trace and parent as hex digits, and the traces it is linked to."""
+    found = {}
+    for span in sent.get_finished_spans():
+        parent = f"{span.parent.span_id:016x}" if span.parent else ""
+        found[span.name] = (f"{span.context.trace_id:032x}", parent, [f"{n.context.trace_id:032x}" for n in span.links])
+    return found
+
+
+def test_a_new_incident_begins_a_trace_with_the_arrival_as_its_root(tracer, sent):
+    with arrival(tracer), tracer.span("opened", incident="", attributes={}):
+        here = tracer.traceparent()
+    assert re.fullmatch(r"00-[0-9a-f]{32}-[0-9a-f]{16}-0[13]", here)
+    found = rows(sent)
+    assert found["arrived"][1] == ""
+    assert found["opened"][0] == found["arrived"][0] == here.split("-")[1]
+
+
+@pytest.mark.parametrize(
+    ("caller", "parent", "links"),
+    [(SAME_TRACE, "2" * 16, []), (OTHERS, "1" * 16, ["b" * 32]), ("", "1" * 16, []), ("00-xyz", "1" * 16, [])],
+    ids=["of the incident's trace", "of another", "none", "malformed"],
+)
+def test_a_caller_is_the_parent_only_within_the_incidents_own_trace(tracer, sent, caller, parent, links):
+    with arrival(tracer, caller), tracer.span("step", incident=OURS, attributes={}):
+        pass
+    assert rows(sent)["arrived"] == ("a" * 32, parent, links)
+    assert rows(sent)["step"][0] == "a" * 32
+
+
+@pytest.mark.parametrize(
+    "text", ["", "00", f"00-{'0' * 32}-{'1' * 16}-01", f"ff-{'a' * 32}-{'1' * 16}-01", f"00-{'A' * 32}-{'1' * 16}-01",
+             f"00-{'a' * 32}-{'1' * 16}-01\n", "x" * 100_000, "\u0660" * 55],
+)  # fmt: skip
+def test_a_malformed_traceparent_is_none(tracer, sent, text):
+    """Whatever a sender or the store says, a new trace begins and nothing is raised."""
+    with (
+        arrival(tracer, text),
+        tracer.span("step", incident=text.strip("\n") if text != text.strip() else text, attributes={}),
+    ):
+        pass
+    (trace, _, links) = rows(sent)["arrived"]
+    assert links == [] or trace == "a" * 32
+    assert rows(sent)["step"][0] == trace
+
+
+def test_two_incidents_of_one_delivery_are_two_traces(tracer, sent):
+    with arrival(tracer):
+        for name in ("first", "second"):
+            with tracer.span(name, incident="", attributes={}):
+                pass
+    found = rows(sent)
+    assert found["first"][0] == found["arrived"][0]
+    assert found["second"][0] != found["first"][0]
+    assert found["second"][2] == [found["arrived"][0]]
+
+
+def test_a_lost_race_is_not_sent_and_its_arrival_goes_to_the_winners_trace(tracer, sent):
+    with arrival(tracer):
+        with pytest.raises(StateConflict), tracer.span("opened", incident="", attributes={}):
+            raise StateConflict("x", why="y", hint="z")
+        with tracer.span("joined", incident=OURS, attributes={}):
+            pass
+    assert set(rows(sent)) == {"arrived", "joined"}
+    assert rows(sent)["arrived"][:2] == ("a" * 32, "1" * 16)
+
+
+def test_what_did_nothing_is_not_sent_unless_something_hangs_on_it(tracer, sent):
+    for kept in (False, True):
+        with arrival(tracer), tracer.span(f"poll {kept}", incident=OURS, attributes={}) as span:
+            span.drop()
+            if kept:
+                tracer.keep()
+    with arrival(tracer):
+        pass
+    with arrival(tracer), tracer.span("outer", incident=OURS, attributes={}) as span:
+        span.drop()
+        with tracer.span("inner", attributes={}):
+            pass
+    assert [span.name for span in sent.get_finished_spans()] == ["poll True", "arrived", "inner", "outer", "arrived"]
+
+
+def test_an_error_is_named_by_its_class_alone(tracer, sent):
+    """Its text may quote what others wrote; no stack trace, no message."""
+    with pytest.raises(PolicyRefused), tracer.span("step", incident=OURS, attributes={}):
+        raise PolicyRefused("what", why="password=hunter2", hint="h")
+    (span,) = sent.get_finished_spans()
+    assert span.attributes == {"error.type": "PolicyRefused"}
+    assert (span.status.is_ok, span.status.description, span.events) == (False, None, ())
+
+
+def test_secrets_are_taken_out_of_every_text(tracer, sent):
+    with tracer.span("step", incident=OURS, attributes={"a": "a secret"}) as span:
+        span.note({"b": "secret", "c": ("one secret",)})
+    (span,) = sent.get_finished_spans()
+    assert "secret" not in repr(span.attributes)
+
+
+def test_log_lines_of_an_arrival_carry_it_from_when_its_incident_is_known(tracer):
+    with arrival(tracer):
+        assert structlog.contextvars.get_contextvars() == {}
+        with tracer.span("step", incident=OURS, attributes={}):
+            inner = tracer.ids()
+        assert structlog.contextvars.get_contextvars() == tracer.ids() != inner
+    assert structlog.contextvars.get_contextvars() == {}
+
+
+def test_log_lines_within_a_span_carry_it(tracer):
+    assert tracer.ids() == {}
+    with tracer.span("step", incident=OURS, attributes={}):
+        assert structlog.contextvars.get_contextvars() == tracer.ids()
+        assert tracer.ids()["trace_id"] == "a" * 32
+    assert structlog.contextvars.get_contextvars() == {}
+
+
+def test_a_switched_off_sdk_measures_nothing(monkeypatch, sent):
+    """OTEL_SDK_DISABLED: nothing is sent and no trace begun; one that others began is handed on."""
+    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
+    provider = TracerProvider(shutdown_on_exit=False)
+    quiet = OtelTracer(provider, SimpleSpanProcessor(sent), redact=str, target="")
+    with arrival(quiet), quiet.span("step", incident="", attributes={}):
+        assert (quiet.traceparent(), quiet.ids()) == ("", {})
+    with arrival(quiet), quiet.span("step", incident=OURS, attributes={}):
+        assert quiet.traceparent() == OURS
+    assert rows(sent) == {}
+
+
+class Hanging(SpanProcessor):
+    def __init__(self):
+        self.asked, self.over = 0, threading.Event()
+
+    def force_flush(self, timeout_millis=30000):
+        self.asked += 1
+        return self.over.wait(30)
+
+    def shutdown(self):
+        self.over.wait(30)
+
+
+def test_a_collector_that_hangs_is_waited_for_once(monkeypatch):
+    """Then nobody waits for a minute; a process ends within its bound as well."""
+    monkeypatch.setattr(otel, "FLUSH_S", 0.05)
+    monkeypatch.setattr(otel, "CLOSE_S", 0.05)
+    hanging = Hanging()
+    slow = OtelTracer(TracerProvider(shutdown_on_exit=False), hanging, redact=str, target="")
+    slow.flush()
+    assert hanging.asked == 0, "nothing was to be sent"
+    for _ in range(3):
+        with slow.span("step", incident="", attributes={}):
+            pass
+        slow.flush()
+    assert hanging.asked == 1
+    began = time.monotonic()
+    slow.close()
+    assert time.monotonic() - began < 5
+    hanging.over.set()
+
+
+def test_without_a_collector_the_same_calls_do_nothing():
+    none = NoTracer()
+    with none.arrival("a", kind=Kind.CONSUMER, attributes={}), none.span("s", attributes={}) as span:
+        span.name("n")
+        span.note({})
+        span.drop()
+        none.keep()
+        assert (none.traceparent(), none.ids()) == ("", {})
+    none.flush()

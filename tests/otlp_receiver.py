@@ -1,0 +1,100 @@
+"""A receiver of OTLP over HTTP on a loopback socket: it reads OpenTelemetry's own protobuf messages, as a collector does."""
+
+import gzip
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
+
+
+class Received:
+    """A span as it arrived.
+
+    Attributes:
+        trace: 32 hex digits.
+        parent: 16 hex digits; empty of a root.
+    """
+
+    def __init__(self, span, resource):
+        self.trace, self.id, self.parent = span.trace_id.hex(), span.span_id.hex(), span.parent_span_id.hex()
+        self.name, self.kind, self.status = span.name, span.kind, span.status.code
+        self.attributes = {item.key: _value(item.value) for item in span.attributes}
+        self.resource = {item.key: _value(item.value) for item in resource.attributes}
+        self.links = [link.trace_id.hex() for link in span.links]
+        self.began, self.ended = span.start_time_unix_nano, span.end_time_unix_nano
+
+    def __repr__(self):
+        return f"{self.name} {self.trace[:6]}/{self.id[:6]} < {self.parent[:6]} {self.attributes}"
+
+
+def _value(value):
+    kind = value.WhichOneof("value")
+    return [_value(one) for one in value.array_value.values] if kind == "array_value" else getattr(value, kind)
+
+
+class OtlpReceiver:
+    """Keeps what is exported to it; ``status`` says how it answers, and ``hangs`` that it does not."""
+
+    def __init__(self, status=200):
+        self.status, self.hangs, self.posts = status, threading.Event(), 0
+        self.bodies, self._lock = [], threading.Lock()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    @property
+    def spans(self):
+        with self._lock:
+            requests = [ExportTraceServiceRequest.FromString(body) for body in self.bodies]
+        return [
+            Received(span, batch.resource)
+            for request in requests
+            for batch in request.resource_spans
+            for scope in batch.scope_spans
+            for span in scope.spans
+        ]
+
+    def stop(self):
+        self.hangs.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _handler(self):
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                receiver.posts += 1
+                if receiver.status is None:
+                    receiver.hangs.wait(60)
+                    return
+                if receiver.status == 200 and self.path == "/v1/traces":
+                    assert self.headers["Content-Type"] == "application/x-protobuf"
+                    with receiver._lock:
+                        zipped = self.headers.get("Content-Encoding") == "gzip"
+                        receiver.bodies.append(gzip.decompress(body) if zipped else body)
+                answer = ExportTraceServiceResponse().SerializeToString()
+                self.send_response(receiver.status if self.path == "/v1/traces" else 404)
+                self.send_header("Content-Type", "application/x-protobuf")
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+
+            def log_message(self, *_):
+                pass
+
+        return Handler
+
+
+def orphans(spans):
+    """Return the spans whose parent did not arrive."""
+    ids = {(span.trace, span.id) for span in spans}
+    return [span for span in spans if span.parent and (span.trace, span.parent) not in ids]
