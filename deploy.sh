@@ -127,7 +127,10 @@ check_quota() {
 
 stage() {
   say "== one folder per function =="
-  run "$python" tools/stage_functions.py --out build/functions --services "$SERVICES_FILE" --policy "$POLICY_FILE"
+  local traces=()
+  if [[ -n ${EXTRA_VARS:-} ]] && grep -q '"OTEL_EXPORTER_OTLP_ENDPOINT"' "$EXTRA_VARS"; then traces=(--otel); fi
+  run "$python" tools/stage_functions.py --out build/functions --services "$SERVICES_FILE" --policy "$POLICY_FILE" \
+    ${traces[@]+"${traces[@]}"}
 }
 
 prepare_state() {

@@ -22,6 +22,9 @@ locals {
 
   times = ["APPROVAL_TTL_S", "COOL_OFF_S", "VERIFY_WINDOW_S", "QUIET_S", "SETTLE_S", "POLL_S", "LEASE_S"]
 
+  # Where traces go, the same for all; deploy.sh adds what sends them when the first is set (docs/telemetry.md).
+  traces = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"]
+
   # What every function is told; staged sources stand in /workspace.
   common = {
     STORE    = "firestore:${var.project}"
@@ -45,7 +48,7 @@ locals {
   environment = {
     for name, f in local.functions : name => merge(
       local.common,
-      { for key in concat(local.times, f.settings) : key => local.known[key] if contains(keys(local.known), key) },
+      { for key in concat(local.times, local.traces, f.settings) : key => local.known[key] if contains(keys(local.known), key) },
     )
   }
 

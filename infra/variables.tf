@@ -105,6 +105,7 @@ variable "settings" {
       "MODEL_ENDPOINTS", "MODEL_NAME", "MODEL_ASK_WHEN", "MODEL_WAKE_WHEN", "MODEL_FOLLOW_UP",
       "MODEL_USD_PER_MILLION_IN", "MODEL_USD_PER_MILLION_OUT", "SLACK_CHANNEL", "SLACK_API_URL", "PAGERDUTY_URL", "WEBHOOK_URLS",
       "PUBLIC_URL", "ID_TOKEN_AUDIENCES", "HF_ENDPOINT", "HF_HUB_OFFLINE",
+      "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT",
     ])) == 0
     error_message = "Only optional settings can be given here; the others follow from the installation itself."
   }

@@ -4,7 +4,7 @@ functions-framework puts only the source file's folder on the path, and the buil
 function gets a whole folder of its own, in which its frame stands at the root as main.py. Of agent/ it gets what the
 frame leads to by its imports and theirs.
 
-Run: python tools/stage_functions.py --out build [--only on_log_event ...] [--services FILE] [--policy FILE]
+Run: python tools/stage_functions.py --out build [--only on_log_event ...] [--services FILE] [--policy FILE] [--otel]
 
 It needs nothing but Python; deploy.sh calls it before anything is installed.
 """
@@ -21,6 +21,7 @@ TELLS = "on_incident"
 """The function that tells people, by the extra ``notify`` too."""
 
 NOTIFY = "requirements-notify.txt"
+OTEL = "requirements-otel.txt"
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc", ".*")
 
 
@@ -29,7 +30,9 @@ def functions() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in (ROOT / "functions").glob("*.py")))
 
 
-def stage(name: str, out: Path, *, services: Path | None = None, policy: Path | None = None) -> Path:
+def stage(
+    name: str, out: Path, *, services: Path | None = None, policy: Path | None = None, otel: bool = False
+) -> Path:
     """Stage one function afresh.
 
     Args:
@@ -37,6 +40,7 @@ def stage(name: str, out: Path, *, services: Path | None = None, policy: Path | 
         out: Holds one folder for each function.
         services: The watched services; set ``SERVICES=services.toml`` with it.
         policy: The policy; set ``POLICY=policy.toml`` with it.
+        otel: Whether it gets what sends traces; set ``OTEL_EXPORTER_OTLP_ENDPOINT`` with it.
 
     Returns:
         The function's folder.
@@ -51,10 +55,10 @@ def stage(name: str, out: Path, *, services: Path | None = None, policy: Path | 
         shutil.copy(needed, copy)
     shutil.copytree(ROOT / "prompts", folder / "prompts", ignore=LEFT_OUT)
     shutil.copy(ROOT / "requirements.txt", folder)
-    if name == TELLS:
-        shutil.copy(ROOT / NOTIFY, folder)
+    for extra in (*([NOTIFY] if name == TELLS else []), *([OTEL] if otel else [])):
+        shutil.copy(ROOT / extra, folder)
         with (folder / "requirements.txt").open("a", encoding="utf-8") as requirements:
-            requirements.write(f"\n-r {NOTIFY}\n")
+            requirements.write(f"\n-r {extra}\n")
     for source, target in ((services, "services.toml"), (policy, "policy.toml")):
         if source is not None:
             shutil.copy(source, folder / target)
@@ -122,9 +126,10 @@ def main() -> int:
     reader.add_argument("--only", nargs="*", metavar="FUNCTION", help="all when left out")
     reader.add_argument("--services", type=Path)
     reader.add_argument("--policy", type=Path)
+    reader.add_argument("--otel", action="store_true", help="with what sends traces")
     args = reader.parse_args()
     for name in args.only or functions():
-        print(stage(name, args.out, services=args.services, policy=args.policy))
+        print(stage(name, args.out, services=args.services, policy=args.policy, otel=args.otel))
     return 0
 
 

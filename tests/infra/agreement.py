@@ -16,7 +16,7 @@ MADE = {"STORE", "BUS", "PLATFORM", "SERVICES", "POLICY", "IAP_AUDIENCE", "RECEI
 ELSEWHERE = {
     "PUBSUB_EMULATOR_HOST", "CLOUD_RUN_EMULATOR_HOST", "CLOUD_LOGGING_EMULATOR_HOST", "REHEARSAL_COMPRESSION",
     "TPU_EMULATOR_HOST", "REHEARSE_BY_FIT", "RESTART_COMMAND", "ID_TOKEN_COMMAND", "LOG_JSON", "BIND", "LEASE",
-    "CONTAINER_APPS_LOG_STREAM",
+    "CONTAINER_APPS_LOG_STREAM", "OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_PROTOCOL",
 }  # fmt: skip
 READS_UNTRUSTED = {"on_log_event", "on_alert", "on_incident", "ingest", "console"}
 PROOFS = {
@@ -123,7 +123,8 @@ def _functions(cloud, code):
 
 def _settings(cloud, code):
     functions, secrets = cloud.locals["functions"], cloud.locals["secrets"]
-    told = {key for entry in functions.values() for key in entry["settings"]} | set(cloud.locals["times"])
+    told = {key for entry in functions.values() for key in entry["settings"]}
+    told |= {*cloud.locals["times"], *cloud.locals["traces"]}
     optional = set(re.findall(r'"([A-Z][A-Z0-9_]+)"', _conditions(cloud, "settings")))
     given = told | set(cloud.locals["common"])
     for name in sorted(given - code.settings):

@@ -50,6 +50,14 @@ def test_every_function_is_staged_with_what_the_build_needs_and_nothing_else(tmp
         assert (folder / "agent" / "entrypoints" / "console").exists() == (name in WITH_PAGES)
 
 
+def test_what_sends_traces_is_staged_when_it_is_asked_for(tmp_path):
+    """Locked like the rest; without it no function carries it."""
+    for otel in (False, True):
+        folder = staging.stage("on_log_event", tmp_path, otel=otel)
+        assert (folder / "requirements-otel.txt").exists() is otel
+        assert ("-r requirements-otel.txt" in (folder / "requirements.txt").read_text()) is otel
+
+
 def test_a_module_is_imported_by_its_name_alone():
     """A name that is computed is not seen by the staging: only the command line, which is not staged, does that."""
     computing = re.compile(r"\b(import_module|__import__|spec_from_file_location)\b")
