@@ -77,10 +77,6 @@ class Tracer(Protocol):
         """Say that ``traceparent`` was handed out for good: the span at hand, and those above it, are sent."""
         ...
 
-    def ids(self) -> dict[str, str]:
-        """Return ``trace_id`` and ``span_id`` of the span at hand, for log lines and exemplars; or nothing."""
-        ...
-
     def flush(self) -> None:
         """Send what is finished, within a short bound: a process may be put to sleep after its answer."""
         ...
@@ -127,10 +123,6 @@ class NoTracer:
 
     def keep(self) -> None:
         """Nothing."""
-
-    def ids(self) -> dict[str, str]:
-        """There are none."""
-        return {}
 
     def flush(self) -> None:
         """There is nothing to send."""

@@ -10,7 +10,9 @@ import pytest
 from agent.core.change.verification import Verdict
 from agent.core.incident.phase import Phase
 from tests.journeys.deployed import Deployed
+from tests.otlp_receiver import OtlpReceiver, orphans
 from tests.pubsub_emulator import free_port
+from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = "gemma4-26b-l4-startup-probe"
@@ -22,8 +24,17 @@ pytestmark = [pytest.mark.emulator, pytest.mark.xdist_group("emulator")]
 
 
 @pytest.fixture
-def deployed(pubsub_emulator, pubsub_project, tmp_path):
-    running = Deployed(pubsub_emulator, pubsub_project, tmp_path, EXAMPLE, free_port, **FAST)
+def receiver(monkeypatch):
+    opened = OtlpReceiver()
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", opened.url)
+    yield opened
+    opened.stop()
+
+
+@pytest.fixture
+def deployed(pubsub_emulator, pubsub_project, tmp_path, receiver):
+    words = FAST | {"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url}
+    running = Deployed(pubsub_emulator, pubsub_project, tmp_path, EXAMPLE, free_port, **words)
     yield running
     running.stop()
 
@@ -44,7 +55,7 @@ def recorded():
     return [entry for line in lines if line.strip() and passes_the_sink(entry := json.loads(line))]
 
 
-def test_a_failed_rollout_ends_resolved(deployed, journey):
+def test_a_failed_rollout_ends_resolved(deployed, journey, receiver):
     """Sink, intake, diagnosis, plan, one signed approval, one revision, verified; every stage wrote its one event.
 
     The functions say what the same service in memory says: the instance's own log, which no sink lets through, is read.
@@ -67,6 +78,7 @@ def test_a_failed_rollout_ends_resolved(deployed, journey):
     assert deployed.outside.store.unsent() == ()
     check_the_logs(deployed, done)
     check_the_page(deployed, done)
+    check_the_trace(deployed, done, receiver)
 
 
 def check_the_logs(deployed, incident):
@@ -93,6 +105,20 @@ def check_the_logs(deployed, incident):
         "execution_to_verification": {"on_tick"},
         "verification_to_outcome": {"on_tick"},
     }
+
+
+def check_the_trace(deployed, incident, receiver):
+    """Four functions and who decided sent the spans of one trace, whose every parent arrived; each log line names it."""
+    deployed.decider.tracer.flush()
+    roles = {"on_log_event", "on_incident", "decide", "on_decision", "on_tick"}
+    until(lambda: {span.resource["sre_agent.role"] for span in receiver.spans} == roles and not orphans(receiver.spans))
+    spans = receiver.spans
+    trace = incident.traceparent.split("-")[1]
+    assert {span.trace for span in spans} == {trace}
+    assert [span.name for span in spans if not span.parent] == ["process sre-log-events"]
+    assert {span.attributes["messaging.system"] for span in spans if span.name.startswith("process")} == {"gcp_pubsub"}
+    told, _ = deployed.functions["on_incident"].told()
+    assert {event["trace_id"] for event in told if event["message"] == "stage.finished"} == {trace}
 
 
 def check_the_page(deployed, incident):

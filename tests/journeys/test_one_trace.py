@@ -5,10 +5,12 @@ import time
 from pathlib import Path
 
 import pytest
+from prometheus_client.openmetrics.exposition import generate_latest
 
 from agent.core.change.verification import Verdict
 from agent.core.decision.decision import Choice
 from agent.core.incident.phase import Phase
+from agent.entrypoints.metrics.history import History
 from agent.entrypoints.service import entry_message
 from agent.ports.bus import Topic
 from agent.settings import read_settings
@@ -85,6 +87,16 @@ def test_from_the_log_event_to_the_verified_change(traced, receiver):
     assert about == {done.id}
     assert {span.resource["service.name"] for span in spans} == {"sre-agent"}
     assert len(spans) < 60, "a poll that found nothing new is no span"
+
+
+def test_the_metrics_name_the_trace(traced):
+    """An exemplar of each histogram leads from a slow recovery to what was done in it; the plain form has none."""
+    told = traced(PROBE)
+    incident = told.until(lambda i: i.phase is Phase.ASKED)
+    history = History(told.installation.store, [incident.service])
+    history.read(told.clock.now())
+    text = generate_latest(history.registry).decode()
+    assert f'# {{trace_id="{incident.traceparent.split("-")[1]}"}}' in text
 
 
 def test_a_rejected_plan_and_the_next_one_stay_in_the_trace(traced, receiver):

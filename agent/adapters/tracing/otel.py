@@ -155,11 +155,6 @@ class OtelTracer:
         for one in frame.lineage() if frame is not None else ():
             one.sent = True
 
-    def ids(self) -> dict[str, str]:
-        """Return trace and span at hand as log lines and exemplars name them."""
-        frame = _here.get()
-        return _ids(frame) if frame is not None else {}
-
     def flush(self) -> None:
         """Send what is finished within ``FLUSH_S``; a collector that is slower is not waited for in ``RESTS_S``."""
         if not self._unsent.is_set() or time.monotonic() < self._rests_until:

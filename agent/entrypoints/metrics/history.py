@@ -117,7 +117,7 @@ class History:
             series = self._series[metric].labels(*labels)
             if metric.kind is Kind.HISTOGRAM:
                 if (metric, labels) not in before:
-                    series.observe(value)
+                    series.observe(value, _exemplar(incident))
             elif value > before.get((metric, labels), 0.0):
                 series.inc(value - before.get((metric, labels), 0.0))
         self._counted[incident.id] = _Counted(incident.version, {**before, **adds})
@@ -158,6 +158,12 @@ class History:
             for service in self._services:
                 for value in metric.fixed[1] if metric.fixed is not None else (None,):
                     series.labels(service, *([value] if value is not None else []))
+
+
+def _exemplar(incident: Incident) -> dict[str, str] | None:
+    """Return which trace shows it, as OpenMetrics has it; None where nothing was traced."""
+    parts = incident.traceparent.split("-")
+    return {"trace_id": parts[1]} if len(parts) == 4 else None
 
 
 def _series(metric: Metric, registry: CollectorRegistry) -> Any:
