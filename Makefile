@@ -90,7 +90,7 @@ tools: ## Under CI=true: install the browser that the page tests drive
 		$(MAKE) -s terraform-bindings || { rm -rf .terraform-bindings; echo "it could not be fetched; its test says so"; }; fi
 	@if [ -n "$$CI$$REQUIRE_ALL" ] && [ ! -x .prometheus/usr/bin/prometheus ] && ! command -v prometheus >/dev/null 2>&1; then \
 		echo "== fetching Debian's Prometheus and Alertmanager (30 MB) =="; $(MAKE) -s .prometheus; fi
-	@if [ -n "$$CI" ]; then $(MAKE) -s .venv-docs/.installed || echo "mkdocs could not be set up; its test says so"; fi
+	@if [ -n "$$CI$$REQUIRE_ALL" ]; then $(MAKE) -s .venv-docs/.installed || echo "mkdocs could not be set up; its test says so"; fi
 	@if [ -n "$$CI" ] && [ ! -x .venv-checkov/bin/checkov ]; then \
 		echo "== setting up checkov for the test of infra/ (about a minute) =="; \
 		$(PYTHON) -m venv .venv-checkov && .venv-checkov/bin/python -m pip install --quiet --disable-pip-version-check \

@@ -4,8 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
-import pytest
-
+from tests.outside import absent
 from tools.adr_index import INDEX, page
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -23,9 +22,10 @@ def build(config, out):
     )  # fmt: skip
 
 
-@pytest.mark.skipif(not MKDOCS.exists(), reason="mkdocs is not installed; run: make site")
 def test_the_site_builds_without_a_warning_and_links_to_files_of_the_repository(tmp_path):
     """Strict; links to files that are no pages lead to copies, and nothing is loaded from elsewhere."""
+    if not MKDOCS.exists():
+        absent("mkdocs in .venv-docs: make site")
     done = build(ROOT / "mkdocs.yml", tmp_path / "site")
     assert done.returncode == 0, done.stderr
     home = (tmp_path / "site" / "index.html").read_text()

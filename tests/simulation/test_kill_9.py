@@ -16,6 +16,7 @@ EXAMPLES = {"resolved": "gemma4-26b-l4-startup-probe", "undone": "gemma4-26b-l4-
 CASES = {"resolved": tries(64, ci=440, soak=5_000), "undone": tries(40, ci=370, soak=5_000)}
 REQUESTED = {"example": EXAMPLES["undone"], "actions": [{"kind": "set_concurrency", "concurrency": 2}]}
 REQUESTS = tries(40, ci=240, soak=2_000)
+ON_FIRESTORE = tries(5, ci=20, soak=20)
 VOTES, EFFECTS = tries(16, ci=90, soak=400), tries(8, ci=40, soak=400)
 SHARDS = 4
 TOGETHER = """
@@ -173,12 +174,12 @@ def test_every_effect_is_among_the_boundaries(forks: Forks) -> None:
 @pytest.mark.emulator
 @pytest.mark.xdist_group("firestore")
 def test_killed_over_firestore_it_ends_as_if_never_killed(forks: Forks, firestore_emulator, firestore_project) -> None:
-    """Twenty kills spread over the boundaries, the incidents in Google's emulator."""
+    """Kills spread over the boundaries, the incidents in Google's emulator."""
     case = {"example": EXAMPLES["resolved"]}
     smooth = forks.tell({**case, "firestore": [firestore_emulator.host, f"{firestore_project}-s"]})
     all_ = boundaries(smooth)
-    for number in range(20):
-        kill = all_[number * len(all_) // 20]
+    for number in range(ON_FIRESTORE):
+        kill = all_[spread(number, ON_FIRESTORE, len(all_))]
         place = [firestore_emulator.host, f"{firestore_project}-{number}"]
         outcome = forks.tell({**case, "kills": [kill], "firestore": place})
         assert outcome["deaths"] == 1

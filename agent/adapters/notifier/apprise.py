@@ -84,8 +84,8 @@ class AppriseNotifier:
         Raises:
             DependencyFailed: The message was not taken.
         """
-        told = int(reference) if reference and reference.isdigit() else 0
-        pairs = list(zip(timeline, (None, *timeline), strict=False))[told:]
+        sent = int(reference) if reference and reference.isdigit() else 0
+        pairs = list(zip(timeline, (None, *timeline), strict=False))[sent:]
         if any(type_of(incident, event, before) in self._target.events for event, before in pairs):
             said = notification(
                 incident, redact=self._redact, console_url=self._console_url, owner=self._owner_of(incident.service)
@@ -108,7 +108,9 @@ class AppriseNotifier:
             DependencyFailed: The extra is not installed, or the message was not taken.
         """
         if not is_installed():
-            raise DependencyFailed(f"{self._target.name!r} was not told", why="apprise is not installed", hint=INSTALL)
+            raise DependencyFailed(
+                f"{self._target.name!r} was not notified", why="apprise is not installed", hint=INSTALL
+            )
         body = said.text.replace("\n", "\n\n")  # as Markdown, in which one line end is none
         order = {"url": self._target.address, "title": said.title, "body": body, "type": kind}
         answer = self._send(order | {"hosts": list(self._target.hosts)})
@@ -122,5 +124,5 @@ def _kind(incident: Incident, said: Notification) -> str:
 
 
 def _failed(why: str, name: str = "") -> DependencyFailed:
-    what = f"{name!r} was not told" if name else "a target was not told"
+    what = f"{name!r} was not notified" if name else "a target was not notified"
     return DependencyFailed(what, why=why, hint="check its address in NOTIFY_TARGETS; it is tried again")

@@ -113,7 +113,7 @@ class PagerDutyNotifier:
         try:
             answer = self._client.request("POST", self._url, headers={"content-type": "application/json"}, body=body)
         except PolicyRefused as error:
-            raise DependencyFailed("PagerDuty was not told", why=error.why, hint=error.hint) from error
+            raise DependencyFailed("PagerDuty was not notified", why=error.why, hint=error.hint) from error
         if not 200 <= answer.status < 300:
             raise EventRefused(answer)
 
@@ -124,7 +124,7 @@ class EventRefused(DependencyFailed):
     def __init__(self, answer: HttpResponse) -> None:
         hints = {400: "check PAGERDUTY_ROUTING_KEY", 429: "it is sent again later"}
         super().__init__(
-            "PagerDuty was not told",
+            "PagerDuty was not notified",
             why=f"it answered with {answer.status}{_said(answer)}",
             hint=hints.get(answer.status, "it is sent again"),
         )

@@ -76,7 +76,9 @@ class SlackNotifier:
         owner = self._owner_of(incident.service)
         shown = card(incident, timeline, redact=self._redact, console_url=self._console_url, owner=owner)
         if not self._lock.acquire(timeout=TURN_S):
-            raise RateLimited("Slack was not told", why="others are being told for too long", hint="it is tried again")
+            raise RateLimited(
+                "Slack was not notified", why="others are being notified for too long", hint="it is tried again"
+            )
         try:
             known = self._shown.get(incident.id)
             if known is not None and known[0] > incident.version:
@@ -107,8 +109,8 @@ class SlackNotifier:
         channel, ts, before, mentioned = (*(reference or "").split("/"), "", "", "")[:4]
         look_before, _, lines_before = before.partition(".")
         look = shown.digest[:16]
-        told = incident.approvals.told if incident.approvals is not None else 0
-        groups = f"/{told}" if told else ""
+        mentioned_groups = incident.approvals.told if incident.approvals is not None else 0
+        groups = f"/{mentioned_groups}" if mentioned_groups else ""
         stands = f"{look}.{len(timeline)}{groups}"
         arguments = {"text": shown.text, "blocks": list(shown.blocks), "parse": "none"}
         if ts:
@@ -137,10 +139,12 @@ class SlackNotifier:
             if error.response.status_code == 429 or error.response.get("error") == "ratelimited":
                 raise self._limited(str(error.response.headers.get("Retry-After", "1"))) from error
             raise DependencyFailed(
-                "Slack was not told", why=f"it answered {error.response.get('error')!r}", hint="see docs/slack.md"
+                "Slack was not notified", why=f"it answered {error.response.get('error')!r}", hint="see docs/slack.md"
             ) from error
         except (SlackClientError, OSError, ValueError) as error:
-            raise DependencyFailed("Slack was not told", why=type(error).__name__, hint="it is tried again") from error
+            raise DependencyFailed(
+                "Slack was not notified", why=type(error).__name__, hint="it is tried again"
+            ) from error
         found = answer.data
         assert isinstance(found, dict)
         return found
@@ -149,9 +153,13 @@ class SlackNotifier:
         """Refuse while Slack's own limit runs, rather than run into it again."""
         left = self._free_at - time.monotonic()
         if left > 0:
-            raise RateLimited("Slack was not told", why=f"it asked for {left:.0f} s of quiet", hint="it is tried again")
+            raise RateLimited(
+                "Slack was not notified", why=f"it asked for {left:.0f} s of quiet", hint="it is tried again"
+            )
 
     def _limited(self, after: str) -> RateLimited:
         seconds = min(float(after), 600.0) if after.isascii() and after.isdigit() else PER_CHANNEL_S
         self._free_at = time.monotonic() + seconds
-        return RateLimited("Slack was not told", why=f"it asked for {seconds:g} s of quiet", hint="it is tried again")
+        return RateLimited(
+            "Slack was not notified", why=f"it asked for {seconds:g} s of quiet", hint="it is tried again"
+        )

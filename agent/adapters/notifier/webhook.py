@@ -80,9 +80,9 @@ class WebhookNotifier:
         """
         if reference == GONE:
             return reference
-        told = int(reference) if reference and reference.isdigit() else 0
+        sent = int(reference) if reference and reference.isdigit() else 0
         for number, (event, before) in enumerate(zip(timeline, (None, *timeline), strict=False)):
-            if number < told:
+            if number < sent:
                 continue
             kind = type_of(incident, event, before)
             if kind is not None and not self._send(incident, event, number, kind):

@@ -8,6 +8,7 @@ from flask import request
 from agent.app.http_clients import decide_client
 from agent.entrypoints.console.identity import ASSERTION, Person
 from agent.errors import PolicyRefused
+from agent.ports.decide import Decide
 from agent.settings import Settings
 from agent.stages.incident_command import CommandRequest
 from agent.stages.plan_to_decision import DecisionRequest
@@ -21,8 +22,7 @@ def forward_of(settings: Settings) -> Callable[[DecisionRequest], object]:
 
     What the assertion says, not this process, is who decides; `decide` checks it again, with the proxy's own keys.
     """
-    url = settings.decide_url
-    client = decide_client(url, timeout_s=TIMEOUT_S) if url is not None else None
+    client = _client(settings)
 
     def forward(word: DecisionRequest) -> object:
         """Send it once.
@@ -51,8 +51,7 @@ def forward_of(settings: Settings) -> Callable[[DecisionRequest], object]:
 
 def forward_request_of(settings: Settings) -> Callable[[ChangeAsked], str]:
     """Return what hands the change request of the page at hand on; `decide` reads from the assertion who asks."""
-    url = settings.decide_url
-    client = decide_client(url, timeout_s=TIMEOUT_S) if url is not None else None
+    client = _client(settings)
 
     def forward(asked: ChangeAsked) -> str:
         """Send it once; return the ID of the request.
@@ -83,8 +82,7 @@ def forward_request_of(settings: Settings) -> Callable[[ChangeAsked], str]:
 
 def forward_withdrawal_of(settings: Settings) -> Callable[[str, Person, str], object]:
     """Return what hands a request that is taken back on; `decide` reads from the assertion whose word that is."""
-    url = settings.decide_url
-    client = decide_client(url, timeout_s=TIMEOUT_S) if url is not None else None
+    client = _client(settings)
 
     def forward(asked: str, _person: Person, why: str) -> object:
         """Send it once.
@@ -107,8 +105,7 @@ def forward_withdrawal_of(settings: Settings) -> Callable[[str, Person, str], ob
 
 def forward_command_of(settings: Settings) -> Callable[[CommandRequest], object]:
     """Return what hands on what a person does about an incident; `decide` reads from the assertion who that is."""
-    url = settings.decide_url
-    client = decide_client(url, timeout_s=TIMEOUT_S) if url is not None else None
+    client = _client(settings)
 
     def forward(asked: CommandRequest) -> object:
         """Send it once.
@@ -128,3 +125,8 @@ def forward_command_of(settings: Settings) -> Callable[[CommandRequest], object]
         return client.post("/commands", said | more)
 
     return forward
+
+
+def _client(settings: Settings) -> Decide | None:
+    """Return what reaches `decide`, or nothing where nobody said where it is."""
+    return decide_client(settings.decide_url, timeout_s=TIMEOUT_S) if settings.decide_url is not None else None

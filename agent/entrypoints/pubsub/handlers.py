@@ -146,7 +146,7 @@ def on_order(context: StageContext, delivery: Delivery) -> tuple[StageOutcome, .
         failed = tell_people(context, order.incident)
         if failed and delivery.attempt < TELL_ATTEMPTS:
             raise NotifyFailed(
-                f"people were not told of {order.incident!r}",
+                f"people were not notified of {order.incident!r}",
                 why="; ".join(f"{name}: {error}" for name, error in failed.items())[:500],
                 hint="no action needed: it is tried again, and the incident goes on",
             )

@@ -111,7 +111,7 @@ def notify_targets(settings: Settings) -> Iterator[Finding]:
     if not names:
         yield off("notify", "NOTIFY_TARGETS is unset: no further target is told")
     elif hint := missing_extra():
-        yield bad("notify", "apprise is not installed: the targets are not told", hint)
+        yield bad("notify", "apprise is not installed: the targets are not notified", hint)
     else:
         yield good("notify", f"{names}; try one: sre-agent notify test NAME")
 

@@ -201,7 +201,7 @@ def test_a_refusal_never_shows_the_address(provider):
     provider.status = 401
     with pytest.raises(DependencyFailed) as caught:
         notifier(provider).tell(incident(Phase.DIAGNOSED), timeline(Phase.DIAGNOSED), reference=None)
-    assert str(caught.value).startswith("'t' was not told: chat.googleapis.com answered with 401.")
+    assert str(caught.value).startswith("'t' was not notified: chat.googleapis.com answered with 401.")
     assert "tokentoken" not in str(caught.value)
 
 

@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from agent.core.service.serving import ServingConfig
 from agent.errors import InputRejected, StateConflict
 from agent.ports.host import Stage, Start
 from agent.ports.platform import Order
+from tests import waiting
 from tests.leases import HELD
 
 ROOT = Path(__file__).resolve().parents[5]
@@ -32,13 +32,7 @@ LIMIT_S = 30.0
 
 
 def until(what: str, reached: Callable[[], object]) -> object:
-    end = time.monotonic() + LIMIT_S
-    while time.monotonic() < end:
-        found = reached()
-        if found:
-            return found
-        time.sleep(0.02)
-    raise AssertionError(what)
+    return waiting.until(reached, lambda: what)
 
 
 class Machine:
