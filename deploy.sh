@@ -29,12 +29,13 @@ TEXT
 }
 
 say() { printf '%s\n' "$*"; }
-fail() { printf 'deploy.sh: %s\n' "$*" >&2; exit 2; }
+fail() { printf 'deploy.sh: %s\n' "$*" >&2; told=yes; exit 2; }
+step() { doing=$1; : >"$errors"; say "== $1 =="; }
 
 # A command that changes something: shown always, done unless this is a dry run.
 run() {
   printf '+ %s\n' "$(shown "$@")"
-  if [[ $dry == no ]]; then "$@"; fi
+  if [[ $dry == no ]]; then { "$@" 2>&1 1>&3 | tee "$errors" >&2; } 3>&1; fi
 }
 
 # A command that only asks: its answer goes to stdout; a dry run answers with a stand-in.
@@ -42,20 +43,67 @@ ask() {
   local standin=$1
   shift
   printf '? %s\n' "$(shown "$@")" >&2
-  if [[ $dry == yes ]]; then printf '%s\n' "$standin"; else "$@"; fi
+  if [[ $dry == yes ]]; then printf '%s\n' "$standin"; else { "$@" 2>&1 1>&3 | tee "$errors" >&2; } 3>&1; fi
 }
+
+# Whatever ends the script in the middle ends it in sentences: what happened, what exists now, what to do next.
+ended() {
+  local code=$?
+  if [[ $code != 0 && $told == no ]]; then
+    printf 'deploy.sh: it stopped at "%s": %s.\n' "$doing" "$(why "$code")" >&2
+  fi
+  if [[ $code != 0 && ($told == no || -n $changed) ]]; then
+    printf 'What exists now: %s.\n' "${changed:-nothing was changed by this run}" >&2
+  fi
+  if [[ $code != 0 && $told == no ]]; then
+    printf 'Next: %s Then run again: ./deploy.sh %s. It goes on with what is there.\n' "$(next)" "$action" >&2
+  fi
+  rm -f "$errors"
+}
+
+# The last command's own error, as one cause; its words stand above.
+why() {
+  if [[ $1 == 130 || $1 == 143 ]]; then say "it was interrupted"
+  elif said 'has not been used in project|SERVICE_DISABLED|API .*not enabled|is disabled'; then say "an API is not switched on"
+  elif said 'PERMISSION_DENIED|does not have permission|Permission .* denied|forbidden|Error 403'; then
+    say "your account has not the right to do this"
+  elif said 'Error acquiring the state lock'; then say "another run holds Terraform's state, or was killed while it did"
+  elif said 'Reauthentication|invalid_grant|default credentials|not currently have an active account'; then
+    say "the login has expired, or was never made"
+  elif said 'quota|RESOURCE_EXHAUSTED'; then say "a quota is used up"
+  elif said 'no such host|resolve|timed out|ServerNotFound|Connection'; then say "Google Cloud could not be reached"
+  else say "a command ended with exit code $1; its own words stand above"; fi
+}
+
+next() {
+  local api
+  api=$(grep -oE '[a-z]+\.googleapis\.com' "$errors" | head -n 1) || api=
+  if said 'has not been used in project|SERVICE_DISABLED|API .*not enabled|is disabled'; then
+    say "switch it on: gcloud services enable ${api:-NAME.googleapis.com} --project=${PROJECT:-PROJECT}."
+  elif said 'PERMISSION_DENIED|does not have permission|Permission .* denied|forbidden|Error 403'; then
+    say "ask an owner of project ${PROJECT:-PROJECT} for the right that is named above (docs/install-gcp.md, step 1)."
+  elif said 'Error acquiring the state lock'; then
+    say "wait for the other run; if there is none: terraform -chdir=infra force-unlock ID, with the ID that is named above."
+  elif said 'Reauthentication|invalid_grant|default credentials|not currently have an active account'; then
+    say "log in: gcloud auth login && gcloud auth application-default login."
+  elif said 'quota|RESOURCE_EXHAUSTED'; then say "ask for more of it (IAM & Admin, Quotas), or choose another REGION."
+  elif said 'no such host|resolve|timed out|ServerNotFound|Connection'; then say "look at your network, HTTPS_PROXY included."
+  else say "mend what is said above."; fi
+}
+
+said() { grep -qiE "$1" "$errors"; }
 
 shown() { printf '%q ' "$@"; }
 
 confirmed() {
   [[ $yes == yes || $dry == yes ]] && return 0
   local answer
-  read -r -p "$1 Type the project's id to go on: " answer
+  read -r -p "$1 Type the project's id to go on: " answer || answer=
   [[ $answer == "$PROJECT" ]]
 }
 
 check_tools() {
-  say "== tools =="
+  step "tools"
   local tool
   for tool in gcloud terraform python3 curl; do
     if command -v "$tool" >/dev/null; then say "  $tool: $(command -v "$tool")"
@@ -68,7 +116,7 @@ check_tools() {
 }
 
 check_account() {
-  say "== login and project =="
+  step "login and project"
   local account
   account=$(ask "you@example.com" gcloud auth list --filter=status:ACTIVE "--format=value(account)")
   [[ -n $account ]] || fail "nobody is logged in; run: gcloud auth login && gcloud auth application-default login"
@@ -85,7 +133,7 @@ check_account() {
 
 # What services.toml says, as Terraform's variables; the services must be there, and their accounts are read.
 read_watched() {
-  say "== watched services =="
+  step "watched services"
   [[ -f $SERVICES_FILE ]] || fail "$SERVICES_FILE is not there; copy infra/services.example.toml and name your services"
   [[ -f $POLICY_FILE ]] || fail "$POLICY_FILE is not there; an empty file is the policy in which nothing is automatic"
   mkdir -p build
@@ -112,7 +160,7 @@ PY
 }
 
 check_quota() {
-  say "== GPU quota (what a second revision needs beside the first while it comes up) =="
+  step "GPU quota (what a second revision needs beside the first while it comes up)"
   local name project location accelerator quota
   while IFS=$'\t' read -r name project location accelerator; do
     case $accelerator in
@@ -126,7 +174,7 @@ check_quota() {
 }
 
 stage() {
-  say "== one folder per function =="
+  step "one folder per function"
   local traces=()
   if [[ -n ${EXTRA_VARS:-} ]] && grep -q '"OTEL_EXPORTER_OTLP_ENDPOINT"' "$EXTRA_VARS"; then traces=(--otel); fi
   run "$python" tools/stage_functions.py --out build/functions --services "$SERVICES_FILE" --policy "$POLICY_FILE" \
@@ -134,7 +182,7 @@ stage() {
 }
 
 prepare_state() {
-  say "== Terraform's state =="
+  step "Terraform's state"
   # The name can be guessed, and names of buckets are shared by all of Google Cloud: whoever made one first would be given
   # the state, and could write what is applied next.
   local owner locked=()
@@ -143,6 +191,7 @@ prepare_state() {
     run gcloud storage buckets create "gs://$STATE_BUCKET" "--project=$PROJECT" "--location=$REGION" \
       --uniform-bucket-level-access --public-access-prevention ||
       fail "bucket $STATE_BUCKET was not made; if another project has the name, set STATE_BUCKET to one that is free"
+    changed="the bucket $STATE_BUCKET for Terraform's state"
     run gcloud storage buckets update "gs://$STATE_BUCKET" --versioning
   elif [[ $owner != "$number" ]]; then
     fail "bucket $STATE_BUCKET belongs to project $owner, not to $PROJECT ($number); set STATE_BUCKET to one of your own"
@@ -163,17 +212,22 @@ pathlib.Path("build/installation.tfvars.json").write_text(json.dumps({
 }, indent=2))
 PY
   variables=(-var-file=../build/values.tfvars.json -var-file=../build/installation.tfvars.json)
-  if [[ -n ${EXTRA_VARS:-} ]]; then variables+=("-var-file=$(realpath "$EXTRA_VARS")"); fi
+  if [[ -n ${EXTRA_VARS:-} ]]; then
+    [[ -f $EXTRA_VARS ]] || fail "EXTRA_VARS names $EXTRA_VARS, which is not there; name a .tfvars.json file, or unset it"
+    variables+=("-var-file=$(realpath "$EXTRA_VARS")")
+  fi
 }
 
 # Secrets never touch Terraform: their containers are made first, versions are added here, and only numbers are passed on.
 store_secrets() {
-  say "== secrets =="
+  step "secrets"
   write_variables
   if [[ $1 == apply ]]; then
     run terraform -chdir=infra plan -input=false "${variables[@]}" -target=google_secret_manager_secret.setting -out=../build/plan.secrets
     confirmed "This makes the secrets that are not there yet, and stores the values that are set." || fail "nothing was changed"
+    changed="secrets without a value, some or all of them, and what was there before"
     run terraform -chdir=infra apply -input=false ../build/plan.secrets
+    changed="the secrets, and what was there before"
   fi
   local name secret version versions=()
   for name in RECEIPT_KEY SLACK_TOKEN SLACK_SIGNING_SECRET PAGERDUTY_ROUTING_KEY PAGERDUTY_SECRETS NOTIFY_TARGETS WEBHOOK_SECRETS WEBHOOK_DECIDERS INGEST_SECRETS MODEL_API_KEY SERVICE_API_KEYS HF_TOKEN FORM_KEY; do
@@ -197,12 +251,12 @@ add_version() {
 }
 
 list_resources() {
-  say "== what Terraform describes =="
+  step "what Terraform describes"
   awk '/^resource /{gsub(/"/,""); printf "  %s %s\n", $2, $3}' infra/*.tf infra/modules/*/*.tf | sort
 }
 
 cost() {
-  say "== what it costs per month =="
+  step "what it costs per month"
   "$python" -m agent.entrypoints.cli.cloud_cost
 }
 
@@ -230,7 +284,9 @@ apply() {
   if [[ $dry == yes ]]; then list_resources; fi
   run terraform -chdir=infra plan -input=false "${variables[@]}" -out=../build/plan
   confirmed "This changes project $PROJECT, exactly as shown." || fail "nothing but secrets was changed"
+  changed="a part of the installation; terraform -chdir=infra state list names it"
   run terraform -chdir=infra apply -input=false ../build/plan
+  changed="the whole installation but the sign-in before the console"
   # IAP stands before the console; its audience is the one that Terraform has told the function.
   run gcloud beta run services update sre-console "--project=$PROJECT" "--region=$REGION" --iap --quiet
   run terraform -chdir=infra output
@@ -240,14 +296,14 @@ apply() {
 smoke() {
   check_tools
   check_account
-  say "== subscriptions =="
+  step "subscriptions"
   local subscription deadline
   for subscription in sre-log-events-push sre-alerts-push sre-incidents-push sre-decisions-push; do
     deadline=$(ask 600 gcloud pubsub subscriptions describe "$subscription" "--project=$PROJECT" "--format=value(ackDeadlineSeconds)")
     [[ $deadline == 600 ]] || fail "$subscription has a deadline of $deadline s, not 600: run ./deploy.sh apply"
     say "  $subscription: deadline $deadline s"
   done
-  say "== a canary through the sink =="
+  step "a canary through the sink"
   run gcloud logging write sre-canary "smoke test: does the agent hear this?" "--project=$PROJECT"
   local heard='' try
   for try in 1 2 3 4 5 6 7 8 9 10 11 12; do
@@ -259,7 +315,7 @@ smoke() {
   done
   [[ -n $heard ]] || fail "the canary was not heard within two minutes; run: sre-agent doctor"
   say "  heard: $heard"
-  say "== an open function refuses who brings no signature =="
+  step "an open function refuses who brings no signature"
   local url status
   url=$(ask https://sre-decide.example gcloud run services describe sre-decide "--project=$PROJECT" "--region=$REGION" "--format=value(status.url)")
   status=$(ask 401 curl --silent --output /dev/null --write-out '%{http_code}' --max-time 30 --data '{}' "$url")
@@ -281,6 +337,7 @@ destroy() {
     run terraform -chdir=infra plan -input=false "${variables[@]}" -var=deletion_protection=false -target=google_firestore_database.this -out=../build/plan.databases
     confirmed "This lifts the protection of both databases, as shown; what follows deletes every incident and the record of decisions." ||
       fail "nothing was destroyed"
+    changed="the installation, with databases that may be deleted now"
     run terraform -chdir=infra apply -input=false ../build/plan.databases
   else
     for entry in 'google_firestore_database.this["state"]' 'google_firestore_database.this["control"]'; do
@@ -293,12 +350,23 @@ destroy() {
   done
   run terraform -chdir=infra plan -destroy -input=false "${variables[@]}" -var=deletion_protection=false -out=../build/plan.destroy
   confirmed "This takes away exactly what is shown." || fail "nothing more was destroyed"
+  changed="what is left of the installation; terraform -chdir=infra state list names it"
   run terraform -chdir=infra apply -input=false ../build/plan.destroy
 }
 
 dry=no
 yes=no
 action=
+told=no
+doing=start
+changed=
+errors=$(mktemp) || { printf 'deploy.sh: no file can be made in %s; make room, or set TMPDIR\n' "${TMPDIR:-/tmp}" >&2; exit 2; }
+trap ended EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 404)); then
+  fail "bash 4.4 or newer is needed, and this is $BASH_VERSION; on macOS: brew install bash"
+fi
 for word in "$@"; do
   case $word in
     --dry-run) dry=yes ;;
@@ -309,9 +377,10 @@ for word in "$@"; do
   esac
 done
 if [[ -z $action && $dry == yes ]]; then action=apply; fi
-[[ -n $action ]] || { usage >&2; exit 2; }
+[[ -n $action ]] || { usage >&2; told=yes; exit 2; }
 
 if [[ -f deploy.env ]]; then
+  words=$(bash -n deploy.env 2>&1) || fail "deploy.env was not read, it is no list of NAME=VALUE: $words"
   # shellcheck source=/dev/null
   source deploy.env
 fi
@@ -322,8 +391,9 @@ if [[ $dry == yes ]]; then
   if [[ ! -f ${SERVICES_FILE:-services.toml} ]]; then SERVICES_FILE=infra/services.example.toml; fi
   if [[ ! -f ${POLICY_FILE:-policy.toml} ]]; then POLICY_FILE=infra/policy.example.toml; fi
 fi
-: "${PROJECT:?set PROJECT, the id of the project}" "${REGION:?set REGION, such as us-central1}"
-: "${ALERT_EMAILS:?set ALERT_EMAILS, who hears when the agent is in trouble}"
+for setting in PROJECT REGION ALERT_EMAILS; do
+  [[ -n ${!setting:-} ]] || fail "$setting is not set; see: ./deploy.sh --help, and docs/install-gcp.md, step 4"
+done
 SERVICES_FILE=${SERVICES_FILE:-services.toml}
 POLICY_FILE=${POLICY_FILE:-policy.toml}
 STATE_BUCKET=${STATE_BUCKET:-$PROJECT-sre-agent-state}

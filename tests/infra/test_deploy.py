@@ -31,7 +31,8 @@ def tree(root, tmp_path_factory):
     shutil.copy(root / "deploy.sh", folder)
     (folder / ".venv" / "bin").mkdir(parents=True)
     python = folder / ".venv" / "bin" / "python"
-    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    staged = "case $1 in tools/stage_functions.py) exit 0;; esac"  # has tests of its own, and takes its time
+    python.write_text(f'#!/bin/sh\n{staged}\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
     return folder
 
@@ -209,6 +210,87 @@ def test_anybody_s_bucket_is_not_taken_for_the_state(tree, tmp_path, bucket, say
     assert done.returncode == 2, done.stdout + done.stderr
     assert says in done.stderr
     assert not (tmp_path / "ran").exists()
+
+
+DENIED = "ERROR: (gcloud) PERMISSION_DENIED: The caller does not have permission"
+DISABLED = (
+    "Cloud Functions API has not been used in project 1 before or it is disabled. See cloudfunctions.googleapis.com"
+)
+UNTOUCHED = "What exists now: nothing was changed by this run."
+
+
+def stopped(tree, folder, *words, tool, at, error, **more):
+    """Run deploy.sh where one command of a tool fails with an error, as the real one prints it."""
+    fails = f'case "$*" in {at}) printf "%s\\n" "{error}" >&2; exit 1;; esac\n'
+    for name, text in (("gcloud", FAKE_GCLOUD.replace("{bucket}", "echo 123456789012")), ("terraform", "#!/bin/sh\n")):
+        head, _, rest = text.partition("\n")
+        (folder / name).write_text(f"{head}\n{fails if name == tool else ''}{rest}")
+        (folder / name).chmod(0o755)
+    (tree / "empty-policy.toml").write_text("")
+    return deploy(
+        tree, *words, "--yes", PROJECT="example-project", REGION="us-central1", ALERT_EMAILS="a@example.com",
+        SERVICES_FILE="infra/services.example.toml", POLICY_FILE="empty-policy.toml",
+        PATH=f"{folder}:{os.environ['PATH']}", TMPDIR=str(folder), **more,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("tool", "at", "error", "says"),
+    [
+        ("gcloud", "billing*", DENIED,
+         ('it stopped at "login and project": your account has not the right', UNTOUCHED, "ask an owner of project exam")),
+        ("gcloud", "functions\\ regions*", DISABLED,
+         ("an API is not switched on", UNTOUCHED, "gcloud services enable cloudfunctions.googleapis.com --project=exam")),
+        ("gcloud", "billing*", "ERROR: Reauthentication failed. cannot prompt during non-interactive execution",
+         ("the login has expired", UNTOUCHED, "log in: gcloud auth login")),
+        ("terraform", "*init*", "Error: Error acquiring the state lock",
+         ('at "Terraform\'s state": another run holds', UNTOUCHED, "terraform -chdir=infra force-unlock ID")),
+        ("terraform", "*apply*plan", "Error 429: Quota exceeded for quota metric 'functions'",
+         ("a quota is used up", "What exists now: a part of the installation; terraform -chdir=infra state list")),
+        ("terraform", "*apply*plan.secrets", "Error: dial tcp: lookup secretmanager.googleapis.com: no such host",
+         ("Google Cloud could not be reached", "secrets without a value, some or all of them", "HTTPS_PROXY included")),
+        ("gcloud", "beta\\ run\\ services\\ update*", "ERROR: something new",
+         ("a command ended with exit code 1; its own words stand above", "the whole installation but the sign-in")),
+    ],
+    ids=["denied", "api", "login", "locked", "half applied", "no network", "unheard of"],
+)  # fmt: skip
+def test_a_command_that_fails_ends_it_in_sentences(tree, tmp_path, tool, at, error, says):
+    """What happened, what exists now, what to do next; the tool's own words stand above, and no file is left."""
+    done = stopped(tree, tmp_path, "apply", tool=tool, at=at, error=error)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert error in done.stderr
+    assert [text for text in says if text not in done.stderr] == []
+    assert done.stderr.rstrip().endswith("Then run again: ./deploy.sh apply. It goes on with what is there.")
+    assert {path.name for path in tmp_path.iterdir()} == {"gcloud", "terraform"}
+
+
+def test_an_answer_that_is_no_yes_leaves_what_is_there_and_says_so(tree, tmp_path):
+    """Without a terminal the question has no answer, and that is a no."""
+    done = stopped(tree, tmp_path, "plan", tool="terraform", at="never", error="")
+    assert done.returncode == 0, done.stderr
+    body = (tree / "deploy.sh").read_text()
+    assert body.count("read -r -p") == body.count("answer || answer=") == 1
+
+
+@pytest.mark.parametrize("tool", ["gcloud", "terraform"])
+def test_a_tool_that_is_not_installed_is_named(tree, tmp_path, tool):
+    for name in ("bash", "sh", "dirname", "mktemp", "rm", "tee", "grep", "python3", "curl", "gcloud", "terraform"):
+        if name != tool:
+            (tmp_path / name).symlink_to(shutil.which(name) or "/bin/true")
+    done = deploy(tree, "plan", PROJECT="p-1", REGION="r", ALERT_EMAILS="a@example.com", PATH=str(tmp_path))
+    assert done.returncode == 2
+    assert f"deploy.sh: {tool} is not installed; see docs/install-gcp.md" in done.stderr
+
+
+def test_a_damaged_deploy_env_is_not_run(tree):
+    """A shell would have run its first half."""
+    (tree / "deploy.env").write_text('PROJECT="p-1\n')
+    try:
+        done = deploy(tree, "plan")
+    finally:
+        (tree / "deploy.env").unlink()
+    assert done.returncode == 2
+    assert "deploy.sh: deploy.env was not read, it is no list of NAME=VALUE" in done.stderr
 
 
 def test_nobody_logged_in_is_found_before_anything_is_changed(tree, missing):
