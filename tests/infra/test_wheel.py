@@ -110,3 +110,9 @@ def test_a_home_that_cannot_be_written_and_a_bare_locale_are_no_trouble(installe
     assert said.returncode in {0, 1}
     assert said.stdout
     assert "Traceback" not in said.stderr
+
+
+def test_the_doctor_knows_that_it_is_a_package(installed, tmp_path):
+    said = run(installed, tmp_path, "doctor")
+    assert said.returncode == 0, said.stderr
+    assert "good     installation                 a package" in said.stdout

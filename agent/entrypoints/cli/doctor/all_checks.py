@@ -39,6 +39,7 @@ def findings(
         slack_base: Address of Slack's interface.
         base: Address of Google's interfaces by name.
     """
+    yield local_machine.installation()
     settings, first = local_machine.read_what_can_be(environ)
     services, about = local_machine.services_file(settings)
     yield from mark_from_operator(first)

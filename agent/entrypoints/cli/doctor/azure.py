@@ -1,11 +1,20 @@
 """What Azure lets us see: each watched container app is read once, as whoever runs the doctor; nothing is changed."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from agent.core.service.services import Services
-from agent.entrypoints.cli.doctor.finding import Finding, bad, good
+from agent.entrypoints.cli.doctor.finding import Finding, bad, good, off
 from agent.errors import SreError
 from agent.settings import Settings
+
+if TYPE_CHECKING:
+    from agent.adapters.platform.container_apps.api import ContainerAppsApi
+    from agent.adapters.platform.container_apps.app_ref import AppRef
+
+STREAM = "container_apps_log_stream"
 
 
 def container_apps(settings: Settings, services: Services | None) -> Iterator[Finding]:
@@ -19,9 +28,12 @@ def container_apps(settings: Settings, services: Services | None) -> Iterator[Fi
     from agent.app.azure_environment import app_ref, arm_api, watched_apps
 
     api = arm_api(settings)
+    if not settings.container_apps_log_stream:
+        yield off(STREAM, "a server that fails before Log Analytics has its first row is diagnosed by signals alone")
     for service in watched_apps(settings, services):
+        ref = app_ref(settings, service)
         try:
-            seen = api.seen(app_ref(settings, service))
+            seen = api.seen(ref)
         except SreError as error:
             yield bad(f"container_apps:{service.name}", error.cause, error.hint)
             continue
@@ -35,3 +47,16 @@ def container_apps(settings: Settings, services: Services | None) -> Iterator[Fi
             yield bad(f"container_apps:{service.name}", says, "az containerapp env update --logs-destination")
         else:
             yield good(f"container_apps:{service.name}", f"{seen.newest}, on {profile!r} ({has})")
+        if settings.container_apps_log_stream:
+            yield _stream(api, ref, seen.newest)
+
+
+def _stream(api: ContainerAppsApi, ref: AppRef, newest: str) -> Finding:
+    """Say whether the log stream may be read: the replicas and the token that it needs; no line of it is read."""
+    check = f"{STREAM}:{ref.name}"
+    try:
+        replicas = len(api.replicas(ref, newest))
+        api.developer_token(ref)
+    except SreError as error:
+        return bad(check, error.cause, f"{error.hint}; or leave CONTAINER_APPS_LOG_STREAM off (docs/container-apps.md)")
+    return good(check, f"on: {replicas} replicas of {newest}, and a token for their streams; it could open a shell too")

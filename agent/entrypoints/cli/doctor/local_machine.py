@@ -1,15 +1,47 @@
 """What can be looked at without leaving this machine: settings, files, keys, the queue."""
 
+import os
+import platform
+import re
+import sqlite3
 import stat
 from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import Final
 
 from agent.app.catalogues import read_policy, read_services
 from agent.catalogue.load_fit import load_fit_catalogue
 from agent.core.service.services import Services
 from agent.entrypoints.cli.doctor.finding import Finding, bad, good, off
 from agent.entrypoints.http.ingest import SECRET_BYTES
-from agent.errors import SettingsRejected
+from agent.errors import DISTRIBUTION, SettingsRejected
 from agent.settings import Settings, read_settings
+
+_OF_EXTRA: Final = re.compile(r"([A-Za-z0-9._-]+).*;.*extra == ['\"]([a-z]+)['\"]")
+
+
+def installation() -> Finding:
+    """Say what runs here: which form of the package, on what, and which extras are there."""
+    inside = "_application" in Path(__file__).parts
+    container = Path("/.dockerenv").exists() or Path("/run/.containerenv").exists()
+    form = ("a package in a container" if container else "a package") if inside else "a checkout"
+    runs = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {platform.system()}"
+    try:
+        release, wanted = version(DISTRIBUTION), requires(DISTRIBUTION) or []
+    except PackageNotFoundError:
+        return bad("installation", f"{form} that pip does not know, {runs}", "make install, or install the wheel")
+    needed = [found.groups() for row in wanted if (found := _OF_EXTRA.match(row))]
+    missing = sorted({extra for name, extra in needed if not _is_installed(name)})
+    extras = f"extras that are not installed: {', '.join(missing)}" if missing else "every extra is installed"
+    return good("installation", f"{form}, {release}, {runs}; {extras}")
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return bool(version(name))
+    except PackageNotFoundError:
+        return False
 
 
 def read_what_can_be(environ: Mapping[str, str]) -> tuple[Settings, list[Finding]]:
@@ -65,6 +97,12 @@ def state_folder(settings: Settings) -> Iterator[Finding]:
     folder = settings.state
     if folder.exists() and not folder.is_dir():
         yield bad("state", f"{str(folder)!r} is a file", "set STORE=sqlite:<folder>")
+        return
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        yield bad(
+            "state", f"in {str(folder)!r}: {str(there)!r} cannot be written", "set STORE=sqlite:<folder>, or a volume"
+        )
         return
     yield good("state", f"in {str(folder)!r}" + ("" if folder.exists() else ", made at the first start"))
     for path in sorted(folder.glob("*.key")):

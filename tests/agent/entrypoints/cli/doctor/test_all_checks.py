@@ -1,6 +1,10 @@
 """What is deliberately broken is named, each by one finding; what is well is said to be."""
 
 import json
+import os
+import re
+import subprocess
+import sys
 import threading
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -13,6 +17,7 @@ from agent.catalogue.load_bundled import load_healthy
 from agent.catalogue.load_failures import load_failures
 from agent.core.intake.sink_filter import sink_filters
 from agent.core.service.services import parse_services
+from agent.entrypoints.cli.doctor import local_machine
 from agent.entrypoints.cli.doctor.all_checks import findings
 from agent.entrypoints.cli.doctor.finding import State
 from agent.entrypoints.http.authenticator import TOKEN_HEADER
@@ -270,3 +275,27 @@ def test_a_key_that_others_can_read_is_named(world, tmp_path, monkeypatch):
     found = look({"STORE": f"sqlite:{tmp_path}", "PLATFORM": f"rehearsal:{EXAMPLE}"}, world)
     assert found["receipt-key"].state is State.BAD
     assert found["receipt-key"].hint == f"chmod 600 {key}"
+
+
+def test_the_form_of_the_installation_and_its_extras_are_told(monkeypatch):
+    """A checkout here; the wheel says so itself (tests/infra/test_wheel.py); an extra that is missing is named."""
+    assert re.fullmatch(
+        r"a checkout, 0\.1\.0, Python 3\.\d+\.\d+, SQLite 3\.\d+\.\d+, Linux; .*", local_machine.installation().says
+    )
+    rows = ["httpcore2>=1", 'absent-package>=1; extra == "tpu"', "pytest; extra == 'mcp'"]
+    monkeypatch.setattr(local_machine, "requires", lambda _: rows)
+    assert local_machine.installation().says.endswith("; extras that are not installed: tpu")
+
+
+def test_a_state_folder_that_cannot_be_written_is_found_before_the_start():
+    """As in an image whose root is read-only and that has no volume; root may write everywhere, so a user without rights asks."""
+    if os.getuid() != 0:
+        pytest.skip("only root can become another user")
+    program = (
+        "import os; from pathlib import Path; from agent.entrypoints.cli.doctor import local_machine as m;"
+        "from agent.settings import read_settings; os.setuid(65534);"
+        "print(next(m.state_folder(read_settings({'STORE': 'sqlite:/usr/share/none/state'}))).line)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("bad      state "), done.stderr
+    assert "'/usr/share' cannot be written -> set STORE=sqlite:<folder>" in done.stdout

@@ -22,9 +22,30 @@ def world(monkeypatch):
 
 
 def found(**more):
+    return [(str(f.state), f.says) for f in looked(SETTINGS, **more) if f.check != "container_apps_log_stream"]
+
+
+def looked(settings, **more):
     row = {"name": "gemma", "platform": "container_apps", "model": "m", "accelerator": "nvidia-a100-80gb",
            "owner": "console", "resource_group": arm.GROUP}  # fmt: skip
-    return [(str(f.state), f.says) for f in container_apps(SETTINGS, parse_services({"service": [row | more]}))]
+    return list(container_apps(settings, parse_services({"service": [row | more]})))
+
+
+def test_the_log_stream_is_looked_at_where_it_is_on(world):
+    """Off, neither the replicas nor a token are asked for; on, the right that is missing is named before an incident."""
+    off, _ = looked(SETTINGS)
+    assert (off.check, str(off.state)) == ("container_apps_log_stream", "off")
+    world.arm.allowed = {"Microsoft.App/containerApps/read", "Microsoft.App/containerApps/revisions/read",
+                         "Microsoft.App/managedEnvironments/read"}  # fmt: skip
+    on = SETTINGS.with_(container_apps_log_stream=True)
+    app, stream = looked(on)
+    assert (str(app.state), stream.check, str(stream.state)) == ("good", "container_apps_log_stream:gemma", "bad")
+    assert "Microsoft.App/containerApps/revisions/replicas/read" in stream.says
+    assert "or leave CONTAINER_APPS_LOG_STREAM off" in stream.hint
+    world.arm.allowed = None
+    _, stream = looked(on)
+    assert stream.line.startswith("good     container_apps_log_stream:gemma on: ")
+    assert world.arm.writes == []
 
 
 def test_an_app_that_is_there_is_good(world):
