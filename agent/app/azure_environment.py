@@ -162,6 +162,22 @@ def azure_logs(
     return LogsWithStream(kept, ContainerAppStream(streams, http))
 
 
+def readable_streams(api: ContainerAppsApi, ref: AppRef, native: str) -> int:
+    """Return how many replicas of a revision have a log stream that this identity may read; no line of it is read.
+
+    Args:
+        api: Calls ARM.
+        ref: The app.
+        native: Azure's name of the revision.
+
+    Raises:
+        SreError: The right to the replicas or to the token is missing, or Azure did not answer.
+    """
+    replicas = len(api.replicas(ref, native))
+    api.developer_token(ref)
+    return replicas
+
+
 def _streams_of(api: ContainerAppsApi, ref: AppRef, revision: str) -> ReplicaStreams:
     seen, native = api.seen(ref), ref.native(revision)
     template = (seen.revision(native) or {}).get("template") or seen.template

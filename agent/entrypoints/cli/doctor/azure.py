@@ -1,18 +1,12 @@
 """What Azure lets us see: each watched container app is read once, as whoever runs the doctor; nothing is changed."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from agent.core.service.services import Services
 from agent.entrypoints.cli.doctor.finding import Finding, bad, good, off
 from agent.errors import SreError
 from agent.settings import Settings
-
-if TYPE_CHECKING:
-    from agent.adapters.platform.container_apps.api import ContainerAppsApi
-    from agent.adapters.platform.container_apps.app_ref import AppRef
 
 STREAM = "container_apps_log_stream"
 
@@ -25,7 +19,7 @@ def container_apps(settings: Settings, services: Services | None) -> Iterator[Fi
     """
     if settings.platform.partition(":")[0] != "container_apps" or services is None:
         return
-    from agent.app.azure_environment import app_ref, arm_api, watched_apps
+    from agent.app.azure_environment import app_ref, arm_api, readable_streams, watched_apps
 
     api = arm_api(settings)
     if not settings.container_apps_log_stream:
@@ -48,15 +42,14 @@ def container_apps(settings: Settings, services: Services | None) -> Iterator[Fi
         else:
             yield good(f"container_apps:{service.name}", f"{seen.newest}, on {profile!r} ({has})")
         if settings.container_apps_log_stream:
-            yield _stream(api, ref, seen.newest)
+            yield _stream(service.name, seen.newest, partial(readable_streams, api, ref, seen.newest))
 
 
-def _stream(api: ContainerAppsApi, ref: AppRef, newest: str) -> Finding:
-    """Say whether the log stream may be read: the replicas and the token that it needs; no line of it is read."""
-    check = f"{STREAM}:{ref.name}"
+def _stream(name: str, newest: str, count: Callable[[], int]) -> Finding:
+    """Say whether the log stream may be read: the replicas and the token that it needs."""
+    check = f"{STREAM}:{name}"
     try:
-        replicas = len(api.replicas(ref, newest))
-        api.developer_token(ref)
+        replicas = count()
     except SreError as error:
         return bad(check, error.cause, f"{error.hint}; or leave CONTAINER_APPS_LOG_STREAM off (docs/container-apps.md)")
     return good(check, f"on: {replicas} replicas of {newest}, and a token for their streams; it could open a shell too")
