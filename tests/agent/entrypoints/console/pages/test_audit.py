@@ -35,8 +35,21 @@ def test_an_empty_record_says_so(browser):
 def test_the_newest_are_on_top_and_say_what_was_decided(browser, record):
     assert rows(browser) == [6, 5, 4, 3, 2, 1]
     page = browser.get("/audit").get_data(as_text=True)
-    assert "p-5 through slack: it burns" in page
+    assert "p-4 through slack: it burns" in page
     assert "/incidents/inc-5" in page
+
+
+@pytest.mark.parametrize("kind", ["kill_switch.on", "sweep.rejected", "decision.approve", "sweep.granted"])
+@pytest.mark.parametrize(
+    "body", ['{"request": 1}', '{"plan": "p", "by": 3}', '{"plan": "p-1", "channel": "slack"}', "[1]"]
+)
+def test_a_reason_in_the_form_of_a_decision_stays_a_reason_and_none_breaks_the_page(stage, browser, kind, body):
+    """A row cannot be taken back: a page that one of them breaks stays broken."""
+    stage.world.control.append(at=stage.clock.step(1), kind=kind, incident="", who="ada", body=body)
+    page = browser.get("/audit").get_data(as_text=True)
+    read_as_decision = kind == "decision.approve" and "slack" in body
+    assert ("p-1 through slack" in page) == read_as_decision
+    assert (body.replace('"', "&#34;") in page) != read_as_decision
 
 
 def test_a_load_measurement_is_said_in_words_and_leads_to_its_page(stage, browser):
