@@ -1,4 +1,4 @@
-"""A model's rewording of sentences of ours: used only where it states no figure, name, time or end of its own."""
+"""A model's rewording of sentences of ours: used only where it has no figure, name, time or word of its own."""
 
 import re
 from typing import Final
@@ -37,6 +37,16 @@ _IN_WORDS: Final = _words(
 _ENDS: Final = _words(
     "fixed resolved recovered restored solved repaired mended healthy successful successfully helped works worked"
 )
+_PLAIN: Final = _JOINING | _words(
+    "about again all also although an any because been being both came did do does during each either every failed "
+    "failing fails finally first gave going had happened have he here however if it its itself just kept later left "
+    "made make meanwhile next now once one only other out own put said same second she since so some started still "
+    "stopped stood such than that their them these they this those though through thus together too took tried under "
+    "up what whether who whose why will would yet incident trouble problem service server model change plan began "
+    "ended lasted"
+)
+"""Words with which nothing is stated: they join what the original states. No negation is among them."""
+_STEM: Final = 5  # letters that make two words one: recover, recovery; loading, loaded
 
 
 class _Answer(Value):
@@ -50,7 +60,7 @@ def read_rewording(text: str, *, finished: bool, original: str, is_over: bool) -
         text: The raw text of the reply.
         finished: Whether the model ended by itself.
         original: What was to be worded anew.
-        is_over: Whether the trouble ended in health; if not, no word of an end that the original lacks is let in.
+        is_over: Whether the trouble ended in health; only then may it have a word of an end that the original lacks.
 
     Raises:
         ModelMisbehaved: Cut off, no JSON object by the schema, much longer, or it states what the original does not.
@@ -67,11 +77,18 @@ def read_rewording(text: str, *, finished: bool, original: str, is_over: bool) -
     if not said or len(said) > len(original) * _LONGER:
         raise _unusable("it is empty, or much longer than the original")
     added = stated(said) - stated(" ".join(plain(original).split()))
-    if not is_over:
-        added |= (_words(said) & _ENDS) - _words(original)
+    added |= _new_words(said, original) - (_ENDS if is_over else frozenset())
     if added:
         raise _unusable(f"it states {max(added, key=lambda one: (len(one), one))[:60]!r}, which the original does not")
     return said
+
+
+def _new_words(said: str, original: str) -> frozenset[str]:
+    """Return the words that are not the original's in any form, and do more than join those."""
+    own = _words(original)
+    stems = {word[:_STEM] for word in own if len(word) >= _STEM}
+    new = _words(said) - own - _PLAIN
+    return frozenset(word for word in new if len(word) < _STEM or word[:_STEM] not in stems)
 
 
 def stated(text: str) -> frozenset[str]:
