@@ -134,10 +134,11 @@ class ModelCatalogue:
         heavier = max(chosen.heavier, widest / chosen.bytes_per_param - 1)
         uncertainty = max(0.03, chosen.uncertainty)
         if chosen.bytes_per_param < 1 and any(layer.recurrent is not None for layer in base.layers):
-            heavier = max(heavier, _WIDE_RECURRENT)
             if any(layer.experts for layer in base.layers) and not name.lower().startswith("nvidia/"):
                 chosen = replace(chosen, groups=chosen.groups & {TensorGroup.EXPERTS})
-                heavier, uncertainty = _WIDE_EXPERTS, _NARROW_REST
+                heavier, uncertainty = max(heavier, _WIDE_EXPERTS), max(uncertainty, _NARROW_REST)
+            else:
+                heavier = max(heavier, _WIDE_RECURRENT)
         note = f"{told} stored as {chosen.scheme} in {', '.join(sorted(chosen.groups)) or 'all tensors'}, by its name"
         return replace(
             base,

@@ -105,6 +105,14 @@ def test_a_name_that_announces_several_widths_may_mean_the_widest(catalogue):
     assert mixed.bytes_per_param * (1 + mixed.heavier) == pytest.approx(2)
 
 
+@pytest.mark.parametrize("announced", ["NVFP4-FP8", "W4A16-FP8", "AWQ-bf16"])
+def test_of_several_widths_the_widest_counts_beside_recurrent_layers_too(catalogue, announced):
+    """Once NVFP4-FP8 was taken as 17 % heavier at most, and a checkpoint with eight-bit experts "fitted" a smaller card."""
+    one = catalogue.models.find(f"x/Qwen3.6-35B-A3B-{announced.partition('-')[0]}").quant
+    several = catalogue.models.find(f"x/Qwen3.6-35B-A3B-{announced}").quant
+    assert several.heavier > 0.75 > one.heavier
+
+
 def test_four_bit_checkpoints_with_recurrent_layers_may_be_heavier(catalogue):
     """Printed: 11.62 GiB on each of two cards for one publisher's AWQ; others leave less in 16 bits."""
     heavy = catalogue.models.find("QuantTrio/Qwen3.6-35B-A3B-AWQ")
