@@ -26,6 +26,7 @@ WALKS = {
     "outbox_incidents",
     "waiting",
     "oldest",  # ends at the first message that is no dead letter
+    "begun_count",  # a row for each change that ever began; counted once before a change, over an index
     "audit_last",
     "audit_newest",
     "quarantine_rows",
